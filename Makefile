@@ -4,7 +4,7 @@ TAGS := seccomp,urfave_cli_no_docs
 # Builds are the same from a clone, a tarball and another user's folder.
 GOBUILD := go build -trimpath -buildvcs=false
 # Static: a launch starts clove twice, and would pay for dynamic linking each time.
-# The tags spare libc's lookups of names and users, which a static program must not use.
+# The tags omit libc's lookups of names and users, which a static program must not use.
 STATIC := -tags $(TAGS),netgo,osusergo,runc_nocriu -ldflags "-linkmode external -extldflags -static $(if $(VERSION),-s -w -X main.version=$(VERSION))"
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 

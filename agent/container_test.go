@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAContainersNameIsNoAgents: neither can take the other's, whatever an
-// engine's ids look like.
+// TestAContainersNameIsNoAgents: no agent can have the name of a container's run, or the
+// reverse, whatever an engine's ids look like.
 func TestAContainersNameIsNoAgents(t *testing.T) {
 	t.Parallel()
 	digest := strings.Repeat("3f2a", 16)

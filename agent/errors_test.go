@@ -62,7 +62,7 @@ func TestFailureOfNamesTheErrno(t *testing.T) {
 	}
 }
 
-// A failure is one line, however many errors were joined.
+// A failure is one line, even of many joined errors.
 func TestFailureOfJoinedErrors(t *testing.T) {
 	t.Parallel()
 	joined := errors.Join(errors.New("first"), errors.New("second"))

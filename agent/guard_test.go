@@ -15,7 +15,7 @@ func TestAGuardsStateIsReadAsWritten(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	want := GuardState{Namespace: "4:4026531840", PID: 7, Start: 1 << 40}
-	for range 2 { // over an older one, too
+	for range 2 { // the second replaces the first
 		if err := WriteGuardState(directory, want); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestAGuardsStateIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// TestAPolicyIsItsModeAndTargets, in any order, whoever said them.
+// TestAPolicyIsItsModeAndTargets: in any order, and from any source.
 func TestAPolicyIsItsModeAndTargets(t *testing.T) {
 	t.Parallel()
 	allow, deny := EgressRule{Target: "example.com:443", Source: "one"}, EgressRule{Deny: true, Target: "example.com:443"}
@@ -55,7 +55,8 @@ func TestAPolicyIsItsModeAndTargets(t *testing.T) {
 	}
 }
 
-// TestGuardsGatesAreNobodysElse: neither an agent's id nor that of an agent's gate.
+// TestGuardsGatesAreNobodysElse: their ids are neither an agent's nor those of an agent's
+// gate.
 func TestGuardsGatesAreNobodysElse(t *testing.T) {
 	t.Parallel()
 	last := Lease{IDRange: IDRanges - 1}.GateID()

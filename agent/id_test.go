@@ -45,7 +45,7 @@ func TestLeasedIDsAreApartAndBelowTheEnd(t *testing.T) {
 	if first.GateID() != last.HostID()+IDsPerAgent || second.GateID()-first.GateID() != 1 {
 		t.Errorf("the gates' ids begin at %#x and %#x, the last range at %#x", first.GateID(), second.GateID(), last.HostID())
 	}
-	// systemd's table gives 0x7FFE0000 and above to somebody else.
+	// systemd reserves ids from 0x7FFE0000 on for other purposes.
 	if end := uint64(last.HostID()) + 2*IDsPerAgent; end != 0x7FFE0000 || last.GateID() >= 0x7FFE0000 {
 		t.Errorf("the gates' range ends at %#x, its last id is %#x", end, last.GateID())
 	}

@@ -22,7 +22,8 @@ func TestParseRunName(t *testing.T) {
 	}
 }
 
-// The bare form is for one's own runs, and what is printed means the same run again.
+// The bare form is for one's own runs, and the printed form means the same run when it is read
+// back.
 func TestRunNameForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ var (
 	allPhaseEvents = slices.Concat(AllEvents, []Event{EventDue, EventStopAsked, EventGivenUp, EventScheduled, EventRestarted})
 )
 
-// stored are the forms that a run of each phase has in the store: a live one
-// that is marked for stop may be in two states, and an end forgets no mark.
+// stored are the forms that a run of each phase has in the store: a live run that is marked
+// for stop may be in two states, and an end keeps all marks.
 func stored() map[Phase][]Run {
 	run := func(s State, t QueueState) Run { return Run{State: s, Queue: t, Spec: Spec{Schedule: "@daily"}} }
 	return map[Phase][]Run{
@@ -31,7 +31,7 @@ func stored() map[Phase][]Run {
 	}
 }
 
-// happened are the events as the rest of clove notes them.
+// happened are the events as the rest of clove stores them.
 var happened = map[Event]func(*Run, time.Time){
 	EventDue:       (*Run).Due,
 	EventStopAsked: func(r *Run, now time.Time) { r.MarkForStop(Stopped{By: "uid 0", Time: now}) },
@@ -41,9 +41,8 @@ var happened = map[Event]func(*Run, time.Time){
 	EventRestarted: func(r *Run, now time.Time) { r.Restart(true, now) },
 }
 
-// TestEveryPhaseAndEvent walks the whole product: a pair of the table leads to
-// the phase that stands there, in the state that the table of states has, and
-// any other pair changes no mark.
+// TestEveryPhaseAndEvent tries every event in every phase: a pair in the table leads to the
+// phase of its row, with the state of the table of states, and any other pair changes no mark.
 func TestEveryPhaseAndEvent(t *testing.T) {
 	t.Parallel()
 	forms := stored()
@@ -73,7 +72,7 @@ func TestEveryPhaseAndEvent(t *testing.T) {
 	}
 }
 
-// move does what the store does beside: each way into the queue is one event to it.
+// move also does what the store does: for it, each way into the queue is one event.
 func move(run *Run, e Event) {
 	if run.State == StateEnded && (e == EventScheduled || e == EventRestarted) {
 		e = EventRequeued
@@ -83,7 +82,7 @@ func move(run *Run, e Event) {
 	}
 }
 
-// A person can end and restart whatever waits or has ended.
+// A person can stop and restart every run that waits or has ended.
 func TestEveryPhaseLeadsToAnother(t *testing.T) {
 	t.Parallel()
 	for _, p := range allPhases {
@@ -104,7 +103,7 @@ func TestEveryPhaseLeadsToAnother(t *testing.T) {
 	}
 }
 
-// The phase is derived: its marks are stored under the names that they always had.
+// The phase is derived from marks, which are stored under their original names.
 func TestPhasesAreStoredAsMarks(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(QueueState{StopAsked: true, GivenUp: true, Paused: true, Fresh: true, Scheduled: true})

@@ -2,7 +2,8 @@ package agent
 
 import "testing"
 
-// TestNoProcessIsMoreThanTheAgent: root only beside root, and no id that is nobody's.
+// TestNoProcessIsMoreThanTheAgent: an exec session may be root only if the agent is, and needs
+// valid ids.
 func TestNoProcessIsMoreThanTheAgent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

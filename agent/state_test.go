@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write the generated diagram into ARCHITECTURE.md")
 
-// TestEveryStateAndEvent walks the whole product: each pair is either in the
-// table or refused, and a refused one leaves the state as it is.
+// TestEveryStateAndEvent tries every event in every state: a pair that is not in the table is
+// refused and changes nothing.
 func TestEveryStateAndEvent(t *testing.T) {
 	t.Parallel()
 	for _, s := range States {
@@ -81,7 +81,7 @@ func TestDiagramIsCurrent(t *testing.T) {
 	}
 }
 
-// diagram draws both tables; events with one target share a line.
+// diagram draws both tables; events with the same target share a line.
 func diagram() string {
 	return "\n" + draw(States, AllEvents, transitions) + "\n" + draw(allPhases, allPhaseEvents, phases) + "\n"
 }

@@ -17,7 +17,7 @@ import (
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
 		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkFilter,
-		checkProcess, checkNetwork, checkSupervision, checkWeakened,
+		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel,
 	} {
 		if err := check(s); err != nil {
 			return err

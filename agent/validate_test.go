@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// whole is a spec that every edge takes.
+// whole is a spec that is valid everywhere.
 func whole() Spec {
 	return Spec{ID: "0123456789abcdef", Name: "a", Command: []string{"true"}, Env: []string{"PATH=/bin", "EMPTY="}, Dir: "/workspace",
 		User: User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, Network: NetworkAllowlist, Seccomp: Seccomp{Profile: "standard"},
@@ -24,7 +24,7 @@ func whole() Spec {
 			CPUs: 1.5, WallClock: time.Hour, StopSignal: 2, Rlimits: []Rlimit{{Name: "nofile", Soft: 1, Hard: RlimitInfinity}}}}
 }
 
-// refusals is one change for each thing that no edge may take, by the field that says so.
+// refusals are changes that are invalid everywhere, one for each field.
 var refusals = []struct {
 	field  string
 	change func(*Spec)
@@ -150,8 +150,8 @@ func TestValidateOfAnUpdate(t *testing.T) {
 	}
 }
 
-// Limits of an engine's container may be absent, and less than clove's own need; what is
-// given has the same ceilings.
+// Limits of an OCI container may be absent, and lower than clove itself needs; the upper
+// bounds are the same.
 func TestValidateGiven(t *testing.T) {
 	t.Parallel()
 	for _, good := range []Limits{{}, {MemoryBytes: 1}, {MemoryBytes: 1 << 20, MemorySwapBytes: 1 << 20}, {MemorySwapBytes: 1 << 20}, {Pids: 1}, {CPUs: CPUsFloor}, {WallClock: 1}} {
@@ -169,12 +169,12 @@ func TestValidateGiven(t *testing.T) {
 	}
 }
 
-// FuzzValidate: whatever a caller of the API sends, what is taken has limits, and says
-// nothing that breaks a line.
+// FuzzValidate: whatever a caller of the API sends, an accepted spec has limits, and no text
+// with a line break.
 func FuzzValidate(f *testing.F) {
 	add := func(s Spec) {
 		text, err := json.Marshal(s)
-		if err == nil { // a number that JSON has not is no seed
+		if err == nil { // JSON cannot represent some numbers
 			f.Add(text)
 		}
 	}

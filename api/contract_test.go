@@ -18,8 +18,8 @@ const (
 	document = "../docs/api.md"
 )
 
-// TestContractIsGolden: nothing that callers rely on disappears or changes its
-// meaning within a version. What is new needs only -update.
+// TestContractIsGolden: nothing that callers rely on disappears or changes its meaning within
+// a version. Additions need only -update.
 func TestContractIsGolden(t *testing.T) {
 	t.Parallel()
 	got := contract()
@@ -43,7 +43,7 @@ func TestContractIsGolden(t *testing.T) {
 	}
 }
 
-// contract is one line for each thing that a caller may rely on.
+// contract returns one line for each thing that a caller may rely on.
 func contract() []string {
 	lines := []string{fmt.Sprintf("version %d", Version)}
 	for _, row := range Codes {
@@ -61,7 +61,7 @@ func contract() []string {
 	return lines
 }
 
-// notes are what streams and sessions say.
+// notes are the notifications of streams and sessions.
 var notes = map[string]any{NoteLogLine: LogNote{}, NoteChange: ChangeNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
 	NoteResize: SessionSize{}, NoteCloseInput: Nothing{}, NoteDetach: Nothing{},
 	NoteTaken: Nothing{}, NoteStanding: StandingNote{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
@@ -91,7 +91,7 @@ func fields(prefix string, t reflect.Type) []string {
 	return []string{prefix + " " + kindOf(t)}
 }
 
-// kindOf is a type as JSON shows it.
+// kindOf returns a type's name in JSON.
 func kindOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -117,7 +117,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestEveryFieldHasAName: a field without one would show Go's.
+// TestEveryFieldHasAName: a field without one would have Go's name.
 func TestEveryFieldHasAName(t *testing.T) {
 	t.Parallel()
 	for _, line := range contract() {

@@ -106,8 +106,8 @@ func words(codes []Code) string {
 	return strings.Join(list, ", ")
 }
 
-// shape lists what an object has at the top; what lies deeper is in the golden
-// file and in package agent.
+// shape lists the fields at the top level of an object; deeper ones are in the golden file and
+// in package agent.
 func shape(b *strings.Builder, title string, value any) {
 	var rows []string
 	topFields(reflect.TypeOf(value), func(name string, t reflect.Type, optional bool) {
@@ -136,7 +136,8 @@ func topFields(t reflect.Type, each func(name string, t reflect.Type, optional b
 	}
 }
 
-// typeName is a type for readers: what is not the API's own is package agent's.
+// typeName returns a type's name for readers; types outside of the API belong to package
+// agent.
 func typeName(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:

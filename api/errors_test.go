@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Every kind of clove's own errors has a code of the set, and comes back as
-// what it was.
+// Every kind of clove's own errors has a code of the set, and is the same error after a round
+// trip.
 func TestErrorsKeepTheirKind(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []agent.Kind{agent.KindInvalid, agent.KindNotFound, agent.KindConflict, agent.KindUnenforceable,
@@ -52,7 +52,7 @@ func TestCodesAreDistinct(t *testing.T) {
 	}
 }
 
-// Another server's error may have no data, or data of another form.
+// Another server's error may have no data, or data in another format.
 func TestParseErrorTakesAnything(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"code":-32600,"message":"m"}`, `{"code":-32600,"message":"m","data":"x"}`, `{"code":-32600,"message":"m","data":[1]}`} {

@@ -17,7 +17,7 @@ var logLines = []LogLine{
 	{Time: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), Stream: "stdout"},
 }
 
-// What is written quickly is what encoding/json writes, and is read as it reads it.
+// The fast encoder writes what encoding/json writes, and the fast decoder reads what it reads.
 func TestLogLineIsJSON(t *testing.T) {
 	t.Parallel()
 	for _, line := range logLines {
@@ -39,7 +39,7 @@ func TestLogLineIsJSON(t *testing.T) {
 	}
 }
 
-// Every line that is not whole is left to encoding/json, which refuses it.
+// Every incomplete line is left to encoding/json, which refuses it.
 func TestPartOfALogLineIsNone(t *testing.T) {
 	t.Parallel()
 	for _, line := range logLines[:6] {
@@ -55,7 +55,7 @@ func TestPartOfALogLineIsNone(t *testing.T) {
 	}
 }
 
-// FuzzLogNote: what is read quickly is what encoding/json reads.
+// FuzzLogNote: the fast decoder returns what encoding/json returns.
 func FuzzLogNote(f *testing.F) {
 	note, err := json.Marshal(LogNote{ID: 1, Lines: logLines[:6]})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestAnticipateMovesNothing: the write is to where the process is already.
+// TestAnticipateMovesNothing: the write names the cgroup in which the process already is.
 func TestAnticipateMovesNothing(t *testing.T) {
 	testhost.Root(t)
 	before, err := os.ReadFile("/proc/self/cgroup")

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestOnlyIsExact: a stranger in the container's cgroup would be killed with it.
+// TestOnlyIsExact: another process in the container's cgroup would be killed with it.
 func TestOnlyIsExact(t *testing.T) {
 	g := realGroup(t)
 	if err := g.Only(os.Getpid()); err == nil {
@@ -40,7 +40,8 @@ func TestOnlyIsExact(t *testing.T) {
 	}
 }
 
-// TestKillEndsWhatFrozeItself: who may write to its cgroup may freeze one below.
+// TestKillEndsWhatFrozeItself: a process that may write to its cgroup may freeze a child of
+// it.
 func TestKillEndsWhatFrozeItself(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "read more")
@@ -57,7 +58,7 @@ func TestKillEndsWhatFrozeItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g.onV1() { // the control: on v2 a frozen process can be killed as it is
+	if g.onV1() { // the control: on v2 a frozen process can be killed without a thaw
 		if err := g.signalAll(); err != nil {
 			t.Fatal(err)
 		}
@@ -72,8 +73,8 @@ func TestKillEndsWhatFrozeItself(t *testing.T) {
 	expectEmpty(t, g)
 }
 
-// TestLeavingIsToTheRoot of every v1 hierarchy: what freezes or kills the cgroup
-// that it was begun in does not reach the process any more.
+// TestLeavingIsToTheRoot: a process that leaves is in the root of every v1 hierarchy. Freezing
+// or killing the cgroup in which the process was started does not affect it any more.
 func TestLeavingIsToTheRoot(t *testing.T) {
 	g := realGroup(t)
 	m := joinRole(t, g, "leave")
@@ -83,7 +84,7 @@ func TestLeavingIsToTheRoot(t *testing.T) {
 	}
 	m.begin(t)
 	after, err := io.ReadAll(m.out)
-	stays := testhost.Cgroup() == testhost.CgroupV2 // there a process is begun where it is to be
+	stays := testhost.Cgroup() == testhost.CgroupV2 // on v2 a process is started directly in its cgroup
 	if err != nil || strings.Contains(string(after), filepath.Base(g.dirs[0])) != stays {
 		t.Errorf("%v: it is in\n%s", err, after)
 	}

@@ -2,8 +2,8 @@ package cgroups
 
 import "testing"
 
-// TestABundlesCgroupIsBelowTheTree: its path is the engine's, and who kills it
-// must not kill the host.
+// TestABundlesCgroupIsBelowTheTree: the engine chooses its path, and a kill of it must not
+// kill the host.
 func TestABundlesCgroupIsBelowTheTree(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/sys/fs/cgroup/docker/0123":         true,

@@ -14,7 +14,7 @@ import (
 
 const mebi = 1 << 20
 
-// eat holds 64 MiB in one process and then says that it did.
+// eat holds 64 MiB in one process and then reports it.
 const eat = `head -c 64M /dev/zero | tail -c 64M >/dev/null; echo ate`
 
 func TestOOMIsCountedAndSeenWheneverTheWatchBegan(t *testing.T) {
@@ -60,8 +60,8 @@ func TestOOMIsCountedAndSeenWheneverTheWatchBegan(t *testing.T) {
 	}
 }
 
-// wantNoInotify: root has 128 inotify instances for all of a host's programs
-// (fs.inotify.max_user_instances), so a watch for each agent must not take one.
+// wantNoInotify checks that no inotify instance is used: root has 128 of them for all programs
+// of a host (fs.inotify.max_user_instances), so a watch for each agent must not take one.
 func wantNoInotify(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -96,7 +96,7 @@ func TestMemoryPeakIsThatOfTheTree(t *testing.T) {
 func TestCPUTimeIsTrue(t *testing.T) {
 	const spin = 200 * time.Millisecond
 	g := realGroup(t)
-	before, err := g.CPUTime() // by nobody: who joins needs some for its own beginning
+	before, err := g.CPUTime() // used by no member yet: a process that joins uses some for its own start
 	if err != nil || before > spin/2 {
 		t.Fatalf("control: %s were used before anything ran, %v", before, err)
 	}
@@ -113,7 +113,7 @@ func TestCPUTimeIsTrue(t *testing.T) {
 	if err != nil || s.CPU == nil || s.CPUUser == nil || s.CPUSystem == nil {
 		t.Fatalf("got %s, %v", figures(s), err)
 	}
-	// getrusage(2) has the whole life of the process, the group what it did inside.
+	// getrusage(2) covers the whole life of the process, the group only what it did inside.
 	own := m.ProcessState.UserTime() + m.ProcessState.SystemTime()
 	if *s.CPU < spin || *s.CPU > own+own/4 {
 		t.Errorf("%s of CPU time were used by a process that used %s", *s.CPU, own)

@@ -32,7 +32,7 @@ func TestFreezeAndThawChooseTheirFreezer(t *testing.T) {
 	expectFile(t, v2.paths[unified], "cgroup.freeze", "1\n")
 }
 
-// expectFile compares a file; a plain one keeps the rest of what it had before.
+// expectFile compares a file; a plain file keeps the rest of its older, longer text.
 func expectFile(t *testing.T, dir, name, want string) {
 	t.Helper()
 	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
@@ -40,8 +40,8 @@ func expectFile(t *testing.T, dir, name, want string) {
 	}
 }
 
-// TestAnEmptyGroupIsLetGo: whom Kill found nobody in would else look paused for
-// ever. On v2 a frozen process dies of a KILL from elsewhere.
+// TestAnEmptyGroupIsLetGo: a group in which Kill found no process would otherwise look paused
+// for ever. On v2 another process's KILL may have ended the frozen ones.
 func TestAnEmptyGroupIsLetGo(t *testing.T) {
 	for controller, row := range map[string]struct{ name, frozen, want string }{
 		"":        {"cgroup.freeze", "1", "0"},

@@ -37,7 +37,7 @@ func fakeGroup(t *testing.T, files map[[2]string]string) *Group {
 	return g
 }
 
-// absentGroup is a group whose directories are not there.
+// absentGroup is a group whose directories do not exist.
 func absentGroup(t *testing.T, controllers ...string) *Group {
 	t.Helper()
 	paths := map[string]string{}
@@ -109,7 +109,7 @@ func TestRemoveGivesUpWithTheContextAndNamesWhoIsInside(t *testing.T) {
 	}
 }
 
-// zombie starts a process that has ended and is not reaped until the test is over.
+// zombie starts a process that ends and is not reaped before the end of the test.
 func zombie(t *testing.T) int {
 	t.Helper()
 	cmd := exec.Command("true")
@@ -121,13 +121,12 @@ func zombie(t *testing.T) int {
 		if time.Now().After(deadline) {
 			t.Fatal("true did not end")
 		}
-		time.Sleep(time.Millisecond) // only wait(2) has an event for it, and would reap
+		time.Sleep(time.Millisecond) // only wait(2) reports it, and would reap
 	}
 	return cmd.Process.Pid
 }
 
-// A process that stays listed whatever is done to it stands for one in
-// uninterruptible sleep.
+// A process that stays in the list whatever is done stands for one in uninterruptible sleep.
 func TestKillGivesUpWithTheContextAndNamesTheSurvivor(t *testing.T) {
 	pid := zombie(t)
 	g := fakeGroup(t, map[[2]string]string{
@@ -145,7 +144,7 @@ func TestKillGivesUpWithTheContextAndNamesTheSurvivor(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
-	// Without a freezer, a pids limit kept the group from forking meanwhile.
+	// Without a freezer, a pids limit keeps the group from forking meanwhile.
 	if text, _ := os.ReadFile(filepath.Join(g.paths["pids"], "pids.max")); !strings.HasPrefix(string(text), "0") {
 		t.Errorf("pids.max is %q", text)
 	}
@@ -191,7 +190,7 @@ func TestBoundedKeepsACallersDeadline(t *testing.T) {
 	}
 }
 
-// TestAThreadsNumberIsNoMember: the process that was listed has ended.
+// TestAThreadsNumberIsNoMember: the listed process has ended, and a thread has its pid.
 func TestAThreadsNumberIsNoMember(t *testing.T) {
 	g := fakeGroup(t, map[[2]string]string{{"pids", "cgroup.procs"}: ""})
 	if err := g.signal([]int{testhost.Thread(t)}); err != nil {

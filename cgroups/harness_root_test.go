@@ -24,9 +24,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// roleEnv makes this test binary do something else than test, once its
-// standard input says so: "bomb", "leave" its cgroups, or use the CPU time that
-// it names.
+// roleEnv makes this test binary play a role, once a line comes on its standard input: "bomb",
+// "leave" its cgroups, or use the CPU time that it names.
 const roleEnv = "CLOVE_CGROUPS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// leave says where it is afterwards.
+// leave prints its cgroups afterwards.
 func leave() {
 	h, err := Detect()
 	if err == nil {
@@ -93,8 +92,8 @@ func usedCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// realGroup makes a fresh agent's group on this host, just as libcontainer
-// would: a plain mkdir of every path. It is killed and removed after the test.
+// realGroup makes a new agent's group on this host, as libcontainer does: a plain mkdir of
+// every path. It is killed and removed after the test.
 func realGroup(t *testing.T) *Group {
 	t.Helper()
 	testhost.Root(t)
@@ -124,7 +123,7 @@ func realGroup(t *testing.T) *Group {
 	return g
 }
 
-// inheritCPUSet copies what a v1 cpuset needs before it takes a process.
+// inheritCPUSet copies the values that a v1 cpuset needs before it accepts a process.
 func inheritCPUSet(t *testing.T, dir string) {
 	t.Helper()
 	if dir == "" {
@@ -173,8 +172,8 @@ type member struct {
 	out   *os.File
 }
 
-// join starts a shell script in the group. It reads one line first, so that
-// nothing that it does happens outside.
+// join starts a shell script in the group. It first reads one line, so nothing that it does
+// happens outside.
 func join(t *testing.T, g *Group, script string) *member {
 	t.Helper()
 	return joinCommand(t, g, exec.Command("sh", "-c", "read go; "+script))
@@ -220,7 +219,7 @@ func (m *member) begin(t *testing.T) {
 	}
 }
 
-// expectLine reads what the member says next.
+// expectLine reads the member's next line.
 func (m *member) expectLine(t *testing.T, want string) {
 	t.Helper()
 	m.out.SetReadDeadline(time.Now().Add(testhost.Patience(10 * time.Second)))
@@ -230,7 +229,7 @@ func (m *member) expectLine(t *testing.T, want string) {
 	}
 }
 
-// eventually waits for what the kernel announces on no descriptor.
+// eventually polls for changes that the kernel reports on no descriptor.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(testhost.Patience(10 * time.Second)); !is(); {
@@ -241,7 +240,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// onlyTrees is the same group seen through some of its trees.
+// onlyTrees is the same group with some of its hierarchies only.
 func (g *Group) onlyTrees(t *testing.T, keep func(controller string) bool) *Group {
 	t.Helper()
 	paths := maps.Clone(g.paths)

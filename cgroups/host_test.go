@@ -14,7 +14,7 @@ import (
 // machine is a host made of plain files; keys are absolute paths on it.
 type machine map[string]string
 
-// write writes the machine below a fresh root and returns it.
+// write writes the machine below a new root and returns that.
 func (m machine) write(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -30,7 +30,8 @@ func (m machine) write(t *testing.T) (root string) {
 	return root
 }
 
-// mounts numbers the lines as mountinfo does; each is "root point options - type source super".
+// mounts numbers the lines as mountinfo does; each is "root point options - type source
+// super".
 func mounts(lines ...string) string {
 	var b strings.Builder
 	for i, line := range lines {
@@ -46,7 +47,7 @@ const (
 	pidsMount   = "/ /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids"
 )
 
-// picture is the text form of a host that the golden table pins.
+// picture is the text form of a host in the golden table.
 func (h *Host) picture(root string) string {
 	lines := []string{string(h.mode)}
 	for _, name := range slices.Sorted(maps.Keys(h.trees)) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKillButSparesOne and no fork of the others, with controlOneByOne as its control.
+// TestKillButSparesOne: it kills every fork of the others. controlOneByOne is the control.
 func TestKillButSparesOne(t *testing.T) {
 	g := realGroup(t)
 	controlOneByOne(t, g)
@@ -21,7 +21,7 @@ func TestKillButSparesOne(t *testing.T) {
 		pids, err := g.Pids()
 		return err == nil && slices.Equal(pids, []int{spared.Process.Pid})
 	})
-	// It is not frozen either.
+	// The spared process is not frozen either.
 	spared.begin(t)
 	spared.expectLine(t, "go")
 }

@@ -15,9 +15,9 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestWhoCannotBeKilledIsNotLeftFrozen: without CAP_KILL the processes of other users
-// cannot be signalled. Left frozen, they would outlast even their pid namespace.
-// On v2 the kernel kills by cgroup and asks for no such right.
+// TestWhoCannotBeKilledIsNotLeftFrozen: without CAP_KILL, processes of other users cannot be
+// signalled. If they stayed frozen, they would outlast even their pid namespace. On v2 the
+// kernel kills by cgroup and needs no such capability.
 func TestWhoCannotBeKilledIsNotLeftFrozen(t *testing.T) {
 	g := realGroup(t)
 	other := join(t, g, "exec setpriv --reuid 65534 --clear-groups sh -c 'echo up; exec sleep 1000'")
@@ -32,7 +32,7 @@ func TestWhoCannotBeKilledIsNotLeftFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer thread.Close()
-	err = thread.Do(func() error { // capabilities are a thread's, capabilities(7)
+	err = thread.Do(func() error { // capabilities belong to a thread, capabilities(7)
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var data [2]unix.CapUserData
 		if err := unix.Capget(&header, &data[0]); err != nil {
@@ -57,5 +57,5 @@ func TestWhoCannotBeKilledIsNotLeftFrozen(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(state)) != "THAWED" {
 		t.Errorf("the freezer is %q (%v)", state, err)
 	}
-	mustKill(t, g) // control: with the right it ends
+	mustKill(t, g) // control: with the capability it ends
 }

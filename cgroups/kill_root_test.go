@@ -24,7 +24,7 @@ import (
 // bombPids is the pids limit of each fork bomb.
 const bombPids = 150
 
-// explode starts a fork bomb and waits until it has met its limit.
+// explode starts a fork bomb and waits until it reaches its limit.
 func explode(t *testing.T, g *Group) {
 	t.Helper()
 	g.limit(t, "pids", "pids.max", "pids.max", strconv.Itoa(bombPids))
@@ -57,7 +57,7 @@ func expectEmpty(t *testing.T, g *Group) {
 	}
 }
 
-// TestKillBeatsAForkBomb kills by each way that this host has.
+// TestKillBeatsAForkBomb kills in each way that this host offers.
 func TestKillBeatsAForkBomb(t *testing.T) {
 	ways := []struct {
 		name string
@@ -68,7 +68,7 @@ func TestKillBeatsAForkBomb(t *testing.T) {
 		{"pids limit only", func(c string) bool { return c != unified && c != "freezer" }},
 	}
 	if testhost.Cgroup() == testhost.CgroupV2 {
-		ways = ways[:1] // the one tree there is
+		ways = ways[:1] // the only hierarchy
 	}
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestKillBeatsAForkBomb(t *testing.T) {
 	}
 }
 
-// controlOneByOne shows what Kill is up against: a process that is forked after
-// the listing survives the killing of all that were listed.
+// controlOneByOne shows the difficulty: a process that is forked after the listing survives
+// the killing of all listed ones.
 func controlOneByOne(t *testing.T, g *Group) {
 	t.Helper()
 	m := join(t, g, "sleep 1000 & echo forked; read more")
@@ -106,7 +106,7 @@ func controlOneByOne(t *testing.T, g *Group) {
 	}
 }
 
-// Held still, by either means, a group makes no new processes.
+// A frozen group, by either freezer, makes no new processes.
 func TestHeldStillGroupsDoNotFork(t *testing.T) {
 	means := []string{"freezer", "pids"}
 	if testhost.Cgroup() == testhost.CgroupV2 {
@@ -139,7 +139,7 @@ func TestHeldStillGroupsDoNotFork(t *testing.T) {
 func TestKillOneByOneWhileHeldStill(t *testing.T) {
 	g := realGroup(t)
 	explode(t, g)
-	// Kill does with less patience and strikes again; here one strike counts.
+	// Kill waits less and repeats the kill; here one kill must be enough.
 	eventually(t, "the group stands still", func() bool { return g.freeze(roundPatience) == nil })
 	if err := g.signalAll(); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestKillEndsFrozenProcesses(t *testing.T) {
 	if err := g.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	if g.onV1() { // the control: on v2 a frozen process can be killed as it is
+	if g.onV1() { // the control: on v2 a frozen process can be killed without a thaw
 		if err := m.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +177,8 @@ func TestKillEndsFrozenProcesses(t *testing.T) {
 	expectEmpty(t, g)
 }
 
-// TestKillLeavesNothingFrozen that died before it: by the v2 freezer, under which
-// a process does.
+// TestKillLeavesNothingFrozen: also if processes ended under the v2 freezer before, which they
+// can.
 func TestKillLeavesNothingFrozen(t *testing.T) {
 	g := realGroup(t)
 	if g.paths[unified] == "" {
@@ -241,7 +241,7 @@ func TestKillReachesSubgroups(t *testing.T) {
 	}
 }
 
-// A process that nobody waits for neither keeps Kill waiting nor the group there.
+// A process that nobody reaps delays neither Kill nor the removal of the group.
 func TestZombiesDoNotCount(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "exit 0")
@@ -258,9 +258,9 @@ func TestZombiesDoNotCount(t *testing.T) {
 	}
 }
 
-// Frozen from above, a v1 process cannot be ended by anything that Kill may
-// touch: it must say so in time, and say where the process hangs. On v2 the
-// same freeze does not protect it.
+// If a v1 group is frozen from above, Kill may touch nothing that would thaw it, so no process
+// in it can be ended: Kill must return in time with an error that says where the process
+// hangs. On v2 the same freeze does not protect it.
 func TestKillNamesWhatCannotBeEnded(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "read more")
@@ -306,5 +306,5 @@ func TestKillNamesWhatCannotBeEnded(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	mustKill(t, inner) // the control: thawed, it ends
+	mustKill(t, inner) // the control: after a thaw it ends
 }

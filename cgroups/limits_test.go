@@ -76,7 +76,7 @@ func TestShrink(t *testing.T) {
 	if err := older.Shrink(4000); !errors.As(err, &inUse) {
 		t.Errorf("a kernel without reclaim: %v", err)
 	}
-	// The kernel itself refuses on v1.
+	// On v1 the kernel itself refuses it.
 	v1 := fakeGroup(t, map[[2]string]string{{"memory", "memory.usage_in_bytes"}: "5000\n"})
 	if err := v1.Shrink(4000); err != nil {
 		t.Errorf("v1: %v", err)

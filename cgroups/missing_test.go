@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hostOf detects a machine that must be detectable.
+// hostOf detects a machine, which must succeed.
 func hostOf(t *testing.T, m machine) *Host {
 	t.Helper()
 	h, err := detect(m.write(t))
@@ -28,7 +28,7 @@ func v2Machine(files machine) machine {
 	return m
 }
 
-// v1Machine is a v1 host with memory and pids, and own memory cgroup /a.
+// v1Machine is a v1 host with memory and pids; its own memory cgroup is /a.
 func v1Machine(files machine) machine {
 	m := machine{
 		"/proc/self/mountinfo": mounts(tmpfsMount, memoryMount, pidsMount,

@@ -48,9 +48,9 @@ func TestOOMKillsWhereTheyCannotBeTold(t *testing.T) {
 	}
 }
 
-// fakeWatch watches a group of plain files: an eventfd wakes it, as the kernel does
-// who polls memory.events. happen overwrites the count in place, as the kernel's
-// changes: it is never empty.
+// fakeWatch watches a group of plain files: an eventfd wakes it, as the kernel wakes a poll of
+// memory.events. happen overwrites the count in place, as the kernel does: the file is never
+// empty.
 func fakeWatch(t *testing.T, g *Group) (w *oomWatch, happen func(kills int)) {
 	t.Helper()
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -90,8 +90,8 @@ func TestWatchOOMReportsEarlierAndLaterKillsOnce(t *testing.T) {
 	w, happen := fakeWatch(t, g)
 	done := make(chan struct{})
 	go func() { w.run(ctx); close(done) }()
-	expectKill(t, w.kills) // from before the watch
-	happen(1)              // an event that is no kill
+	expectKill(t, w.kills) // kills from before the watch
+	happen(1)              // an event without another kill
 	happen(3)
 	expectKill(t, w.kills)
 	happen(4)
@@ -106,7 +106,7 @@ func TestWatchOOMReportsEarlierAndLaterKillsOnce(t *testing.T) {
 	}
 }
 
-// A file that cannot be polled would never tell: no kernel's memory.events is one.
+// A file that cannot be polled would never report: the kernel's memory.events can be polled.
 func TestAFileThatCannotBePolledIsNoWatch(t *testing.T) {
 	t.Parallel()
 	g := fakeGroup(t, map[[2]string]string{{"", "memory.events"}: "oom_kill 0\n"})
@@ -115,7 +115,7 @@ func TestAFileThatCannotBePolledIsNoWatch(t *testing.T) {
 	}
 }
 
-// v1 announces first and counts later: the announcement alone is no kill.
+// v1 first reports and then counts: a report without a count is no kill.
 func TestSettleWaitsForTheCount(t *testing.T) {
 	g := fakeGroup(t, map[[2]string]string{{"memory", "memory.oom_control"}: "oom_kill 0\n"})
 	w := oomWatch{group: g, kills: make(chan struct{}, 1), notifiedEarly: true, patience: time.Minute}

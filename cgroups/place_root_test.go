@@ -16,8 +16,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The kernel itself must say that a process put where Place says is below
-// clove's own cgroup (v1) or in the slice (v2), in every tree.
+// The kernel must report that a process in the cgroup that Place returns is below clove's own
+// cgroup (v1) or in the slice (v2), in every hierarchy.
 func TestPlaceIsWhereTheKernelSees(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "read more")
@@ -52,7 +52,7 @@ func TestPlaceIsWhereTheKernelSees(t *testing.T) {
 	}
 }
 
-// What the host says it has must be there to be written in an agent's group.
+// Controllers that the host reports must be writable in an agent's group.
 func TestHasMeansThatTheFilesAreThere(t *testing.T) {
 	g := realGroup(t)
 	h, err := Detect()

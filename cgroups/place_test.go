@@ -81,8 +81,8 @@ func TestOpenRefusesWhatIsNotAnAgents(t *testing.T) {
 	}
 }
 
-// prepared is a v2 machine whose slice is there, with what the kernel would
-// have put into it.
+// prepared is a v2 machine with the slice, and with the files that the kernel would have made
+// in it.
 func prepared(root, slice machine) machine {
 	m := v2Machine(root)
 	for name, text := range slice {
@@ -143,7 +143,7 @@ func TestList(t *testing.T) {
 		"memory/a/clove/" + otherID + "/cgroup.procs": "",
 		"memory/a/clove/notes/cgroup.procs":           "",
 		"memory/a/clove/cgroup.procs":                 "",
-		"memory/clove/00000000000000ff/cgroup.procs":  "", // another clove's, below another cgroup
+		"memory/clove/00000000000000ff/cgroup.procs":  "", // of another clove, below another cgroup
 		"pids/clove/" + testID + "/cgroup.procs":      "",
 		"pids/clove/" + otherID + "/cgroup.procs":     "",
 	}))

@@ -19,7 +19,7 @@ func TestSocketBuffers(t *testing.T) {
 	if held, err := g.SocketBytes(); err != nil || held != 4096 {
 		t.Errorf("%d, %v", held, err)
 	}
-	// What cannot be limited is an error, not a limit less.
+	// If the limit cannot be set, that is an error.
 	if err := fakeGroup(t, map[[2]string]string{{"memory", "cgroup.procs"}: ""}).LimitSockets(8192); err == nil {
 		t.Error("a kernel without that limit took it")
 	}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// figures is the text form of what is present, in the order of the fields.
+// figures is the text form of the present figures, in the order of the fields.
 func figures(s Stats) string {
 	var parts []string
 	v := reflect.ValueOf(s)
@@ -56,7 +56,7 @@ var v2Files = map[[2]string]string{
 	{"", "io.stat"}:        "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=2 rios=1 wios=1\n",
 }
 
-// with returns a copy of files changed by each pair; "-" takes a file away.
+// with returns a copy of files changed by each pair; "-" removes a file.
 func with(files map[[2]string]string, change map[[2]string]string) map[[2]string]string {
 	changed := maps.Clone(files)
 	for at, text := range change {
@@ -156,7 +156,7 @@ func TestShareAddsUpAndKeepsTheRatio(t *testing.T) {
 	})
 }
 
-// TestSinceTakesOffWhatWasBefore, and the parts still add up to the whole.
+// TestSinceTakesOffWhatWasBefore: the parts still add up to the whole.
 func TestSinceTakesOffWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	of := func(d time.Duration) *time.Duration { return &d }

@@ -66,8 +66,7 @@ func dial(t *testing.T, path string) *Client {
 	return c
 }
 
-// One connection serves calls that follow each other; an error of cloved's does
-// not cost it.
+// One connection serves several calls; an error answer does not end it.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	path, connections := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
@@ -91,7 +90,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// Calls at the same time do not wait for each other.
+// Concurrent calls do not wait for each other.
 func TestCallsRunSideBySide(t *testing.T) {
 	t.Parallel()
 	var waiting sync.WaitGroup
@@ -129,8 +128,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A cloved that goes away in the middle is told as such, and the next call
-// finds the next one.
+// If cloved goes away during a call, the error says so, and the next call connects again.
 func TestClovedGoesAway(t *testing.T) {
 	t.Parallel()
 	var answered atomic.Bool
@@ -149,7 +147,8 @@ func TestClovedGoesAway(t *testing.T) {
 	}
 }
 
-// Who is refused hears why, also when cloved has closed before anything was asked.
+// A caller that is refused gets the reason, also if cloved has closed the connection before
+// the request.
 func TestTheRefusalIsHeardBehindTheClose(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// List asks for one part after the other, until it has all, or as many as it was told.
+// List requests page after page, until it has all runs, or as many as were wanted.
 func TestListAsksForAllParts(t *testing.T) {
 	t.Parallel()
 	const all, part = 8, 3

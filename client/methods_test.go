@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// Each method asks for its row of the contract with what it was given.
+// Each function calls its method with its parameters.
 func TestMethodsAsk(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -69,7 +69,7 @@ func TestMethodsAsk(t *testing.T) {
 	}
 }
 
-// Who reads a stream may have enough of it, and gets his own error back.
+// A caller may stop reading a stream, and gets its own error back.
 func TestStreamEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	path, _ := fake(t, func(c *rpc.Conn, _ rpc.Message) (any, error) {
@@ -91,8 +91,8 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// A copy that is refused is over, also when its source says nothing more; one
-// whose source fails is not taken for a whole one.
+// A copy that is refused ends, also if its source never ends; a copy whose source fails is not
+// taken as complete.
 func TestCopyIn(t *testing.T) {
 	t.Parallel()
 	refused := make(chan bool, 1)

@@ -10,16 +10,16 @@ import (
 	"clove.run/clove/api"
 )
 
-// The identities of the matrix. Who is not even a member is refused before any
-// method is known: TestMembers.
+// The identities of the matrix. A caller who is not a member is refused before any method is
+// looked up: TestMembers.
 var (
 	rootCaller  = caller{}
 	ownerCaller = caller{principal: principal{owner: agent.Owner{UID: 1000, GID: 1000}}}
 	otherCaller = caller{principal: principal{owner: agent.Owner{UID: 1001, GID: 1001}}}
 )
 
-// TestAccessMatrix walks identity × method: what each access rule says is said
-// here once more, by hand.
+// TestAccessMatrix checks each identity with each method. It repeats by hand what each access
+// rule allows.
 func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -50,8 +50,8 @@ func TestAccessMatrix(t *testing.T) {
 	}
 }
 
-// TestAgentsMayNothingOfOthers: an agent is not its run's owner. The control is the
-// owner, root, who may call every method.
+// TestAgentsMayNothingOfOthers: an agent does not have the rights of its run's owner. The
+// control is the owner, root, who may call every method.
 func TestAgentsMayNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -77,8 +77,8 @@ func TestAgentsMayNothingOfOthers(t *testing.T) {
 	must(t, r.d.limits().checkUser(r.as(rootCaller), s))
 }
 
-// Whatever way a run is named, to others it is not there; and a name that is
-// not there is told in the same words.
+// However a run is named, it does not exist for other users; the error is the same as for a
+// name that nobody uses.
 func TestOthersCannotTellWhatExists(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -120,7 +120,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestEveryMethodIsServed: a row without a handler would be a promise.
+// TestEveryMethodIsServed: each row of the table has a handler.
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
 	handlers := newRig(t, nil).d.handlers()
@@ -137,8 +137,8 @@ func TestEveryMethodIsServed(t *testing.T) {
 	}
 }
 
-// What somebody other than root may not ask for is refused, each by itself;
-// root may, and the plain spec passes.
+// Each option that is for root only is refused to other users, one by one. Root may use it,
+// and the plain spec is accepted.
 func TestUsersMayNotHave(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// actors are a starter whose supervisors are goroutines: each has its socket,
-// takes orders, and writes its agent's end to the store as a real one does.
+// actors is a starter whose supervisors are goroutines: each has a socket, accepts orders, and
+// stores its agent's record, as a real one does.
 type actors struct {
 	*rig
 	all sync.WaitGroup
@@ -25,8 +25,8 @@ type actors struct {
 	live map[*actor]bool
 }
 
-// newActors makes a rig whose agents can be ended. What it is for does a lot to
-// the store, and how fast the machine's disk is does not matter to it.
+// newActors makes a rig whose agents can be ended. Its tests write to the store often, so the
+// store is in memory: the speed of the machine's disk must not matter.
 func newActors(t *testing.T, change func(*Config)) *actors {
 	dir, err := os.MkdirTemp("/dev/shm", "clove-actors-*")
 	if err != nil {
@@ -35,8 +35,8 @@ func newActors(t *testing.T, change func(*Config)) *actors {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	a := &actors{rig: newRigIn(t, dir, change), live: map[*actor]bool{}}
 	a.d.reconciler.starter = a
-	a.d.reconciler.retry = retryTime / 20 // they have no processes whose deaths are waited for
-	t.Cleanup(func() {                    // cloved has ended by then, and starts none
+	a.d.reconciler.retry = retryTime / 20 // they have no processes whose end could be waited for
+	t.Cleanup(func() {                    // cloved has ended by then, and starts no more
 		a.mu.Lock()
 		for one := range a.live {
 			one.listener.Close()
@@ -104,7 +104,7 @@ func (o *actor) play() {
 	o.calls.Wait()
 }
 
-// answer holds one conversation of one request.
+// answer serves one connection with one request.
 func (o *actor) answer(c *rpc.Conn) {
 	defer c.Close()
 	m, err := c.Receive()
@@ -121,7 +121,7 @@ func (o *actor) answer(c *rpc.Conn) {
 	}
 }
 
-// end writes the record first and is unreachable then, as a supervisor is.
+// end stores the record first and is unreachable afterwards, like a supervisor.
 func (o *actor) end() {
 	o.over.Do(func() {
 		err := o.records.with(func(s *store.Store) error {

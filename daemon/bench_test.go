@@ -18,10 +18,10 @@ import (
 	"clove.run/clove/store"
 )
 
-// pastRuns is how much history the benchmarks have.
+// pastRuns is the number of ended runs in the benchmarks' store.
 const pastRuns = 10_000
 
-// remembered fills a store, in memory: the disk would be what is measured.
+// remembered fills a store, in memory: otherwise the disk would be measured.
 func remembered(b *testing.B, number int) records {
 	b.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-")
@@ -39,7 +39,7 @@ func remembered(b *testing.B, number int) records {
 	return r
 }
 
-// livedOnce is one run from its beginning to its end, as far as the store knows.
+// livedOnce stores one run from its beginning to its end.
 func livedOnce(s *store.Store, name string) error {
 	spec := policies.Standard()
 	spec.ID, spec.Name, spec.Detached = agent.NewID(), name, true
@@ -54,7 +54,7 @@ func livedOnce(s *store.Store, name string) error {
 	return err
 }
 
-// BenchmarkLoad is what cloved reads before it is ready.
+// BenchmarkLoad measures what cloved reads before it is ready.
 func BenchmarkLoad(b *testing.B) {
 	r := remembered(b, pastRuns)
 	for b.Loop() {
@@ -62,12 +62,12 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkListPast is cloved's share of clove ps -a.
+// BenchmarkListPast measures cloved's part of clove ps -a.
 func BenchmarkListPast(b *testing.B) {
 	benchmarkList(b, remembered(b, pastRuns), api.ListParams{All: true, Brief: true})
 }
 
-// benchmarkList asks the handler and encodes its answer.
+// benchmarkList calls the handler and encodes its answer.
 func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
 	d.records, d.cache.records = r, r
@@ -81,10 +81,10 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	}
 }
 
-// BenchmarkListPastOverTheSocket is clove ps -a without its table.
+// BenchmarkListPastOverTheSocket measures clove ps -a without the output of its table.
 func BenchmarkListPastOverTheSocket(b *testing.B) { overTheSocket(b, pastRuns) }
 
-// BenchmarkListManyOverTheSocket is clove ps of many agents.
+// BenchmarkListManyOverTheSocket measures clove ps of many agents.
 func BenchmarkListManyOverTheSocket(b *testing.B) { overTheSocket(b, 500) }
 
 func overTheSocket(b *testing.B, number int) {
@@ -101,18 +101,18 @@ func overTheSocket(b *testing.B, number int) {
 	}
 }
 
-// BenchmarkLogsOverTheSocket is clove logs of 32 MB, without its terminal.
+// BenchmarkLogsOverTheSocket measures clove logs of 32 MB, without the terminal.
 func BenchmarkLogsOverTheSocket(b *testing.B) {
 	logsOverTheSocket(b, api.LogsParams{}, loggedLines)
 }
 
-// BenchmarkLogsOverTheSocketTail is clove logs --tail 5 of the same.
+// BenchmarkLogsOverTheSocketTail measures clove logs --tail 5 of the same log.
 func BenchmarkLogsOverTheSocketTail(b *testing.B) {
 	tail := 5
 	logsOverTheSocket(b, api.LogsParams{Tail: &tail}, tail)
 }
 
-// loggedLines fill one file of a log with the default cap.
+// loggedLines is the number of lines in one file of a log with the default cap.
 const loggedLines = 190_000
 
 func logsOverTheSocket(b *testing.B, p api.LogsParams, want int) {

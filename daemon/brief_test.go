@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// TestBriefIsPartOfARun: each field of a brief run has the name, and the
-// meaning, of the run's own; what a table does not show is left out.
+// TestBriefIsPartOfARun: each field of a brief run has the name and the meaning of the same
+// field of a run. It leaves out what a table does not show.
 func TestBriefIsPartOfARun(t *testing.T) {
 	t.Parallel()
 	signal := "SIGKILL"
@@ -34,7 +34,7 @@ func TestBriefIsPartOfARun(t *testing.T) {
 	}
 }
 
-// TestBriefListFollowsTheRuns: a text that is kept is that of the run as it is.
+// TestBriefListFollowsTheRuns: the cached text of a run is current.
 func TestBriefListFollowsTheRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -10,18 +10,18 @@ import (
 	"clove.run/clove/store"
 )
 
-// A clock that is set back by a year makes nobody wait for a year.
+// If the clock is set back by a year, no run waits for a year.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	year := 365 * 24 * time.Hour
-	// Queued in what is now the future, to start two seconds after that.
+	// Queued at a time that is now in the future, to start two seconds after that.
 	next := time.Now().UTC().Add(year)
 	delayed := spec("delayed")
 	delayed.Detached = true
 	_, err := r.records.enqueue(agent.Run{Spec: delayed, Queue: agent.QueueState{Since: next, NotBefore: next.Add(2 * time.Second)}})
 	must(t, err)
-	// Ended in that future, with a policy that starts it again.
+	// Ended at a time in that future, with a policy that starts it again.
 	failed := spec("failed")
 	failed.Detached, failed.Restart.Policy = true, agent.RestartAlways
 	_, err = r.records.enqueue(agent.Run{Spec: failed})

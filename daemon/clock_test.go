@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The watch on the clock is armed for a jump, far from its own time, and ends
-// with cloved. That a jump wakes it is seen in the virtual machine, which has a
-// clock to set.
+// The watch on the clock waits for a jump only, and ends with cloved. That a jump wakes it is
+// tested in the virtual machine, whose clock can be set.
 func TestClockIsWatched(t *testing.T) {
 	t.Parallel()
 	clock, err := openClock()

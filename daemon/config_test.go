@@ -75,7 +75,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// TestExampleShowsEveryField: docs/clove.yaml is the defaults, all of them.
+// TestExampleShowsEveryField: docs/clove.yaml has every field with its default.
 func TestExampleShowsEveryField(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/clove.yaml")

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// one is an engine's container that ended with 7.
+// one is an OCI container that ended with exit status 7.
 func one() api.ContainerParams {
 	began := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	return api.ContainerParams{Container: agent.Container{ID: "one", Directory: "/run/engine/one"},
@@ -18,7 +18,7 @@ func one() api.ContainerParams {
 			Started: began, Ended: began.Add(time.Second), Status: agent.StatusExited, ExitCode: 7}}
 }
 
-// TestAContainersEndIsListed, shown, waited for, followed and pruned.
+// TestAContainersEndIsListed: its run can also be shown, waited for, followed and pruned.
 func TestAContainersEndIsListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -52,8 +52,8 @@ func TestAContainersEndIsListed(t *testing.T) {
 	}
 }
 
-// TestAContainerIsTheEngines: of all methods about one run only those do
-// something that want its record alone.
+// TestAContainerIsTheEngines: of all methods for a run, only those that need nothing but its
+// record work.
 func TestAContainerIsTheEngines(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -84,7 +84,7 @@ func TestAContainerIsTheEngines(t *testing.T) {
 	must(t, c.Remove(ctx, "oci+one", true))
 }
 
-// TestARecordIsRootsWord: a member neither gives one nor sees one.
+// TestARecordIsRootsWord: a member can neither send such a record nor see one.
 func TestARecordIsRootsWord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -7,7 +7,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// TestServesWhileItCleansUp: a process that the kernel cannot kill holds up the cleaning, and no caller.
+// TestServesWhileItCleansUp: a process that the kernel cannot kill delays the clean-up, but no
+// caller.
 func TestServesWhileItCleansUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

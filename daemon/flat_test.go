@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/client"
 )
 
-// held is what this process holds on to.
+// held counts what this process holds.
 type held struct {
 	goroutines, descriptors int
 	heapBytes               uint64
@@ -23,7 +23,7 @@ type held struct {
 func measure(t *testing.T) held {
 	t.Helper()
 	runtime.GC()
-	runtime.GC() // what finalizers let go of
+	runtime.GC() // what finalizers have closed
 	open, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	var m runtime.MemStats
@@ -31,8 +31,8 @@ func measure(t *testing.T) held {
 	return held{runtime.NumGoroutine(), len(open), m.HeapAlloc}
 }
 
-// lives lets agents live and go, some at a time, and returns when the daemon
-// has seen the last of them.
+// lives starts and ends agents, some at a time, and returns when the daemon has stored the
+// last end.
 func (a *actors) lives(c *client.Client, number int) {
 	a.t.Helper()
 	var all sync.WaitGroup
@@ -50,13 +50,13 @@ func (a *actors) lives(c *client.Client, number int) {
 					a.t.Error(err)
 				}
 				for {
-					// A start that waits for its turn is answered before it runs.
+					// A queued start is answered before the agent runs.
 					err := c.Signal(context.Background(), s.Name, syscall.SIGKILL)
 					if err == nil || agent.KindOf(err) != agent.KindConflict {
 						break
 					}
 				}
-				_, _ = c.Wait(context.Background(), s.Name) // it may be gone already
+				_, _ = c.Wait(context.Background(), s.Name) // it may have ended already
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func (a *actors) lives(c *client.Client, number int) {
 	a.settle()
 }
 
-// settle waits until the reconciler watches nobody any more.
+// settle waits until the reconciler waits for no supervisor.
 func (a *actors) settle() {
 	a.t.Helper()
 	for {
@@ -84,11 +84,10 @@ func (a *actors) settle() {
 	a.all.Wait()
 }
 
-// Thousands of agents later cloved holds what it held after the first two
-// thousand, and so does the connection of somebody who follows the events. By
-// then the list of what happened, which is bounded, is full. The short mode sees
-// what is left of each agent, but not a few bytes of it. The long mode is
-// CLOVE_FLAT_AGENTS=10000.
+// After thousands of agents cloved holds as much as after the first two thousand, and so does
+// the connection of a caller that follows the events. By then the bounded list of events is
+// full. The short mode finds a leak for each agent, but not one of a few bytes. The long mode
+// is CLOVE_FLAT_AGENTS=10000.
 func TestFlat(t *testing.T) {
 	first, later := 2_000, 2_000
 	if testing.Short() {

@@ -28,7 +28,7 @@ func TestStartRunsAndAnswers(t *testing.T) {
 	wantCode(t, err, api.CodeConflict)
 }
 
-// A start that fails is an error, and a record.
+// A start that fails is an error and has a record.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -59,7 +59,7 @@ func TestQueueHasReasons(t *testing.T) {
 	if names := r.names(); len(names) != 0 {
 		t.Errorf("started: %v", names)
 	}
-	// To restart one that waits is to start it now; the other follows.
+	// A restart of a waiting run starts it now; the run that comes after it follows.
 	_, err = c.Restart(within(t), "first", nil)
 	must(t, err)
 	_, _, err = r.d.cache.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
@@ -100,7 +100,7 @@ func TestStartRefuses(t *testing.T) {
 	wantCode(t, err, api.CodeNotFound)
 }
 
-// Its policy starts a run again until it is given up; wait sees the last end.
+// The policy starts a run again until it gives up; wait returns the last end.
 func TestRestartsAndGivesUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -131,7 +131,7 @@ func TestRestartsAndGivesUp(t *testing.T) {
 	must(t, err)
 }
 
-// A stop is a stop: the policy rests, also when cloved died right after it.
+// After a stop the policy starts nothing, also if cloved died right after it.
 func TestStopLaysThePolicyToRest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -153,8 +153,8 @@ func TestStopLaysThePolicyToRest(t *testing.T) {
 	}
 }
 
-// What another cloved left is what the next one finds: queued runs start, and
-// a run that ended while nobody looked is started again by its policy.
+// A new cloved continues where the last one stopped: queued runs start, and a run that ended
+// meanwhile is started again by its policy.
 func TestTheNextClovedGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -215,8 +215,8 @@ func TestRemoveRenamePrune(t *testing.T) {
 	}
 }
 
-// Events are numbered across restarts of cloved, and whoever names the last
-// one that he saw misses none.
+// The numbering of events continues over restarts of cloved. A caller that names the last
+// event it got misses none.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -269,8 +269,8 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 }
 
-// What was started in the foreground and has ended is cloved's after a restart;
-// while it is not, cloved says at once that it cannot reach it.
+// A run in the foreground is restarted by cloved once it has ended; before, cloved answers at
+// once that it cannot reach it.
 func TestForegroundRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -305,8 +305,8 @@ func TestForegroundRuns(t *testing.T) {
 	}
 }
 
-// Events of a run are found by the beginning of its id and under each name that
-// it had; a number from another store is no place to go on from.
+// Events of a run are found by a prefix of its id and under each name that it had. A number
+// from another store is not accepted as a position.
 func TestEventsOfOneRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -335,8 +335,8 @@ func TestEventsOfOneRun(t *testing.T) {
 	}
 }
 
-// A foreground run that would have to wait is refused, and nothing is left of it; what
-// is started again later has no foreground.
+// A foreground run that would have to wait is refused and leaves nothing. A run that is
+// started again later is not in the foreground.
 func TestForegroundDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// waiting is a request about a run in the queue that has a log already: a start
-// that was put off has made it.
+// waiting is a request about a queued run that has a log already, made by a start that was put
+// off.
 func (r *rig) waiting(forget bool) *call {
 	r.t.Helper()
 	s := spec("waits")
@@ -25,8 +25,8 @@ func (r *rig) waiting(forget bool) *call {
 	return c
 }
 
-// A run with --rm that is ended in the queue leaves no log. The control is one
-// without: its log goes with its record.
+// A run with --rm that is ended in the queue leaves no log. The control is a run without --rm:
+// its log goes with its record.
 func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 	t.Parallel()
 	for _, forget := range []bool{true, false} {
@@ -39,8 +39,8 @@ func TestDequeuedRunsLeaveNoLog(t *testing.T) {
 	}
 }
 
-// Who removes a waiting run is not told that it does not exist, only because
-// --rm has removed it with its end. A second removal is.
+// The first removal of a waiting run succeeds, although --rm removed the run with its end. A
+// second removal gets the error that it does not exist.
 func TestRemoveOfAWaitingRun(t *testing.T) {
 	t.Parallel()
 	for _, forget := range []bool{true, false} {

@@ -10,8 +10,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// FuzzParams: whatever a request says, its parameters are read or refused with
-// an error of the set.
+// FuzzParams: any parameters are accepted or refused with an error of the API's set.
 func FuzzParams(f *testing.F) {
 	for i, seed := range []string{`{}`, `null`, `[]`, `{"run":"a"}`, `{"run":1}`, `{"run":"a","signal":9}`, `{"spec":{"limits":{"memory_bytes":1e99}}}`,
 		`{"after":-1}`, `{"since":"yesterday"}`, `{"tail":99999999999999999999}`, `{"update":{"memory_bytes":null,"rules":[{}]}}`, `{"exec":{"command":["a"]},"size":{"rows":70000}}`} {
@@ -30,7 +29,7 @@ func FuzzParams(f *testing.F) {
 	})
 }
 
-// FuzzConfig: a configuration is used as a whole or refused with a reason.
+// FuzzConfig: a configuration is used completely or refused with a reason.
 func FuzzConfig(f *testing.F) {
 	example, err := os.ReadFile("../docs/clove.yaml")
 	must(f, err)

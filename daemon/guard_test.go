@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// fakeGuards answer as they are told.
+// fakeGuards give the answers that a test sets.
 type fakeGuards struct {
 	mu     sync.Mutex // guards asked
 	answer supervisor.Answer
@@ -53,7 +53,7 @@ func TestAGuardsAnswerIsTheCallers(t *testing.T) {
 	}
 }
 
-// TestAGuardIsAProcess that gets its order, and whose silence is an error.
+// TestAGuardIsAProcess: it gets its order, and an end without an answer is an error.
 func TestAGuardIsAProcess(t *testing.T) {
 	for name, row := range map[string]struct{ script, want string }{
 		"answers": {`test "$1" = guard && grep '"pid":7' <&3 && echo '{"started":true}' >&4`, ""},

@@ -20,10 +20,10 @@ import (
 	"clove.run/clove/store"
 )
 
-// patience bounds what must happen on a loaded machine.
+// patience bounds every wait of a test, also on a loaded machine.
 const patience = time.Minute
 
-// rig is a cloved with a real store and agents that exist only there.
+// rig is a cloved with a real store and agents that exist only in it.
 type rig struct {
 	t       testing.TB
 	d       *Daemon
@@ -35,10 +35,10 @@ type rig struct {
 	refuse  map[string]bool // names whose start fails
 	gates   map[string]gate
 
-	cleaning <-chan struct{} // GC waits for it; nil: it does not
+	cleaning <-chan struct{} // the clean-up waits for it; nil: it does not
 }
 
-// gate holds up one start.
+// gate delays one start.
 type gate struct{ began, open chan struct{} }
 
 func newRig(t testing.TB, change func(*Config)) *rig {
@@ -92,7 +92,7 @@ func (r *rig) dial() *rpc.Conn {
 	return c
 }
 
-// start plays a supervisor up to the agent's start.
+// start plays a supervisor up to the moment at which the agent executes.
 func (r *rig) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
 	name := order.Spec.Name
 	r.mu.Lock()
@@ -165,8 +165,8 @@ func (r *rig) names() []string {
 	return append([]string{}, r.started...)
 }
 
-// hold makes the start of a run wait: began is closed when it has begun, and it
-// ends with proceed, or with the test.
+// hold delays the start of a run: began is closed when it has begun, and it continues at
+// proceed or at the end of the test.
 func (r *rig) hold(name string) (began <-chan struct{}, proceed func()) {
 	g := gate{began: make(chan struct{}), open: make(chan struct{})}
 	r.mu.Lock()
@@ -177,14 +177,14 @@ func (r *rig) hold(name string) (began <-chan struct{}, proceed func()) {
 	return g.began, proceed
 }
 
-// spec is a complete one.
+// spec returns a complete spec.
 func spec(name string) agent.Spec {
 	return agent.Spec{ID: agent.NewID(), Name: name, Command: []string{"true"}, Network: agent.NetworkNone,
 		Seccomp: agent.Seccomp{Profile: "standard"}, Limits: agent.Limits{MemoryBytes: 64 << 20, MemorySwapBytes: 64 << 20, Pids: 64,
 			DiskBytes: 64 << 20, ShmBytes: 1 << 20, StopGrace: time.Second, Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 64, Hard: 64}}}}
 }
 
-// add stores a run of somebody's in a state.
+// add stores a run of an owner in a state.
 func (r *rig) add(name string, owner agent.Owner, state agent.State) agent.Run {
 	r.t.Helper()
 	s := spec(name)
@@ -208,7 +208,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantCode tells whether err is the API's error with this code.
+// wantCode fails the test unless err is the API's error with this code.
 func wantCode(t *testing.T, err error, code api.Code) {
 	t.Helper()
 	var known *api.Error

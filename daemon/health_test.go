@@ -18,8 +18,8 @@ func briefly(t *testing.T) context.Context {
 	return ctx
 }
 
-// It is healthy while it answers and looks, also when the store fails: another
-// cloved would not mend that.
+// cloved is healthy while it answers and its reconciler works, also if the store fails: a
+// restart of cloved would not help.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -30,7 +30,7 @@ func TestHealthy(t *testing.T) {
 	must(t, r.d.Healthy(within(t)))
 	path := r.d.records.path
 	must(t, os.Mkdir(path+".away", 0o700))
-	exchange := func() { // at once: a look in between would make a store where there is none
+	exchange := func() { // at once: a look in between would create the missing store
 		must(t, unix.Renameat2(unix.AT_FDCWD, path, unix.AT_FDCWD, path+".away", unix.RENAME_EXCHANGE))
 	}
 	exchange()
@@ -42,13 +42,13 @@ func TestHealthy(t *testing.T) {
 	must(t, r.d.Healthy(within(t)))
 }
 
-// A reconciler that is stuck shows, although the API answers.
+// A reconciler that is stuck is reported, although the API answers.
 func TestUnhealthyKeeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()
 	must(t, r.d.Healthy(within(t)))
-	// Nobody else takes the reconciler's lock for as long as this.
+	// Nothing else holds the reconciler's lock for as long as this.
 	release := make(chan struct{})
 	taken := make(chan struct{})
 	go func() {
@@ -59,7 +59,7 @@ func TestUnhealthyKeeper(t *testing.T) {
 	}()
 	<-taken
 	defer close(release)
-	// One look may have had all of the lock that it wants, and ends.
+	// One look may already have passed the lock, and ends.
 	if err := r.d.reconciler.decidedAnew(briefly(t)); err == nil {
 		t.Error("it looks although it cannot")
 	}
@@ -68,7 +68,7 @@ func TestUnhealthyKeeper(t *testing.T) {
 	}
 }
 
-// A socket that accepts and never answers is no API.
+// A socket that accepts connections and never answers is unhealthy.
 func TestUnhealthyAPI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

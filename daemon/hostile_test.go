@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// as is a call of somebody's on a rig that is served by nobody.
+// as returns a call of a user on a rig that serves no socket.
 func (r *rig) as(peer caller) *call {
 	return &call{Context: within(r.t), peer: peer, note: func(string, any) error { return nil }}
 }
@@ -20,8 +20,8 @@ func (r *rig) as(peer caller) *call {
 // keep runs the rig's reconciler until the test ends.
 func (r *rig) keep() { r.serve() }
 
-// A mistake in one request is the end of that request. The control is the same
-// handler without the guard.
+// A panic ends only the request that caused it. The control is the same handler without the
+// guard.
 func TestPanicIsOneRequestsEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -38,7 +38,7 @@ func TestPanicIsOneRequestsEnd(t *testing.T) {
 	wantCode(t, err, api.CodeInternal)
 }
 
-// A tail beyond every number of lines made the reader of logs count below zero.
+// A tail larger than every number of lines once made the reader of logs count below zero.
 func TestTailBeyondEverything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -59,8 +59,8 @@ func TestTailBeyondEverything(t *testing.T) {
 	}
 }
 
-// Whoever names the id of somebody's run that is being started does not take
-// the answer away from them.
+// A caller that names the id of another user's run, while that run is started, does not get
+// its answer.
 func TestIDOfAnotherIsNotTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -86,7 +86,7 @@ func TestIDOfAnotherIsNotTaken(t *testing.T) {
 	}
 }
 
-// The log of a run that was forgotten is not the log of who names its id again.
+// A caller that uses the id of a removed run again does not get the log of that run.
 func TestOldLogIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -96,7 +96,7 @@ func TestOldLogIsNobodyElses(t *testing.T) {
 	wantCode(t, err, api.CodeConflict)
 }
 
-// Many requests at once get no more than one after the other would.
+// Concurrent requests get no more in sum than the same requests one after the other.
 func TestCountHoldsForManyAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Runs = 3 })
@@ -118,7 +118,7 @@ func TestCountHoldsForManyAtOnce(t *testing.T) {
 	}
 }
 
-// What has ended takes disk, so it is counted too; root is not.
+// Ended runs use disk, so they are counted too; root's are not.
 func TestKeptRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
@@ -132,7 +132,7 @@ func TestKeptRunsAreCounted(t *testing.T) {
 	must(t, r.d.limits().checkCount(r.as(rootCaller)))
 }
 
-// An update leads no further than a start could have.
+// An update allows no more than a start would.
 func TestUpdateStaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Memory = "128M" })
@@ -154,7 +154,7 @@ func TestUpdateStaysWithinBounds(t *testing.T) {
 	}
 }
 
-// Places are counted for each user and in all; root is not refused, but waits.
+// Slots are counted for each user and in total; root is never refused, but waits.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	s := newSlots("things", 3, 2)
@@ -171,7 +171,7 @@ func TestSlots(t *testing.T) {
 	entered := make(chan error, 1)
 	go func() { _, err := s.enter(t.Context(), 8); entered <- err }()
 	leaves[0]()
-	leaves[0]() // twice is once
+	leaves[0]() // a second call has no effect
 	must(t, <-entered)
 	must(t, func() error {
 		leaves[1]()

@@ -26,14 +26,14 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
 		return s, err
 	}
-	keys, err := audit.OpenKeys(filepath.Join(paths.Keys(), "audit"))
+	keys, err := audit.OpenKeys(audit.KeyDir(paths.State))
 	if err != nil {
 		return s, agent.Failed("audit keys", err)
 	}
-	if s.log, err = audit.Open(paths.Audit(), audit.Options{Keys: keys}); err != nil {
+	if s.log, err = audit.Open(audit.Dir(paths.State), audit.Options{Keys: keys}); err != nil {
 		return s, err
 	}
-	queued, err := kernel.Queued(paths.Audit())
+	queued, err := kernel.Queued(audit.Dir(paths.State))
 	if err != nil {
 		return s, err
 	}

@@ -10,7 +10,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// cloved alone has kernel.db while it serves: it copies and checks it for others.
+// While cloved serves, only cloved opens kernel.db: it copies and checks it for other
+// commands.
 func TestKernelIsClovedsAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -34,7 +35,7 @@ func TestKernelIsClovedsAlone(t *testing.T) {
 			t.Errorf("a path of cloved's own directory: %v", err)
 		}
 	})
-	for _, path := range []string{copied, path} { // free again, and both sound
+	for _, path := range []string{copied, path} { // closed again, and both intact
 		k, err := store.OpenKernel(path, patience)
 		must(t, err)
 		if problems, err := k.Check(); err != nil || problems != nil {

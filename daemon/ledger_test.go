@@ -16,10 +16,10 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// member is ownerCaller as one of the group that the tests' servers have.
+// member is ownerCaller as a member of the group that the tests' servers have.
 var member = caller{principal: principal{owner: ownerCaller.owner}, groups: []uint32{50}}
 
-// talk holds a conversation of a caller's with the rig, and returns the caller's end.
+// talk serves a connection of a caller on the rig, and returns the caller's end.
 func (r *rig) talk(peer caller, owes *ledger) *rpc.Conn {
 	r.t.Helper()
 	conn, leave := r.talkUntil(peer, owes)
@@ -27,7 +27,7 @@ func (r *rig) talk(peer caller, owes *ledger) *rpc.Conn {
 	return conn
 }
 
-// talkUntil is talk, and leave returns when nothing of it is left.
+// talkUntil is talk; leave closes the connection and waits until cloved has released it.
 func (r *rig) talkUntil(peer caller, owes *ledger) (_ *rpc.Conn, leave func()) {
 	r.t.Helper()
 	path := "@" + string(agent.NewID())
@@ -48,7 +48,7 @@ func (r *rig) talkUntil(peer caller, owes *ledger) (_ *rpc.Conn, leave func()) {
 	return far, func() { far.Close(); <-ended }
 }
 
-// large stores runs of a member's with about as much text as one may have.
+// large stores runs of a member, each with about as much text as one may have.
 func (r *rig) large(number int) {
 	r.t.Helper()
 	for i := range number {
@@ -61,7 +61,7 @@ func (r *rig) large(number int) {
 	must(r.t, r.d.cache.refresh())
 }
 
-// owing waits until cloved holds so many bytes for callers.
+// owing waits until cloved holds this many bytes for callers.
 func (s *slots) owing(t *testing.T, enough func(sum int) bool) {
 	t.Helper()
 	sum := func() int {
@@ -73,14 +73,14 @@ func (s *slots) owing(t *testing.T, enough func(sum int) bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are held", sum())
 		}
-		time.Sleep(time.Millisecond) // between two looks at a condition
+		time.Sleep(time.Millisecond) // between two checks of a condition
 	}
 }
 
 const listLine = `{"jsonrpc":"2.0","id":%d,"method":"run.list"}`
 
-// Who reads no answer has one made for each connection, and no more. The control is
-// the same without the turn and the bound of a user.
+// For a user that reads no answers, cloved makes one answer for each connection and no more.
+// The control is the same without the user's queue and bound.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	const connections, requests = 8, 20
 	r := newRig(t, nil)
@@ -92,7 +92,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		for range connections {
 			owes := newLedger(member.owner.UID, bytes)
 			owes.writing = make(chan struct{}, turns)
-			owes.making <- struct{}{} // none is made before all are asked for
+			owes.making <- struct{}{} // none is made before all are requested
 			ledgers = append(ledgers, owes)
 			c, leave := r.talkUntil(member, owes)
 			defer leave()
@@ -102,7 +102,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 			}
 			say(t, c, strings.Join(lines, "\n"))
 		}
-		// Once an answer is stuck the library takes no request any more, so all are there first.
+		// Once an answer is stuck the connection reads no more requests, so all are sent
+		// first.
 		bytes.owing(t, func(sum int) bool {
 			return sum >= connections*requests*requestCost && !slices.ContainsFunc(ledgers, func(l *ledger) bool { return len(l.writing) < turns })
 		})
@@ -130,8 +131,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Root's callers that read nothing hold as much as root may, however many there are,
-// and the rest is refused. The control is the same without the bound.
+// Root's connections that read nothing hold up to root's bound in sum, and more is refused.
+// The control is the same without the bound.
 func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	const connections, most = 24, 8 << 20
 	r := newRig(t, nil)
@@ -171,7 +172,7 @@ func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	}
 	bounded := newSlots("bytes", 0, 0)
 	bounded.root = most
-	if refused := ask(bounded); refused == 0 { // not each: who is late finds room that others gave back
+	if refused := ask(bounded); refused == 0 { // not each: a late request may use room that others have released
 		t.Errorf("none of %d is refused, where %d have room", connections, most/len(answer))
 	}
 	if r.d.owed.root != maxOwedRoot || r.d.owed.members != maxOwedRest {
@@ -179,7 +180,7 @@ func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	}
 }
 
-// One connection has a bound, whoever has it.
+// One connection has a bound, whoever owns it.
 func TestRequestsOnAConnectionAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []uint32{0, member.owner.UID} {
@@ -187,7 +188,7 @@ func TestRequestsOnAConnectionAreBounded(t *testing.T) {
 		l, other := newLedger(uid, bytes), newLedger(uid, bytes)
 		must(t, l.read(maxOwedOne))
 		wantCode(t, l.read(1), api.CodeBusy)
-		must(t, other.read(maxOwedOne)) // control: it is not the user's
+		must(t, other.read(maxOwedOne)) // control: it is not the user's bound
 		l.drop()
 		must(t, l.read(1))
 		l.close()
@@ -196,7 +197,7 @@ func TestRequestsOnAConnectionAreBounded(t *testing.T) {
 	}
 }
 
-// What users have in all is bounded, and does not count root's.
+// The users together have a bound, which root's requests do not count for.
 func TestBytesOfAllUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newSlots("bytes", 0, 10)
@@ -221,8 +222,8 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// What a user's requests hold is counted over all connections, until they are
-// answered or their connection ends; root is not refused.
+// What a user's requests hold is counted over all connections, until they are answered or
+// their connection ends; root is never refused.
 func TestRequestsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -243,7 +244,7 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	if code := codeOf(hear(t, second)); code != api.CodeBusy {
 		t.Errorf("42 requests where 40 have room: %d", code)
 	}
-	// cloved hangs up in the middle of it.
+	// cloved closes the connection in the middle of the request.
 	_, _ = second.Write([]byte(`{"jsonrpc":"2.0","id":"x","method":"run.start","params":"` + strings.Repeat("x", 20*requestCost) + `"}`))
 	if code := codeOf(hear(t, second)); code != api.CodeBusy {
 		t.Errorf("a line where there is no room: %d", code)
@@ -260,14 +261,14 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	say(t, third, waits(30))
 	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
 	r.end(string(long.Spec.ID), 0)
-	must(t, r.d.cache.refresh()) // nobody else looks at the store here
+	must(t, r.d.cache.refresh()) // no reconciler refreshes the cache here
 	if _, err := third.Line(rpc.MaxLine); err != nil {
 		t.Error(err)
 	}
 	bytes.owing(t, func(sum int) bool { return sum == 0 })
 }
 
-// The answers to one batch have a bound; each alone is given.
+// The answers to one batch have a bound in sum; each alone would be sent.
 func TestAnswersToABatchAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -298,7 +299,7 @@ func TestAnswersToABatchAreBounded(t *testing.T) {
 	r.d.owed.owing(t, func(sum int) bool { return sum == 0 })
 }
 
-// A user's runs have less text than root's, and what is too much is refused at once.
+// A user's runs may have less text than root's; more is refused at once.
 func TestTextOfAUsersRunIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/internal/linear"
 )
 
-// rounds is how often the quarrel is held, with other dice each time: once, or
-// CLOVE_LINEAR_ROUNDS times, which is the long mode.
+// rounds is how often the test runs, each time with another seed: once, or CLOVE_LINEAR_ROUNDS
+// times in the long mode.
 func rounds(t *testing.T) (number int, seed uint64) {
 	text := os.Getenv("CLOVE_LINEAR_ROUNDS")
 	if text == "" {
@@ -25,7 +25,7 @@ func rounds(t *testing.T) (number int, seed uint64) {
 	return number, uint64(time.Now().UnixNano())
 }
 
-// Sixty-four callers that quarrel over thirty-two names see one cloved.
+// The answers to sixty-four callers that compete for thirty-two names have one common order.
 func TestAnswersHaveOneOrder(t *testing.T) {
 	t.Parallel()
 	a := newActors(t, nil)
@@ -47,7 +47,7 @@ func TestAnswersHaveOneOrder(t *testing.T) {
 	}
 }
 
-// hasty answers a removal before anything is on disk.
+// hasty answers a removal before it is on disk.
 type hasty struct {
 	linear.Cloved
 	late *sync.WaitGroup
@@ -62,13 +62,13 @@ func (h hasty) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// The control: answers that come before what they say is done have no order.
+// The control: answers that come before the change is done have no common order.
 func TestHastyAnswersHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	a := newActors(t, nil)
 	var late sync.WaitGroup
 	operations := 800
-	if testing.Short() { // the search for an order takes longer the more there are
+	if testing.Short() { // the search for an order gets longer with their number
 		operations = 400
 	}
 	system := hasty{linear.Cloved{Client: a.serve(), Command: []string{"true"}}, &late}

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// listText is what run.list answers, when there is room for it.
+// listText returns the answer of run.list, with enough memory allowed for it.
 func (r *rig) listText(c *call, p api.ListParams) json.RawMessage {
 	r.t.Helper()
 	result, err := r.d.runs().list(c, p)
@@ -26,8 +26,8 @@ func (r *rig) listed(c *call, p api.ListParams) (answer api.ListResult) {
 	return answer
 }
 
-// Page after page gives each run once, newest first, whatever happens to others in
-// between, and no page has more than its bounds.
+// Page after page returns each run once, newest first, whatever happens to other runs in
+// between, and no page exceeds its bounds.
 func TestListByPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -61,7 +61,7 @@ func TestListByPages(t *testing.T) {
 	}
 }
 
-// Of a long command a table needs the beginning.
+// A table shows only the beginning of a long command.
 func TestBriefCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ words, want []string }{

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// listening makes a listening socket as a service manager would hold it.
+// listening makes a listening socket as a service manager does.
 func listening(t *testing.T, path string) *os.File {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -37,7 +37,7 @@ func TestInherit(t *testing.T) {
 	} else {
 		conn.Close()
 	}
-	// The socket is the service manager's: it stays for the next cloved.
+	// The socket belongs to the service manager: it stays for the next cloved.
 	must(t, listener.Close())
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the socket is gone: %v", err)
@@ -79,8 +79,8 @@ func TestInheritRefuses(t *testing.T) {
 	}
 }
 
-// The real protocol: descriptor 3, and this very process named. Another
-// process's variables are not ours.
+// The real protocol: descriptor 3, and the variables name this process. Variables for another
+// process are ignored.
 func TestListenTakesWhatSystemdHands(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -89,7 +89,7 @@ func TestListenTakesWhatSystemdHands(t *testing.T) {
 	before, err := os.Stat(path)
 	must(t, err)
 	for pid, want := range map[string]string{"$$": "inherited", "1": "served by another process"} {
-		// The shell becomes the test, so that its own pid is the test's.
+		// The shell executes the test, so the pid stays the same.
 		cmd := exec.Command("sh", "-c", "LISTEN_PID="+pid+` exec "$0" -test.run='^TestListenChild$' -test.v`, os.Args[0])
 		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "CLOVE_TEST_LISTEN="+path)
 		cmd.ExtraFiles = []*os.File{file}
@@ -103,8 +103,8 @@ func TestListenTakesWhatSystemdHands(t *testing.T) {
 	}
 }
 
-// TestListenChild is the other process of TestListenTakesWhatSystemdHands, and
-// nothing by itself.
+// TestListenChild is the second process of TestListenTakesWhatSystemdHands; by itself it does
+// nothing.
 func TestListenChild(t *testing.T) {
 	t.Parallel()
 	path := os.Getenv("CLOVE_TEST_LISTEN")
@@ -123,7 +123,7 @@ func TestListenChild(t *testing.T) {
 	t.Log("inherited", listener.Addr())
 }
 
-// A socket that nobody serves is replaced; anything else is not.
+// A socket that no process serves is replaced; anything else is left.
 func TestMakeSocket(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -159,8 +159,8 @@ func TestMakeSocket(t *testing.T) {
 	}
 }
 
-// A cloved that was killed while it started a child left a copy of its socket, which
-// still takes connections.
+// A cloved that was killed while it started a child leaves a copy of its listening socket in
+// the child, which still accepts connections.
 func TestACopyOfTheSocketServesNobody(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -198,7 +198,7 @@ func TestLockIsForOne(t *testing.T) {
 	second, err := Lock(state)
 	must(t, err)
 	must(t, second.Close())
-	// A link that somebody left there is not followed.
+	// A link at the place of the lock file is not followed.
 	must(t, os.Remove(filepath.Join(state, lockName)))
 	must(t, unix.Symlink("/dev/null", filepath.Join(state, lockName)))
 	if _, err := Lock(state); err == nil {
@@ -215,8 +215,8 @@ func TestGroupID(t *testing.T) {
 	}
 }
 
-// The lock of a cloved that died may outlive it for a moment, in a child that
-// it was making. The control is a cloved that lives.
+// A child that a dying cloved was starting may hold its lock for a moment longer. The control
+// is a cloved that is alive.
 func TestLockWaitsAMoment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ type entry struct {
 	fields   map[string]string
 }
 
-// Every attribute is a field of its own, and also in what journalctl shows.
+// Every attribute is a field of its own, and is part of the text that journalctl shows.
 func TestJournalHandler(t *testing.T) {
 	t.Parallel()
 	var sent []entry
@@ -50,7 +50,7 @@ func TestJournalHandler(t *testing.T) {
 	}
 }
 
-// Away from the journal it is lines of text.
+// Without the journal the log is lines of text.
 func TestLogWithoutJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", "1:1")
 	var out bytes.Buffer

@@ -12,9 +12,9 @@ import (
 	"clove.run/clove/daemon/logs"
 )
 
-// Who asks for many lines at once gets them in few notifications, whole and in order,
-// and a follower gets the last ones when nothing more comes. The control asks for one
-// at a time.
+// A caller that requests many lines at once gets them in few notifications, complete and in
+// order, and a follower gets the last ones although nothing more comes. The control requests
+// one line at a time.
 func TestManyLinesInOneNotification(t *testing.T) {
 	t.Parallel()
 	const lines = 3000

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// Who goes on behind a line that is gone is told what is missing since then:
-// the bytes too, if the offset is known.
+// A caller that continues after a line that has been dropped gets the number of lines that are
+// missing since then, and of bytes if it gives the offset.
 func TestLogsGoOnBehindALine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -21,7 +21,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The identities of the matrix, as the kernel tells cloved of them.
+// The identities of the matrix, as the kernel reports them to cloved.
 const matrixGroup = 64060
 
 var identities = []struct {
@@ -34,8 +34,8 @@ var identities = []struct {
 	{"stranger", nsthread.Identity{UID: 64003, GID: 64003, Groups: []uint32{64061}}},
 }
 
-// TestMatrixOverConnections asks each method as each identity over a real
-// connection; the kernel says who it is.
+// TestMatrixOverConnections calls each method as each identity over a real connection, so the
+// kernel reports the caller.
 func TestMatrixOverConnections(t *testing.T) {
 	testhost.Root(t)
 	r := newRig(t, nil)
@@ -61,8 +61,8 @@ func TestMatrixOverConnections(t *testing.T) {
 	}
 }
 
-// asCaller makes a thread whose connections are the caller's: the kernel tells of the
-// effective ids.
+// asCaller makes a thread whose connections are the caller's: the kernel reports the effective
+// ids.
 func asCaller(t *testing.T, who nsthread.Identity) *nsthread.Thread {
 	t.Helper()
 	thread, err := nsthread.Start(0)
@@ -103,7 +103,7 @@ func askAs(t *testing.T, who *nsthread.Thread, path, method, params string) (ans
 	}
 }
 
-// paramsFor are sound parameters of a row's method.
+// paramsFor returns valid parameters for a row's method.
 func paramsFor(t *testing.T, r row, run string) string {
 	switch {
 	case r.params == "-start":
@@ -116,8 +116,8 @@ func paramsFor(t *testing.T, r row, run string) string {
 	return `{"run":"` + run + `"` + r.params + "}"
 }
 
-// serveGroup serves the rig to a group, on a socket whose mode lets everybody
-// try: what keeps strangers out here is the kernel's word alone.
+// serveGroup serves the rig to a group, on a socket that everybody may open: here only the
+// credentials that the kernel reports keep strangers out.
 func (r *rig) serveGroup(group int) (path string) {
 	r.t.Helper()
 	dir, err := os.MkdirTemp("", "clove-matrix")

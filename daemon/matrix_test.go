@@ -6,11 +6,11 @@ import (
 	"clove.run/clove/api"
 )
 
-// passes is every answer that says nothing of who asked.
+// passes stands for every answer that does not depend on the caller.
 const passes = api.Code(0)
 
-// row is what root, the owner of the run, and another member of the group get.
-// A stranger gets nowhere.
+// row has the answers for root, for the run's owner, and for another member of the group.
+// Others cannot connect.
 type row struct {
 	root, owner, member api.Code
 	params              string // besides the run's name; "-": it names none
@@ -22,7 +22,7 @@ var (
 	forRoot  = row{passes, api.CodeDenied, api.CodeDenied, "-"}
 )
 
-// with is a row whose method wants more than a run.
+// with returns a row for a method that needs more parameters than a run.
 func (r row) with(params string) row { r.params = params; return r }
 
 // matrix is the access matrix of the whole contract, written by hand.
@@ -66,7 +66,7 @@ var matrix = map[string]row{
 	api.MethodEventFollow: forAll,
 }
 
-// TestMatrixIsComplete: a method without a row is one that nobody thought of.
+// TestMatrixIsComplete: each method has a row.
 func TestMatrixIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, m := range api.Methods {

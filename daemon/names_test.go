@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// found is the run that a caller means.
+// found returns the run that a caller's reference names.
 func (r *rig) found(peer caller, ref string) (agent.Run, error) {
 	r.t.Helper()
 	m, _ := api.Find(api.MethodRunGet)
@@ -20,7 +20,7 @@ func (r *rig) found(peer caller, ref string) (agent.Run, error) {
 	return r.d.dispatcher().allow(peer.principal, m, params)
 }
 
-// startAs queues a run of a caller's, for later.
+// startAs queues a run of a caller, with a delay.
 func (r *rig) startAs(peer caller, name string, after ...string) (agent.Run, error) {
 	r.t.Helper()
 	s := spec(name)
@@ -32,7 +32,7 @@ func (r *rig) startAs(peer caller, name string, after ...string) (agent.Run, err
 	return result.(api.RunResult).Run, nil
 }
 
-// Three callers use one name at the same time, and each means their own run by it.
+// Three callers use one name at the same time; for each it means their own run.
 func TestTwoUsersMayUseOneName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -61,7 +61,7 @@ func TestTwoUsersMayUseOneName(t *testing.T) {
 	}
 }
 
-// A bare name of root's is never another user's run, but says how to name that one.
+// For root, a bare name is never another user's run; the error says how to name that run.
 func TestRootIsToldOfTheOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -80,8 +80,8 @@ func TestRootIsToldOfTheOwner(t *testing.T) {
 	}
 }
 
-// Whether a name is free says nothing of the runs of others, and what comes first is
-// among the caller's own.
+// Whether a name is free does not depend on the runs of others, and --after names one of the
+// caller's own runs.
 func TestNamesOfOthersDoNotShow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -102,8 +102,8 @@ func TestNamesOfOthersDoNotShow(t *testing.T) {
 	}
 }
 
-// Root's runs come after runs of users by their whole names, and what root renames
-// stays its owner's.
+// Root's runs may come after runs of users, named as UID/NAME. A run that root renames keeps
+// its owner.
 func TestRootNamesOwners(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -117,7 +117,7 @@ func TestRootNamesOwners(t *testing.T) {
 	if !slices.Equal(second.Spec.After, []string{"1000/first"}) {
 		t.Errorf("it comes after %q", second.Spec.After)
 	}
-	_, err = r.startAs(ownerCaller, "second", "first") // no circle with root's
+	_, err = r.startAs(ownerCaller, "second", "first") // no circle with root's run of that name
 	must(t, err)
 	_, err = r.d.runs().rename(r.as(rootCaller), api.RenameParams{RunParams: api.RunParams{Run: "1000/second"}, Name: "first"})
 	wantCode(t, err, api.CodeParams) // it would come after itself

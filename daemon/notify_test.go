@@ -58,7 +58,7 @@ func TestNotifier(t *testing.T) {
 	}
 }
 
-// Without a service manager, or with one that has gone, nothing happens.
+// Without a service manager, or after its end, a notification does nothing.
 func TestNotifierAlone(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	NewNotifier().Ready("x")
@@ -66,13 +66,13 @@ func TestNotifierAlone(t *testing.T) {
 	NewNotifier().Ready("x")
 }
 
-// A service manager whose queue is full is not waited for without an end. The
-// control is one that reads.
+// If the service manager's queue is full, cloved waits only for a limited time. The control is
+// a service manager that reads.
 func TestNotifierDoesNotHang(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	read := manager(t, path)
-	for fill(t, path) > 0 { // a sender's own buffer may be full before the queue is
+	for fill(t, path) > 0 { // the sender's own buffer may be full before the queue is
 	}
 	n := Notifier{path: path, patience: 10 * time.Millisecond}
 	n.Send("lost")
@@ -88,7 +88,7 @@ func TestNotifierDoesNotHang(t *testing.T) {
 	}
 }
 
-// fill sends words from one socket until there is no room.
+// fill sends datagrams from one socket until there is no room.
 func fill(t *testing.T, path string) (sent int) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -120,7 +120,7 @@ func TestWatchdogIsOurs(t *testing.T) {
 	}
 }
 
-// The watchdog hears of a cloved that works, and of one that does not nothing.
+// The watchdog is notified while cloved works, and not while it hangs.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -144,7 +144,7 @@ func TestFeed(t *testing.T) {
 	if err := <-failed; err == nil || err.Error() != "it hangs" {
 		t.Errorf("%v", err)
 	}
-	n.Send("nothing before") // the first that the manager hears
+	n.Send("nothing before") // the first notification that the manager gets
 	sick.Store(false)
 	if got := read(); got != "nothing before" {
 		t.Errorf("%q", got)

@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// TestTheLogSaysWhenAgentsEnd: how, and with which exit code; those of the foreground too.
+// TestTheLogSaysWhenAgentsEnd: how, and with which exit code; also for foreground runs.
 func TestTheLogSaysWhenAgentsEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -42,8 +42,8 @@ func TestTheLogSaysWhenAgentsEnd(t *testing.T) {
 	}
 }
 
-// counted waits until the metrics have every line; what happened is counted a
-// moment after it is in the store.
+// counted waits until the metrics have every line: an event is counted a moment after it is
+// stored.
 func (r *rig) counted(lines ...string) {
 	r.t.Helper()
 	ctx := within(r.t)
@@ -62,15 +62,15 @@ func (r *rig) counted(lines ...string) {
 		}
 		select {
 		case <-moved:
-		case <-time.After(10 * time.Millisecond): // counted behind the change
+		case <-time.After(10 * time.Millisecond): // it is counted after the change
 		case <-ctx.Done():
 			r.t.Fatalf("there is no %q in\n%s", missing, &text)
 		}
 	}
 }
 
-// What runs of the foreground do is counted as what cloved starts is, with --rm
-// too; and the next cloved begins at 0 instead of counting it again.
+// Foreground runs are counted like those that cloved starts, with --rm too. The next cloved
+// begins at 0 and does not count them again.
 func TestCountsWhateverHappens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -101,7 +101,7 @@ func TestCountsWhateverHappens(t *testing.T) {
 	}
 }
 
-// Calls are counted by what became of them, and so are those who wait.
+// Calls are counted by their result, and waiting callers are counted.
 func TestCountsCallsAndTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -142,7 +142,7 @@ func TestEveryGaugeIsSupplied(t *testing.T) {
 	}
 }
 
-// A reader that comes too late is told, and counted.
+// A reader that comes too late is notified of the loss, which is counted.
 func TestCountsDroppedEvents(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -159,7 +159,7 @@ func TestCountsDroppedEvents(t *testing.T) {
 	run := r.add("one", agent.Owner{}, agent.StateEnded)
 	must(t, r.d.cache.refresh())
 	r.d.cache.mu.Lock()
-	r.d.cache.past = r.d.cache.past[2:] // as if much had happened
+	r.d.cache.past = r.d.cache.past[2:] // as if many events had happened
 	r.d.cache.mu.Unlock()
 	gaps := 0
 	zero := uint64(0)
@@ -176,8 +176,8 @@ func TestCountsDroppedEvents(t *testing.T) {
 	r.counted("clove_event_notifications_dropped_total 2")
 }
 
-// Spans of a served cloved: the call below its caller's, the start below the
-// call, the life with its end; and nothing of what the agent was given.
+// Spans of a cloved that serves: the call below its caller's span, the start below the call,
+// the life of the run with its end; and nothing of the agent's environment.
 func TestTracesARun(t *testing.T) {
 	collector := tracetest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
@@ -213,7 +213,7 @@ func TestTracesARun(t *testing.T) {
 	}
 }
 
-// What is looked at inside is for root, has no secrets, and each part is there.
+// The archive for debugging is for root, has all its parts and no secret.
 func TestLookInside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -245,7 +245,7 @@ func TestLookInside(t *testing.T) {
 	wantCode(t, err, api.CodeDenied)
 }
 
-// What needs no lock of cloved's is there while they are all held.
+// The parts that need no lock of cloved are there although all locks are held.
 func TestLookInsideOfOneThatHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -7,9 +7,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// TestReadsThePastWhenAsked: what happened before this cloved came is read for
-// the first who asks, joins what happened since without a gap, and is not read
-// by others.
+// TestReadsThePastWhenAsked: events from before this cloved started are read at the first
+// request for them, without a gap to the newer ones. Other requests do not read them.
 func TestReadsThePastWhenAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -9,14 +9,14 @@ import (
 	"clove.run/clove/api"
 )
 
-// unwritable is a rig whose refusals cannot be noted.
+// unwritable is a rig whose store takes no record of a failed start.
 type unwritable struct{ *rig }
 
 func (unwritable) Refuse(agent.ID, error) error { return errors.New("there is no space") }
 
-// A start that fails while the store takes no word of it is tried again, now
-// and then, and who asked is told why it waits. Without the pause the reconciler
-// would start supervisors as fast as it can.
+// A start that fails and whose failure cannot be stored is tried again after a pause, and the
+// caller gets the reason for the wait. Without the pause the reconciler would start
+// supervisors as fast as it can.
 func TestFailedStartIsHeldBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// Whoever starts a run that somebody ends before its turn hears of it.
+// The caller of a start gets an answer if another caller ends the run while it is queued.
 func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -30,8 +30,8 @@ func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	}
 }
 
-// What is found queued may run a moment later: then it is not taken out of the
-// queue, which would give back the lease of a live agent.
+// A run that was found queued may run a moment later: then it is not taken out of the queue,
+// because that would free the lease of a live agent.
 func TestDequeueLeavesTheLive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -47,7 +47,7 @@ func TestDequeueLeavesTheLive(t *testing.T) {
 	}
 }
 
-// A name that has come to mean another run is not acted upon.
+// If a name has come to mean another run, nothing is done to that run.
 func TestHoldTellsThatANameMoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -65,8 +65,8 @@ func TestHoldTellsThatANameMoved(t *testing.T) {
 	wantCode(t, err, api.CodeNotFound)
 }
 
-// A supervisor that dies in a session leaves its caller without an answer, and
-// cloved notices that, however the bytes are cut.
+// If a supervisor dies during a session, its caller would get no answer. cloved notices that,
+// however the bytes are divided.
 func TestLinesNoticeTheAnswer(t *testing.T) {
 	t.Parallel()
 	note, answer := `{"jsonrpc":"2.0","method":"session.output","params":{"id":2}}`+"\n", `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n"

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// Starts are ramped: while one is being started the next waits, `clove ps` says
-// why, and who asked for it is answered when it executes. The control is a reason
+// Starts are limited at a time: while one is under way the next one waits, `clove ps` gives
+// that reason, and its caller is answered when the agent executes. The control is a reason
 // that does not pass by itself.
 func TestStartsAreRamped(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ func allowed(targets ...string) (rules []agent.EgressRule) {
 	return rules
 }
 
-// networked is a spec with a network that rules hold.
+// networked is a spec with network rules.
 func networked(targets ...string) agent.Spec {
 	s := spec("a")
 	s.Network, s.Egress.Rules = agent.NetworkAllowlist, allowed(targets...)
@@ -24,8 +24,8 @@ func networked(targets ...string) agent.Spec {
 	return s
 }
 
-// TestUsersStayBelowTheCeiling at a start and at an update, whoever asks for it; root's
-// own runs are not held by it.
+// TestUsersStayBelowTheCeiling: at a start and at an update, whoever requests it. Root's own
+// runs are not limited.
 func TestUsersStayBelowTheCeiling(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users.Allow = []string{"*.example.com", "udp://9.9.9.9:53"} })
@@ -69,7 +69,7 @@ func TestUsersStayBelowTheCeiling(t *testing.T) {
 	}
 }
 
-// TestMetadataIsForRoot also without a ceiling.
+// TestMetadataIsForRoot: also without a ceiling.
 func TestMetadataIsForRoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -80,7 +80,7 @@ func TestMetadataIsForRoot(t *testing.T) {
 	}
 }
 
-// TestALowerCeilingHoldsAtTheNextStart: a queued run was admitted under another one.
+// TestALowerCeilingHoldsAtTheNextStart: a queued run was admitted under a higher one.
 func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

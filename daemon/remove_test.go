@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// With force a run that waits is removed like one that runs.
+// With force, a waiting run is removed like one that runs.
 func TestRemoveQueuedWithForce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -24,8 +24,8 @@ func TestRemoveQueuedWithForce(t *testing.T) {
 	wantCode(t, err, api.CodeNotFound)
 }
 
-// A stop that was noted holds, whatever its cloved or a policy did in that
-// moment: the run does not start. The control is one that nobody stopped.
+// A run whose stop is stored does not start, whatever cloved or a policy did at that moment.
+// The control is a run that nobody stopped.
 func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -51,8 +51,8 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	}
 }
 
-// A policy that puts a run back into the queue while it is being stopped does
-// not make the stop wait for ever, or fail.
+// If a policy queues a run again while it is being stopped, the stop neither waits for ever
+// nor fails.
 func TestStopOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -68,8 +68,8 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	}
 }
 
-// A restart by hand is not answered with what the run waited for before: nothing
-// is said until the reconciler has looked again.
+// The answer to a restart does not have the old reason for waiting: cloved answers after the
+// reconciler's next decision.
 func TestRestartEndsADelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -81,7 +81,7 @@ func TestRestartEndsADelay(t *testing.T) {
 	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
 		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
-	// The hasty one has ended that delay all the same: it may run by now.
+	// The impatient caller's restart ended that delay all the same: the run may run by now.
 	r.add("another", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
 	result, err := c.Restart(within(t), "another", nil)
@@ -90,8 +90,7 @@ func TestRestartEndsADelay(t *testing.T) {
 	}
 }
 
-// The same for a run that was stopped while it waited: the reconciler may not have
-// looked since.
+// The same for a run that was stopped in the queue: the reconciler may not have looked since.
 func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -110,8 +109,7 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	}
 }
 
-// A run that its policy has queued since the caller was let in is restarted as
-// one that waits.
+// A run that its policy has queued after the access check is restarted as a waiting run.
 func TestRestartOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -127,8 +125,8 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	}
 }
 
-// A removal is answered when a start that had begun has left nothing: it makes
-// the log anew before it hears that its run is gone.
+// A removal is answered after a start under way has ended: that start creates the log again
+// before it finds that its run is gone.
 func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 	t.Parallel()
 	for _, force := range []bool{false, true} {
@@ -152,8 +150,8 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 	}
 }
 
-// A run with --rm whose start was put off has a log already: it goes with the
-// run. The control is one that is kept, and its log with it.
+// A run with --rm whose start was put off has a log already, which is removed with the run.
+// The control is a run that is kept, with its log.
 func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

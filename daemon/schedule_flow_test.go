@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/scheduler"
 )
 
-// timed stores a run of a schedule, as a cloved that died hours ago left it.
+// timed stores a run with a schedule, as a cloved that died hours ago left it.
 func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
 	r.t.Helper()
 	run := agent.Run{Spec: spec(name), Queue: agent.QueueState{Scheduled: true, Settled: time.Now().Add(-3 * time.Hour)}}
@@ -24,7 +24,7 @@ func (r *rig) timed(name string, change func(*agent.Run)) agent.Run {
 	return run
 }
 
-// reaches waits for a run to be as wanted.
+// reaches waits until a run is as wanted.
 func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
 	r.t.Helper()
 	run, _, err := r.d.cache.until(within(r.t), id, func(run agent.Run, found bool) bool { return found && wanted(run) })
@@ -32,7 +32,7 @@ func (r *rig) reaches(id agent.ID, wanted func(agent.Run) bool) agent.Run {
 	return run
 }
 
-// whats are what happened to the run with this name.
+// whats returns the events of the run with this name.
 func (r *rig) whats(name string) (all []agent.RunEventKind) {
 	past, _, _ := r.d.cache.since(0)
 	for _, o := range past {
@@ -46,8 +46,8 @@ func (r *rig) whats(name string) (all []agent.RunEventKind) {
 func waiting(run agent.Run) bool { return run.Phase() == agent.PhaseScheduled }
 func running(run agent.Run) bool { return run.State == agent.StateRunning }
 
-// What was missed while no cloved lived is made up for once; the next start is
-// at the next time, and begins with new files.
+// Times that were missed without a cloved are made up for once; the next start is at the next
+// time, with a new layer.
 func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -78,7 +78,7 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 	}
 }
 
-// A time that comes while the run is busy is skipped, and told.
+// A time that comes while the run is busy is skipped, with an event.
 func TestABusyRunSkipsItsTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -94,8 +94,8 @@ func TestABusyRunSkipsItsTime(t *testing.T) {
 	}
 }
 
-// A stop ends the schedule, and a restart brings it back, and starts the run
-// at once. What waits is started by it too.
+// A stop ends the schedule, and a restart activates it again and starts the run at once, also
+// if it waits.
 func TestStopEndsTheSchedule(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -112,7 +112,7 @@ func TestStopEndsTheSchedule(t *testing.T) {
 	if stopped.Record.Stopped == nil || scheduler.StartsAgain(stopped) || !scheduler.WithNext(stopped).Queue.Next.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
-	for range 2 { // from its end, and from the queue
+	for range 2 { // after its end, and in the queue
 		_, err = c.Restart(within(t), "daily", nil)
 		must(t, err)
 		if run := r.reaches(s.ID, running); run.Queue.Stopped != nil {
@@ -124,8 +124,8 @@ func TestStopEndsTheSchedule(t *testing.T) {
 	must(t, c.Remove(within(t), "daily", false))
 }
 
-// Within one time of the schedule a failure is a failure: its policy starts it
-// again, and gives up only until the next time.
+// Within one time of the schedule the policy restarts a run that failed, and gives up only
+// until the next time.
 func TestPolicyWithinATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -174,8 +174,8 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Runs that would wait for each other for ever are refused, whichever way the
-// circle closes; what comes first may be named by the beginning of its id.
+// Runs that would wait for each other for ever are refused, whichever of them closes the
+// circle; --after also accepts a prefix of an id.
 func TestCirclesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -205,7 +205,7 @@ func TestCirclesAreRefused(t *testing.T) {
 	wantCode(t, err, api.CodeParams)
 }
 
-// A drained cloved that is restarted is drained.
+// A drained cloved stays drained over a restart.
 func TestDrainOutlivesCloved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

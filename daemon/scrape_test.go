@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// ask gets a path through a connection that dial makes.
+// ask requests a path over a connection that dial makes.
 func ask(t *testing.T, path string, dial func() (net.Conn, error)) (status int, body string) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }, DisableKeepAlives: true}
@@ -31,8 +31,8 @@ func ask(t *testing.T, path string, dial func() (net.Conn, error)) (status int, 
 	return response.StatusCode, string(text)
 }
 
-// Both ways are served, and only the one on which the kernel says who asks
-// tells of agents.
+// Both addresses serve metrics, and only the Unix socket, whose peer the kernel reports, names
+// agents.
 func TestScrapes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -62,8 +62,8 @@ func TestScrapes(t *testing.T) {
 	}
 }
 
-// Who could not connect to the API is refused here as well; without the rule
-// it would be served.
+// A caller that may not connect to the API is refused here too. Control: without that rule it
+// would be served.
 func TestScrapesAreForMembers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -82,7 +82,7 @@ func TestScrapesAreForMembers(t *testing.T) {
 	}
 }
 
-// supervise plays the supervisor of a run, which answers one question with stats.
+// supervise plays the supervisor of a run, which answers one request with stats.
 func (r *rig) supervise(id agent.ID, memory int64) {
 	r.t.Helper()
 	dir := filepath.Join(r.dir, "run", string(id))
@@ -105,13 +105,13 @@ func (r *rig) supervise(id agent.ID, memory int64) {
 	}()
 }
 
-// Agents are told of to whom they belong.
+// Only the owner of an agent, and root, get its figures.
 func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.supervise(r.add("mine", ownerCaller.owner, agent.StateRunning).Spec.ID, 7)
 	r.supervise(r.add("not-mine", otherCaller.owner, agent.StateRunning).Spec.ID, 8)
-	r.add("just-ended", ownerCaller.owner, agent.StateRunning) // nobody answers any more
+	r.add("just-ended", ownerCaller.owner, agent.StateRunning) // its supervisor answers no more
 	r.add("ended", ownerCaller.owner, agent.StateEnded)
 	for what, row := range map[string]struct {
 		peer caller

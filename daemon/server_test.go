@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/client"
 )
 
-// A cloved that ends answers what it can, tells those who wait for what may
-// never come, and does not wait for callers that want nothing.
+// A cloved that ends answers what it can, sends an error to callers that wait for something
+// that may never happen, and does not wait for idle callers.
 func TestEndOfService(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -36,7 +36,7 @@ func TestEndOfService(t *testing.T) {
 	must(t, err)
 
 	say(t, waiting, `{"jsonrpc":"2.0","id":"w","method":"run.wait","params":{"run":"live"}}`, ping)
-	if m := hear(t, waiting); string(m.ID) != `"ping"` { // so the one before it is heard
+	if m := hear(t, waiting); string(m.ID) != `"ping"` { // so that the request before it has been read
 		t.Fatalf("%+v", m)
 	}
 	following, starting := make(chan error, 1), make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/daemon/supervisor"
 )
 
-// threads of this process.
+// threads returns the number of threads of this process.
 func threads(t *testing.T) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -19,18 +19,18 @@ func threads(t *testing.T) int {
 	return len(tasks)
 }
 
-// A supervisor costs cloved a descriptor and a goroutine, but no thread: one
-// for each of five hundred agents held 50 MiB.
+// A supervisor costs cloved a descriptor and a goroutine, but no thread: with a thread each,
+// five hundred agents took 50 MiB.
 func TestSupervisorsTakeNoThreads(t *testing.T) {
 	t.Parallel()
 	const many = 64
 	dir := t.TempDir()
-	// Says that it has started, and stays until nobody can write to the pipe.
+	// The program answers that it has started, and stays until the pipe has no writer.
 	program := filepath.Join(dir, "clove")
 	script := "#!/bin/sh\ncat <&3 >/dev/null\nexec 5<" + filepath.Join(dir, "hold") + "\necho '{\"started\":true}' >&4\nexec 4>&-\nread line <&5\n"
 	must(t, os.WriteFile(program, []byte(script), 0o700))
 	must(t, unix.Mkfifo(filepath.Join(dir, "hold"), 0o600))
-	hold, err := os.OpenFile(filepath.Join(dir, "hold"), os.O_RDWR, 0) // its readers wait for as long as it is open
+	hold, err := os.OpenFile(filepath.Join(dir, "hold"), os.O_RDWR, 0) // its readers wait while it is open
 	must(t, err)
 	here := processes{program: program, cgroup: func() (*os.File, error) { return nil, nil }}
 	before := threads(t)

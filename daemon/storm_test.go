@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stormLines are what a hostile member of the group sends; some are requests, and some
-// are no more than nearly so.
+// stormLines are lines that a hostile member of the group may send: requests, and lines that
+// are nearly requests.
 var stormLines = []string{
 	`{"jsonrpc":"2.0","method":"request.cancel","params":true}`,
 	`{"jsonrpc":"2.1","method":"run.list"}`,
@@ -34,8 +34,8 @@ var stormLines = []string{
 	`{"jsonrpc":"2.0","id":3,"method":"run.attach","params":{"run":"nobody"}}`,
 }
 
-// gust is one connection: some lines in flight at the same time, the last one perhaps
-// cut, and an end of one of four kinds.
+// gust is one connection with some lines in flight at the same time. The last line may be cut,
+// and the connection ends in one of four ways.
 func gust(t *testing.T, path string, random *rand.Rand) (lines int) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
@@ -67,8 +67,8 @@ func gust(t *testing.T, path string, random *rand.Rand) (lines int) {
 	return lines
 }
 
-// TestStormOfLines: whatever callers send, and however they leave, cloved answers the
-// next one, and holds no more than before.
+// TestStormOfLines: whatever callers send, and however they leave, cloved answers the next
+// one, and holds no more than before.
 func TestStormOfLines(t *testing.T) {
 	r := newRig(t, nil)
 	r.serve()

@@ -18,7 +18,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// usage is what a daemon must not gather.
+// usage counts what must not grow.
 type usage struct{ goroutines, descriptors int }
 
 func used(t *testing.T) usage {
@@ -28,8 +28,8 @@ func used(t *testing.T) usage {
 	return usage{runtime.NumGoroutine(), len(open)}
 }
 
-// ownWork is what the daemon itself may have begun since: it looks at its store
-// and at its runs. The callers below are many more.
+// ownWork is how much the daemon itself may have begun meanwhile: it refreshes its cache and
+// looks after its runs. The test has many more callers.
 const ownWork = 8
 
 // flat waits until no more is in use than before.
@@ -42,11 +42,11 @@ func flat(t *testing.T, before usage) {
 			t.Fatalf("before %+v, and now %+v", before, now)
 		}
 		runtime.Gosched()
-		time.Sleep(time.Millisecond) // between two looks at a condition
+		time.Sleep(time.Millisecond) // between two checks of a condition
 	}
 }
 
-// Who leaves in the middle of anything, many times over, leaves nothing.
+// A caller that disconnects in the middle of anything, many times, leaves nothing behind.
 func TestLeavingLeavesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	r.add("long", rootCaller.owner, "running")
@@ -82,7 +82,7 @@ func TestLeavingLeavesNothing(t *testing.T) {
 	}
 }
 
-// Who has said everything and only listens still gets its answers.
+// A caller that has closed its sending side still gets its answers.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -95,7 +95,8 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// The same id twice at once is refused once; the first is answered.
+// If an id is in use on a connection, a second request with it is refused; the first one is
+// answered.
 func TestIDsTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -124,7 +125,7 @@ func TestIDsTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// Notifications alone get no answer, in a batch neither; what follows does.
+// Notifications get no answer, also in a batch; the request after them does.
 func TestBatchOfNotifications(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -137,7 +138,7 @@ func TestBatchOfNotifications(t *testing.T) {
 	}
 }
 
-// Of one connection's requests another knows nothing: nor can it end them.
+// A connection cannot see or cancel the requests of another one.
 func TestCancelOfAnothersRequest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -156,15 +157,15 @@ func TestCancelOfAnothersRequest(t *testing.T) {
 	if m := hear(t, mine); m.Error != nil || string(m.ID) != `"w"` {
 		t.Errorf("%+v", m)
 	}
-	// It is finished now, and cancelling it is nothing.
+	// It has been answered, and a cancellation has no effect.
 	say(t, mine, `{"jsonrpc":"2.0","id":1,"method":"request.cancel","params":{"id":"w"}}`)
 	if m := hear(t, mine); m.Error != nil {
 		t.Errorf("%s", m.Error)
 	}
 }
 
-// A caller that reads nothing holds up itself: others are answered, and when it
-// has gone nothing of it is left.
+// A caller that reads nothing delays only itself: others are answered, and after its end
+// nothing of it is left.
 func TestSlowReader(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 20 {
@@ -174,7 +175,7 @@ func TestSlowReader(t *testing.T) {
 	other := r.dial()
 	say(t, other, ping)
 	hear(t, other)
-	must(t, r.d.reconciler.looks(within(t))) // it waits for the supervisor of each run from then on
+	must(t, r.d.reconciler.looks(within(t))) // from then on it waits for the supervisor of each run
 	before := used(t)
 	var slow []*rpc.Conn
 	var sent sync.WaitGroup
@@ -183,7 +184,7 @@ func TestSlowReader(t *testing.T) {
 		slow = append(slow, c)
 		sent.Go(func() {
 			list := []byte(`{"jsonrpc":"2.0","id":1,"method":"run.list"}` + "\n")
-			_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // then its pipes are full
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // until its pipes are full
 			for {
 				if _, err := c.Write(list); err != nil {
 					return
@@ -202,7 +203,7 @@ func TestSlowReader(t *testing.T) {
 	flat(t, before)
 }
 
-// More connections than there are places for are told so, and places come back.
+// Connections above the limit get an error, and connections that end make room.
 func TestFloodOfConnections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -230,7 +231,7 @@ func TestFloodOfConnections(t *testing.T) {
 	}
 }
 
-// Every error of every method is of the set, whatever the parameters are.
+// Every error of every method is of the API's set, whatever the parameters are.
 func TestEveryMethodsErrors(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -239,21 +240,21 @@ func TestEveryMethodsErrors(t *testing.T) {
 	r.serve()
 	for _, m := range api.Methods {
 		if m.Name == api.MethodRunWait || m.Name == api.MethodRunStop || m.Name == api.MethodRunRestart {
-			continue // they wait for an agent that is none
+			continue // they wait for an agent that does not exist
 		}
 		for _, params := range []string{`{}`, `[]`, `{"run":"live"}`, `{"run":"over"}`, `{"run":"none"}`, `{"run":""}`, `{"run":"live","force":3}`, `{"odd":true}`,
 			`{"run":"` + strings.Repeat("x", 4096) + `"}`, `{"run":"over","name":"../x"}`, `{"spec":{}}`, `{"run":"live","signal":-1}`} {
 			c := r.dial()
 			say(t, c, `{"jsonrpc":"2.0","id":1,"method":"`+m.Name+`","params":`+params+`}`)
-			for hear(t, c).Method != "" { // what is streamed first
+			for hear(t, c).Method != "" { // streamed notifications come first
 			}
 			c.Close()
 		}
 	}
 }
 
-// A process without free descriptors accepts nobody for that time, and goes on
-// when there are some again: it used to end.
+// A cloved without free descriptors accepts no connection for that time, and continues
+// afterwards. In an earlier version it ended.
 func TestNoDescriptors(t *testing.T) {
 	r := newRig(t, nil)
 	r.serve()

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// say sends lines as they are.
+// say sends lines unchanged.
 func say(t *testing.T, c *rpc.Conn, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -30,8 +30,8 @@ func hear(t *testing.T, c *rpc.Conn) rpc.Message {
 	return m
 }
 
-// ofTheSet: every error that goes over the wire has a code of the closed set,
-// its own word, a message and a hint.
+// ofTheSet checks that an error has a code of the API's closed set, that code's word, a
+// message and a hint.
 func ofTheSet(t *testing.T, m rpc.Message) {
 	t.Helper()
 	if m.Error == nil {
@@ -55,14 +55,14 @@ func codeOf(m rpc.Message) api.Code {
 
 const ping = `{"jsonrpc":"2.0","id":"ping","method":"daemon.info"}`
 
-// Whatever is sent gets an answer of the closed set, and the connection goes on.
+// Every request gets an answer of the closed set, and the connection continues.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	r := newRig(t, nil)
 	r.serve()
 	c := r.dial()
-	say(t, c, ping) // a session is one only where it is the first request
+	say(t, c, ping) // a session must be the first request of a connection
 	hear(t, c)
 	for what, row := range map[string]struct {
 		line string
@@ -147,7 +147,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Notifications are done, in order, and never answered.
+// Notifications are handled in order and never answered.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -165,7 +165,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// A line that does not end is cut off; other connections do not notice.
+// An endless line ends its connection; other connections are not affected.
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -188,7 +188,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// More requests than may be answered at once wait; all are answered.
+// Requests above the limit of concurrent ones wait; all are answered.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -225,14 +225,14 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s: %s", m.ID, m.Error)
 		}
 	}
-	// As a notification too.
+	// The same as a notification.
 	say(t, c, `{"jsonrpc":"2.0","id":"w","method":"event.follow","params":{"follow":true}}`, `{"jsonrpc":"2.0","method":"request.cancel","params":{"id":"w"}}`)
 	if m := hear(t, c); codeOf(m) != api.CodeCancelled {
 		t.Errorf("%+v", m)
 	}
 }
 
-// Who leaves in the middle leaves nothing behind: the daemon ends at once.
+// A caller that disconnects in the middle leaves nothing behind: the daemon ends at once.
 func TestHalfFrameAndGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -252,8 +252,8 @@ func TestHalfFrameAndGone(t *testing.T) {
 	})
 }
 
-// TestStrangersAreRefused: the mode of the socket keeps them out, and so does
-// the kernel's word where the mode was changed.
+// TestStrangersAreRefused: the mode of the socket keeps them out, and if that was changed, the
+// credentials that the kernel reports.
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(&Daemon{}, 50)

@@ -48,8 +48,8 @@ func TestACeilingCovers(t *testing.T) {
 	}
 }
 
-// TestWhatIsCoveredOpensNoMore: in many worlds, what a covered rule allows the
-// ceiling's own rules allow.
+// TestWhatIsCoveredOpensNoMore: in many random cases, what a covered rule allows is allowed by
+// the ceiling's own rules.
 func TestWhatIsCoveredOpensNoMore(t *testing.T) {
 	t.Parallel()
 	isHost := func(addr netip.Addr) bool { return slices.Contains(hostAddresses, addr) }
@@ -96,7 +96,7 @@ func TestWhatIsCoveredOpensNoMore(t *testing.T) {
 	}
 }
 
-// connection is one whose client has shown what it will.
+// connection is one whose client has sent its first bytes.
 func (w *world) connection() Connection {
 	names := []Name{"api.example.com", "evil.test", "a.evil.test", "example.com"}
 	c := Connection{Proto: TCP, Looked: true}
@@ -119,8 +119,8 @@ func (w *world) connection() Connection {
 	return c
 }
 
-// TestMetadataAndTheHostAreForRoot, by word, by address, and where an address becomes
-// the host's later. The control is the same rule of root's.
+// TestMetadataAndTheHostAreForRoot: by keyword, by address, and if an address becomes the
+// host's later. The control is the same rule in a run of root's.
 func TestMetadataAndTheHostAreForRoot(t *testing.T) {
 	t.Parallel()
 	for target, address := range map[string]string{"metadata": "169.254.169.254", "169.254.169.254": "169.254.169.254", "[fd00:ec2::254]": "fd00:ec2::254",

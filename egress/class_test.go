@@ -37,7 +37,7 @@ var classRows = []struct {
 
 	// IPv4-mapped, RFC 4291 2.5.5.2
 	{"::ffff:127.0.0.1", ClassLoopback}, {"::ffff:0:0", ClassLoopback}, {"::ffff:a9fe:a9fe", ClassMetadata}, {"::ffff:8.8.8.8", ClassPublic},
-	// IPv4-compatible and IPv4-translated: nobody routes the public ones
+	// IPv4-compatible and IPv4-translated: nobody routes those of public addresses
 	{"::127.0.0.1", ClassLoopback}, {"::10.1.2.3", ClassPrivate}, {"::169.254.169.254", ClassMetadata}, {"::8.8.8.8", ClassReserved},
 	{"::ffff:0:10.1.2.3", ClassPrivate}, {"::ffff:0:8.8.8.8", ClassReserved},
 	// NAT64
@@ -48,7 +48,7 @@ var classRows = []struct {
 	// 6to4
 	{"2002:808:808::1", ClassPublic}, {"2002:a01:203::1", ClassPrivate}, {"2002:7f00:1::", ClassLoopback}, {"2002:a9fe:a9fe::", ClassMetadata},
 	{"2002:c0a8:101::1", ClassPrivate}, {"2002::", ClassLoopback},
-	// Teredo: server 8.8.8.8 and client inverted; then a server that is private
+	// Teredo: server 8.8.8.8 and the client inverted; then a private server
 	{"2001:0:808:808:0:0:f7f7:f7f7", ClassPublic}, {"2001:0:808:808:0:0:f5fe:fdfc", ClassPrivate}, {"2001:0:808:808:0:0:80ff:fffe", ClassLoopback},
 	{"2001:0:808:808::5601:5601", ClassMetadata}, {"2001:0:a01:203:0:0:f7f7:f7f7", ClassPrivate},
 	// ISATAP
@@ -70,8 +70,8 @@ func TestAddressesAreClassedByWhatTheyReach(t *testing.T) {
 	}
 }
 
-// TestNoRowHidesAnother: the first row that holds an address decides, so a row
-// after a wider one would be dead.
+// TestNoRowHidesAnother: the first row that contains an address decides, so a row after a
+// wider one would have no effect.
 func TestNoRowHidesAnother(t *testing.T) {
 	t.Parallel()
 	for i, late := range blocks {
@@ -86,8 +86,8 @@ func TestNoRowHidesAnother(t *testing.T) {
 	}
 }
 
-// TestClassesAgreeWithTheStandardLibrary compares with an oracle that somebody
-// else wrote, which knows fewer classes.
+// TestClassesAgreeWithTheStandardLibrary compares with an independent implementation that
+// knows fewer classes.
 func TestClassesAgreeWithTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,7 +102,7 @@ func TestClassesAgreeWithTheStandardLibrary(t *testing.T) {
 	})
 }
 
-// TestWhatCarriesASpecialAddressIsNeverPublic: whatever the form.
+// TestWhatCarriesASpecialAddressIsNeverPublic: in whatever form it is embedded.
 func TestWhatCarriesASpecialAddressIsNeverPublic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -138,8 +138,7 @@ func filled(template string, at int, b [4]byte) netip.Addr {
 	return netip.AddrFrom16(all)
 }
 
-// anyAddr draws addresses of both families, near the edges of the table's rows
-// as often as anywhere.
+// anyAddr draws addresses of both families, often near the bounds of the table's rows.
 func anyAddr(t *rapid.T) netip.Addr {
 	switch rapid.IntRange(0, 3).Draw(t, "kind") {
 	case 0:

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// manyRules has 100 rules of every kind.
+// manyRules returns 100 rules of every kind.
 func manyRules(b *testing.B) *Rules {
 	lines := []string{"-metadata", "private:5432"}
 	for i := range 32 {

@@ -31,7 +31,7 @@ var hostAddresses = []netip.Addr{
 	netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("93.184.216.99"), netip.MustParseAddr("2606:4700::99"), netip.MustParseAddr("fe80::99"),
 }
 
-// short is a verdict as tests write it: "+" or "-", the reason, and the rule.
+// short formats a verdict for tests: "+" or "-", the reason, and the rule.
 func short(v Verdict) string {
 	text := "-" + v.Reason
 	if v.Allowed {
@@ -112,7 +112,7 @@ func TestConnectByAddress(t *testing.T) {
 		{"public", "-8.8.8.8", "[64:ff9b::808:808]:443", "-deny 8.8.8.8"},
 		{"public", "-8.0.0.0/8", "[2002:808:808::1]:443", "-deny 8.0.0.0/8"},
 
-		// what a broad network does not name
+		// classes that a broad network does not include
 		{"", "0.0.0.0/0", "93.184.216.34:443", "+rule 0.0.0.0/0"},
 		{"", "0.0.0.0/0:*", "10.1.2.3:443", "-private"},
 		{"", "0.0.0.0/0:*", "169.254.169.254:80", "-metadata"},
@@ -146,7 +146,7 @@ func TestConnectByAddress(t *testing.T) {
 		{"", "198.18.0.0/15", "198.18.5.5:80", "+rule 198.18.0.0/15"},
 		{"", "udp://224.0.0.251:5353", "udp://224.0.0.251:5353", "+rule udp://224.0.0.251:5353"},
 
-		// deny beats allow, however narrow either is
+		// deny wins over allow, however narrow either is
 		{"", "10.1.2.3 -10.0.0.0/8", "10.1.2.3:443", "-deny 10.0.0.0/8"},
 		{"", "-private 10.1.2.3", "10.1.2.3:443", "-deny private"},
 		{"", "-private host", "10.0.0.5:443", "-deny private"},
@@ -198,13 +198,13 @@ func TestConnectByName(t *testing.T) {
 		{"", "*.example.com:* -secret.example.com", "93.184.216.34:22", []Name{"secret.example.com"}, "-deny secret.example.com"},
 		{"", "api.example.com:* -*.example.com:22", "93.184.216.34:22", []Name{"api.example.com"}, "-deny *.example.com:22"},
 		{"", "api.example.com:* -*.example.com:22", "93.184.216.34:23", []Name{"api.example.com"}, "+rule api.example.com:*"},
-		// two names at one address: nothing shows which is meant, so deny beats allow
+		// two names at one address: nothing shows which is meant, so deny wins over allow
 		{"", "a.example.com:* b.example.com:* -b.example.com:22", "93.184.216.34:22", []Name{"a.example.com", "b.example.com"}, "-deny b.example.com:22"},
-		// where the client shows it, that decides
+		// if the client sends its name, that decides
 		{"", "a.example.com:* b.example.com:* -b.example.com:443", "93.184.216.34:443", []Name{"b.example.com", "a.example.com"}, "+rule a.example.com:* verify=must"},
 		{"", "b.example.com:* -b.example.com:443", "93.184.216.34:443", []Name{"b.example.com"}, "-deny b.example.com:443"},
 
-		// a name never opens what is not public
+		// a name rule never allows an address that is not public
 		{"", "api.example.com:*", "10.1.2.3:22", []Name{"api.example.com"}, "-private"},
 		{"", "api.example.com:*", "169.254.169.254:80", []Name{"api.example.com"}, "-metadata"},
 		{"", "api.example.com:*", "10.0.0.5:22", []Name{"api.example.com"}, "-host"},
@@ -212,7 +212,7 @@ func TestConnectByName(t *testing.T) {
 		{"", "api.example.com:22 10.1.2.3:80", "10.1.2.3:22", []Name{"api.example.com"}, "-port"},
 		{"", "api.example.com:22 10.1.2.3:22", "10.1.2.3:22", []Name{"api.example.com"}, "+rule 10.1.2.3:22"},
 
-		// an address rule needs no name, but a denied name is looked for
+		// an address rule needs no name, but a denied name is still looked for
 		{"public", "", "93.184.216.34:443", []Name{"api.example.com"}, "+rule tcp://public:*"},
 		{"public", "-evil.test", "93.184.216.34:443", nil, "+rule tcp://public:* verify=deny"},
 		{"public", "-evil.test", "93.184.216.34:22", nil, "+rule tcp://public:*"},
@@ -228,7 +228,7 @@ func TestConnectByName(t *testing.T) {
 	}
 }
 
-// TestTheShownName: the second question, after the first bytes.
+// TestTheShownName: the second request, with the name from the first bytes.
 func TestTheShownName(t *testing.T) {
 	t.Parallel()
 	both := []Name{"api.example.com", "www.example.com"}
@@ -244,10 +244,10 @@ func TestTheShownName(t *testing.T) {
 		{"", "api.example.com", both, "", "-no-name", ""},
 		{"", "api.example.com", both, "www.example.com", "-mismatch", ""},
 		{"", "api.example.com", both, "evil.test", "-mismatch", ""},
-		{"", "*.example.com", both, "other.example.com", "-mismatch", ""}, // allowed, but it did not lead here
+		{"", "*.example.com", both, "other.example.com", "-mismatch", ""}, // allowed, but this address was not an answer for it
 		{"", "*.example.com -www.example.com", both, "www.example.com", "-deny www.example.com", ""},
 		{"", "*.example.com -www.example.com", []Name{"www.example.com"}, "www.example.com", "-deny www.example.com", ""},
-		{"", "api.example.com", nil, "api.example.com", "-no-rule", ""}, // showing the name does not replace the pin
+		{"", "api.example.com", nil, "api.example.com", "-no-rule", ""}, // the sent name does not replace the pin
 
 		{"public", "-evil.test", nil, "", "+rule tcp://public:*", ""},
 		{"public", "-evil.test", nil, "good.test", "+rule tcp://public:*", ""},
@@ -287,7 +287,7 @@ func TestResolve(t *testing.T) {
 		{"public", "", "anything.test", "+rule tcp://public:*"},
 		{"public", "-anything.test", "anything.test", "-deny anything.test"},
 		{"", "public:5432", "anything.test", "+rule public:5432"},
-		// only what names them, or public, may send queries out
+		// queries leave only for names that a rule allows, or with public
 		{"", "private", "db.corp.test", "-no-rule"},
 		{"", "10.0.0.0/8", "db.corp.test", "-no-rule"},
 		{"", "0.0.0.0/0", "db.corp.test", "-no-rule"},

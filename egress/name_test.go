@@ -39,8 +39,8 @@ func TestNamesBecomeCanonical(t *testing.T) {
 	}
 }
 
-// refusedNames are the tricks by which a matcher of hosts and the program behind
-// it come to see different hosts.
+// refusedNames are tricks by which a filter of host names and the program behind it see
+// different hosts.
 var refusedNames = map[string]string{
 	"":                                   "empty",
 	".":                                  "empty",
@@ -97,7 +97,7 @@ var refusedNames = map[string]string{
 	strings.Repeat("a", 2000):            "2000 bytes",
 	strings.Repeat("ü", 60) + ".example": "bytes",
 
-	// spelled like addresses
+	// written like addresses
 	"1.2.3.4":            "is an address",
 	"1.2.3.4.":           "is an address",
 	"2130706433":         "a number",
@@ -182,8 +182,8 @@ func TestReverseNames(t *testing.T) {
 	}
 }
 
-// FuzzParseName: what is a name is canonical, of harmless characters, and no
-// address to anybody.
+// FuzzParseName: every accepted name is canonical, has harmless characters only, and is an
+// address to no parser.
 func FuzzParseName(f *testing.F) {
 	for text := range refusedNames {
 		f.Add(text)

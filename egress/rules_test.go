@@ -94,7 +94,7 @@ func TestExplainIsTheOrderOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestARefusalSaysHowToAsk: each hint that is a flag, given, allows what was
+// TestARefusalSaysHowToAsk: each hint that is a flag allows, when it is given, what was
 // refused.
 func TestARefusalSaysHowToAsk(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestWhyAsksAsAConnectionWould(t *testing.T) {
 	}
 }
 
-// Who does what the hint says reaches what was asked for.
+// A caller who follows the hint reaches the target.
 func TestWhyHintsWhatHelps(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{agent.NetworkNone, agent.NetworkAllowlist} {

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// world is a set of rules and one question, drawn from bytes.
+// world is a set of rules and one request, derived from bytes.
 type world struct {
 	bytes []byte
 }
@@ -27,7 +27,7 @@ func (w *world) next(n int) int {
 
 func (w *world) pick(from []string) string { return from[w.next(len(from))] }
 
-// addr is mostly one of those that matter, else anything.
+// addr is mostly a special address, else any address.
 func (w *world) addr() netip.Addr {
 	switch w.next(4) {
 	case 0:
@@ -61,7 +61,7 @@ func (w *world) target() string {
 	return proto + prefix.String() + ports
 }
 
-// rules skips lines that New refuses: loopback, and ::/90 and the like.
+// rules skips lines that New refuses: loopback, ::/90 and the like.
 func (w *world) rules() (*Rules, Config) {
 	config := Config{Mode: w.pick([]string{agent.NetworkAllowlist, agent.NetworkPublic}), HostPorts: []uint16{5432},
 		IsHost: func(addr netip.Addr) bool { return slices.Contains(hostAddresses, addr) }}
@@ -78,7 +78,7 @@ func (w *world) rules() (*Rules, Config) {
 	return rules, config
 }
 
-// named is the oracle: it knows only texts and net/netip.
+// named is an independent implementation: it uses only texts and net/netip.
 func named(config Config, addr netip.Addr) bool {
 	plain := addr.Unmap()
 	host, class := isHostAddress(plain), Classify(addr)
@@ -103,8 +103,8 @@ func named(config Config, addr netip.Addr) bool {
 	return false
 }
 
-// specialNetworks are those that a part of them names; metadata and the host's
-// own addresses are named one by one.
+// specialNetworks are allowed by a rule that names a part of them; metadata and the host's own
+// addresses must be named one by one.
 var specialNetworks = map[Class][]string{
 	ClassPrivate:       {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10", "64:ff9b:1::/48"},
 	ClassCGNAT:         {"100.64.0.0/10"},
@@ -137,7 +137,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// isHostAddress also sees the host's address inside NAT64, 6to4 and the rest.
+// isHostAddress also finds the host's address embedded in NAT64, 6to4 and the rest.
 func isHostAddress(addr netip.Addr) bool {
 	if addr.Is6() && addr.Zone() == "" {
 		if inner, _, ok := carried(addr); ok && slices.Contains(hostAddresses, inner) {
@@ -147,8 +147,8 @@ func isHostAddress(addr netip.Addr) bool {
 	return slices.Contains(hostAddresses, addr)
 }
 
-// checkSafety is the promise: whatever the rules, the names and the first bytes,
-// an address that is not public is allowed only by a rule that names it.
+// checkSafety checks the guarantee: with any rules, names and first bytes, an address that is
+// not public is allowed only by a rule that names it.
 func checkSafety(t *testing.T, data []byte) (allowedSpecial bool) {
 	w := &world{data}
 	rules, config := w.rules()
@@ -180,7 +180,7 @@ func checkSafety(t *testing.T, data []byte) (allowedSpecial bool) {
 	return special && class != ClassLoopback && verdict.Allowed
 }
 
-// checkDeny: one more deny rule for exactly this address ends it.
+// checkDeny checks that one more deny rule for exactly this address refuses it.
 func checkDeny(t *testing.T, config Config, c Connection, before Verdict) {
 	place := c.Target.Addr().WithZone("").Unmap().String()
 	if strings.Contains(place, ":") {
@@ -202,8 +202,8 @@ func FuzzNothingSpecialWithoutARuleThatNamesIt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkSafety(t, data) })
 }
 
-// TestSafetyOfManyWorlds is the same without a fuzzer; it also shows that the
-// worlds are not so poor that nothing is ever allowed in them.
+// TestSafetyOfManyWorlds runs the fuzz target's check on random bytes. It also checks that
+// some requests are allowed.
 func TestSafetyOfManyWorlds(t *testing.T) {
 	t.Parallel()
 	seen, worlds := 0, 40_000
@@ -220,7 +220,7 @@ func TestSafetyOfManyWorlds(t *testing.T) {
 	}
 }
 
-// stream is splitmix64: the same bytes everywhere.
+// stream is splitmix64: the same bytes on every machine.
 func stream(seed uint64) []byte {
 	var data []byte
 	for state := seed * 0x9e3779b97f4a7c15; len(data) < 96; {

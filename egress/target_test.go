@@ -70,8 +70,8 @@ func TestTargetsBecomeCanonical(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoTarget holds the refusals to a reason, and to a hint that says
-// what to write instead where that can be known.
+// TestWhatIsNoTarget: each refusal has a reason, and a hint with the right spelling if that
+// can be known.
 func TestWhatIsNoTarget(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct{ reason, hint string }{
@@ -164,7 +164,7 @@ func TestWhatIsNoTarget(t *testing.T) {
 	}
 }
 
-// TestHintsAreTargets: what a refusal tells to write must be accepted.
+// TestHintsAreTargets: every target that a hint proposes is accepted.
 func TestHintsAreTargets(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"https://api.example.com/v1", "git@github.com:org/repo.git", "api.example.com:443/v1", "*.com", "x.com:90-80", "a.b:1:2", "*x.example.com"} {
@@ -194,7 +194,7 @@ func TestCanonicalTextRoundTrips(t *testing.T) {
 	})
 }
 
-// drawTarget draws targets that are right, in all their spellings.
+// drawTarget draws valid targets, in all their spellings.
 func drawTarget(t *rapid.T) string {
 	proto := rapid.SampledFrom([]string{"", "", "tcp://", "udp://", "UDP://"}).Draw(t, "proto")
 	ports := rapid.SampledFrom([]string{"", "", ":*", ":443", ":80", ":22", ":1-65535", ":80-443", ":65535"}).Draw(t, "ports")
@@ -225,7 +225,7 @@ func drawPlace(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "", "*."}).Draw(t, "wild") + rapid.SampledFrom(testNames).Draw(t, "name")
 }
 
-// withoutMapping: ::ffff:0:0/90 is refused, so it is not drawn.
+// withoutMapping skips ::ffff:0:0/90 and the like, which are refused.
 func withoutMapping(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() {
 		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
@@ -235,8 +235,8 @@ func withoutMapping(p netip.Prefix) netip.Prefix {
 
 var testNames = []string{"api.example.com", "API.EXAMPLE.com.", "example.com", "a.b.c.example.com", "bücher.example", "_x._tcp.example.com", "evil.test", "deep.evil.test"}
 
-// FuzzParseTarget: what is accepted has one canonical text, which is ASCII and
-// means the same.
+// FuzzParseTarget: an accepted target has one canonical text, which is ASCII and means the
+// same.
 func FuzzParseTarget(f *testing.F) {
 	for _, text := range []string{"tcp://*.api.example.com:443", "[2001:db8::]/32:1-2", "10.0.0.0/8:*", "public", "fd00::1:443",
 		"https://u:p@h/x", "tcp://https://x", "udp://bücher.example:443", "[::ffff:1.2.3.4/120]:5", "0x7f.1", "a@b:1/2", "[::1%lo]", "*.*", "::/0"} {

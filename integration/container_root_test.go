@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// container is a privileged Docker container as far as the kernel can tell;
-// testdata/container.sh makes it.
+// container looks like a privileged Docker container to clove; testdata/container.sh makes it.
 type container struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
@@ -39,7 +38,7 @@ func startContainer(t *testing.T, h *host, command ...string) *container {
 	c.cmd = exec.CommandContext(ctx, "testdata/container.sh", append([]string{name, t.TempDir(), h.bin}, command...)...)
 	c.cmd.Cancel = c.kill
 	c.cmd.Stderr = &c.stderr
-	out, _ := c.cmd.StdoutPipe() // fails only when it is set already
+	out, _ := c.cmd.StdoutPipe() // fails only if it is set already
 	c.stdout = bufio.NewReader(out)
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -47,21 +46,21 @@ func startContainer(t *testing.T, h *host, command ...string) *container {
 	return c
 }
 
-// kill ends the container. The script itself stays, to take the rest down.
+// kill ends the container. The script itself stays, to remove the rest.
 func (c *container) kill() error {
 	first := c.first()
-	if first == 0 { // which would be this test's own process group
+	if first == 0 { // 0 would mean this test's own process group
 		return os.ErrProcessDone
 	}
 	return unix.Kill(first, unix.SIGKILL)
 }
 
-// first finds the container's PID 1: the only child of the script's only child;
-// 0 when there is none.
+// first returns the container's PID 1, the only child of the script's only child; 0 if there
+// is none.
 func (c *container) first() int {
 	pid := c.cmd.Process.Pid
 	for range 2 {
-		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid)) // gone: no number follows
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid)) // it has ended: no number follows
 		if _, err := fmt.Sscan(string(children), &pid); err != nil {
 			return 0
 		}
@@ -101,16 +100,16 @@ func wantAll(t *testing.T, out string, want ...string) {
 	}
 }
 
-// A script turns what doctor writes into one line of the states that it found: into
-// nothingMissing where all is there, into another where something is not, or where
-// doctor said nothing.
+// A script shortens doctor's output to one line of the states that it found: nothingMissing if
+// everything works, another line if something is missing, and another if doctor printed
+// nothing.
 const (
 	foundStates    = `sed -n "s/^ *\"status\": \"\([a-z]*\)\",*\$/\1/p" | sort -u | paste -sd, | sed "s/^/doctor: /"`
 	nothingMissing = "doctor: ok\n"
 )
 
-// TestNothingIsMissingInAContainer: doctor finds all, and the limits bind. On
-// cgroup v2 the container's own processes stand in the way first.
+// TestNothingIsMissingInAContainer: doctor finds everything, and the limits work. On cgroup v2
+// the container's own processes must first be moved away.
 func TestNothingIsMissingInAContainer(t *testing.T) {
 	h := newHost(t)
 	out := inContainer(t, h, `
@@ -123,8 +122,8 @@ func TestNothingIsMissingInAContainer(t *testing.T) {
 	wantAll(t, out, nothingMissing, "pids limit of 20 refused", "memory 137\n", "memory limit of 64MiB reached", "disk limit of 16MiB reached", "cpu-time 124\n", "clean\n")
 }
 
-// TestFilesOfAContainer lie on an overlay, which cannot be id-mapped: what is
-// copied works or says what it needs, and a writable bind is refused.
+// TestFilesOfAContainer: its files lie on an overlay, which cannot be id-mapped. What is
+// copied works or names what it needs, and a writable bind is refused.
 func TestFilesOfAContainer(t *testing.T) {
 	h := newHost(t)
 	out := inContainer(t, h, `
@@ -137,7 +136,7 @@ func TestFilesOfAContainer(t *testing.T) {
 	wantAll(t, out, "small 125\n", "has to fit into --disk", "A /workspace/made\nx", "bind 125\n", "on a volume", "xread-only 0\n", "clean\n")
 }
 
-// TestTheGateHoldsInAContainer: what is allowed is reached, and nothing else.
+// TestTheGateHoldsInAContainer: allowed targets are reached, and nothing else.
 func TestTheGateHoldsInAContainer(t *testing.T) {
 	h := newHost(t)
 	out := inContainer(t, h, `
@@ -170,8 +169,8 @@ func TestTheGateHoldsInAContainer(t *testing.T) {
 		"192.0.2.80 403\nown\n127.0.0.1 200\nhost-port\n", "its supervisor is gone", "check 1\n", "clean\n")
 }
 
-// TestCloveIsPID1OfAContainer passes signals on, gives the agent's status, and
-// reaps whom it never started.
+// TestCloveIsPID1OfAContainer: it passes signals on, returns the agent's status, and reaps
+// children that it did not start.
 func TestCloveIsPID1OfAContainer(t *testing.T) {
 	h := newHost(t)
 	c := startContainer(t, h, "clove", "run", "--rm", "--", "sh", "-c", `trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done`)
@@ -186,7 +185,7 @@ func TestCloveIsPID1OfAContainer(t *testing.T) {
 	}
 	at := fmt.Sprintf("/proc/%d/root/proc/%s", first, strings.TrimSpace(string(out)))
 	for deadline := time.Now().Add(patience()); exists(at) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond) // of a zombie's end no event tells but its parent's
+		time.Sleep(10 * time.Millisecond) // only a zombie's parent is notified of it
 	}
 	if exists(at) {
 		status, _ := os.ReadFile(at + "/status")

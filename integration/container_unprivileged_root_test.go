@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAContainerThatIsNotPrivileged has covered parts of /proc, cgroups that are
-// read-only and fewer capabilities; the image's entrypoint and clove do with that.
+// TestAContainerThatIsNotPrivileged: parts of /proc are masked, cgroups are read-only, and
+// there are fewer capabilities. The image's entrypoint and clove handle that.
 func TestAContainerThatIsNotPrivileged(t *testing.T) {
 	h := newHost(t)
 	entrypoint, err := os.ReadFile("../deploy/docker/entrypoint")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitWritten waits until something stands in a directory, and returns its name.
+// awaitWritten waits until a directory has an entry, and returns its name.
 func awaitWritten(t *testing.T, dir string) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience()); ; time.Sleep(time.Millisecond) {
@@ -26,8 +26,8 @@ func awaitWritten(t *testing.T, dir string) string {
 	}
 }
 
-// TestAnInterruptedCopy leaves nothing under the final name, and nothing at all when
-// clove could still clean up. The control is the same copy to its end.
+// TestAnInterruptedCopy: nothing is left under the final name, and nothing at all if clove
+// could still clean up. The control is the complete copy.
 func TestAnInterruptedCopy(t *testing.T) {
 	d := newCloved(t)
 	script := "dd if=/dev/zero of=/workspace/big bs=1M count=256 2>/dev/null; echo written; sleep 1000"

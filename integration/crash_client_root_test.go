@@ -15,23 +15,23 @@ import (
 	"clove.run/clove/client"
 )
 
-// writer is one client that changes runs of its own until cloved dies.
+// writer is a client that changes runs of its own until cloved dies.
 type writer struct {
 	*model
 	number  int
 	random  *rand.Rand
-	pattern agent.Spec // a complete one
-	own     *promise   // an agent that lives long, and this writer alone changes
-	agents  bool       // starts agents too
-	lost    bool       // cloved is gone
+	pattern agent.Spec // a complete spec
+	own     *promise   // a long-lived agent that only this writer changes
+	agents  bool       // whether it starts agents too
+	lost    bool       // whether cloved has died
 	made    int
 }
 
-// lateLooks is how many lives of cloved a supervisor's answer may take.
+// lateLooks is after how many lives of cloved a supervisor may still apply a request.
 const lateLooks = 5
 
-// write asks for one change. after is what the run is if it happened; a lost
-// answer keeps what it was as well.
+// write sends one request for a change. after is the run's state if the change was made; if
+// the answer is lost, the previous state is kept as a second possibility.
 func (w *writer) write(p *promise, what agent.RunEventKind, ask func() error, after func(*promise)) {
 	err := ask()
 	w.mu.Lock()
@@ -47,7 +47,7 @@ func (w *writer) write(p *promise, what agent.RunEventKind, ask func() error, af
 		case w.answered <- struct{}{}:
 		default:
 		}
-	case lostAnswer(err), p.mortal && agent.KindOf(err) == agent.KindConflict: // its supervisor was killed, perhaps behind the deed
+	case lostAnswer(err), p.mortal && agent.KindOf(err) == agent.KindConflict: // its supervisor was killed, perhaps after the change
 		p.names = append(slices.Clone(p.names), changed.names...)
 		if what == agent.RunUpdated {
 			p.late[changed.wall[0]] = lateLooks
@@ -59,7 +59,7 @@ func (w *writer) write(p *promise, what agent.RunEventKind, ask func() error, af
 	}
 }
 
-// spec is the pattern with a name, a command and a new id.
+// spec returns the pattern with a name, a command and a new id.
 func (w *writer) spec(name string, script string) agent.Spec {
 	spec := w.pattern
 	spec.ID, spec.Name = agent.NewID(), name
@@ -72,7 +72,7 @@ func (w *writer) name() string {
 	return fmt.Sprintf("w%d-%d", w.number, w.made)
 }
 
-// promise enters a run that is about to be asked for.
+// promise registers a run that is about to be requested.
 func (w *writer) promise(spec agent.Spec, ends int, live bool) *promise {
 	p := &promise{writer: w.number, id: spec.ID, names: []string{spec.Name}, wall: []time.Duration{spec.Limits.WallClock}, exists: []bool{false}, late: map[time.Duration]int{}, ends: ends, live: live}
 	w.mu.Lock()
@@ -81,7 +81,7 @@ func (w *writer) promise(spec agent.Spec, ends int, live bool) *promise {
 	return p
 }
 
-// work asks for one thing after the other.
+// work sends one request after the other.
 func (w *writer) work(ctx context.Context, c *client.Client) {
 	w.lost = false
 	if w.agents {
@@ -101,8 +101,8 @@ func (w *writer) work(ctx context.Context, c *client.Client) {
 	}
 }
 
-// waiting lists the queued runs of this writer that are there for certain, in
-// an order that a seed repeats.
+// waiting lists the queued runs of this writer that certainly exist, in an order that a seed
+// repeats.
 func (w *writer) waiting() (mine []*promise) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *writer) finished() (mine []*promise) {
 	return mine
 }
 
-// create asks for a run whose time comes much later.
+// create queues a run whose start is much later.
 func (w *writer) create(ctx context.Context, c *client.Client) {
 	spec := w.spec(w.name(), "true")
 	p := w.promise(spec, -1, false)
@@ -148,7 +148,7 @@ func (w *writer) remove(ctx context.Context, c *client.Client, p *promise) {
 		func(p *promise) { p.exists = []bool{false} })
 }
 
-// extend changes a living agent's wall clock.
+// extend changes a live agent's wall clock limit.
 func (w *writer) extend(ctx context.Context, c *client.Client) {
 	live := w.own
 	w.mu.Lock() // its supervisor may be killed at this moment
@@ -163,8 +163,8 @@ func (w *writer) extend(ctx context.Context, c *client.Client) {
 		func(p *promise) { p.wall = []time.Duration{wall} })
 }
 
-// short starts an agent that ends by itself with a code of its own, in the
-// midst of what follows.
+// short starts an agent that ends by itself with its own exit code while other requests
+// follow.
 func (w *writer) short(ctx context.Context, c *client.Client) {
 	code := w.random.IntN(100)
 	spec := w.spec(w.name(), fmt.Sprintf("sleep 0.0%d; exit %d", w.random.IntN(9), code))
@@ -173,7 +173,7 @@ func (w *writer) short(ctx context.Context, c *client.Client) {
 		func(p *promise) { p.exists = []bool{true} })
 }
 
-// long starts an agent that counts in its log until it is stopped.
+// long starts an agent that writes numbers to its log until it is stopped.
 func (w *writer) long(ctx context.Context, c *client.Client, restart agent.RestartPolicy) *promise {
 	spec := w.spec(w.name(), "i=0; while :; do i=$((i+1)); echo $i; sleep 0.2; done")
 	spec.Restart.Policy = restart

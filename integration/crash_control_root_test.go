@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// TestModelSeesLosses is the control of TestCycles: what a cloved that loses
-// something would say, and each time the model objects.
+// TestModelSeesLosses is the control of TestCycles: each row changes a cloved's answer as if
+// something had been lost, and the model must notice it.
 func TestModelSeesLosses(t *testing.T) {
 	id := agent.ID("00000000000000aa")
 	sound := func() (*model, agent.Run) {
@@ -23,7 +23,7 @@ func TestModelSeesLosses(t *testing.T) {
 		run.State, run.Record = agent.StateEnded, &agent.Record{Status: status, ExitCode: code}
 	}
 	for name, change := range map[string]struct {
-		change func(*model, *agent.Run) // nil: the control's own control
+		change func(*model, *agent.Run) // nil: nothing was lost, and the model must accept it
 		faults bool
 	}{
 		"nothing":           {func(*model, *agent.Run) {}, false},

@@ -23,7 +23,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// numberOf reads a number that a long or repeated run may set.
+// numberOf reads a number from the environment, for long or repeated runs.
 func numberOf(t *testing.T, variable string, standard int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -37,7 +37,7 @@ func numberOf(t *testing.T, variable string, standard int) int {
 	return n
 }
 
-// storm is a cloved that is killed again and again under the hands of its clients.
+// storm is a cloved that is killed repeatedly while clients use it.
 type storm struct {
 	*cloved
 	*model
@@ -46,10 +46,9 @@ type storm struct {
 	buried  int
 }
 
-// TestCycles kills cloved at random moments, thousands of times, and a
-// supervisor now and then. After each kill the next cloved is held to
-// everything that was acknowledged. CLOVE_CYCLES sets the number of kills,
-// CLOVE_SEED repeats a run.
+// TestCycles kills cloved at random moments, thousands of times, and a supervisor now and
+// then. After each kill the test checks that the next cloved knows everything that was
+// acknowledged. CLOVE_CYCLES sets the number of kills, CLOVE_SEED repeats a run.
 func TestCycles(t *testing.T) {
 	cycles := numberOf(t, "CLOVE_CYCLES", testhost.Sample(2000, 100, 40))
 	seed := numberOf(t, "CLOVE_SEED", int(time.Now().UnixNano()%1e9))
@@ -71,7 +70,7 @@ func TestCycles(t *testing.T) {
 	}
 }
 
-// ownRecords logs how the agents that nobody but their writers may end have ended.
+// ownRecords logs how agents ended that only their writers may end.
 func (s *storm) ownRecords() {
 	for _, w := range s.writers {
 		if r := s.clove("inspect", string(w.own.id)); r.code == 0 {
@@ -105,14 +104,14 @@ func newStorm(t *testing.T, seed int) *storm {
 	return s
 }
 
-// realAgents is how many cycles there are for one in which agents are started:
-// a launch costs more than the rest of a cycle together.
+// realAgents: one in so many cycles starts agents, because a launch takes longer than the rest
+// of a cycle.
 const realAgents = 8
 
-// longestLife is how long a cloved lives at most, where that is some answers.
+// longestLife is the longest time that cloved lives, enough for several answers.
 func longestLife() time.Duration {
 	if testhost.Lane() == testhost.LaneVM {
-		return time.Second // without KVM an answer takes that much longer
+		return time.Second // without KVM an answer takes several times longer
 	}
 	return 40 * time.Millisecond
 }
@@ -156,7 +155,7 @@ func (s *storm) cycle(i int) {
 	s.look(i%50 == 0)
 }
 
-// killEarly kills a cloved that has not said yet that it is ready.
+// killEarly kills a cloved that has not yet reported that it is ready.
 func (s *storm) killEarly() {
 	cmd := exec.Command(filepath.Join(s.bin, "cloved"), "--root", s.state, "--run-dir", s.run, "--config", s.config())
 	if err := cmd.Start(); err != nil {
@@ -167,11 +166,11 @@ func (s *storm) killEarly() {
 	cmd.Wait()
 }
 
-// killSupervisor kills the supervisor of a long-lived agent, and waits for its end: on a
-// slow machine the next cloved looks earlier than the kernel has closed its files.
+// killSupervisor kills the supervisor of a long-lived agent and waits for its end: on a slow
+// machine the next cloved may look before the kernel has closed the supervisor's files.
 func (s *storm) killSupervisor() {
 	w := s.writers[s.random.IntN(len(s.writers))]
-	w.mu.Lock() // its writer may be asking
+	w.mu.Lock() // its writer may be sending a request
 	p := w.own
 	keeper, restarts := p.keeper, p.restarts
 	spared := p.mortal && !restarts || keeper == 0
@@ -192,13 +191,13 @@ func (s *storm) killSupervisor() {
 func (s *storm) awaitDead(ctx context.Context, c *client.Client) {
 	for _, w := range s.writers {
 		if p := w.own; p.mortal && !p.restarts && !p.finished {
-			_, _ = c.Wait(ctx, string(p.id)) // what is wrong with it, compare says
+			_, _ = c.Wait(ctx, string(p.id)) // compare reports what is wrong with it
 		}
 	}
 }
 
-// look compares what the new cloved says with the model; a deep look reads the
-// logs, and asks clove check, too.
+// look compares the new cloved's answers with the model; a deep look also reads the logs and
+// runs clove check.
 func (s *storm) look(deep bool) {
 	s.t.Helper()
 	c, ctx := s.connect()
@@ -231,8 +230,8 @@ func (s *storm) look(deep bool) {
 	}
 }
 
-// readLog holds a counting agent's log against the numbers, and waits for one
-// more than the last time.
+// readLog checks the log of an agent that writes numbers, and waits for one more number than
+// last time.
 func (s *storm) readLog(ctx context.Context, c *client.Client, p *promise) {
 	enough := errors.New("enough")
 	next := 0
@@ -254,7 +253,7 @@ func (s *storm) readLog(ctx context.Context, c *client.Client, p *promise) {
 	p.lines = next
 }
 
-// last ends everything as people would, and finds nothing left.
+// last ends everything as users would, and checks that nothing is left.
 func (s *storm) last() {
 	s.look(true)
 	c, ctx := s.connect()

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// inspect returns what the store knows of a run.
+// inspect returns the stored run.
 func (h *host) inspect(ref string) agent.Run {
 	h.t.Helper()
 	var run agent.Run
@@ -26,8 +26,8 @@ func (h *host) inspect(ref string) agent.Run {
 	return run
 }
 
-// inspectRunning is inspect of a foreground run whose agent was heard: the store
-// may hear of its start a little later than who reads its output.
+// inspectRunning is inspect for a foreground run whose output was read: its start may be
+// stored a little after that.
 func (h *host) inspectRunning(ref string) agent.Run {
 	h.t.Helper()
 	for deadline := time.Now().Add(patience()); ; time.Sleep(10 * time.Millisecond) {
@@ -41,7 +41,7 @@ func (h *host) inspectRunning(ref string) agent.Run {
 	}
 }
 
-// awaitExit waits for the end of a process that is nobody's child here.
+// awaitExit waits for the end of a process that is not a child of the test.
 func awaitExit(t *testing.T, pid int) {
 	t.Helper()
 	if !exits(t, pid, patience()) {
@@ -49,7 +49,7 @@ func awaitExit(t *testing.T, pid int) {
 	}
 }
 
-// exits tells whether a process ends within a time.
+// exits reports whether a process ends within a time.
 func exits(t *testing.T, pid int, within time.Duration) bool {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -73,14 +73,14 @@ func exits(t *testing.T, pid int, within time.Duration) bool {
 	}
 }
 
-// keep is start without --rm: the run is remembered by its name.
+// keep is start without --rm: the run stays stored under its name.
 func (h *host) keep(name string, flags []string, command ...string) *running {
 	h.t.Helper()
 	return h.start(append([]string{"--rm=false", "--name=" + name}, flags...), command...)
 }
 
-// TestTheKillOfCloveEndsTheAgent, however stubborn it is, and the next run
-// cleans up. The control: it ignores everything else, and beats until then.
+// TestTheKillOfCloveEndsTheAgent: even if the agent ignores all signals, and the next run
+// cleans up. The control: it ignores everything else, and writes until then.
 func TestTheKillOfCloveEndsTheAgent(t *testing.T) {
 	h := newHost(t)
 	life := newLifeline(t)
@@ -108,8 +108,8 @@ func TestTheKillOfCloveEndsTheAgent(t *testing.T) {
 	}
 }
 
-// TestTheExitStatusOutlivesClove: the agent ends while clove cannot look, then
-// clove is killed. The control is the test above, where the agent had not ended.
+// TestTheExitStatusOutlivesClove: the agent ends while clove is stopped, then clove is killed.
+// The control is the test above, in which the agent had not ended.
 func TestTheExitStatusOutlivesClove(t *testing.T) {
 	h := newHost(t)
 	for name, end := range map[string]struct {
@@ -156,7 +156,7 @@ func TestTheExitStatusOutlivesClove(t *testing.T) {
 	}
 }
 
-// TestAliveIsNotDead: gc and later runs leave a living agent alone.
+// TestAliveIsNotDead: gc and later runs do not touch a live agent.
 func TestAliveIsNotDead(t *testing.T) {
 	h := newHost(t)
 	life := newLifeline(t)

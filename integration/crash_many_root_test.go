@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// list returns every run that the store knows.
+// list returns every stored run.
 func (h *host) list() []agent.Run {
 	h.t.Helper()
 	var runs []agent.Run
@@ -30,20 +30,20 @@ func (h *host) list() []agent.Run {
 	return runs
 }
 
-// TestKilledAtRandomMoments: clove is killed anywhere between its first
-// instruction and after its end; then the next run leaves nothing. The control:
-// the kills did leave something, and hit runs at every stage.
+// TestKilledAtRandomMoments: clove is killed anywhere between its first instruction and its
+// end; the next run leaves nothing behind. The control: the kills did leave something, and hit
+// runs at every stage.
 func TestKilledAtRandomMoments(t *testing.T) {
 	h := newHost(t)
 	rounds := testhost.Sample(300, 60, 20)
-	h.clove("run", "--rm", "--", "true") // makes the template of the layers
+	h.clove("run", "--rm", "--", "true") // makes the template for layers
 	at := h.moments(2)
 	killed, looks, dirty := 0, 0, 0
 	for i := range rounds {
 		if at.kills(i%2 == 0) {
 			killed++
 		}
-		if i%10 == 0 || dirty == 0 { // few rounds have few looks to find something
+		if i%10 == 0 || dirty == 0 { // with few rounds the test looks more often
 			looks++
 			if h.clove("check").code != 0 {
 				dirty++
@@ -65,7 +65,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		ends[run.Record.Status]++
 	}
 	t.Logf("%d rounds, at last within %v, %d killed before their end, %d of %d looks found leftovers; ends: %v", rounds, at.spread, killed, dirty, looks, ends)
-	// A run that a busy machine slows down may outlast all of a few moments.
+	// On a busy machine, every kill of a short test may come before the run's end.
 	allKilled := rounds >= 100 && killed == rounds
 	if killed < rounds/4 || allKilled || dirty == 0 || ends[agent.StatusKilled] == 0 {
 		t.Errorf("control: %d kills, %d left something, ends %v: the moments are wrong", killed, dirty, ends)
@@ -75,9 +75,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// moments are times to kill a run at, from its first instruction to somewhat
-// behind its end. They follow that end: on a busy machine the next run may take
-// a multiple of the one before, or a fraction.
+// moments chooses when to kill a run, from its first instruction to shortly after its end. It
+// follows the time that runs take: on a busy machine the next run may take several times
+// longer, or much less.
 type moments struct {
 	h      *host
 	random *rand.Rand
@@ -85,7 +85,7 @@ type moments struct {
 	spread time.Duration
 }
 
-// moments begins with the time that one run takes.
+// moments begins with the duration of one run.
 func (h *host) moments(seed uint64, flags ...string) *moments {
 	h.t.Helper()
 	began := time.Now()
@@ -93,8 +93,8 @@ func (h *host) moments(seed uint64, flags ...string) *moments {
 	return &moments{h: h, random: rand.New(rand.NewPCG(seed, 300)), flags: flags, spread: time.Since(began) * 4 / 3}
 }
 
-// kills tells whether the kill of the next run found clove alive. Three in four
-// do: some live to see their end.
+// kills reports whether the kill of the next run found clove alive. Three in four do; some
+// come after the end.
 func (m *moments) kills(remove bool) bool {
 	m.h.t.Helper()
 	killed := m.h.killedAfter(time.Duration(m.random.Int64N(int64(m.spread))), remove, m.flags...)
@@ -106,7 +106,7 @@ func (m *moments) kills(remove bool) bool {
 	return killed
 }
 
-// killedAfter tells whether the kill found clove alive.
+// killedAfter reports whether the kill found clove alive.
 func (h *host) killedAfter(moment time.Duration, remove bool, flags ...string) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
@@ -122,7 +122,7 @@ func (h *host) killedAfter(moment time.Duration, remove bool, flags ...string) b
 	return status.Signaled()
 }
 
-// TestManyAtOnce: every one of them ends well and is remembered.
+// TestManyAtOnce: all runs end well and are stored.
 func TestManyAtOnce(t *testing.T) {
 	h := newHost(t)
 	many := testhost.Sample(200, 60, 12)

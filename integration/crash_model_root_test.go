@@ -17,16 +17,17 @@ import (
 	"clove.run/clove/client"
 )
 
-// model is what clients were told, and so what every later cloved must know.
+// model is what clients were answered, and so what every later cloved must know.
 type model struct {
 	mu   sync.Mutex // guards all below
 	runs map[agent.ID]*promise
-	// told counts the events that an answer vouched for, seen what was read.
+	// told counts the events that must exist after the answers, seen the events that were
+	// read.
 	told, seen map[happening]int
 	last       uint64 // sequence number of the newest event that was read
 	answers    int    // acknowledged writes
 	faults     []string
-	answered   chan struct{} // holds something after an answer that nobody waited for yet
+	answered   chan struct{} // holds a value after an answer that nobody waited for yet
 }
 
 // happening is one kind of event of one run.
@@ -35,23 +36,22 @@ type happening struct {
 	what agent.RunEventKind
 }
 
-// promise is what is known of one run. A request whose answer was lost leaves
-// two possibilities, of which the next look keeps one.
+// promise is what is known of one run. A request whose answer was lost leaves two
+// possibilities, and the next look decides between them.
 type promise struct {
 	writer int
 	id     agent.ID
 	names  []string // one of them
 	wall   []time.Duration
 	exists []bool
-	// late are updates whose answers were lost: a supervisor that has the request
-	// does it in its own time, cloved or no cloved. The value is how many more
-	// looks may find it.
+	// late are updates whose answers were lost: a supervisor that has the request applies it
+	// later, with or without cloved. The value is how many more looks may find it.
 	late     map[time.Duration]int
 	ends     int  // exit code of the agent itself
 	live     bool // it runs until it is stopped
 	restarts bool // by its policy, when it ends
-	pid      int  // of clove-init, when live; 0: not known yet
-	keeper   int  // process of its supervisor; 0: none that is known
+	pid      int  // of clove-init, if live; 0: not known yet
+	keeper   int  // pid of its supervisor; 0: not known
 	mortal   bool // its supervisor was killed
 	lines    int  // of its log that were read
 	finished bool // its record was seen
@@ -61,8 +61,8 @@ func newModel() *model {
 	return &model{runs: map[agent.ID]*promise{}, told: map[happening]int{}, seen: map[happening]int{}, answered: make(chan struct{}, 1)}
 }
 
-// acknowledged waits until so many writes were, which a busy machine may not
-// have done in the time that a life got, or until ctx ends.
+// acknowledged waits until so many writes were acknowledged, which a busy machine may not
+// reach in one life of cloved, or until ctx ends.
 func (m *model) acknowledged(ctx context.Context, writes int) {
 	for {
 		m.mu.Lock()
@@ -83,14 +83,13 @@ func (m *model) fault(format string, arguments ...any) {
 	m.faults = append(m.faults, fmt.Sprintf(format, arguments...))
 }
 
-// lostAnswer tells whether cloved ended before it answered.
+// lostAnswer reports whether cloved ended before it answered.
 func lostAnswer(err error) bool {
 	var known *agent.Error
 	return errors.Is(err, context.Canceled) || errors.As(err, &known) && (known.Kind == agent.KindBusy || known.Kind == agent.KindNotFound && known.Hint == "systemctl start clove")
 }
 
-// compare holds what a new cloved says against the model, and settles what was
-// open.
+// compare checks a new cloved's answer with the model, and decides which possibility is true.
 func (m *model) compare(runs []agent.Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +134,7 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 		}
 		p.pid = run.PID
 	}
-	p.keeper = 0 // the number of one that has ended may be anybody's
+	p.keeper = 0 // an ended process's pid may be another's
 	if run.Lease != nil {
 		p.keeper = run.Lease.SupervisorPID
 	}
@@ -148,7 +147,7 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 	p.finished = true
 	switch r := run.Record; {
 	case p.mortal:
-		// Who writes where nobody reads any more may end by that first.
+		// An agent whose output nobody reads any more may end by SIGPIPE before.
 		if r.Status != agent.StatusKilled && r.ExitCode != 128+int(unix.SIGPIPE) {
 			m.fault("%v: the record after its supervisor's death: %s %d", p.names, r.Status, r.ExitCode)
 		}
@@ -159,7 +158,7 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 	}
 }
 
-// hear takes one event: each once, in order, none left out.
+// hear checks one event: each comes once, in order, none is left out.
 func (m *model) hear(note api.EventNote) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,7 +172,7 @@ func (m *model) hear(note api.EventNote) error {
 	return nil
 }
 
-// everyEvent holds the events against what was promised.
+// everyEvent compares the events with the acknowledged changes.
 func (m *model) everyEvent() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,11 +181,11 @@ func (m *model) everyEvent() {
 			m.fault("%s of %s was acknowledged %d times, and %d events tell of it", h.what, h.id, n, m.seen[h])
 		}
 		m.seen[h] -= n
-		delete(m.told, h) // it is proven
+		delete(m.told, h) // it is confirmed
 	}
 }
 
-// happened reads events from where the model stands until ctx ends or cloved does.
+// happened reads events from the model's position until ctx or cloved ends.
 func (m *model) happened(ctx context.Context, c *client.Client, on bool) (api.EventResult, error) {
 	m.mu.Lock()
 	after := m.last

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// userDir makes a directory of the member's below one that everybody enters.
+// userDir makes a directory of the member below one that everybody may enter.
 func userDir(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clove-user")
@@ -39,8 +39,8 @@ func userDir(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// What lies in a user's workspace and is not theirs the agent cannot have,
-// root inside neither. The control: named by root it is the agent's.
+// Files in a user's workspace that belong to others are out of the agent's reach, also for
+// root inside. The control: if root names the workspace, the agent can read them.
 func TestDaemonWorkspaceOfAUser(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
@@ -79,8 +79,8 @@ func TestDaemonWorkspaceOfAUser(t *testing.T) {
 	}
 }
 
-// diff and apply of a run that executes, by its owner: what is written is the
-// owner's and plain, and the agent goes on.
+// diff and apply of a live run by its owner: written files belong to the owner and have no
+// special bits, and the agent continues.
 func TestDaemonApplyWhileRunning(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
@@ -131,9 +131,9 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 	}
 }
 
-// A user who puts a link to root's directory in the place of the workspace
-// learns nothing of it, and nothing is written there: diff and apply meet it with
-// the user's rights. The control is root's own look.
+// A user who replaces the workspace by a link to root's directory learns nothing of it, and
+// nothing is written there: diff and apply follow it with the user's rights. The control is
+// root's own diff.
 func TestDaemonWorkspaceSwapped(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
@@ -168,8 +168,8 @@ func TestDaemonWorkspaceSwapped(t *testing.T) {
 	}
 }
 
-// Whoever goes on behind the last number that it has gets every event and every
-// line once, over a cloved that was killed.
+// A client that resumes after the last number it got receives every event and every line once,
+// although cloved was killed.
 func TestDaemonResumeOverAKill(t *testing.T) {
 	d := newCloved(t)
 	d.detach("talker", `i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo $i; sleep 0.01; done`)
@@ -205,7 +205,7 @@ func TestDaemonResumeOverAKill(t *testing.T) {
 		if err != nil || last.Last != event {
 			t.Errorf("events to %d: %d, %v", event, last.Last, err)
 		}
-		c.Close() // there are as many rounds as the talker leaves time for
+		c.Close() // the number of rounds depends on the speed of the writing agent
 		if !over && round < 4 {
 			d.stop(unix.SIGKILL)
 			d.serve()

@@ -19,14 +19,14 @@ import (
 	"clove.run/clove/api"
 )
 
-// member is the installation of a cloved for one of its group who is not root.
+// member returns a host whose commands a member of the group runs, with this cloved.
 func (d *cloved) member() *host {
 	m := *d.host
 	m.user = &syscall.Credential{Uid: memberUID, Gid: memberUID, Groups: []uint32{groupID}}
 	return &m
 }
 
-// What root's foreground does, a member's does: the same tests, through cloved.
+// A member's foreground run behaves like root's: the same tests, through cloved.
 func TestForegroundOfAMember(t *testing.T) {
 	for name, does := range map[string]func(*testing.T, *host){
 		"every ending": everyEnding, "signals": signalsReachTheAgent, "third interrupt": theThirdInterruptKills, "stopped": stoppedTogether,
@@ -40,8 +40,8 @@ func TestForegroundOfAMember(t *testing.T) {
 	}
 }
 
-// Output of an agent that ends at once, and much of it, all comes. Nothing is left with
-// --rm; without, the run is there and can be started again, detached.
+// All output of an agent that ends at once, and much of it, arrives. With --rm nothing is
+// left; without, the run is stored and can be started again, detached.
 func TestForegroundOfAMemberLosesNothing(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	m := d.member()
@@ -62,7 +62,7 @@ func TestForegroundOfAMemberLosesNothing(t *testing.T) {
 	if r := m.clove("restart", "kept"); r.code != 0 {
 		t.Errorf("%s", r.stderr)
 	}
-	if r := m.clove("wait", "kept"); r.code != 3 { // and does not wait for input that nobody gives
+	if r := m.clove("wait", "kept"); r.code != 3 { // without waiting for input
 		t.Errorf("%d, %s", r.code, r.stderr)
 	}
 	if r := m.clove("logs", "kept"); !strings.HasSuffix(r.stdout, "hello \n") {
@@ -70,7 +70,7 @@ func TestForegroundOfAMemberLosesNothing(t *testing.T) {
 	}
 }
 
-// The run ends with the program in whose foreground it is, and nobody else may have it.
+// The run ends with the program in whose foreground it is, and no other client can attach.
 func TestForegroundOfAMemberEndsWithIt(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	m := d.member()
@@ -88,7 +88,7 @@ func TestForegroundOfAMemberEndsWithIt(t *testing.T) {
 		t.Errorf("a second one: %v", err)
 	}
 	s.Close()
-	life.beats() // its leaving ended nothing
+	life.beats() // its end did not end the agent
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestForegroundOfAMemberEndsWithIt(t *testing.T) {
 	life.gone(atOnce)
 }
 
-// A run whose program dies between the start and its session is not left.
+// A run whose program dies between the start and its session does not stay.
 func TestForegroundOfAMemberThatNeverComes(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	line := `{"jsonrpc":"2.0","id":1,"method":"run.start","params":{"spec":{"name":"raw","foreground":true,"command":["/bin/sleep","1000"],"dir":"/","user":{"name":"agent","uid":1000,"gid":1000,"home":"/"},"network":"none","egress":{"limits":{"connections":1,"per_second":1}},"limits":{"memory_bytes":67108864,"memory_swap_bytes":67108864,"pids":64,"stop_grace_ns":1,"disk_bytes":67108864,"shm_bytes":1048576,"rlimits":[{"name":"nofile","soft":64,"hard":64}]},"files":{},"seccomp":{"profile":"standard"},"policy":{"name":"standard","sha256":""}}}}` + "\n"
@@ -110,7 +110,7 @@ func TestForegroundOfAMemberThatNeverComes(t *testing.T) {
 	}
 }
 
-// cloved ends, gently or not, and comes back: the agent and its program notice nothing.
+// cloved ends, by TERM or KILL, and comes back: the agent and its program are not affected.
 func TestForegroundOfAMemberNeedsNoCloved(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	for _, end := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
@@ -142,13 +142,13 @@ func TestForegroundOfAMemberNeedsNoCloved(t *testing.T) {
 // A signal does not wait behind input that the agent does not read.
 func TestForegroundOfAMemberSignalBehindInput(t *testing.T) {
 	r := newClovedFor(t, groupName).member().start(nil, "perl", "-e", "$| = 1; print qq(ready\n); sleep 1000")
-	go io.Copy(r.stdin, bytes.NewReader(make([]byte, 4<<20))) // ends with the pipe
+	go io.Copy(r.stdin, bytes.NewReader(make([]byte, 4<<20))) // returns when the pipe is closed
 	r.send(unix.SIGTERM)
 	r.wait().want(t, agent.StatusSignaled, agent.ExitSignalBase+int(unix.SIGTERM), "")
 }
 
-// Whoever wants the end of a run gets it, also where its program reads nothing; the
-// control is the time before.
+// A run can be stopped although its program reads no output; the control is the time before
+// the stop.
 func TestForegroundOfAMemberStoppedByRoot(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	read, write, err := os.Pipe()
@@ -178,7 +178,8 @@ func TestForegroundOfAMemberStoppedByRoot(t *testing.T) {
 	}
 }
 
-// Without cloved, without the group, and with what only root may have: one line each.
+// Without cloved, outside of the group, and with options for root only: each is refused with
+// one line.
 func TestForegroundOfAMemberRefused(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	refused := func(m *host, want string, flags ...string) {

@@ -23,20 +23,19 @@ import (
 
 var listAll = api.ListParams{All: true, Brief: true}
 
-// cloved is a daemon of a host's own: its directories and its socket are
-// nobody else's.
+// cloved is a daemon with a host of its own: no other process uses its directories and socket.
 type cloved struct {
 	*host
 	cmd    *exec.Cmd
 	socket string
 	group  string
-	// What the daemon has from its next start on.
+	// The following apply from the daemon's next start on.
 	settings string       // lines of its configuration
 	env      []string     // besides the test's own environment
 	said     atomic.Int64 // lines of its log
 }
 
-// newCloved starts one and ends it, and every agent it has, with the test.
+// newCloved starts a cloved and ends it, with all its agents, at the end of the test.
 func newCloved(t *testing.T) *cloved {
 	t.Helper()
 	return newClovedIn(t, "")
@@ -52,12 +51,12 @@ func newClovedIn(t *testing.T, run string) *cloved {
 	t.Cleanup(func() {
 		d.clean()
 		d.stop(unix.SIGTERM)
-		os.Remove(d.socket) // of a daemon that was killed
+		os.Remove(d.socket) // left by a daemon that was killed
 	})
 	return d
 }
 
-// config is what the daemon is configured with: no group of this host's gets in.
+// config is the daemon's configuration; its group has no member on this host.
 func (d *cloved) config() string {
 	path := filepath.Join(d.state, "clove.yaml")
 	if err := os.MkdirAll(d.state, 0o700); err != nil {
@@ -69,10 +68,10 @@ func (d *cloved) config() string {
 	return path
 }
 
-// inherited is a file that every cloved of the tests is started with.
+// inherited is a file that every cloved of the tests has open at its start.
 const inherited = "/dev/full"
 
-// serve starts the daemon and waits for its word that it is ready.
+// serve starts the daemon and waits until it reports that it is ready.
 func (d *cloved) serve() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config())
@@ -113,13 +112,13 @@ func (d *cloved) serve() {
 	}
 }
 
-// stop ends the daemon, gently or not, and waits for it.
+// stop ends the daemon, by TERM or KILL, and waits for it.
 func (d *cloved) stop(signal unix.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(signal); err != nil {
 		return // it has ended
 	}
-	d.cmd.Wait() // the exit status is the signal's or 0
+	d.cmd.Wait() // the exit status is 0 or the signal's
 }
 
 // clean removes every run that a test left.
@@ -137,7 +136,7 @@ func (d *cloved) clean() {
 		d.t.Error(err)
 	}
 	for _, run := range listed.Runs {
-		// A run with --rm may end between the list and this.
+		// A run with --rm may end between the list and this call.
 		if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
 			d.t.Errorf("cannot remove %s: %v", run.Spec.Name, err)
 		}

@@ -17,12 +17,12 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// counting is an agent that counts its starts in a file of its own.
+// counting is an agent that counts its starts in a file in its workspace.
 const counting = `exec 2>/dev/null; echo x >>/workspace/starts; wc -l </workspace/starts; `
 
-// A restart goes on with the agent's files, by hand and by policy, after a kill
-// too, in whatever range of ids; clove diff shows them before and after. The
-// control is --fresh, which begins at one.
+// A restart continues with the agent's files: by hand and by policy, after a kill too, in any
+// range of ids; clove diff shows them before and after. The control is --fresh, which begins
+// with 1.
 func TestDaemonRestartKeepsFiles(t *testing.T) {
 	d := newCloved(t)
 	d.detach("one", counting+`trap 'exit 0' TERM; while :; do sleep 0.05; done`, "--label", "a=b")
@@ -34,7 +34,7 @@ func TestDaemonRestartKeepsFiles(t *testing.T) {
 		}
 	}
 	count("1")
-	// Another agent takes the lowest range as soon as it is free.
+	// Another agent takes the lowest range of ids as soon as it is free.
 	d.ok("stop", "one")
 	d.detach("other", `sleep 1000`)
 	if text := d.ok("diff", "one"); !strings.Contains(text, "A /workspace/starts") {
@@ -53,7 +53,7 @@ func TestDaemonRestartKeepsFiles(t *testing.T) {
 		t.Error("two agents have one range")
 	}
 	d.ok("kill", "one")
-	d.clove("wait", "one") // 137
+	d.clove("wait", "one") // exit status 137
 	follow = d.restarted(t, "one")
 	count("3")
 	d.ok("stop", "one")
@@ -68,7 +68,7 @@ func TestDaemonRestartKeepsFiles(t *testing.T) {
 	}
 }
 
-// restarted restarts a run and follows what it says from then on.
+// restarted restarts a run and follows its log from then on.
 func (d *cloved) restarted(t *testing.T, name string, flags ...string) *following {
 	t.Helper()
 	before := len(strings.Fields(d.ok("logs", name)))
@@ -80,8 +80,8 @@ func (d *cloved) restarted(t *testing.T, name string, flags ...string) *followin
 	return f
 }
 
-// A supervisor that is killed leaves its agent's files to the next start,
-// although the kernel lets go of the mounts only after the processes.
+// If a supervisor is killed, the next start has its agent's files, although the kernel
+// unmounts the layer only after the processes have ended.
 func TestDaemonRestartAfterAKillKeepsFiles(t *testing.T) {
 	d := newCloved(t)
 	d.detach("phoenix", counting+`sleep 1000`, "--restart", "always")
@@ -107,11 +107,11 @@ func TestDaemonRestartAfterAKillKeepsFiles(t *testing.T) {
 	}
 }
 
-// A schedule starts a run at its time, ps shows the next one, a kill of cloved
-// loses nothing of it, and a stop ends it.
+// A schedule starts a run at its time, ps shows the next time, a kill of cloved does not
+// change it, and a stop ends it.
 func TestDaemonSchedule(t *testing.T) {
 	d := newCloved(t)
-	// Not a time that comes while it is still looked at, and one that comes once.
+	// A time far enough away that the test can look at the run before it, and that comes once.
 	at := time.Now().Add(testhost.Patience(2 * time.Second)).Truncate(time.Minute).Add(time.Minute)
 	id := d.detach("daily", counting+`exit 0`, "--schedule", fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
 	if ps := d.ok("ps"); !strings.Contains(ps, "NEXT") || !strings.Contains(ps, "queued") {

@@ -22,7 +22,7 @@ import (
 	"clove.run/clove/client"
 )
 
-// A detached agent lives from run -d to rm, and each verb does what it says.
+// The life of a detached agent from run -d to rm, and the effect of each command.
 func TestDaemonLife(t *testing.T) {
 	d := newCloved(t)
 	id := d.detach("one", `trap 'echo term; exit 7' TERM; echo out; echo err >&2; while read x; do :; done`, "-i")
@@ -46,7 +46,7 @@ func TestDaemonLife(t *testing.T) {
 	if last := follow.line(); last != "term" {
 		t.Errorf("logs -f: %q", last)
 	}
-	// Its end was asked for; how it went is its own affair, and the record says both.
+	// The stop was requested, and the agent chose how to end; the record has both.
 	if r := d.clove("wait", "one"); r.code != 7 || r.stdout != "7\n" {
 		t.Errorf("wait: %d, %q, %s", r.code, r.stdout, r.stderr)
 	}
@@ -67,7 +67,7 @@ func TestDaemonLife(t *testing.T) {
 	}
 }
 
-// A start that this host cannot hold to fails at once, with the reason.
+// A start with a limit that this host cannot enforce fails at once, with the reason.
 func TestDaemonStartFails(t *testing.T) {
 	d := newCloved(t)
 	r := d.clove("run", "-d", "--name", "bad", "--", "/no/such/program")
@@ -79,8 +79,8 @@ func TestDaemonStartFails(t *testing.T) {
 	}
 }
 
-// kill -9 of cloved: the agent does not notice, its output is kept, its limits
-// hold, and the next cloved has it under the same id.
+// kill -9 of cloved: the agent is not affected, its output is kept, its limits apply, and the
+// next cloved has it under the same id.
 func TestDaemonKilled(t *testing.T) {
 	d := newCloved(t)
 	id := d.detach("survivor", `i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done`)
@@ -88,7 +88,8 @@ func TestDaemonKilled(t *testing.T) {
 	d.detach("brief", `sleep 1; exit 9`)
 	before := d.ok("logs", "--tail", "1", "survivor")
 	d.stop(unix.SIGKILL)
-	// What is to end while nobody looks does: its supervisor holds its lock until then.
+	// An agent that is due to end without cloved does end; its supervisor holds its lock until
+	// then.
 	for _, name := range []string{"timed", "brief"} {
 		waitUnlocked(t, d, name)
 	}
@@ -118,8 +119,8 @@ func TestDaemonKilled(t *testing.T) {
 	}
 }
 
-// waitUnlocked waits for the end of a run without a daemon: the kernel gives
-// its lock to us when its supervisor has ended.
+// waitUnlocked waits for the end of a run without a daemon: the test gets the run's lock when
+// its supervisor has ended.
 func waitUnlocked(t *testing.T, d *cloved, name string) {
 	t.Helper()
 	var run agent.Run
@@ -141,8 +142,8 @@ func waitUnlocked(t *testing.T, d *cloved, name string) {
 	}
 }
 
-// A supervisor that dies takes its agent along; cloved buries it, says so in
-// the record, and its policy starts it again.
+// If a supervisor dies, its agent dies too; cloved cleans up and stores a record that says so,
+// and the policy starts the run again.
 func TestDaemonSupervisorKilled(t *testing.T) {
 	d := newCloved(t)
 	d.detach("mortal", `echo born; sleep 1000`)
@@ -167,7 +168,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	if err != nil || result.Record.Status != agent.StatusKilled || result.Record.Error == nil {
 		t.Errorf("%v, %+v", err, result.Record)
 	}
-	// The second start of the phoenix is what the events tell.
+	// The events show the second start of the run named phoenix.
 	again, leave := context.WithCancel(ctx)
 	defer leave()
 	starts := 0
@@ -184,7 +185,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	}
 }
 
-// What cloved was started with stays its own: the control is cloved itself.
+// Files that cloved was started with are not open in its supervisors. The control is cloved.
 func TestDaemonKeepsItsDescriptors(t *testing.T) {
 	d := newCloved(t)
 	d.detach("plain", "sleep 1000")
@@ -212,7 +213,7 @@ func TestDaemonKeepsItsDescriptors(t *testing.T) {
 	}
 }
 
-// Two daemons would start everything twice.
+// A second daemon would start everything twice, so it is refused.
 func TestDaemonSecondIsRefused(t *testing.T) {
 	d := newCloved(t)
 	out, err := exec.Command(filepath.Join(d.bin, "cloved"), "--root", d.state, "--run-dir", d.run, "--config", d.config(), "--socket", filepath.Join(d.run, "other.sock")).CombinedOutput()
@@ -235,7 +236,7 @@ func TestDaemonEndsAlone(t *testing.T) {
 	if _, err := os.Stat(d.socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is left: %v", err)
 	}
-	// Without cloved root sees the run by itself.
+	// Without cloved, root's commands read the store themselves.
 	if listed := d.ok("ps"); !strings.Contains(listed, "stays") || !strings.Contains(listed, "running") {
 		t.Errorf("%s", listed)
 	}
@@ -258,7 +259,7 @@ func (d *cloved) follow(args ...string) *following {
 	return d.followFor(patience(), args...)
 }
 
-// followFor is follow for a time that may be longer than a command has.
+// followFor is follow with a longer time limit.
 func (d *cloved) followFor(limit time.Duration, args ...string) *following {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -16,9 +16,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// A supervisor that dies while its agent is frozen: nothing frozen dies, on v1
-// not even of KILL, so who buries it must thaw it. cloved does while it lives,
-// and when it comes back.
+// A supervisor dies while its agent is frozen. A frozen process does not end, on v1 not even
+// by KILL, so the clean-up must thaw it. cloved does that while it runs, and when it comes
+// back.
 func TestDaemonBuriesThePaused(t *testing.T) {
 	for name, alive := range map[string]bool{"cloved lives": true, "cloved is dead": false} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestDaemonBuriesThePaused(t *testing.T) {
 	}
 }
 
-// refusedStart starts a cloved that must not come up, and returns what it says.
+// refusedStart starts a cloved that must not start, and returns its output.
 func (d *cloved) refusedStart(flags ...string) string {
 	d.t.Helper()
 	args := append([]string{"--root", d.state, "--run-dir", d.run, "--config", d.config()}, flags...)
@@ -60,8 +60,8 @@ func (d *cloved) refusedStart(flags ...string) string {
 	return string(out)
 }
 
-// The store of a later clove is refused and left as it is; that of an earlier
-// one is brought forward, with a copy, and its living agent is known.
+// A store of a later version is refused and not changed; one of an earlier version is
+// migrated, with a copy, and its live agent is known.
 func TestDaemonSchemas(t *testing.T) {
 	d := newCloved(t)
 	d.detach("lives", "sleep 1000")
@@ -96,8 +96,8 @@ func TestDaemonSchemas(t *testing.T) {
 	d.ok("stop", "-t", "0s", "lives")
 }
 
-// The socket of a cloved that was killed is replaced; a file that is no socket,
-// and a socket that somebody serves, are left alone.
+// The socket of a cloved that was killed is replaced; a file that is not a socket, and a
+// socket that a process serves, are left alone.
 func TestDaemonSocketPath(t *testing.T) {
 	other := newCloved(t)
 	d := newCloved(t)

@@ -34,8 +34,8 @@ func (d *cloved) connect() (*client.Client, context.Context) {
 	return c, ctx
 }
 
-// Two callers see the same output, either may type, and neither's leaving ends
-// anything.
+// Two attached callers get the same output, both may type, and the end of either ends nothing
+// else.
 func TestDaemonAttach(t *testing.T) {
 	d := newCloved(t)
 	d.detach("echo", `while read x; do echo "got $x"; done`, "-i")
@@ -57,7 +57,7 @@ func TestDaemonAttach(t *testing.T) {
 			ends[i] <- result
 		}()
 	}
-	// The second is joined for sure when it is heard.
+	// The second caller is certainly attached when its output arrives.
 	for i, text := range []string{"a", "b"} {
 		if _, err := sessions[1].Write([]byte(text + "\n")); err != nil {
 			t.Fatal(err)
@@ -89,8 +89,8 @@ func TestDaemonAttach(t *testing.T) {
 	}
 }
 
-// A caller that does not read loses output and hears so; the agent and its log
-// go on meanwhile.
+// A caller that does not read loses output and gets the number of lost bytes; the agent and
+// its log continue meanwhile.
 func TestDaemonAttachSlow(t *testing.T) {
 	d := newCloved(t)
 	c, ctx := d.connect()
@@ -111,14 +111,15 @@ func TestDaemonAttachSlow(t *testing.T) {
 	}
 }
 
-// exec runs beside the agent, with its own streams and exit status.
+// exec runs a process beside the agent, with its own streams and exit status.
 func TestDaemonExec(t *testing.T) {
 	d := newCloved(t)
 	d.detach("host", `sleep 1000`)
 	if r := d.cloveWith("hello", "exec", "-i", "-e", "A=b", "host", "--", "sh", "-c", `cat; echo " $A"; id -u; exit 5`); r.code != 5 || r.stdout != "hello b\n1000\n" {
 		t.Errorf("%d, %q, %s", r.code, r.stdout, r.stderr)
 	}
-	// The end of the input comes before there is a terminal inside, and is one there.
+	// The end of the input arrives before the process has a terminal, and still ends its
+	// input.
 	if r := d.clove("exec", "-it", "host", "--", "sh", "-c", "cat; echo end"); r.code != 0 || r.stdout != "end\r\n" {
 		t.Errorf("%d, %q, %s", r.code, r.stdout, r.stderr)
 	}
@@ -162,8 +163,8 @@ func TestDaemonPauseStatsTop(t *testing.T) {
 	}
 }
 
-// Files go in and out, belong to the agent inside, and nothing the agent made
-// leads the copy out of where it was asked to go.
+// Files are copied in and out, belong to the agent inside, and nothing the agent made leads a
+// copy out of its target.
 func TestDaemonCopy(t *testing.T) {
 	d := newCloved(t)
 	d.detach("box", `ln -s /etc out; sleep 1000`)
@@ -174,7 +175,8 @@ func TestDaemonCopy(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "in/below/file"), []byte("content"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	// Rounded to seconds it would lie in the future of whoever compares, such as make.
+	// Rounded to seconds, the time would be in the future for programs that compare it, such
+	// as make.
 	modified := time.Now().Truncate(time.Second).Add(-time.Second + 999999999*time.Nanosecond)
 	if err := os.Chtimes(filepath.Join(dir, "in/below/file"), modified, modified); err != nil {
 		t.Fatal(err)
@@ -186,7 +188,7 @@ func TestDaemonCopy(t *testing.T) {
 	if r := d.clove("exec", "box", "sh", "-c", `stat -c '%u %a' in/below/file; cat in/below/file`); r.stdout != "1000 640\ncontent" {
 		t.Errorf("%q, %s", r.stdout, r.stderr)
 	}
-	// An archive need not name the folders of its files.
+	// An archive need not contain the folders of its files.
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "new/deep/file", Mode: 0o600, Size: 3}), writeAll(w, "abc"), w.Close()); err != nil {
@@ -212,8 +214,7 @@ func writeAll(to io.Writer, text string) error {
 	return err
 }
 
-// A caller that goes away while the process reads none of its input takes the
-// process along.
+// If a caller goes away while the process reads none of its input, the process ends.
 func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	d := newCloved(t)
 	d.detach("box", `sleep 1000`)
@@ -224,7 +225,7 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	}
 	full := make(chan error, 1)
 	go func() {
-		_, err := s.Write(make([]byte, 2<<20)) // more than every buffer on the way
+		_, err := s.Write(make([]byte, 2<<20)) // more than all buffers on the way
 		full <- err
 	}()
 	began := errors.New("it began")
@@ -237,7 +238,7 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	awaitSleep(t, ctx, c, false)
 }
 
-// awaitSleep returns when the exec's process is in the box, or is not.
+// awaitSleep returns when the exec session's process is, or is not, in the sandbox.
 func awaitSleep(t *testing.T, ctx context.Context, c *client.Client, wanted bool) {
 	t.Helper()
 	var last []agent.Process

@@ -20,8 +20,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The users of these tests need no entry in /etc/passwd: the kernel's ids are
-// what counts. The group is one that every Debian has and nobody is in.
+// The users of these tests need no entry in /etc/passwd: only the kernel's ids count. The
+// group exists on every Debian and has no members.
 const (
 	memberUID   = 64001
 	otherUID    = 64002
@@ -30,7 +30,7 @@ const (
 	groupID     = 60
 )
 
-// as runs clove with the ids of somebody who is not root.
+// as runs clove with the ids of a user other than root.
 func (d *cloved) as(uid uint32, groups []uint32, args ...string) result {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
@@ -48,8 +48,8 @@ func (d *cloved) as(uid uint32, groups []uint32, args ...string) result {
 	return result{stdout: out.String(), stderr: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// A member of the group owns what it starts and sees nothing else; another
-// member does not see it; root sees all; a stranger is not let in.
+// A member owns what it starts and sees nothing else; another member does not see it; root
+// sees everything; a stranger cannot connect.
 func TestDaemonUsers(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	info, err := os.Stat(d.socket)
@@ -94,8 +94,8 @@ func TestDaemonUsers(t *testing.T) {
 	}
 }
 
-// The mode of the socket is not the only wall: where somebody opens it for all,
-// the kernel's word on the peer still keeps strangers out.
+// If the socket's mode is opened for everybody, the peer's credentials from the kernel still
+// keep strangers out.
 func TestDaemonStrangerWithAnOpenSocket(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	if err := os.Chmod(d.socket, 0o666); err != nil {
@@ -109,7 +109,7 @@ func TestDaemonStrangerWithAnOpenSocket(t *testing.T) {
 	}
 }
 
-// What a caller could not do by itself cloved does not do for it; root may.
+// cloved does nothing for a caller that the caller could not do by itself; for root it does.
 func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
@@ -142,16 +142,16 @@ func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 	if r := d.clove("run", "-d", "--name", "rootly", "--workspace", secret, "-v", "/etc/hostname:/x:ro", "--", "true"); r.code != 0 {
 		t.Errorf("the control, root: %s", r.stderr)
 	}
-	// The socket itself: a spec that the command line would not have built.
+	// Directly to the socket: a spec that the command line would not have built.
 	line := `{"jsonrpc":"2.0","id":1,"method":"run.start","params":{"spec":{"name":"raw","command":["true"],"dir":"/","user":{"name":"agent","uid":1000,"gid":1000,"home":"/"},"network":"none","egress":{"limits":{"connections":1,"per_second":1}},"limits":{"memory_bytes":67108864,"memory_swap_bytes":67108864,"pids":64,"stop_grace_ns":1,"disk_bytes":67108864,"shm_bytes":1048576,"rlimits":[{"name":"nofile","soft":64,"hard":64}]},"files":{"workspace":"` + secret + `"},"seccomp":{"profile":"standard"},"policy":{"name":"standard","sha256":""}}}}` + "\n"
 	if answer := d.raw(memberUID, line); !strings.Contains(answer, `"word":"denied"`) {
 		t.Errorf("%s", answer)
 	}
 }
 
-// Two members and root have a run of one name at the same time. Each means their own
-// by it, a name that another user has looks like one that nobody has, and root names
-// the others' with their owner.
+// Two members and root have a run of the same name at the same time. For each it means their
+// own run, another user's name looks like one that nobody uses, and root names the others'
+// runs with their owner.
 func TestDaemonUsersWithOneName(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
@@ -196,12 +196,12 @@ func TestDaemonUsersWithOneName(t *testing.T) {
 	}
 }
 
-// members is how root writes the name of the member's run, and ownersName that of anybody's.
+// members is root's form of the name of a member's run, and ownersName that of any user's.
 func members(name string) string { return ownersName(memberUID, name) }
 
 func ownersName(uid uint32, name string) string { return agent.RunName{UID: uid, Name: name}.For(0) }
 
-// raw sends bytes to the socket as somebody, and returns the first line of the answer.
+// raw sends bytes to the socket as a user, and returns the first line of the answer.
 func (d *cloved) raw(uid uint32, text string) string {
 	d.t.Helper()
 	cmd := exec.Command("/usr/bin/python3", "-c", `import socket,sys

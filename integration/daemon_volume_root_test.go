@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A member's -v: what the agent writes there is the member's, without a set-id bit; what
+// A member's -v: what the agent writes there belongs to the member, without a set-id bit; what
 // the member could not read or write, the agent cannot. The control is root's agent.
 func TestDaemonVolumeOfAUser(t *testing.T) {
 	d := newClovedFor(t, groupName)
@@ -62,7 +62,7 @@ cp /bin/true /data/bit; chmod 4755 /data/bit; echo out >/data/out; echo done`
 	}
 }
 
-// A request that the command line would not have built is held to the same.
+// A request that the command line would not have built is checked in the same way.
 func TestDaemonVolumeThatAUserMayNotHave(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	dir := userDir(t, map[string]string{"mine": ""})
@@ -83,7 +83,7 @@ func TestDaemonVolumeThatAUserMayNotHave(t *testing.T) {
 			t.Errorf("%s: %s", source, answer)
 		}
 	}
-	for _, source := range []string{"/proc", "/"} { // open to all, and so refused by the start
+	for _, source := range []string{"/proc", "/"} { // readable by all, so the start refuses them
 		if answer := ask(source); !strings.Contains(answer, `"error"`) {
 			t.Errorf("%s: %s", source, answer)
 		}
@@ -93,8 +93,8 @@ func TestDaemonVolumeThatAUserMayNotHave(t *testing.T) {
 	}
 }
 
-// Each start opens the source anew, with the member's rights: what the member puts in its
-// place between two starts is the member's to read.
+// Each start opens the source again with the member's rights, so what the member puts there
+// between two starts must be readable by the member.
 func TestDaemonVolumeSwapped(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}

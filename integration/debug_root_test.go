@@ -47,9 +47,8 @@ func (d *cloved) debug() map[string]string {
 	}
 }
 
-// Secrets are wherever somebody may have put one, and in no bundle: while
-// cloved lives, while it hangs, and when it is dead. The control: the store and
-// the log have them.
+// A secret is put everywhere a user may put one, and no bundle contains it: while cloved runs,
+// hangs, and is dead. The control: the store and the log contain it.
 func TestDebugKeepsSecrets(t *testing.T) {
 	d := newCloved(t)
 	d.env = []string{"OTEL_RESOURCE_ATTRIBUTES=key=planted-environment"}
@@ -89,7 +88,7 @@ func TestDebugKeepsSecrets(t *testing.T) {
 	d.serve()
 }
 
-// interrupt sends the daemon a signal that it does not end by.
+// interrupt sends the daemon a signal that does not end it.
 func (d *cloved) interrupt(signal unix.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(signal); err != nil {
@@ -97,7 +96,7 @@ func (d *cloved) interrupt(signal unix.Signal) {
 	}
 }
 
-// bundles makes one and holds it to what it must and must not have.
+// bundles makes a bundle and checks what it must and must not contain.
 func (d *cloved) bundles(when string, says map[string]string) {
 	d.t.Helper()
 	files := d.debug()

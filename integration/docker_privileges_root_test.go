@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestDockerPrivileges: each of what is given is needed, and where it is missing
-// clove says so and starts nothing.
+// TestDockerPrivileges: each privilege of the documented ones is needed; without it clove
+// reports that and starts nothing.
 func TestDockerPrivileges(t *testing.T) {
 	var names []string
 	for i, name := range capabilitiesGiven(t) {
@@ -51,8 +51,9 @@ func TestDockerPrivileges(t *testing.T) {
 	}
 }
 
-// TestDockerCgroupNamespaces: all holds with the two that docker run offers, and with
-// --privileged, which brings what is else given one by one.
+// TestDockerCgroupNamespaces: everything works with both cgroup namespaces that docker run
+// offers, and with --privileged, which includes the privileges that are otherwise given one by
+// one.
 func TestDockerCgroupNamespaces(t *testing.T) {
 	out := inDocker(t, `
 		cat >/srv/inside <<-'EOF'
@@ -71,14 +72,14 @@ func TestDockerCgroupNamespaces(t *testing.T) {
 		wantAll(t, said, whatHolds...)
 		out = rest
 	}
-	// Control: the runtime that --privileged has here brings nothing by itself.
+	// Control: without --privileged, this runtime grants no privilege.
 	if strings.Contains(out, nothingMissing) || !strings.Contains(out, "root without CAP_SYS_ADMIN") {
 		t.Errorf("without privileges\n%s", out)
 	}
 }
 
-// TestDockerUserNamespace: root of a user namespace is refused, with what to do about it.
-// Done, the next refusal is that of a volume, which this engine makes somebody else's.
+// TestDockerUserNamespace: root of a user namespace is refused, with the remedy. After that,
+// the next refusal is about a volume, which this engine gives to another user.
 func TestDockerUserNamespace(t *testing.T) {
 	out := inDocker(t, `
 		echo nobody:300000:65536 | tee /etc/subuid >/etc/subgid

@@ -12,12 +12,14 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// largest is what the image may weigh over its base, in bytes as Docker counts them: the
-// promised 60 MB, and half a MB less, so that an update of a package of Debian's breaks nothing.
+// largest is the allowed size of the image above its base, in bytes as Docker counts them: the
+// promised 60 MB less half a MB, so that an update of one of Debian's packages does not break
+// it.
 const largest = 59.5e6
 
-// inDocker runs a script in a world with an engine, the images of the runtime, and
-// granted, which runs one with what docs/docker.md says; what it writes is returned.
+// inDocker runs a script in an environment with an engine, the images of the runtime, and the
+// function granted, which runs an image with the privileges of docs/docker.md. It returns the
+// output.
 func inDocker(t *testing.T, script string) string {
 	t.Helper()
 	newHost(t)
@@ -38,8 +40,8 @@ func inDocker(t *testing.T, script string) string {
 	return inEngine(t, stage, script)
 }
 
-// TestDockerImage is the walk of docs/docker.md: what the image weighs, that nothing is
-// missing in it, and that every limit holds.
+// TestDockerImage follows docs/docker.md: the image's size, that nothing is missing in it, and
+// that every limit works.
 func TestDockerImage(t *testing.T) {
 	out := inDocker(t, `
 		docker inspect -f 'size {{.Size}}' debian:bookworm-slim clove
@@ -69,8 +71,8 @@ func TestDockerImage(t *testing.T) {
 	testhost.Licensed(t, out, testhost.Binary(t, "clove"), testhost.Binary(t, "clove-init"), testhost.Binary(t, "clove-gate"))
 }
 
-// TestDockerNodeImage: the image of the Kubernetes manifests is built by both of the
-// engine's builders from what is staged, and has the licence of all that it holds.
+// TestDockerNodeImage: both of the engine's builders build the image of the Kubernetes
+// manifests from what is staged, and it has the licences of all its contents.
 func TestDockerNodeImage(t *testing.T) {
 	out := inDocker(t, `
 		mkdir /srv/stage && cp -r /opt/clove/bin /opt/clove/third-party.gz /srv/stage
@@ -89,8 +91,8 @@ func TestDockerNodeImage(t *testing.T) {
 	}
 }
 
-// TestDockerDaemon: cloved in a container, healthy, called from inside and through the
-// socket, and its end, which ends the agents with their records.
+// TestDockerDaemon: cloved in a container is healthy and is called from inside and through the
+// socket. Its end ends the agents, with their records.
 func TestDockerDaemon(t *testing.T) {
 	out := inDocker(t, `
 		mkdir /run/clove-docker

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// stageMachine fills a folder with what integration/package/docker.sh stages, from this
-// machine's own binaries, and with a base that is this machine without its engines: the
-// machine has what the Dockerfile installs, and reaches no archive.
+// stageMachine stages what integration/package/docker.sh does, from this machine's own
+// binaries, and with a base that is this machine without its engines: the virtual machine has
+// what the Dockerfile installs, and no network for an archive.
 const stageMachine = `
 	set -e
 	mkdir "$1/bin"
@@ -27,8 +27,8 @@ const stageMachine = `
 	} >"$1/engines"
 	tar --one-file-system --exclude-from="$1/engines" -cf "$1/base.tar" bin sbin lib lib64 etc usr var/lib/apt var/lib/dpkg var/cache/apt`
 
-// TestDockerOnV2: the image below an engine on a host with cgroup v2, with what
-// docs/docker.md gives, with --privileged, and without some of it.
+// TestDockerOnV2: the image on a host with cgroup v2, with the privileges of docs/docker.md,
+// with --privileged, and without some of them.
 func TestDockerOnV2(t *testing.T) {
 	newHost(t)
 	for _, name := range []string{"dockerd", "docker", "tini"} {

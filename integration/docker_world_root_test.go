@@ -14,11 +14,12 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// worldTime bounds a world, whatever hangs in it.
+// worldTime bounds a whole environment, whatever hangs in it.
 const worldTime = 3 * time.Minute
 
-// limitsHold is a script for a container in which all of clove shall work, and whatHolds
-// what it says there. Its first line tells how many of its cgroups Docker's names can be seen of.
+// limitsHold is a script for a container in which all of clove must work, and whatHolds its
+// expected output. Its first line says how many of its cgroups are visible under Docker's
+// names.
 const limitsHold = `
 	echo "groups $(grep -c ':/docker/' /proc/self/cgroup)"
 	clove doctor --json | ` + foundStates + `
@@ -31,7 +32,8 @@ const limitsHold = `
 var whatHolds = []string{nothingMissing, "memory limit of 64MiB reached", "memory 137\n", "disk limit of 16MiB reached",
 	"refused tcp://192.0.2.81:80", "timeout 124\n", "clean\n"}
 
-// inEngine runs a script of testdata/docker.sh's over what is staged; what it writes is returned.
+// inEngine runs a script with the functions of testdata/docker.sh over what is staged, and
+// returns its output.
 func inEngine(t *testing.T, stage, script string) string {
 	t.Helper()
 	containers++
@@ -41,7 +43,7 @@ func inEngine(t *testing.T, stage, script string) string {
 	world := exec.CommandContext(ctx, "testdata/container.sh", name, t.TempDir(), stage, "tini", "--",
 		"bash", "/opt/clove/docker.sh", "exec 2>&1\n"+script)
 	world.Cancel = (&container{cmd: world}).kill
-	var complaints bytes.Buffer // of what stands before the script: the engine, the builds
+	var complaints bytes.Buffer // of the engine and the builds before the script
 	world.Stderr = &complaints
 	out, err := world.Output()
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// stubborn is a tree in which nobody ends when asked: ignored signals, a
-// daemon that left by double fork and setsid, a stopped process, and one that
-// its sibling traces. Each holds the lifeline; the daemon beats on it.
+// stubborn is a process tree in which no process ends when asked: ignored signals, a daemon
+// (double fork, setsid), a stopped process, and one that its sibling traces. Each holds the
+// lifeline, and the daemon writes to it.
 var stubborn = holdLifeline + `
 trap '' TERM HUP INT QUIT
 beat() { while :; do echo beat >&9; sleep 0.02; done; }
@@ -34,26 +34,27 @@ wait_for '(sh) T'; wait_for '(sleep) t\|(perl) t'
 echo ready
 beat`
 
-// TestNobodyOutlivesTheDeadline: the control is the same tree without a
-// deadline, which beats on when the other is gone.
+// TestNobodyOutlivesTheDeadline: the control is the same tree without a deadline, which still
+// writes when the other has ended.
 func TestNobodyOutlivesTheDeadline(t *testing.T) {
 	h := newHost(t)
 	control := newLifeline(t)
 	began := time.Now()
-	// Seccomp off, or the tracer could not trace: the deadline must not need it.
+	// Without seccomp, because the tracer needs ptrace; the deadline must not depend on the
+	// filter.
 	free := h.start([]string{"--seccomp=unconfined", control.flag()}, "sh", "-c", stubborn)
 	if line := free.line(); line != "ready" {
 		t.Fatalf("the control says %q\n%s", line, &free.stderr)
 	}
 	held := newLifeline(t)
-	// The other tree, too, needs to be there before its deadline.
+	// The other tree, too, must have started before its deadline.
 	limit := max(1500*time.Millisecond, 8*time.Since(began)).Round(100 * time.Millisecond)
 	bounded := h.start([]string{"--seccomp=unconfined", "--timeout", limit.String(), "--stop-timeout=200ms", held.flag()}, "sh", "-c", stubborn)
 	if line := bounded.line(); line != "ready" {
 		t.Fatalf("the agent says %q\n%s", line, &bounded.stderr)
 	}
 	r := bounded.wait()
-	held.gone(atOnce) // clove itself waited for them
+	held.gone(atOnce) // clove itself waited for their end
 	if r.code != agent.ExitTimeout || r.record.Status != agent.StatusTimeout {
 		t.Errorf("got %s, exit %d\n%s", r.record.Status, r.code, r.stderr)
 	}
@@ -75,12 +76,12 @@ func TestNobodyOutlivesTheDeadline(t *testing.T) {
 	h.clove("gc")
 }
 
-// TestTheDeadlineAsksFirst: TERM, then the grace. Control: without the trap
-// TERM itself ends the agent.
+// TestTheDeadlineAsksFirst: TERM, then the grace period. Control: without the trap, TERM
+// itself ends the agent.
 func TestTheDeadlineAsksFirst(t *testing.T) {
 	h := newHost(t)
 	var polite result
-	// A deadline that comes before the trap says nothing.
+	// If the deadline comes before the trap is set, the agent prints nothing.
 	for limit := 300 * time.Millisecond; !strings.HasPrefix(polite.stdout, "ready\n") && limit < patience(); limit *= 2 {
 		polite = h.sh(`trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.02; done`, "--timeout", limit.String(), "--stop-timeout=1m")
 	}
@@ -95,8 +96,7 @@ func TestTheDeadlineAsksFirst(t *testing.T) {
 	}
 }
 
-// TestBackgroundChildrenEndWithTheAgent. The control is a plain shell, whose
-// child lives on.
+// TestBackgroundChildrenEndWithTheAgent: the control is a plain shell, whose child continues.
 func TestBackgroundChildrenEndWithTheAgent(t *testing.T) {
 	h := newHost(t)
 	const script = `trap '' HUP TERM; (setsid sleep 1000 &) & sleep 1000 & exit 3`
@@ -121,23 +121,24 @@ func TestBackgroundChildrenEndWithTheAgent(t *testing.T) {
 	r.want(t, agent.StatusExited, 3, "")
 }
 
-// TestOrphansAreReaped: without a PID 1 that reaps, each of these would stay a
-// zombie. The control is a parent that does not reap.
+// TestOrphansAreReaped: without a PID 1 that reaps, each orphan would stay a zombie. The
+// control is a parent that does not reap.
 func TestOrphansAreReaped(t *testing.T) {
 	h := newHost(t)
 	const count = `zombies() { cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z'; }; `
 	control := h.sh(`perl -e 'for (1..20) { fork or exit } sleep 1000' & ` + count +
 		`until [ "$(zombies)" = 20 ]; do sleep 0.02; done; zombies`)
 	control.want(t, agent.StatusExited, 0, "20\n")
-	// Their output ends when they do; then only who reaps them takes their names away.
+	// Their output ends when they end; only the process that reaps them removes their entries
+	// from /proc.
 	r := h.sh(`orphans=$(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (true & echo $!) ; done); ` + count +
 		`for i in $orphans; do while [ -e /proc/$i ]; do sleep 0.02; done; done; zombies`)
-	r.want(t, agent.StatusExited, 1, "0\n") // grep counts none: status 1
+	r.want(t, agent.StatusExited, 1, "0\n") // grep counts 0: status 1
 }
 
-// ticks says the time on CLOCK_BOOTTIME, one line after the other, from two processes
-// that ignore what they are asked, until they are killed. What they hold takes the
-// kernel a while to clear away: memory, and memberships of IPv6 groups.
+// ticks prints the time on CLOCK_BOOTTIME, line after line, from two processes that ignore
+// signals until they are killed. What they hold takes the kernel a while to free: memory, and
+// memberships of IPv6 groups.
 const ticks = `
 import os, signal, socket, struct, threading, time
 for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
@@ -159,8 +160,8 @@ while group < 3000:
 tick()
 `
 
-// beforeDeadline gives the agent time enough to say word: on a busy machine more than
-// limit, which it sets.
+// beforeDeadline gives the agent enough time to print word: on a busy machine it sets a longer
+// limit.
 func (h *host) beforeDeadline(limit *time.Duration, word string, flags []string, command ...string) result {
 	for {
 		r := h.agent(append([]string{"--timeout", limit.String()}, flags...), command...)
@@ -171,7 +172,7 @@ func (h *host) beforeDeadline(limit *time.Duration, word string, flags []string,
 	}
 }
 
-// ticked is the first and the last time of those lines; the last line may be cut.
+// ticked returns the first and the last time of those lines; the last line may be incomplete.
 func ticked(t *testing.T, output string) (first, last time.Duration) {
 	t.Helper()
 	lines := strings.Split(output, "\n")
@@ -200,14 +201,16 @@ func bootTime(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// TestNothingExecutesAfterTheDeadline and its grace, and the record has the moment,
-// which is not that of the end. The control is the same program and a plain SIGKILL:
-// the kernel takes as long to clear it away, and it does not execute either.
+// TestNothingExecutesAfterTheDeadline: the deadline is followed by the grace period. The record
+// has the moment after which nothing executed, which is earlier than the end. The control is
+// the same program and a plain SIGKILL: the kernel needs as long to free its resources, and the
+// program does not execute either.
 func TestNothingExecutesAfterTheDeadline(t *testing.T) {
 	h := newHost(t)
 	const grace = 300 * time.Millisecond
 	limit := testhost.Patience(1500 * time.Millisecond)
-	// A signal is at another processor in less, if that is executing the agent.
+	// A signal reaches another processor faster than this, if that processor is executing the
+	// agent.
 	const delivery = 10 * time.Millisecond
 
 	control := exec.Command("unshare", "--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", python, "-c", ticks)
@@ -220,14 +223,14 @@ func TestNothingExecutesAfterTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for begin := bootTime(t); bootTime(t) < begin+limit; { // it ticks for as long
+	for begin := bootTime(t); bootTime(t) < begin+limit; { // let it tick for that long
 		if _, err := io.CopyN(&text, output, 1000); err != nil {
 			t.Fatal(err)
 		}
 	}
 	unix.Kill(-control.Process.Pid, unix.SIGKILL)
 	killed := bootTime(t)
-	io.Copy(&text, output) // until both are gone
+	io.Copy(&text, output) // until both have ended
 	ended := bootTime(t)
 	control.Wait()
 	_, last := ticked(t, text.String())
@@ -242,7 +245,7 @@ func TestNothingExecutesAfterTheDeadline(t *testing.T) {
 	}
 	first, last := ticked(t, r.stdout)
 	executed := time.Duration(*r.record.ExecutedMS) * time.Millisecond
-	// Its own first tick is later than its start, from which the record counts.
+	// The program's first tick is later than its start, from which the record counts.
 	if ran := last - first; ran > executed || ran < limit/2 {
 		t.Errorf("it ticked for %v, the record says that it executed for %v", ran, executed)
 	}
@@ -252,14 +255,14 @@ func TestNothingExecutesAfterTheDeadline(t *testing.T) {
 	t.Logf("the last tick after %v of %v, the end after %d ms", last-first, executed, r.record.WallMS)
 }
 
-// crowd leaves clove-init, which has a part of the same CPU limit, almost nothing of it.
+// crowd takes almost all of the CPU limit that it shares with clove-init.
 const crowd = `
 $SIG{TERM} = "IGNORE"; pipe R, W;
 for (1..100) { if (!fork) { close W; <R>; 1 while 1 } }
 syswrite STDOUT, "ready\n"; close W; 1 while 1`
 
-// TestACPULimitDelaysNoDeadline: clove, which is outside of it, ends the agent in time.
-// clove-init alone is about two seconds late.
+// TestACPULimitDelaysNoDeadline: clove, which is outside of the limit, ends the agent in time.
+// clove-init alone would be about two seconds late.
 func TestACPULimitDelaysNoDeadline(t *testing.T) {
 	h := newHost(t)
 	const grace, late = 300 * time.Millisecond, time.Second

@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestSignalsReachTheAgent: the control is the same signal with no handler
-// inside, which ends the agent, not clove.
+// TestSignalsReachTheAgent: the control is the same signal without a handler inside, which
+// ends the agent, not clove.
 func TestSignalsReachTheAgent(t *testing.T) { signalsReachTheAgent(t, newHost(t)) }
 
 func signalsReachTheAgent(t *testing.T, h *host) {
@@ -46,8 +46,8 @@ func (r *running) send(signal unix.Signal) {
 	}
 }
 
-// TestTheThirdInterruptKills an agent that ignores them. The control are the
-// first two, which it survives.
+// TestTheThirdInterruptKills: also an agent that ignores interrupts. The control is that it
+// survives the first two.
 func TestTheThirdInterruptKills(t *testing.T) { theThirdInterruptKills(t, newHost(t)) }
 
 func theThirdInterruptKills(t *testing.T, h *host) {
@@ -66,8 +66,8 @@ func theThirdInterruptKills(t *testing.T, h *host) {
 	}
 }
 
-// TestStoppedTogether: TSTP to clove stops both, even an agent that ignores
-// it; CONT wakes both. The control are the beats before and after.
+// TestStoppedTogether: TSTP to clove stops both, even an agent that ignores it; CONT continues
+// both. The controls are the agent's writes before and after.
 func TestStoppedTogether(t *testing.T) { stoppedTogether(t, newHost(t)) }
 
 func stoppedTogether(t *testing.T, h *host) {
@@ -75,12 +75,12 @@ func stoppedTogether(t *testing.T, h *host) {
 	r := h.start([]string{life.flag()}, "sh", "-c",
 		holdLifeline+"trap '' TSTP; echo ready; while :; do echo beat >&9; sleep 0.02; done")
 	life.stopAndGo(r)
-	// A second time: the first must not have worn anything out.
+	// A second time: the first stop must not have changed anything.
 	if err := r.cmd.Process.Signal(unix.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}
 	life.stopped(r)
-	// The kill of a stopped clove still ends the frozen agent.
+	// If a stopped clove is killed, the frozen agent still ends.
 	r.cmd.Process.Kill()
 	r.cmd.Wait()
 	h.clove("gc")
@@ -97,7 +97,7 @@ func (l *lifeline) stopAndGo(r *running) {
 	l.beats()
 }
 
-// stopped waits until clove has stopped itself and then expects silence.
+// stopped waits until clove has stopped itself, and then expects no output.
 func (l *lifeline) stopped(r *running) {
 	l.t.Helper()
 	if err := unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
@@ -108,7 +108,7 @@ func (l *lifeline) stopped(r *running) {
 	}
 }
 
-// TestClosedInputIsAnEmptyOne: an agent that reads does not wait for ever.
+// TestClosedInputIsAnEmptyOne: an agent that reads it gets the end of file.
 func TestClosedInputIsAnEmptyOne(t *testing.T) {
 	h := newHost(t)
 	h.agentWith("", nil, "sh", "-c", "cat; echo end").want(t, agent.StatusExited, 0, "end\n")

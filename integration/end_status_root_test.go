@@ -24,7 +24,7 @@ type ending struct {
 	limit   string // name of the limit that ended it
 	step    string // of the failure
 	errno   string
-	stderr  string // one line must hold this
+	stderr  string // one line must contain this
 }
 
 var endings = []ending{
@@ -103,8 +103,8 @@ func said(text *string) string {
 	return *text
 }
 
-// TestLimitsThatAreNotReachedEndNothing is the control of every row with a
-// limit: the same commands, with room.
+// TestLimitsThatAreNotReachedEndNothing is the control of every row with a limit: the same
+// commands with higher limits.
 func TestLimitsThatAreNotReachedEndNothing(t *testing.T) {
 	h := newHost(t)
 	for flag, command := range map[string][]string{
@@ -120,7 +120,7 @@ func TestLimitsThatAreNotReachedEndNothing(t *testing.T) {
 	}
 }
 
-// TestTheRecordIsTrue compares the figures with what the test itself measured.
+// TestTheRecordIsTrue compares the record with what the test itself measured.
 func TestTheRecordIsTrue(t *testing.T) {
 	h := newHost(t)
 	before := time.Now()
@@ -165,8 +165,7 @@ func number(n *int64) string {
 	return string(text)
 }
 
-// TestTheRecordIsKept: what --result wrote is what inspect shows later, and
-// --rm keeps nothing of it.
+// TestTheRecordIsKept: inspect shows later what --result wrote; with --rm nothing is kept.
 func TestTheRecordIsKept(t *testing.T) {
 	h := newHost(t)
 	file := filepath.Join(t.TempDir(), "record.json")

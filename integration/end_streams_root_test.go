@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestStreamsPassThrough: a megabyte of every byte value in and out, and the
-// two outputs apart.
+// TestStreamsPassThrough: a megabyte of every byte value in and out, with stdout and stderr
+// separate.
 func TestStreamsPassThrough(t *testing.T) { streamsPassThrough(t, newHost(t)) }
 
 func streamsPassThrough(t *testing.T, h *host) {
@@ -40,7 +40,7 @@ func streamsPassThrough(t *testing.T, h *host) {
 	}
 }
 
-// TestInputEndsWhenTheUserEndsIt, and not before: the agent answers each line.
+// TestInputEndsWhenTheUserEndsIt: before that, the agent answers each line.
 func TestInputEndsWhenTheUserEndsIt(t *testing.T) { inputEndsWhenTheUserEndsIt(t, newHost(t)) }
 
 func inputEndsWhenTheUserEndsIt(t *testing.T, h *host) {
@@ -54,8 +54,8 @@ func inputEndsWhenTheUserEndsIt(t *testing.T, h *host) {
 	r.wait().want(t, agent.StatusExited, 0, "end\n")
 }
 
-// TestAReaderThatLeavesEndsTheAgent as in any pipeline, and the record still
-// says how. The control is a reader that stays.
+// TestAReaderThatLeavesEndsTheAgent: as in any pipeline, and the record still says how. The
+// control is a reader that stays.
 func TestAReaderThatLeavesEndsTheAgent(t *testing.T) { aReaderThatLeavesEndsTheAgent(t, newHost(t)) }
 
 func aReaderThatLeavesEndsTheAgent(t *testing.T, h *host) {
@@ -85,7 +85,7 @@ func aReaderThatLeavesEndsTheAgent(t *testing.T, h *host) {
 	h.sh("yes | head -c 100000 | wc -c").want(t, agent.StatusExited, 0, "100000\n")
 }
 
-// TestTheAgentMayCloseItsStreams and live on.
+// TestTheAgentMayCloseItsStreams: it continues without them.
 func TestTheAgentMayCloseItsStreams(t *testing.T) { theAgentMayCloseItsStreams(t, newHost(t)) }
 
 func theAgentMayCloseItsStreams(t *testing.T, h *host) {
@@ -96,16 +96,16 @@ func theAgentMayCloseItsStreams(t *testing.T, h *host) {
 	}
 }
 
-// stuck is a clove whose output nobody reads, yet.
+// stuck is a clove whose output is not read yet.
 type stuck struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	output *os.File // what clove passes on
-	file   string   // of the record
+	file   string   // path of the record
 }
 
-// newStuck starts an agent that says on stderr when it is ready, and waits
-// until the last of its processes is gone.
+// newStuck starts an agent that prints on stderr when it is ready, and waits until the last of
+// its processes has ended.
 func newStuck(h *host, script string, flags ...string) *stuck {
 	h.t.Helper()
 	read, write, err := os.Pipe()
@@ -137,12 +137,12 @@ func newStuck(h *host, script string, flags ...string) *stuck {
 // ends waits for clove and its record.
 func (s *stuck) ends() (int, agent.Record) {
 	s.t.Helper()
-	s.cmd.Wait() // the exit status says it
+	s.cmd.Wait() // the status is in the record
 	return s.cmd.ProcessState.ExitCode(), readRecord(s.t, s.file)
 }
 
-// TestALateReaderGetsEverything that the agent wrote before its end. It is
-// more than a pipe holds, so clove must still have a part of it.
+// TestALateReaderGetsEverything: all that the agent wrote before its end. It is more than a
+// pipe holds, so clove must still have a part of it.
 func TestALateReaderGetsEverything(t *testing.T) { aLateReaderGetsEverything(t, newHost(t)) }
 
 func aLateReaderGetsEverything(t *testing.T, h *host) {
@@ -158,9 +158,9 @@ func aLateReaderGetsEverything(t *testing.T, h *host) {
 	}
 }
 
-// TestAStuckReaderHoldsNothingUp: the deadline holds although nobody reads,
-// and clove, which has output to pass on, goes when it is told to. The control
-// is the test above, in which it waits.
+// TestAStuckReaderHoldsNothingUp: the deadline is kept although nobody reads, and clove, which
+// still has output to pass on, ends on a signal. The control is the test above, in which it
+// waits.
 func TestAStuckReaderHoldsNothingUp(t *testing.T) { aStuckReaderHoldsNothingUp(t, newHost(t)) }
 
 func aStuckReaderHoldsNothingUp(t *testing.T, h *host) {
@@ -170,7 +170,7 @@ func aStuckReaderHoldsNothingUp(t *testing.T, h *host) {
 		defer close(ended)
 		s.cmd.Wait()
 	}()
-	// The first may come so early that it still goes to the agent.
+	// The first signal may come so early that it still goes to the agent.
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for over := false; !over; {
@@ -186,9 +186,9 @@ func aStuckReaderHoldsNothingUp(t *testing.T, h *host) {
 	}
 }
 
-// TestALateSignalChangesNothing: clove hangs on a reader of its own words when
-// the record is written, and TERM lets it go, with the agent's status. Without
-// a full pipe it would have ended by itself.
+// TestALateSignalChangesNothing: when the record is written, clove waits for a reader of its
+// own messages. TERM ends that wait, and clove returns the agent's status. Without a full pipe
+// clove would have ended by itself.
 func TestALateSignalChangesNothing(t *testing.T) {
 	h := newHost(t)
 	read, write, err := os.Pipe()
@@ -197,7 +197,7 @@ func TestALateSignalChangesNothing(t *testing.T) {
 	}
 	defer read.Close()
 	defer write.Close()
-	full := int(write.Fd()) // once: it makes the pipe wait
+	full := int(write.Fd()) // stored once: calling Fd makes the pipe blocking
 	if err := unix.SetNonblock(full, true); err != nil {
 		t.Fatal(err)
 	}
@@ -219,11 +219,11 @@ func TestALateSignalChangesNothing(t *testing.T) {
 		_, err := os.Stat(file)
 		written = err == nil
 	}
-	// The first may still go to the run; a later one finds the end.
+	// The first signal may still go to the run; a later one comes after its end.
 	again := time.AfterFunc(time.Second, func() { cmd.Process.Signal(unix.SIGTERM) })
 	defer again.Stop()
 	cmd.Process.Signal(unix.SIGTERM)
-	cmd.Wait() // the exit status says it
+	cmd.Wait() // the status is compared below
 	if code, record := cmd.ProcessState.ExitCode(), readRecord(t, file); code != 7 || record.ExitCode != 7 {
 		t.Errorf("exit %d, record %d", code, record.ExitCode)
 	}

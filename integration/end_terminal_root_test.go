@@ -17,13 +17,13 @@ func TestARealTerminal(t *testing.T) { aRealTerminal(t, newHost(t)) }
 func aRealTerminal(t *testing.T, h *host) {
 	p := newPty(h)
 	before := p.mode()
-	// It looks for the new size again and again: a shell that waits in read may
-	// hear of the signal only with the next line.
+	// It polls for the new size: a shell that waits in read may act on the signal only after
+	// the next line.
 	p.run("-t", "--", "sh", "-c", `test -t 0 && test -t 1 && test -t 2 && tty && stty size
 trap told=1 WINCH; echo on
 until [ "$told" ] && [ "$(stty size)" = "50 132" ]; do sleep 0.05; done
 stty size; read line && echo "read $line"; exit 4`)
-	p.shows("/dev/pts/0\r\n24 80\r\n") // each line ended once
+	p.shows("/dev/pts/0\r\n24 80\r\n") // each line ends with one CR
 	p.shows("on")
 	if during := p.mode(); during.Lflag&unix.ICANON != 0 || before.Lflag&unix.ICANON == 0 {
 		t.Errorf("the user's terminal is not raw: %#x, before %#x", during.Lflag, before.Lflag)
@@ -40,9 +40,9 @@ stty size; read line && echo "read $line"; exit 4`)
 	}
 }
 
-// TestAProcessThatClosesItsStreamsKeepsItsTerminal: the terminal hangs up when the process
-// has ended, not when nothing has it open for a while. cat closes its streams as it ends, so
-// it would now and then be killed by SIGHUP then.
+// TestAProcessThatClosesItsStreamsKeepsItsTerminal: the terminal hangs up when the process has
+// ended, not when no process has it open for a while. cat closes its streams before it ends,
+// so otherwise SIGHUP would kill it now and then.
 func TestAProcessThatClosesItsStreamsKeepsItsTerminal(t *testing.T) {
 	const closes = `exec 0<&- 1>&- 2>&-; sleep 0.5; echo late >/dev/tty; exit 7`
 	p := newPty(newHost(t))
@@ -58,8 +58,8 @@ func TestAProcessThatClosesItsStreamsKeepsItsTerminal(t *testing.T) {
 	}
 }
 
-// TestWithoutTheFlagThereIsNoTerminal is the control of the one above: on the
-// same terminal the agent sees pipes.
+// TestWithoutTheFlagThereIsNoTerminal is the control of the test above: on the same terminal,
+// without -t, the agent has pipes.
 func TestWithoutTheFlagThereIsNoTerminal(t *testing.T) {
 	withoutTheFlagThereIsNoTerminal(t, newHost(t))
 }
@@ -75,11 +75,11 @@ func withoutTheFlagThereIsNoTerminal(t *testing.T, h *host) {
 	}
 }
 
-// busy says itself when it runs: the shell that starts it cannot know.
+// busy prints its name itself when it runs, because the shell that starts it cannot know when.
 const busy = `perl -e '$| = 1; print "busy\n"; sleep 1000'`
 
-// TestTheInterruptKeyHitsTheForegroundInside: ^C ends what runs in the shell
-// inside, neither the shell nor clove. Without -t the same key is a signal.
+// TestTheInterruptKeyHitsTheForegroundInside: ^C ends what the shell inside runs, and neither
+// that shell nor clove. Without -t the same key sends a signal.
 func TestTheInterruptKeyHitsTheForegroundInside(t *testing.T) {
 	theInterruptKeyHitsTheForegroundInside(t, newHost(t))
 }
@@ -102,7 +102,7 @@ func theInterruptKeyHitsTheForegroundInside(t *testing.T, h *host) {
 	}
 }
 
-// TestAnInteractiveShellHasJobs: ^Z inside is the inner shell's business.
+// TestAnInteractiveShellHasJobs: ^Z inside is handled by the inner shell.
 func TestAnInteractiveShellHasJobs(t *testing.T) { anInteractiveShellHasJobs(t, newHost(t)) }
 
 func anInteractiveShellHasJobs(t *testing.T, h *host) {
@@ -116,13 +116,12 @@ func anInteractiveShellHasJobs(t *testing.T, h *host) {
 	p.shows("prompt> ")
 	p.types("kill -KILL %1; wait %1; echo over\r")
 	p.shows("\r\nover")
-	p.types("exit 8\rexit 8\r") // the first may warn of the job once more
+	p.types("exit 8\rexit 8\r") // the first exit may only warn of the stopped job
 	if code := p.ends(); code != 8 {
 		t.Errorf("exit %d", code)
 	}
 }
 
-// TestTheEndOfFileKeyEndsAShell, and a terminal that goes away hangs it up.
 func TestTheEndOfFileKeyEndsAShell(t *testing.T) { theEndOfFileKeyEndsAShell(t, newHost(t)) }
 
 func theEndOfFileKeyEndsAShell(t *testing.T, h *host) {
@@ -135,7 +134,7 @@ func theEndOfFileKeyEndsAShell(t *testing.T, h *host) {
 	}
 }
 
-// TestAClosedWindowEndsTheAgent: the user's terminal is gone.
+// TestAClosedWindowEndsTheAgent: the user's terminal is closed.
 func TestAClosedWindowEndsTheAgent(t *testing.T) { aClosedWindowEndsTheAgent(t, newHost(t)) }
 
 func aClosedWindowEndsTheAgent(t *testing.T, h *host) {
@@ -150,7 +149,6 @@ func aClosedWindowEndsTheAgent(t *testing.T, h *host) {
 	life.gone(atOnce)
 }
 
-// TestTheTerminalIsRestoredWhateverTheEnd.
 func TestTheTerminalIsRestoredWhateverTheEnd(t *testing.T) {
 	theTerminalIsRestoredWhateverTheEnd(t, newHost(t))
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A value of -e reaches the agent and no listing, with and without cloved; inspect redacts it, and rm
-// leaves nothing of it in the store's file. The control: until then it is there.
+// A value of -e reaches the agent and no list, with and without cloved; inspect redacts it,
+// and rm removes it from the store's file. The control: before rm the file contains it.
 func TestSecretsOfTheEnvironment(t *testing.T) {
 	d := newCloved(t)
 	for name, h := range map[string]*host{"the store": newHost(t), "cloved": d.host} {

@@ -16,8 +16,8 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// pendingOfRoot is how many signals the kernel counts as pending for the host's
-// root, in its own processes and in what belongs to it.
+// pendingOfRoot returns the number of signals that the kernel counts as pending for the host's
+// root: in root's processes and in user namespaces that root owns.
 func pendingOfRoot(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -28,27 +28,27 @@ func pendingOfRoot(t *testing.T) int {
 	if match == nil {
 		t.Fatalf("no SigQ in\n%s", status)
 	}
-	count, _ := strconv.Atoi(string(match[1])) // the pattern has digits only
+	count, _ := strconv.Atoi(string(match[1])) // the pattern matches digits only
 	return count
 }
 
-// TestNothingCountsForTheHostsRoot: the kernel counts pending signals, inotify
-// instances and message queues also for the owner of the user namespace. Were
-// that root, one agent could take what root and all other agents have.
+// TestNothingCountsForTheHostsRoot: the kernel also counts pending signals, inotify instances
+// and message queues for the owner of the user namespace. If that were root, one agent could
+// use up the shares of root and of all other agents.
 func TestNothingCountsForTheHostsRoot(t *testing.T) {
 	h := newHost(t)
 	program := probeProgram(t)
 	const signals, apart = "5000", 2500
 	before := pendingOfRoot(t)
 
-	// Control: a user namespace that root makes is root's, whoever is in it.
+	// Control: a user namespace that root makes belongs to root, whichever ids it maps.
 	const unused = 0x6fff0000
 	control := exec.Command(program, "signals", signals)
 	control.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1, HostID: unused, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 1, HostID: unused, Size: 1}},
 		Credential:  &syscall.Credential{Uid: 1, Gid: 1, NoSetGroups: true}}
-	stdin, _ := control.StdinPipe()   // both fail only when they
+	stdin, _ := control.StdinPipe()   // both fail only if they
 	stdout, _ := control.StdoutPipe() // are set already
 	if err := control.Start(); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestNothingCountsForTheHostsRoot(t *testing.T) {
 	}
 }
 
-// TestPseudoTerminalsAreCounted: there are so many for all of the host, in no
-// cgroup and for no user.
+// TestPseudoTerminalsAreCounted: the kernel has one limit for the whole host, for no cgroup
+// and no user.
 func TestPseudoTerminalsAreCounted(t *testing.T) {
 	h := newHost(t)
 	const script = `
@@ -99,9 +99,9 @@ print(len(held))`
 	}
 }
 
-// TestNoPrivilegeOfClovesOwnIsInherited: not the exception from the OOM killer,
-// nor the right to priorities. Where root may not lower its score (it takes
-// CAP_SYS_RESOURCE), the raised one shows that what is harmless is kept.
+// TestNoPrivilegeOfClovesOwnIsInherited: neither the protection from the OOM killer nor the
+// right to raise priorities. If root may not lower its score (that needs CAP_SYS_RESOURCE), a
+// raised score shows that harmless values are kept.
 func TestNoPrivilegeOfClovesOwnIsInherited(t *testing.T) {
 	h := newHost(t)
 	const prepare = `ulimit -e 40 2>/dev/null; ulimit -r 50 2>/dev/null
@@ -128,8 +128,8 @@ func TestNoPrivilegeOfClovesOwnIsInherited(t *testing.T) {
 	}
 }
 
-// TestASetuidProgramRaisesNothing: neither one of the host's nor one that root
-// inside makes is more than who calls it.
+// TestASetuidProgramRaisesNothing: a set-user-ID program of the host, or one that root inside
+// makes, runs with its caller's rights.
 func TestASetuidProgramRaisesNothing(t *testing.T) {
 	h := newHost(t)
 	program := probeProgram(t)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestNoDescriptorLeadsOut: a working directory by the name of a descriptor would be
-// one of the host's, had clove forgotten to close one (CVE-2024-21626 of runc).
-// From there it is not far to every file.
+// TestNoDescriptorLeadsOut: if clove forgot to close a directory of the host, a working
+// directory named by that descriptor would be outside (CVE-2024-21626 of runc), and ".." would
+// lead to every file.
 func TestNoDescriptorLeadsOut(t *testing.T) {
 	d := newCloved(t)
 	program, secret := probeProgram(t), filepath.Join(t.TempDir(), "secret")
@@ -21,7 +21,7 @@ func TestNoDescriptorLeadsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	climb := strings.Repeat("../", 12) + secret[1:]
-	// Control: from a directory of the host that path arrives.
+	// Control: from a directory of the host that path leads to the file.
 	outside := exec.Command(program, "read", climb)
 	outside.Dir = "/sys/fs/cgroup"
 	if text, err := outside.Output(); err != nil || !attacked(t, text)["read "+climb].OK {

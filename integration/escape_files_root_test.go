@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// openForWriting tries every file of the kernel's trees below its arguments,
-// but those of processes, and to make a directory beside each. What a device
-// covers is no file of the kernel's any more.
+// openForWriting tries to open for writing every file of the kernel's file systems below its
+// arguments, except those of processes, and to make a directory beside each. A file that a
+// device covers is not counted.
 const openForWriting = `
 import os, stat, sys
 for top in sys.argv[1:]:
@@ -33,8 +33,8 @@ for top in sys.argv[1:]:
             except OSError: pass
 `
 
-// TestNoFileOfTheKernelIsWritable: no limit can be raised, no cgroup made or
-// left, no release agent or core pattern set, whatever this kernel has.
+// TestNoFileOfTheKernelIsWritable: the agent cannot raise a limit, make or leave a cgroup, or
+// set a release agent or core pattern, on any kernel.
 func TestNoFileOfTheKernelIsWritable(t *testing.T) {
 	h := newHost(t)
 	control, err := exec.Command("python3", "-c", openForWriting, "/proc/sys/kernel").Output()
@@ -49,8 +49,8 @@ func TestNoFileOfTheKernelIsWritable(t *testing.T) {
 	}
 }
 
-// fileSystemDoors are calls that change a whole file system or what no owner of
-// a file may change. The last one ends the file system's life.
+// fileSystemDoors are system calls that change a whole file system, or what no owner of a file
+// may change. The last one shuts the file system down.
 const fileSystemDoors = `
 import fcntl, os, struct, sys
 folder = sys.argv[1]
@@ -67,9 +67,9 @@ door("label", lambda: fcntl.ioctl(here, 0x41009432, bytes(256)))
 door("shutdown", lambda: fcntl.ioctl(here, 0x8004587d, struct.pack("I", 2)))
 `
 
-// TestNoDoorToTheLayersFileSystem: the layer is ext4 below an overlay, and with
-// --read-only parts of it are the agent's without one. Control: root of the
-// host on such a file system of its own.
+// TestNoDoorToTheLayersFileSystem: the layer is ext4 below an overlay, and with --read-only
+// the agent sees parts of it without an overlay. Control: the host's root on such a file
+// system of its own.
 func TestNoDoorToTheLayersFileSystem(t *testing.T) {
 	h := newHost(t)
 	const own = `cd "$1" && truncate -s 8M image && mke2fs -q -F -t ext4 image && mkdir mnt && mount -o loop image mnt && python3 -c "$0" mnt`
@@ -87,8 +87,8 @@ func TestNoDoorToTheLayersFileSystem(t *testing.T) {
 	}
 }
 
-// TestTheInitsProgramIsOutOfReach: the way in which a container once overwrote
-// its runtime's binary on the host.
+// TestTheInitsProgramIsOutOfReach: through /proc/self/exe a container could once overwrite the
+// runtime's binary on the host (CVE-2019-5736).
 func TestTheInitsProgramIsOutOfReach(t *testing.T) {
 	h := newHost(t)
 	const ways = `for p in /proc/1/exe /proc/1/root/etc/passwd /proc/1/cwd/etc/passwd /proc/1/fd/3 /proc/1/map_files /proc/1/environ; do
@@ -100,8 +100,8 @@ func TestTheInitsProgramIsOutOfReach(t *testing.T) {
 	}
 	for _, flags := range [][]string{nil, {"--user=root"}} {
 		h.sh(ways, flags...).want(t, agent.StatusExited, 0, "")
-		// The command is looked up and executed by clove-init's second stage,
-		// whose own program this path is at that moment.
+		// clove-init's second stage looks up and executes the command; at that moment this
+		// path is its own program.
 		r := h.agent(flags, "/proc/self/exe")
 		if r.code == 0 || r.stdout != "" {
 			t.Errorf("%v: clove-init ran for the agent: %q", flags, r.stdout)

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// dockersProfile writes docker's default profile down as people have it.
+// dockersProfile writes docker's default profile as a file.
 func dockersProfile(t *testing.T) string {
 	t.Helper()
 	text, err := json.Marshal(moby.DefaultProfile())
@@ -29,21 +29,21 @@ func dockersProfile(t *testing.T) string {
 	return path
 }
 
-// widerThanStandard are the attacks that docker's own list lets through to the
-// kernel: kernel code more, but no way out known.
+// widerThanStandard are the attacks that docker's filter lets through to the kernel: more
+// kernel code can be reached, but no escape is known.
 var widerThanStandard = map[string]bool{
 	"kernel aio": true, "kernel huge-file": true, "kernel huge-pages": true, "kernel memfd_secret": true,
 	"kernel modify_ldt": true, "abi int80": true,
 }
 
-// TestDockersProfileHolds: with --seccomp FILE the walls are docker's filter and
-// everything else that clove builds.
+// TestDockersProfileHolds: with --seccomp FILE, docker's filter applies with everything else
+// that clove sets up.
 func TestDockersProfileHolds(t *testing.T) {
 	h := newHost(t)
 	program, profile := probeProgram(t), dockersProfile(t)
 	var commands []probe.Command
 	for _, c := range probe.Commands("1", "/tmp") {
-		if !slices.Contains([]string{"socket", "filter", "tty"}, c.Args[0]) { // docker's list allows most of them
+		if !slices.Contains([]string{"socket", "filter", "tty"}, c.Args[0]) { // docker's filter allows most of them
 			commands = append(commands, c)
 		}
 	}
@@ -51,7 +51,7 @@ func TestDockersProfileHolds(t *testing.T) {
 		script := probeScript(probeInside, commands) + probeInside + " socket tcp generic\n"
 		r := h.agent(withProbe(program, "--seccomp", profile, "--user", user), "sh", "-c", script)
 		inside := attacked(t, []byte(r.stdout))
-		// Control: it is docker's filter, not standard, that holds.
+		// Control: docker's filter is in force, not standard.
 		if !inside["socket generic"].OK {
 			t.Errorf("control: %s: %+v", user, inside["socket generic"])
 		}

@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// meeting looks for what processes of one host find each other by.
+// meeting looks for objects by which processes of one host can find each other.
 const meeting = `
 import ctypes, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +33,7 @@ try:
 except OSError: pass
 `
 
-// TestAgentsMeetNobody: neither the host's processes nor, by the same reason,
+// TestAgentsMeetNobody: they find neither the host's processes nor, for the same reason,
 // another agent's.
 func TestAgentsMeetNobody(t *testing.T) {
 	h := newHost(t)
@@ -52,7 +52,7 @@ func TestAgentsMeetNobody(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--user=root"}} {
 		h.agent(flags, append([]string{"python3"}, args...)...).want(t, agent.StatusExited, 0, "")
 	}
-	// Two agents: one makes everything, the other finds nothing of it.
+	// Two agents: the first one makes every kind of object, and the second one finds none.
 	first := h.start(nil, "python3", "-c", `
 import ctypes, os, socket, sys
 libc = ctypes.CDLL(None)
@@ -72,7 +72,7 @@ sys.stdin.read()`, name+"-2", fmt.Sprint(key+1))
 	}
 }
 
-// makeIPC makes one of each kind in the host's namespace, until the test ends.
+// makeIPC makes one object of each kind in the host's namespace, until the end of the test.
 func makeIPC(t *testing.T, name string, key int) {
 	t.Helper()
 	must := func(what string, errno unix.Errno) {
@@ -90,7 +90,7 @@ func makeIPC(t *testing.T, name string, key int) {
 	sem, _, errno := unix.Syscall(unix.SYS_SEMGET, uintptr(key), 1, mode)
 	must("semaphores", errno)
 	t.Cleanup(func() { unix.Syscall(unix.SYS_SEMCTL, sem, 0, unix.IPC_RMID) })
-	path, err := unix.BytePtrFromString(name) // the system call takes it without the slash
+	path, err := unix.BytePtrFromString(name) // the system call takes the name without the slash
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func makeIPC(t *testing.T, name string, key int) {
 	t.Cleanup(func() { unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(path)), 0, 0) })
 }
 
-// holdKey joins a session keyring of its own, puts a key into it, and becomes
-// the command of its arguments.
+// holdKey joins a new session keyring, adds a key to it, and executes the command of its
+// arguments.
 var holdKey = fmt.Sprintf(`
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -110,15 +110,15 @@ assert libc.syscall(%d, b"user", b"clove-secret", b"x", 1, -3) > 0
 os.execvp(sys.argv[1], sys.argv[1:])
 `, unix.SYS_KEYCTL, unix.SYS_ADD_KEY)
 
-// findKey asks for that key by its name.
+// findKey searches for that key by its name.
 var findKey = fmt.Sprintf(`
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 print("found" if libc.syscall(%d, b"user", b"clove-secret", None, 0) > 0 else ctypes.get_errno())
 `, unix.SYS_REQUEST_KEY)
 
-// TestTheCallersKeysStayOutside, also where no filter keeps the agent from
-// asking: the session keyring is another.
+// TestTheCallersKeysStayOutside: also without a filter that blocks the search, because the
+// session keyring is another one.
 func TestTheCallersKeysStayOutside(t *testing.T) {
 	h := newHost(t)
 	control, err := exec.Command("python3", "-c", holdKey, "python3", "-c", findKey).Output()
@@ -135,8 +135,8 @@ func TestTheCallersKeysStayOutside(t *testing.T) {
 	}
 }
 
-// TestUnconfinedIsWeakerAndSaysSo: without the filter the other walls stand,
-// and the record tells what is missing.
+// TestUnconfinedIsWeakerAndSaysSo: without the filter the other protections remain, and the
+// record names what is missing.
 func TestUnconfinedIsWeakerAndSaysSo(t *testing.T) {
 	h := newHost(t)
 	program := probeProgram(t)
@@ -156,7 +156,7 @@ func TestUnconfinedIsWeakerAndSaysSo(t *testing.T) {
 		}
 		for _, c := range commands {
 			for _, a := range c.Attacks {
-				// Making the mark of a deleted file takes no privilege.
+				// mknod of a whiteout (the mark of a deleted file) needs no privilege.
 				if inside[a.Name].OK && a.Name != "mknod whiteout" {
 					t.Errorf("%s: %s succeeds: %s", user, a.Name, inside[a.Name].Detail)
 				}

@@ -19,7 +19,7 @@ import (
 // probeInside is where the program of attacks appears in a sandbox.
 const probeInside = "/probe"
 
-// probeProgram is the path of the program of attacks on the host.
+// probeProgram returns the path of the program of attacks on the host.
 func probeProgram(t *testing.T) string {
 	t.Helper()
 	program, err := probe.Path(t.TempDir())
@@ -29,12 +29,12 @@ func probeProgram(t *testing.T) string {
 	return program
 }
 
-// withProbe are the flags that bring the program in, and more.
+// withProbe returns the flags that bind the program into the sandbox, and more flags.
 func withProbe(program string, more ...string) []string {
 	return append([]string{"-v", program + ":" + probeInside + ":ro"}, more...)
 }
 
-// probeScript runs several commands of the program one after the other.
+// probeScript runs several of the program's commands one after the other.
 func probeScript(program string, commands []probe.Command) string {
 	var script strings.Builder
 	for _, c := range commands {
@@ -76,8 +76,8 @@ func attacked(t *testing.T, output []byte) map[string]probe.Result {
 	return results
 }
 
-// victim is a process of the host's own that waits until the test ends, for
-// attacks on another process.
+// victim is a process of the host that waits until the end of the test, for attacks on another
+// process.
 func victim(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("cat")
@@ -93,8 +93,8 @@ func victim(t *testing.T) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// TestEveryAttackIsHeld runs the whole table: outside each attack works, inside
-// it meets the answer that the table names, whoever the agent is.
+// TestEveryAttackIsHeld runs the whole table: outside each attack succeeds, inside it gets the
+// answer that the table names, whichever user the agent is.
 func TestEveryAttackIsHeld(t *testing.T) {
 	h := newHost(t)
 	program := probeProgram(t)
@@ -107,7 +107,7 @@ func TestEveryAttackIsHeld(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		flags  []string
-		lacked []string // what works in the standard profile and not here
+		lacked []string // attacks that succeed with the standard profile and not here
 	}{
 		{name: "agent"},
 		{name: "root", flags: []string{"--user=root"}},
@@ -134,8 +134,8 @@ func TestEveryAttackIsHeld(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorIsInherited: clove holds the store, sockets and the root's
-// handles while it starts the agent, and the caller may have left some open.
+// TestNoDescriptorIsInherited: while clove starts the agent it has the store, sockets and
+// directories of the root open, and its caller may have left some open.
 func TestNoDescriptorIsInherited(t *testing.T) {
 	h := newHost(t)
 	program := probeProgram(t)

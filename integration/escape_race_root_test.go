@@ -23,16 +23,16 @@ func swapping(t *testing.T, program, folder, one, other string) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 }
 
-// raceTries is how often a race is run. The control must be lost at least once in
-// controlTries, or the swapping is not fast enough to show anything; one try
-// takes microseconds, and beside other load most of them meet no swap.
+// raceTries is how often a race is run. The control must lose at least once in controlTries;
+// otherwise the exchange is not fast enough to show anything. One try takes microseconds, and
+// on a busy machine most tries see no exchange.
 const (
 	raceTries    = 15
 	controlTries = 5_000_000
 )
 
-// TestApplyLosesNoRace: whoever may write beside the workspace exchanges one of
-// its folders with a link out of it, all the time.
+// TestApplyLosesNoRace: a user who may write beside the workspace keeps exchanging one of its
+// folders with a link to the outside.
 func TestApplyLosesNoRace(t *testing.T) {
 	h := newHost(t)
 	workspace, victim := t.TempDir(), t.TempDir()
@@ -52,7 +52,7 @@ func TestApplyLosesNoRace(t *testing.T) {
 	}
 	swapping(t, probeProgram(t), workspace, "dir", "link")
 
-	// Control: who looks first and writes then, writes into the victim.
+	// Control: a program that first checks and then writes, writes into the victim.
 	lost := false
 	for range controlTries {
 		path := filepath.Join(workspace, "dir")
@@ -81,13 +81,12 @@ func TestApplyLosesNoRace(t *testing.T) {
 	h.clove("rm", "race")
 }
 
-// TestApplyWaitsForTheEnd: while the agent runs, it could change the layer
-// under whoever reads it.
+// TestApplyWaitsForTheEnd: a running agent could change the layer while it is read.
 func TestApplyWaitsForTheEnd(t *testing.T) {
 	h := newHost(t)
 	workspace := t.TempDir()
 	cmd := h.command(t.Context(), "run", "--name=busy", "--workspace", workspace, "--", "sh", "-c", "echo x > /workspace/x; echo ready; read end")
-	stdin, _ := cmd.StdinPipe()   // both fail only when they
+	stdin, _ := cmd.StdinPipe()   // both fail only if they
 	stdout, _ := cmd.StdoutPipe() // are set already
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -106,7 +105,7 @@ func TestApplyWaitsForTheEnd(t *testing.T) {
 		}
 	}
 	stdin.Close()
-	cmd.Wait() // read ends with 1
+	cmd.Wait() // read returns 1 at the end of file
 	// Control: after the end it works.
 	if r := h.clove("apply", "--yes", "busy"); r.code != 0 {
 		t.Errorf("exit %d\n%s", r.code, r.stderr)
@@ -117,8 +116,8 @@ func TestApplyWaitsForTheEnd(t *testing.T) {
 	h.clove("rm", "busy")
 }
 
-// TestNoSystemDirectoryBecomesTheWorkspace: the name is exchanged with a link
-// to what is refused as a workspace, between the look and the use.
+// TestNoSystemDirectoryBecomesTheWorkspace: between check and use, the name is exchanged with
+// a link to a directory that is refused as a workspace.
 func TestNoSystemDirectoryBecomesTheWorkspace(t *testing.T) {
 	h := newHost(t)
 	folder := t.TempDir()
@@ -129,7 +128,7 @@ func TestNoSystemDirectoryBecomesTheWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	workspace := filepath.Join(folder, "ws")
-	// Control: without the race the folder is shown.
+	// Control: without the exchange the folder is shown.
 	h.agent([]string{"--workspace", workspace}, "ls", "/workspace").want(t, agent.StatusExited, 0, "")
 	swapping(t, probeProgram(t), folder, "ws", "link")
 	lost := false

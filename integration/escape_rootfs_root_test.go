@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// hostileRoot is a root file system whose maker wants out. It holds the probe,
+// hostileRoot is a root file system made to escape from the sandbox. It contains the probe,
 // and links where clove mounts and writes.
 func hostileRoot(t *testing.T, links map[string]string) string {
 	t.Helper()
@@ -38,8 +38,8 @@ func hostileRoot(t *testing.T, links map[string]string) string {
 	return root
 }
 
-// TestHostileRootLeadsNowhere: absolute links, links that climb, and links in
-// the place of what clove makes, all to a folder of the host's.
+// TestHostileRootLeadsNowhere: absolute links, links with "..", and links in the place of what
+// clove makes, all to a folder of the host.
 func TestHostileRootLeadsNowhere(t *testing.T) {
 	h := newHost(t)
 	secret, data := t.TempDir(), t.TempDir()
@@ -53,7 +53,7 @@ func TestHostileRootLeadsNowhere(t *testing.T) {
 		"absolute": secret, "climb": climb, "workspace": secret, "tmp": secret, "mnt": secret,
 		"etc/passwd": secret + "/secret", "etc/hostname": secret + "/secret", "etc/resolv.conf": secret + "/new",
 	})
-	// Control: outside the links lead to the secret.
+	// Control: outside, the links lead to the secret.
 	for _, name := range []string{"absolute", "climb", "workspace", "tmp", "mnt"} {
 		if _, err := os.Stat(filepath.Join(root, name, "secret")); err != nil && name != "climb" {
 			t.Fatalf("control: %v", err)
@@ -68,7 +68,7 @@ func TestHostileRootLeadsNowhere(t *testing.T) {
 			paths := []string{"/absolute/secret", "/climb/secret", "/workspace/secret", "/tmp/secret", "/mnt/secret", "/etc/passwd"}
 			r := h.agent(append([]string{"--rootfs", root, "--user", user}, flags...), append([]string{"/probe", "read"}, paths...)...)
 			if r.record.Status == agent.StatusStartFailed {
-				continue // refused: that holds too, see below
+				continue // a refusal is fine too, see below
 			}
 			for name, result := range attacked(t, []byte(r.stdout)) {
 				if result.Outcome() == probe.Succeeded {
@@ -79,7 +79,7 @@ func TestHostileRootLeadsNowhere(t *testing.T) {
 				t.Errorf("%s %v: exit %d\n%s", user, flags, r.code, r.stderr)
 			}
 		}
-		// Control: the plain run is not one of those that were refused.
+		// Control: the plain run is not refused.
 		r := h.agent([]string{"--rootfs", root, "--user", user}, "/probe", "read", "/etc/hosts")
 		if !attacked(t, []byte(r.stdout))["read /etc/hosts"].OK {
 			t.Errorf("%s: clove's own file is not there: %s%s", user, r.stdout, r.stderr)
@@ -90,7 +90,7 @@ func TestHostileRootLeadsNowhere(t *testing.T) {
 	}
 }
 
-// listing is a folder's names and modes.
+// listing returns a folder's names and modes.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var text strings.Builder
@@ -106,7 +106,7 @@ func listing(t *testing.T, dir string) string {
 	return text.String()
 }
 
-// TestLinksForWhatCloveNeedsAreRefused, each by name, and nothing is started.
+// TestLinksForWhatCloveNeedsAreRefused: each is named in the error, and nothing is started.
 func TestLinksForWhatCloveNeedsAreRefused(t *testing.T) {
 	h := newHost(t)
 	for name, reason := range map[string]string{
@@ -122,8 +122,8 @@ func TestLinksForWhatCloveNeedsAreRefused(t *testing.T) {
 	}
 }
 
-// TestBindTargetsFollowLinksInside: a target behind a link lands where the link
-// leads in the root, never where it leads on the host.
+// TestBindTargetsFollowLinksInside: a target behind a link is mounted where the link leads
+// inside the root, never where it leads on the host.
 func TestBindTargetsFollowLinksInside(t *testing.T) {
 	h := newHost(t)
 	data, victim := t.TempDir(), t.TempDir()
@@ -131,11 +131,11 @@ func TestBindTargetsFollowLinksInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := hostileRoot(t, map[string]string{"out": victim})
-	inside := filepath.Join(root, victim) // so that the link leads somewhere in the root too
+	inside := filepath.Join(root, victim) // so that the link has a target inside the root too
 	if err := os.MkdirAll(inside, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Control: outside the link leads to the victim.
+	// Control: outside, the link leads to the victim.
 	if to, err := filepath.EvalSymlinks(root + "/out"); err != nil || to != victim {
 		t.Fatalf("control: %s, %v", to, err)
 	}

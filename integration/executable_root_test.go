@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// repository is a git repository of the host's with one file in it.
+// repository makes a git repository on the host with one file in it.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// gitIn runs git with no configuration but the repository's own.
+// gitIn runs git with no other configuration than the repository's own.
 func gitIn(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	git := exec.Command("git", args...)
@@ -32,8 +32,8 @@ func gitIn(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// What an agent plants for git is not written with the rest of its changes, and so does not
-// execute when the host uses git there. The control: with --allow-executable-config it does.
+// Files that an agent plants for git are not applied with its other changes, so git on the
+// host does not execute them. The control: with --allow-executable-config it does.
 func TestApplyHoldsBackWhatTheHostExecutes(t *testing.T) {
 	h := newHost(t)
 	for name, plant := range map[string]string{
@@ -46,7 +46,7 @@ func TestApplyHoldsBackWhatTheHostExecutes(t *testing.T) {
 			at := dir
 			if name == "repository" {
 				if _, err := os.Lstat(filepath.Join(dir, "sub", "HEAD")); err != nil {
-					return false // no repository, so git would say what is the matter
+					return false // it is not a repository, so git would report an error
 				}
 				at = filepath.Join(dir, "sub")
 			}

@@ -23,14 +23,14 @@ import (
 type faulty struct {
 	*cloved
 	pattern agent.Spec
-	old     agent.Run // lives through everything
+	old     agent.Run // survives everything
 }
 
-// TestFailpoints fails once, and dies once, at every step of a run's way from
-// its request to its removal, in cloved and in a supervisor. Whatever was
-// acknowledged holds for the next cloved, which has the living agents still,
-// and nothing is left. The control is the way without a failure, where every
-// request is acknowledged; and each failpoint must have been reached.
+// TestFailpoints fails once, and dies once, at every step of a run's life from its request to
+// its removal, in cloved and in a supervisor. The next cloved must know everything that was
+// acknowledged and still have the live agents, and nothing may be left. The control is the
+// same life without a failure, in which every request is acknowledged; each failpoint must
+// have been reached.
 func TestFailpoints(t *testing.T) {
 	f := newFaulty(t)
 	if done := f.walk(t, failpoint{}, "", ""); done != len(way) {
@@ -81,17 +81,17 @@ func newFaulty(t *testing.T) *faulty {
 	f.old = f.inspect("old")
 	f.stop(unix.SIGKILL)
 	plain := f.bin
-	t.Cleanup(func() { f.bin = plain }) // the last look comes after the archive's end
+	t.Cleanup(func() { f.bin = plain }) // newCloved's check runs after bin was removed
 	f.bin = bin
 	f.serve()
 	return f
 }
 
-// order says, for the environment of a program, where it is to fail.
+// order returns the environment variable that says where a program must fail.
 func (f *faulty) order(point failpoint, how string) []string {
 	value := point.at + ":" + how
 	points := point.name + `=return("` + value + `")`
-	if point.name == "storeCommitted" { // it asks what the transaction was about
+	if point.name == "storeCommitted" { // it checks the kind of event that storeNoted has recorded
 		points += `;storeNoted=return("nothing:error")`
 	}
 	return []string{"GOFAIL_FAILPOINTS=" + points, "FAILPOINT_SEEN=" + f.seen()}
@@ -99,7 +99,7 @@ func (f *faulty) order(point failpoint, how string) []string {
 
 func (f *faulty) seen() string { return filepath.Join(f.bin, "seen") }
 
-// arm starts a cloved that fails where it is told, or whose next supervisor does.
+// arm starts a cloved that fails at the given place, or whose next supervisor does.
 func (f *faulty) arm(t *testing.T, point failpoint, process, how string) {
 	t.Helper()
 	f.t = t
@@ -123,17 +123,16 @@ func (f *faulty) arm(t *testing.T, point failpoint, process, how string) {
 	f.env = nil
 }
 
-// wayStep is one request of the way, and what must be so once it is acknowledged.
+// wayStep is one request, and what must be true once it is acknowledged.
 type wayStep struct {
 	name string
 	ask  func(context.Context, *client.Client, *faulty) error
-	// holds is asked of a new cloved; found says whether the run is there.
+	// holds checks a new cloved; found says whether the run exists.
 	run   string
 	holds func(run agent.Run, found bool) bool
 }
 
-// walk goes the way with one failure, and returns how many requests were
-// acknowledged.
+// walk sends all requests with one failure, and returns how many were acknowledged.
 func (f *faulty) walk(t *testing.T, point failpoint, process, how string) (acknowledged int) {
 	defer func(outer *testing.T) { f.t = outer }(f.t)
 	f.arm(t, point, process, how)
@@ -144,7 +143,7 @@ func (f *faulty) walk(t *testing.T, point failpoint, process, how string) (ackno
 				t.Errorf("%s: %v", s.name, err)
 			}
 			if lostAnswer(err) {
-				f.stop(unix.SIGKILL) // it is dead; wait for it
+				f.stop(unix.SIGKILL) // it is dying; wait for its end
 				f.serve()
 			}
 			continue
@@ -173,7 +172,7 @@ func (f *faulty) request(ask func(context.Context, *client.Client, *faulty) erro
 	return ask(ctx, c, f)
 }
 
-// look asks the cloved that there is now, a new one if the last has died.
+// look queries the running cloved, and starts one if the last has died.
 func (f *faulty) look(t *testing.T, name string) (run agent.Run, found bool) {
 	t.Helper()
 	get := func(ctx context.Context, c *client.Client, _ *faulty) error {
@@ -196,9 +195,8 @@ func (f *faulty) look(t *testing.T, name string) (run agent.Run, found bool) {
 	return run, found
 }
 
-// settle kills cloved once more, and holds the next one to the state that is
-// left: everything is queued, runs, or has its record; the old agent is the same
-// and obeys; and all of it can be removed.
+// settle kills cloved once more and checks the next one: every run is queued, runs, or has its
+// record; the old agent is the same and can be controlled; and everything can be removed.
 func (f *faulty) settle(t *testing.T) {
 	t.Helper()
 	f.stop(unix.SIGKILL)

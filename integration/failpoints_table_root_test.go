@@ -2,15 +2,14 @@
 
 package integration
 
-// failpoint is one moment of a life, and what may happen there.
+// failpoint is one moment in a run's life, and what can happen there.
 type failpoint struct {
 	name   string
-	at     string // which of several, where one place serves many
-	errors bool   // an error can happen there; to die always can
+	at     string // which of several, if one place in the code serves many events
+	errors bool   // an error can be injected; a death always can
 }
 
-// noted are the changes that go through the store, each before its transaction
-// is committed, and after.
+// noted are the changes to the store, each before its transaction is committed, and after.
 func noted(whats ...string) (all []failpoint) {
 	for _, what := range whats {
 		all = append(all, failpoint{"storeNoted", what, true}, failpoint{"storeCommitted", what, false})
@@ -26,7 +25,7 @@ func launched(steps ...string) (all []failpoint) {
 	return all
 }
 
-// inCloved are the failpoints on cloved's way, in the order of the scenario.
+// inCloved are the failpoints in cloved, in the order of the requests.
 var inCloved = append([]failpoint{
 	{"startAsked", "", true}, {"startQueued", "", false}, {"beginTurn", "", false},
 	{"starterSpawned", "", true}, {"starterOrdered", "", true}, {"starterAnswered", "", false},
@@ -35,7 +34,7 @@ var inCloved = append([]failpoint{
 	{"deathSeen", "", false}, {"buryCleaned", "", true}, {"buryRecorded", "", false},
 }, noted("queued", "renamed", "updated", "paused", "resumed", "stop-asked", "requeued", "removed", "lost", "ended")...)
 
-// inSupervisor are those on a supervisor's.
+// inSupervisor are the failpoints in a supervisor.
 var inSupervisor = append(append([]failpoint{
 	{"superviseOrdered", "", false}, {"superviseOpened", "", true},
 	{"registerDirectory", "", true}, {"registered", "", false},

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/client"
 )
 
-// way is a run's life in requests: each is of a run that the ones before may
-// have failed to make.
+// way is a run's life as requests. Earlier requests may have failed to make the run that a
+// later one names.
 var way = []wayStep{
 	{"create", func(ctx context.Context, c *client.Client, f *faulty) error {
 		_, err := c.Start(ctx, api.StartParams{Spec: f.spec("waits", "true"), DelayNS: int64(time.Hour)})
@@ -27,7 +27,7 @@ var way = []wayStep{
 	{"start", func(ctx context.Context, c *client.Client, f *faulty) error {
 		_, err := c.Start(ctx, api.StartParams{Spec: f.spec("live", "sleep 1000")})
 		return err
-	}, "live", nil}, // it may die at once with its supervisor
+	}, "live", nil}, // it may die together with its supervisor
 	{"update", func(ctx context.Context, c *client.Client, _ *faulty) error {
 		_, err := c.Update(ctx, "live", agent.Update{WallClock: new(updatedClock)})
 		return err
@@ -63,7 +63,7 @@ var way = []wayStep{
 
 const updatedClock = 50 * time.Minute
 
-// spec is a complete one.
+// spec returns a complete spec.
 func (f *faulty) spec(name, script string) agent.Spec {
 	spec := f.pattern
 	spec.ID, spec.Name, spec.Command = agent.NewID(), name, []string{"sh", "-c", script}

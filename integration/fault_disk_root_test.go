@@ -18,7 +18,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// openDir is a directory that agents' ids may pass through, for all of its path.
+// openDir makes a directory whose whole path the agents' ids may pass through.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clove")
@@ -32,8 +32,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// smallDisk makes everything that the test's host writes, store, logs, layers
-// and run directory, lie on a file system of its own.
+// smallDisk puts everything that the test's host writes, store, logs, layers and run
+// directory, on a file system of its own.
 func smallDisk(t *testing.T, kind, source, options string) string {
 	t.Helper()
 	testhost.Root(t)
@@ -53,8 +53,7 @@ func smallDisk(t *testing.T, kind, source, options string) string {
 	return dir
 }
 
-// unmount waits for the last who uses the file system: a supervisor ends a moment
-// after its run.
+// unmount waits until nothing uses the file system: a supervisor ends a moment after its run.
 func unmount(dir string) error {
 	err := unix.Unmount(dir, 0)
 	for began := time.Now(); err == unix.EBUSY && time.Since(began) < patience(); time.Sleep(50 * time.Millisecond) {
@@ -63,7 +62,7 @@ func unmount(dir string) error {
 	return err
 }
 
-// fill leaves no byte in a directory's file system; the file to remove is returned.
+// fill uses up a directory's file system; remove the returned file to free it.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "ballast")
@@ -83,7 +82,7 @@ func fill(t *testing.T, dir string) string {
 	return path
 }
 
-// used is the CPU time that a process has had.
+// used returns the CPU time that a process has used.
 func used(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -99,7 +98,7 @@ func used(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * time.Second / 100
 }
 
-// refused tells whether a command failed with a clear word and a hint.
+// refused checks that a command failed with a clear message and a hint.
 func (r result) refused(t *testing.T, words ...string) {
 	t.Helper()
 	if r.code == 0 || !strings.Contains(r.stderr, "hint:") {
@@ -113,14 +112,14 @@ func (r result) refused(t *testing.T, words ...string) {
 	t.Errorf("it says none of %q: %s", words, r.stderr)
 }
 
-// TestDiskFull: no byte is left for store, logs and run directory. What is
-// asked for is refused clearly, living agents are held to their limits, and when
-// there is space again everything that happened meanwhile is recorded as it
-// was, without a restart. The control is the same host before and after.
+// TestDiskFull: no byte is left for store, logs and run directory. Requests are refused
+// clearly, the limits of live agents are enforced, and when there is space again everything
+// that happened meanwhile is recorded as it was, without a restart. The control is the same
+// host before and after.
 func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t, "tmpfs", "clove-test", "size=96m,mode=711")
 	d := newCloved(t)
-	for i := range 12 { // leaves pages of the store that some orders find room in
+	for i := range 12 { // leaves free pages in the store that some requests can use
 		name := "gone" + strconv.Itoa(i)
 		d.detach(name, "true", "--disk", "16M")
 		d.clove("wait", name)
@@ -131,7 +130,8 @@ func TestDiskFull(t *testing.T) {
 	d.detach("stopped", "sleep 1000", "--disk", "16M")
 	before := d.inspect("counts")
 	fifth, stopped := d.inspect("fifth").PID, d.inspect("stopped").PID
-	// Last, for its time runs; its end gives some space back, and has to come after the orders below.
+	// This comes last because its time runs; its end frees some space, and must come after the
+	// requests below.
 	d.detach("timed", "sleep 1000", "--timeout", testhost.Patience(5*time.Second).String(), "--disk", "16M")
 	timed := d.inspect("timed").PID
 
@@ -141,7 +141,7 @@ func TestDiskFull(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		r := d.clove("run", "-d", "--name", name, "--disk", "16M", "--", "true")
 		if r.code == 0 && strings.Contains(r.stderr, "is tried again: there is no space left") {
-			waits[name] = true // there was a free page in the store for the order, and none for the start
+			waits[name] = true // there was a free page in the store for the request, and none for the start
 			continue
 		}
 		r.refused(t, "space")
@@ -150,7 +150,7 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("ps: %s", listed)
 	}
 	d.ok("top", "counts")
-	d.cloveWith("\n", "attach", "fifth") // it reads, and ends
+	d.cloveWith("\n", "attach", "fifth") // it reads a line, and ends
 	d.clove("stop", "-t", "0s", "stopped")
 	for name, pid := range map[string]int{"timed": timed, "fifth": fifth, "stopped": stopped} {
 		if !exits(t, pid, patience()) {
@@ -179,7 +179,7 @@ func TestDiskFull(t *testing.T) {
 	if r := d.clove("wait", "later"); r.code != 3 {
 		t.Errorf("with space again: %d, %s", r.code, r.stderr)
 	}
-	for _, name := range []string{"a", "b", "c"} { // told as failed: at most its record is there
+	for _, name := range []string{"a", "b", "c"} { // reported as failed: at most the record exists
 		if waits[name] {
 			if r := d.clove("wait", name); r.code != 0 {
 				t.Errorf("%s was to be tried again: %d, %s", name, r.code, r.stderr)
@@ -235,17 +235,18 @@ func ext4(t *testing.T, image, features, options string) (mount func()) {
 	return mount
 }
 
-// TestDiskReadOnly: ext4 has found an error and forbids writing. Everything is
-// refused clearly, the deadline kills, and once the file system is mounted anew
-// the next cloved has the true records.
+// TestDiskReadOnly: ext4 has found an error and forbids writing. Requests are refused clearly,
+// the deadline kills, and once the file system is mounted again the next cloved has the right
+// records.
 func TestDiskReadOnly(t *testing.T) {
-	run := openDir(t) // as everywhere, on another file system than the state
+	run := openDir(t) // on another file system than the state, as on every host
 	testhost.Root(t)
 	again := ext4(t, filepath.Join(t.TempDir(), "image"), "has_journal", "errors=remount-ro")
 	d := newClovedIn(t, run)
 	d.detach("waits", "true", "--delay", "1h")
 	disk := os.Getenv("TMPDIR")
-	// Nothing stands between these two: the deadline is to come to a disk that takes no record.
+	// The two lines follow each other directly: at the deadline, the disk must accept no
+	// record.
 	d.detach("timed", "sleep 1000", "--timeout", "2s", "--disk", "16M")
 	if err := unix.Mount("", disk, "", unix.MS_REMOUNT, "abort"); err != nil {
 		t.Fatal(err)
@@ -272,7 +273,7 @@ func TestDiskReadOnly(t *testing.T) {
 	d.ok("rename", "waits", "other")
 }
 
-// waitSupervisor waits until nobody holds a run's files any more.
+// waitSupervisor waits until no process has a run's files open.
 func waitSupervisor(t *testing.T, d *cloved, name string) {
 	t.Helper()
 	if lease := d.inspect(name).Lease; lease != nil && !exits(t, lease.SupervisorPID, patience()) {
@@ -280,9 +281,9 @@ func waitSupervisor(t *testing.T, d *cloved, name string) {
 	}
 }
 
-// TestDiskError: what is written does not get to the disk (EIO), because the
-// device below the file system has no space of its own. Nothing is acknowledged
-// that is not on the disk, and all works again when the device does.
+// TestDiskError: writes do not reach the disk (EIO), because the device below the file system
+// has no space left. Only what is on the disk is acknowledged, and everything works again when
+// the device does.
 func TestDiskError(t *testing.T) {
 	below := smallDisk(t, "tmpfs", "clove-test", "size=64m,mode=711")
 	ext4(t, filepath.Join(below, "image"), "^has_journal", "errors=continue")

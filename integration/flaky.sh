@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests that match RUN many times (TIMES, 100) beside processes that keep every
-# processor and the disk busy, and prints how often each failed.
+# Runs the tests that match RUN many times (TIMES, 100) while other processes use all
+# processors and the disk, and prints how often each failed.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"

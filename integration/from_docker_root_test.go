@@ -11,7 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestAddHostIsALineOfHosts: by the C library's own lookup; and a line opens nothing.
+// TestAddHostIsALineOfHosts: for look-ups of the C library; a line in the file allows no
+// connection.
 func TestAddHostIsALineOfHosts(t *testing.T) {
 	h := newHost(t)
 	flags := []string{"--add-host", "db.example:192.0.2.5", "--add-host", "six.example=[2001:db8::5]"}
@@ -29,7 +30,8 @@ func TestAddHostIsALineOfHosts(t *testing.T) {
 	}
 }
 
-// TestCapDropTakesFromRootInside: the control is a root that may change owners.
+// TestCapDropTakesFromRootInside: the control is root inside without the flag, which may
+// change owners.
 func TestCapDropTakesFromRootInside(t *testing.T) {
 	h := newHost(t)
 	const script = `grep CapBnd: /proc/self/status | cut -f2; touch /tmp/x; chown 5 /tmp/x 2>/dev/null && echo changed; chmod 600 /tmp/x`
@@ -43,11 +45,11 @@ func TestCapDropTakesFromRootInside(t *testing.T) {
 	if left, rest, _ := strings.Cut(one.stdout, "\n"); one.code != 0 || rest != "" || left == all || strings.Trim(left, "0") == "" {
 		t.Errorf("without CHOWN: %d, %q, and with it %q; %s", one.code, one.stdout, all, one.stderr)
 	}
-	// Any other user has none, dropped or not.
+	// Any other user has no capability in any case.
 	h.sh("grep CapBnd: /proc/self/status | cut -f2", "--cap-drop", "SYS_ADMIN").want(t, agent.StatusExited, 0, "0000000000000000\n")
 }
 
-// TestStopSignalAsksToEnd: at the deadline, where clove-init sends it, and by an order.
+// TestStopSignalAsksToEnd: at the deadline, where clove-init sends it, and by clove stop.
 func TestStopSignalAsksToEnd(t *testing.T) {
 	h := newHost(t)
 	const script = `trap 'echo int; exit 3' INT; trap 'echo term; exit 4' TERM; echo up; while :; do sleep 0.1; done`
@@ -66,7 +68,7 @@ func TestStopSignalAsksToEnd(t *testing.T) {
 	}
 }
 
-// TestMountIsVolumeAndTmpfs in other words.
+// TestMountIsVolumeAndTmpfs: --mount has the same effects.
 func TestMountIsVolumeAndTmpfs(t *testing.T) {
 	h := newHost(t)
 	folder := t.TempDir()
@@ -83,12 +85,12 @@ func TestMountIsVolumeAndTmpfs(t *testing.T) {
 	h.sh(script, append(fast, "--mount", bind)...).want(t, agent.StatusExited, 0, "of the host\nwritten\ntmpfs\n700\n")
 }
 
-// TestEntrypointHasTheWords behind --.
+// TestEntrypointHasTheWords: --entrypoint comes before the words after --.
 func TestEntrypointHasTheWords(t *testing.T) {
 	newHost(t).agent([]string{"--entrypoint", "printf"}, `%s;`, "a b", "c").want(t, agent.StatusExited, 0, "a b;c;")
 }
 
-// TestExecAsAnotherUser is never more than the agent.
+// TestExecAsAnotherUser: such a session never has more rights than the agent.
 func TestExecAsAnotherUser(t *testing.T) {
 	d := newCloved(t)
 	d.detach("agent", "sleep 1000")

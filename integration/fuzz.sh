@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the tree for FUZZTIME (10s), one after the other.
-# RUN=PATTERN chooses among them. An input that fails stays below the package's
-# testdata/fuzz, where it is a seed of the unit lane from then on: commit it with the mend.
+# RUN=PATTERN chooses among them. A failing input stays below the package's
+# testdata/fuzz, where the unit lane uses it as a seed: commit it with the fix.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,8 +15,8 @@ targets() {
 OUTPUT=$(mktemp)
 trap 'rm -f "$OUTPUT"' EXIT
 
-# ended_late reports whether a target only met its own time limit in the moment that a
-# worker was busy: Go 1.26 calls that a failure (golang/go#75804). It wrote no input then.
+# ended_late reports whether a target failed only because its time limit came while a
+# worker was busy: Go 1.26 calls that a failure (golang/go#75804), and writes no input.
 ended_late() {
 	grep -q 'context deadline exceeded' "$OUTPUT" && ! grep -qE 'Failing input written|panic:|fatal error:' "$OUTPUT"
 }

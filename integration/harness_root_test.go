@@ -23,13 +23,13 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// host is one private installation of clove: its own state and run directory,
-// and a check at the end that nothing of it is left.
+// host is a private installation of clove: with its own state and run directory, and a check
+// at the end that nothing of it is left.
 type host struct {
 	t          *testing.T
 	bin        string
 	state, run string
-	// inside calls what starts a command where it shall run; nil is here.
+	// inside starts a command in another namespace; nil: it starts here.
 	inside func(func() error) error
 	user   *syscall.Credential // who calls clove; nil: root
 }
@@ -42,7 +42,7 @@ func (h *host) begin(cmd *exec.Cmd) error {
 	return h.inside(cmd.Start)
 }
 
-// patience bounds every command of a test; under emulation all takes longer.
+// patience bounds every command of a test; under emulation everything takes longer.
 func patience() time.Duration {
 	if testhost.Lane() == "vm" {
 		return 4 * time.Minute
@@ -57,7 +57,7 @@ func newHost(t *testing.T) *host {
 	if bin == "" {
 		t.Fatal("CLOVE_BIN_DIR does not name the folder of the binaries: run `make root`")
 	}
-	// Short: an agent's paths must fit where the kernel limits them.
+	// Short, because the kernel limits the length of some paths.
 	dir, err := os.MkdirTemp("", "clove")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// result is what one command did.
+// result is the result of one command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -121,7 +121,7 @@ func (h *host) cloveWith(stdin string, args ...string) result {
 	return result{stdout: out.String(), stderr: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-// recordFile is a place for --result, in a directory of the caller's.
+// recordFile returns a path for --result, in a directory of the caller's.
 func (h *host) recordFile() string {
 	if h.user == nil {
 		return filepath.Join(h.t.TempDir(), "record.json")
@@ -129,8 +129,8 @@ func (h *host) recordFile() string {
 	return filepath.Join(userDir(h.t, nil), "record.json")
 }
 
-// agent runs `clove run` with the flags before `--` and the command after it,
-// and reads the record.
+// agent runs `clove run` with the flags before `--` and the command after it, and reads the
+// record.
 func (h *host) agent(flags []string, command ...string) result {
 	h.t.Helper()
 	return h.agentWith("", flags, command...)
@@ -148,7 +148,7 @@ func (h *host) agentWith(stdin string, flags []string, command ...string) result
 	return r
 }
 
-// running is a `clove run` that the test talks to while it runs.
+// running is a `clove run` with which the test communicates while it runs.
 type running struct {
 	h      *host
 	cmd    *exec.Cmd
@@ -167,7 +167,7 @@ func (h *host) start(flags []string, command ...string) *running {
 	args := append([]string{"run", "--rm", "--result", r.file}, flags...)
 	r.cmd = h.command(ctx, append(append(args, "--"), command...)...)
 	r.cmd.Stderr = &r.stderr
-	r.stdin, _ = r.cmd.StdinPipe() // fails only when it is set already
+	r.stdin, _ = r.cmd.StdinPipe() // fails only if it is set already
 	out, _ := r.cmd.StdoutPipe()
 	r.stdout = bufio.NewReader(out)
 	if err := h.begin(r.cmd); err != nil {
@@ -177,8 +177,7 @@ func (h *host) start(flags []string, command ...string) *running {
 	return r
 }
 
-// line waits for the agent's next line of output: the way in which a test
-// knows how far the agent is.
+// line waits for the agent's next line of output, by which a test knows the agent's progress.
 func (r *running) line() string {
 	r.h.t.Helper()
 	text, err := r.stdout.ReadString('\n')
@@ -188,7 +187,7 @@ func (r *running) line() string {
 	return strings.TrimSpace(text)
 }
 
-// abandon ends what a test that failed did not wait for.
+// abandon ends what a failed test did not wait for.
 func (r *running) abandon() {
 	if r.cmd.ProcessState == nil {
 		r.cmd.Process.Signal(unix.SIGTERM)
@@ -204,7 +203,7 @@ func (r *running) wait() result {
 	defer r.cancel()
 	r.stdin.Close()
 	out, _ := io.ReadAll(r.stdout)
-	r.cmd.Wait() // the exit status says it
+	r.cmd.Wait() // the exit status is in ProcessState
 	return result{stdout: string(out), stderr: r.stderr.String(), code: r.cmd.ProcessState.ExitCode(), record: readRecord(r.h.t, r.file)}
 }
 
@@ -229,7 +228,7 @@ func (h *host) sh(script string, flags ...string) result {
 	return h.agent(flags, "sh", "-c", script)
 }
 
-// want checks status, exit code and output at once, and shows all when one is off.
+// want checks status, exit code and output at once, and prints all of them if one is wrong.
 func (r result) want(t *testing.T, status agent.Status, code int, stdout string) {
 	t.Helper()
 	if r.record.Status != status || r.code != code || r.stdout != stdout {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what clove's targets need and this machine lacks, from the
 # machine's own apt sources: install.sh GROUP...
-# Nothing is downloaded, and no list updated, when all of it is there.
+# If nothing is missing, it downloads nothing and updates no list.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,12 +12,12 @@ packages() {
 	run) echo e2fsprogs python3-minimal ;;
 	lint) echo shellcheck ;;
 	deb) echo dpkg lintian systemd ;;
-	# The last line are the real clients of the network's tests.
+		# The last line has the real clients of the network tests.
 	test) echo busybox-static e2fsprogs iproute2 procps python3-minimal libpython3-stdlib util-linux mount \
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables ;;
-	# What the tests of integration/engines run over clove-oci.
+		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
-	# The second line is the engine in its world.
+		# The second line has the engine in its world (see integration/engines).
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin \
 		docker.io containerd runc iptables busybox-static tini ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
@@ -25,7 +25,7 @@ packages() {
 	esac
 }
 
-# absent prints those of the packages given that are not installed.
+# absent prints the given packages that are not installed.
 absent() {
 	local package
 	for package; do
@@ -37,10 +37,10 @@ as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Debian's packages start their daemons, unless this program refuses it to them.
+# Packages of Debian start their daemons unless this program forbids it.
 POLICY=/usr/sbin/policy-rc.d
 
-# apt_install_idle starts no daemon of what it installs: the tests run their own.
+# apt_install_idle installs packages without starting their daemons: the tests run their own.
 apt_install_idle() {
 	local status=0 made=''
 	if [ ! -e "$POLICY" ]; then
@@ -52,7 +52,7 @@ apt_install_idle() {
 	return $status
 }
 
-# keep_idle keeps the engines among what was installed from starting with the next boot.
+# keep_idle disables the installed engines, so that they do not start at the next boot.
 keep_idle() {
 	local package unit
 	command -v systemctl >/dev/null || return 0
@@ -69,7 +69,7 @@ apt_install() {
 		-o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
-# The maker of packages, a Go program like clove; it is no part of clove's module.
+# The program that makes packages is a Go program, but not part of clove's module.
 NFPM=v2.43.0
 install_nfpm() {
 	[ "$(go version -m build/tools/nfpm 2>/dev/null | awk '$1 == "mod" {print $3}')" != "$NFPM" ] || return 0
@@ -77,9 +77,9 @@ install_nfpm() {
 	GOBIN=$TOP/build/tools GOFLAGS='' go install "github.com/goreleaser/nfpm/v2/cmd/nfpm@$NFPM" >&2
 }
 
-# The runtimes that clove-oci is measured against: runc of the very version whose
-# library clove is built with, and two that still have the holes which the tests
-# of escapes show. Static, so that the virtual machine can run them.
+# The runtimes that clove-oci is compared with: runc in the version of the library that
+# clove is built with, and two versions with the vulnerabilities that the tests of
+# escapes use. Static, so that the virtual machine can run them.
 install_runc() {
 	local version name
 	for version in "$(go list -m -f '{{.Version}}' github.com/opencontainers/runc)" v1.1.4 v1.0.0-rc93; do
@@ -119,7 +119,7 @@ main() {
 	read -ra missing <<<"$(absent "${wanted[@]}")"
 	[ ${#missing[@]} -gt 0 ] || return 0
 	say "installing ${missing[*]}"
-	# The lists of a fresh machine are absent or old: one update, one more try.
+		# On a new machine the lists are missing or old: update them once and try again.
 	apt_install_idle "${missing[@]}" 2>/dev/null ||
 		{ as_root apt-get update -q >&2 && apt_install_idle "${missing[@]}"; } ||
 		die "cannot install ${missing[*]}"

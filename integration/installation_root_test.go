@@ -17,7 +17,7 @@ import (
 
 const beating = holdLifeline + "echo ready; while :; do echo beat >&9; sleep 0.02; done"
 
-// keepBeating starts an agent that beats until it is ended.
+// keepBeating starts an agent that writes to the lifeline until it is ended.
 func (h *host) keepBeating(name string) (*running, *lifeline) {
 	h.t.Helper()
 	life := newLifeline(h.t)
@@ -29,8 +29,8 @@ func (h *host) keepBeating(name string) (*running, *lifeline) {
 	return r, life
 }
 
-// elsewhere is this host's paths in a mount namespace in which other directories
-// are at them.
+// elsewhere is this host with the same paths in a mount namespace, where they are other
+// directories.
 func (h *host) elsewhere() *host {
 	h.t.Helper()
 	dir := filepath.Dir(h.state)
@@ -54,8 +54,8 @@ func (h *host) elsewhere() *host {
 	return &there
 }
 
-// leavesAlone: h's check and gc neither see nor end another installation's agent. The
-// control is gc of the agent's own installation when its clove is dead.
+// leavesAlone: h's check and gc neither see nor end another installation's agent. The control
+// is gc of the agent's own installation after its clove has died.
 func (h *host) leavesAlone(owner *host) {
 	h.t.Helper()
 	r, life := owner.keepBeating("theirs")
@@ -79,16 +79,16 @@ func TestInstallationsLeaveEachOtherAlone(t *testing.T) {
 	newHost(t).leavesAlone(newHost(t))
 }
 
-// TestAlikePathsAreTwoInstallations: another mount namespace has other directories
-// at the same paths, and the cgroup tree is one.
+// TestAlikePathsAreTwoInstallations: in another mount namespace, the same paths are other
+// directories, but both share one cgroup tree.
 func TestAlikePathsAreTwoInstallations(t *testing.T) {
 	h := newHost(t)
 	h.elsewhere().leavesAlone(h)
 }
 
-// TestAnotherRunDirectoryIsRefused while somebody lives in the first: the run there
-// could not be seen, and would be buried alive. The control is the same when nobody
-// lives any more.
+// TestAnotherRunDirectoryIsRefused: while a run or cloved is alive in the first one. Its lock
+// could not be seen, so a clean-up would treat it as dead. The control is the same when
+// nothing is alive.
 func TestAnotherRunDirectoryIsRefused(t *testing.T) {
 	h := newHost(t)
 	r, life := h.keepBeating("mine")
@@ -113,9 +113,9 @@ func TestAnotherRunDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestALostRunDirectory is no death: what removed it, all of it or what is in it,
-// ended no agent, and neither does the next run; check names the agent, and gc
-// ends it and its supervisor. The control is the next run then.
+// TestALostRunDirectory: if the directory, or its contents, are removed, no agent ends,
+// neither at once nor by the next run; check reports the agent, and gc ends it and its
+// supervisor. The control is the run after that.
 func TestALostRunDirectory(t *testing.T) {
 	for name, row := range map[string]struct {
 		lose func(*host) error
@@ -155,9 +155,9 @@ func TestALostRunDirectory(t *testing.T) {
 	}
 }
 
-// TestALostSupervisorEnds as it was asked to: the record is in the store, and
-// nothing of the run waits for its directory. With cloved the directory is lost
-// to who starts and who answers, so it does not begin again before gc.
+// TestALostSupervisorEnds: its record is in the store, and nothing of the run waits for its
+// directory. With cloved, the processes that start runs and answer have lost the directory, so
+// no run starts again before gc.
 func TestALostSupervisorEnds(t *testing.T) {
 	d := newCloved(t)
 	life := newLifeline(t)

@@ -16,25 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capture is a packet socket of the host, on all its interfaces: the oracle of
-// what left it. packet(7) queues a packet while it is being sent, so whatever
-// a program sent before it ended is there to be read.
+// capture is a packet socket on all interfaces of the host; it shows what left the host.
+// packet(7) queues a packet while it is being sent, so whatever a program sent before it ended
+// can be read.
 type capture struct {
 	t     *testing.T
 	fd    int
-	begun map[[2]netip.AddrPort]bool // TCP connections whose beginning was seen
+	begun map[[2]netip.AddrPort]bool // TCP connections whose SYN was captured
 }
 
-// packet is one that the host sent, over the cable or over its loopback.
+// packet is a packet that the host sent, over the link or over its loopback.
 type packet struct {
 	protocol string // tcp, udp, icmp, icmp6, or the protocol's number
 	from, to netip.AddrPort
 	bytes    []byte // from the network header on
-	begins   bool   // a connection
-	empty    bool   // TCP without a byte of a program's
+	begins   bool   // it opens a connection
+	empty    bool   // TCP without payload
 }
 
-// String names where it went: "tcp 10.1.2.3:80", "icmp 10.1.2.3".
+// String returns where it went: "tcp 10.1.2.3:80", "icmp 10.1.2.3".
 func (p packet) String() string { return flow(p.protocol, p.to) }
 
 func flow(protocol string, end netip.AddrPort) string {
@@ -54,7 +54,7 @@ func (n *internet) capture(t *testing.T) *capture {
 			return err
 		}
 		const room = 32 << 20
-		all := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, unix.ETH_P_ALL)) // in network order
+		all := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, unix.ETH_P_ALL)) // in network byte order
 		return errors.Join(unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room),
 			unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all}))
 	})
@@ -65,7 +65,7 @@ func (n *internet) capture(t *testing.T) *capture {
 	return c
 }
 
-// sent drains the capture: everything that the host sent until now.
+// sent reads everything that the host sent until now.
 func (c *capture) sent() []packet {
 	c.t.Helper()
 	var packets []packet
@@ -91,8 +91,8 @@ func (c *capture) sent() []packet {
 	return packets
 }
 
-// tail tells that p only ends a connection that was there before the capture:
-// on a slow machine the control's last acknowledgement can come after its end.
+// tail reports whether p only ends a connection that existed before the capture: on a slow
+// machine the control's last acknowledgement may come late.
 func (c *capture) tail(p packet) bool {
 	ends := [2]netip.AddrPort{p.from, p.to}
 	if p.begins {
@@ -101,7 +101,7 @@ func (c *capture) tail(p packet) bool {
 	return p.protocol == "tcp" && p.empty && !c.begun[ends]
 }
 
-// parsePacket knows IP; what it does not know (ARP) never leaves the cable.
+// parsePacket parses IP; other packets (ARP) never leave the link.
 func parsePacket(data []byte) (packet, bool) {
 	var next byte
 	var from, to netip.Addr
@@ -113,7 +113,7 @@ func parsePacket(data []byte) (packet, bool) {
 	case len(data) >= 40 && data[0]>>4 == 6:
 		next, body = data[6], data[40:]
 		from, to = netip.AddrFrom16([16]byte(data[8:24])), netip.AddrFrom16([16]byte(data[24:40]))
-		if next == unix.IPPROTO_HOPOPTS && len(body) >= 8 { // MLD has one
+		if next == unix.IPPROTO_HOPOPTS && len(body) >= 8 { // MLD packets have one
 			next, body = body[0], body[min(len(body), int(body[1])*8+8):]
 		}
 	default:
@@ -135,8 +135,8 @@ func parsePacket(data []byte) (packet, bool) {
 	return p, true
 }
 
-// kernels tells that the kernel sends this by itself: neighbours, routers and
-// groups of IPv6 (RFC 4861, 3810), and that nobody waits for a datagram.
+// kernels reports whether the kernel sends this packet by itself: IPv6 neighbours, routers and
+// groups (RFC 4861, 3810), and the report that no socket receives a datagram.
 func (p packet) kernels() bool {
 	if len(p.bytes) == 0 {
 		return false
@@ -155,7 +155,7 @@ func (p packet) kernels() bool {
 	return false
 }
 
-// flows names the ends of what was sent, each once.
+// flows returns the destinations of what was sent, each once.
 func flows(packets []packet) []string {
 	var all []string
 	for _, p := range packets {
@@ -165,8 +165,8 @@ func flows(packets []packet) []string {
 	return slices.Compact(all)
 }
 
-// onlyTo fails the test if anything was sent that belongs to no flow with one
-// of the ends ("tcp 93.184.216.34:443"), and returns what was sent.
+// onlyTo fails the test if anything was sent to a destination other than ends ("tcp
+// 93.184.216.34:443"), and returns what was sent.
 func (c *capture) onlyTo(ends ...string) []packet {
 	c.t.Helper()
 	packets := c.sent()
@@ -178,10 +178,10 @@ func (c *capture) onlyTo(ends ...string) []packet {
 	return packets
 }
 
-// asks is the flow of the host's own questions to its name server.
+// asks are the flows of the host's own queries to its name server.
 var asks = []string{"udp " + resolverAddress + ":53", "tcp " + resolverAddress + ":53"}
 
-// neverSaid fails the test if a name was in any packet, as text or as DNS has it.
+// neverSaid fails the test if any packet contained a name, as text or in DNS's format.
 func neverSaid(t *testing.T, packets []packet, name string) {
 	t.Helper()
 	for _, p := range packets {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheTestsInternetIsThere: what later tests say is refused inside works
-// for a program without a sandbox on the same host, and the capture sees it.
+// TestTheTestsInternetIsThere: what later tests find refused inside works for a program
+// without a sandbox on the same host, and the capture sees it.
 func TestTheTestsInternetIsThere(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -41,7 +41,7 @@ func TestTheTestsInternetIsThere(t *testing.T) {
 	}
 }
 
-// TestTheCaptureSeesNames: in a question to the name server as in a request.
+// TestTheCaptureSeesNames: in a query to the name server and in a request.
 func TestTheCaptureSeesNames(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

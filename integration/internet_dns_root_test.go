@@ -16,13 +16,13 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// zone is what the world's one name server knows, and what it was asked.
+// zone is what the one name server of the test network knows, and what queries it got.
 type zone struct {
 	mu      sync.Mutex
 	records map[string][]dns.RR // guarded by mu; by lower-case name with the last dot
-	turns   map[string][]string // guarded by mu: the addresses that a name has in turn, the last for good
+	turns   map[string][]string // guarded by mu: the addresses that a name gets one after the other; the last one stays
 	asked   []string            // guarded by mu: "A api.example.com."
-	silent  bool                // guarded by mu: answer nothing
+	silent  bool                // guarded by mu: answer no query
 }
 
 func newZone() *zone {
@@ -66,7 +66,7 @@ func newZone() *zone {
 	return z
 }
 
-// add takes one record as a zone file has it.
+// add adds a record in the format of a zone file.
 func (z *zone) add(line string) {
 	record, err := dns.NewRR(line)
 	if err != nil {
@@ -78,15 +78,15 @@ func (z *zone) add(line string) {
 	z.records[name] = append(z.records[name], record)
 }
 
-// rebind lets a name mean one address after the other, each for no time.
+// rebind gives a name one address after the other, each with TTL 0.
 func (z *zone) rebind(name string, addresses ...string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.turns[name] = addresses
 }
 
-// awaitTurn calls again until a name has only its last address left, since a
-// resolver may keep the others for a moment.
+// awaitTurn repeats a call until a name has only its last address left, because a resolver may
+// cache the others for a moment.
 func (z *zone) awaitTurn(t *testing.T, name string, again func()) {
 	t.Helper()
 	for deadline := time.Now().Add(patience()); ; again() {
@@ -103,28 +103,28 @@ func (z *zone) awaitTurn(t *testing.T, name string, again func()) {
 	}
 }
 
-// fall keeps the server from answering anything, until the test ends.
+// fall keeps the server from answering until the end of the test.
 func (z *zone) fall() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.silent = true
 }
 
-// forget drops what was asked so far: by controls.
+// forget drops the recorded queries, those of controls.
 func (z *zone) forget() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.asked = nil
 }
 
-// questions lists what was asked since.
+// questions returns the queries since then.
 func (z *zone) questions() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return slices.Clone(z.asked)
 }
 
-// wasAsked tells whether a name, of whatever type, came to the server.
+// wasAsked reports whether a query for a name, of any type, came to the server.
 func (z *zone) wasAsked(name string) bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -188,7 +188,7 @@ func (z *zone) answers(name string, kind uint16) []dns.RR {
 	return found
 }
 
-// serveDNS answers on both protocols.
+// serveDNS answers over UDP and TCP.
 func (n *internet) serveDNS(thread *nsthread.Thread, address string) error {
 	var datagrams net.PacketConn
 	var listener net.Listener

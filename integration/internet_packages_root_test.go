@@ -47,7 +47,7 @@ func (n *internet) serveClients(t *testing.T) {
 	}
 }
 
-// wheelOfDemo is a package of Python's, PEP 427.
+// wheelOfDemo is a Python package, PEP 427.
 func wheelOfDemo(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,7 +72,7 @@ func wheelOfDemo(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// tarballOfDemo is a package of npm's.
+// tarballOfDemo is an npm package.
 func tarballOfDemo(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -98,7 +98,7 @@ func tarballOfDemo(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// repositories is a folder with one bare repository, served file by file.
+// repositories returns a folder with one bare repository, served file by file.
 func repositories(t *testing.T) string {
 	t.Helper()
 	git := testhost.Tool(t, "git")

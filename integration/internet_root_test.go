@@ -20,13 +20,13 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// What is where in the test's world. Nothing of it is a real host's: the two
-// network namespaces have no way out.
+// The addresses in the test network. It belongs to no real host: the two network namespaces
+// have no way out.
 const (
 	siteAddress     = "93.184.216.34" // api.example.com
 	siteAddress6    = "2606:2800:220:1::1"
-	otherAddress    = "93.184.216.35" // db.example.com: the protocols where the server speaks first
-	evilAddress     = "151.101.1.69"  // where an agent would like to send what it has read
+	otherAddress    = "93.184.216.35" // db.example.com: protocols in which the server sends first
+	evilAddress     = "151.101.1.69"  // where an agent might want to send data
 	evilAddress6    = "2a04:4e42::69"
 	lanAddress      = "10.1.2.3"
 	lanAddress2     = "192.168.7.7"
@@ -46,21 +46,21 @@ const (
 	gatewayAddress   = "172.30.0.1"
 	gatewayAddress6  = "2a00:1450:5::1"
 
-	// Known to both sides, because IPv6 finds no neighbour in the first second
-	// of a cable.
+	// Both sides know these addresses, because IPv6 finds no neighbour in the first second of
+	// a link.
 	hereMAC  = "02:00:00:00:00:02"
 	thereMAC = "02:00:00:00:00:01"
 )
 
-// internet is a host in a network namespace of its own, in which clove and the
-// controls run, and beyond one cable all the world that there is.
+// internet is a host in a network namespace of its own, in which clove and the controls run,
+// and one link to a second namespace with everything else.
 type internet struct {
 	t        *testing.T
 	h        *host
 	here     *nsthread.Thread // the host, with an /etc/resolv.conf of its own
 	there    *nsthread.Thread // everything else
 	resolver string           // the file that here sees as /etc/resolv.conf
-	web      *http.ServeMux   // what every web server of the world serves
+	web      *http.ServeMux   // what every web server in the test network serves
 	zone     *zone
 	closers  []func()
 	served   sync.WaitGroup
@@ -69,7 +69,7 @@ type internet struct {
 	visits []string // guarded by mu: "tcp 10.1.2.3:80"
 }
 
-// newInternet makes the world and moves h's commands into the host in it.
+// newInternet makes the test network and moves h's commands into the host in it.
 func newInternet(t *testing.T, h *host) *internet {
 	t.Helper()
 	n := &internet{t: t, h: h, web: http.NewServeMux(), zone: newZone()}
@@ -92,8 +92,8 @@ func newInternet(t *testing.T, h *host) *internet {
 	return n
 }
 
-// close takes down what was made, in the other order. What is left of clove
-// is looked for where it ran.
+// close removes what was made, in reverse order. What is left of clove is searched for where
+// it ran.
 func (n *internet) close() {
 	if n.h.inside != nil {
 		if r := n.h.clove("check"); r.code != 0 {
@@ -112,7 +112,7 @@ func (n *internet) close() {
 	}
 }
 
-// plug joins the two namespaces and gives each its addresses.
+// plug connects the two namespaces and gives each its addresses.
 func (n *internet) plug() error {
 	var there string
 	if err := n.there.Do(func() error {
@@ -139,7 +139,7 @@ route add default via ` + gatewayAddress6 + ` dev up0
 	if err := n.there.Do(withoutDetection); err != nil {
 		return err
 	}
-	// As distributions do: everybody may ping.
+	// As in distributions: every user may ping.
 	if err := n.here.Do(func() error {
 		return os.WriteFile("/proc/sys/net/ipv4/ping_group_range", []byte("0 2147483647"), 0)
 	}); err != nil {
@@ -151,7 +151,7 @@ route add default via ` + gatewayAddress6 + ` dev up0
 	return batch(n.there, beyond())
 }
 
-// beyond are the commands that give the world its addresses.
+// beyond returns the commands that set the addresses in the second namespace.
 func beyond() string {
 	commands := `addr add ` + gatewayAddress + `/24 dev down0
 addr add ` + gatewayAddress6 + `/64 dev down0 nodad
@@ -170,12 +170,12 @@ neigh add ` + ownAddress6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
 		}
 		commands += "\n"
 	}
-	// The way back to the host's second address.
+	// The route back to the host's second address.
 	commands += "route add " + ownPublicAddress + "/32 via " + ownAddress + "\n"
 	return commands
 }
 
-// withoutDetection concerns the caller's network namespace.
+// withoutDetection applies to the caller's network namespace.
 func withoutDetection() error {
 	for _, name := range []string{"all", "default"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_dad", []byte("0"), 0); err != nil {
@@ -185,7 +185,7 @@ func withoutDetection() error {
 	return nil
 }
 
-// batch gives ip(8) several commands.
+// batch runs several commands of ip(8).
 func batch(thread *nsthread.Thread, commands string) error {
 	var out bytes.Buffer
 	cmd := exec.Command("ip", "-batch", "-")
@@ -199,10 +199,10 @@ func batch(thread *nsthread.Thread, commands string) error {
 	return nil
 }
 
-// ownResolvConf hides the machine's resolv.conf from the host.
+// ownResolvConf hides the machine's resolv.conf from the host of the test.
 func (n *internet) ownResolvConf() error {
 	const path = "/etc/resolv.conf"
-	if _, err := os.Stat(path); err != nil { // a bare machine has none to mount on
+	if _, err := os.Stat(path); err != nil { // a minimal machine has no file to mount on
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			return err
 		}
@@ -221,13 +221,13 @@ func (n *internet) resolveWith(text string) {
 	}
 }
 
-// outside runs a program on the host without a sandbox: every control.
+// outside runs a program on the host without a sandbox, for controls.
 func (n *internet) outside(args ...string) (stdout string, err error) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	// As in a sandbox: nothing of what this machine's user has set up.
+	// As in a sandbox: none of the settings of this machine's user.
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8"}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -240,14 +240,14 @@ func (n *internet) outside(args ...string) (stdout string, err error) {
 	return out.String(), nil
 }
 
-// visit is noted by every server of the world.
+// visit is called by every server of the test network.
 func (n *internet) visit(network, local string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.visits = append(n.visits, network+" "+local)
 }
 
-// visited tells whether somebody came to a server: "tcp 10.1.2.3:80".
+// visited reports whether a connection reached a server: "tcp 10.1.2.3:80".
 func (n *internet) visited(server string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

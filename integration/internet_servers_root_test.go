@@ -20,11 +20,10 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// reached is in whatever a server of the world answers, and in nothing that a
-// gate would say.
+// reached is part of every answer of a server of the test network, and of no answer of a gate.
 const reached = "REACHED"
 
-// serve starts every server of the world, and those of the host itself.
+// serve starts every server of the test network, and those of the host itself.
 func (n *internet) serve() error {
 	n.webPages()
 	var errs []error
@@ -49,8 +48,8 @@ func (n *internet) serve() error {
 	return errors.Join(errs...)
 }
 
-// listen opens a TCP listener in a namespace; an address without a host is
-// every address of both families.
+// listen opens a TCP listener in a namespace; an address without a host means every address of
+// both families.
 func (n *internet) listen(thread *nsthread.Thread, address string) (listener net.Listener, err error) {
 	err = thread.Do(func() (err error) { listener, err = net.Listen("tcp", address); return err })
 	return listener, err
@@ -63,7 +62,7 @@ func (n *internet) serveTCP(thread *nsthread.Thread, address string, talk func(n
 		return err
 	}
 	var mu sync.Mutex
-	open := map[net.Conn]bool{} // guarded by mu; nil once the world ends
+	open := map[net.Conn]bool{} // guarded by mu; nil once the test network ends
 	n.closers = append(n.closers, func() {
 		listener.Close()
 		mu.Lock()
@@ -100,7 +99,7 @@ func (n *internet) serveTCP(thread *nsthread.Thread, address string, talk func(n
 	return nil
 }
 
-// canonical is an address of a socket of both families in its own family.
+// canonical converts an address of a dual-stack socket into its own family.
 func canonical(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {
@@ -109,7 +108,7 @@ func canonical(address net.Addr) string {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 }
 
-// echo answers every line, or what there is of one, with itself.
+// echo answers every line, or a part of one, with itself.
 func echo(conn net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for first := true; ; first = false {
@@ -126,7 +125,7 @@ func echo(conn net.Conn) {
 	}
 }
 
-// greet speaks first, as SSH, SMTP and many others do.
+// greet sends first, as SSH, SMTP and other servers do.
 func greet(banner string) func(net.Conn) {
 	return func(conn net.Conn) {
 		fmt.Fprintf(conn, "%s\r\n", banner)
@@ -134,8 +133,8 @@ func greet(banner string) func(net.Conn) {
 	}
 }
 
-// postgres knows enough of PostgreSQL's protocol, version 3, for a client to
-// log in and to be given one row, whatever it asks.
+// postgres implements enough of PostgreSQL's protocol, version 3, for a client to log in and
+// to get one row for any query.
 func postgres(conn net.Conn) {
 	r := bufio.NewReader(conn)
 	for { // startup packets have no type
@@ -150,7 +149,7 @@ func postgres(conn net.Conn) {
 		}
 		const sslRequest, gssRequest = 80877103, 80877104
 		if code != sslRequest && code != gssRequest {
-			fmt.Fprintf(conn, "%s\n", reached) // no client of Postgres
+			fmt.Fprintf(conn, "%s\n", reached) // not a client of Postgres
 			return
 		}
 		io.WriteString(conn, "N")
@@ -173,7 +172,7 @@ func message(kind byte, body string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
 }
 
-// serveWeb serves n.web, over TLS where there is a configuration.
+// serveWeb serves n.web, over TLS if there is a configuration.
 func (n *internet) serveWeb(thread *nsthread.Thread, address string, config *tls.Config) error {
 	listener, err := n.listen(thread, address)
 	if err != nil {
@@ -196,7 +195,7 @@ func (n *internet) serveWeb(thread *nsthread.Thread, address string, config *tls
 	return nil
 }
 
-// webPages are what every site has; a test may add to n.web.
+// webPages are the pages of every site; a test may add to n.web.
 func (n *internet) webPages() {
 	n.web.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

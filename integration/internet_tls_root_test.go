@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// authority signs for every name of the test's world.
+// authority signs certificates for every name of the test network.
 type authority struct {
-	key         *ecdsa.PrivateKey // of the authority and of all that it signs
+	key         *ecdsa.PrivateKey // of the authority and of all certificates that it signs
 	certificate *x509.Certificate
 	pem         []byte
 }
 
-// trust makes the one authority of this test process.
+// trust makes the one certificate authority of this test process.
 var trust = sync.OnceValue(func() *authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -44,7 +44,7 @@ var trust = sync.OnceValue(func() *authority {
 	return &authority{key, certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 })
 
-// sign makes the certificate that a client of hello expects.
+// sign makes the certificate for the name in a ClientHello.
 func (a *authority) sign(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(12 * time.Hour)}
 	if hello.ServerName != "" {
@@ -65,11 +65,10 @@ func serverTLS() *tls.Config {
 		EncryptedClientHelloKeys: []tls.EncryptedClientHelloKey{{Config: config, PrivateKey: private, SendAsRetry: true}}}
 }
 
-// outerName is the name that an encrypted hello shows to all.
+// outerName is the public name of an encrypted ClientHello.
 const outerName = "api.example.com"
 
-// encryptedHello makes the one ECHConfig of the test's world, RFC 9849
-// section 4, and its key.
+// encryptedHello makes the one ECHConfig of the test network, RFC 9849 section 4, and its key.
 var encryptedHello = sync.OnceValues(func() (config, private []byte) {
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -90,7 +89,7 @@ var encryptedHello = sync.OnceValues(func() (config, private []byte) {
 	return config, key.Bytes()
 })
 
-// encryptedHelloList is what a client is given, by DNS or otherwise.
+// encryptedHelloList is what a client gets, by DNS or otherwise.
 func encryptedHelloList() []byte {
 	config, _ := encryptedHello()
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(config))), config...)

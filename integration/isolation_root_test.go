@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestNamespacesAreItsOwn compares every namespace with the host's. The
-// control is a plain child process, which shares them all.
+// TestNamespacesAreItsOwn compares every namespace with the host's. The control is a plain
+// child process, which shares all of them.
 func TestNamespacesAreItsOwn(t *testing.T) {
 	h := newHost(t)
 	const script = `for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done`
@@ -39,7 +39,7 @@ func TestNamespacesAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheAgentHoldsNothing reads the kernel's own account of the agent.
+// TestTheAgentHoldsNothing reads what the kernel reports of the agent.
 func TestTheAgentHoldsNothing(t *testing.T) {
 	h := newHost(t)
 	const script = `grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups|SigIgn|SigBlk)' /proc/self/status; ls /proc/self/fd | wc -l`
@@ -57,13 +57,13 @@ func TestTheAgentHoldsNothing(t *testing.T) {
 			t.Errorf("missing %q in\n%s", want, r.stdout)
 		}
 	}
-	// 0, 1, 2 and the one that ls has open itself.
+	// 0, 1, 2 and the one that ls itself has open.
 	if !strings.HasSuffix(r.stdout, "\n4\n") {
 		t.Errorf("inherited descriptors:\n%s", r.stdout)
 	}
 }
 
-// TestRootInsideIsNobodyOutside looks at the same process from both sides.
+// TestRootInsideIsNobodyOutside looks at the same process from inside and outside.
 func TestRootInsideIsNobodyOutside(t *testing.T) {
 	h := newHost(t)
 	r := h.agent([]string{"--user", "root"}, "sh", "-c", `id -u; cat /proc/self/uid_map`)
@@ -86,7 +86,7 @@ func TestTwoAgentsShareNoHostID(t *testing.T) {
 	}
 	ids := make([]string, together)
 	for i, a := range agents {
-		ids[i] = a.line() // it runs, and goes on running until all do
+		ids[i] = a.line() // it runs, and stays until all of them do
 	}
 	for _, a := range agents {
 		a.wait()
@@ -108,7 +108,7 @@ func TestProcTellsNothingOfTheHost(t *testing.T) {
 	}
 	for _, path := range []string{"/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/timer_list"} {
 		if _, err := os.Stat(path); err != nil {
-			continue // this kernel does not have it
+			continue // this kernel lacks it
 		}
 		if r := h.sh("head -c 64 " + path + " 2>/dev/null | wc -c"); strings.TrimSpace(r.stdout) != "0" {
 			t.Errorf("%s shows %s bytes", path, r.stdout)
@@ -122,10 +122,10 @@ func TestProcTellsNothingOfTheHost(t *testing.T) {
 	}
 }
 
-// TestDevicesAreTheHarmlessOnes lists /dev and tries to make another.
+// TestDevicesAreTheHarmlessOnes lists /dev and tries to make another device.
 func TestDevicesAreTheHarmlessOnes(t *testing.T) {
 	h := newHost(t)
-	// libcontainer adds a link to /proc/kcore, which is masked, where there is one.
+	// libcontainer adds a link to /proc/kcore, which is masked, if that file exists.
 	r := h.sh("cd /dev && ls | grep -vx core")
 	r.want(t, agent.StatusExited, 0, "fd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n")
 	node := filepath.Join(t.TempDir(), "null")
@@ -138,7 +138,7 @@ func TestDevicesAreTheHarmlessOnes(t *testing.T) {
 	}
 }
 
-// TestNoNetwork: the host's loopback service is not the agent's.
+// TestNoNetwork: the agent cannot reach a service on the host's loopback.
 func TestNoNetwork(t *testing.T) {
 	h := newHost(t)
 	r := h.sh("cat /proc/net/dev | grep -c :; cat /proc/net/route | wc -l")
@@ -148,7 +148,7 @@ func TestNoNetwork(t *testing.T) {
 	}
 }
 
-// TestStandardStreamsCanBeOpenedByName, as shell scripts do.
+// TestStandardStreamsCanBeOpenedByName: as shell scripts do with /dev/stdout.
 func TestStandardStreamsCanBeOpenedByName(t *testing.T) {
 	h := newHost(t)
 	for _, user := range []string{"agent", "root", "7:8"} {

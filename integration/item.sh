@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs one item of a lane's queue, item.sh ITEMS FOLDER [FILE]: those tests of a
-# package, or of one file of it, that ITEMS/chosen names. The output comes in one
-# piece, when all of it is there; a lane with one worker shows it as it comes.
+# Runs one item of a lane's queue, item.sh ITEMS FOLDER [FILE]: the tests of a
+# package, or of one file of it, that ITEMS/chosen names. The output is printed in one
+# piece at the end; a lane with one worker prints it at once.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"

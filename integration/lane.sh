@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and shows what go test prints
-# of the tests that fail; all of its output stays in build/lanes/LANE.log.
+# Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and prints go test's output for
+# the tests that fail; the complete output is in build/lanes/LANE.log.
 #
 #   unit   needs no privilege; the race detector is on
 #   root   needs root, on this machine: WORKERS items at a time, each in namespaces of its own
@@ -8,7 +8,7 @@
 #   v2     what integration/lanes.txt chooses, in the virtual machine with cgroup v2
 #   vm     every root test in that machine
 #
-# RUN=PATTERN chooses tests, TIMES says how often each runs. LONG=1 runs the whole of each test, and all root tests one
+# RUN=PATTERN chooses tests, TIMES says how often each runs. LONG=1 runs each test completely, and all root tests one
 # after the other on the machine itself (root), under the race detector.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
@@ -23,8 +23,8 @@ run() {
 	if long; then short=; fi
 	case $LANE in
 	unit)
-		# The race detector's second of sleep at the end of each process is for races in
-		# its last moments: the whole lane looks for these.
+				# The race detector sleeps for a second at the end of each process, to find races in
+				# its last moments. Only the long modes look for these.
 		long || export GORACE=atexit_sleep_ms=0
 		go test -v -race -vet=off $short ${TIMES:+-count="$TIMES"} -tags "$TAGS" ${RUN:+-run "$RUN"} ./...
 		;;
@@ -34,8 +34,8 @@ run() {
 	esac
 }
 
-# queue prints the items of the chosen tests, files or packages: those that
-# integration/lanes.txt wants first, then the ones with many tests.
+# queue prints the items of the chosen tests, files or packages: first those that
+# integration/lanes.txt marks as first, then those with many tests.
 queue() {
 	awk -v first="$(rows first)" '
 		BEGIN {n = split(first, lines, "\n"); for (i = 1; i <= n; i++) early[lines[i]] = 1}
@@ -44,9 +44,9 @@ queue() {
 		sort -k1,1rn -k2 | cut -d' ' -f2-
 }
 
-# have_machine waits for the root tests of other checkouts on this machine. Those in
-# workers get along with each other; those that see the whole machine take what another
-# test has for their own leftovers. The lock goes with this process: no test inherits it.
+# have_machine waits for the root tests of other checkouts on this machine. Tests in
+# workers do not disturb each other; a test that sees the whole machine would take another
+# test's processes for its own leftovers. The lock belongs to this process: no test inherits it.
 have_machine() {
 	local how=$1 began=$SECONDS
 	mkdir -p /run/lock
@@ -55,12 +55,12 @@ have_machine() {
 	[ $((SECONDS - began)) -lt 5 ] || say "waited $((SECONDS - began)) s for other root tests on this machine"
 }
 
-# run_items queues the lane's tests: by file where workers run them, else by package.
+# run_items queues the lane's tests: by file if there are several workers, else by package.
 run_items() {
 	local byfile='' workers=1
 	if [ "$LANE" = root ] && ! long; then
 		workers=${WORKERS:-3}
-		# See worker.sh for why not on cgroup v2.
+				# worker.sh says why there are none on cgroup v2.
 		if [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]; then workers=1; fi
 	fi
 	[ "$workers" = 1 ] || byfile=1
@@ -73,7 +73,7 @@ run_items() {
 	LONG=${LONG:-} RUN=${RUN:-} WORKERS=$workers xargs -r -P "$workers" -L 1 integration/item.sh "$ITEMS" <"$ITEMS/queue" 8>&-
 }
 
-# quiet leaves out what the tests that pass print. What a test prints is held until its end is known.
+# quiet drops the output of tests that pass. It holds a test's output until the test's end.
 quiet() {
 	awk '
 		function flush(   test) {for (test in held) printf "%s", held[test]; delete held; now = ""; fflush()}
@@ -100,7 +100,7 @@ main() {
 		say "the $LANE lane ran no test"
 		status=1
 	fi
-	# A package can fail without a test that does: it did not build, or it died.
+		# A package can fail without a failed test: it did not build, or its process died.
 	[ $status = 0 ] || [ "$failed" != 0 ] || failed=1
 	[ "$failed" = 0 ] || say "what failed is above, and in $LOG"
 	# The line above a skip is its reason.

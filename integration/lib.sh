@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # What every script of integration/ shares. Source it after `set -eu`.
 
-# Everything is built and tested with these tags; root adds the tests that
-# need privilege, vm those that change the machine they run on.
+# Everything is built and tested with these tags. root adds the tests that need
+# privilege, vm those that change the machine on which they run.
 # shellcheck disable=SC2034 # read by the scripts that source this file
 TAGS=seccomp,urfave_cli_no_docs
 
@@ -16,8 +16,8 @@ die() {
 	exit 1
 }
 
-# long reports whether the whole of every test is wanted (LONG=1, make test-all),
-# not the sample that `make test` runs.
+# long reports whether each test runs completely (LONG=1, make test-all), and not
+# only the sample that `make test` runs.
 long() { [ -n "${LONG:-}" ]; }
 
 # rows LANE... prints "FOLDER TEST" for the rows of integration/lanes.txt that name these lanes.
@@ -66,7 +66,7 @@ pattern() {
 	case ${RUN:-} in */*) printf '/%s' "${RUN#*/}" ;; esac
 }
 
-# compress FILE writes what it reads to FILE, compressed, always to the same bytes.
+# compress FILE compresses its input into FILE; equal input gives equal bytes.
 compress() { gzip -9n >"$1"; }
 
 # third_party FOLDER prints the licences of what clove's programs in FOLDER/bin are linked with.

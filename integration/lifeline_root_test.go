@@ -17,17 +17,16 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// lifeline is a FIFO that a whole tree of processes holds open: its end of
-// file is the moment in which the last of them is gone, its bytes say that
-// somebody is alive.
+// lifeline is a FIFO that a whole process tree has open: its end of file is the moment at
+// which the last process ends, and bytes in it show that a process is alive.
 type lifeline struct {
 	t    *testing.T
 	dir  string
 	file *os.File
 }
 
-// lifelineInside is where the agent finds the FIFO; holdLifeline is the shell's
-// way to hold it as descriptor 9, which children inherit.
+// lifelineInside is the FIFO's path inside; holdLifeline opens it in a shell as descriptor 9,
+// which children inherit.
 const (
 	lifelineInside = "/lifeline/fifo"
 	holdLifeline   = "exec 9>" + lifelineInside + "; "
@@ -35,14 +34,14 @@ const (
 
 func newLifeline(t *testing.T) *lifeline {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "clove-life") // below what everybody enters
+	dir, err := os.MkdirTemp("", "clove-life") // in a directory that every user may enter
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "fifo")
 	if err := errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666), os.Chmod(dir, 0o755),
-		os.Chown(dir, memberUID, memberUID), os.Chown(path, memberUID, memberUID)); err != nil { // a member's agent holds it, too
+		os.Chown(dir, memberUID, memberUID), os.Chown(path, memberUID, memberUID)); err != nil { // a member's agent opens it, too
 		t.Fatal(err)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -56,9 +55,9 @@ func newLifeline(t *testing.T) *lifeline {
 // flag binds the FIFO into the sandbox.
 func (l *lifeline) flag() string { return "-v=" + l.dir + ":" + filepath.Dir(lifelineInside) }
 
-// begins waits until somebody holds the FIFO: opening it blocks for as long as it
-// has no writer (fifo(7)). "run -d" answers when the agent's program was executed,
-// and a shell opens its FIFO only then.
+// begins waits until a process has the FIFO open: opening it blocks while it has no writer
+// (fifo(7)). "run -d" answers when the agent's program was executed, and a shell opens the
+// FIFO only after that.
 func (l *lifeline) begins() {
 	l.t.Helper()
 	path := filepath.Join(l.dir, filepath.Base(lifelineInside))
@@ -77,14 +76,14 @@ func (l *lifeline) begins() {
 		}
 	case <-time.After(patience()):
 		if writer, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
-			writer.Close() // ends the open above
+			writer.Close() // ends the blocking open above
 		}
 		l.t.Fatal("nobody holds the lifeline")
 	}
 }
 
-// beats waits for a sign of life that is newer than the call. Somebody must
-// hold the FIFO already.
+// beats waits for a byte that was written after the call. A process must have the FIFO open
+// already.
 func (l *lifeline) beats() {
 	l.t.Helper()
 	if err := l.drain(); !errors.Is(err, unix.EAGAIN) {
@@ -96,7 +95,7 @@ func (l *lifeline) beats() {
 	}
 }
 
-// silent tells whether nobody beats for a while, after what was written before.
+// silent reports whether nothing is written for a while, apart from what was written before.
 func (l *lifeline) silent(idle time.Duration) bool {
 	l.t.Helper()
 	buffer := make([]byte, 4096)
@@ -112,7 +111,7 @@ func (l *lifeline) silent(idle time.Duration) bool {
 	return false
 }
 
-// gone waits for the end of everybody who holds the FIFO.
+// gone waits for the end of every process that has the FIFO open.
 func (l *lifeline) gone(within time.Duration) {
 	l.t.Helper()
 	within = testhost.Patience(within)
@@ -122,8 +121,8 @@ func (l *lifeline) gone(within time.Duration) {
 	}
 }
 
-// ended waits for the FIFO's end. The test's own time off the CPU is nobody's
-// life: what is there by then counts, whenever it is read.
+// ended waits for the FIFO's end. The test itself may have been off the CPU when the time was
+// over, so an end that has come by then counts, although it is read later.
 func (l *lifeline) ended(within time.Duration) error {
 	l.file.SetReadDeadline(time.Now().Add(within))
 	_, err := io.Copy(io.Discard, l.file)
@@ -136,12 +135,12 @@ func (l *lifeline) ended(within time.Duration) error {
 	return err
 }
 
-// drain takes what is there and waits for nothing. EAGAIN says that there is
-// somebody who could write more, and no error that there is nobody.
+// drain reads what is there without waiting. EAGAIN means that a process could write more; no
+// error means that none could.
 func (l *lifeline) drain() error {
-	l.file.SetReadDeadline(time.Time{}) // one that is past keeps Go from reading
+	l.file.SetReadDeadline(time.Time{}) // Go would not read with a deadline in the past
 	raw, err := l.file.SyscallConn()
-	buffer := make([]byte, 1<<16) // all that a FIFO holds
+	buffer := make([]byte, 1<<16) // the capacity of a FIFO
 	for n := 1; err == nil && n > 0; {
 		if cerr := raw.Read(func(fd uintptr) bool { n, err = unix.Read(int(fd), buffer); return true }); cerr != nil {
 			return cerr
@@ -150,11 +149,11 @@ func (l *lifeline) drain() error {
 	return err
 }
 
-// atOnce is what a moment is on a loaded machine.
+// atOnce is "at once" on a loaded machine.
 const atOnce = 200 * time.Millisecond
 
-// cut kills everybody who holds the FIFO for writing, outside of sandboxes too.
-// Who forks while the holders are looked for leaves a child that was not seen.
+// cut kills every process that has the FIFO open for writing, also outside of sandboxes. A
+// process that forks during the search may leave a child that was not found.
 func (l *lifeline) cut() {
 	l.t.Helper()
 	for range 50 {

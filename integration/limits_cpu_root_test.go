@@ -27,7 +27,7 @@ while time.monotonic() - began < float(sys.argv[1]):
 print((time.process_time() - used) / (time.monotonic() - began), flush=True)
 `
 
-// share runs spinWall ahead of all others of this machine.
+// share runs spinWall with priority over everything else on this machine.
 func (h *host) share(seconds string, flags ...string) (share float64, ended result) {
 	h.t.Helper()
 	r := h.start(flags, python, "-c", spinWall, seconds)
@@ -43,8 +43,8 @@ func (h *host) share(seconds string, flags ...string) (share float64, ended resu
 	return share, ended
 }
 
-// prefer gives an agent's cgroup the largest weight that there is, and clove's
-// too until the test ends: what else runs here shall not look like a limit.
+// prefer gives an agent's cgroup the largest weight, and clove's too until the end of the
+// test, so that other load does not look like a limit.
 func prefer(t *testing.T, id string) {
 	t.Helper()
 	var weights []string
@@ -58,7 +58,7 @@ func prefer(t *testing.T, id string) {
 	if len(weights) != 1 {
 		t.Fatalf("the cpu cgroups of agent %s are %v", id, weights)
 	}
-	of := map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"} // the kernel's largest
+	of := map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"} // the largest value that the kernel accepts
 	parent := filepath.Join(filepath.Dir(filepath.Dir(weights[0])), filepath.Base(weights[0]))
 	before, err := os.ReadFile(parent)
 	if err != nil {
@@ -76,12 +76,12 @@ func prefer(t *testing.T, id string) {
 	}
 }
 
-// tries is how often a busy machine may still give an agent less than its
-// limit allows. More than the limit is never an accident.
+// tries is how often a busy machine may give an agent less than its limit allows. More than
+// the limit is never an accident.
 const tries = 3
 
-// TestCPUShare: half a CPU is half a CPU, by the agent's own clock and by the
-// record's figures. The control has no limit.
+// TestCPUShare: half a CPU, by the agent's own clock and by the record's figures. The control
+// has no limit.
 func TestCPUShare(t *testing.T) {
 	h := newHost(t)
 	var free, half, recorded float64
@@ -105,7 +105,7 @@ func TestCPUShare(t *testing.T) {
 	if u.CPUMS == nil || u.CPUThrottledMS == nil || r.record.Events.CPUThrottledPeriods == nil {
 		t.Fatalf("figures are missing: %+v", r.record)
 	}
-	// clove-init's part is in cpu_ms, and its end is not in wall_ms.
+	// cpu_ms contains clove-init's part, and wall_ms does not contain its end.
 	if recorded < 0.4 || testhost.Lane() == testhost.LaneRoot && recorded > 0.56 {
 		t.Errorf("the record has %d ms of CPU in %d ms", *u.CPUMS, r.record.WallMS)
 	}
@@ -114,7 +114,7 @@ func TestCPUShare(t *testing.T) {
 	}
 }
 
-// TestCPUSet: the agent is on the CPUs that it was given and cannot leave them.
+// TestCPUSet: the agent runs on the given CPUs and cannot leave them.
 func TestCPUSet(t *testing.T) {
 	h := newHost(t)
 	if runtime.NumCPU() < 2 {
@@ -146,9 +146,9 @@ for _ in range(int(sys.argv[1])):
 print("all")
 `
 
-// TestCPUTimeOfTheTree: no process of the agent reaches the limit, all of them
-// together do. The controls are a larger limit, and the kernel's own per
-// process, which never strikes.
+// TestCPUTimeOfTheTree: no process of the agent reaches the limit, but all of them together
+// do. The controls are a larger limit, and the kernel's own limit for each process, which does
+// not apply here.
 func TestCPUTimeOfTheTree(t *testing.T) {
 	h := newHost(t)
 	tree := []string{python, "-c", spinTree, "4", "0.45"}
@@ -162,7 +162,7 @@ func TestCPUTimeOfTheTree(t *testing.T) {
 	}
 }
 
-// TestCPUTimeOfTheDead: time that ended processes used counts, too.
+// TestCPUTimeOfTheDead: CPU time of processes that have ended counts, too.
 func TestCPUTimeOfTheDead(t *testing.T) {
 	h := newHost(t)
 	const script = `i=0; while [ $i -lt 20 ]; do ` + python + ` -c 'import time
@@ -174,8 +174,8 @@ while time.process_time() < 0.1: pass'; i=$((i+1)); done; echo all`
 	h.sh(script, "--cpu-time", "3m").want(t, agent.StatusExited, 0, "all\n")
 }
 
-// TestTheProgramIsToldItsLimits: environment for programs that look there, the
-// kernel's own files for those that look there; true, and not the agent's to change.
+// TestTheProgramIsToldItsLimits: in environment variables and in the kernel's files. Both are
+// true, and the agent cannot change the files.
 func TestTheProgramIsToldItsLimits(t *testing.T) {
 	h := newHost(t)
 	read, value := "cd /sys/fs/cgroup/memory && cat memory.limit_in_bytes ../pids/pids.max ../cpu/cpu.cfs_quota_us", "134217728\n77\n50000\n"
@@ -188,7 +188,7 @@ func TestTheProgramIsToldItsLimits(t *testing.T) {
 	script := `echo $CLOVE_MEMORY_BYTES $CLOVE_CPUS; ` + read
 	h.sh(script, flags...).want(t, agent.StatusExited, 0, "134217728 0.5\n"+value)
 
-	// Control: without the flags the values are others.
+	// Control: without the flags the values differ.
 	if r := h.sh(script); r.code != 0 || r.stdout == "134217728 0.5\n"+value {
 		t.Errorf("control: %q", r.stdout)
 	}

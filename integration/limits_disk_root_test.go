@@ -15,9 +15,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// fillDisk writes argv[2] MiB at most into a new file in argv[1], in pieces of
-// argv[3] KiB, says how many bytes went and with which error it ended, and
-// fails with that error.
+// fillDisk writes up to argv[2] MiB into a new file in argv[1], in pieces of argv[3] KiB,
+// prints how many bytes were written and the error, and fails with that error.
 const fillDisk = `
 import errno, os, sys
 written, piece = 0, b"x" * (int(sys.argv[3]) << 10)
@@ -32,7 +31,7 @@ except OSError as e:
 print(written, "all")
 `
 
-// filled runs fillDisk and splits what it says.
+// filled runs fillDisk and parses its output.
 func (h *host) filled(flags []string, dir string, mebibytes, piece int) (r result, written int64, ending string) {
 	h.t.Helper()
 	r = h.agent(flags, python, "-c", fillDisk, dir, strconv.Itoa(mebibytes), strconv.Itoa(piece))
@@ -44,8 +43,8 @@ func (h *host) filled(flags []string, dir string, mebibytes, piece int) (r resul
 	return r, written, ending
 }
 
-// TestDiskFill: ENOSPC close to the limit, wherever the agent writes and in
-// whatever pieces, and the record names the disk. The control has more disk.
+// TestDiskFill: ENOSPC close to the limit, wherever the agent writes and in pieces of any
+// size, and the record names the disk. The control has more disk.
 func TestDiskFill(t *testing.T) {
 	h := newHost(t)
 	if _, written, ending := h.filled([]string{"--disk", "128M"}, "/tmp", 80, 1024); written != 80<<20 || ending != "all" {
@@ -84,8 +83,8 @@ func TestDiskFill(t *testing.T) {
 	}
 }
 
-// TestInodeFill: the number of files is bounded, and named when it is what ran
-// out. The control has more of both.
+// TestInodeFill: the number of files is limited, and the record names that limit if it was
+// reached. The control has more of both.
 func TestInodeFill(t *testing.T) {
 	h := newHost(t)
 	const makeFiles = `
@@ -112,8 +111,8 @@ print(made)
 	}
 }
 
-// TestPageCacheIsNoMemoryBomb: what was written to the disk counts as memory
-// only until it is given up. The control is a tmpfs, whose pages cannot be.
+// TestPageCacheIsNoMemoryBomb: the kernel can free cached pages of written files, so they
+// cause no OOM. The control is a tmpfs, whose pages it cannot free.
 func TestPageCacheIsNoMemoryBomb(t *testing.T) {
 	h := newHost(t)
 	size := rounds(300, 150)
@@ -127,7 +126,7 @@ func TestPageCacheIsNoMemoryBomb(t *testing.T) {
 	h.agent([]string{"--memory", "64M", "--tmpfs", "/scratch:size=400M"}, python, "-c", fillDisk, "/scratch", strconv.Itoa(size), "1024").wantOOM(t, 64<<20)
 }
 
-// TestMemoryFileSystemsHaveASize: /dev/shm and --tmpfs, as asked and by default.
+// TestMemoryFileSystemsHaveASize: /dev/shm and --tmpfs, as requested and by default.
 func TestMemoryFileSystemsHaveASize(t *testing.T) {
 	h := newHost(t)
 	for _, c := range []struct {
@@ -146,14 +145,14 @@ func TestMemoryFileSystemsHaveASize(t *testing.T) {
 			t.Errorf("%s with %v took %d bytes and ended with %s, want %d and ENOSPC", c.dir, c.flags, written, ending, c.want)
 		}
 	}
-	// Control: with more room than is written, all of it goes.
+	// Control: with more room than is written, all of it is written.
 	if _, written, ending := h.filled([]string{"--shm-size", "128M"}, "/dev/shm", 100, 256); written != 100<<20 || ending != "all" {
 		t.Errorf("control: %d bytes, %s", written, ending)
 	}
 }
 
-// TestTheLayerIsThrownAway: what was on the agent's disk does not stay on the
-// host's. The control is a run that keeps it.
+// TestTheLayerIsThrownAway: the agent's disk takes no space on the host's afterwards. The
+// control is a run that keeps its layer.
 func TestTheLayerIsThrownAway(t *testing.T) {
 	h := newHost(t)
 	h.sh("head -c 8000000 /dev/zero | tr '\\0' x >/tmp/big")
@@ -169,7 +168,7 @@ func TestTheLayerIsThrownAway(t *testing.T) {
 	}
 }
 
-// held is how many bytes of the host's disk the files in dir occupy.
+// held returns how many bytes of the host's disk the files in dir take.
 func held(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// memoryBomb takes argv[2] MiB of the kind argv[1], all at the same time.
+// memoryBomb allocates argv[2] MiB of the kind argv[1], all at the same time.
 const memoryBomb = `
 import mmap, os, sys
 kind, size = sys.argv[1], int(sys.argv[2]) << 20
@@ -50,9 +50,9 @@ const (
 	roomyMiB = 320
 )
 
-// TestMemoryBombsEndTheWholeAgent: whatever kind of page it is, and although
-// the bomb is a background child of a shell that only waits for another child,
-// nobody of the agent lives on. The control is the same bomb with more room.
+// TestMemoryBombsEndTheWholeAgent: with any kind of page, and although the bomb is a
+// background child of a shell that only waits for another child, no process of the agent
+// stays. The control is the same bomb with a higher limit.
 func TestMemoryBombsEndTheWholeAgent(t *testing.T) {
 	h := newHost(t)
 	for _, c := range testhost.Few([]struct {
@@ -82,7 +82,7 @@ func TestMemoryBombsEndTheWholeAgent(t *testing.T) {
 	}
 }
 
-// wantOOM checks everything that is told about an agent that ran out of memory.
+// wantOOM checks everything that is reported of an agent that ran out of memory.
 func (r result) wantOOM(t *testing.T, limit int64) {
 	t.Helper()
 	if r.want(t, agent.StatusOOM, agent.ExitKilled, r.stdout); t.Failed() {
@@ -100,9 +100,9 @@ func (r result) wantOOM(t *testing.T, limit int64) {
 	}
 }
 
-// TestTheLeastMemory: less than the floor is refused with the floor named, the
-// floor itself starts every time, and an agent that needs more than it has
-// ends as oom, never as a start that failed for no visible reason.
+// TestTheLeastMemory: less than the minimum is refused with the minimum named, a start with
+// the minimum always succeeds, and an agent that needs more than it has ends as oom, never as
+// a start that failed without a reason.
 func TestTheLeastMemory(t *testing.T) {
 	h := newHost(t)
 	r := h.clove("run", "--memory", "15M", "--", "true")
@@ -129,11 +129,11 @@ func TestTheLeastMemory(t *testing.T) {
 	}
 }
 
-// TestSwapIsOffUnlessAskedFor reads the kernel's own limit inside. Whether it
-// holds takes a host with swap: see TestSwapIsNotUsed.
+// TestSwapIsOffUnlessAskedFor reads the kernel's own limit inside. Its enforcement needs a
+// host with swap: see TestSwapIsNotUsed.
 func TestSwapIsOffUnlessAskedFor(t *testing.T) {
 	h := newHost(t)
-	// v1 counts memory and swap together, as docker's flag does; v2 swap alone.
+	// v1 counts memory and swap together, as docker's flag does; v2 counts swap alone.
 	file, off, some, all := "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", 64<<20, 96<<20, "9223372036854771712"
 	if testhost.Cgroup() == testhost.CgroupV2 {
 		file, off, some, all = "/sys/fs/cgroup/memory.swap.max", 0, 32<<20, "max"
@@ -157,8 +157,8 @@ func TestSwapIsOffUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// TestSwapIsNotUsed gives the virtual machine a swap file; the host of the root
-// lane is not this test's to change.
+// TestSwapIsNotUsed gives the virtual machine a swap file; this test must not change the host
+// of the root lane.
 func TestSwapIsNotUsed(t *testing.T) {
 	h := newHost(t)
 	if testhost.Lane() != testhost.LaneVM {
@@ -168,7 +168,7 @@ func TestSwapIsNotUsed(t *testing.T) {
 	swapOn(t, 256)
 	bomb := []string{python, "-c", memoryBomb, "malloc", "120"}
 	h.agent([]string{"--memory", "64M"}, bomb...).wantOOM(t, 64<<20)
-	// Control: the same amount fits where swap was allowed.
+	// Control: the same amount fits if swap is allowed.
 	h.agent([]string{"--memory", "64M", "--memory-swap", "256M"}, bomb...).want(t, agent.StatusExited, 0, "")
 }
 

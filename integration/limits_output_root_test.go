@@ -11,12 +11,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestOutputLimit: what is within the limit arrives, the next byte ends the
-// agent, and stdout and stderr count together.
+// TestOutputLimit: output within the limit arrives, the next byte ends the agent, and stdout
+// and stderr count together.
 func TestOutputLimit(t *testing.T) {
 	h := newHost(t)
 	const limit = 100_000
-	// Control: that much and no more is nobody's concern.
+	// Control: output of exactly the limit ends nothing.
 	control := h.sh("yes | head -c 100000", "--output-limit", "100000")
 	if control.want(t, agent.StatusExited, 0, strings.Repeat("y\n", limit/2)); t.Failed() {
 		t.FailNow()
@@ -50,7 +50,7 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-// TestOutputFloodPassesIntact compares 50 MiB that nobody could guess.
+// TestOutputFloodPassesIntact compares 50 MiB of random bytes.
 func TestOutputFloodPassesIntact(t *testing.T) {
 	h := newHost(t)
 	const bytes = 50 << 20

@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// forkUntilRefused starts children that stay until it ends, argv[1] of them at
-// most, prints how many it got, and ends with argv[2].
+// forkUntilRefused starts up to argv[1] children that stay until it ends, prints how many it
+// got, and ends with argv[2].
 const forkUntilRefused = `
 import errno, os, sys
 started = 0
@@ -27,11 +27,11 @@ print(started)
 sys.exit(int(sys.argv[2]))
 `
 
-// TestPidsLimit: fork fails at the limit. That ends nothing by itself, and is
-// told on stderr only to somebody whose agent failed.
+// TestPidsLimit: fork fails at the limit. That ends nothing by itself, and is reported on
+// stderr only if the agent failed.
 func TestPidsLimit(t *testing.T) {
 	h := newHost(t)
-	// Standard input stays open, or the children would end at once.
+	// Standard input stays open; otherwise the children would end at once.
 	forks := func(limit string, ending int) result {
 		r := h.start([]string{"--pids-limit", limit}, python, "-c", forkUntilRefused, "100", strconv.Itoa(ending))
 		line := r.line()
@@ -64,19 +64,20 @@ func TestPidsLimit(t *testing.T) {
 	}
 }
 
-// TestForkBomb lets one run wild and looks at the host meanwhile. That forks
-// go on without a limit is TestPidsLimit's control.
+// TestForkBomb runs a fork bomb and checks the host meanwhile. TestPidsLimit's control shows
+// that without a limit forks succeed.
 func TestForkBomb(t *testing.T) {
 	h := newHost(t)
-	// The bomb doubles until forks are refused, which its shells say: the agent's own end ends
-	// it. The first shell forks once, before the bomb begins: a shell whose fork is refused ends.
+	// The bomb doubles until forks are refused, which its shells report: the agent's own end
+	// ends it. The first shell forks once before the bomb begins, because a shell whose fork
+	// is refused ends.
 	r := h.start([]string{"--pids-limit", "64", "--cpus", "0.5"}, "sh", "-c",
 		`mkfifo /tmp/said && exec 3<>/tmp/said; bomb() { bomb | bomb & }; (bomb) 2>&3 & read refused <&3; echo running; read end; exit 0`)
 	if line := r.line(); line != "running" {
 		t.Fatalf("the agent says %q", line)
 	}
 	for range 20 {
-		onHost(t, "true") // which takes a process that the bomb cannot have
+		onHost(t, "true") // it needs a process, which the bomb must not have taken
 	}
 	ended := r.wait()
 	if ended.record.Status != agent.StatusExited || ended.code != 0 {
@@ -87,8 +88,8 @@ func TestForkBomb(t *testing.T) {
 	}
 }
 
-// orphans makes argv[1] grandchildren that end when their own parent, which
-// does not wait for them, is gone: clove-init must.
+// orphans makes argv[1] grandchildren that end after their parent has ended without waiting
+// for them: clove-init must reap them.
 const orphans = `
 import os, sys
 for _ in range(int(sys.argv[1])):
@@ -101,7 +102,7 @@ for _ in range(int(sys.argv[1])):
 print("all")
 `
 
-// zombies are children that nobody waits for.
+// zombies are children that their parent does not wait for.
 const zombies = `
 import errno, os, sys
 try:
@@ -113,9 +114,8 @@ except OSError as e:
     print(errno.errorcode[e.errno])
 `
 
-// TestZombieFlood: clove-init reaps what the agent leaves to it, so that the
-// dead do not use up the limit. The control are dead children that the agent
-// keeps, which do.
+// TestZombieFlood: clove-init reaps the agent's orphans, so that zombies do not use up the
+// limit. The control are zombies that the agent keeps, which do.
 func TestZombieFlood(t *testing.T) {
 	h := newHost(t)
 	count := strconv.Itoa(rounds(1500, 500))

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// python is where Debian has it; the one in PATH may be anybody's.
+// python is Debian's; the first one in PATH may be another.
 const python = "/usr/bin/python3"
 
 func mib(n int) string { return strconv.Itoa(n) + "M" }
@@ -22,7 +22,7 @@ func show(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// rounds is how often to repeat what is quick here and slow under emulation.
+// rounds is how often to repeat what is fast here and slow under emulation.
 func rounds(here, emulated int) int {
 	if testhost.Lane() == testhost.LaneVM {
 		return emulated

@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// socketBomb leaves argv[2] MiB unread in sockets of the kind argv[1], says how many
-// bytes there are, and with argv[3] waits to be ended.
+// socketBomb leaves argv[2] MiB unread in sockets of the kind argv[1], prints the number of
+// bytes, and with argv[3] waits to be ended.
 const socketBomb = `
 import signal, socket, struct, sys
 kind, want = sys.argv[1], int(sys.argv[2]) << 20
@@ -72,7 +72,7 @@ if len(sys.argv) > 3:
     signal.pause()
 `
 
-// unread reads what the bomb said.
+// unread parses the bomb's output.
 func unread(t *testing.T, r result) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(strings.TrimSpace(r.stdout), 10, 64)
@@ -82,8 +82,8 @@ func unread(t *testing.T, r result) int64 {
 	return n
 }
 
-// TestNetlinkQueuesEndTheAgent: the kernel charges them to nobody. The control is
-// the same bomb where a quarter of the memory limit is more.
+// TestNetlinkQueuesEndTheAgent: the kernel charges these queues to no cgroup. The control is
+// the same bomb with a memory limit whose quarter is larger.
 func TestNetlinkQueuesEndTheAgent(t *testing.T) {
 	h := newHost(t)
 	control := h.agent([]string{"--memory", "512M"}, python, "-c", socketBomb, "netlink", "48")
@@ -109,8 +109,8 @@ func TestNetlinkQueuesEndTheAgent(t *testing.T) {
 	}
 }
 
-// TestSocketBuffersAreHeld: on v1 memory does not count them. The control is the
-// same bomb where a quarter of the memory limit is more; on v2 they are memory.
+// TestSocketBuffersAreHeld: on v1 the memory limit does not count them. The control is the
+// same bomb with a memory limit whose quarter is larger; on v2 they count as memory.
 func TestSocketBuffersAreHeld(t *testing.T) {
 	h := newHost(t)
 	if testhost.Cgroup() == "v2" {
@@ -132,13 +132,13 @@ func TestSocketBuffersAreHeld(t *testing.T) {
 		t.Errorf("udp: %d bytes wait in sockets, want at most 8 MiB", got)
 	}
 	r.want(t, agent.StatusExited, 0, fmt.Sprintf("%d\n", unread(t, r)))
-	// A connection is slow, and works: a few of them hold what they need.
+	// A connection is slow, and works: a few connections get the memory that they need.
 	r = h.agent([]string{"--memory", "64M"}, python, "-c", strings.ReplaceAll(socketBomb, "range(700)", "range(50)"), "tcp", "64")
 	if got := unread(t, r); got < 1<<20 || got > 12<<20 {
 		t.Errorf("tcp: %d bytes wait in sockets, want about 8 MiB", got)
 	}
 	r.want(t, agent.StatusExited, 0, fmt.Sprintf("%d\n", unread(t, r)))
-	// Each has one message through whatever the limit, so many of them end the agent.
+	// Each may hold one message whatever the limit, so many of them end the agent.
 	r = h.agent([]string{"--memory", "64M"}, python, "-c", socketBomb, "tcp", "64", "stay")
 	if r.want(t, agent.StatusOOM, agent.ExitKilled, r.stdout); t.Failed() {
 		return
@@ -148,8 +148,8 @@ func TestSocketBuffersAreHeld(t *testing.T) {
 	}
 }
 
-// TestSocketsHoldNoKeys: each key of TCP's is memory that nobody is charged for.
-// The control is an option that the same socket takes.
+// TestSocketsHoldNoKeys: each TCP signing key is memory that no cgroup is charged for. The
+// control is an option that the same socket accepts.
 func TestSocketsHoldNoKeys(t *testing.T) {
 	h := newHost(t)
 	r := h.agent(nil, python, "-c", `

@@ -18,8 +18,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// ulimits are docker's names, each with what proc_pid_limits(5) calls it and a
-// value that a shell can live with.
+// ulimits are docker's names, each with its name in proc_pid_limits(5) and a value with which
+// a shell still works.
 var ulimits = map[string]struct {
 	row   string
 	value uint64
@@ -42,9 +42,8 @@ var ulimits = map[string]struct {
 	"stack":      {"Max stack size", 4 << 20},
 }
 
-// TestEveryUlimitCanBeSet sets all of them at once, soft below hard. Where
-// clove itself may have less, it is that much. The control is an agent without
-// the flags, which has other values.
+// TestEveryUlimitCanBeSet sets all of them at once, soft below hard, up to clove's own limits.
+// The control is an agent without the flags, which has other values.
 func TestEveryUlimitCanBeSet(t *testing.T) {
 	h := newHost(t)
 	var flags []string
@@ -96,8 +95,7 @@ func limitsOf(t *testing.T, r result) map[string][2]uint64 {
 	return limits
 }
 
-// TestUlimitsBite: what a program feels at some of them, and that it feels
-// nothing where the limit is larger.
+// TestUlimitsBite: the effect of some of them on a program, and that a larger limit has none.
 func TestUlimitsBite(t *testing.T) {
 	h := newHost(t)
 	for _, c := range []struct {
@@ -141,8 +139,8 @@ os._exit(0)
 	}
 }
 
-// bounded runs `clove run` with hard limits of 1000 open files, and without
-// CAP_SYS_RESOURCE if it shall not have it.
+// bounded runs `clove run` with hard limits of 1000 open files, with or without
+// CAP_SYS_RESOURCE.
 func (h *host) bounded(raisable bool, flags ...string) result {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
@@ -167,8 +165,8 @@ func (h *host) bounded(raisable bool, flags ...string) result {
 	return r
 }
 
-// TestHardLimitsAboveCloves: without CAP_SYS_RESOURCE they are refused before
-// anything starts, unless less will do; with it they are raised.
+// TestHardLimitsAboveCloves: without CAP_SYS_RESOURCE they are refused before anything starts,
+// unless a lower limit is accepted; with it they are set.
 func TestHardLimitsAboveCloves(t *testing.T) {
 	h := newHost(t)
 	testhost.Tool(t, "setpriv")
@@ -194,12 +192,12 @@ func TestHardLimitsAboveCloves(t *testing.T) {
 	r.want(t, agent.StatusExited, 0, "500\n1500\n")
 }
 
-// TestAWeakenedControlIsRecorded takes a controller away from clove, in a mount
-// namespace that only it sees.
+// TestAWeakenedControlIsRecorded removes a controller for clove alone, in a mount namespace of
+// its own.
 func TestAWeakenedControlIsRecorded(t *testing.T) {
 	h := newHost(t)
 	testhost.Tool(t, "unshare")
-	// v1: the hierarchy is not mounted. v2: the root says that it does not have it.
+	// v1: the hierarchy is not mounted. v2: the root does not list the controller.
 	hide := "umount /sys/fs/cgroup/pids"
 	if testhost.Cgroup() == testhost.CgroupV2 {
 		without := filepath.Join(t.TempDir(), "controllers")
@@ -214,7 +212,7 @@ func TestAWeakenedControlIsRecorded(t *testing.T) {
 		cmd.Path = testhost.Tool(t, "unshare")
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		_ = cmd.Run() // the exit status says it
+		_ = cmd.Run() // the exit status is in ProcessState
 		r := result{stdout: out.String(), stderr: errs.String(), code: cmd.ProcessState.ExitCode()}
 		if r.code == 0 {
 			r.record = readRecord(t, file)
@@ -226,17 +224,17 @@ func TestAWeakenedControlIsRecorded(t *testing.T) {
 		t.Errorf("exit %d\n%s", r.code, r.stderr)
 	}
 	if testhost.Cgroup() == testhost.CgroupV2 {
-		// libcontainer looks for itself and is not to be deceived so.
+		// libcontainer checks by itself and cannot be deceived like this.
 		t.Log("on v2 no controller can be hidden from one process: a weakened run is tested with rlimits here, with pids on v1")
 	} else {
-		// It runs past the limit, which is what the record admits.
+		// The agent exceeds the limit, as the record says it can.
 		r = run("--pids-limit", "32", "--allow-unenforced", "pids")
 		r.want(t, agent.StatusExited, 0, "40\n")
 		if _, said := r.record.Enforced[agent.ControlPids]; said || strings.Join(r.record.Unenforced, " ") != agent.ControlPids {
 			t.Errorf("enforced %v, unenforced %v", r.record.Enforced, r.record.Unenforced)
 		}
 	}
-	// Control: with the controller, the word changes nothing.
+	// Control: with the controller, --allow-unenforced changes nothing.
 	r = h.agent([]string{"--pids-limit", "32", "--allow-unenforced", "pids"}, python, "-c", forkUntilRefused, "40", "0")
 	if !strings.HasPrefix(r.stdout, "EAGAIN ") || len(r.record.Unenforced) != 0 {
 		t.Errorf("control: %q, unenforced %v", r.stdout, r.record.Unenforced)

@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestUsageIsTrue gives an agent a known amount of each resource to use, and
-// compares the record. The control is an agent that uses next to nothing.
+// TestUsageIsTrue has an agent use a known amount of each resource, and compares the record.
+// The control is an agent that uses almost nothing.
 func TestUsageIsTrue(t *testing.T) {
 	h := newHost(t)
 	const busy = `
@@ -59,7 +59,8 @@ os.write(2, b"x" * 234)
 		{"pids_peak", u.PidsPeak, idle.PidsPeak, 32, 50, h.tells("pids", "pids.peak")},
 		{"disk_bytes", u.DiskBytes, idle.DiskBytes, 20 << 20, 21 << 20, true},
 		{"output_bytes", u.OutputBytes, idle.OutputBytes, 1234, 1234, true},
-		// On a slow host what is written while it is written back goes to the disk twice.
+		// On a slow host, pages that are changed during their writeback are written to the
+		// disk twice.
 		{"io_write_bytes", u.IOWriteBytes, idle.IOWriteBytes, 20 << 20, 44 << 20, testhost.Cgroup() == testhost.CgroupV2},
 	} {
 		switch {
@@ -77,7 +78,7 @@ os.write(2, b"x" * 234)
 	}
 }
 
-// tells reports whether the agent's cgroup has a file, which later kernels have.
+// tells reports whether the agent's cgroup has a file, which only newer kernels have.
 func (h *host) tells(controller, file string) bool {
 	h.t.Helper()
 	r := h.sh("ls -d /sys/fs/cgroup/" + file + " /sys/fs/cgroup/" + controller + "/" + file + " 2>/dev/null | wc -l")

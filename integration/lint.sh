@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format, vet, staticcheck and shellcheck, all of them even when one fails.
+# gofmt, go vet, staticcheck and shellcheck: all of them, even if one fails.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +17,7 @@ run_check() {
 mapfile -t go_files < <(git ls-files -co --exclude-standard '*.go')
 mapfile -t shell_scripts < <(git ls-files -co --exclude-standard '*.sh' .ci/run integration/package/p{ost,re}{inst,rm} deploy/docker/{entrypoint,daemon})
 
-# gofmt names what it would change and ends with 0 all the same.
+# gofmt prints the files that it would change, and its status is 0 in any case.
 unformatted=$(gofmt -l "${go_files[@]}")
 run_check "gofmt -w ${unformatted//$'\n'/ }" test -z "$unformatted"
 # With the tags root and vm, every file of the tree is looked at.

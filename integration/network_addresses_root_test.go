@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// web is an attempt to fetch the first page of each host.
+// web returns an attempt to fetch the first page of each host.
 func web(hosts ...string) []attempt {
 	var attempts []attempt
 	for _, host := range hosts {
@@ -17,16 +17,16 @@ func web(hosts ...string) []attempt {
 	return attempts
 }
 
-// forbidden are addresses that no mode and no wide rule gives: the cloud's
-// metadata, the host's own, in every spelling of one family in the other.
+// forbidden are addresses that no mode and no wide rule allows: the cloud's metadata, the
+// host's own, and each of them embedded in an address of the other family.
 var forbidden = []string{metadataAddress, "[" + metadata6 + "]", "[::ffff:" + metadataAddress + "]",
 	ownAddress, ownPublicAddress, "[" + ownAddress6 + "]", "[::ffff:" + ownAddress + "]"}
 
-// inward are addresses of the inside of a network.
+// inward are addresses of internal networks.
 var inward = []string{lanAddress, lanAddress2, "[" + lanAddress6 + "]", cgnatAddress, gatewayAddress,
 	"[::ffff:" + lanAddress + "]", "[" + nat64Address + "]", "[" + sixToFour + "]", "[" + teredoAddress + "]"}
 
-// TestPublicIsOnlyPublic: the mode reaches the world, and nothing near.
+// TestPublicIsOnlyPublic: the mode reaches the internet, and nothing near.
 func TestPublicIsOnlyPublic(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -38,8 +38,8 @@ func TestPublicIsOnlyPublic(t *testing.T) {
 	n.held(t, public, names, asks...)
 }
 
-// TestAWideRuleNamesNobodyInParticular: not the inside of a network, and a
-// network's range not the host itself: those need their own word or address.
+// TestAWideRuleNamesNobodyInParticular: a wide rule does not allow internal networks, and a
+// network's range does not allow the host itself: those need a rule of their own.
 func TestAWideRuleNamesNobodyInParticular(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -55,14 +55,14 @@ func TestAWideRuleNamesNobodyInParticular(t *testing.T) {
 	n.passes(t, []string{"--allow=private"}, web(lanAddress, lanAddress2))
 }
 
-// TestTheLoopbackIsTheAgentsOwn: no rule short of the one for a port of the
-// host leads to a service on the host's loopback.
+// TestTheLoopbackIsTheAgentsOwn: only a rule for a port of the host leads to a service on the
+// host's loopback.
 func TestTheLoopbackIsTheAgentsOwn(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
 	wide := []string{"--allow=0.0.0.0/0:*", "--allow=[::]/0:*"}
 	n.held(t, wide, web("127.0.0.1", "127.8.9.1", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]"))
-	// A bare host's hosts file may lack the name, so it is no part of the control.
+	// The hosts file of a minimal host may lack the name, so the control leaves it out.
 	if inside, _ := n.attemptInside(t, wide, web("localhost")); inside["localhost"].OK {
 		t.Errorf("%+v", inside)
 	}
@@ -71,8 +71,8 @@ func TestTheLoopbackIsTheAgentsOwn(t *testing.T) {
 // spellings are other ways to write lanAddress, as inet_aton(3) reads them.
 var spellings = []string{"167838211", "0x0a010203", "0xa.1.2.3", "012.1.2.3", "10.1.515", "10.66051", "012.0x1.0002.3"}
 
-// TestSpellingsOfAnAddress: what a program makes of a number is one address,
-// and judged as that. Python asks the C library.
+// TestSpellingsOfAnAddress: whatever a program makes of a number is one address, and is
+// checked as that address. Python asks the C library.
 func TestSpellingsOfAnAddress(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -97,7 +97,8 @@ for name in sys.argv[1:]:
 		}
 		c.onlyTo()
 	}
-	// As a flag, none of them is an address, and a name would not mean this one.
+	// As a flag, none of them is accepted as an address, and as a name it would not mean this
+	// address.
 	for _, spelling := range append(spellings, "10.1.2.3%eth0", "[fe80::1%25eth0]", "010.001.002.003", "10.1.2.3.", "http://10.1.2.3", "user@10.1.2.3",
 		"api.example.com%00.example.net", "api..example.com", ".example.com", "*.com", "*", "a.*.example.com", "api.example.com/path", "api.example.com:0",
 		"api.example.com:65536", "api.example.com:80-", "api.example.com:90-80", "-api.example.com", "api\uFF0Eexample\u3002com.", "") {
@@ -108,7 +109,7 @@ for name in sys.argv[1:]:
 	}
 }
 
-// TestRebinding: a name that first led out, and then in.
+// TestRebinding: a name with a public address first, and an internal one later.
 func TestRebinding(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

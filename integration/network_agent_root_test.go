@@ -24,8 +24,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// agentWord makes this test's own program an agent: a Go program that knows of
-// no proxy variable. It runs in the sandbox, and outside as its own control.
+// agentWord makes this test binary an agent: a Go program that ignores proxy variables. It
+// runs in the sandbox, and outside as its own control.
 const (
 	agentWord   = "as-agent"
 	agentInside = "/agent"
@@ -51,25 +51,25 @@ var agentPrograms = map[string]func(args []string) error{
 	"flush":   flushRules,
 }
 
-// attempt is one thing that an agent tries. Exactly one of the groups is used.
+// attempt is one thing that an agent tries. Exactly one of the groups of fields is used.
 type attempt struct {
 	Name string
-	URL  string // fetched
+	URL  string // is fetched
 
-	Address string   // connected to; UDP with Datagram
-	Parts   [][]byte // written one by one
+	Address string   // is connected to; over UDP with Datagram
+	Parts   [][]byte // are written one by one
 	UDP     bool
 
-	Within time.Duration // an answer is waited for; 0: attemptTime, at this machine's pace
+	Within time.Duration // the wait for an answer; 0: attemptTime, scaled for this machine
 
-	Hello *hello // of TLS, to Address
+	Hello *hello // begins TLS, to Address
 
-	Question string // asked of the name server at Address, whatever that is
+	Question string // is sent to the name server at Address, whatever listens there
 	Type     uint16
 	TCP      bool
 }
 
-// attemptTime is what one may take: a gate refuses at once.
+// attemptTime is long enough: a gate refuses at once.
 const attemptTime = 3 * time.Second
 
 // attemptAll reads attempts from the standard input and prints a line for each.
@@ -131,8 +131,8 @@ func fetch(url string, within time.Duration) (string, error) {
 	return fmt.Sprintf("%d %s", response.StatusCode, body), err
 }
 
-// converse writes part by part and returns what is said until the other side
-// ends, is silent for too long, or has said the world's word.
+// converse writes part by part and returns what the other side sends, until it closes, sends
+// nothing for too long, or has sent the word reached.
 func converse(conn net.Conn, within time.Duration, parts ...[]byte) (string, error) {
 	conn.SetDeadline(time.Now().Add(within))
 	if tcp, ok := conn.(*net.TCPConn); ok {
@@ -158,7 +158,7 @@ func converse(conn net.Conn, within time.Duration, parts ...[]byte) (string, err
 	return said.String(), nil
 }
 
-// self are the flags that bring this program in, and more.
+// self returns the flags that bind this program into the sandbox, and more flags.
 func self(more ...string) []string {
 	path, err := os.Executable()
 	if err != nil {
@@ -167,7 +167,7 @@ func self(more ...string) []string {
 	return append([]string{"-v", path + ":" + agentInside + ":ro"}, more...)
 }
 
-// attemptOutside is the control.
+// attemptOutside is the control: the attempts without a sandbox.
 func (n *internet) attemptOutside(t *testing.T, attempts []attempt) map[string]probe.Result {
 	t.Helper()
 	path, err := os.Executable()
@@ -198,7 +198,7 @@ func (n *internet) attemptInside(t *testing.T, flags []string, attempts []attemp
 	return attacked(t, []byte(r.stdout)), r
 }
 
-// encoded tells the program, which does not know the lane, how long to wait.
+// encoded tells the program, which cannot see the lane, how long to wait.
 func encoded(t *testing.T, attempts []attempt) []byte {
 	t.Helper()
 	attempts = slices.Clone(attempts)
@@ -212,14 +212,14 @@ func encoded(t *testing.T, attempts []attempt) []byte {
 	return text
 }
 
-// held makes the attempts outside, where each must succeed, and inside, where
-// none may, and sees that nothing left the host but to the allowed ends. It
-// returns what was sent on behalf of the inside, and the run.
+// held makes the attempts outside, where each must succeed, and inside, where none may, and
+// checks that nothing left the host except to the allowed ends. It returns what was sent for
+// the attempts inside, and the run.
 func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends ...string) ([]packet, result) {
 	t.Helper()
 	controls := slices.Clone(attempts)
 	for i := range controls {
-		controls[i].Within = 0 // their answers come
+		controls[i].Within = 0 // outside, their answers come quickly
 	}
 	for name, r := range n.attemptOutside(t, controls) {
 		if !r.OK {
@@ -241,7 +241,7 @@ func (n *internet) held(t *testing.T, flags []string, attempts []attempt, ends .
 	return c.onlyTo(ends...), r
 }
 
-// passes makes attempts inside that must all succeed: what is allowed works.
+// passes makes attempts inside that must all succeed: allowed targets work.
 func (n *internet) passes(t *testing.T, flags []string, attempts []attempt) result {
 	t.Helper()
 	inside, r := n.attemptInside(t, flags, attempts)
@@ -254,7 +254,7 @@ func (n *internet) passes(t *testing.T, flags []string, attempts []attempt) resu
 	return r
 }
 
-// gateLived: what looks like a refusal may be the end of the gate.
+// gateLived checks that the gate has not ended, which could look like a refusal.
 func (n *internet) gateLived(t *testing.T, r result) {
 	t.Helper()
 	if use := r.record.Network; use != nil && use.Lost != "" {

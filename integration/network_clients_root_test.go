@@ -12,13 +12,13 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// clients are programs that people run, each with a script that reaches $SITE
-// and shows the world's word. All but the first need what install.sh installs.
+// clients are common programs, each with a script that reaches $SITE and prints the word
+// reached. All but the first are installed by install.sh.
 var clients = []struct {
 	name   string
 	script string
-	vm     bool // the virtual machine has it
-	heavy  bool // hundreds of packages in Debian: runs where somebody has it
+	vm     bool // the virtual machine has it too
+	heavy  bool // hundreds of Debian packages: used only where it is installed
 }{
 	{name: "python3", vm: true, script: `python3 -c 'import http.client, sys
 c = http.client.HTTPConnection(sys.argv[1], timeout=5); c.request("GET", "/"); print(c.getresponse().read().decode())' $SITE`},
@@ -38,8 +38,8 @@ openssl s_client -quiet -verify_quiet -verify_return_error -CAfile /ca/ca.pem -s
 --cache /tmp/npm/cache --cafile /ca/ca.pem --registry https://$SITE/npm/ demo && cat node_modules/demo/index.js; s=$?; rm -rf /tmp/npm; exit $s`},
 }
 
-// TestClientsOfAllKinds reach what is allowed, as they are, without proxy
-// settings, and nothing else. The control: without a sandbox they reach both.
+// TestClientsOfAllKinds: each reaches what is allowed, without proxy settings, and nothing
+// else. The control: without a sandbox each reaches both hosts.
 func TestClientsOfAllKinds(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -61,7 +61,8 @@ func TestClientsOfAllKinds(t *testing.T) {
 		}
 		t.Run(client.name, func(t *testing.T) {
 			testhost.Tool(t, client.name)
-			// The machine's own programs come before what a version manager has put in PATH.
+			// The machine's own programs come before those that a version manager has put in
+			// PATH.
 			script := "export PATH=/usr/bin:/bin HOME=/tmp\n" + client.script
 			denied, err := n.outside("sh", "-c", "SITE=evil.example.net\n"+strings.ReplaceAll(script, "/ca/", ca+"/"))
 			if err != nil || !strings.Contains(denied, reached) {
@@ -87,8 +88,8 @@ func TestClientsOfAllKinds(t *testing.T) {
 	}
 }
 
-// TestProxyVariablesChangeNothing, neither for who heeds them nor for who does
-// not: a proxy is one more address.
+// TestProxyVariablesChangeNothing: neither for programs that use them nor for others: a proxy
+// is just another address.
 func TestProxyVariablesChangeNothing(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// gateOf finds the gate of a running clove among its children.
+// gateOf finds the gate among the children of a running clove.
 func gateOf(t *testing.T, clove int) int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -41,7 +41,7 @@ func gateOf(t *testing.T, clove int) int {
 	return 0
 }
 
-// step lets a steps program fetch and tells whether the world was reached.
+// step has a steps agent fetch a URL, and reports whether a server was reached.
 func step(r *running, url string) bool {
 	r.h.t.Helper()
 	fmt.Fprintln(r.stdin, url)
@@ -50,13 +50,13 @@ func step(r *running, url string) bool {
 
 const siteURL = "http://api.example.com/"
 
-// steps starts an agent that fetches what it is told, when it is told.
+// steps starts an agent that fetches URLs on request.
 func (h *host) steps(flags ...string) *running {
 	h.t.Helper()
 	return h.start(self(append([]string{"--allow=api.example.com"}, flags...)...), agentInside, agentWord, "steps")
 }
 
-// TestTheGateIsKilled: the network is gone, the run is not, and says so.
+// TestTheGateIsKilled: the network is gone, and the run continues and says so.
 func TestTheGateIsKilled(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -82,8 +82,8 @@ func TestTheGateIsKilled(t *testing.T) {
 	}
 }
 
-// TestTheKillOfCloveTakesTheGateAlong, and its listeners; the next command
-// cleans up.
+// TestTheKillOfCloveTakesTheGateAlong: the gate's listeners are closed, too, and the next
+// command cleans up.
 func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -119,15 +119,15 @@ func TestTheKillOfCloveTakesTheGateAlong(t *testing.T) {
 	again.wait()
 }
 
-// TestKilledAtRandomMomentsWithANetwork: no gate and no listener is left. The
-// control is that runs were killed before their end.
+// TestKilledAtRandomMomentsWithANetwork: no gate and no listener is left. The control is that
+// runs were killed before their end.
 func TestKilledAtRandomMomentsWithANetwork(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
 	rounds, killed := testhost.Sample(60, 20, 8), 0
 	flags := []string{"--allow=api.example.com", "-p=9090:80"}
 	run := append(append([]string{"run", "--rm"}, flags...), "--", "true")
-	h.clove(run...) // makes the template of the layers
+	h.clove(run...) // makes the template for layers
 	at := h.moments(3, flags...)
 	for range rounds {
 		if at.kills(true) {
@@ -145,8 +145,8 @@ func TestKilledAtRandomMomentsWithANetwork(t *testing.T) {
 	}
 }
 
-// TestEveryRefusalIsVisible: once on stderr, counted in the record, and with
-// everything else in the log.
+// TestEveryRefusalIsVisible: once on stderr, with a count in the record, and with all other
+// decisions in the log.
 func TestEveryRefusalIsVisible(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
@@ -179,8 +179,7 @@ func TestEveryRefusalIsVisible(t *testing.T) {
 	}
 }
 
-// verdictsIn counts the decisions of a log, each of which says when, of whom,
-// and what.
+// verdictsIn counts the decisions in a log. Each must have a time, an agent and a verdict.
 func verdictsIn(t *testing.T, log string) map[string]int {
 	t.Helper()
 	file, err := os.Open(log)
@@ -204,7 +203,7 @@ func verdictsIn(t *testing.T, log string) map[string]int {
 	return verdicts
 }
 
-// TestRulesAreExplainedOffline: no packet is sent to answer.
+// TestRulesAreExplainedOffline: the answer needs no packet.
 func TestRulesAreExplainedOffline(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -226,7 +225,6 @@ func TestRulesAreExplainedOffline(t *testing.T) {
 	c.onlyTo()
 }
 
-// TestTheHostModeIsToldAsWeak.
 func TestTheHostModeIsToldAsWeak(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -237,7 +235,7 @@ func TestTheHostModeIsToldAsWeak(t *testing.T) {
 	}
 }
 
-// call asks a TCP server from one of the two sides.
+// call sends a request to a TCP server from inside or outside.
 func (n *internet) call(from interface{ Do(func() error) error }, address string) (said string, err error) {
 	var conn net.Conn
 	err = from.Do(func() (err error) { conn, err = net.DialTimeout("tcp", address, attemptTime); return err })

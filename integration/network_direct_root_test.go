@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// reachAll are the probe's commands for every way to each address. The port is
-// one that answers.
+// reachAll returns the probe's commands for every way to each address. The port is one that
+// answers.
 func reachAll(uplink int) []probe.Command {
 	scope := "%" + strconv.Itoa(uplink)
 	every := []string{"tcp", "tcp-fast-open", "mptcp", "sctp", "udp-blind", "udplite", "icmp", "raw-icmp", "raw-sctp", "raw-gre", "raw-tcp"}
@@ -27,7 +27,7 @@ func reachAll(uplink int) []probe.Command {
 		nat64Address, sixToFour, teredoAddress, linkLocal6 + scope, gatewayAddress, ownAddress, ownAddress6, ownPublicAddress} {
 		commands = append(commands, reach(address, "80", streams...))
 	}
-	// To groups of hosts, as discovery does.
+	// To multicast and broadcast addresses, as in discovery protocols.
 	for _, group := range []struct{ address, port string }{
 		{"224.0.0.251", "5353"}, {"239.255.255.250", "1900"}, {"255.255.255.255", "9"}, {"172.30.0.255", "9"},
 		{"ff02::fb" + scope, "5353"}, {"ff02::1" + scope, "9"},
@@ -37,9 +37,9 @@ func reachAll(uplink int) []probe.Command {
 	return commands
 }
 
-// TestNoPacketLeavesByItself: whatever an agent sends, by whatever protocol, to
-// whatever address, nothing of it is seen on the host's wires. Only the wall
-// that is named holds in each row, since the filter is off in some.
+// TestNoPacketLeavesByItself: whatever an agent sends, by any protocol, to any address, the
+// host's interfaces send none of it. In each row only the named protection remains, because
+// the filter is off in some.
 func TestNoPacketLeavesByItself(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -56,7 +56,7 @@ func TestNoPacketLeavesByItself(t *testing.T) {
 			c := n.capture(t)
 			inside := h.attackInside(t, program, reachAll(1), flags...)
 			for name, r := range inside {
-				// No answer comes to what is blind, and lo takes anything: the capture judges.
+				// Blind sends get no answer, and lo accepts everything: the capture decides.
 				blind := strings.Contains(name, "blind") || strings.Contains(name, "raw-") || strings.Contains(name, "udplite")
 				if r.OK && !blind {
 					t.Errorf("%s: reached, %q", name, r.Detail)
@@ -67,8 +67,8 @@ func TestNoPacketLeavesByItself(t *testing.T) {
 	}
 }
 
-// leavesOutside is the control: on the host, each address is reached or at
-// least sent to, and the capture sees it.
+// leavesOutside is the control: on the host, each address is reached or at least sent to, and
+// the capture sees it.
 func (n *internet) leavesOutside(t *testing.T, program string) {
 	t.Helper()
 	c := n.capture(t)
@@ -81,7 +81,7 @@ func (n *internet) leavesOutside(t *testing.T, program string) {
 	for name, r := range results {
 		words := strings.Fields(name) // reach ADDRESS PORT WAY
 		address, _, _ := strings.Cut(words[1], "%")
-		// SCTP is not in every kernel, and nobody listens to it; its packets are wanted below.
+		// Some kernels lack SCTP, and nobody listens to it; its packets are checked below.
 		lacks := strings.HasSuffix(name, " sctp") && (r.Errno == "EPROTONOSUPPORT" || r.Errno == "ESOCKTNOSUPPORT" || r.Errno == "ECONNREFUSED")
 		if !r.OK && !lacks {
 			t.Errorf("control: %s: %+v", name, r)
@@ -98,7 +98,7 @@ func (n *internet) leavesOutside(t *testing.T, program string) {
 	}
 }
 
-// uplink is the number of the host's interface, which a link-local address needs.
+// uplink returns the index of the host's interface, which a link-local address needs.
 func (n *internet) uplink() int {
 	n.t.Helper()
 	out, err := n.outside("cat", "/proc/net/if_inet6")
@@ -116,7 +116,7 @@ func (n *internet) uplink() int {
 	return 0
 }
 
-// TestNoneKnowsNoNames, but its own; nobody is asked.
+// TestNoneKnowsNoNames: except its own, and no server is queried.
 func TestNoneKnowsNoNames(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -131,8 +131,8 @@ func TestNoneKnowsNoNames(t *testing.T) {
 	c.onlyTo()
 }
 
-// TestAgentsDoNotMeet: a port that one agent listens on is not another's, nor
-// the host's.
+// TestAgentsDoNotMeet: a port on which one agent listens cannot be reached by another agent or
+// the host.
 func TestAgentsDoNotMeet(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -153,7 +153,7 @@ func TestAgentsDoNotMeet(t *testing.T) {
 			t.Errorf("the host reaches %s: %q", address, r.Detail)
 		}
 	}
-	// Control: in one sandbox the same two meet.
+	// Control: in one sandbox the same two programs reach each other.
 	r := h.agent(append(self(), withProbe(program)...), "sh", "-c",
 		"(sleep 30 | "+agentInside+" "+agentWord+" listen :8099) | (read up; "+strings.TrimSuffix(probeScript(probeInside, reach), "\n")+"\nkill 0)")
 	for name, got := range attacked(t, []byte(r.stdout)) {

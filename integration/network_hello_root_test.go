@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// hello is one way to begin TLS. The certificate is never looked at: what
-// counts is who is reached.
+// hello describes how TLS begins. The certificate is never checked: only the reached server
+// matters.
 type hello struct {
 	ServerName string
-	Host       string // of the request afterwards
+	Host       string // of the HTTP request that follows
 	Shape      shape
 	Encryption []byte // for shapeEncrypted: the server's ECHConfigList
 }
 
 type shape string
 
-// The shapes of a hello.
+// The shapes of a ClientHello.
 const (
 	shapePlain     shape = ""
-	shapeBytes     shape = "bytes"     // a segment for each byte
-	shapeRecords   shape = "records"   // a TLS record for every 20 bytes
-	shapeEncrypted shape = "encrypted" // ECH: the true name is inside, outerName outside
-	shapeLegacy    shape = "tls1.2"    // nothing newer offered
-	shapePadded    shape = "padded"    // so many protocols that the hello needs several segments
+	shapeBytes     shape = "bytes"     // one segment for each byte
+	shapeRecords   shape = "records"   // one TLS record for every 20 bytes
+	shapeEncrypted shape = "encrypted" // ECH: the true name is encrypted, outerName is visible
+	shapeLegacy    shape = "tls1.2"    // nothing newer is offered
+	shapePadded    shape = "padded"    // with so many protocols that it needs several segments
 )
 
-// say begins TLS with address, asks for / as Host, and returns what came back.
+// say begins TLS with address, requests / of Host, and returns the answer.
 func (h *hello) say(address string, within time.Duration) (string, error) {
 	raw, err := net.DialTimeout("tcp", address, within)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *hello) say(address string, within time.Duration) (string, error) {
 	return converse(conn, within, fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", h.Host))
 }
 
-// reshaped changes the first write of a TLS client, which is its hello.
+// reshaped changes the first write of a TLS client, its ClientHello.
 type reshaped struct {
 	net.Conn
 	shape shape
@@ -96,12 +96,12 @@ func (r *reshaped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// helloBytes is the hello that a client for a name would send, as one record.
+// helloBytes returns the ClientHello that a client would send for a name, as one record.
 func helloBytes(name string) []byte {
 	client, server := net.Pipe()
 	defer server.Close()
 	go func() {
-		tls.Client(client, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake() // ends with the pipe
+		tls.Client(client, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake() // returns when the pipe is closed
 		client.Close()
 	}()
 	head := make([]byte, 5)
@@ -115,19 +115,19 @@ func helloBytes(name string) []byte {
 	return append(head, body...)
 }
 
-// record wraps bytes into one record of a handshake.
+// record wraps bytes into one handshake record.
 func record(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{22, 3, 1}, uint16(len(body))), body...)
 }
 
-// withNames puts other bytes in the place of a hello's list of server names,
-// RFC 6066 section 3, and corrects every length around it.
+// withNames replaces the list of server names in a ClientHello, RFC 6066 section 3, and
+// corrects every length that includes it.
 func withNames(helloRecord []byte, was string, list []byte) []byte {
 	body := bytes.Clone(helloRecord[5:])
-	at := bytes.Index(body, []byte(was)) - 3 // type and length stand before the name
+	at := bytes.Index(body, []byte(was)) - 3 // type and length come before the name
 	old := len(was) + 3
 	grown := len(list) - old
-	add := func(offset, bytes int) { // a length field grows
+	add := func(offset, bytes int) { // adds to a length field
 		if bytes == 3 {
 			offset++
 		}
@@ -140,7 +140,7 @@ func withNames(helloRecord []byte, was string, list []byte) []byte {
 	return record(append(append(bytes.Clone(body[:at]), list...), body[at+old:]...))
 }
 
-// extensionsAt is where the length of all extensions stands.
+// extensionsAt returns the offset of the length of all extensions.
 func extensionsAt(body []byte) int {
 	at := 4 + 2 + 32
 	at += 1 + int(body[at])

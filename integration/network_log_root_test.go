@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestALogThatNobodyReadsHoldsNoDeadlineUp: the agent fills the log's pipe by
-// being refused, and the run ends all the same. No packet leaves: the address is
-// private. The control: the pipe did fill.
+// TestALogThatNobodyReadsHoldsNoDeadlineUp: the agent fills the log's pipe with refusals, and
+// the run ends at its deadline all the same. No packet leaves: the address is private. The
+// control: the pipe was full.
 func TestALogThatNobodyReadsHoldsNoDeadlineUp(t *testing.T) {
 	h := newHost(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -30,7 +30,7 @@ func TestALogThatNobodyReadsHoldsNoDeadlineUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One page is full after a few refusals, however slowly Python begins.
+	// A pipe of one page is full after a few refusals, however slowly Python starts.
 	lent.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, os.Getpagesize()) })
 	if err != nil {
 		t.Fatal(err)

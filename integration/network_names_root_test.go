@@ -11,12 +11,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// insideResolver is where a sandbox finds its name server.
+// insideResolver is the address of the name server in a sandbox.
 const insideResolver = "127.0.0.11:53"
 
-// TestADeniedNameNeverLeaves: whatever the type, the case, the protocol and the
-// server that is asked, the host sends no packet that holds the name. The
-// control asks the same on the host.
+// TestADeniedNameNeverLeaves: for any type, case, protocol and server of a query, the host
+// sends no packet that contains the name. The control sends the same queries on the host.
 func TestADeniedNameNeverLeaves(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -45,7 +44,7 @@ func TestADeniedNameNeverLeaves(t *testing.T) {
 	}
 }
 
-// refuses asks a server the questions inside, after the control.
+// refuses sends the queries inside, after the control.
 func (n *internet) refuses(t *testing.T, server string, questions []attempt) {
 	t.Helper()
 	at := func(server string) []attempt {
@@ -74,7 +73,7 @@ func (n *internet) refuses(t *testing.T, server string, questions []attempt) {
 	for name, r := range inside {
 		want := "REFUSED "
 		if name == "reverse" {
-			want = "NXDOMAIN " // programs take that for what it is: no name is known
+			want = "NXDOMAIN " // programs read that correctly: no name exists
 		}
 		if !strings.HasPrefix(r.Detail, want) {
 			t.Errorf("%s: %q, want %s", name, r.Detail, want)
@@ -89,7 +88,7 @@ func (n *internet) refuses(t *testing.T, server string, questions []attempt) {
 	}
 }
 
-// TestAllowedNamesResolve as programs expect.
+// TestAllowedNamesResolve: as programs expect.
 func TestAllowedNamesResolve(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -128,14 +127,15 @@ func TestAllowedNamesResolve(t *testing.T) {
 			t.Errorf("%s: %q holds %q", name, inside[name].Detail, row.never)
 		}
 	}
-	// Control: the server itself gives what is taken out above.
+	// Control: the server itself gives the records that are removed above.
 	outside := n.attemptOutside(t, []attempt{{Name: "https", Address: resolverAddress + ":53", Question: "hidden.example.com.", Type: dns.TypeHTTPS}})
 	if !strings.Contains(outside["https"].Detail, "ech=") {
 		t.Errorf("control: %q", outside["https"].Detail)
 	}
 }
 
-// TestAWildcardIsNotItsApex: any depth below, and no other name that ends so.
+// TestAWildcardIsNotItsApex: it matches names at any depth below, and no other name with that
+// ending.
 func TestAWildcardIsNotItsApex(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -148,8 +148,8 @@ func TestAWildcardIsNotItsApex(t *testing.T) {
 	n.passes(t, []string{"--allow=B\u00dcCHER.example.com."}, web("xn--bcher-kva.example.com"))
 }
 
-// TestTheCLibraryResolves: getent asks as any C program does, hosts file,
-// reverse look-ups and localhost included.
+// TestTheCLibraryResolves: getent resolves as any C program does, with the hosts file, reverse
+// look-ups and localhost.
 func TestTheCLibraryResolves(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
@@ -170,8 +170,8 @@ getent ahosts evil.example.net || echo refused`,
 	}
 }
 
-// TestSearchDomainsHold: a short name is tried in the host's search domains,
-// where it is allowed, and nowhere else.
+// TestSearchDomainsHold: a short name is tried in those of the host's search domains that are
+// allowed, and nowhere else.
 func TestSearchDomainsHold(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTheResolverIsDown: names fail, addresses do not.
+// TestTheResolverIsDown: names cannot be resolved, and addresses can still be reached.
 func TestTheResolverIsDown(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -22,18 +22,18 @@ func TestTheResolverIsDown(t *testing.T) {
 	n.gateLived(t, r)
 }
 
-// TestAnotherNameServer: --dns asks that one, and not the host's.
+// TestAnotherNameServer: with --dns that server is queried, and not the host's.
 func TestAnotherNameServer(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
-	n.resolveWith("nameserver 192.0.2.1\n") // nobody is there
+	n.resolveWith("nameserver 192.0.2.1\n") // no server is there
 	c := n.capture(t)
 	n.passes(t, []string{"--allow=api.example.com", "--dns=" + resolverAddress}, web("api.example.com"))
 	c.onlyTo(append(asks, siteEnds...)...)
 }
 
-// TestAStubOnTheLoopback: systemd-resolved's address is the host's own, and the
-// agent has another loopback.
+// TestAStubOnTheLoopback: systemd-resolved listens on the host's loopback, and the agent has a
+// loopback of its own.
 func TestAStubOnTheLoopback(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -48,7 +48,7 @@ func TestAStubOnTheLoopback(t *testing.T) {
 	n.held(t, []string{"--allow=api.example.com"}, web("evil.example.net"))
 }
 
-// TestAHostWithoutIPv6 has agents without it, and no delay.
+// TestAHostWithoutIPv6: its agents have no IPv6 either, and no delay.
 func TestAHostWithoutIPv6(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -65,8 +65,8 @@ func TestAHostWithoutIPv6(t *testing.T) {
 	c.onlyTo()
 }
 
-// TestTheHostMoves: its address changes while an agent runs, who notices
-// nothing and reaches neither the old one nor the new one.
+// TestTheHostMoves: its address changes while an agent runs. The agent is not affected, and
+// reaches neither the old nor the new address.
 func TestTheHostMoves(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

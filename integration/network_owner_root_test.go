@@ -17,7 +17,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// goesOut tries a name, a connection and a datagram, and says what worked.
+// goesOut tries a name, a connection and a datagram, and prints what worked.
 const goesOut = `
 import socket, sys
 patience = float(sys.argv[1]) # with what never answers
@@ -48,7 +48,7 @@ const (
 
 func answerTime() string { return fmt.Sprint(testhost.Patience(4 * time.Second).Seconds()) }
 
-// newClovedWithInternet is a cloved for the test's group on the host of a test's internet.
+// newClovedWithInternet is a cloved for the test's group on the host of a test network.
 func newClovedWithInternet(t *testing.T) (*cloved, *internet) {
 	t.Helper()
 	d := newClovedFor(t, groupName)
@@ -58,7 +58,7 @@ func newClovedWithInternet(t *testing.T) (*cloved, *internet) {
 	return d, n
 }
 
-// goesOutAs runs goesOut in an agent of a user's and gives what it said.
+// goesOutAs runs goesOut in an agent of a user and returns its output.
 func (d *cloved) goesOutAs(uid uint32, name string) string {
 	d.t.Helper()
 	as := func(args ...string) string {
@@ -76,9 +76,9 @@ func (d *cloved) goesOutAs(uid uint32, name string) string {
 	return said
 }
 
-// TestAFirewallsRuleByUserHoldsForTheUsersAgents, whatever wrote it: what a user cannot
-// reach, a user's agent cannot. The controls: the same agent without the rule, the user
-// without an agent, and the agents of others.
+// TestAFirewallsRuleByUserHoldsForTheUsersAgents: whichever program wrote the rule, a target
+// that is blocked for a user is blocked for that user's agents. The controls: the same agent
+// without the rule, the user without an agent, and agents of other users.
 func TestAFirewallsRuleByUserHoldsForTheUsersAgents(t *testing.T) {
 	d, n := newClovedWithInternet(t)
 	for _, firewall := range firewalls {
@@ -108,8 +108,8 @@ func TestAFirewallsRuleByUserHoldsForTheUsersAgents(t *testing.T) {
 	}
 }
 
-// TestAFirewallsRuleByUserHoldsForPublishedPorts, whose sockets of the host's are the
-// user's as well. The control is root's agent.
+// TestAFirewallsRuleByUserHoldsForPublishedPorts: the sockets on the host belong to the user
+// as well. The control is root's agent.
 func TestAFirewallsRuleByUserHoldsForPublishedPorts(t *testing.T) {
 	d, n := newClovedWithInternet(t)
 	const address = ownAddress + ":9003"
@@ -147,8 +147,8 @@ while True:
 	}
 }
 
-// TestMetadataAndTheHostAreForRootsAgents, and users.allow holds at the socket. The
-// control is root, whom the same cloved gives both.
+// TestMetadataAndTheHostAreForRootsAgents: users.allow is enforced at the socket. The control
+// is root, whom the same cloved allows both.
 func TestMetadataAndTheHostAreForRootsAgents(t *testing.T) {
 	d, _ := newClovedWithInternet(t)
 	d.settings = "users:\n  allow: [public, private]\n"
@@ -182,14 +182,14 @@ func TestMetadataAndTheHostAreForRootsAgents(t *testing.T) {
 	}
 }
 
-// firewalls are programs that write a rule by user on the host of a test's internet. The
-// rule goes with the test.
+// firewalls are programs that write a rule by user on the host of a test network. The rule is
+// removed after the test.
 var firewalls = []struct {
 	name   string
 	refuse func(t *testing.T, n *internet, uid uint32)
 }{{"nft", nft}, {"iptables-nft", iptables("nft")}, {"iptables-legacy", iptables("legacy")}}
 
-// iptables is the program itself, in one of its two kinds.
+// iptables is the program itself, in one of its two variants.
 func iptables(kind string) func(*testing.T, *internet, uint32) {
 	return func(t *testing.T, n *internet, uid uint32) {
 		t.Helper()
@@ -206,7 +206,7 @@ func iptables(kind string) func(*testing.T, *internet, uint32) {
 	}
 }
 
-// nft is the same rule as nft(8) writes it.
+// nft writes the same rule with nft(8).
 func nft(t *testing.T, n *internet, uid uint32) {
 	t.Helper()
 	var c *nftables.Conn

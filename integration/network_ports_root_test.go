@@ -9,15 +9,15 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestPublishedPorts: a port of the agent appears where the flag says, and
-// nowhere else.
+// TestPublishedPorts: a port of the agent can be reached where the flag says, and nowhere
+// else.
 func TestPublishedPorts(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
 	for _, row := range []struct {
 		flag    string
 		near    []string // reached from the host
-		far     []string // reached from the world
+		far     []string // reached from the second namespace
 		neither []string
 	}{
 		{flag: "-p=9001:8080", near: []string{"127.0.0.1:9001"}, neither: []string{ownAddress + ":9001", ownPublicAddress + ":9001", "127.0.0.1:8080"}},
@@ -54,14 +54,14 @@ func TestPublishedPorts(t *testing.T) {
 	}
 }
 
-// TestAPublishedPortIsNoWayOut: the gate that lets in lets nothing out.
+// TestAPublishedPortIsNoWayOut: connections come in through the gate, and none go out.
 func TestAPublishedPortIsNoWayOut(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
 	n.held(t, []string{"-p=9001:8080"}, web(siteAddress, "["+siteAddress6+"]", lanAddress, "api.example.com", ownAddress))
 }
 
-// TestAPortIsPublishedOnce: what cannot be had stops the start.
+// TestAPortIsPublishedOnce: if a port cannot be had, the run does not start.
 func TestAPortIsPublishedOnce(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
@@ -79,8 +79,7 @@ func TestAPortIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// TestOnePortOfTheHost: by its number, and no other; the rest of the network
-// stays what the mode says.
+// TestOnePortOfTheHost: by its number, and no other; for other targets the mode's rules apply.
 func TestOnePortOfTheHost(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -92,6 +91,6 @@ func TestOnePortOfTheHost(t *testing.T) {
 		[]attempt{speak("127.0.0.1:80"), speak("127.0.0.1:7"), {Name: "site", URL: siteURL}})
 	others := []attempt{speak("127.0.0.1:80"), speak("[::1]:80"), speak("127.0.0.1:22"), speak(ownAddress + ":5432"),
 		speak(ownAddress + ":80"), speak(ownPublicAddress + ":5432"), speak(lanAddress + ":5432"), speak(siteAddress + ":80")}
-	// The service itself may be spoken to: only other ends would be an escape.
+	// Packets to the service itself are allowed: only other destinations would be an escape.
 	n.held(t, []string{"--host-port=5432"}, others)
 }

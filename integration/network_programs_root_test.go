@@ -17,8 +17,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// ask puts one question to a name server and shows the answer; an answer that
-// came, with records, is a success.
+// ask sends one query to a name server and prints the answer; an answer with records is a
+// success.
 func ask(a attempt) (string, error) {
 	client := dns.Client{Timeout: a.Within, UDPSize: 1232}
 	if a.TCP {
@@ -41,9 +41,9 @@ func ask(a attempt) (string, error) {
 	return said, nil
 }
 
-// holdConnections opens connections to a server that speaks first, says how
-// many were served, and holds them until its input ends: idle ADDRESS COUNT
-// [BYTES], with bytes that it sends on each before it waits for the server.
+// holdConnections opens connections to a server that sends first, prints how many were served,
+// and holds them until its input ends: idle ADDRESS COUNT [BYTES], with bytes that it sends on
+// each before it waits for the server.
 func holdConnections(args []string) error {
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -71,7 +71,7 @@ func holdConnections(args []string) error {
 			held = append(held, conn)
 			mu.Unlock()
 			if len(opening) > 0 {
-				conn.Write(opening) // half a request: nobody answers it
+				conn.Write(opening) // half a request, which no server answers
 				return
 			}
 			conn.SetReadDeadline(time.Now().Add(4 * attemptTime))
@@ -89,8 +89,8 @@ func holdConnections(args []string) error {
 	return nil
 }
 
-// askMany sends a crowd of questions to its name server, each about another
-// name, waits for no answer to most, and then until its input ends: COUNT DOMAIN.
+// askMany sends many queries to its name server, each about another name, does not wait for
+// most answers, and then waits until its input ends: COUNT DOMAIN.
 func askMany(args []string) error {
 	count, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -106,7 +106,7 @@ func askMany(args []string) error {
 		if err != nil {
 			return err
 		}
-		conn.Write(query) // what does not fit is dropped, as on any network
+		conn.Write(query) // it may be dropped, as on any network
 	}
 	conn.SetReadDeadline(time.Now().Add(4 * attemptTime))
 	if _, err := conn.Read(make([]byte, 512)); err != nil {
@@ -117,8 +117,8 @@ func askMany(args []string) error {
 	return nil
 }
 
-// listenInside serves the world's word on ports of every own address until its
-// input ends: listen ADDRESS...
+// listenInside answers with the word reached on ports of all its own addresses until its input
+// ends: listen ADDRESS...
 func listenInside(args []string) error {
 	for _, address := range args {
 		listener, err := net.Listen("tcp", address)
@@ -143,7 +143,7 @@ func listenInside(args []string) error {
 	return nil
 }
 
-// fetchByStep fetches each URL when it is told it, and answers with a line.
+// fetchByStep fetches each URL that it reads, and answers with a line.
 func fetchByStep([]string) error {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

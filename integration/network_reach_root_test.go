@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// reachName is how the probe names one attempt to reach an address.
+// reachName returns the probe's name for one attempt to reach an address.
 func reachName(way, address, port string) string { return "reach " + address + " " + port + " " + way }
 
 // reachOutside is the control: the same attempt on the host.

@@ -19,9 +19,9 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestOneAgentsCrowdIsItsOwn: an agent that holds all the connections that it
-// can get, and half requests besides, delays no other agent. Its own limit is
-// seen in its record.
+// TestOneAgentsCrowdIsItsOwn: an agent that holds as many connections as it can get, and half
+// requests as well, does not delay another agent. Its record shows that it reached its own
+// limit.
 func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
@@ -54,7 +54,8 @@ func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 				took = append(took, time.Since(asked))
 			}
 			slices.Sort(took)
-			// Not the slowest: a busy machine lets one wait, a crowd that is in the way all of them.
+			// The median: on a busy machine one request may wait, but if the crowd is in the
+			// way all of them do.
 			usual := took[len(took)/2]
 			other.wait()
 			end := crowd.wait()
@@ -62,7 +63,7 @@ func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 			if use := end.record.Network; use == nil || use.ConnectionsPeak > int64(limit) || row.name == "idle" && use.ConnectionsPeak < int64(limit) {
 				t.Errorf("record: %+v", use)
 			}
-			// Half of what a person would wait for: far above the usual few milliseconds.
+			// Far above the usual few milliseconds.
 			if usual > testhost.Patience(time.Second) {
 				t.Errorf("a request of the other agent took %v", usual)
 			}
@@ -70,8 +71,8 @@ func TestOneAgentsCrowdIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestFewDescriptors: clove and its gate have hardly any to spare. What does
-// not fit is refused, what fits works, and nothing gets around the gate.
+// TestFewDescriptors: clove and its gate have almost none to spare. Connections beyond that
+// are refused, the others work, and none bypasses the gate.
 func TestFewDescriptors(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -99,8 +100,8 @@ func TestFewDescriptors(t *testing.T) {
 	n.gateLived(t, result{record: record, stderr: errs.String()})
 }
 
-// TestAHostFirewallIsNoHindrance, nor is it changed: one that lets in only what
-// belongs to its own connections, as many do.
+// TestAHostFirewallIsNoHindrance: clove does not change it. Like many firewalls, this one
+// accepts only packets of the host's own connections.
 func TestAHostFirewallIsNoHindrance(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -131,7 +132,7 @@ func closeInward() error {
 	chain := c.AddChain(&nftables.Chain{Name: "input", Table: table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter, Policy: &drop})
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
-	known := []byte{byte(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), 0, 0, 0} // the machine's own order of bytes
+	known := []byte{byte(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), 0, 0, 0} // in the machine's own byte order
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: known, Xor: make([]byte, 4)},

@@ -18,8 +18,8 @@ import (
 	"clove.run/clove/integration/probe"
 )
 
-// flushRules tries, as whoever it is, to change the rules of its own network
-// namespace, in every way that there is.
+// flushRules tries to change the rules of its own network namespace in every way, with the
+// rights of its caller.
 func flushRules([]string) error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -44,7 +44,7 @@ type wayToTamper struct {
 	try  func() error
 }
 
-// waysToTamper end with the one that leaves nothing for others to change.
+// The last of waysToTamper leaves nothing for others to change.
 func waysToTamper(loopback netlink.Link) []wayToTamper {
 	_, everything, _ := net.ParseCIDR("0.0.0.0/0")
 	return []wayToTamper{
@@ -81,7 +81,7 @@ func waysToTamper(loopback netlink.Link) []wayToTamper {
 	}
 }
 
-// bindElsewhere takes an address that is not this host's, IP_TRANSPARENT, ip(7).
+// bindElsewhere binds an address that does not belong to this host, IP_TRANSPARENT, ip(7).
 func bindElsewhere(address string) error {
 	at := netip.MustParseAddrPort(address)
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -95,9 +95,9 @@ func bindElsewhere(address string) error {
 	return syscall.Bind(fd, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()})
 }
 
-// TestRulesCannotBeChangedFromInside, by root in the sandbox without a filter
-// neither: whatever it tries fails, and the rules hold. The control tries the
-// same as root in a network namespace that it owns.
+// TestRulesCannotBeChangedFromInside: also by root in the sandbox without a filter: every
+// attempt fails, and the rules stay. The control tries the same as root in a network namespace
+// that it owns.
 func TestRulesCannotBeChangedFromInside(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -120,7 +120,7 @@ func TestRulesCannotBeChangedFromInside(t *testing.T) {
 		script := agentInside + " " + agentWord + " flush; printf '" + siteURL + "\\nhttp://" + evilAddress + "/\\n' | " + agentInside + " " + agentWord + " steps >&2"
 		r := h.agent(self(append(flags, "--allow=api.example.com")...), "sh", "-c", script)
 		for name, got := range attacked(t, []byte(r.stdout)) {
-			if got.OK && name != "list rules" { // reading is no change, whoever may
+			if got.OK && name != "list rules" { // reading changes nothing, so it may succeed
 				t.Errorf("%v: %s works", flags, name)
 			}
 			refused := slices.ContainsFunc([]error{syscall.EPERM, syscall.EACCES, syscall.EROFS}, func(e error) bool { return strings.Contains(got.Errno, e.Error()) })

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestServersThatSpeakFirst work by name and by range, on the ports that the
-// rule names and no other.
+// TestServersThatSpeakFirst: they work with rules by name and by range, on the ports of the
+// rule and no others.
 func TestServersThatSpeakFirst(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -29,14 +29,14 @@ func TestServersThatSpeakFirst(t *testing.T) {
 		[]attempt{to("22"), line}, asks...)
 }
 
-// TestDatagramsNeedTheirOwnRule, and then go both ways.
+// TestDatagramsNeedTheirOwnRule: with it they go in both directions.
 func TestDatagramsNeedTheirOwnRule(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
 	udp := func(address string) attempt {
 		return attempt{Name: address, Address: address, UDP: true, Parts: [][]byte{[]byte("hello")}}
 	}
-	silent := func(address string) attempt { // a refusal is silence
+	silent := func(address string) attempt { // a refused datagram gets no answer
 		a := udp(address)
 		a.Within = testhost.Patience(attemptTime / 10)
 		return a
@@ -49,7 +49,7 @@ func TestDatagramsNeedTheirOwnRule(t *testing.T) {
 		[]attempt{silent(net.JoinHostPort(siteAddress, "443")), silent(net.JoinHostPort(evilAddress, "7")), silent(net.JoinHostPort(lanAddress, "7"))})
 }
 
-// TestBytesAreCounted on both sides, and held to their limit.
+// TestBytesAreCounted: in both directions, and the limit is enforced.
 func TestBytesAreCounted(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -66,7 +66,8 @@ func TestBytesAreCounted(t *testing.T) {
 	if _, err := fmt.Sscanf(lastWords(held["first"].Detail), "%d bytes", &delivered); err != nil || delivered > 1<<20 || held["second"].OK {
 		t.Errorf("over the limit: %d, %v, %+v", delivered, err, held)
 	}
-	// What was on its way in the kernel when the limit was reached is counted, and not delivered.
+	// Bytes that were already in the kernel when the limit was reached are counted, and not
+	// delivered.
 	if rx := r.record.Usage.NetRxBytes; rx == nil || *rx > 3<<20 {
 		t.Errorf("the record counts %v bytes, limit 1M", *rx)
 	}
@@ -79,7 +80,7 @@ func TestBytesAreCounted(t *testing.T) {
 	}
 }
 
-// lastWords is what a fetched text says of its length.
+// lastWords returns what a fetched text says of its length.
 func lastWords(said string) string {
 	_, after, _ := strings.Cut(said, "… ")
 	return after

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// foreign is a name of the same address as api.example.com that no rule allows.
+// foreign is a name with the address of api.example.com that no rule allows.
 const foreign = "files.example.org"
 
 // request is an attempt to write to the site's web server.
@@ -23,12 +23,12 @@ func request(name string, parts ...string) attempt {
 	return a
 }
 
-// unspoken makes the attempts outside, where each sends a foreign name, and
-// inside, where none may: no packet that holds the name leaves the host.
+// unspoken makes the attempts outside, where each sends a foreign name, and inside, where none
+// may: no packet with the name leaves the host.
 func (n *internet) unspoken(t *testing.T, flags []string, attempts []attempt, ends ...string) {
 	t.Helper()
 	for i, a := range attempts {
-		a.Within = testhost.Patience(attemptTime / 10) // an answer is not what counts
+		a.Within = testhost.Patience(attemptTime / 10) // the answer does not matter
 		attempts[i] = a
 		c := n.capture(t)
 		n.attemptOutside(t, []attempt{a})
@@ -63,12 +63,12 @@ func (n *internet) unspoken(t *testing.T, flags []string, attempts []attempt, en
 	}
 }
 
-// siteEnds are where a connection to api.example.com may go.
+// siteEnds are the allowed destinations of a connection to api.example.com.
 var siteEnds = []string{"tcp " + net.JoinHostPort(siteAddress, "80"), "tcp " + net.JoinHostPort(siteAddress6, "80"),
 	"tcp " + net.JoinHostPort(siteAddress, "443"), "tcp " + net.JoinHostPort(siteAddress6, "443")}
 
-// TestTheHostIsTheAllowedOne: every way to say another host, or one that two
-// readers would not read alike, on a connection to an address of an allowed name.
+// TestTheHostIsTheAllowedOne: on a connection to an address of an allowed name, every way to
+// name another host, or to name one that two parsers read differently, is refused.
 func TestTheHostIsTheAllowedOne(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -119,8 +119,8 @@ func TestTheHostIsTheAllowedOne(t *testing.T) {
 	}, append(asks, siteEnds...)...)
 }
 
-// TestAnAllowedAddressNeedsNoName: the same requests pass where the rule is by
-// address, but for a name that a rule denies.
+// TestAnAllowedAddressNeedsNoName: with a rule by address the same requests pass, except for a
+// name that a rule denies.
 func TestAnAllowedAddressNeedsNoName(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -153,7 +153,8 @@ func TestTheServerNameIsTheAllowedOne(t *testing.T) {
 	}, append(asks, siteEnds...)...)
 }
 
-// TestAHelloThatCanBeReadTwice never leaves, whichever name a server would take.
+// TestAHelloThatCanBeReadTwice: if two parsers could read different names in it, it never
+// leaves.
 func TestAHelloThatCanBeReadTwice(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -181,9 +182,9 @@ func TestAHelloThatCanBeReadTwice(t *testing.T) {
 	}, append(asks, siteEnds...)...)
 }
 
-// TestWhatIsSaidLaterStaysWithTheAddress: a name rule looks at the first head
-// or hello, so an allowed host that serves others too can be asked for those.
-// What such a connection never does is to lead elsewhere.
+// TestWhatIsSaidLaterStaysWithTheAddress: a name rule checks only the first head or hello, so
+// further hosts on the same allowed server can be reached over that connection. Such a
+// connection never leads to another address.
 func TestWhatIsSaidLaterStaysWithTheAddress(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)
@@ -195,7 +196,7 @@ func TestWhatIsSaidLaterStaysWithTheAddress(t *testing.T) {
 	c.onlyTo(append(asks, siteEnds...)...)
 }
 
-// TestRedirectsAreNewConnections, each judged by itself.
+// TestRedirectsAreNewConnections: each is checked by itself.
 func TestRedirectsAreNewConnections(t *testing.T) {
 	h := newHost(t)
 	n := newInternet(t, h)

@@ -21,14 +21,14 @@ import (
 	"clove.run/clove/daemon/traces/tracetest"
 )
 
-// again starts the daemon anew with what was set meanwhile.
+// again starts the daemon again with the settings that changed meanwhile.
 func (d *cloved) again() {
 	d.t.Helper()
 	d.stop(unix.SIGTERM)
 	d.serve()
 }
 
-// freeAddress is a loopback address that nobody listens on.
+// freeAddress returns a loopback address on which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,8 +73,8 @@ func wantMetrics(t *testing.T, address string, lines ...string) {
 	}
 }
 
-// What agents of every kind do is counted, and a restart of cloved counts
-// nothing twice; each user hears of its own agents only, on the socket only.
+// Agents of every kind are counted, and a restart of cloved counts nothing twice; each user
+// gets figures of its own agents only, over the Unix socket only.
 func TestMetricsOfRealAgents(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	address, socket := freeAddress(t), filepath.Join(filepath.Dir(d.socket), "metrics.sock")
@@ -89,7 +89,8 @@ func TestMetricsOfRealAgents(t *testing.T) {
 	}
 	d.clove("run", "--rm", "--pids-limit", "16", "--", "sh", "-c", "for i in $(seq 40); do sleep 100 & done; true")
 	d.clove("run", "--rm", "--network", "allowlist", "--allow", "192.0.2.1:1", "--", "python3", "-c",
-		// It waits for the refusal: the gate may not have seen the connection of an agent that ends at once.
+		// It waits for the refusal: if the agent ended at once, the gate might not have seen
+		// the connection.
 		"import socket; s = socket.socket(); s.settimeout(5); s.connect_ex(('192.0.2.7', 9)) or s.recv(1)")
 	wantMetrics(t, address, "clove_starts_total 5", `clove_agents{state="running"} 2`, `clove_ends_total{status="timeout"} 1`,
 		`clove_limit_hits_total{limit="wall-clock"} 1`, `clove_limit_hits_total{limit="pids"} 1`, "clove_network_denials_total 1", "clove_start_seconds_count 5",
@@ -120,8 +121,8 @@ func TestMetricsOfRealAgents(t *testing.T) {
 	wantMetrics(t, address, "clove_starts_total 0", `clove_agents{state="running"} 2`)
 }
 
-// dialAs connects with the ids of somebody else: its thread has them, and ends
-// with its goroutine.
+// dialAs connects with the ids of another user: its thread has them, and ends with its
+// goroutine.
 func dialAs(uid, gid uint32, socket string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -140,8 +141,8 @@ func dialAs(uid, gid uint32, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// An agent's whole way arrives at a collector as one trace, although cloved was
-// killed in between; no secret does.
+// All spans of an agent arrive at a collector as one trace, although cloved was killed in
+// between; no secret does.
 func TestTracesOfARealAgent(t *testing.T) {
 	collector := tracetest.New(t)
 	d := newCloved(t)
@@ -149,7 +150,8 @@ func TestTracesOfARealAgent(t *testing.T) {
 	d.again()
 	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	d.detach("traced", "echo planted-output; sleep 1000 # planted-argument", "--env", "TOKEN=planted-value")
-	// The call ends after its start does, and what waits to be handed over dies with cloved.
+	// The span of the call ends after the start's, and spans that are not yet exported are
+	// lost with cloved.
 	for _, name := range []string{"run.start", "queue", "launch.rootfs", "launch.create", "launch.orders"} {
 		await(t, collector, name)
 	}

@@ -23,8 +23,8 @@ func ownerOf(t *testing.T, path string) int {
 	return int(info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// TestAptInstallsALocalPackage inside, with a script of the package's, as root
-// of the sandbox; the host keeps what it had.
+// TestAptInstallsALocalPackage: inside, as root of the sandbox, with a script of the package;
+// the host does not change.
 func TestAptInstallsALocalPackage(t *testing.T) {
 	h := newHost(t)
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestAptInstallsALocalPackage(t *testing.T) {
 	}
 }
 
-// TestPipInstallsALocalWheel inside, into the agent's own layer.
+// TestPipInstallsALocalWheel: inside, into the agent's own layer.
 func TestPipInstallsALocalWheel(t *testing.T) {
 	h := newHost(t)
 	dir := t.TempDir()
@@ -116,8 +116,8 @@ func writeWheel(t *testing.T, path string) {
 	}
 }
 
-// TestInterpretersOutsideTheBase: a virtual environment and a script of each
-// kind that this host can run, by their own #! line or by their ending.
+// TestInterpretersOutsideTheBase: a virtual environment, and a script of each kind that this
+// host can run, by its #! line or by its file extension.
 func TestInterpretersOutsideTheBase(t *testing.T) {
 	h := newHost(t)
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 type pty struct {
 	h      *host
 	master *os.File
-	slave  *os.File // held open, so that the terminal's mode outlives clove
+	slave  *os.File // kept open, so that the terminal's mode can be read after clove's end
 	cmd    *exec.Cmd
 	seen   bytes.Buffer
 }
@@ -94,7 +94,7 @@ func (p *pty) run(args ...string) {
 	}
 }
 
-// shows waits until the terminal shows text, after what it showed before.
+// shows waits until the terminal shows text, after what it has shown before.
 func (p *pty) shows(text string) {
 	p.h.t.Helper()
 	buffer := make([]byte, 4096)
@@ -122,6 +122,6 @@ func (p *pty) types(text string) {
 
 // ends waits for clove and returns its exit status.
 func (p *pty) ends() int {
-	p.cmd.Wait() // the exit status says it
+	p.cmd.Wait() // the exit status is returned
 	return p.cmd.ProcessState.ExitCode()
 }

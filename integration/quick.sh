@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# For the work in between: lint, the unit lane (with Go's cache of results), and the root
+# For use during development: lint, the unit lane (with Go's cache of results), and the root
 # tests of the packages that changed since BASE (main), committed or not.
 set -euo pipefail
 # shellcheck source=integration/lib.sh

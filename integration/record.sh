@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Keeps how the last `make test-all` ended, record.sh STATUS, in integration/last-run.txt,
-# and makes docs/testing.md from it again. Both are to be committed.
+# Stores the result of the last `make test-all`, record.sh STATUS, in integration/last-run.txt,
+# and updates docs/testing.md. Both files must be committed.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -17,8 +17,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// made lists everything below the installation's directories, which a refusal
-// must leave as it was.
+// made lists everything below the installation's directories, which a refusal must not change.
 func (h *host) made() string {
 	out, err := exec.Command("find", h.state, h.run).Output()
 	if err != nil {
@@ -27,12 +26,12 @@ func (h *host) made() string {
 	return string(out)
 }
 
-// refused runs clove, which must exit with 125, say one clear line and a hint,
-// and make nothing; a result file that was asked for tells of it.
+// refused runs clove, which must exit with 125, print one clear line and a hint, and create
+// nothing; the result file, if requested, has the error.
 func (h *host) refused(cmd *exec.Cmd, want string) {
 	h.t.Helper()
 	before := h.made()
-	out, _ := cmd.CombinedOutput() // the exit status is looked at below
+	out, _ := cmd.CombinedOutput() // the exit status is checked below
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if code := cmd.ProcessState.ExitCode(); code != agent.ExitStartFailed {
 		h.t.Errorf("exit %d, want 125\n%s", code, out)
@@ -50,7 +49,7 @@ func (h *host) refused(cmd *exec.Cmd, want string) {
 
 func TestBadInputMakesNothing(t *testing.T) {
 	h := newHost(t)
-	h.sh("true").want(t, agent.StatusExited, 0, "") // control: a good run, which also makes the directories
+	h.sh("true").want(t, agent.StatusExited, 0, "") // control: a valid run, which also makes the directories
 	script := scriptOf(t, "agent.sh", "#!/bin/sh\ntrue\n")
 	foreign := scriptOf(t, "foreign", foreignProgram())
 	loop := filepath.Join(t.TempDir(), "loop.sh")
@@ -96,7 +95,7 @@ func scriptOf(t *testing.T, name, text string) string {
 	return path
 }
 
-// foreignProgram is the head of an ELF program for a machine that this is not.
+// foreignProgram returns the header of an ELF program for another machine.
 func foreignProgram() string {
 	head := make([]byte, 64)
 	copy(head, "\x7fELF\x02\x01\x01")
@@ -111,7 +110,7 @@ func TestTooMuchEnvironmentIsRefused(t *testing.T) {
 	h.sh("true").want(t, agent.StatusExited, 0, "")
 	file := filepath.Join(t.TempDir(), "env")
 	var text strings.Builder
-	for i := range 100 { // 10 MB in variables that are each allowed
+	for i := range 100 { // 10 MB of variables, each of which is allowed
 		fmt.Fprintf(&text, "BIG%d=%s\n", i, strings.Repeat("x", 100_000))
 	}
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
@@ -148,9 +147,8 @@ func TestOnlyRootRuns(t *testing.T) {
 	h.refused(cmd, "root")
 }
 
-// TestAHostThatCannotEnforceIsRefused takes one thing away at a time, in a
-// mount namespace of the command's own. The control is the same namespace with
-// everything left in place.
+// TestAHostThatCannotEnforceIsRefused removes one feature at a time, in a mount namespace of
+// the command's own. The control is the same namespace with nothing removed.
 func TestAHostThatCannotEnforceIsRefused(t *testing.T) {
 	h := newHost(t)
 	empty := filepath.Join(t.TempDir(), "empty")

@@ -21,7 +21,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// supervisors are the processes that look after this cloved's agents.
+// supervisors returns the supervisors of this cloved's agents.
 func (d *cloved) supervisors() (pids []int) {
 	d.t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -43,8 +43,8 @@ func (d *cloved) supervisors() (pids []int) {
 	return pids
 }
 
-// instances is how many inotify instances a process holds. Root has only so many for all
-// programs of the host (fs.inotify.max_user_instances, 128).
+// instances returns how many inotify instances a process has. Root has a limited number for
+// all programs of the host (fs.inotify.max_user_instances, 128).
 func instances(t *testing.T, pid int) (number int) {
 	t.Helper()
 	directory := fmt.Sprintf("/proc/%d/fd", pid)
@@ -67,7 +67,7 @@ func wantNoInotify(t *testing.T, pid int) {
 	}
 }
 
-// TestFollowersShareAnInstance: any member may follow many logs.
+// TestFollowersShareAnInstance: so any member may follow many logs.
 func TestFollowersShareAnInstance(t *testing.T) {
 	d := newCloved(t)
 	d.detach("one", "echo up; sleep 3600")
@@ -81,8 +81,8 @@ func TestFollowersShareAnInstance(t *testing.T) {
 	}
 }
 
-// TestIdleAgentsDoNotCostInstances holds many agents at once, each with a supervisor.
-// The control: the whole number is above what the kernel gives root in instances.
+// TestIdleAgentsDoNotCostInstances runs many agents at once, each with a supervisor. The
+// control: their number is larger than root's limit of instances.
 func TestIdleAgentsDoNotCostInstances(t *testing.T) {
 	d, number := newCloved(t), testhost.Sample(1000, 24, 140)
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")

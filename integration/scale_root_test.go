@@ -30,7 +30,7 @@ func sleeper(name string) agent.Spec {
 	return spec
 }
 
-// Callers that quarrel over a few names of real agents see one cloved.
+// The answers to callers that compete for a few names of real agents have one common order.
 func TestRealAgentsHaveOneOrder(t *testing.T) {
 	d := newCloved(t)
 	c, err := client.Dial(context.Background(), d.socket)
@@ -48,7 +48,7 @@ func TestRealAgentsHaveOneOrder(t *testing.T) {
 	}
 }
 
-// held is what the kernel says that cloved holds.
+// held returns what the kernel says that cloved holds.
 func (d *cloved) held() (descriptors, threads int) {
 	d.t.Helper()
 	proc := fmt.Sprintf("/proc/%d", d.cmd.Process.Pid)
@@ -62,7 +62,7 @@ func (d *cloved) held() (descriptors, threads int) {
 	return descriptors, threads
 }
 
-// lives lets real agents live and go, some at a time.
+// lives starts and ends real agents, some at a time.
 func (d *cloved) lives(c *client.Client, prefix string, number int) {
 	d.t.Helper()
 	var all sync.WaitGroup
@@ -82,8 +82,7 @@ func (d *cloved) lives(c *client.Client, prefix string, number int) {
 	all.Wait()
 }
 
-// Many agents leave cloved with the descriptors and threads that it had
-// after the first ones.
+// After many agents cloved has as many descriptors and threads as after the first ones.
 func TestRealAgentsLeaveNothing(t *testing.T) {
 	d := newCloved(t)
 	c, err := client.Dial(context.Background(), d.socket)
@@ -91,13 +90,15 @@ func TestRealAgentsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// What is left by every second agent shows; a busy moment's threads do not.
+	// A leak with every second agent is found; threads of a busy moment are not counted as
+	// one.
 	first, later, slack := testhost.Sample(40, 40, 16), testhost.Sample(200, 100, 40), 16
 	d.lives(c, "first", first)
 	descriptors, threads := d.held()
 	d.lives(c, "later", later)
 	nowDescriptors, nowThreads := d.held()
-	// What cloved holds of the last ones goes with their supervisors, a moment after their runs.
+	// cloved releases what it holds for the last agents with their supervisors, a moment after
+	// the runs.
 	for began := time.Now(); nowDescriptors > descriptors+slack && time.Since(began) < patience(); time.Sleep(50 * time.Millisecond) {
 		nowDescriptors, nowThreads = d.held()
 	}

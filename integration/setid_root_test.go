@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestNoSetUserIDFileOnTheHost: a file that the agent writes through -v belongs
-// to the directory's owner. The control is the agent's own layer, where the
-// same bit can be set and means nothing.
+// TestNoSetUserIDFileOnTheHost: a file that the agent writes through -v belongs to the
+// directory's owner. The control is the agent's own layer, where the bit can be set and has no
+// effect.
 func TestNoSetUserIDFileOnTheHost(t *testing.T) {
 	h := newHost(t)
 	data := t.TempDir()
@@ -24,8 +24,8 @@ func TestNoSetUserIDFileOnTheHost(t *testing.T) {
 	}
 }
 
-// TestRootInsideCannotKeepTheBitOfAHostProgram: the kernel takes the bit away
-// at the first write, unless the writer has CAP_FSETID over the file.
+// TestRootInsideCannotKeepTheBitOfAHostProgram: the kernel clears the bit at the first write,
+// unless the writer has CAP_FSETID over the file.
 func TestRootInsideCannotKeepTheBitOfAHostProgram(t *testing.T) {
 	h := newHost(t)
 	program := filepath.Join(t.TempDir(), "program")
@@ -38,7 +38,7 @@ func TestRootInsideCannotKeepTheBitOfAHostProgram(t *testing.T) {
 		}
 	}
 	prepare(program)
-	// Control: root of the host, who has FSETID, keeps the bit.
+	// Control: root of the host, which has FSETID, keeps the bit.
 	if err := os.WriteFile(program, []byte("new"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestTheStartIsNotBilled: the CPU time of a record is what the agent's processes
-// say of themselves, and clove's own start stands beside it. The control adds the
-// start, as the cgroup does: that sum is further off.
+// TestTheStartIsNotBilled: the record's CPU time is what the agent's processes themselves
+// report, and the time of clove's start is a figure of its own. The control adds the start, as
+// the cgroup does: the sum is further from the truth.
 func TestTheStartIsNotBilled(t *testing.T) {
 	h := newHost(t)
 	const busy = `
@@ -39,7 +39,7 @@ print(int(time.process_time() * 1000))
 	}
 }
 
-// usageText is the figures as the record has them.
+// usageText formats the figures as in the record.
 func usageText(t *testing.T, u agent.Usage) string {
 	t.Helper()
 	text, err := json.Marshal(u)
@@ -51,9 +51,8 @@ func usageText(t *testing.T, u agent.Usage) string {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// TestTheLimitIsTheAgentsOwn: what the start used of the CPU is not missing from
-// --cpu-time. The controls are an agent that uses it up, and what would be left
-// of it.
+// TestTheLimitIsTheAgentsOwn: CPU time that the start used is not subtracted from --cpu-time.
+// The controls are an agent that uses up its limit, and what would remain after a subtraction.
 func TestTheLimitIsTheAgentsOwn(t *testing.T) {
 	h := newHost(t)
 	idle := []string{"sleep", "0.5"}
@@ -66,7 +65,7 @@ func TestTheLimitIsTheAgentsOwn(t *testing.T) {
 	h.agent([]string{"--cpu-time", limit}, "sh", "-c", "while :; do :; done").want(t, agent.StatusCPUTime, agent.ExitTimeout, "")
 }
 
-// TestACommandThatNeverExecutedUsedNothing: all that was counted is the start's.
+// TestACommandThatNeverExecutedUsedNothing: all counted time is the start's.
 func TestACommandThatNeverExecutedUsedNothing(t *testing.T) {
 	h := newHost(t)
 	r := h.agent(nil, "/no/such/command")

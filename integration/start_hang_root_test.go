@@ -25,8 +25,8 @@ func (d *cloved) withEnv(env ...string) {
 	d.serve()
 }
 
-// TestADetachedStartThatHangsIsGivenUp: who asked is told, the record says it, and the
-// next start has its place. The control is the run again without what it hung in.
+// TestADetachedStartThatHangsIsGivenUp: the caller gets an error, the record has it, and the
+// next start may begin. The control is a restart of the run with nothing to hang in.
 func TestADetachedStartThatHangsIsGivenUp(t *testing.T) {
 	d := newCloved(t)
 	dir, said := slowMaker(t, "")
@@ -48,8 +48,8 @@ func TestADetachedStartThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestADetachedStartThatCannotBeKilled is given up too, check names what is left of it
-// until it is gone, and others start beside it.
+// TestADetachedStartThatCannotBeKilled: it is given up too, check reports what is left of it
+// until it is gone, and other runs start meanwhile.
 func TestADetachedStartThatCannotBeKilled(t *testing.T) {
 	d := newCloved(t)
 	group, freeze, thaw := freezer(t)
@@ -71,8 +71,8 @@ func TestADetachedStartThatCannotBeKilled(t *testing.T) {
 	d.endsThawed(thaw, line)
 }
 
-// unreadable is h where a read of /etc/hosts, which a run with the host's network needs
-// before it is known, does not come back.
+// unreadable is h with an /etc/hosts whose reads do not return. A run with the host's network
+// reads it before it is registered.
 func (h *host) unreadable() *host {
 	h.t.Helper()
 	fifo := filepath.Join(h.t.TempDir(), "hosts")
@@ -92,8 +92,8 @@ func (h *host) unreadable() *host {
 	return &there
 }
 
-// TestAStartThatHangsBeforeItIsKnown: a run of the foreground is never known then. The
-// control is the same start where nothing hangs.
+// TestAStartThatHangsBeforeItIsKnown: such a foreground run is never registered. The control
+// is the same start where nothing hangs.
 func TestAStartThatHangsBeforeItIsKnown(t *testing.T) {
 	h := newHost(t)
 	there := h.unreadable()
@@ -108,12 +108,13 @@ func TestAStartThatHangsBeforeItIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.gaveUp(cmd, errs, givenUp, "SIGTERM came", "prepare", false)
-	if r := h.agent(flags, "true"); r.code != 0 { // it also clears up
+	if r := h.agent(flags, "true"); r.code != 0 { // it also cleans up
 		t.Errorf("control: exit %d\n%s", r.code, r.stderr)
 	}
 }
 
-// TestADetachedStartThatHangsBeforeItIsKnown has a record, for cloved knows the run.
+// TestADetachedStartThatHangsBeforeItIsKnown: it has a record, because cloved has stored the
+// run.
 func TestADetachedStartThatHangsBeforeItIsKnown(t *testing.T) {
 	d := newCloved(t)
 	here := d.host
@@ -131,7 +132,8 @@ func TestADetachedStartThatHangsBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// TestAStartWaitsForNoLock that somebody holds for ever: the run directory's.
+// TestAStartWaitsForNoLock: if another process holds the lock of the run directories for ever,
+// the start is given up.
 func TestAStartWaitsForNoLock(t *testing.T) {
 	h := newHost(t)
 	lock, err := os.Open(h.run)
@@ -156,9 +158,9 @@ func TestAStartWaitsForNoLock(t *testing.T) {
 	}
 }
 
-// TestAnUnkillableProcessDelaysNoStart: what a killed clove has left is cleared up beside
-// a start in the foreground, also where the run has its name. The control is gc, which
-// names the process.
+// TestAnUnkillableProcessDelaysNoStart: what a killed clove has left is cleaned up beside a
+// foreground start, also if the new run has the same name. The control is gc, which names the
+// process.
 func TestAnUnkillableProcessDelaysNoStart(t *testing.T) {
 	h := newHost(t)
 	group, freeze, thaw := freezer(t)
@@ -170,7 +172,7 @@ func TestAnUnkillableProcessDelaysNoStart(t *testing.T) {
 	freeze()
 	r.cmd.Process.Kill()
 	r.cmd.Wait()
-	const soon = 8 * time.Second // and what is not killable was waited for 20
+	const soon = 8 * time.Second // a process that cannot be killed was waited for 20 s
 	for _, row := range []struct {
 		args []string
 		code int

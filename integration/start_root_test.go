@@ -19,8 +19,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// slowMaker is a folder with a mke2fs that runs a script, says its pid and waits; said
-// returns the line when it has come.
+// slowMaker is a folder with a mke2fs that runs a script, prints its pid and waits; said
+// returns that line.
 func slowMaker(t *testing.T, script string) (dir string, said func() string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func slowMaker(t *testing.T, script string) (dir string, said func() string) {
 	}
 }
 
-// slow begins a run called slow, and names the file of what clove says.
+// slow begins a run called slow, and returns the file with clove's messages.
 func (h *host) slow(variable string, flags ...string) (cmd *exec.Cmd, errs string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
@@ -63,8 +63,8 @@ func (h *host) slow(variable string, flags ...string) (cmd *exec.Cmd, errs strin
 	return cmd, file.Name()
 }
 
-// hangingStart begins a run whose start waits for a slowMaker, and returns when that
-// has said its line.
+// hangingStart begins a run whose start waits for a slowMaker, and returns when that has
+// printed its line.
 func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line, errs string) {
 	h.t.Helper()
 	dir, said := slowMaker(h.t, script)
@@ -72,12 +72,12 @@ func (h *host) hangingStart(script string, flags ...string) (cmd *exec.Cmd, line
 	return cmd, said(), errs
 }
 
-// gaveUp tells whether clove ended with the start, soon, and said why; the record, where
-// there is one, says in which step it was.
+// gaveUp checks that clove soon ended with an error and its reason; the record, if there is
+// one, names the step.
 func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says, step string, recorded bool) {
 	h.t.Helper()
 	began := time.Now()
-	cmd.Wait() // the exit status says it
+	cmd.Wait() // the exit status is checked
 	took := time.Since(began)
 	text, _ := os.ReadFile(errs)
 	if cmd.ProcessState.ExitCode() != agent.ExitStartFailed || !strings.Contains(string(text), says) || took > within {
@@ -95,11 +95,11 @@ func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says, st
 	}
 }
 
-// givenUp is more than giving up takes on a loaded machine.
+// givenUp is longer than giving up takes on a loaded machine.
 const givenUp = 20 * time.Second
 
-// TestAStartThatHangsIsGivenUp, and what it waited for is killed. The control is that
-// it has not come back by itself a second later.
+// TestAStartThatHangsIsGivenUp: the process that it waited for is killed. The control: a
+// second later it has not returned by itself.
 func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	h := newHost(t)
 	cmd, line, errs := h.hangingStart("", "--start-timeout=1s")
@@ -117,11 +117,11 @@ func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestTheMakerOfATemplateIsKilled: what it has made so far goes with the next run.
-// The control is what check says before it.
+// TestTheMakerOfATemplateIsKilled: the next run removes the incomplete template. The control
+// is check's report before that.
 func TestTheMakerOfATemplateIsKilled(t *testing.T) {
 	h := newHost(t)
-	h.clove("run", "--rm", "--", "true") // makes its own, so that the next run makes none
+	h.clove("run", "--rm", "--", "true") // makes its own template, so that the next run makes none
 	cmd, line, _ := h.hangingStart("", "--disk=64M")
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -142,7 +142,7 @@ func TestTheMakerOfATemplateIsKilled(t *testing.T) {
 	}
 }
 
-// TestASignalEndsAStart that hangs, long before its time is over.
+// TestASignalEndsAStart: one that hangs, long before its time limit.
 func TestASignalEndsAStart(t *testing.T) {
 	for _, signal := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
 		t.Run(unix.SignalName(signal), func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestASignalEndsAStart(t *testing.T) {
 	}
 }
 
-// TestAFoldedRunDirectory: one below a folder that others may not pass through is a row
-// of doctor, and refuses a start before anything is made. The control is the same
-// folder when they may.
+// TestAFoldedRunDirectory: a run directory below a folder that others may not pass through is
+// reported by doctor, and a start is refused before anything is made. The control is the same
+// folder when others may pass.
 func TestAFoldedRunDirectory(t *testing.T) {
 	h := newHost(t)
 	folder := filepath.Join(filepath.Dir(h.run), "folder")
@@ -187,8 +187,8 @@ func TestAFoldedRunDirectory(t *testing.T) {
 	}
 }
 
-// freezer makes a cgroup that a process may enter to be one that no signal ends, as one
-// that hangs in the kernel: frozen by cgroup v1.
+// freezer makes a frozen cgroup of cgroup v1. No signal ends a process in it, as if it hung in
+// the kernel.
 func freezer(t *testing.T) (dir string, freeze, thaw func()) {
 	t.Helper()
 	dir = filepath.Join("/sys/fs/cgroup/freezer", "clove-test-"+strconv.Itoa(os.Getpid()))
@@ -208,7 +208,8 @@ func freezer(t *testing.T) (dir string, freeze, thaw func()) {
 	return dir, freeze, thaw
 }
 
-// namesStuck tells whether check names what a start hangs in, and gc leaves it.
+// namesStuck checks that check names the process in which a start hangs, and that gc leaves
+// it.
 func (h *host) namesStuck(pid string) {
 	h.t.Helper()
 	for range 2 {
@@ -222,7 +223,7 @@ func (h *host) namesStuck(pid string) {
 	}
 }
 
-// endsThawed thaws the process, and then gc takes away what it held.
+// endsThawed thaws the process, and then gc removes what it held.
 func (h *host) endsThawed(thaw func(), pid string) {
 	h.t.Helper()
 	number, err := strconv.Atoi(pid)
@@ -236,8 +237,8 @@ func (h *host) endsThawed(thaw func(), pid string) {
 	}
 }
 
-// TestWhatCannotBeKilledIsNamed: a start waits for a process that no signal ends. The
-// run ends, check names the process until it is gone, and then gc removes what it held.
+// TestWhatCannotBeKilledIsNamed: a start waits for a process that no signal ends. The run
+// ends, check names the process until it is gone, and then gc removes what it held.
 func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	h := newHost(t)
 	dir, freeze, thaw := freezer(t)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# `make test` and, with LONG=1, `make test-all`, after the build: every part even when
+# Runs `make test` and, with LONG=1, `make test-all`, after the build: every part even if
 # one fails, then one summary with the times.
 #
-# The virtual machine, which takes the package, works beside the other parts. Only the tests
-# that want this machine for themselves (the lane alone) wait until it has ended.
+# The virtual machine, which tests the package too, runs beside the other parts. Only the
+# lane alone, whose tests need this machine for themselves, waits until it has ended.
 #
-# RUN=PATTERN runs only the lanes, and in them the tests that match. FROM=PART goes on
-# with that part and those after it, when the parts before it have passed on this commit.
+# RUN=PATTERN runs only the lanes, and in them the matching tests. FROM=PART begins with
+# that part, if the parts before it have passed on this commit.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -21,7 +21,7 @@ MACHINE=''
 stop() { [ -z "$MACHINE" ] || kill -- "-$MACHINE" 2>/dev/null || true; }
 trap stop EXIT
 
-# part NAME runs one part and writes how it ended.
+# part NAME runs one part and records its result.
 part() {
 	local name=$1 began=$SECONDS word=ok
 	case $name in
@@ -51,7 +51,7 @@ wanted() {
 commit() { git describe --always --dirty --abbrev=40 2>/dev/null || echo unknown; }
 
 # machine_begins starts the virtual machine's lane in a process group of its own, which
-# ends with this script; machine_ends waits for it.
+# ends with this script; machine_ends waits for the lane.
 machine_begins() {
 	set -m
 	part "$1" >"$RESULTS/$1.output" 2>&1 </dev/null &

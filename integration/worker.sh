@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Runs a command in namespaces and cgroups of its own, so that root tests which
-# look only at what is their own can run beside each other: worker.sh NAME COMMAND...
+# Runs a command in namespaces and cgroups of its own, so that root tests which look
+# only at their own processes can run at the same time: worker.sh NAME COMMAND...
 #
-# The file system is the machine's, but for a /run of its own. Processes, mounts,
+# The file system is the machine's, except for a /run of its own. Processes, mounts,
 # networks (loopback is up) and cgroups of other workers are not visible: the
-# residue check and the lock of testhost see this worker alone. Loop devices are the
-# machine's: CLOVE_WORKER names the temporary folder by which testhost knows its own.
-# PID 1 is this script, which reaps what the command leaves; when it ends, the kernel
-# kills the rest.
+# residue check and the lock of testhost see this worker only. Loop devices are the
+# machine's: testhost finds its own by the temporary folder in CLOVE_WORKER.
+# PID 1 is this script, which reaps the command's orphans; when it ends, the kernel
+# kills all others.
 #
-# It works on cgroup v1 and hybrid hosts. Below a v2 group that holds processes no
-# controller can be had, so there the lane runs on the machine itself, one test at a time.
+# It works on cgroup v1 and hybrid hosts. On cgroup v2 the children of a group with
+# processes have no controllers, so there the lane runs on the machine itself, one test at a time.
 set -eu
 stage=$1
 case $stage in join | inside) shift ;; esac
@@ -28,8 +28,8 @@ hierarchies() {
 	done </proc/self/cgroup
 }
 
-# join is PID 1 already: a process in the worker's cgroup that its pid namespace does
-# not have would look like a stranger to clove.
+# join already runs as PID 1: clove would take a process that is in the worker's cgroup
+# but not in its pid namespace for a foreign one.
 join() {
 	local controllers parent file
 	while read -r controllers parent; do
@@ -47,7 +47,7 @@ inside() {
 	mount -t proc proc /proc
 	local -a all
 	mapfile -t all < <(hierarchies)
-	# Covered mounts would stay in mountinfo, where the first of two is taken for the seen one.
+		# Covered mounts would stay in mountinfo, where programs take the first of two for the visible one.
 	umount -R /sys
 	mount -t sysfs sysfs /sys
 	mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
@@ -67,7 +67,7 @@ inside() {
 	exit "$status"
 }
 
-# leave removes the cgroups; the kernel may still be taking the last process out.
+# leave removes the cgroups, and waits until the kernel has removed the last process.
 leave() {
 	local dir try
 	while read -r _ dir; do
@@ -83,12 +83,12 @@ leave() {
 case $stage in
 join | inside) "$stage" "$@" ;;
 *)
-	TMPDIR=$(mktemp -d /tmp/wXXXX) # short, for what is below is the path of sockets
+	TMPDIR=$(mktemp -d /tmp/wXXXX) # short, because paths of sockets below it have a limit
 	chmod 1777 "$TMPDIR"
 	export TMPDIR CLOVE_WORKER=$TMPDIR
 	unshare --pid --fork --kill-child "$0" join "${arguments[@]}" <&0 &
 	child=$!
-	# unshare ignores TERM, and its end is that of the namespaces.
+		# unshare ignores TERM; the end of the namespaces ends it.
 	trap 'kill -KILL "$child" 2>/dev/null || true; leave; rm -rf "$TMPDIR"' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestTheWorkspaceIsCopyOnWrite runs a script that changes its own folder: the
-// host sees nothing until apply, which writes as the folder's owner.
+// TestTheWorkspaceIsCopyOnWrite runs a script that changes its own folder: the host sees
+// nothing until apply, which writes as the folder's owner.
 func TestTheWorkspaceIsCopyOnWrite(t *testing.T) {
 	h := newHost(t)
 	const owner = 4321
@@ -78,8 +78,7 @@ func namesIn(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// TestNothingChangedNothingKept: a run that wrote nothing leaves a record and
-// no layer.
+// TestNothingChangedNothingKept: a run that wrote nothing leaves a record and no layer.
 func TestNothingChangedNothingKept(t *testing.T) {
 	h := newHost(t)
 	h.clove("run", "--name", "quiet", "--", "true")
@@ -92,8 +91,8 @@ func TestNothingChangedNothingKept(t *testing.T) {
 	h.clove("rm", "quiet")
 }
 
-// TestHostFilesAreMasked: what is not of the base system is not there, for
-// root inside as well. The control reads the same files outside.
+// TestHostFilesAreMasked: files outside the base system are not there, for root inside too.
+// The control reads the same files outside.
 func TestHostFilesAreMasked(t *testing.T) {
 	h := newHost(t)
 	secret := filepath.Join("/var/lib", filepath.Base(h.state)+filepath.Base(t.TempDir())+"-secret")
@@ -118,7 +117,7 @@ func TestHostFilesAreMasked(t *testing.T) {
 	}
 }
 
-// TestANameThatTheHostMakesLaterDoesNotShow in / and /etc.
+// TestANameThatTheHostMakesLaterDoesNotShow: neither in / nor in /etc.
 func TestANameThatTheHostMakesLaterDoesNotShow(t *testing.T) {
 	h := newHost(t)
 	r := h.start(nil, "sh", "-c", "echo up; read x; ls -d /later-clove /etc/later-clove 2>/dev/null | wc -l")
@@ -134,8 +133,8 @@ func TestANameThatTheHostMakesLaterDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestBindsAndTmpfs: a writable bind changes the host, a read-only one and a
-// read-only root refuse with EROFS, a tmpfs is private.
+// TestBindsAndTmpfs: a writable bind changes the host, writes to a read-only bind and a
+// read-only root fail with EROFS, and a tmpfs is private.
 func TestBindsAndTmpfs(t *testing.T) {
 	h := newHost(t)
 	data := t.TempDir()

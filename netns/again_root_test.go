@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestWithoutAGateThereIsNoNetwork, and a gate that comes back has one again.
+// TestWithoutAGateThereIsNoNetwork: a new gate restores it.
 func TestWithoutAGateThereIsNoNetwork(t *testing.T) {
 	prepare(t)
 	p := newPlan(Config{Everything: true, HostPorts: []uint16{5432}}, true)
@@ -37,7 +37,7 @@ func TestWithoutAGateThereIsNoNetwork(t *testing.T) {
 			}
 			io.WriteString(agent, "?")
 			if want == nil || strings.HasSuffix(target, ":5432") {
-				continue // no answer to wait for; and host ports have no UDP
+				continue // there is no answer to wait for; host ports have no UDP
 			}
 			if _, err := agent.Read(make([]byte, 1)); !errors.Is(err, want) {
 				t.Errorf("%s: datagram to %s: %v, want %v", when, target, err, want)
@@ -58,7 +58,7 @@ func TestWithoutAGateThereIsNoNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { adopted.Close() })
-	for range 2 { // whatever is there already
+	for range 2 { // the second time replaces the first
 		if err := p.Apply(adopted); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestListenIsAllOrNothing(t *testing.T) {
 		t.Errorf("%v, %v", sockets, err)
 	}
 	squatter.Close()
-	w.listen(t) // so the failed call kept none
+	w.listen(t) // so the failed call kept no socket open
 }
 
 func TestWithoutIPv6ItFailsClosed(t *testing.T) {
@@ -122,7 +122,7 @@ func TestPublishedPortsAreOnLoopback(t *testing.T) {
 		at := netip.MustParseAddrPort(address)
 		var listener *os.File
 		err := w.do(func() (err error) {
-			listener, err = socket{kind: KindHostPort, at: at}.open() // as an agent's program
+			listener, err = socket{kind: KindHostPort, at: at}.open() // as a program of the agent would
 			return err
 		})
 		if err != nil {
@@ -140,7 +140,7 @@ func TestPublishedPortsAreOnLoopback(t *testing.T) {
 	}
 }
 
-// TestDialPortEndsWithItsContext against a listener whose backlog is full.
+// TestDialPortEndsWithItsContext: with a listener whose backlog is full.
 func TestDialPortEndsWithItsContext(t *testing.T) {
 	prepare(t)
 	n := made(t, Plan{})
@@ -176,7 +176,7 @@ func TestDialPortEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestGetaddrinfoSeesBothVersions: a program that asks with AI_ADDRCONFIG.
+// TestGetaddrinfoSeesBothVersions: also for a program that uses AI_ADDRCONFIG.
 func TestGetaddrinfoSeesBothVersions(t *testing.T) {
 	prepare(t)
 	n, bare := made(t, newPlan(Config{Everything: true}, true)), made(t, Plan{})
@@ -210,7 +210,7 @@ func TestHostOwns(t *testing.T) {
 		{"224.0.0.251", true, true},
 		{"ff02::fb", true, true},
 		{"::ffff:127.0.0.1", true, true},
-		{"203.0.113.5", true, false}, // by the route alone: AnyIP
+		{"203.0.113.5", true, false}, // local only by the route: AnyIP
 		{"::ffff:203.0.113.5", true, false},
 		{"2620:fe::fe", true, false},
 	} {
@@ -229,8 +229,8 @@ func TestHostOwns(t *testing.T) {
 	}
 }
 
-// TestAFreshNamespaceHasTheDefaults that the plan counts on: they are the
-// kernel's, not the host's.
+// TestAFreshNamespaceHasTheDefaults: those on which the plan relies come from the kernel, not
+// from the host.
 func TestAFreshNamespaceHasTheDefaults(t *testing.T) {
 	prepare(t)
 	n := made(t, NewPlan(Config{Everything: true}))

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// TestOfTwoAtOnceOneHolds, and the others neither join in nor take it away.
+// TestOfTwoAtOnceOneHolds: the others neither share the namespace nor remove its rules.
 func TestOfTwoAtOnceOneHolds(t *testing.T) {
 	prepare(t)
 	network := ocitest.NewNetwork(t)
@@ -71,7 +71,7 @@ func TestOfTwoAtOnceOneHolds(t *testing.T) {
 	}
 }
 
-// TestAnOwnersRulesAreCompleted: a guard that died in the middle is begun again.
+// TestAnOwnersRulesAreCompleted: a guard that died half-way can begin again.
 func TestAnOwnersRulesAreCompleted(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)

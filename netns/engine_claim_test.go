@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWhatIsNotThereNeedsNoRemoval: a kernel without IPv6 has other words for a
-// rule of it than for a route. What is there and stays is told.
+// TestWhatIsNotThereNeedsNoRemoval: a kernel without IPv6 returns another error for a rule of
+// it than for a route. What exists and cannot be removed is reported.
 func TestWhatIsNotThereNeedsNoRemoval(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[unix.Errno]bool{
@@ -23,7 +23,7 @@ func TestWhatIsNotThereNeedsNoRemoval(t *testing.T) {
 	}
 }
 
-// TestAKernelWithOneTableIsNamed, by the option that it lacks.
+// TestAKernelWithOneTableIsNamed: by the kernel option that it lacks.
 func TestAKernelWithOneTableIsNamed(t *testing.T) {
 	t.Parallel()
 	var options []string

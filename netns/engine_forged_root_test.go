@@ -12,8 +12,8 @@ import (
 	"github.com/google/nftables"
 )
 
-// TestTheGateHearsWhomItAsked: a datagram of the container's own with the
-// server's address comes by loopback, and it is there before the true answer.
+// TestTheGateHearsWhomItAsked: the container sends a datagram with the server's address over
+// loopback, before the true answer arrives.
 func TestTheGateHearsWhomItAsked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
@@ -45,12 +45,12 @@ func TestTheGateHearsWhomItAsked(t *testing.T) {
 		t.Errorf("the gate heard %q", got)
 	}
 	without(t, w.Namespace, "receive")
-	if got := heard(false); got != "forged" { // control; two that come by two ways may change places
+	if got := heard(false); got != "forged" { // control; the order of two datagrams on two ways is not fixed
 		t.Errorf("without the chain it heard %q", got)
 	}
 }
 
-// without takes one chain out of an engine's rules.
+// without removes one chain from an engine's rules.
 func without(t *testing.T, n *Namespace, name string) {
 	t.Helper()
 	err := n.do(func() error {

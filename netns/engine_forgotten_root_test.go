@@ -18,10 +18,9 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// TestAForgottenQuestionOpensNoWay: the container fills connection tracking until
-// the gate's question is forgotten. The answer then looks like a connection that
-// began outside, and once the gate's port is free the container would have its say
-// in it.
+// TestAForgottenQuestionOpensNoWay: the container fills the connection tracking table until
+// the entry of the gate's query is dropped. The answer then looks like a connection that began
+// outside, and once the gate's port is free the container could use that connection.
 func TestAForgottenQuestionOpensNoWay(t *testing.T) {
 	prepare(t)
 	for server, gate := range map[string]string{
@@ -36,7 +35,7 @@ func TestAForgottenQuestionOpensNoWay(t *testing.T) {
 		if got := receive(t, w.at(t, KindDNSUDP, gate)); got.text != "attack" || got.target.String() != server {
 			t.Errorf("%s: the gate got %+v", server, got)
 		}
-		w.allowAnswers(t, "arrive", "divert") // the last chain holds by itself
+		w.allowAnswers(t, "arrive", "divert") // the last chain alone must prevent it
 		if err := s.attack(t, w, network); !errors.Is(err, unix.EPERM) {
 			t.Errorf("%s: it was sent: %v", server, err)
 		}
@@ -50,8 +49,8 @@ func TestAForgottenQuestionOpensNoWay(t *testing.T) {
 	}
 }
 
-// TestWhatIsForTheGateBeganInside, whatever was forgotten: its connections to
-// others than name servers are no way either.
+// TestWhatIsForTheGateBeganInside: also without that entry; the gate's connections to other
+// targets than name servers cannot be used either.
 func TestWhatIsForTheGateBeganInside(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
@@ -71,8 +70,8 @@ func TestWhatIsForTheGateBeganInside(t *testing.T) {
 	}
 }
 
-// allowAnswers takes out of chains what keeps answers in a connection that
-// seems to have begun outside from leaving.
+// allowAnswers removes from chains the rules that drop answers in a connection that seems to
+// have begun outside.
 func (w *world) allowAnswers(t *testing.T, names ...string) {
 	t.Helper()
 	chains := w.plan.chains()
@@ -93,7 +92,7 @@ func (w *world) allowAnswers(t *testing.T, names ...string) {
 	}
 }
 
-// asked is whom the gate asks.
+// asked is a server that the gate queries.
 type asked struct {
 	net.PacketConn
 	at netip.AddrPort
@@ -118,8 +117,8 @@ func (s asked) hear(t *testing.T) (string, net.Addr) {
 	return string(buffer[:n]), from
 }
 
-// attack has the gate ask the server and get its answer, with connection tracking
-// emptied in between, and then sends from the gate's address: the error is of that.
+// attack has the gate query the server and get its answer, with an empty connection tracking
+// table in between, and then sends from the gate's address; the error is that of this send.
 func (s asked) attack(t *testing.T, w *world, network *ocitest.Network) error {
 	t.Helper()
 	gate := gateSocket(t, w, s.at)
@@ -138,7 +137,7 @@ func (s asked) attack(t *testing.T, w *world, network *ocitest.Network) error {
 	return err
 }
 
-// gateSocket is one of the gate's to outside.
+// gateSocket returns a socket of the gate to the outside.
 func gateSocket(t *testing.T, w *world, to netip.AddrPort) net.Conn {
 	t.Helper()
 	domain := unix.AF_INET

@@ -44,7 +44,7 @@ func engineWorld(t *testing.T, everything bool) (*world, *ocitest.Network) {
 	return w, network
 }
 
-// TestAnEnginesTrafficComesToTheGate, whoever was meant.
+// TestAnEnginesTrafficComesToTheGate: whatever its target.
 func TestAnEnginesTrafficComesToTheGate(t *testing.T) {
 	prepare(t)
 	w, _ := engineWorld(t, true)
@@ -82,12 +82,12 @@ func TestAnEnginesTrafficComesToTheGate(t *testing.T) {
 	}
 }
 
-// TestTheGatesSocketsLeave, and nobody else's with any option that needs no right.
+// TestTheGatesSocketsLeave: no other socket does, with any option that needs no privilege.
 func TestTheGatesSocketsLeave(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
 	to := netip.MustParseAddrPort(ocitest.AllowedAddress + ":80")
-	const soon = time.Second // for what never comes
+	const soon = time.Second // for packets that never come
 	reach := func(wait time.Duration, prepare func(fd int) error) error {
 		fd, err := w.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC)
 		if err != nil {
@@ -132,9 +132,9 @@ func TestTheGatesSocketsLeave(t *testing.T) {
 	})
 }
 
-// TestWhatBeganOutsideIsAnswered, and nothing that only looks like it: a socket
-// of IPv6 may name any source, and a datagram to itself begins a connection
-// whose answer would go out.
+// TestWhatBeganOutsideIsAnswered: packets that only look like answers do not leave. An IPv6
+// socket may use any source address, and a datagram to itself begins a connection whose answer
+// would leave.
 func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
@@ -158,7 +158,7 @@ func TestWhatBeganOutsideIsAnswered(t *testing.T) {
 	if got, err := exchange(time.Second); err == nil {
 		t.Errorf("an answer to a forged question left: %q", got)
 	}
-	// The forged one's state is the same five numbers: another port is another connection.
+	// The state of the forged connection has the same five-tuple, so this uses another port.
 	other := listenInside(t, network, "[fd77::2]:7002")
 	inside = other
 	if _, err := outside.WriteTo([]byte("question"), other.LocalAddr()); err != nil {
@@ -184,7 +184,7 @@ func listenInside(t *testing.T, network *ocitest.Network, at string) net.PacketC
 	return conn
 }
 
-// forge sends a datagram inside that claims to come from elsewhere.
+// forge sends a datagram inside with another source address.
 func forge(t *testing.T, network *ocitest.Network, from, to string) {
 	t.Helper()
 	network.Do(func() error {
@@ -204,7 +204,7 @@ func forge(t *testing.T, network *ocitest.Network, from, to string) {
 	})
 }
 
-// TestASilentNamespaceHasLoopback and nothing else, from either side.
+// TestASilentNamespaceHasLoopback: nothing else works, from either side.
 func TestASilentNamespaceHasLoopback(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, false)
@@ -240,7 +240,7 @@ func TestASilentNamespaceHasLoopback(t *testing.T) {
 	}
 }
 
-// TestAnEnginesNamespaceIsChecked before anything is done to it.
+// TestAnEnginesNamespaceIsChecked: the check comes before any change of it.
 func TestAnEnginesNamespaceIsChecked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)

@@ -30,8 +30,8 @@ func TestEnginePlanGoldens(t *testing.T) {
 	}
 }
 
-// TestOnlyTheGateAndAnswersLeave holds the last chain to what it may let out,
-// whatever the chains before it do.
+// TestOnlyTheGateAndAnswersLeave checks what the last chain accepts, whatever the chains
+// before it do.
 func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 	t.Parallel()
 	for _, plan := range []Plan{{engine: true}, {engine: true, everything: true, ipv6: true}} {
@@ -57,8 +57,8 @@ func TestOnlyTheGateAndAnswersLeave(t *testing.T) {
 	}
 }
 
-// TestMatchesAreWhatTheyLookLike: the words and the kernel's instructions are
-// made apart.
+// TestMatchesAreWhatTheyLookLike: the text form and the kernel's instructions are made
+// separately.
 func TestMatchesAreWhatTheyLookLike(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targets are addresses of every sort, and the gate's socket that gets them.
+// targets are addresses of every kind, and the gate's socket that gets them.
 var targets = []struct{ tcp, udp, socket, target string }{
 	{KindTCP, KindUDP, "192.0.2.1:1", "203.0.113.5:443"},
 	{KindTCP, KindUDP, "192.0.2.1:1", "10.1.2.3:5432"},
 	{KindTCP, KindUDP, "192.0.2.1:1", "169.254.169.254:80"},
 	{KindTCP, KindUDP, "192.0.2.1:1", "240.0.0.1:8000"},
-	{KindTCP, KindUDP, "192.0.2.1:1", "192.0.2.1:1"}, // the gate's own socket is a target as any other
+	{KindTCP, KindUDP, "192.0.2.1:1", "192.0.2.1:1"}, // the address of the gate's own socket is a target like any other
 	{KindTCP, KindUDP, "192.0.2.1:1", "192.0.2.1:2"},
 	{KindDNSTCP, KindDNSUDP, "192.0.2.1:53", "203.0.113.5:53"},
 	{KindDNSTCP, KindDNSUDP, "192.0.2.1:53", "192.0.2.1:53"},
@@ -38,7 +38,7 @@ func TestEveryConnectionComesToTheGate(t *testing.T) {
 	bare := made(t, Plan{})
 	for _, c := range targets {
 		t.Run(c.target, func(t *testing.T) {
-			// Control: what brings them to the gate is the plan.
+			// Control: without the plan they do not reach the gate.
 			if c, err := connect(t, bare, c.target); err == nil {
 				t.Errorf("a namespace without a plan reached %s", c.RemoteAddr())
 			}
@@ -114,7 +114,7 @@ func TestEveryDatagramComesToTheGate(t *testing.T) {
 				t.Fatalf("received %+v", got)
 			}
 			if c.udp != KindDNSUDP {
-				return // others are answered by flows: a socket's own port is the only one it sends from
+				return // others are answered by flows: a gate's socket sends from its own port only
 			}
 			answerFrom(t, socket, got)
 			buffer := make([]byte, 10)
@@ -125,8 +125,8 @@ func TestEveryDatagramComesToTheGate(t *testing.T) {
 	}
 }
 
-// answerFrom sends with the address that the question went to as source, ip(7)
-// and ipv6(7): a transparent socket may.
+// answerFrom sends with the query's target as source address, ip(7) and ipv6(7), which a
+// transparent socket may use.
 func answerFrom(t *testing.T, socket *os.File, question received) {
 	t.Helper()
 	var oob []byte
@@ -160,7 +160,7 @@ func TestAFlowTakesOverFromTheSocketForAll(t *testing.T) {
 			t.Errorf("the flow got %q", got.text)
 		}
 		through(t, flow, agent, "answer")
-		// To others the agent's same socket still goes by the gate's.
+		// For other targets, datagrams of the same socket still go through the gate.
 		other := netip.AddrPortFrom(target.Addr(), 999)
 		send(t, agent, other, "elsewhere")
 		if got := receive(t, w.at(t, KindUDP, c.socket)); got.text != "elsewhere" || got.target != other {
@@ -193,7 +193,7 @@ func send(t *testing.T, from *os.File, to netip.AddrPort, text string) {
 	}
 }
 
-// TestFragmentsArriveWhole: a datagram of IPv6 can be larger than loopback's MTU.
+// TestFragmentsArriveWhole: an IPv6 datagram can be larger than loopback's MTU.
 func TestFragmentsArriveWhole(t *testing.T) {
 	prepare(t)
 	w := listening(t, newPlan(Config{Everything: true}, true))
@@ -201,7 +201,7 @@ func TestFragmentsArriveWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const length = 65520 // and 48 bytes of headers, of 65536
+	const length = 65520 // with 48 bytes of headers it exceeds the MTU of 65536
 	if _, err := agent.Write(make([]byte, length)); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestThereIsNoWayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer outside.Close()
-	// Control: the host's own loopback service is reachable from the host.
+	// Control: the host itself reaches the service on its loopback.
 	c, err := net.Dial("tcp", outside.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestAMissingOptionIsNamed(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
-	// Control: a refusal is not a lack, and what is invalid only where it is said to be.
+	// Control: a refusal is not a missing option, and EINVAL means one only in certain places.
 	for _, errno := range []unix.Errno{unix.EPERM, unix.EINVAL} {
 		if err := lacking(errno, "CONFIG_NFT_TPROXY"); err != errno {
 			t.Errorf("%v became %v", errno, err)
@@ -84,7 +84,7 @@ func TestAMissingOptionIsNamed(t *testing.T) {
 	}
 }
 
-// TestAPrefixIsMatchedAsNetipDoes runs the expressions of a prefix on addresses.
+// TestAPrefixIsMatchedAsNetipDoes evaluates the expressions of a prefix on addresses.
 func TestAPrefixIsMatchedAsNetipDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,10 +103,10 @@ func TestAPrefixIsMatchedAsNetipDoes(t *testing.T) {
 	})
 }
 
-// matches is the kernel's part, for one address alone.
+// matches evaluates the expressions as the kernel does, for one address.
 func matches(expressions []expr.Any, address []byte) bool {
 	var register []byte
-	for _, e := range expressions[2:] { // after the version
+	for _, e := range expressions[2:] { // after those for the IP version
 		switch e := e.(type) {
 		case *expr.Payload:
 			register = slices.Clone(address[:e.Len])

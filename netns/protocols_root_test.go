@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// echo is an ICMP echo request with its checksum, RFC 792; the kernel writes
-// ICMPv6's by itself.
+// echo is an ICMP echo request with its checksum, RFC 792; for ICMPv6 the kernel computes it.
 var echo = []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0}
 
-// raw is a raw socket inside, which takes the host's root.
+// raw is a raw socket inside, for which the host's root is needed.
 func raw(t *testing.T, n *Namespace, to string, protocol int) *os.File {
 	t.Helper()
 	domain := unix.AF_INET
@@ -70,8 +69,8 @@ func TestOtherProtocolsGoNowhere(t *testing.T) {
 			if err := sendRaw(raw(t, ruled, c.to, c.protocol), c.to, c.packet); err != unix.EPERM {
 				t.Errorf("sent: %v, want EPERM", err)
 			}
-			// Control: without rules the packet comes back to whoever listens, as
-			// the kernel that answers an echo does.
+			// Control: without rules the packet arrives at any listener, such as the kernel,
+			// which answers an echo request.
 			socket := raw(t, free, c.to, c.protocol)
 			if err := sendRaw(socket, c.to, c.packet); err != nil {
 				t.Errorf("control: %v", err)
@@ -90,7 +89,7 @@ func TestLoopbackIsTheAgentsOwn(t *testing.T) {
 	if err := sendRaw(socket, "127.0.0.1", echo); err != nil {
 		t.Fatal(err)
 	}
-	for kind := byte(8); kind != 0; { // the request comes in, too
+	for kind := byte(8); kind != 0; { // the request arrives, too
 		packet := make([]byte, 100)
 		if _, err := socket.Read(packet); err != nil {
 			t.Fatalf("127.0.0.1 does not answer an echo: %v", err)
@@ -144,8 +143,8 @@ func TestMulticastAndBroadcastGoNowhere(t *testing.T) {
 	}
 }
 
-// TestAnOddSourceHurtsNobodyElse: IPv4 lets an agent bind what is not its own,
-// but with it no packet comes to the gate.
+// TestAnOddSourceHurtsNobodyElse: with IPv4 an agent may bind a foreign address, but no packet
+// from it reaches the gate.
 func TestAnOddSourceHurtsNobodyElse(t *testing.T) {
 	prepare(t)
 	w := listening(t, newPlan(Config{Everything: true}, true))
@@ -172,7 +171,7 @@ func TestAnOddSourceHurtsNobodyElse(t *testing.T) {
 	}
 }
 
-// startFrom begins a TCP connection that nobody waits for.
+// startFrom begins a TCP connection and does not wait for it.
 func startFrom(t *testing.T, n *Namespace, from string, to netip.AddrPort) *os.File {
 	t.Helper()
 	var file *os.File

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveUnread asks the kernel for the first interface, and leaves the answer.
+// leaveUnread requests the first interface from the kernel, and does not read the answer.
 func leaveUnread(t *testing.T) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -39,7 +39,7 @@ func queuesOfThread(t *testing.T, n *Namespace) *Queues {
 	return q
 }
 
-// TestQueuesAreOfOneNamespace: each reading is new. The control is another namespace.
+// TestQueuesAreOfOneNamespace: each reading is current. The control is another namespace.
 func TestQueuesAreOfOneNamespace(t *testing.T) {
 	prepare(t)
 	one, other := made(t, Plan{}), made(t, Plan{})
@@ -58,7 +58,7 @@ func TestQueuesAreOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestOptionsAreBounded: where the bound is a namespace's own, since Linux 6.8.
+// TestOptionsAreBounded: if the bound belongs to a namespace, since Linux 6.8.
 func TestOptionsAreBounded(t *testing.T) {
 	prepare(t)
 	err := made(t, Plan{}).do(func() error {

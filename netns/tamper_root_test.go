@@ -19,7 +19,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// tampers are what would open the network, for one who may.
+// tampers are changes that would open the network, for a process that may make them.
 var tampers = []struct {
 	name string
 	try  func() error
@@ -75,7 +75,7 @@ var tampers = []struct {
 
 const tamperEnvironment = "CLOVE_NETNS_TAMPER"
 
-// TestTamperProcess is the other process of the test below.
+// TestTamperProcess is the second process of the test below.
 func TestTamperProcess(t *testing.T) {
 	if os.Getenv(tamperEnvironment) == "" {
 		return // the test below runs it
@@ -99,10 +99,11 @@ func TestRootOfAnotherUserNamespaceChangesNothing(t *testing.T) {
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{HostID: 0x7ffe0000, Size: 1000}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: 0x7ffe0000, Size: 1000}},
-		// Without it the process has all capabilities there, and still the uid of the host's root.
+		// Without it the process would have all capabilities there, and still the uid of the
+		// host's root.
 		Credential: &syscall.Credential{NoSetGroups: true},
 	})
-	// Control: the host's root does each of these, to another such namespace.
+	// Control: the host's root can make each change, in another such namespace.
 	host := tamper(t, made(t, p), &syscall.SysProcAttr{})
 	for _, c := range tampers {
 		if want := fmt.Sprintf("tamper %s: refused\n", c.name); !strings.Contains(agent, want) {
@@ -137,8 +138,8 @@ func tamper(t *testing.T, n *Namespace, attributes *syscall.SysProcAttr) string 
 	return string(out)
 }
 
-// TestTheHostIsAsItWas looks at the host's tables and listens on its loopback
-// while an agent talks.
+// TestTheHostIsAsItWas compares the host's tables and captures on its loopback while an agent
+// sends.
 func TestTheHostIsAsItWas(t *testing.T) {
 	prepare(t)
 	before := hostNetwork(t)
@@ -150,10 +151,10 @@ func TestTheHostIsAsItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		agent.WriteString(marker) // what becomes of it the capture tells
+		agent.WriteString(marker) // the capture shows whether it arrives
 	}
 	receive(t, w.at(t, KindUDP, "192.0.2.1:1"))
-	// Control: the capture works, and in order: what came before would be seen.
+	// Control: the capture works, and in order: an earlier packet would be seen.
 	const end = "marker of the host"
 	host, err := testhostLoopback(t)
 	if err != nil {
@@ -186,7 +187,7 @@ func captureLoopback(t *testing.T) *os.File {
 	return file
 }
 
-// testhostLoopback is a UDP socket of the host itself.
+// testhostLoopback is a UDP socket of the host.
 func testhostLoopback(t *testing.T) (*os.File, error) {
 	t.Helper()
 	to := netip.MustParseAddrPort("127.0.0.1:4000")
@@ -197,7 +198,7 @@ func testhostLoopback(t *testing.T) (*os.File, error) {
 	return file, err
 }
 
-// hostNetwork is the host's links, addresses, routes, rules and nft tables.
+// hostNetwork returns the host's links, addresses, routes, rules and nft tables.
 func hostNetwork(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -15,10 +15,10 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// patience bounds each wait for what is sure to come.
+// patience bounds each wait for an event that must come.
 func patience() time.Duration { return testhost.Patience(10 * time.Second) }
 
-// prepare is how a root test begins.
+// prepare begins a root test.
 func prepare(t *testing.T) {
 	t.Helper()
 	testhost.Root(t)
@@ -39,8 +39,8 @@ func made(t *testing.T, p Plan) *Namespace {
 	return n
 }
 
-// unruled is a namespace whose addresses are all local and which has no nft
-// rules: the control of each rule.
+// unruled is a namespace whose addresses are all local and which has no nft rules: the control
+// for each rule.
 func unruled(t *testing.T) *Namespace {
 	t.Helper()
 	n := made(t, NewPlan(Config{}))
@@ -74,7 +74,7 @@ func (w *world) listen(t *testing.T) {
 	t.Cleanup(w.hangUp)
 }
 
-// hangUp is the end of the gate.
+// hangUp plays the end of the gate.
 func (w *world) hangUp() {
 	for _, s := range w.sockets {
 		s.File.Close()
@@ -152,8 +152,8 @@ func conn(t *testing.T, file *os.File) net.Conn {
 	return c
 }
 
-// datagrams is a UDP socket of the agent, bound to from and connected to "to"
-// where they are not empty.
+// datagrams is a UDP socket of the agent, bound to from and connected to "to" if these are not
+// empty.
 func datagrams(t *testing.T, n *Namespace, from, to string) (file *os.File, err error) {
 	t.Helper()
 	family := netip.MustParseAddrPort(from + to)
@@ -179,7 +179,7 @@ func datagrams(t *testing.T, n *Namespace, from, to string) (file *os.File, err 
 	return file, err
 }
 
-// received is one datagram of a gate's socket.
+// received is one datagram that a gate's socket got.
 type received struct {
 	text         string
 	from, target netip.AddrPort

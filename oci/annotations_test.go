@@ -52,7 +52,7 @@ func TestNobodysAnnotationsAskForNothing(t *testing.T) {
 	}
 }
 
-// TestSizesMeanTheSameInBothSpellings holds each unit to its number of bytes.
+// TestSizesMeanTheSameInBothSpellings checks each unit's number of bytes.
 func TestSizesMeanTheSameInBothSpellings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
@@ -66,7 +66,7 @@ func TestSizesMeanTheSameInBothSpellings(t *testing.T) {
 	}
 }
 
-// badValues are what each annotation must refuse.
+// badValues are values that each annotation must refuse.
 var badValues = map[string][]string{
 	AnnotationTimeout: {"", " ", "0", "0s", "-1s", "+1s", "10", "1 h", " 1h", "1h ", "1d", "1y", "h", "1h\n", "1e3s", "∞", "never", "NaN",
 		"999us", "1ns", "90000h", "9223372036854775808ns", "1h,2h", "1:30"},
@@ -84,7 +84,8 @@ var badValues = map[string][]string{
 		RecordsDir + "/job", RecordsDir + "/job.json/", RecordsDir + "/a\nb.json", RecordsDir + "/a\x00.json", RecordsDir + "x/job.json", "yes", "true"},
 }
 
-// TestAnnotationsAreJudgedTogether: what is sound alone may be none together.
+// TestAnnotationsAreJudgedTogether: annotations that are valid one by one may be invalid
+// together.
 func TestAnnotationsAreJudgedTogether(t *testing.T) {
 	t.Parallel()
 	alone := map[string]string{AnnotationMemorySwap: "1M"}
@@ -138,7 +139,7 @@ func TestAKeyThatCloveDoesNotKnowIsRefused(t *testing.T) {
 	}
 }
 
-// TestNetworkAnnotationsAreJudgedTogether has each value right by itself.
+// TestNetworkAnnotationsAreJudgedTogether: each value is valid by itself.
 func TestNetworkAnnotationsAreJudgedTogether(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]map[string]string{
@@ -157,7 +158,7 @@ func TestNetworkAnnotationsAreJudgedTogether(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for a value that panics, or that is taken and means nothing.
+// FuzzParse searches for a value that causes a panic, or that is accepted without an effect.
 func FuzzParse(f *testing.F) {
 	for key, values := range badValues {
 		for _, value := range values {

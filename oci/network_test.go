@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// networked is a bundle with network rules and these namespaces.
+// networked returns a bundle with network rules and these namespaces.
 func networked(namespaces ...specs.LinuxNamespace) *specs.Spec {
 	return &specs.Spec{Version: specs.Version, Annotations: map[string]string{AnnotationNetworkMode: agent.NetworkPublic},
 		Process: &specs.Process{}, Linux: &specs.Linux{Namespaces: namespaces}}
@@ -49,8 +49,8 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestADeviceThatIsBroughtIsRefused, whoever made the namespace; without network
-// rules it is the engine's affair.
+// TestADeviceThatIsBroughtIsRefused: whoever made the namespace. Without network rules the
+// engine may bring devices.
 func TestADeviceThatIsBroughtIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]string{"public": agent.NetworkPublic, "none": agent.NetworkNone, "without rules": ""} {
@@ -87,7 +87,7 @@ func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 	if !slices.Contains(spec.Linux.ReadonlyPaths, "/proc/sys") {
 		t.Error("the network's sysctls can be written")
 	}
-	// Control: without rules everything stays.
+	// Control: without rules nothing is removed.
 	spec = networked(specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	spec.Annotations, spec.Process.Capabilities = nil, capabilities("CAP_NET_RAW", "CAP_SYS_ADMIN")
 	if _, err := Apply(spec, "one"); err != nil || len(spec.Process.Capabilities.Bounding) != 2 || spec.Linux.ReadonlyPaths != nil {
@@ -95,7 +95,7 @@ func TestWhatGoesAroundRulesIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhoCouldUndoRulesIsRefused, at first and by exec.
+// TestWhoCouldUndoRulesIsRefused: at start and by exec.
 func TestWhoCouldUndoRulesIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_BPF", "CAP_SYS_BOOT", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"} {

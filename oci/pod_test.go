@@ -8,14 +8,14 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The engines' keys, as their own documents have them.
+// The engines' keys, as their documents define them.
 const (
 	cri, criID   = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
 	crio, crioID = "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"
 )
 
-// TestARoleIsBelievedWithTheIDThatTheEngineMade: annotations of an image or of a
-// user are written before there is one. What is not believed takes no rule away.
+// TestARoleIsBelievedWithTheIDThatTheEngineMade: the author of an image, or a user, writes
+// annotations before that id exists. A role without it removes no rule.
 func TestARoleIsBelievedWithTheIDThatTheEngineMade(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -45,14 +45,14 @@ func TestARoleIsBelievedWithTheIDThatTheEngineMade(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, rules)
 		}
 	}
-	// An empty id is nobody's, also where the annotation is empty.
+	// An empty id matches no container, not even an empty annotation.
 	if rules, err := For(map[string]string{AnnotationPids: "7", cri: "sandbox", criID: ""}, ""); err != nil || rules.Limits.Pids != 7 {
 		t.Errorf("%v, %+v", err, rules)
 	}
 }
 
-// TestEnginesThatDisagreeAreRefused: one of them did not write it. Without rules
-// there is nothing to take away, and it is no affair of clove's.
+// TestEnginesThatDisagreeAreRefused: one of the annotations is not the engine's. Without rules
+// there is nothing to protect, so they are ignored.
 func TestEnginesThatDisagreeAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, pod := range map[string]map[string]string{

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// bundle is a config.json with these resources and annotations.
+// bundle returns a config.json with these resources and annotations.
 func bundle(t *testing.T, resources string, annotations map[string]string) *specs.Spec {
 	t.Helper()
 	spec := &specs.Spec{Version: specs.Version, Annotations: annotations}
@@ -31,7 +31,7 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 	for name, row := range map[string]struct {
 		engine      string
 		annotations map[string]string
-		want        string // resources afterwards; "": refused
+		want        string // resources afterwards; "": it is refused
 	}{
 		"nothing asked":              {`{"memory":{"limit":1024}}`, nil, `{"memory":{"limit":1024}}`},
 		"memory where there is none": {"", map[string]string{AnnotationMemory: "1M"}, `{"memory":{"limit":1048576}}`},
@@ -79,8 +79,8 @@ func TestLimitsOnlyEverTakeAway(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyWouldHoldIsRefused: an annotation that is understood and then
-// forgotten would be worse than none.
+// TestWhatNobodyWouldHoldIsRefused: an annotation that is accepted and then ignored would be
+// worse than none.
 func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := Apply(bundle(t, "", map[string]string{AnnotationNetworkMode: "none"}), "one")
@@ -90,8 +90,7 @@ func TestWhatNobodyWouldHoldIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldFromOutsideIsHandedOn, but for a pod's sandbox, in which no
-// agent runs.
+// TestWhatIsHeldFromOutsideIsHandedOn: except for a pod's sandbox, in which no agent runs.
 func TestWhatIsHeldFromOutsideIsHandedOn(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

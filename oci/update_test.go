@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestAnUpdateThatWouldEndBeyondIsRefused: after is what would hold then.
+// TestAnUpdateThatWouldEndBeyondIsRefused: after is the resulting limit.
 func TestAnUpdateThatWouldEndBeyondIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Apply writes belongs to the owner of the workspace, whoever owned it
-// in the layer.
+// What Apply writes belongs to the owner of the workspace, whatever its owner in the layer
+// was.
 func TestApplyGivesTheWorkspacesOwner(t *testing.T) {
 	w := newWorkspace(t, nil, []string{"f x 1", "d d", "l l x", "f root 1"})
 	for name, owner := range map[string]int{"x": 700001000, "d": 700000000, "l": 700001000, "root": 0} {
@@ -55,8 +55,8 @@ func TestApplyRefusesDevices(t *testing.T) {
 	}
 }
 
-// The agent never saw what is mounted below the workspace, so nothing there
-// is written or removed, by way of a deletion above it least of all.
+// The agent never saw what is mounted below the workspace, so Apply neither writes nor removes
+// anything there, also if a directory above was deleted.
 func TestApplyStopsAtMountPoints(t *testing.T) {
 	top := layerMounts(t)
 	for _, mounted := range []bool{false, true} {
@@ -91,8 +91,7 @@ func TestApplyStopsAtMountPoints(t *testing.T) {
 	}
 }
 
-// A target that runs full stops Apply, with the file that did not fit as it
-// was.
+// A full target stops Apply; the file that did not fit stays as it was.
 func TestApplyOnAFullFileSystem(t *testing.T) {
 	top := layerMounts(t)
 	w := workspace{host: filepath.Join(top, "small"), upper: Upper{Dir: filepath.Join(top, "upper"), Prefix: "/w"}}
@@ -111,8 +110,7 @@ func TestApplyOnAFullFileSystem(t *testing.T) {
 	}
 }
 
-// A file that something is mounted on is one refusal, not the end of the
-// others.
+// A file that is a mount point is refused, and the other changes are applied.
 func TestApplyGoesOnPastABusyFile(t *testing.T) {
 	s, err := newSandbox(layerMounts(t))
 	if err != nil {

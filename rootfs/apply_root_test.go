@@ -42,14 +42,14 @@ func mountAt(t *testing.T, source, target, kind, data string) {
 	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
 }
 
-// sandbox is an overlay as the mount side makes it: host below, merged what
-// the agent sees.
+// sandbox is an overlay as the mount side makes it: host is the lower directory, merged is the
+// agent's view.
 type sandbox struct {
 	host, merged string
 	upper        Upper
 }
 
-// newSandbox makes an empty one below dir; fill it, then mount.
+// newSandbox makes an empty sandbox below dir; fill it, then mount.
 func newSandbox(dir string) (sandbox, error) {
 	s := sandbox{host: filepath.Join(dir, "host"), merged: filepath.Join(dir, "merged"),
 		upper: Upper{Dir: filepath.Join(dir, "upper"), Prefix: "/w", Since: time.Now().Add(time.Hour)}}
@@ -70,7 +70,7 @@ func (s sandbox) mount() error {
 
 func (s sandbox) unmount() error { return unix.Unmount(s.merged, 0) }
 
-// outcome diffs and applies, and returns both lists.
+// outcome calls Diff and Apply, and returns both lists.
 func (s sandbox) outcome(ctx context.Context) (found, done []Change, err error) {
 	if found, err = Diff(ctx, []Upper{s.upper}, Access{}); err != nil {
 		return nil, nil, err
@@ -129,8 +129,8 @@ func TestApplyGivesTheMergedView(t *testing.T) {
 	}
 }
 
-// agentOps are what an agent may do to a tree; each works on the overlay and on
-// a plain copy alike.
+// agentOps are changes that an agent may make to a tree; each works on the overlay and on a
+// plain copy.
 var agentOps = map[string]func(at, other string) error{
 	"write":  func(at, _ string) error { return os.WriteFile(at, []byte("w"), 0o640) },
 	"append": func(at, _ string) error { return appendTo(at) },
@@ -154,7 +154,7 @@ func appendTo(at string) error {
 	return err
 }
 
-// chmodFile leaves links alone: what they lead to may be one level up.
+// chmodFile skips links: their target may be one level up.
 func chmodFile(at string) error {
 	if info, err := os.Lstat(at); err != nil || info.Mode()&os.ModeSymlink != 0 {
 		return err
@@ -162,8 +162,8 @@ func chmodFile(at string) error {
 	return os.Chmod(at, 0o711)
 }
 
-// renameFile moves anything but a directory of the lower layer, which
-// overlayfs without redirect_dir refuses and a plain directory does not.
+// renameFile moves anything except a directory of the lower layer, which overlayfs without
+// redirect_dir refuses and a plain directory does not.
 func renameFile(at, other string) error {
 	if info, err := os.Lstat(at); err != nil || info.IsDir() {
 		return err
@@ -171,12 +171,12 @@ func renameFile(at, other string) error {
 	return os.Rename(at, other)
 }
 
-// Whatever is done to an overlay and to a plain copy of its host directory,
-// Apply makes the host directory like both.
+// After the same changes to an overlay and to a plain copy of its host directory, Apply makes
+// the host directory equal to both.
 func TestApplyEqualsThePlainTree(t *testing.T) {
 	top := layerMounts(t)
 	names := []string{"a", "b", "c", "a/a", "a/b", "b/a", "b/b", "a/a/a", "a/b/a", "b/a/c"}
-	// No hard links below: overlayfs without an index parts them at the first write.
+	// No hard links: overlayfs without an index separates them at the first write.
 	ops := []string{"write", "append", "cut", "mkdir", "remove", "purge", "link", "chmod", "rename"}
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(top, "")

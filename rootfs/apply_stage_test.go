@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// statOf describes name in dir.
+// statOf returns the attributes of name in dir.
 func statOf(t *testing.T, dir, name string) unix.Stat_t {
 	t.Helper()
 	var st unix.Stat_t
@@ -37,7 +37,7 @@ func TestApplyDropsSpecialBits(t *testing.T) {
 	}
 }
 
-// A file with many names becomes one file with many names, not many files.
+// A file with several hard links becomes one file with several links, not several files.
 func TestApplyKeepsHardLinks(t *testing.T) {
 	t.Parallel()
 	layer := []string{"f a " + strings.Repeat("1", 4096), "d d"}
@@ -54,8 +54,8 @@ func TestApplyKeepsHardLinks(t *testing.T) {
 	}
 }
 
-// The host replaced the first name before the second is written: the second
-// is a copy of the layer's file, not a link to the host's.
+// The host replaced the first link before the second is written: the second becomes a copy of
+// the layer's file, not a link to the host's.
 func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f a 1", "h b a"})
@@ -80,7 +80,7 @@ func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
 	}
 }
 
-// A sparse file that claims a terabyte costs the host what it holds.
+// A sparse file with a size of a terabyte takes only the space of its data.
 func TestApplyKeepsHoles(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, []string{"f hole", "f mixed"})
@@ -125,7 +125,7 @@ func TestApplyKeepsHoles(t *testing.T) {
 	}
 }
 
-// The staged entry is taken only when it is the one that was just made.
+// The staged entry is used only if it is the one that was just made.
 func TestOpenStagedRefusesAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1", "h y x"}, nil)
@@ -168,7 +168,7 @@ func TestStaysBelow(t *testing.T) {
 	}
 }
 
-// However links that pass are put together, none of them leads out.
+// No combination of links that are accepted one by one leads outside.
 func TestNoChainOfLinksLeadsOut(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -198,7 +198,7 @@ func TestNoChainOfLinksLeadsOut(t *testing.T) {
 	})
 }
 
-// What came to stand there after the look is not overwritten.
+// A file that appeared after the check is not overwritten.
 func TestCreateDoesNotReplace(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, []string{"f x host"}, []string{"f x 1", "f y 1"})

@@ -21,7 +21,7 @@ type workspace struct {
 	upper Upper
 }
 
-// newWorkspace plants both sides. The layer begins after the host's files.
+// newWorkspace makes both sides. The layer begins after the host's files.
 func newWorkspace(t testing.TB, host, layer []string) workspace {
 	t.Helper()
 	w := workspace{host: t.TempDir()}
@@ -31,7 +31,7 @@ func newWorkspace(t testing.TB, host, layer []string) workspace {
 	return w
 }
 
-// apply applies what Diff finds, opaque directories as named.
+// apply applies what Diff finds; the names of opaque directories are arguments.
 func (w workspace) apply(t testing.TB, opaque string) []string {
 	t.Helper()
 	room := maxListBytes
@@ -46,8 +46,8 @@ func (w workspace) apply(t testing.TB, opaque string) []string {
 	return lines(done)
 }
 
-// listing describes all below dir, one line an entry: type, permissions,
-// path, content.
+// listing describes everything below dir, one line for each entry: type, permissions, path,
+// content.
 func listing(t testing.TB, dir string) []string {
 	t.Helper()
 	var text []string
@@ -120,8 +120,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Each hostile entry is refused, and beside it a harmless one that differs in
-// the one point is applied: the control.
+// Each hostile entry is refused. The control: a harmless entry that differs in that point only
+// is applied.
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, hostile, harmless, reason string }{
@@ -151,9 +151,8 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-// The agent put a link to another directory where the host has a directory,
-// or the host has a link where the layer has a directory: neither leads Apply
-// out of the workspace.
+// The agent replaced a directory of the host by a link, or the host has a link where the layer
+// has a directory: neither leads Apply out of the workspace.
 func TestApplyDoesNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -220,9 +219,8 @@ func TestApplyRefusesPaths(t *testing.T) {
 	}
 }
 
-// What the host changed since the layer began is kept. Each case is run with
-// a layer that began at the host's change (a conflict) and one that began
-// after it (the control).
+// Files that the host changed since the layer began are kept. Each case runs with a layer that
+// began before the host's change (a conflict) and with one that began after it (the control).
 func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, host, layer, touched string }{
@@ -240,7 +238,7 @@ func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 					host = []string{"d d", tt.host}
 				}
 				w := newWorkspace(t, host, []string{tt.layer})
-				// The host set the file's modification time back, as tar does.
+				// The host set the file's modification time to the past, as tar does.
 				at := filepath.Join(w.host, tt.touched)
 				if err := unix.UtimesNanoAt(unix.AT_FDCWD, at, make([]unix.Timespec, 2), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 					t.Fatal(err)
@@ -261,8 +259,8 @@ func TestApplyKeepsWhatTheHostChanged(t *testing.T) {
 	}
 }
 
-// Replacing one name of a host's file moves the change time of its others:
-// that is no change by the host. A new content is, under any name.
+// If the host replaces one hard link of a file, the change time of the others moves, although
+// the host did not change their content. New content is a change, under any name.
 func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 	t.Parallel()
 	for _, conflict := range []bool{false, true} {
@@ -308,7 +306,7 @@ func TestApplyKeepsWhatTheHostAdded(t *testing.T) {
 	}
 }
 
-// A layer whose begin is unknown may add, and replaces nothing.
+// If the layer's beginning is not known, Apply may add files, and replaces none.
 func TestApplyWithoutABeginReplacesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1"}, []string{"f x 2", "f y 2"})
@@ -366,7 +364,7 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends at the n-th look at it.
+// countdown is a context that ends at its n-th check.
 type countdown struct {
 	context.Context
 	left int
@@ -379,8 +377,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Wherever Apply is ended, each entry is as it was or as it was to become,
-// nothing else is there, and the next Apply does the rest.
+// Wherever Apply is interrupted, each entry is in its old or its new state, nothing else is
+// there, and the next Apply does the rest.
 func TestApplyEndedAnywhere(t *testing.T) {
 	t.Parallel()
 	host := []string{"f a old", "f big old", "d d", "d d/e", "f d/e/x old", "d t", "f t/x old", "f z old"}

@@ -17,8 +17,8 @@ const (
 	sandboxAgent = 1000
 )
 
-// fakeHost puts directories of the test's own in the place of the host's, in
-// the bench's mount namespace only.
+// fakeHost mounts directories of the test over the host's, in the bench's mount namespace
+// only.
 func (b *bench) fakeHost(dirs map[string]string) {
 	b.t.Helper()
 	b.do(func() error {
@@ -63,7 +63,7 @@ func TestSecretsOfTheHostAreNotThere(t *testing.T) {
 	if out := b.must(tree, sandboxRoot, "cat /etc/passwd /etc/shells"); strings.Contains(out, "ann") || !strings.Contains(out, "agent") || !strings.Contains(out, "/bin/sh") {
 		t.Errorf("passwd and shells read\n%s", out)
 	}
-	// A name that appears on the host later, as while a password is changed.
+	// A name that appears on the host later, for example during a change of a password.
 	if err := os.WriteFile(filepath.Join(etc, "shadow+"), []byte("SECRET"), 0o644); err != nil {
 		t.Fatal(err)
 	}

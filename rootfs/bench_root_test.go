@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkRoot plans, builds and discards a root with a workspace, and tells
-// how the time is shared.
+// BenchmarkRoot plans, builds and discards a root with a workspace, and reports the time of
+// each part.
 func BenchmarkRoot(b *testing.B) {
 	dir := benchDir(b)
 	thread, err := nsthread.Start(unix.CLONE_NEWNS)

@@ -49,7 +49,7 @@ func TestBindsAreTheOwners(t *testing.T) {
 func TestReadOnlyBindHoldsForSubmounts(t *testing.T) {
 	b := newBench(t)
 	source := b.mkdir("data", map[string]string{"sub/hidden": "x"})
-	// A bind, not a tmpfs: Linux 6.1 cannot id-map that.
+	// A bind mount, because Linux 6.1 cannot id-map a tmpfs.
 	open := b.mkdir("open", nil)
 	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestReadOnlyBindHoldsForSubmounts(t *testing.T) {
 	cfg.Binds = []Bind{{Source: source, Target: "/ro", ReadOnly: true}, {Source: source, Target: "/rw"}}
 	tree := b.mount(cfg)
 	b.refused(tree, sandboxAgent, "touch /ro/sub/x", "Read-only file system")
-	// Control: without the flag the same directory takes the file.
+	// Control: without the flag the file can be created in the same directory.
 	b.must(tree, sandboxAgent, "touch /rw/sub/x && test -e /ro/sub/x && test ! -e /rw/sub/hidden")
 }
 
@@ -96,7 +96,7 @@ func TestUnmappableFileSystemIsNamed(t *testing.T) {
 	}
 }
 
-// A source that becomes a link between the plan and the mount must not be followed.
+// A source that is replaced by a link between plan and mount must not be followed.
 func TestSourceSwappedForALink(t *testing.T) {
 	b := newBench(t)
 	source, other := b.mkdir("data", nil), b.mkdir("other", map[string]string{"secret": "x"})

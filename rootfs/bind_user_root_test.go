@@ -16,7 +16,7 @@ import (
 
 const bindUser = 4321
 
-// userConfig is a configuration whose host paths bindUser named.
+// userConfig is a configuration whose host paths were named by bindUser.
 func userConfig(b *bench, binds ...Bind) Config {
 	cfg := testConfig(b.dir)
 	cfg.User = &nsthread.Identity{UID: bindUser, GID: bindUser}
@@ -24,7 +24,7 @@ func userConfig(b *bench, binds ...Bind) Config {
 	return cfg
 }
 
-// own gives a path to somebody, with a mode.
+// own sets the owner and mode of a path.
 func own(t *testing.T, path string, id int, mode os.FileMode) {
 	t.Helper()
 	for _, err := range []error{os.Chown(path, id, id), os.Chmod(path, mode)} {
@@ -34,7 +34,7 @@ func own(t *testing.T, path string, id int, mode os.FileMode) {
 	}
 }
 
-// Behind a user's bind the agent may do what the user may, whoever it is inside. The
+// Behind a user's bind the agent has the user's rights, whichever id it has inside. The
 // controls: the same directory named by root.
 func TestBindOfAUserIsTheUsers(t *testing.T) {
 	b := newBench(t)
@@ -51,7 +51,7 @@ func TestBindOfAUserIsTheUsers(t *testing.T) {
 		b.refused(tree, uid, "cat /data/secret", "Permission denied")
 		b.refused(tree, uid, "cat /data/closed/file", "Permission denied")
 		b.refused(tree, uid, "echo x >/data/shown", "Permission denied")
-		b.refused(tree, uid, "touch /data/theirs/x", "touch") // EACCES, or EOVERFLOW: no id could be written
+		b.refused(tree, uid, "touch /data/theirs/x", "touch") // EACCES, or EOVERFLOW: its id is not mapped
 		b.refused(tree, uid, "chmod 777 /data/theirs", "chmod")
 	}
 	b.refused(tree, sandboxRoot, "touch /data/roots", "touch")
@@ -66,13 +66,13 @@ func TestBindOfAUserIsTheUsers(t *testing.T) {
 	b.must(roots, sandboxRoot, "cat /data/secret /data/closed/file")
 }
 
-// Root inside, where that is the agent, is the user and nobody else.
+// Root inside, if that is the agent, has the user's rights and no others.
 func TestBindOfAUserForRootInside(t *testing.T) {
 	b := newBench(t)
 	dir := b.mkdir("data", map[string]string{"secret": "SECRET\n", "half": "SECRET\n"})
 	own(t, dir, bindUser, 0o755)
 	own(t, filepath.Join(dir, "secret"), 0, 0o600)
-	// Of another's group: no capability over it, only what its owner has.
+	// With another group: no capability applies to it, so only its owner's rights count.
 	if err := os.Chown(filepath.Join(dir, "half"), 0, bindUser); err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func TestBindOfAUserForRootInside(t *testing.T) {
 	}
 }
 
-// What a user could not open, or what is no file, is not shown. The control is the same
-// bind named by root, where one there is.
+// A path that the user could not open, or that is not a file or directory, is not shown. The
+// control is the same bind named by root, where that is possible.
 func TestBindThatAUserMayNotHave(t *testing.T) {
 	b := newBench(t)
 	top := b.mkdir("top", map[string]string{"closed/secret": "SECRET\n", "file": "SECRET\n", "listed/x": "x"})
@@ -149,8 +149,8 @@ func TestBindThatAUserMayNotHave(t *testing.T) {
 	}
 }
 
-// What takes the source's place between the plan and the mount is opened as the user,
-// too. The control is the same swap under root's plan.
+// If the source is replaced between plan and mount, the replacement is opened with the user's
+// rights, too. The control is the same exchange with root's plan.
 func TestBindOfAUserSwapped(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {
@@ -202,7 +202,7 @@ func TestBindOfAUserSwapped(t *testing.T) {
 	}
 }
 
-// A file that becomes another's, or a device, between the plan and the mount.
+// A file that another user takes over, or a device, between plan and mount.
 func TestBindOfAUsersFileSwapped(t *testing.T) {
 	b := newBench(t)
 	dir := b.mkdir("data", nil)
@@ -240,8 +240,8 @@ func TestBindOfAUsersFileSwapped(t *testing.T) {
 	}
 }
 
-// A file system that cannot be mapped would show as it is, the host's /proc in a chroot
-// among them: a user does not get it, root does.
+// A file system that cannot be id-mapped would be shown as it is, such as the host's /proc in
+// a chroot: for a user it is refused, for root it is not.
 func TestBindOfAUserIsMapped(t *testing.T) {
 	b := newBench(t)
 	source := b.mkdir("data", map[string]string{"proc/x": ""})
@@ -255,7 +255,7 @@ func TestBindOfAUserIsMapped(t *testing.T) {
 	b.must(b.mount(cfg), sandboxAgent, "test -e /data/proc/1/comm")
 }
 
-// A second bind's target inside the first is not made on the host with root's rights.
+// The target of a second bind inside the first is not created on the host with root's rights.
 func TestBindOfAUserMakesNoTarget(t *testing.T) {
 	b := newBench(t)
 	roots, mine := b.mkdir("roots", nil), b.mkdir("mine", map[string]string{"sub/x": ""})
@@ -272,6 +272,6 @@ func TestBindOfAUserMakesNoTarget(t *testing.T) {
 	if left := names(t, roots); len(left) > 0 {
 		t.Errorf("root's directory has %q", left)
 	}
-	// Control: where there is a directory already.
+	// Control: the directory exists already.
 	b.must(b.mount(userConfig(b, Bind{Source: mine, Target: "/data"}, Bind{Source: roots, Target: "/data/sub"})), sandboxAgent, "test ! -e /data/sub/x")
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each way out is first taken by an ordinary open, the control.
+// Control: an ordinary open follows each way out.
 func TestBeneathStaysInside(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -36,7 +36,7 @@ func TestBeneathStaysInside(t *testing.T) {
 	file.Close()
 }
 
-// A FIFO that nobody writes to would hold an ordinary open for ever.
+// An ordinary open of a FIFO without a writer would block for ever.
 func TestOpenRegularRefusesOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -38,7 +38,7 @@ func TestChangeString(t *testing.T) {
 	}
 }
 
-// No name moves the cursor, and no two names look the same.
+// No name moves the cursor, and no two names are printed alike.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testConfig is a valid request; a test changes what it is about.
+// testConfig is a valid request, which each test changes.
 func testConfig(dir string) Config {
 	return Config{
 		ID: "0123456789abcdef", HostID: testHostID, AgentUID: 1000, AgentGID: 1000, Hostname: "box",

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of a lower directory that is gone, the kernel's own attributes still tell
-// which directories were in it.
+// If a lower directory is gone, the kernel's own attributes still show which directories were
+// in it.
 func TestDiffWhenTheLowerIsGone(t *testing.T) {
 	s, err := newSandbox(layerMounts(t))
 	if err != nil {
@@ -38,8 +38,8 @@ func TestDiffWhenTheLowerIsGone(t *testing.T) {
 	}
 }
 
-// An agent's own trusted.overlay.* are escaped by the kernel and its
-// user.overlay.* mean nothing, so it can hide no change from Diff.
+// The kernel escapes an agent's own trusted.overlay.* attributes, and its user.overlay.* have
+// no effect, so an agent can hide no change from Diff.
 func TestDiffIsNotMisledByAttributes(t *testing.T) {
 	s, err := newSandbox(layerMounts(t))
 	if err != nil {
@@ -48,7 +48,7 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 	plant(t, s.host, "d d", "f d/x 1", "f e 1")
 	set := func(at, name string) error { return unix.Setxattr(at, name, []byte("y"), 0) }
 
-	// Control: the same attribute in the upper directory itself does hide.
+	// Control: the same attribute in the upper directory itself does hide it.
 	plant(t, s.upper.Dir, "d d")
 	if err := set(filepath.Join(s.upper.Dir, "d"), "trusted.overlay.opaque"); err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 		"d": {"trusted.overlay.opaque", "user.overlay.opaque"},
 		"e": {"trusted.overlay.whiteout", "user.overlay.whiteout"}} {
 		for _, mark := range marks {
-			// Before Linux 6.7 overlayfs refuses its own names to everybody, and
-			// before 6.6 tmpfs has no user attributes: an answer too.
+			// Before Linux 6.7 overlayfs refuses its own attribute names to everybody, and
+			// before 6.6 tmpfs has no user attributes: the refusal is fine too.
 			err := set(filepath.Join(s.merged, at), mark)
 			if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 				t.Fatalf("%s: %v", mark, err)
@@ -92,8 +92,8 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 	}
 }
 
-// A directory that the host removed while the agent worked in it is not made
-// again: what the agent left in it is refused and said.
+// A directory that the host removed while the agent worked in it is not created again: the
+// agent's files in it are refused, and reported.
 func TestApplyDoesNotUndoTheHostsRemoval(t *testing.T) {
 	top := layerMounts(t)
 	for _, removed := range []bool{false, true} {

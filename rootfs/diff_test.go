@@ -37,7 +37,7 @@ func plant(t testing.TB, dir string, entries ...string) {
 			err = unix.Mkfifo(at, 0o644)
 		case "s":
 			err = unix.Mknod(at, unix.S_IFSOCK|0o644, 0)
-		case "w": // anybody may make one since Linux 5.8
+		case "w": // any user may make one since Linux 5.8
 			err = unix.Mknod(at, unix.S_IFCHR, 0)
 		case "m":
 			mode, _ := strconv.ParseUint(rest, 8, 32)
@@ -51,7 +51,7 @@ func plant(t testing.TB, dir string, entries ...string) {
 	}
 }
 
-// opaqueAt makes marks that call the directories of that base name opaque.
+// opaqueAt returns marks that declare the directories of that base name opaque.
 func opaqueAt(name string) marks {
 	return func(dir *os.File, entry, mark string) (string, bool, error) {
 		at, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()))
@@ -62,7 +62,7 @@ func opaqueAt(name string) marks {
 	}
 }
 
-// diffOf compares a planted upper with a planted lower directory.
+// diffOf compares a prepared upper with a prepared lower directory.
 func diffOf(t *testing.T, lower, upper []string, read marks) []string {
 	t.Helper()
 	low, up := t.TempDir(), t.TempDir()
@@ -119,8 +119,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A lower link that leads elsewhere is not followed when an upper directory
-// stands in its place: what it leads to is no part of the comparison.
+// A lower link is not followed if an upper directory is in its place: its target is no part of
+// the comparison.
 func TestDiffDoesNotFollowTheHostsLinks(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -134,8 +134,8 @@ func TestDiffDoesNotFollowTheHostsLinks(t *testing.T) {
 	}
 }
 
-// The kernel's note that a directory was copied up tells it from the agent's
-// own where no lower directory can.
+// Without a lower directory, the kernel's mark that a directory was copied up distinguishes it
+// from one that the agent made.
 func TestDiffWithoutLower(t *testing.T) {
 	t.Parallel()
 	up := t.TempDir()
@@ -162,7 +162,7 @@ func TestDiffKnowsAttributeWhiteouts(t *testing.T) {
 	}
 }
 
-// An agent can set user.overlay.*; the mount does not read it, nor may Diff.
+// An agent can set user.overlay.*; the mount ignores it, and so must Diff.
 func TestDiffIgnoresUserAttributes(t *testing.T) {
 	t.Parallel()
 	low, up := t.TempDir(), t.TempDir()
@@ -195,7 +195,7 @@ func TestDiffDescribesAndSorts(t *testing.T) {
 	}
 }
 
-// A tree deeper than a path may be long is named once and not entered.
+// A tree that is deeper than the longest path is reported once and not entered.
 func TestDiffStopsAtTheLongestPath(t *testing.T) {
 	t.Parallel()
 	up := t.TempDir()
@@ -215,7 +215,7 @@ func TestDiffStopsAtTheLongestPath(t *testing.T) {
 	}
 }
 
-// growDeep makes levels of nested directories with the longest names.
+// growDeep makes nested directories with the longest names.
 func growDeep(t *testing.T, dir string, levels int) int {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -275,7 +275,7 @@ func TestDiffFails(t *testing.T) {
 	}
 }
 
-// A mounted layer is named by a descriptor; a target never is.
+// A mounted layer is given as a descriptor; a target never is.
 func TestDiffOpensByDescriptor(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, []string{"f x 1"}, []string{"f x 2"})

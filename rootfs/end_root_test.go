@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullConfig asks for every kind of operation.
+// fullConfig needs every kind of operation.
 func (b *bench) fullConfig() Config {
 	cfg := testConfig(b.dir)
 	cfg.ReadOnly = true
@@ -83,7 +83,7 @@ func TestKeptLayerCanBeOpened(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
 	cfg.Workspace = b.mkdir("ws", map[string]string{"a": "x"})
-	cfg.Binds = []Bind{{Source: filepath.Join(cfg.Workspace, "a"), Target: "/new/file"}} // no change of the agent's
+	cfg.Binds = []Bind{{Source: filepath.Join(cfg.Workspace, "a"), Target: "/new/file"}} // not a change by the agent
 	tree, err := b.tryMount(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestOpenLayerRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-// What is mounted ends with the thread: nobody has to clean up after a kill.
+// Mounts end with the thread, so nothing has to clean them up after a kill.
 func TestNothingOutlivesTheNamespace(t *testing.T) {
 	b := newBench(t)
 	thread, err := nsthread.Start(unix.CLONE_NEWNS)
@@ -171,12 +171,12 @@ func TestNothingOutlivesTheNamespace(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Control: it is there while the thread lives, and the host never saw it.
+	// Control: they exist while the thread lives, and the host never saw them.
 	if len(loops(b.dir)) != 1 || len(mountsBelow(t, b.dir)) != 0 {
 		t.Errorf("loops %q, mounts on the host %q", loops(b.dir), mountsBelow(t, b.dir))
 	}
 	thread.Close()
-	tree.layer.Close() // as the kernel does for a killed process
+	tree.layer.Close() // as the kernel does at the end of a killed process
 	waitForNoLoop(t, b.dir)
 	// Files stay: the image and an empty directory.
 	if err := errors.Join(RemoveLayer(cfg.image()), os.Remove(cfg.stage())); err != nil {

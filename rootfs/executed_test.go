@@ -38,7 +38,7 @@ func TestExecutedBy(t *testing.T) {
 	}
 }
 
-// Names in the tables are compared with folded ones.
+// Names in the tables are lower case, because they are compared with lower-cased names.
 func TestExecutorNames(t *testing.T) {
 	t.Parallel()
 	for _, e := range slices.Concat(enterers, openers) {
@@ -50,7 +50,7 @@ func TestExecutorNames(t *testing.T) {
 	}
 }
 
-// Of a package.json only other commands count, of a repository without .git only its config.
+// In a package.json only changed commands count, in a repository without .git only its config.
 func TestDiffFindsWhatExecutes(t *testing.T) {
 	t.Parallel()
 	const plain, scripts = `{"name":"x","version":"1"}`, `{"scripts":{"postinstall":"true"}}`

@@ -25,7 +25,7 @@ func TestVeiled(t *testing.T) {
 	}
 }
 
-// TestWholeProcOnlyWhereItIsVeiled: elsewhere it would cost each start a mount.
+// TestWholeProcOnlyWhereItIsVeiled: elsewhere it would cost a mount at each start.
 func TestWholeProcOnlyWhereItIsVeiled(t *testing.T) {
 	t.Parallel()
 	for _, isVeiled := range []bool{false, true} {

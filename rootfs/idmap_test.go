@@ -8,7 +8,7 @@ import (
 
 const testHostID = 0x70000000
 
-// apply returns what id looks like through the map.
+// apply returns the id that id is mapped to.
 func apply(extents []extent, id uint32) (uint32, bool) {
 	for _, e := range extents {
 		if id >= e.Disk && id-e.Disk < e.Size {
@@ -20,7 +20,8 @@ func apply(extents []extent, id uint32) (uint32, bool) {
 
 func TestOwnerMapIsABijectionThatGivesTheAgentTheOwner(t *testing.T) {
 	t.Parallel()
-	// 65535 is no user's and may give way, so it is neither's.
+	// 65535 belongs to no user and may be replaced by the owner's id, so neither of the two is
+	// 65535.
 	owners := rapid.OneOf(rapid.Uint32Range(0, 2000), rapid.Uint32Range(0, idsPerAgent-2), rapid.Uint32Range(idsPerAgent, 1<<32-2))
 	rapid.Check(t, func(t *rapid.T) {
 		owner := owners.Draw(t, "owner")

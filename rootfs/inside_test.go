@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRenamesElsewhereDisturbNoBuild: a path with ".." in a link is opened while files of
-// no concern are renamed. The control is that the system call by itself fails now and then.
+// TestRenamesElsewhereDisturbNoBuild: a path with ".." in a link is opened while unrelated
+// files are renamed. The control: the system call alone fails now and then (EAGAIN of
+// openat2).
 func TestRenamesElsewhereDisturbNoBuild(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	for _, err := range []error{os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.Mkdir(filepath.Join(dir, "home"), 0o755),
@@ -29,7 +30,7 @@ func TestRenamesElsewhereDisturbNoBuild(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		name, other := filepath.Join(elsewhere, "one"), filepath.Join(elsewhere, "two")
-		_ = os.WriteFile(name, nil, 0o600) // the control sees when it fails
+		_ = os.WriteFile(name, nil, 0o600) // if it fails, the control notices
 		for {
 			select {
 			case <-stop:

@@ -29,7 +29,7 @@ func (b *bench) again(cfg Config, fault func(int) error) (tree *Tree, err error)
 	return tree, err
 }
 
-// kept makes a layer with something of the agent's and of root's in it.
+// kept makes a layer with files of the agent and of root.
 func (b *bench) kept() Config {
 	b.t.Helper()
 	cfg := testConfig(b.dir)
@@ -46,8 +46,8 @@ func (b *bench) kept() Config {
 
 const ofTheAgent = "cat /workspace/mine /home/agent/own/secret && test ! -e /workspace/gone && test -e /workspace/a && stat -c '%u:%g %a' /home/agent/own /usr/local/new/tool"
 
-// Whichever range of host ids is leased the next time, the files are whose they
-// were. The control are the ids on the disk: they are another range's.
+// With any range of host ids at the next start, files have the same owners inside. The control
+// are the ids on the disk, which belong to another range.
 func TestAgentGoesOnWithItsLayer(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
@@ -106,8 +106,8 @@ func TestAgentGoesOnWithItsLayer(t *testing.T) {
 	}
 }
 
-// A layer has one writer. The control is the file itself, which is closed in
-// this process, and locked all the same: the loop device holds it.
+// A layer has one writer. The control: this process has closed the image file, and the lock is
+// still held, by the loop device.
 func TestKeptLayerHasOneUser(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
@@ -134,7 +134,7 @@ func TestKeptLayerHasOneUser(t *testing.T) {
 	}
 }
 
-// A start that fails at any operation leaves the agent's files as they were.
+// A start that fails at any operation does not change the agent's files.
 func TestFaultsKeepAKeptLayer(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
@@ -167,9 +167,9 @@ func TestFaultsKeepAKeptLayer(t *testing.T) {
 	}
 }
 
-// A power cut leaves the image as it is while it is mounted: it is checked, and
-// what the agent had on the disk is there. One that is beyond that is refused,
-// and stays for somebody to look at.
+// A power cut leaves the image as it is while it is mounted: it is checked, and the agent's
+// files that were on the disk are there. An image that cannot be repaired is refused, and
+// kept.
 func TestLayerAfterAPowerCut(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
@@ -204,7 +204,7 @@ func TestLayerAfterAPowerCut(t *testing.T) {
 	}
 	b.do(tree.Close)
 	waitForNoLoop(t, b.dir)
-	// Beyond repair without somebody's answers: the first group's inodes are gone.
+	// The check cannot repair it by itself: the first group's inodes are lost.
 	if _, err := image.WriteAt(make([]byte, 64<<10), 16<<10); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestDiskLimitHolds(t *testing.T) {
 	cfg := testConfig(b.dir)
 	cfg.DiskBytes = 16 << 20
 	tree := b.mount(cfg)
-	// Control: what is well within the limit is written.
+	// Control: an amount well within the limit is written.
 	b.must(tree, sandboxAgent, "for i in 1 2 3 4; do head -c 2097152 /usr/bin/perl; done >/tmp/a")
 	used, err := tree.Usage()
 	if err != nil || used.Bytes < 5<<20 {
@@ -27,7 +27,7 @@ func TestDiskLimitHolds(t *testing.T) {
 	if err != nil || info.Size() != cfg.DiskBytes {
 		t.Errorf("the image has %d bytes (%v), want %d", info.Size(), err, cfg.DiskBytes)
 	}
-	// Space that is freed can be used again.
+	// Freed space can be used again.
 	b.must(tree, sandboxAgent, "rm /tmp/a /workspace/b && cat /usr/bin/perl >/workspace/b")
 }
 
@@ -63,15 +63,15 @@ func TestTmpfs(t *testing.T) {
 	}
 }
 
-// A set-user-ID program of the host, or one that the agent makes, raises
-// nothing, and a device node that it finds is not one.
+// A set-user-ID program of the host, or one that the agent makes, gains no privilege, and a
+// device node in the layer is no device.
 func TestNoSetuidNoDevices(t *testing.T) {
 	b := newBench(t)
 	opt := b.mkdir("opt", nil)
 	if out, err := hostCommand("sh", "-c", `mknod -m 666 "$1/zero" c 1 5 && cp /usr/bin/id "$1/id" && chmod 4755 "$1/id"`, "sh", opt); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Control: outside the device is one.
+	// Control: outside it is a device.
 	if out, err := hostCommand("head", "-c", "1", filepath.Join(opt, "zero")); err != nil || out != "\x00" {
 		t.Fatalf("control: the device reads %q (%v)", out, err)
 	}

@@ -33,8 +33,8 @@ func TestLoopWithoutDeviceNodes(t *testing.T) {
 	})
 }
 
-// The file must be empty while it is attached: what is dirty of it would be
-// flushed to the disk, see layerOp.
+// The file must be empty while it is attached: its dirty pages would be flushed to the disk,
+// see layerOp.
 func TestFilledAfterAttachingIsWhatIsRead(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.dir, "state/image")
@@ -59,8 +59,8 @@ func TestFilledAfterAttachingIsWhatIsRead(t *testing.T) {
 		}
 		return one[0]
 	}
-	// The host's own look at a new device may empty its cache at any moment: a
-	// few places show whether it keeps any.
+	// When the host probes a new device it may empty its cache at any moment: of a few places at
+	// least one must still be cached.
 	places, kept := []int64{1 << 12, 1 << 14, 1 << 16, 1 << 17, 1 << 18, 1 << 19}, 0
 	for _, place := range places {
 		if at(place) != 0 {

@@ -38,8 +38,8 @@ func memoryGroup(t *testing.T, limit int64) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// What the kernel killed for memory may still be on its way out, and a
-		// v1 cgroup has no event for it.
+		// Processes that the kernel killed for memory may still be ending, and a v1 cgroup has
+		// no event for that.
 		err := os.Remove(dir)
 		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
 			time.Sleep(10 * time.Millisecond)
@@ -54,8 +54,8 @@ func memoryGroup(t *testing.T, limit int64) string {
 	return dir
 }
 
-// An agent with little memory may fill its disk: the pages of the layer are
-// written back and dropped, those of a tmpfs are not.
+// An agent with little memory may fill its disk: pages of the layer are written back and
+// dropped, those of a tmpfs are not.
 func TestDiskIsNotMemory(t *testing.T) {
 	b := newBench(t)
 	const limit, written = 64 << 20, 256 << 20
@@ -69,14 +69,13 @@ func TestDiskIsNotMemory(t *testing.T) {
 	if r := b.insideGroup(tree, group, script+"/tmp/large"); r.status != 0 {
 		t.Errorf("writing %d bytes with %d of memory: status %d: %s", written, limit, r.status, r.out)
 	}
-	// Control: the same bytes in memory end the writer.
+	// Control: the same amount in memory ends the writer.
 	if r := b.insideGroup(tree, group, script+"/memory/large"); r.status == 0 || !strings.Contains(r.out, "Killed") && r.status != 137 {
 		t.Errorf("control: writing %d bytes to memory: status %d: %s", written, r.status, r.out)
 	}
 }
 
-// insideGroup is inside for the agent in a cgroup, which it has entered before
-// its script begins.
+// insideGroup is inside for an agent in a cgroup, which it enters before its script begins.
 func (b *bench) insideGroup(tree *Tree, group, script string) result {
 	b.t.Helper()
 	cmd, out := b.command(tree, sandboxAgent, "read go && "+script)

@@ -15,7 +15,7 @@ func testFacts() hostInfo {
 	}
 }
 
-// fixedConfig has paths that no test directory changes.
+// fixedConfig has paths that do not depend on a test directory.
 func fixedConfig() Config {
 	cfg := testConfig("/c")
 	cfg.StateDir, cfg.RunDir = "/var/lib/clove", "/run/clove/0123456789abcdef"
@@ -77,7 +77,7 @@ table
 `)
 }
 
-// mountLines are the lines of a plan between the base and /sys.
+// mountLines returns the lines of a plan between the base and /sys.
 func mountLines(cfg Config, f hostInfo) string {
 	_, rest, _ := strings.Cut(planFor(cfg, f).String(), "upper 3, or as it is\n")
 	mounts, _, _ := strings.Cut(rest, "sys\n")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// smallRoot makes a root file system that runs /bin/sh: the host's own, bound
-// into it by way of the prefixes.
+// smallRoot makes a root file system that can run /bin/sh: the host's own, which the prefixes
+// bind into it.
 func (b *bench) smallRoot(files map[string]string) Config {
 	root := b.mkdir("rootfs", files)
 	for _, link := range []string{"bin", "lib", "lib64", "sbin"} {
@@ -54,7 +54,7 @@ func TestHostileRootfsReachesNothingOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Control: a plain path through such a link is outside.
+	// Control: the same path leads outside if the links are followed.
 	if _, err := os.Stat(filepath.Join(cfg.Rootfs, "data", "keep")); err != nil {
 		t.Fatalf("control: %v", err)
 	}

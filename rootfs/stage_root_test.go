@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bench is a place to build roots in: a thread of its own and a directory that
-// a process with the sandbox's ids can walk through.
+// bench is a place to build roots: a thread of its own, and a directory that a process with
+// the sandbox's ids may pass through.
 type bench struct {
 	t      *testing.T
 	thread *nsthread.Thread
@@ -30,7 +30,7 @@ type bench struct {
 	hostID uint32 // of the range that commands run with
 }
 
-// newBench also sees to it that the test leaves nothing behind.
+// newBench also checks that the test leaves nothing behind.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir := benchDir(t)
@@ -43,7 +43,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t, thread, dir, testHostID}
 }
 
-// benchDir makes the directories of a bench on a disk: /tmp may be a tmpfs.
+// benchDir makes the directories of a bench on a disk, because /tmp may be a tmpfs.
 func benchDir(t testing.TB) string {
 	t.Helper()
 	testhost.Root(t)
@@ -71,7 +71,7 @@ func openFiles(t *testing.T) []string {
 	var open []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && !strings.HasPrefix(target, "anon_inode") { // the Go runtime's own
+		if err == nil && !strings.HasPrefix(target, "anon_inode") { // belongs to the Go runtime
 			open = append(open, target)
 		}
 	}
@@ -108,8 +108,7 @@ func loops(dir string) []string {
 	return attached
 }
 
-// waitForNoLoop gives the kernel time: it detaches when the last user has gone,
-// but tells nobody.
+// waitForNoLoop polls: the kernel detaches the device after its last user, without an event.
 func waitForNoLoop(t *testing.T, dir string) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -130,7 +129,7 @@ func (b *bench) do(f func() error) {
 	}
 }
 
-// mount builds the root of cfg and has it discarded at the test's end.
+// mount builds the root of cfg, which is discarded at the end of the test.
 func (b *bench) mount(cfg Config) *Tree {
 	b.t.Helper()
 	tree, err := b.tryMount(cfg)
@@ -152,7 +151,7 @@ func (b *bench) tryMount(cfg Config) (tree *Tree, err error) {
 	return tree, err
 }
 
-// mkdir makes a directory beside the bench's own ones, and files in it.
+// mkdir makes a directory in the bench, with files in it.
 func (b *bench) mkdir(name string, files map[string]string) string {
 	b.t.Helper()
 	dir := filepath.Join(b.dir, name)
@@ -171,14 +170,14 @@ func (b *bench) mkdir(name string, files map[string]string) string {
 	return dir
 }
 
-// result is what a command in the sandbox did.
+// result is the result of a command in the sandbox.
 type result struct {
 	out    string
 	status int
 }
 
-// command is a shell script that will run as uid in the root: in a user
-// namespace with the sandbox's ids, as the sandbox has it.
+// command is a shell script that runs as uid in the root: in a user namespace with the ids of
+// the sandbox.
 func (b *bench) command(tree *Tree, uid uint32, script string) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -239,7 +238,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// diff runs on the bench's thread: the lower directories may be there only.
+// diff runs on the bench's thread, because the lower directories may be visible only there.
 func (b *bench) diff(uppers []Upper) []string {
 	b.t.Helper()
 	var lines []string

@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestSweepingDisturbsNoMaker: templates are made and opened while somebody
-// sweeps who takes every finished one for unused. What open returns is whole.
+// TestSweepingDisturbsNoMaker: templates are made and opened while another goroutine sweeps,
+// which takes every finished template for unused. Each opened template is complete.
 func TestSweepingDisturbsNoMaker(t *testing.T) {
 	testhost.Root(t)
 	cfg := testConfig(t.TempDir())
@@ -42,7 +42,7 @@ func TestSweepingDisturbsNoMaker(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				var magic [2]byte // ext4(5): of the superblock, at 1024+56
+				var magic [2]byte // in the superblock, at 1024+56: ext4(5)
 				if _, err := file.ReadAt(magic[:], 1080); err != nil || magic != [2]byte{0x53, 0xef} {
 					t.Errorf("no file system: %x, %v", magic, err)
 				}

@@ -41,7 +41,7 @@ func left(t *testing.T, stateDir string) []string {
 
 const day = 24 * time.Hour
 
-// TestUnusedTemplatesAreSwept by their age, and nothing that only lies there.
+// TestUnusedTemplatesAreSwept: by their age; other files in the directory stay.
 func TestUnusedTemplatesAreSwept(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -57,8 +57,8 @@ func TestUnusedTemplatesAreSwept(t *testing.T) {
 	}
 }
 
-// TestUseIsNoted: a template that is opened is not swept a month after it was
-// made, nor is its file written at each start.
+// TestUseIsNoted: a template that is used is not swept a month after it was made, and its file
+// is not written at each start.
 func TestUseIsNoted(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -83,8 +83,8 @@ func TestUseIsNoted(t *testing.T) {
 	}
 }
 
-// TestOnlyDeadMakersAreCleanedUpAfter: the lock says who lives, however old the
-// directory is, and a kill leaves none.
+// TestOnlyDeadMakersAreCleanedUpAfter: the lock shows whether a maker lives, however old its
+// directory is; a kill releases the lock.
 func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -101,13 +101,13 @@ func TestOnlyDeadMakersAreCleanedUpAfter(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dead.path, "image"), nil, 0o600), os.Chtimes(alive.path, now.Add(-400*day), now.Add(-400*day))); err != nil {
 		t.Fatal(err)
 	}
-	// Control: as long as it lives, it is nobody's to clean.
+	// Control: while the maker lives, nothing is cleaned up.
 	if names, err := AbandonedTemplates(stateDir); err != nil || len(names) != 0 {
 		t.Fatalf("two makers live, yet abandoned are %v, %v", names, err)
 	}
-	dead.lock.Close() // as the kernel does for a killed process
+	dead.lock.Close() // as the kernel does at the end of a killed process
 	want := []string{filepath.Base(dead.path)}
-	for range 2 { // to look changes nothing
+	for range 2 { // the first check changes nothing
 		if names, err := AbandonedTemplates(stateDir); err != nil || !slices.Equal(names, want) {
 			t.Errorf("abandoned are %v, %v, want %v", names, err, want)
 		}
@@ -137,8 +137,8 @@ func TestNoTemplatesAreNone(t *testing.T) {
 	}
 }
 
-// TestKindsLeaveEachOtherAlone: only what the host's /etc has outgrown goes when
-// a new one was made, and what a killed maker left.
+// TestKindsLeaveEachOtherAlone: when a template is made, the only ones removed are those of an
+// older /etc and those that a killed process left.
 func TestKindsLeaveEachOtherAlone(t *testing.T) {
 	t.Parallel()
 	names := []string{"base-1-aa.img", "base-1-bb.img", "base-2-aa.img", "rootfs-1-aa.img"}

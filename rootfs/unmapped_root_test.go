@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overlayOver mounts an overlay over dir in the bench's namespace, as a
-// container's root is one. The kernel cannot id-map it.
+// overlayOver mounts an overlay over dir in the bench's namespace, as the root of a container
+// is one. The kernel cannot id-map it.
 func (b *bench) overlayOver(dir string) {
 	b.t.Helper()
 	scratch := b.mkdir("scratch", nil)
@@ -52,7 +52,7 @@ func TestBaseOnAnOverlayIsShownAsItIs(t *testing.T) {
 	b.refused(tree, sandboxRoot, "echo y >/opt/open", "Permission denied")
 }
 
-// Root of the sandbox installs into the base, so it must own it: it has a copy.
+// Root of the sandbox installs packages into the base, so it must own it: it gets a copy.
 func TestBaseOnAnOverlayIsCopiedForRoot(t *testing.T) {
 	b := newBench(t)
 	opt := b.mkdir("opt", map[string]string{"open": "x\n", "closed": "y\n"})
@@ -98,7 +98,7 @@ func TestBindFromAnOverlayIsReadOnlyOrRefused(t *testing.T) {
 	}
 	b.refused(tree, sandboxRoot, "cat /data/closed", "Permission denied")
 	b.refused(tree, sandboxRoot, "echo y >/data/open", "Read-only file system")
-	// Control: mapped, the files are the agent's own.
+	// Control: if the file system is id-mapped, the files belong to the agent.
 	if out := b.must(tree, sandboxAgent, "cat /plain/closed"); out != "SECRET" {
 		t.Errorf("control: got %q", out)
 	}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserNamespaceIsNotTheHostRoots: what the agent uses up is counted for the
-// owner of its namespace.
+// TestUserNamespaceIsNotTheHostRoots: the kernel counts what the agent uses for the owner of
+// its namespace.
 func TestUserNamespaceIsNotTheHostRoots(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
-	// Control: a namespace made without further ado is root's.
+	// Control: a namespace that is made in the usual way belongs to root.
 	holderMu.Lock()
 	plain, err := userNamespace(shiftMap(cfg.HostID))
 	holderMu.Unlock()
@@ -46,7 +46,7 @@ func namespaceOwner(t *testing.T, namespace *os.File) int {
 	return int(owner)
 }
 
-// TestOwnerIsGivenUpAgain: neither the thread nor the process stays changed.
+// TestOwnerIsGivenUpAgain: afterwards neither the thread nor the process has changed.
 func TestOwnerIsGivenUpAgain(t *testing.T) {
 	b := newBench(t)
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
@@ -69,8 +69,8 @@ func TestOwnerIsGivenUpAgain(t *testing.T) {
 	}
 }
 
-// TestHolderIsDeaf: the holder shares this program's memory, so no handler of
-// Go's runtime may ever run in it, and it must leave nothing behind.
+// TestHolderIsDeaf: the process that holds the namespace shares this program's memory, so no
+// signal handler of Go's runtime may run in it, and it must leave nothing behind.
 func TestHolderIsDeaf(t *testing.T) {
 	newBench(t)
 	holderMu.Lock()
@@ -90,7 +90,8 @@ func TestHolderIsDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but KILL and STOP are blocked; the control: they did come, and wait for ever.
+	// All signals but KILL and STOP are blocked. Control: the signals arrived, and stay
+	// pending.
 	for _, line := range []string{"SigBlk:\tfffffffffffbfeff\n", fmt.Sprintf("ShdPnd:\t%016x\n", sent)} {
 		if !strings.Contains(string(status), line) {
 			t.Errorf("no %q in\n%s", line, status)
@@ -104,7 +105,8 @@ func TestHolderIsDeaf(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreMadeAtOnce: many goroutines share one holder's stack in turn.
+// TestNamespacesAreMadeAtOnce: concurrent goroutines use one holder's stack one after the
+// other.
 func TestNamespacesAreMadeAtOnce(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)

@@ -13,10 +13,10 @@ import (
 	"clove.run/clove/store"
 )
 
-// BenchmarkLook is what cloved's clean-up at its start looks at: ten thousand
-// ended runs, of which nothing is on the host.
+// BenchmarkLook measures the look with which cloved's clean-up begins: ten thousand ended
+// runs, none of which has anything left on the host.
 func BenchmarkLook(b *testing.B) {
-	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-") // the disk would be what is measured
+	dir, err := os.MkdirTemp("/dev/shm", "clove-bench-") // on a disk, the disk would be measured
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// livedOnce is one run from its beginning to its end, as far as the store knows.
+// livedOnce stores one run from its beginning to its end.
 func livedOnce(s *store.Store, name string) error {
 	spec := policies.Standard()
 	spec.ID, spec.Name, spec.Detached = agent.NewID(), name, true

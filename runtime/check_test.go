@@ -34,8 +34,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestCheckFindsAndGCRemoves what belongs to no run, and leaves the rest. The
-// control is the same installation before anything was left in it.
+// TestCheckFindsAndGCRemoves: check finds and gc removes what belongs to no run, and nothing
+// else. The control is the same installation before anything was left in it.
 func TestCheckFindsAndGCRemoves(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -56,7 +56,7 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 	if err := os.WriteFile(layer, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The making of a template that was killed, and templates in use and not.
+	// A template whose maker was killed, a template in use and one out of use.
 	for name, age := range map[string]time.Duration{"base-1-aa.img": time.Hour, "base-1-bb.img": 1000 * time.Hour} {
 		path := filepath.Join(r.paths.templates(), name)
 		if err := errors.Join(os.MkdirAll(filepath.Join(r.paths.templates(), ".new-1"), 0o700), os.WriteFile(path, nil, 0o600),
@@ -77,7 +77,7 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 		t.Errorf("check finds %q, %v; want %q", got, err, want)
 	}
 	removed, err := r.GC()
-	want = append(want, "template base-1-bb.img") // a cache that grew old is no problem
+	want = append(want, "template base-1-bb.img") // an old cache is no problem
 	if got := kinds(removed); err != nil || !slices.Equal(got, want) {
 		t.Errorf("gc removes %q, %v; want %q", got, err, want)
 	}
@@ -89,7 +89,7 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 	}
 }
 
-// TestALockedOrphanIsLeftAlone: somebody claimed it after gc had looked.
+// TestALockedOrphanIsLeftAlone: another process locked it after gc had looked.
 func TestALockedOrphanIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -106,8 +106,7 @@ func TestALockedOrphanIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestCheckLooksTwice: what somebody is just removing is no problem, and what
-// stays is one.
+// TestCheckLooksTwice: what another process is just removing is no problem; what stays is one.
 func TestCheckLooksTwice(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -130,7 +129,7 @@ func TestCheckLooksTwice(t *testing.T) {
 	}
 }
 
-// TestAnOrphanThatEndedIsSwept: a thread may have its number by now.
+// TestAnOrphanThatEndedIsSwept: its pid may be the id of a thread by now.
 func TestAnOrphanThatEndedIsSwept(t *testing.T) {
 	t.Parallel()
 	for _, pid := range []int{1<<22 + 1, testhost.Thread(t)} {

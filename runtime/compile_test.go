@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// asked is a run that uses every limit which reaches the OCI config.
+// asked returns a run that uses every limit which reaches the OCI config.
 func asked(user agent.User) agent.Spec {
 	spec := policies.Standard()
 	spec.ID, spec.Name = "0123456789abcdef", "golden"
@@ -82,8 +82,8 @@ func TestTheAgentGetsNoCapability(t *testing.T) {
 	}
 }
 
-// A writable bind takes from root inside what would make a program of the
-// host's lend its owner; a read-only one takes nothing.
+// A writable bind removes FSETID from root inside: with it, root inside could make a
+// set-user-ID program that belongs to a user of the host. A read-only bind removes nothing.
 func TestWritingHostFilesCostsFSETID(t *testing.T) {
 	t.Parallel()
 	for readOnly, want := range map[bool]bool{true: true, false: false} {

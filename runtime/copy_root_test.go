@@ -46,8 +46,8 @@ type entry struct {
 	text string
 }
 
-// archive makes one of files; a name that ends in "/" is a folder, and a text
-// that begins with "->" a link.
+// archive makes a tar archive of entries; a name that ends in "/" is a folder, and a text that
+// begins with "->" is a link.
 func archive(t *testing.T, headers ...entry) *bytes.Buffer {
 	t.Helper()
 	var buffer bytes.Buffer
@@ -76,7 +76,7 @@ func TestCopyOut(t *testing.T) {
 	a := startLive(t, `cd /workspace; mkdir -p d/e; echo one > d/one; echo two > d/e/two; ln -s one d/link; chmod 4751 d/one
 		mkfifo d/pipe; mkdir d/closed; echo x > d/closed/x; chmod 0 d/closed; echo ready; exec sleep 1000`, nil)
 	a.line()
-	if err := a.Pause(); err != nil { // a copy needs nothing of the agent's
+	if err := a.Pause(); err != nil { // a copy works although the agent is frozen
 		t.Fatal(err)
 	}
 	got, err := a.copyOut("/workspace/d")
@@ -111,7 +111,7 @@ func TestCopyIn(t *testing.T) {
 	tool.Mode, tool.ModTime, tool.Uid = 0o6755, modified, 0
 	link := entry{tar.Header{Name: "d/link", Typeflag: tar.TypeSymlink, Linkname: "tool"}, ""}
 	folder := entry{tar.Header{Name: "d/", Typeflag: tar.TypeDir, Mode: 0o755}, ""}
-	for range 2 { // also over what is there
+	for range 2 { // the second copy replaces the first
 		if err := a.CopyIn(context.Background(), "/workspace", archive(t, folder, tool, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestCopyIn(t *testing.T) {
 	}
 }
 
-// secretFile is a file of the host's that no agent shall see or change.
+// secretFile is a file of the host that no agent may read or change.
 func secretFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join("/var/tmp", "clove-test-secret-"+string(agent.NewID()))
@@ -158,8 +158,8 @@ func secretFile(t *testing.T) string {
 	return path
 }
 
-// TestLinksLeadNowhereOutside: a careless copy, the control, reads the host's
-// file through the agent's link.
+// TestLinksLeadNowhereOutside: the control is a copy without protection, which reads the
+// host's file through the agent's link.
 func TestLinksLeadNowhereOutside(t *testing.T) {
 	secret := secretFile(t)
 	up := strings.Repeat("../", 30)
@@ -185,15 +185,15 @@ func TestLinksLeadNowhereOutside(t *testing.T) {
 		"/workspace/folder":        file(name, "changed"),
 		"/workspace/magic/var/tmp": file(name, "changed"),
 	} {
-		_ = a.CopyIn(context.Background(), folder, archive(t, e)) // inside it may well work
+		_ = a.CopyIn(context.Background(), folder, archive(t, e)) // it may succeed, but only inside the sandbox
 		if text, err := os.ReadFile(secret); err != nil || string(text) != "secret" {
 			t.Fatalf("%s, %s: the host's file is %q, %v", folder, e.Name, text, err)
 		}
 	}
 }
 
-// TestLinksThatChangeMeanwhile: the agent swaps a folder and a link that leads
-// out as fast as it can.
+// TestLinksThatChangeMeanwhile: the agent exchanges a folder and a link to the outside as fast
+// as it can.
 func TestLinksThatChangeMeanwhile(t *testing.T) {
 	secret := secretFile(t)
 	a := startLive(t, `cd /workspace; mkdir d; ln -s /var/tmp l; mkdir -p /var/tmp 2>/dev/null; echo ready
@@ -223,14 +223,15 @@ func TestLinksThatChangeMeanwhile(t *testing.T) {
 	t.Logf("%d rounds", done)
 }
 
-// TestACopyMayDoWhatTheAgentMay and no more, where root is what calls.
+// TestACopyMayDoWhatTheAgentMay: a copy has the agent's rights and no more, although its
+// caller is root.
 func TestACopyMayDoWhatTheAgentMay(t *testing.T) {
 	dir, err := os.MkdirTemp("/var/tmp", "clove-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	// A bind makes what its owner has the agent's, and not what a third one has.
+	// A bind maps files of its source's owner to the agent, and not those of a third user.
 	const third = 12345
 	sub := filepath.Join(dir, "sub")
 	theirs := filepath.Join(sub, "theirs")
@@ -242,7 +243,7 @@ func TestACopyMayDoWhatTheAgentMay(t *testing.T) {
 		s.Files.Binds = []agent.Bind{{Source: dir, Target: "/mnt/shared"}}
 	})
 	a.line()
-	// Control: who calls could.
+	// Control: the caller itself, root, can read it.
 	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/mnt/shared/sub/theirs", a.s.box.pid)); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestACopyMayDoWhatTheAgentMay(t *testing.T) {
 	}
 }
 
-// TestACopyThatNobodyTakes does not hold up the agent's end.
+// TestACopyThatNobodyTakes: a copy whose reader stops reading does not delay the agent's end.
 func TestACopyThatNobodyTakes(t *testing.T) {
 	a := startLive(t, `head -c 10000000 /dev/zero > /workspace/zeros; echo ready; exec sleep 1000`, nil)
 	a.line()
@@ -272,7 +273,7 @@ func TestACopyThatNobodyTakes(t *testing.T) {
 	go func() { ended <- a.CopyOut(context.Background(), "/workspace/zeros", full.write) }()
 	go func() { ended <- a.CopyIn(context.Background(), "/workspace", empty.read) }()
 	full.read.SetReadDeadline(time.Now().Add(soon))
-	if _, err := io.ReadFull(full.read, make([]byte, 1000)); err != nil { // it is under way
+	if _, err := io.ReadFull(full.read, make([]byte, 1000)); err != nil { // the copy is under way
 		t.Fatal(err)
 	}
 	if err := a.Stop(0); err != nil {

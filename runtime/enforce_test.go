@@ -138,8 +138,8 @@ func TestLibcontainerIsToldWhatToRaise(t *testing.T) {
 	}
 }
 
-// TestSocketsGoWithMemoryAndTheNetwork: their limit is a share of the one, and
-// needs a namespace.
+// TestSocketsGoWithMemoryAndTheNetwork: the limit of sockets is a share of the memory limit,
+// and needs a network namespace.
 func TestSocketsGoWithMemoryAndTheNetwork(t *testing.T) {
 	t.Parallel()
 	spec := policies.Standard()

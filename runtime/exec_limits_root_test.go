@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestExecCountsAsTheAgents: where all of its processes are in use, none can
-// be added, and the agent is not hurt by the attempt.
+// TestExecCountsAsTheAgents: if the agent uses all processes of its limit, an exec session
+// fails, and the agent is not affected.
 func TestExecCountsAsTheAgents(t *testing.T) {
 	a := startLive(t, `exec python3 -c '
 import os, signal
@@ -66,7 +66,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheEndMeetsWhatIsOnItsWayIn at any moment, and neither waits for the other.
+// TestTheEndMeetsWhatIsOnItsWayIn: the agent ends at a random moment of an entry, and neither
+// waits for the other.
 func TestTheEndMeetsWhatIsOnItsWayIn(t *testing.T) {
 	for i := range 12 {
 		a := startLive(t, "exec sleep 1000", nil)

@@ -26,7 +26,7 @@ type execResult struct {
 	stderr string
 }
 
-// exec runs a process to its end.
+// exec runs a process to its end and returns what came of it.
 func (a *liveAgent) exec(e agent.Exec, stdin string) execResult {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -68,8 +68,8 @@ func pipe(t *testing.T) pipeEnds {
 	return pipeEnds{r, w}
 }
 
-// identity is everything that the kernel says of a process and that the agent
-// and its equal must share, one line each.
+// identity prints each attribute of a process that an agent and its exec sessions must share,
+// one line each.
 const identity = `
 	for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done
 	while read key rest; do case $key in
@@ -79,8 +79,8 @@ const identity = `
 	cd /proc/self/root && pwd -P
 	echo end`
 
-// ignoreSignal ignores one that Go's runtime leaves alone. It does what
-// signal.Ignore does of others, and runtime takes those for its own use.
+// ignoreSignal ignores a signal that Go's runtime does not use. signal.Ignore cannot be used:
+// it marks the signal as one that the runtime handles.
 func ignoreSignal(t *testing.T, number uintptr) {
 	t.Helper()
 	set := func(handler uintptr) {
@@ -93,14 +93,14 @@ func ignoreSignal(t *testing.T, number uintptr) {
 	t.Cleanup(func() { set(0) })
 }
 
-// TestExecIsTheAgentsEqual, also where clove itself was started with a signal
-// ignored: what is ignored is inherited.
+// TestExecIsTheAgentsEqual: also if clove itself was started with a signal ignored, because
+// processes inherit that.
 func TestExecIsTheAgentsEqual(t *testing.T) {
 	const signal = 32
 	ignoreSignal(t, signal)
 	out, err := exec.Command("grep", "SigIgn", "/proc/self/status").Output()
 	_, mask, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
-	if bits, _ := strconv.ParseUint(mask, 16, 64); bits>>(signal-1)&1 == 0 { // there may be more: nohup(1)
+	if bits, _ := strconv.ParseUint(mask, 16, 64); bits>>(signal-1)&1 == 0 { // more may be ignored, for example under nohup(1)
 		t.Fatalf("control: a child of this process ignores %q, %v", out, err)
 	}
 	for _, user := range []agent.User{{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, {Name: "root", Home: "/root"}} {
@@ -114,7 +114,7 @@ func TestExecIsTheAgentsEqual(t *testing.T) {
 			if equal != agents.String() {
 				t.Errorf("the agent is\n%s\nand its equal\n%s", &agents, equal)
 			}
-			// The comparison has something to compare.
+			// Control: the attributes to compare are there.
 			wants := []string{"NoNewPrivs: 1\n", "Seccomp: 2\n", "Seccomp_filters: 1\n", "Max open files"}
 			if user.UID != 0 {
 				for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
@@ -130,7 +130,8 @@ func TestExecIsTheAgentsEqual(t *testing.T) {
 	}
 }
 
-// TestExecCannotDoMore than the agent: what works outside fails inside.
+// TestExecCannotDoMore: an exec session can do no more than the agent. What works outside
+// fails inside.
 func TestExecCannotDoMore(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
 	for _, attack := range []string{"unshare -U true", "mount -t tmpfs none /tmp", "cat /etc/shadow"} {
@@ -153,7 +154,7 @@ func TestExecStreamsAndStatus(t *testing.T) {
 	if r := a.exec(agent.Exec{Command: []string{"sh", "-c", "kill -TERM $$"}}, ""); r.code != 143 || r.err != nil {
 		t.Errorf("ended by TERM: %+v", r)
 	}
-	// What was left running holds the output open, and nobody waits for it.
+	// A process that it left running holds the output open; the session ends all the same.
 	if r := a.exec(agent.Exec{Command: []string{"sh", "-c", "sleep 1000 & echo left"}}, ""); r.stdout != "left\n" || r.code != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -195,7 +196,7 @@ func TestExecThatNeverRan(t *testing.T) {
 	}
 }
 
-// begin starts a process that says "ready" and returns its end.
+// begin starts a process, waits until it writes "ready", and returns its end.
 func (a *liveAgent) begin(ctx context.Context, script string) <-chan execResult {
 	a.t.Helper()
 	out := pipe(a.t)
@@ -254,7 +255,7 @@ func TestItsCallersEndIsItsEnd(t *testing.T) {
 	if r := <-ended; r.code != agent.ExitKilled || r.err != nil {
 		t.Errorf("%+v", r)
 	}
-	// Its orphans are PID 1's to bury, which takes a moment.
+	// Its orphans are reaped by PID 1, which takes a moment.
 	for deadline := time.Now().Add(soon); ; {
 		after, err := a.Processes()
 		if err != nil {

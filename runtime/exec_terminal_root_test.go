@@ -20,7 +20,7 @@ func TestExecWithATerminal(t *testing.T) {
 	blocking, slave := openPty(t)
 	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		err = unix.SetNonblock(fd, true) // for the deadline
+		err = unix.SetNonblock(fd, true) // so that the deadline applies
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,8 @@ func TestExecWithATerminal(t *testing.T) {
 	ended := make(chan execResult, 1)
 	go func() {
 		code, err := a.Exec(context.Background(), agent.Exec{Terminal: true, Command: []string{"sh", "-c",
-			// It looks again and again: a shell that waits in read may hear of the signal only with the next line.
+			// It polls: a shell that waits in read may act on the signal only after the next
+			// line.
 			`tty; stty size; trap told=1 WINCH; echo ready; until [ "$told" ] && [ "$(stty size)" = "41 101" ]; do sleep 0.05; done
 			stty size; read line; echo "got $line"; exit 4`}},
 			IO{Stdin: slave, Stdout: slave, Stderr: slave})

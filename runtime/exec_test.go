@@ -68,7 +68,7 @@ func TestInputEndsWithItsReader(t *testing.T) {
 	case <-time.After(soon):
 		t.Fatal("it still reads")
 	}
-	// The next line is for who comes after.
+	// The next line must go to the next reader.
 	io.WriteString(keys, "next")
 	if n, err := input.Read(got[:4]); n != 4 || string(got[:4]) != "next" {
 		t.Errorf("%q, %v", got[:n], err)

@@ -17,7 +17,8 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// TestFiguresThatAreNotThereAreAbsent, and those that are 0 are 0.
+// TestFiguresThatAreNotThereAreAbsent: a figure that is not known is absent, and one that is 0
+// is 0.
 func TestFiguresThatAreNotThereAreAbsent(t *testing.T) {
 	t.Parallel()
 	failed, err := json.Marshal(usage(outcome{startError: errors.New("x")}, cgroups.Stats{}))
@@ -67,7 +68,7 @@ func TestARecordHasEveryListAndTime(t *testing.T) {
 	}
 }
 
-// TestConcludeKeepsWhatWasAskedFor: the record, the layer, or nothing at all.
+// TestConcludeKeepsWhatWasAskedFor: the record, the layer, or nothing.
 func TestConcludeKeepsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ remove, layer bool }{
@@ -96,7 +97,7 @@ func TestConcludeKeepsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeTornDownIsLeftForTheNext, with the record.
+// TestWhatCannotBeTornDownIsLeftForTheNext: the next clove finds it, with the record.
 func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -120,8 +121,8 @@ func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 	}
 }
 
-// Who keeps the output hears that it has all of it while the end is not stored
-// yet, and not where our end of the streams may be in use for ever.
+// The log's writer is notified that the output is complete before the end is stored. It is not
+// notified if our end of the streams may still be in use.
 func TestTheOutputIsWholeBeforeTheEndIsStored(t *testing.T) {
 	t.Parallel()
 	for _, occupied := range []bool{false, true} {

@@ -17,12 +17,12 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// stubborn ignores what it is asked, works, and says so now and then.
+// stubborn ignores TERM, computes, and prints now and then.
 const stubborn = `trap '' TERM; while :; do i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; echo works; done`
 
-// TestACloveInitThatStandsStillHoldsNoGrace: the end of a stop and of the CPU time
-// comes from outside of the sandbox. The control is what clove-init itself makes of a
-// stop: nothing.
+// TestACloveInitThatStandsStillHoldsNoGrace: the supervisor enforces the end of the grace
+// after a stop or a CPU time limit from outside. The control: the stopped clove-init does
+// nothing.
 func TestACloveInitThatStandsStillHoldsNoGrace(t *testing.T) {
 	const grace = 500 * time.Millisecond
 	for name, row := range map[string]struct {
@@ -55,7 +55,7 @@ func TestACloveInitThatStandsStillHoldsNoGrace(t *testing.T) {
 	}
 }
 
-// stopInit returns when the last thread of the agent's clove-init stands still.
+// stopInit stops clove-init and returns when its last thread is stopped.
 func (a *liveAgent) stopInit() {
 	a.t.Helper()
 	var pid int
@@ -74,8 +74,8 @@ func (a *liveAgent) stopInit() {
 	}
 }
 
-// TestAPausedAgentThatIsFullOfSignals ends with its deadline. The control is that it
-// takes some of them, and goes on.
+// TestAPausedAgentThatIsFullOfSignals: a paused agent with a full signal queue ends at its
+// deadline. The control: it accepts the first signals and continues.
 func TestAPausedAgentThatIsFullOfSignals(t *testing.T) {
 	a := startLive(t, `trap '' USR1; echo ready; while :; do sleep 0.01; done`, nil)
 	a.line()

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// TestTheGraceOfAStopIsClovesToo: a clove-init that heard of a stop and does nothing
-// is spared when the grace is over, and ended by the last resort. The control is a
-// grace that is not over.
+// TestTheGraceOfAStopIsClovesToo: a clove-init that gets a stop and does nothing is spared
+// when the grace is over, and killed two seconds later. The control is a grace that is not
+// over.
 func TestTheGraceOfAStopIsClovesToo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -46,7 +46,7 @@ func TestTheGraceOfAStopIsClovesToo(t *testing.T) {
 			if took := time.Since(began); took < 300*time.Millisecond {
 				t.Errorf("killed after %s, before the grace was over", took)
 			}
-			for time.Since(began) < lastResort { // before, clove-init is spared
+			for time.Since(began) < lastResort { // until then, clove-init is spared
 				kill.wait()
 			}
 			if seen := s.ends(); seen.cause != row.want || seen.executed == nil || *seen.executed > soon {
@@ -59,15 +59,15 @@ func TestTheGraceOfAStopIsClovesToo(t *testing.T) {
 	patient.begin()
 	patient.cancel()
 	patient.hears()
-	patient.started() // which arms its own clocks
+	patient.started() // arms its own clocks
 	patient.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, Cause: initproto.CauseStop}})
 	if seen := patient.ends(); kill.happened() || seen.code != 3 {
 		t.Errorf("control: killed within its grace: %+v", seen)
 	}
 }
 
-// TestAStopBeforeTheStart: what a stop has begun to count goes on when the agent
-// comes to execute after all.
+// TestAStopBeforeTheStart: a stop that came before the agent executes keeps its deadline when
+// the agent executes after all.
 func TestAStopBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.WallClock = 0 })
@@ -91,8 +91,8 @@ func TestAStopBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestSignalsThatNobodyTakes hold nothing up: a clove-init that stands still reads
-// none, and its agent can be ended all the same.
+// TestSignalsThatNobodyTakes: a clove-init that stands still reads no signals, and its agent
+// can be ended all the same.
 func TestSignalsThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -113,7 +113,7 @@ func TestSignalsThatNobodyTakes(t *testing.T) {
 	if kill.happened() {
 		t.Fatal("control: it was killed already")
 	}
-	if err := l.Stop(time.Minute); err != nil { // cannot be asked any more
+	if err := l.Stop(time.Minute); err != nil { // the socket is full
 		t.Error(err)
 	}
 	kill.wait()

@@ -16,15 +16,14 @@ import (
 	"clove.run/clove/policies"
 )
 
-// The test binary launches, so it is also what libcontainer starts again
-// inside the new namespaces.
+// The test binary launches runs, so libcontainer executes it again inside the new namespaces.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == ReexecArgument {
 		Reexec()
 	}
 }
 
-// Environment of a test binary that is to launch one run and die at a step.
+// Environment of a test binary that launches one run and dies at a step.
 const (
 	killAtVariable = "CLOVE_TEST_KILL_AT"
 	dirVariable    = "CLOVE_TEST_DIR"
@@ -43,8 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// launchAndDie is the launcher of the kill sweep. It returns only if the step
-// was never reached.
+// launchAndDie is the main function of the process that dies. It returns only if the step was
+// never reached.
 func launchAndDie(at string) int {
 	r := runtimeIn(os.Getenv(dirVariable), os.Getenv(initVariable))
 	r.failAt = func(step string) error {
@@ -60,8 +59,8 @@ func launchAndDie(at string) int {
 	return 1
 }
 
-// newRuntime is an installation of its own, with a check at the end that
-// nothing of it is left.
+// newRuntime returns a new installation. At the end of the test it checks that nothing of it
+// is left.
 func newRuntime(t *testing.T) *Runtime {
 	t.Helper()
 	testhost.Root(t)
@@ -90,7 +89,7 @@ func runtimeIn(dir, executable string) *Runtime {
 	return &Runtime{paths: paths, init: executable, owner: this.ID}
 }
 
-// sleeper is a run that would last; no test waits for its end.
+// sleeper is a run that would last longer than any test.
 func sleeper() agent.Spec {
 	spec := policies.Standard()
 	spec.ID = agent.NewID()
@@ -100,8 +99,8 @@ func sleeper() agent.Spec {
 	return spec
 }
 
-// gatedSleeper has everything of a network that a launch can make. Its one name
-// server is nobody's, so that nothing is ever asked.
+// gatedSleeper is a sleeper with every part of a network that a launch can make. Nobody
+// listens at its name server's address, so no query is answered.
 func gatedSleeper() agent.Spec {
 	spec := sleeper()
 	spec.Network = agent.NetworkAllowlist
@@ -112,7 +111,7 @@ func gatedSleeper() agent.Spec {
 	return spec
 }
 
-// clean fails the test when anything of the installation is left.
+// clean fails the test if anything of the installation is left.
 func clean(t *testing.T, r *Runtime) {
 	t.Helper()
 	problems, err := r.Check()

@@ -25,14 +25,14 @@ func installationOf(t *testing.T, p Paths) installation {
 	return found
 }
 
-// newPaths are two directories that are there.
+// newPaths returns paths with two directories that exist.
 func newPaths(t *testing.T) Paths {
 	t.Helper()
 	return Paths{State: t.TempDir(), Run: t.TempDir()}
 }
 
-// An installation keeps its id, whoever is the first of many to ask for it, and
-// no other has it, not even one that is found at the same path.
+// An installation keeps its id, whichever of many concurrent callers asks first. No other
+// installation has it, not even a later one at the same path.
 func TestAnInstallationHasAnIDOfItsOwn(t *testing.T) {
 	t.Parallel()
 	p := newPaths(t)
@@ -67,13 +67,13 @@ func TestAnInstallationHasAnIDOfItsOwn(t *testing.T) {
 	}
 }
 
-// A clove that kept no id has named the cgroups of what is live: their name
-// stays the installation's. The control is a store without anything live.
+// An installation that was made by a version without ids has live cgroups with names: these
+// names stay. The control is a store without live runs.
 func TestAnUpgradeKeepsTheNameOfLiveCgroups(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{true, false} {
 		r := testRuntime(t)
-		if err := os.Remove(r.paths.identity()); err != nil { // as before there was one
+		if err := os.Remove(r.paths.identity()); err != nil { // as before installations had ids
 			t.Fatal(err)
 		}
 		run, path := deadRun(t, r, nil)
@@ -111,7 +111,8 @@ func TestADamagedInstallationIsRefused(t *testing.T) {
 	}
 }
 
-// A killed cloved's sign is free a moment later: its child has a copy until it executes.
+// The lock of a killed cloved is free a moment later: its child has a copy of it until the child
+// executes.
 func TestServeWaitsForAKilledCloved(t *testing.T) {
 	t.Parallel()
 	p := newPaths(t)
@@ -128,9 +129,9 @@ func TestServeWaitsForAKilledCloved(t *testing.T) {
 	next.Close()
 }
 
-// One state directory has one run directory: another is refused while somebody
-// lives, a run or cloved, however it is named. The controls are the same
-// directory by another path, and another one when nobody lives any more.
+// One state directory has one run directory: another one is refused while a run or cloved is
+// alive, by whatever path. The controls are the same directory by another path, and another
+// directory when nothing is alive.
 func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 	t.Parallel()
 	for name, live := range map[string]func(*testing.T, Paths) (end func()){
@@ -198,8 +199,8 @@ func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 	}
 }
 
-// startHolder is a process that holds the lock of a run's directory, as a
-// supervisor of a clove without signs does.
+// startHolder starts a process that holds the lock of a run's directory, as a supervisor of a
+// version without alive.lock does.
 func startHolder(t *testing.T, path string) *exec.Cmd {
 	t.Helper()
 	holder := exec.Command("sh", "-c", `exec 9>>"$0" && flock -x 9 && echo ready && exec cat`, filepath.Join(path, lockFile))
@@ -221,7 +222,7 @@ func startHolder(t *testing.T, path string) *exec.Cmd {
 	return holder
 }
 
-// lostRunOf is a live run whose directory was removed.
+// lostRunOf returns a live run whose directory was removed.
 func lostRunOf(t *testing.T, r *Runtime) (agent.Run, *exec.Cmd) {
 	t.Helper()
 	run, path := deadRun(t, r, nil)
@@ -239,9 +240,9 @@ func lostRunOf(t *testing.T, r *Runtime) (agent.Run, *exec.Cmd) {
 	return run, holder
 }
 
-// A run whose directory was removed is not dead: nobody buries it, check names
-// it, gc ends its supervisor and then buries it. The control is the same with a
-// supervisor that died.
+// A run whose directory was removed is not taken for dead: no clean-up touches it, check
+// reports it, and gc ends its supervisor and then cleans up. The control is a run whose
+// supervisor died.
 func TestALostRunDirectoryIsNotDeath(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -269,8 +270,8 @@ func TestALostRunDirectoryIsNotDeath(t *testing.T) {
 	}
 }
 
-// A supervisor that gives its sign where its process cannot be seen is left
-// alone, and both say so.
+// A supervisor that holds its lock but whose process cannot be seen from here is left alone;
+// check and gc report it.
 func TestAnInvisibleSupervisorIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -290,11 +291,11 @@ func TestAnInvisibleSupervisorIsLeftAlone(t *testing.T) {
 		t.Errorf("check: %v, %v", problems, err)
 	}
 	if run, err = r.Get(string(run.Spec.ID)); err != nil || run.Lease == nil {
-		t.Errorf("it was buried: %+v, %v", run, err)
+		t.Errorf("it was cleaned up: %+v, %v", run, err)
 	}
 }
 
-// What the upgrade finds alive without a sign counts as well.
+// A run that an older version started, without a lock in alive.lock, counts as alive too.
 func TestTheFirstBindingSeesWhoGivesNoSign(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -316,8 +317,8 @@ func TestTheFirstBindingSeesWhoGivesNoSign(t *testing.T) {
 	d.remove()
 }
 
-// A run that somebody else has ended in the store waits for nothing: its
-// supervisor ends. The control is a store that fails, TestARecordWaitsForItsPlace.
+// If another process has ended the run in the store, its supervisor does not wait to store a
+// record: it ends. The control is a store that fails, in TestARecordWaitsForItsPlace.
 func TestARunThatWasEndedByOthersEnds(t *testing.T) {
 	t.Parallel()
 	for _, forgotten := range []bool{false, true} {

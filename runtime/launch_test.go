@@ -29,7 +29,7 @@ func TestAFailedStepIsNamedOnce(t *testing.T) {
 	}
 }
 
-// TestStepsStopAtTheFirstFailure and say how long each took.
+// TestStepsStopAtTheFirstFailure: each step's time is recorded, too.
 func TestStepsStopAtTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -60,8 +60,8 @@ func TestATraceThatNobodyReads(t *testing.T) {
 	quiet.plan(bytes.NewBufferString("x"))
 }
 
-// TestRootConfigCarriesEveryFileWish: a field of agent.Files that the root
-// does not get would be ignored in silence.
+// TestRootConfigCarriesEveryFileWish: a field of agent.Files that the root's config lacks
+// would be ignored silently.
 func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	t.Parallel()
 	spec := testSpec()
@@ -110,7 +110,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestOrders are what the spec asked for.
+// TestOrders: the orders carry what the spec asks for.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) {
@@ -138,8 +138,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOpen needs root and a clove-init beside the binary; each lack has its
-// own words.
+// TestOpenSaysWhatIsMissing: Open needs root and a clove-init beside the binary; each lack has
+// a message of its own.
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEndedRunsOnly: diff, apply and rm refuse a run that lives.
+// TestEndedRunsOnly: diff, apply and rm refuse a live run.
 func TestEndedRunsOnly(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -194,7 +194,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	}
 }
 
-// TestRemoveTakesTheLayerToo, also one that somebody removed by hand.
+// TestRemoveTakesTheLayerToo: also if somebody removed the layer by hand.
 func TestRemoveTakesTheLayerToo(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"there": true, "gone": false} {

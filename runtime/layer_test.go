@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// What an agent changed can be read after its end and while it waits for its
-// next start. The control is a run that executes: its image is in use.
+// A layer can be read after the agent's end and while the run waits for its next start. The
+// control is a run that executes: its image is in use.
 func TestKeptLayerIsOpenedAtRest(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// deadRun is a run in the store whose supervisor is gone, with its directory.
+// deadRun returns a stored run whose supervisor is dead, with its directory.
 func deadRun(t *testing.T, r *Runtime, change func(*agent.Spec)) (agent.Run, string) {
 	t.Helper()
 	spec := testSpec()
@@ -30,7 +30,7 @@ func deadRun(t *testing.T, r *Runtime, change func(*agent.Spec)) (agent.Run, str
 	return run, dir.path
 }
 
-// apply moves a run's state as its supervisor would have.
+// apply moves a run's state as its supervisor would have done.
 func apply(t *testing.T, r *Runtime, run agent.Run, e agent.Event) agent.Run {
 	t.Helper()
 	err := r.withStore(func(s *store.Store) (err error) {
@@ -54,7 +54,7 @@ func TestOnlyTheUnsupervisedAreDead(t *testing.T) {
 	}
 	defer dir.remove()
 	begin(t, r, alive)
-	otherBoot := testSpec() // its directory went with the tmpfs
+	otherBoot := testSpec() // a reboot removed its directory with the tmpfs
 	begin(t, r, otherBoot)
 	var found []agent.Run
 	err = r.withStore(func(s *store.Store) (err error) { found, err = r.dead(s); return err })
@@ -94,12 +94,12 @@ func TestTheDeadAreBuried(t *testing.T) {
 		t.Errorf("a run with --rm is remembered: %v", err)
 	}
 	if again, err := r.reap([]agent.Run{run}); err != nil || len(again) != 1 {
-		t.Errorf("a second burial, by a slower clove: %v, %v", again, err)
+		t.Errorf("a second clean-up, by a slower clove: %v, %v", again, err)
 	}
 }
 
-// TestABurialThatComesTooLate touches nothing of a run that was buried by
-// another clove and is queued, or started, again.
+// TestABurialThatComesTooLate: a clean-up does nothing to a run that another clove has cleaned
+// up and that is queued or started again.
 func TestABurialThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	for _, started := range []bool{false, true} {
@@ -134,8 +134,8 @@ func TestABurialThatComesTooLate(t *testing.T) {
 	}
 }
 
-// TestOneThatCannotBeCleanedBlocksNobody: a cgroup path that is none stops
-// that burial alone.
+// TestOneThatCannotBeCleanedBlocksNobody: a run with a wrong cgroup path cannot be cleaned up,
+// and the others are.
 func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -154,8 +154,8 @@ func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfTheLayer of a dead run: kept if the agent ran and nobody
-// asked for its removal.
+// TestWhatBecomesOfTheLayer: the layer of a dead run is kept if the agent ran and the run had
+// no --rm.
 func TestWhatBecomesOfTheLayer(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ ran, remove, kept bool }{
@@ -187,8 +187,8 @@ func TestWhatBecomesOfTheLayer(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfALostRun: the record that its supervisor left, else the
-// last words of clove-init, else that it was killed.
+// TestWhatIsKnownOfALostRun: the record is the one that its supervisor left; else it follows
+// from clove-init's exit file; else it says that the run was killed.
 func TestWhatIsKnownOfALostRun(t *testing.T) {
 	t.Parallel()
 	line := func(m initproto.Message) string {
@@ -237,7 +237,7 @@ func TestWhatIsKnownOfALostRun(t *testing.T) {
 	}
 }
 
-// A host that was restarted took the agent along, and clove had no part in it.
+// After a reboot the record says that the host went down, not that clove failed.
 func TestLossOf(t *testing.T) {
 	t.Parallel()
 	for boot, want := range map[string]string{"this": "clove itself was killed", "another": "the host was restarted"} {

@@ -12,19 +12,19 @@ import (
 	"clove.run/clove/agent"
 )
 
-// liveAgent is a run in the hands of a test.
+// liveAgent is a run that executes, with what a test needs of it.
 type liveAgent struct {
 	*Live
 	t       *testing.T
-	out     *os.File // our end of its output
+	out     *os.File // the test's end of its output
 	lines   *bufio.Reader
 	drained int
 	cancel  context.CancelFunc
 	record  chan agent.Record
 }
 
-// startLive runs a shell script, and returns once it executes. The test's end
-// is the agent's.
+// startLive runs a shell script, and returns once it executes. The end of the test ends the
+// agent.
 func startLive(t *testing.T, script string, change func(*agent.Spec)) *liveAgent {
 	t.Helper()
 	r := newRuntime(t)
@@ -71,11 +71,11 @@ func (a *liveAgent) line() string {
 	return line[:len(line)-1]
 }
 
-// silent tells whether the agent, whose output was read to its end, says
-// nothing for a while.
+// silent reports whether the agent, whose output was read completely, writes nothing for a
+// while.
 func (a *liveAgent) silent() bool { return a.saysNothing(quiet) }
 
-// goesOn waits until the agent, which says something all the time, does.
+// goesOn waits for output of an agent that writes all the time.
 func (a *liveAgent) goesOn() bool { return !a.saysNothing(soon) }
 
 func (a *liveAgent) saysNothing(within time.Duration) bool {
@@ -90,7 +90,7 @@ func (a *liveAgent) saysNothing(within time.Duration) bool {
 		if err != nil {
 			return os.IsTimeout(err)
 		}
-		// What the pipes held when it stopped is some of it; not ever more.
+		// The pipes held some output when it stopped, but never more than this.
 		if a.drained += n; a.drained > 1<<20 {
 			a.drained = 0
 			return false
@@ -98,10 +98,10 @@ func (a *liveAgent) saysNothing(within time.Duration) bool {
 	}
 }
 
-// quiet is how long an agent that stands still is listened to.
+// quiet is the time without output after which an agent counts as stopped.
 const quiet = 300 * time.Millisecond
 
-// ends waits for the record.
+// ends waits for the run's end and returns the record.
 func (a *liveAgent) ends() agent.Record {
 	a.t.Helper()
 	select {

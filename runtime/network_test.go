@@ -68,5 +68,5 @@ func TestADecisionIsOneLine(t *testing.T) {
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &read) != nil || read["agent"] != "0123456789abcdef" || read["verdict"] != "denied" {
 		t.Errorf("%q", out.String())
 	}
-	(&decisionLog{}).write(d) // nobody asked
+	(&decisionLog{}).write(d) // no log was asked for
 }

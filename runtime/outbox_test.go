@@ -25,12 +25,12 @@ func TestAnOutboxKeepsTheOrderAndDoesAll(t *testing.T) {
 	}
 }
 
-// TestAReaderThatDoesNotReadHoldsNoEndUp: a stopped terminal, or a pipe.
+// TestAReaderThatDoesNotReadHoldsNoEndUp: the reader is a stopped terminal, or a pipe.
 func TestAReaderThatDoesNotReadHoldsNoEndUp(t *testing.T) {
 	t.Parallel()
 	o := newOutbox(1)
 	read := make(chan struct{})
-	for range 2 { // one under way, one waiting
+	for range 2 { // one is being written, one waits
 		o.put(func() { <-read })
 	}
 	began := time.Now()

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// talks says something all the time.
+// talks writes all the time.
 const talks = `while :; do echo talk; done`
 
 func TestAPausedAgentMakesNoProgress(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAPausedAgentMakesNoProgress(t *testing.T) {
 	}
 }
 
-// TestTheDeadlineEndsAPausedAgent with the grace that it would have had.
+// TestTheDeadlineEndsAPausedAgent: it has the same grace as one that is not paused.
 func TestTheDeadlineEndsAPausedAgent(t *testing.T) {
 	a := startLive(t, `trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done`, func(s *agent.Spec) {
 		s.Limits.StopGrace = 10 * time.Second
@@ -69,7 +69,7 @@ func TestTheDeadlineEndsAPausedAgent(t *testing.T) {
 func TestAPausedAgentCanBeEnded(t *testing.T) {
 	for name, way := range map[string]struct {
 		end  func(a *liveAgent) error
-		want agent.Status // signaled: it is thawed to hear TERM, and ends by it
+		want agent.Status // signaled: it is thawed, gets TERM and ends by it
 	}{
 		"stop":           {func(a *liveAgent) error { return a.Stop(time.Minute) }, agent.StatusSignaled},
 		"stop at once":   {func(a *liveAgent) error { return a.Stop(0) }, agent.StatusKilled},
@@ -94,7 +94,7 @@ func TestAPausedAgentCanBeEnded(t *testing.T) {
 	}
 }
 
-// TestASignalWaitsForAPausedAgent until it is resumed.
+// TestASignalWaitsForAPausedAgent: the signal arrives when the agent is resumed.
 func TestASignalWaitsForAPausedAgent(t *testing.T) {
 	a := startLive(t, `trap 'echo heard' USR1; echo ready; while :; do sleep 0.01; done`, nil)
 	a.line()

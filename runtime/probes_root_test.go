@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestRootOfAContainerMayLackARight: what is missing is said before anything is
-// made, with what to do in Docker.
+// TestRootOfAContainerMayLackARight: a missing capability is reported before anything is made,
+// with the remedy for Docker.
 func TestRootOfAContainerMayLackARight(t *testing.T) {
 	testhost.Root(t)
 	if found, missing := findPrivilege(nil); found == "" {
@@ -24,7 +24,7 @@ func TestRootOfAContainerMayLackARight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = thread.Do(func() error { // capabilities are a thread's, capabilities(7)
+		err = thread.Do(func() error { // capabilities belong to a thread, capabilities(7)
 			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 			var data [2]unix.CapUserData
 			if err := unix.Capget(&header, &data[0]); err != nil {

@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// TestEveryControlStandsOnAProbe: a control that nothing looks for would be
-// refused for ever, and without a reason.
+// TestEveryControlStandsOnAProbe: a control without a probe would be refused always, and
+// without a reason.
 func TestEveryControlStandsOnAProbe(t *testing.T) {
 	t.Parallel()
 	for _, c := range controls {
@@ -33,7 +33,7 @@ func TestEveryControlStandsOnAProbe(t *testing.T) {
 	}
 }
 
-// TestEveryProbeAnswers one of the two ways on this host, and so does doctor.
+// TestEveryProbeAnswers: each probe says yes or no on this host, and so does doctor.
 func TestEveryProbeAnswers(t *testing.T) {
 	t.Parallel()
 	h := gatherProbes("", "/run/clove")
@@ -52,7 +52,7 @@ func TestEveryProbeAnswers(t *testing.T) {
 	}
 }
 
-// TestAHostWithoutCgroups has no limits, and says which and why.
+// TestAHostWithoutCgroups: doctor names each limit that is missing and why.
 func TestAHostWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	h := &probes{cgroupsErr: errors.New("nothing is mounted")}
@@ -79,7 +79,7 @@ func TestProbesOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestMke2fsNeedsNoPATH: a user's, and a service's, need not hold /sbin.
+// TestMke2fsNeedsNoPATH: the PATH of a user or a service may lack /sbin.
 func TestMke2fsNeedsNoPATH(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	found, missing := findMkfs(&probes{})

@@ -36,7 +36,7 @@ func TestProcessesAreTheAgentsOwn(t *testing.T) {
 	a := startLive(t, `sleep 1000 & echo ready; exec sleep 2000`, nil)
 	a.line()
 	var all []agent.Process
-	// The shell becomes a sleep a moment after it said that it would.
+	// The shell executes sleep a moment after it said so.
 	for deadline := time.Now().Add(soon); ; {
 		var err error
 		if all, err = a.Processes(); err != nil {

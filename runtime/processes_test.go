@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// procOf makes a proc of plain files.
+// procOf returns a /proc that is made of plain files.
 func procOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	proc := t.TempDir()
@@ -33,10 +33,10 @@ func TestProcessesAreReadFromInside(t *testing.T) {
 	t.Parallel()
 	proc := procOf(t, map[string]string{
 		"40/stat": stat("40", "clove-init", "S", "9"), "40/status": "NSpid:\t40\t1\nUid:\t1065533\t1\t1\t1\n", "40/cmdline": "x\x00",
-		// A name may look like the line's own end.
+		// A process name that looks like the end of the line.
 		"50/stat": stat("50", ") R 1 (", "S", "40"), "50/status": "Uid:\t1001000\t1\t1\t1\nNSpid:\t50\t7\n", "50/cmdline": "a\x00b c\x00\xff\x00",
 		"60/stat": stat("60", "kernel\xff", "Z", "50"), "60/status": "NSpid:\t60\t9\nUid:\t1000000\n", "60/cmdline": "",
-		// On its way in, and gone before it could be read.
+		// A process that enters the sandbox, and one that ended before it could be read.
 		"70/stat": stat("70", "runc", "S", "9"), "70/status": "NSpid:\t70\nUid:\t0\n", "70/cmdline": "",
 		"80/stat": stat("80", "gone", "S", "9"),
 	})

@@ -12,8 +12,9 @@ import (
 	"clove.run/clove/store"
 )
 
-// A supervisor that died before the store knew of it leaves a directory, and
-// the run still waits: the next start takes it. The control is one that lives.
+// A supervisor that died before it was in the store leaves a run directory, and the run is
+// still queued: the next start takes the directory over. The control is a supervisor that is
+// alive.
 func TestADeadDirectoryIsTakenOver(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -41,8 +42,8 @@ func TestADeadDirectoryIsTakenOver(t *testing.T) {
 	}
 }
 
-// Whoever removes a run removes its log, and a log that nobody owns is found.
-// The control is the log of a run that is there.
+// The removal of a run removes its log, and gc finds a log without a run. The control is the
+// log of a run that exists.
 func TestLogsGoWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -78,7 +79,7 @@ func TestForgottenRunsLeaveNoLog(t *testing.T) {
 	ended = apply(t, r, ended, agent.EventStarted)
 	refused := testSpec()
 	refused.Remove = true
-	removed := agent.NewID() // while its supervisor was on its way
+	removed := agent.NewID() // while its supervisor was starting
 	if err := r.withStore(func(s *store.Store) error { _, err := s.Enqueue(agent.Run{Spec: refused}); return err }); err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +110,8 @@ func TestForgottenRunsLeaveNoLog(t *testing.T) {
 	}
 }
 
-// A record that has no place, neither in the store nor in the run directory,
-// is kept by its supervisor until it has one. The control is a run in the
-// foreground, whose user is told at once.
+// If neither the store nor the run directory takes a record, the supervisor waits until one
+// does. The control is a run in the foreground, whose user gets the error at once.
 func TestARecordWaitsForItsPlace(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)

@@ -45,8 +45,8 @@ func TestTheLockTellsTheLivingFromTheDead(t *testing.T) {
 	}
 }
 
-// TestAClaimKeepsARunFromStarting, and its release lets it: with what was there
-// before the claim, and with nothing where the claim made it.
+// TestAClaimKeepsARunFromStarting: the release of the claim allows the start again, both if
+// the directory existed before the claim and if the claim made it.
 func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	t.Parallel()
 	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
@@ -82,7 +82,8 @@ func TestAClaimKeepsARunFromStarting(t *testing.T) {
 	}
 }
 
-// TestManyMayLookAtTheDead, and none takes another's look for life.
+// TestManyMayLookAtTheDead: none of them takes the lock of another's look for a live
+// supervisor.
 func TestManyMayLookAtTheDead(t *testing.T) {
 	t.Parallel()
 	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
@@ -106,8 +107,8 @@ func TestManyMayLookAtTheDead(t *testing.T) {
 	all.Wait()
 }
 
-// A look at a run that is just taking its directory away makes no new lock in
-// it, which would leave the directory to nobody.
+// A look at a run that is removing its directory makes no new lock file in it, which would
+// leave the directory behind.
 func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 	t.Parallel()
 	paths := Paths{State: t.TempDir(), Run: t.TempDir()}
@@ -138,7 +139,7 @@ func TestALookLeavesNoDirectoryBehind(t *testing.T) {
 	<-looked
 }
 
-// A log goes although somebody makes it anew meanwhile.
+// A log is removed although its supervisor creates it again at the same time.
 func TestALogIsRemovedWhileItIsMade(t *testing.T) {
 	t.Parallel()
 	paths := Paths{State: t.TempDir()}
@@ -150,7 +151,7 @@ func TestALogIsRemovedWhileItIsMade(t *testing.T) {
 			select {
 			case <-ended:
 				return
-			default: // either may find that the directory is gone
+			default: // both may find that the directory is gone
 				_ = os.MkdirAll(paths.Log(id), 0o700)
 				_ = os.WriteFile(filepath.Join(paths.Log(id), "log"), nil, 0o600)
 			}

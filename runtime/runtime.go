@@ -82,10 +82,6 @@ func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
 // Kernel is the file for what agents share. While cloved lives, no other process opens it.
 func (p Paths) Kernel() string { return filepath.Join(p.State, "kernel.db") }
 
-// Audit is the directory of the audit log, and Keys that of the keys that sign it.
-func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
-func (p Paths) Keys() string  { return filepath.Join(p.State, "keys") }
-
 func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
 func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
 func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strayIn starts what libcontainer leaves where the agent's end meets an entry:
-// a child of the launch thread in the sandbox's pid namespace, known to nobody.
+// strayIn starts what libcontainer leaves if the agent ends during an entry: a child of the
+// launch thread in the sandbox's pid namespace, which clove has not registered.
 func strayIn(t *testing.T, l *entrance) (pid int) {
 	t.Helper()
 	program, err := exec.LookPath("sleep")
@@ -47,16 +47,17 @@ func strayIn(t *testing.T, l *entrance) (pid int) {
 	return pid
 }
 
-// TestTheEndWaitsForNoStage of an entry that the end has cut short.
+// TestTheEndWaitsForNoStage: the agent's end reaps the stages of an entry that it cut short.
 func TestTheEndWaitsForNoStage(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
 	l := a.s.entrance
 	stray := strayIn(t, l)
 	a.Stop(0)
 	<-a.Live.ended
-	for unix.Waitid(unix.P_PID, stray, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR { // clove-init's end kills it
+	for unix.Waitid(unix.P_PID, stray, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR { // clove-init's end kills the child
 	}
-	// The control: nobody has reaped it, so clove-init cannot end. The wait has an end.
+	// Control: while nobody has reaped the child, clove-init cannot end, and the wait has a
+	// limit.
 	want := fmt.Sprintf("process %d (sleep, state Z (zombie), child of %d)", stray, os.Getpid())
 	if err := l.box.reap(quiet); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -69,12 +70,12 @@ func TestTheEndWaitsForNoStage(t *testing.T) {
 	a.ends()
 }
 
-// TestAnEntryThatFailsLeavesNoChild of clove's: every stage is taken away.
+// TestAnEntryThatFailsLeavesNoChild: every stage is killed and reaped.
 func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
 	l := a.s.entrance
 	guest := a.begin(t.Context(), "echo ready; exec sleep 1000")
-	held := strayIn(t, l) // keeps clove-init in its end, where nobody can enter
+	held := strayIn(t, l) // keeps clove-init from ending, and nobody can enter meanwhile
 	if err := unix.Kill(l.box.pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 		}
 		return pids
 	}
-	failed := func() error { // an entry as libcontainer alone has it
+	failed := func() error { // an entry without clove's clean-up
 		process, err := l.box.processOf([]string{enterExecutable})
 		if err != nil {
 			return err

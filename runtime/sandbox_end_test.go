@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// TestStraysAreTakenAway, dead or alive, and nobody who is known.
+// TestStraysAreTakenAway: dead or alive; registered processes are left alone.
 func TestStraysAreTakenAway(t *testing.T) {
 	t.Parallel()
 	thread, err := nsthread.Start(0)
@@ -60,21 +60,21 @@ func TestStraysAreTakenAway(t *testing.T) {
 	}
 }
 
-// TestAGuestWhoStaysDoesNotHoldTheEnd: it is said, and nothing is taken back
-// that the guest may use. One who leaves is the control.
+// TestAGuestWhoStaysDoesNotHoldTheEnd: an exec session that does not end is reported, and what
+// it may still use is not removed. The control is a session that ends.
 func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
 	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })
 	l.sessions.Add(1)
 	if err := l.endSessions(time.Millisecond); err == nil {
-		t.Error("nobody said that a guest stays")
+		t.Error("an exec session that does not end was not reported")
 	}
 	if !l.keepsLayer() {
 		t.Error("the layer that it may use goes")
 	}
 	if err := l.undo.Run(); err != nil || tookBack {
-		t.Errorf("taken back under a guest: %v, %v", tookBack, err)
+		t.Errorf("removed under an exec session: %v, %v", tookBack, err)
 	}
 	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
 	l.sessions.Done()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSignalsAreForwarded in order; those that are clove's own business are not.
+// TestSignalsAreForwarded: in order, without those that clove itself uses.
 func TestSignalsAreForwarded(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -29,7 +29,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	}
 }
 
-// TestPatienceEndsWithTheThirdInterrupt; two are the control.
+// TestPatienceEndsWithTheThirdInterrupt: two interrupts are the control.
 func TestPatienceEndsWithTheThirdInterrupt(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -63,7 +63,8 @@ func TestContinuingThawsAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestListenTakesItsSignalsAway from whoever else would end by them.
+// TestListenTakesItsSignalsAway: none of them has its default action, which would end
+// the process.
 func TestListenTakesItsSignalsAway(t *testing.T) {
 	t.Parallel()
 	s := listen()

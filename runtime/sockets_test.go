@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// nobody is a pid that no kernel gives: /proc has no such process.
+// nobody is a pid above every pid that a kernel gives: /proc has no such process.
 const nobody = 1 << 23
 
 func watchedSockets(t *testing.T, pid int) *supervised {
@@ -20,8 +20,8 @@ func watchedSockets(t *testing.T, pid int) *supervised {
 	return s
 }
 
-// TestAnAgentIsGoneBeforeItsSocketsAreWatched: one that ends at once is an agent that
-// ended, not one that could not be watched.
+// TestAnAgentIsGoneBeforeItsSocketsAreWatched: an agent that ends at once counts as ended, not
+// as one that could not be watched.
 func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
 	t.Parallel()
 	s := watchedSockets(t, os.Getpid())
@@ -39,7 +39,7 @@ func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
 	}
 }
 
-// TestNothingStartsUnwatched: without a look at its sockets nobody is told to begin.
+// TestNothingStartsUnwatched: if its sockets cannot be watched, the agent does not start.
 func TestNothingStartsUnwatched(t *testing.T) {
 	t.Parallel()
 	s := watchedSockets(t, nobody)

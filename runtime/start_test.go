@@ -17,7 +17,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// awaitOutcome is ends for a clove-init that stays silent.
+// awaitOutcome is ends for a clove-init that sends nothing.
 func (s *supervised) awaitOutcome() outcome {
 	s.t.Helper()
 	select {
@@ -29,9 +29,9 @@ func (s *supervised) awaitOutcome() outcome {
 	}
 }
 
-// A start that does not come to the agent's execve is given up: when nothing
-// happens, and at once when somebody wants its end. The control is one that had
-// come to it, and has an hour.
+// A start that does not reach the agent's execve is given up: after its time limit, and at
+// once if a caller asks for its end. The control is a start that reached it, and lasts an
+// hour.
 func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -68,8 +68,8 @@ func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
 	}
 }
 
-// A start is halted where a step fails or does not begin. One whose last step has done
-// its work has an agent: a signal that comes then is the agent's.
+// A start is stopped if a step fails or does not begin. After the last step there is an agent:
+// a signal that comes then is passed on to the agent.
 func TestAHaltComesTooLateForTheAgent(t *testing.T) {
 	t.Parallel()
 	reason := interrupted("orders", unix.SIGTERM)
@@ -88,8 +88,8 @@ func TestAHaltComesTooLateForTheAgent(t *testing.T) {
 	}
 }
 
-// What is abandoned has its record at once, can be cleaned up, and is named by check
-// while a process of it is there: then nobody removes it or starts it again.
+// An abandoned start has its record at once and can be cleaned up. While one of its processes
+// exists, check reports it, and the run is neither removed nor started again.
 func TestAnAbandonedStart(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -140,7 +140,7 @@ func TestAnAbandonedStart(t *testing.T) {
 	}
 }
 
-// What hangs before its run is known is noted too, and what has come back is not.
+// A launch that hangs before its run is registered is noted too; one that has returned is not.
 func TestAStartThatHangsUnknown(t *testing.T) {
 	t.Parallel()
 	for hangs, want := range map[bool]string{true: "its step prepare", false: ""} {
@@ -167,7 +167,7 @@ func TestAStartThatHangsUnknown(t *testing.T) {
 	}
 }
 
-// A signal before the launch begins ends it, and nothing is made.
+// A signal before the launch begins ends the launch, and nothing is made.
 func TestAStartThatEndsBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{stepPrepare, stepRegister} {

@@ -76,7 +76,7 @@ func TestPipesCarryBothWays(t *testing.T) {
 	if err := s.connectPipes(IO{Stdin: stdin, Stdout: outWrite, Stderr: outWrite}); err != nil {
 		t.Fatal(err)
 	}
-	// The "agent" answers what it was asked, on its own ends.
+	// The test, in place of the agent, answers on the agent's ends.
 	question, err := io.ReadAll(s.agentSide[0])
 	if err != nil || string(question) != "question" {
 		t.Fatalf("the agent read %q, %v", question, err)
@@ -111,7 +111,8 @@ func TestABrokenReaderReachesTheAgent(t *testing.T) {
 	}
 }
 
-// TestAStuckReaderCanBeLeft by a signal that means "go away"; others only wake.
+// TestAStuckReaderCanBeLeft: by a signal that ends clove; other signals only interrupt the
+// wait.
 func TestAStuckReaderCanBeLeft(t *testing.T) {
 	t.Parallel()
 	outRead, outWrite, err := os.Pipe()
@@ -122,7 +123,7 @@ func TestAStuckReaderCanBeLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := outWrite.Write(make([]byte, 64<<10)); err != nil { // all that it holds, pipe(7)
+	if _, err := outWrite.Write(make([]byte, 64<<10)); err != nil { // the capacity of a pipe, pipe(7)
 		t.Fatal(err)
 	}
 	s := newStreams(0)
@@ -133,9 +134,9 @@ func TestAStuckReaderCanBeLeft(t *testing.T) {
 	left := make(chan struct{})
 	go func() { s.drain(signals); close(left) }()
 	signals <- unix.SIGWINCH
-	signals <- unix.SIGTERM // taken only because the first did not end it
+	signals <- unix.SIGTERM // received only because the first did not end it
 	<-left
-	outRead.Close() // lets the pump end too
+	outRead.Close() // ends the pump too
 	s.outputs.Wait()
 	outWrite.Close()
 }

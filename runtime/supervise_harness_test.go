@@ -20,8 +20,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// supervised is a supervisor whose clove-init is the test, and whose cgroup is
-// a directory of plain files.
+// supervised is a supervisor for which the test plays clove-init, and whose cgroup is a
+// directory of plain files.
 type supervised struct {
 	t       *testing.T
 	launch  *launch
@@ -30,7 +30,7 @@ type supervised struct {
 	signals *signals
 	ctx     context.Context
 	cancel  context.CancelFunc
-	oom     chan struct{} // what the watch for want of memory tells
+	oom     chan struct{} // the events of the watch for OOM kills
 	outcome chan outcome
 }
 
@@ -77,8 +77,8 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 	return s
 }
 
-// cgroupOfFiles looks like an empty v2 cgroup. Its one process is no number
-// that the kernel gives, so nothing can be hurt.
+// cgroupOfFiles looks like an empty v2 cgroup. The pid of its one process is above every pid
+// that the kernel gives, so nothing can be killed.
 func cgroupOfFiles(t *testing.T, id string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "clove-agents.service", id)
@@ -96,8 +96,8 @@ func cgroupOfFiles(t *testing.T, id string) string {
 	return dir
 }
 
-// put changes one file in one write, as the kernel does: a reader finds the old
-// text or the new, which must be as long, and never none.
+// put changes a file in one write, as the kernel does: a reader finds the old or the new text,
+// never an empty file. Both must have the same length.
 func (s *supervised) put(name, text string) {
 	s.t.Helper()
 	file, err := os.OpenFile(filepath.Join(s.cgroup, name), os.O_CREATE|os.O_WRONLY, 0o644)
@@ -117,7 +117,7 @@ func (s *supervised) begin() {
 	go func() { s.outcome <- s.launch.attend(s.ctx, s.signals, s.oom, nil) }()
 }
 
-// tells sends what clove-init would.
+// tells sends a message as clove-init.
 func (s *supervised) tells(m initproto.Message) {
 	s.t.Helper()
 	if err := s.init.Send(m); err != nil {
@@ -129,7 +129,7 @@ func (s *supervised) started() {
 	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()}})
 }
 
-// hears waits for the supervisor's next message.
+// hears waits for the supervisor's next message to clove-init.
 func (s *supervised) hears() initproto.Message {
 	s.t.Helper()
 	s.init.SetReceiveDeadline(time.Now().Add(soon))
@@ -140,7 +140,7 @@ func (s *supervised) hears() initproto.Message {
 	return m
 }
 
-// ends lets clove-init end and returns what the supervisor saw.
+// ends ends the played clove-init and returns what the supervisor saw.
 func (s *supervised) ends() outcome {
 	s.t.Helper()
 	s.init.Close()
@@ -153,7 +153,7 @@ func (s *supervised) ends() outcome {
 	}
 }
 
-// killWatch waits for the kill of the cgroup; make it before its cause.
+// killWatch waits for the kill of the cgroup. Make it before the cause of the kill.
 type killWatch struct {
 	s      *supervised
 	events *os.File
@@ -164,7 +164,7 @@ func (s *supervised) watchKill() killWatch {
 	return s.watchFile("cgroup.procs", unix.IN_OPEN)
 }
 
-// watchFile sees one way to kill.
+// watchFile watches one file that a kill writes or reads.
 func (s *supervised) watchFile(name string, mask uint32) killWatch {
 	s.t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -179,7 +179,7 @@ func (s *supervised) watchFile(name string, mask uint32) killWatch {
 	return killWatch{s, events}
 }
 
-// wait returns when somebody looked for processes to kill.
+// wait returns when the supervisor tried to kill.
 func (w killWatch) wait() {
 	w.s.t.Helper()
 	w.events.SetReadDeadline(time.Now().Add(soon))
@@ -188,14 +188,14 @@ func (w killWatch) wait() {
 	}
 }
 
-// happened tells whether a kill was tried since the watch began.
+// happened reports whether a kill was tried since the watch began.
 func (w killWatch) happened() bool {
 	w.events.SetReadDeadline(time.Now())
 	_, err := w.events.Read(make([]byte, 4096))
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// testSpec is a valid run.
+// testSpec returns the spec of a valid run.
 func testSpec() agent.Spec {
 	spec := policies.Standard()
 	spec.ID = agent.NewID()
@@ -204,7 +204,7 @@ func testSpec() agent.Spec {
 	return spec
 }
 
-// testRuntime is an installation that needs no root.
+// testRuntime returns an installation that needs no root.
 func testRuntime(t *testing.T) *Runtime {
 	t.Helper()
 	dir := t.TempDir()
@@ -221,7 +221,7 @@ func testRuntime(t *testing.T) *Runtime {
 	return &Runtime{paths: paths, owner: this.ID}
 }
 
-// begin enters a run in the store.
+// begin stores a run as starting.
 func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	t.Helper()
 	err := r.withStore(func(s *store.Store) (err error) {
@@ -234,7 +234,7 @@ func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	return run
 }
 
-// stderrFile collects what clove says to people.
+// stderrFile collects the messages for the user.
 func stderrFile(t *testing.T) (*os.File, func() string) {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "stderr")

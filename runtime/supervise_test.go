@@ -33,7 +33,7 @@ func TestAnAgentThatEndsByItself(t *testing.T) {
 	}
 }
 
-// TestCausesThatCloveInitTells are taken over as they are.
+// TestCausesThatCloveInitTells: the supervisor takes them over as they are.
 func TestCausesThatCloveInitTells(t *testing.T) {
 	t.Parallel()
 	for told, want := range map[initproto.Cause]cause{
@@ -60,7 +60,7 @@ func TestACommandThatCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// TestACloveInitThatDies tells nothing; the clock is the supervisor's then.
+// TestACloveInitThatDies: it reports nothing, so the supervisor's clock counts.
 func TestACloveInitThatDies(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -90,8 +90,7 @@ func TestTooMuchOutputKills(t *testing.T) {
 	}
 }
 
-// TestTooMuchInSocketsKills: the share itself may be used, and what was found first
-// stays.
+// TestTooMuchInSocketsKills: the share itself may be used, and the first cause found stays.
 func TestTooMuchInSocketsKills(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -110,7 +109,8 @@ func TestTooMuchInSocketsKills(t *testing.T) {
 	}
 }
 
-// TestTooMuchCPUTime asks first. The control: below the limit it only looks.
+// TestTooMuchCPUTime: first TERM is sent. The control: below the limit the supervisor only
+// looks.
 func TestTooMuchCPUTime(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.CPUTime = 50 * time.Millisecond })
@@ -153,7 +153,7 @@ func TestTheNextLookAtTheCPUClock(t *testing.T) {
 	}
 }
 
-// TestOneOOMKillEndsTheWholeAgent, and one that was before the watch as well.
+// TestOneOOMKillEndsTheWholeAgent: also if the kill was before the watch began.
 func TestOneOOMKillEndsTheWholeAgent(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]bool{"before": true, "later": false} {
@@ -193,7 +193,7 @@ func TestAnEndedContextStopsTheAgent(t *testing.T) {
 	impatient.ends()
 }
 
-// TestTheLastResort: clove-init does not keep the deadline, so clove does.
+// TestTheLastResort: clove-init does not enforce the deadline, so the supervisor does.
 func TestTheLastResort(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) {
@@ -203,7 +203,7 @@ func TestTheLastResort(t *testing.T) {
 	began := time.Now()
 	s.begin()
 	s.started()
-	for time.Since(began) < lastResort { // before, it kills all but clove-init
+	for time.Since(began) < lastResort { // until then, it kills all but clove-init
 		kill.wait()
 	}
 	if seen := s.ends(); seen.cause != causeDeadline {
@@ -211,8 +211,8 @@ func TestTheLastResort(t *testing.T) {
 	}
 }
 
-// TestTheGraceIsClovesToo: it freezes and kills all but clove-init when deadline and
-// grace are over, and leaves to clove-init what that meant.
+// TestTheGraceIsClovesToo: when deadline and grace are over, the supervisor freezes and kills
+// all but clove-init, which reports the end.
 func TestTheGraceIsClovesToo(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) {
@@ -240,7 +240,7 @@ func TestTheFirstCauseStays(t *testing.T) {
 	}
 }
 
-// TestAStoreThatFailsDoesNotEndTheRun: it is said, and that is all.
+// TestAStoreThatFailsDoesNotEndTheRun: the failure is reported, and the run continues.
 func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -260,8 +260,8 @@ func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
 	}
 }
 
-// TestWithoutAWatchOnMemoryNothingRuns: an agent whose OOM nobody would see is
-// killed at once.
+// TestWithoutAWatchOnMemoryNothingRuns: an agent is killed at once if its OOM kills would not
+// be noticed.
 func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
@@ -274,8 +274,8 @@ func TestWithoutAWatchOnMemoryNothingRuns(t *testing.T) {
 	}
 }
 
-// TestAStoreThatIsInUseDelaysNoEnd: another clove's transaction may last, and the
-// agent's time is up.
+// TestAStoreThatIsInUseDelaysNoEnd: another process's long transaction does not delay the
+// deadline.
 func TestAStoreThatIsInUseDelaysNoEnd(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.WallClock, spec.Limits.StopGrace = time.Millisecond, 0 })

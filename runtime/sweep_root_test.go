@@ -65,8 +65,8 @@ func sweepFailures(t *testing.T, r *Runtime, sleeper func() agent.Spec) {
 	}
 }
 
-// TestEveryStepMayBeTheLast kills the launcher at each step: one gc leaves
-// nothing. The control is the look before that gc, which finds the dead run.
+// TestEveryStepMayBeTheLast kills the launching process at each step: one gc removes
+// everything. The control is check before that gc, which finds the dead run.
 func TestEveryStepMayBeTheLast(t *testing.T) {
 	r := newRuntime(t)
 	for kind := range sleepers {
@@ -100,8 +100,8 @@ func sweepKills(t *testing.T, r *Runtime, kind string) {
 	}
 }
 
-// killLauncher starts this binary again as a launcher that dies at a step, and
-// waits until the pipe that everything of it inherits is closed.
+// killLauncher starts this binary again as a process that launches and dies at a step, and
+// waits for the end of a pipe that all its children inherit.
 func killLauncher(t *testing.T, r *Runtime, kind, at string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
@@ -116,8 +116,8 @@ func killLauncher(t *testing.T, r *Runtime, kind, at string) {
 	}
 }
 
-// TestAFailedTearDownKeepsTheRecord: the next clove finds it where the first
-// left it, and stores it as it is.
+// TestAFailedTearDownKeepsTheRecord: the next clove finds the record where the first one left
+// it, and stores it unchanged.
 func TestAFailedTearDownKeepsTheRecord(t *testing.T) {
 	r := newRuntime(t)
 	spec := sleeper()

@@ -62,8 +62,8 @@ func TestTerminalSize(t *testing.T) {
 	}
 }
 
-// TestTerminalsAreJoined: the user's becomes raw and back, its size is the
-// agent's, and bytes pass as they are. The test is the user and the agent.
+// TestTerminalsAreJoined: the user's terminal becomes raw and is restored, the agent's
+// terminal has its size, and bytes pass unchanged. The test plays the user and the agent.
 func TestTerminalsAreJoined(t *testing.T) {
 	t.Parallel()
 	user, own := openPty(t)
@@ -99,7 +99,7 @@ func TestTerminalsAreJoined(t *testing.T) {
 	}
 }
 
-// TestATerminalWithoutAUser: -t from a script. Nothing is to be made raw.
+// TestATerminalWithoutAUser: -t in a script. There is no terminal to make raw.
 func TestATerminalWithoutAUser(t *testing.T) {
 	t.Parallel()
 	master, agentSide := openPty(t)

@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/store"
 )
 
-// The next run takes away what a clove has left that was killed before its first
-// note or behind its last. The controls are what is not to be touched: what lives,
-// what the store has a lease of, a kept layer, and what is no run's at all.
+// The next run removes what is left of a clove that was killed before it stored its run or
+// after it stored the end. The controls must stay: a live run, a run with a lease in the
+// store, a kept layer, and files that belong to no run.
 func TestTheNextRunTidies(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
@@ -35,7 +35,7 @@ func TestTheNextRunTidies(t *testing.T) {
 		}
 	}
 	dead, leased := deadRun(t, r, nil)
-	alive, err := newRunDirectory(r.paths, agent.NewID()) // not in the store yet
+	alive, err := newRunDirectory(r.paths, agent.NewID()) // not yet in the store
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// greeter is a server of the host's that says "hello" and then repeats what it
-// hears.
+// greeter is a server on the host that sends "hello" and then echoes.
 func greeter(t *testing.T) (address string, port int) {
 	t.Helper()
 	interfaces, err := net.InterfaceAddrs()
@@ -28,7 +27,7 @@ func greeter(t *testing.T) (address string, port int) {
 			address = network.IP.String()
 		}
 	}
-	if address == "" { // the lane's virtual machine has no network
+	if address == "" { // the virtual machine of the tests has no network
 		address = ownAddress(t)
 	}
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -50,7 +49,7 @@ func greeter(t *testing.T) (address string, port int) {
 	return address, listener.Addr().(*net.TCPAddr).Port
 }
 
-// ownAddress gives the host one of a range for documents, which nobody has.
+// ownAddress gives the host an address of a range for documentation, which no other host has.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	const address = "198.51.100.77"
@@ -112,8 +111,8 @@ func TestNewRulesHoldAtOnce(t *testing.T) {
 	}
 }
 
-// TestADenyCutsWhatItForbids and nothing else: the other connection is the
-// control. What was cut is no denial, what is tried afterwards is one.
+// TestADenyCutsWhatItForbids: it cuts nothing else; the other connection is the control. A
+// connection that was cut is not counted as a denial; a later attempt is.
 func TestADenyCutsWhatItForbids(t *testing.T) {
 	address, kept := greeter(t)
 	_, lost := greeter(t)

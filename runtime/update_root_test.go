@@ -15,7 +15,7 @@ import (
 
 func as[T any](value T) *T { return &value }
 
-// held reads what the kernel holds the agent to.
+// held reads the limits that the kernel enforces on the agent.
 func (a *liveAgent) held() cgroups.Limits {
 	a.t.Helper()
 	limits, err := a.s.group.Limits()
@@ -25,7 +25,7 @@ func (a *liveAgent) held() cgroups.Limits {
 	return limits
 }
 
-// spec is what the store has.
+// spec returns the stored spec.
 func (a *liveAgent) spec() agent.Spec {
 	a.t.Helper()
 	run, err := (&Runtime{paths: a.s.paths}).Get(a.s.spec.Name)
@@ -35,8 +35,8 @@ func (a *liveAgent) spec() agent.Spec {
 	return run.Spec
 }
 
-// endIn gives the agent a wall clock that is over then. One that was over before
-// anybody heard of it is refused, so it may take more than one.
+// endIn sets a wall clock limit that is over after left. If it is over before clove-init gets
+// it, the update is refused, so this may take more than one try.
 func (a *liveAgent) endIn(left time.Duration) {
 	a.t.Helper()
 	for deadline := time.Now().Add(soon); ; {
@@ -86,7 +86,7 @@ func TestUpdateHoldsInTheKernelAndInTheStore(t *testing.T) {
 	}
 }
 
-// TestUpdateIsAllOrNothing also where the last of many is what cannot be.
+// TestUpdateIsAllOrNothing: also if only the last of many changes is impossible.
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	a := startLive(t, `x=$(head -c 60000000 /dev/zero | tr '\0' x); for i in 1 2 3 4; do sleep 1000 & done; echo ready; wait`, nil)
 	a.line()
@@ -117,26 +117,26 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	if stats, err := a.Stats(); err != nil || *stats.Events.OOMKill != 0 {
 		t.Errorf("%+v, %v", stats.Events, err)
 	}
-	// Control: what is not in use can go.
+	// Control: a limit above the current use can be set.
 	if err := a.Update(agent.Update{MemoryBytes: as[int64](300 << 20)}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestANewMemoryLimitEndsTheAgent that exceeds it, and not one that does not.
+// TestANewMemoryLimitEndsTheAgent: if the agent exceeds it, and only then.
 func TestANewMemoryLimitEndsTheAgent(t *testing.T) {
 	a := startLive(t, `while ! test -e /tmp/go; do sleep 0.01; done; x=$(head -c 100000000 /dev/zero | tr '\0' x); echo fits; exec sleep 1000`, nil)
 	if err := a.Update(agent.Update{MemoryBytes: as[int64](64 << 20)}); err != nil {
 		t.Fatal(err)
 	}
-	a.exec(agent.Exec{Command: []string{"touch", "/tmp/go"}}, "") // it may be killed with the agent
+	a.exec(agent.Exec{Command: []string{"touch", "/tmp/go"}}, "") // it may be killed together with the agent
 	if record := a.ends(); record.Status != agent.StatusOOM || record.Limit.Value != 64<<20 {
 		t.Errorf("%s, %+v", record.Status, record.Limit)
 	}
 }
 
 func TestUpdateOfTheWallClock(t *testing.T) {
-	first := testhost.Patience(2 * time.Second) // a pause and two updates take less
+	first := testhost.Patience(2 * time.Second) // longer than a pause and two updates take
 	second := first + 2*time.Second
 	a := startLive(t, "exec sleep 1000", func(s *agent.Spec) { s.Limits.WallClock, s.Limits.StopGrace = first, 0 })
 	if err := a.Pause(); err != nil {
@@ -157,7 +157,7 @@ func TestUpdateOfTheWallClock(t *testing.T) {
 	}
 }
 
-// TestWhatTheAgentWasToldStays: a variable of a running process cannot change.
+// TestWhatTheAgentWasToldStays: the environment of a running process cannot change.
 func TestWhatTheAgentWasToldStays(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", func(s *agent.Spec) { s.Env = append(s.Env, "CLOVE_MEMORY_BYTES=1073741824") })
 	if err := a.Update(agent.Update{MemoryBytes: as[int64](512 << 20)}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// planner is a supervisor of an agent that began a minute ago.
+// planner returns a supervisor of an agent that began a minute ago.
 func planner(t *testing.T, change func(*agent.Spec)) *supervisor {
 	t.Helper()
 	spec := testSpec()
@@ -128,14 +128,14 @@ func TestARefusalNamesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestExtendWaitsForItsOwnAnswer and lets others pass.
+// TestExtendWaitsForItsOwnAnswer: it ignores the answers to other requests.
 func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, accepted := range []bool{true, false} {
 		s := newSupervised(t, nil)
 		sv := supervisorOf(s.launch)
 		sv.messages, sv.over = receive(s.launch.conn), stoppedTimer()
-		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // of an earlier one
+		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // the answer to an earlier one
 		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Hour, Accepted: accepted}})
 		if err := sv.extend(time.Hour); (err == nil) != accepted {
 			t.Errorf("accepted %v: %v", accepted, err)

@@ -18,7 +18,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// tellAll is what an agent says of itself; what follows ends it.
+// tellAll prints everything that the agent can see of its limits; the script that follows it
+// ends the agent.
 const tellAll = `
 read host </proc/sys/kernel/hostname; echo "hostname $host"
 stat -f -c 'shm %b %S' /dev/shm
@@ -50,9 +51,9 @@ var endings = []struct {
 	}, agent.StatusCPUTime, agent.ControlCPUTime, func(l agent.Limits) int64 { return l.CPUTime.Milliseconds() }},
 }
 
-// TestEveryValidFieldIsHeld starts generated runs: what Validate accepts of a field that
-// ends in the kernel, in a file or in a watch of clove's is what the agent finds, or what
-// ends it, as its record says.
+// TestEveryValidFieldIsHeld starts generated runs. For each field that Validate accepts and
+// that sets a limit of the kernel, a file or a watch of clove's, it compares the value with
+// what the agent sees, or with the limit that ended it according to the record.
 func TestEveryValidFieldIsHeld(t *testing.T) {
 	for seed := range testhost.Sample(48, 8, 4) {
 		ending := endings[seed%len(endings)]
@@ -90,7 +91,7 @@ func TestEveryValidFieldIsHeld(t *testing.T) {
 	}
 }
 
-// drawnSpec is a run with any value in each field that can be looked at.
+// drawnSpec draws a run with any value in each field that can be observed.
 func drawnSpec(t *rapid.T) agent.Spec {
 	s := gatedSleeper()
 	s.Egress.HostPorts, s.Egress.Publish = nil, nil
@@ -111,7 +112,7 @@ func drawnSpec(t *rapid.T) agent.Spec {
 	return s
 }
 
-// leastRlimits are those that are drawn, and what a shell needs of them.
+// leastRlimits are the drawn rlimits, with the least that a shell needs.
 var leastRlimits = []agent.Rlimit{{Name: "core"}, {Name: "cpu", Soft: 10}, {Name: "data", Soft: 64 << 20}, {Name: "fsize"}, {Name: "locks"}, {Name: "memlock"},
 	{Name: "msgqueue"}, {Name: "nice"}, {Name: "nofile", Soft: 64}, {Name: "nproc", Soft: 64}, {Name: "rss"}, {Name: "rtprio"}, {Name: "sigpending", Soft: 16}, {Name: "stack", Soft: 1 << 20}}
 
@@ -129,7 +130,7 @@ func drawnRlimits(t *rapid.T) (limits []agent.Rlimit) {
 	return limits
 }
 
-// saysAll is the agent's output to its end.
+// saysAll returns the agent's output up to its end.
 func (a *liveAgent) saysAll() string {
 	a.t.Helper()
 	a.out.SetReadDeadline(time.Now().Add(soon))
@@ -140,12 +141,12 @@ func (a *liveAgent) saysAll() string {
 	return string(text)
 }
 
-// pages is a size as a file system of the kernel's has it.
+// pages rounds a size to pages, as the kernel's file systems do.
 func pages(bytes int64) int64 { return (bytes + pageSize - 1) / pageSize }
 
 const pageSize = 4096
 
-// expected are the lines that an agent of a spec says.
+// expected returns the lines that an agent of a spec must print.
 func expected(t *testing.T, s agent.Spec) []string {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -174,8 +175,8 @@ func expected(t *testing.T, s agent.Spec) []string {
 	return lines
 }
 
-// expectedSwap is what the kernel says of a limit of memory and swap; empty where it
-// counts no swap, and there is none.
+// expectedSwap is the kernel's figure for a limit of memory and swap; empty if the kernel does
+// not count swap.
 func expectedSwap(t *testing.T, l agent.Limits) string {
 	t.Helper()
 	host, err := detect()
@@ -194,7 +195,7 @@ func expectedSwap(t *testing.T, l agent.Limits) string {
 	return fmt.Sprintf(" %d\n", l.MemorySwapBytes/pageSize*pageSize)
 }
 
-// recordedNetwork compares what a record says of the network with what was asked.
+// recordedNetwork compares the record's network with the request.
 func recordedNetwork(s agent.Spec, r agent.Record) string {
 	_, gated := r.Enforced[agent.ControlEgress]
 	_, own := r.Enforced[agent.ControlNetwork]

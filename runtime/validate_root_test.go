@@ -11,13 +11,13 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestWhatIsValidIsHeld starts a handful of generated runs. What Validate accepts and the
-// start does not refuse, the kernel holds.
+// TestWhatIsValidIsHeld starts a few generated runs. The kernel enforces what Validate accepts
+// and the start does not refuse.
 func TestWhatIsValidIsHeld(t *testing.T) {
 	limits := rapid.Custom(func(t *rapid.T) agent.Limits {
 		l := soundLimits(t)
-		// Not from the floor on, which is TestTheLeastMemory's: libcontainer's stage is this
-		// test binary, and needs more than clove does under the race detector.
+		// Not from the floor on, which TestTheLeastMemory covers: libcontainer's stage is this
+		// test binary here, which needs more memory than clove under the race detector.
 		l.MemoryBytes = rapid.Int64Range(4*agent.MemoryFloorBytes, 1<<30).Draw(t, "memory of the host")
 		l.MemorySwapBytes, l.WallClock, l.CPUTime = l.MemoryBytes, 0, 0
 		l.Pids = rapid.Int64Range(agent.PidsFloor, 4096).Draw(t, "pids of the host")

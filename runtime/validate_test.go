@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/boottime"
 )
 
-// anyNumber draws limits as callers send them: mostly near a bound, also far beyond all.
+// anyNumber draws numbers as callers send them: mostly near a bound, some far beyond.
 func anyNumber(t *rapid.T, name string, near ...int64) int64 {
 	generators := []*rapid.Generator[int64]{rapid.Int64(), rapid.Int64Range(-2, 2)}
 	for _, n := range near {
@@ -22,7 +22,7 @@ func anyNumber(t *rapid.T, name string, near ...int64) int64 {
 	return rapid.OneOf(generators...).Draw(t, name)
 }
 
-// anyLimits are limits that may be nonsense.
+// anyLimits draws limits that may make no sense.
 func anyLimits(t *rapid.T) agent.Limits {
 	l := agent.Limits{
 		MemoryBytes: anyNumber(t, "memory", agent.MemoryFloorBytes, agent.SizeCeiling/4), Pids: anyNumber(t, "pids", agent.PidsFloor, agent.PidsCeiling/4),
@@ -36,11 +36,11 @@ func anyLimits(t *rapid.T) agent.Limits {
 	return l
 }
 
-// soundLimits are anyLimits that are mostly sound: each alone is replaced by a sound one
-// now and then, or nothing would ever be accepted.
+// soundLimits draws limits that are mostly valid: only now and then one of them is any value.
+// Otherwise almost nothing would be accepted.
 func soundLimits(t *rapid.T) agent.Limits {
 	l, sound := anyLimits(t), asked(agent.User{}).Limits
-	keep := rapid.IntRange(0, 9).Draw(t, "which is drawn") // the others are sound
+	keep := rapid.IntRange(0, 9).Draw(t, "which is drawn") // the others are valid
 	pick := func(i int, take func()) {
 		if i != keep {
 			take()
@@ -62,9 +62,9 @@ func soundLimits(t *rapid.T) agent.Limits {
 	return l
 }
 
-// TestWhatIsValidIsWritten: a limit that Validate accepts is what the launch hands to the
-// kernel, to clove-init or to its own watches, and a record names each that was asked for.
-// None becomes "no limit" on the way.
+// TestWhatIsValidIsWritten: the launch passes a limit that Validate accepts to the kernel, to
+// clove-init or to a watch of its own, and the record names each requested limit. None becomes
+// "no limit" on the way.
 func TestWhatIsValidIsWritten(t *testing.T) {
 	t.Parallel()
 	accepted, refused := 0, 0
@@ -85,7 +85,7 @@ func TestWhatIsValidIsWritten(t *testing.T) {
 	}
 }
 
-// lostLimit says which limit of a spec the launch would not hold; empty: none.
+// lostLimit names a limit of a spec that the launch would not enforce; empty: none.
 func lostLimit(spec agent.Spec) string {
 	l := spec.Limits
 	made := compile(spec, around())

@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Whoever listens hears of a record that finds no place, and only of such a one: a
-// directory that was removed is made anew, which a file in its way prevents.
+// A listener is notified of a record that cannot be written, and only then. A removed
+// directory is made again, so the test puts a file in its way.
 func TestARecordThatFindsNoPlaceIsTold(t *testing.T) {
 	t.Parallel()
 	there := t.TempDir()

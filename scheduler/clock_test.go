@@ -7,7 +7,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// A wait that is meant to be long stays so.
+// A long wait that was requested is kept.
 func TestMisdated(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -11,7 +11,7 @@ import (
 
 var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// queuedRun joined the queue so many seconds after noon.
+// queuedRun returns a run that joined the queue so many seconds after noon.
 func queuedRun(name string, joined int, change func(*agent.Run)) agent.Run {
 	run := agent.Run{Spec: agent.Spec{ID: agent.ID(name), Name: name, Limits: agent.Limits{MemoryBytes: 100 << 20}}, State: agent.StateQueued,
 		Queue: agent.QueueState{Since: noon.Add(time.Duration(joined) * time.Second)}}
@@ -156,9 +156,9 @@ func TestBackoffDoublesToItsBound(t *testing.T) {
 	}
 }
 
-// A bare name means a run of the same owner: another user's run of that name is
-// neither waited for, nor does its state show. Root's runs may wait for any user's,
-// whose name then has its owner.
+// A bare name in --after means a run of the same owner: another user's run of that name is not
+// waited for, and its state does not show. Root's runs may wait for any user's run, named as
+// UID/NAME.
 func TestAfterARunOfAnothers(t *testing.T) {
 	t.Parallel()
 	waiting := agent.Run{State: agent.StateQueued, Owner: agent.Owner{UID: 1000}}

@@ -21,7 +21,7 @@ func on(schedule string, change func(*agent.Run)) agent.Run {
 	return run
 }
 
-// endedAt is a run of a schedule that ended so many minutes after noon.
+// endedAt returns a scheduled run that ended so many minutes after noon.
 func endedAt(minutes int) func(*agent.Run) {
 	return func(r *agent.Run) {
 		r.State, r.Queue.Scheduled = agent.StateEnded, false
@@ -70,8 +70,8 @@ func TestClockEvents(t *testing.T) {
 	}
 }
 
-// When clocks change, a time that does not exist comes an hour later by the
-// clock on the wall, and one that there is twice comes twice.
+// At the changes of daylight saving time, a time that does not exist comes an hour later by
+// local time, and a time that exists twice comes twice.
 func TestSchedulesInSummerAndWinter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schedule, from, want string }{
@@ -110,9 +110,9 @@ func TestWhatIsNoSchedule(t *testing.T) {
 	}
 }
 
-// Whatever the clock does, a run that waits is started at most once for each
-// look, never before its time, and looking again without the clock moving
-// changes nothing: so a crash between two looks costs nothing.
+// Whatever the clock does, a waiting run is started at most once for each look and never
+// before its time, and a second look at the same time changes nothing: so a crash between two
+// looks changes nothing.
 func TestClockEventsSettle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// One change follows from the one before, in an order that is the same after a
-// crash in between: what a clock distorted, the stop, the schedule, the end.
+// Changes come one after the other, in an order that a crash does not alter: distorted times,
+// the stop, the schedule, the end.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }

@@ -32,7 +32,7 @@ func TestExceptMatchesAllButTheExcluded(t *testing.T) {
 	})
 }
 
-// near draws the excluded values and their neighbours by one bit.
+// near draws the excluded values and values that differ from them in one bit.
 func near(values []uint32) *rapid.Generator[uint32] {
 	return rapid.Custom(func(t *rapid.T) uint32 {
 		value := rapid.SampledFrom(append([]uint32{0}, values...)).Draw(t, "of")

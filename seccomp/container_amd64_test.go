@@ -12,13 +12,13 @@ import (
 	"clove.run/clove/internal/doctest"
 )
 
-// containerCalls are what building a sandbox takes beyond what Docker's profile gives
-// a container with CAP_SYS_ADMIN. That the list is not too long, the tests of the Docker
-// image show: each is missing in turn there.
+// containerCalls are the calls that building a sandbox needs beyond those that Docker's
+// profile allows a container with CAP_SYS_ADMIN. The tests of the Docker image show that each
+// is needed: each is left out there in turn.
 var containerCalls = []string{"keyctl", "pivot_root"}
 
-// TestProfileOfTheDockerImage: deploy/docker/seccomp.json is Docker's own profile, as the
-// pinned version of its library has it, and those calls; and nothing else.
+// TestProfileOfTheDockerImage: deploy/docker/seccomp.json is Docker's own profile, in the
+// pinned version of its library, with those calls and nothing else.
 func TestProfileOfTheDockerImage(t *testing.T) {
 	t.Parallel()
 	profile := profiles.DefaultProfile()

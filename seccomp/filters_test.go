@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below the bounds of filters.go, the options of its two lists and nothing else are refused.
+// Up to the bounds of filters.go, exactly the options of its two lists are refused.
 func TestSetsockoptRefusesOnlyFiltersAndKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Standard, Strict} {

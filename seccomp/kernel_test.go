@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's own answers. The test binary runs itself as a child that loads
-// a filter (or none: the control) and then makes the calls that it is told, or
-// executes a program. No privilege is needed: no_new_privs is set first.
+// The real kernel's answers. The test binary runs itself as a child that loads a filter (or
+// none: the control) and then makes the given calls, or executes a program. No privilege is
+// needed: no_new_privs is set first.
 
 const childVariable = "CLOVE_SECCOMP_TEST_CHILD"
 
-// orders tell the child what to do.
+// orders are what the child has to do.
 type orders struct {
 	Filter []unix.SockFilter // empty: no filter
 	Calls  []systemCall
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child obeys orders from stdin and writes the errnos to stdout.
+// child carries out the orders from stdin and writes the errnos to stdout.
 func child() int {
 	runtime.LockOSThread()
 	var o orders
@@ -108,7 +108,7 @@ func (f filter) sockFilters(t testing.TB) []unix.SockFilter {
 	return program
 }
 
-// runChild gives the child its orders and returns its output.
+// runChild sends the child its orders and returns its output.
 func runChild(t *testing.T, o orders) (string, error) {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -128,9 +128,9 @@ func runChild(t *testing.T, o orders) (string, error) {
 	return stdout.String(), nil
 }
 
-// kernelCalls are harmless: with these arguments each fails, or changes
-// nothing that outlives the child. control is what the kernel answers without
-// a filter; several are possible where kernels are configured differently.
+// kernelCalls are harmless: with these arguments each fails, or changes nothing that outlives
+// the child. control is the kernel's answer without a filter; there may be several, because
+// kernels are configured differently.
 var kernelCalls = []struct {
 	name    string
 	args    [6]uint64
@@ -238,7 +238,7 @@ func answers(t *testing.T, o orders) []string {
 	return list
 }
 
-// perl-base is in every Debian; its syscall() makes any call by number.
+// Every Debian has perl-base; its syscall() makes any call by number.
 const perl = "/usr/bin/perl"
 
 func TestX32CallKills(t *testing.T) {
@@ -254,8 +254,8 @@ func TestX32CallKills(t *testing.T) {
 	}
 }
 
-// programs do ordinary work. Those that are not installed here are left out;
-// sh and perl are in every Debian.
+// programs do ordinary work. Those that are not installed here are skipped; every Debian has
+// sh and perl.
 var programs = []struct {
 	profiles string
 	argv     []string

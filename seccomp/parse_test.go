@@ -146,7 +146,7 @@ func TestParseRefusesWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// overlapping is n rules for each of calls that compare arguments with ">".
+// overlapping returns n rules for each of calls, which compare arguments with ">".
 func overlapping(calls, n int, arguments uint) *specs.LinuxSeccomp {
 	p := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}
 	for i := range calls * n {
@@ -159,7 +159,7 @@ func overlapping(calls, n int, arguments uint) *specs.LinuxSeccomp {
 	return p
 }
 
-// The bounds keep programs far below what 16 bits can count.
+// The bounds keep programs far below the largest length that fits into 16 bits.
 func TestLargestDocumentsMakeNoCutProgram(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*specs.LinuxSeccomp{overlapping(1, 45, 2), overlapping(20, 10, 2)} {
@@ -181,7 +181,7 @@ func TestLargestDocumentsMakeNoCutProgram(t *testing.T) {
 	}
 }
 
-// Why two actions for one call are refused: the narrower rule has no effect.
+// Two actions for one call are refused because the narrower rule would have no effect.
 func TestTwoActionsControl(t *testing.T) {
 	t.Parallel()
 	sti := []specs.LinuxSeccompArg{masked(1, int32Mask, 0x5412)}
@@ -201,8 +201,8 @@ func TestTwoActionsControl(t *testing.T) {
 	}
 }
 
-// Podman's default profile has rules of this kind: refused for one protocol,
-// allowed for the others.
+// Podman's default profile has rules of this kind: refused for one protocol, allowed for all
+// others.
 func TestRulesThatExcludeEachOtherMayDiffer(t *testing.T) {
 	t.Parallel()
 	p, err := Parse([]byte(document(
@@ -223,7 +223,7 @@ func TestRulesThatExcludeEachOtherMayDiffer(t *testing.T) {
 	}
 }
 
-// Rules that are taken to exclude each other have no value in common.
+// Rules that are accepted as exclusive have no value in common.
 func TestExclusiveRulesShareNoValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -240,7 +240,7 @@ func TestExclusiveRulesShareNoValue(t *testing.T) {
 	})
 }
 
-// FuzzParse: whatever is accepted passes the check.
+// FuzzParse: every accepted document passes the check.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(dockersOwn(f)))
 	for _, test := range refusedDocuments {

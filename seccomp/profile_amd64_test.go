@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The profiles in full, one call a line: a newer moby/profiles that adds or
-// drops a call shows here, and a person decides.
+// The complete profiles, one call a line: a newer moby/profiles that adds or removes a call
+// shows here, and a person decides.
 func TestProfilesAreAsReviewed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
@@ -52,8 +52,8 @@ func text(p *specs.LinuxSeccomp) string {
 	return b.String()
 }
 
-// comparison is one condition in words. Arguments count from 0, as in the
-// kernel's struct seccomp_data.
+// comparison formats one condition. Arguments count from 0, as in the kernel's struct
+// seccomp_data.
 func comparison(arg specs.LinuxSeccompArg) string {
 	if arg.Op != specs.OpMaskedEqual {
 		panic(arg.Op) // no row of the built-in profiles has another
@@ -61,7 +61,7 @@ func comparison(arg specs.LinuxSeccompArg) string {
 	return fmt.Sprintf("(argument %d & %#x) == %#x", arg.Index, arg.Value, arg.ValueTwo)
 }
 
-// phrase is an outcome of a built-in profile in words.
+// phrase formats an outcome of a built-in profile.
 func phrase(o outcome) string {
 	if o.action == specs.ActAllow {
 		return "allowed"

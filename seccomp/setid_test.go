@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setIDCalls are answers of the profile without set-user-ID bits; for each
-// refusal the plain profile, as the control, allows the same call.
+// setIDCalls are answers of the profile that refuses set-user-ID bits. The control: for each
+// refusal the plain profile allows the same call.
 var setIDCalls = []struct {
 	call call
 	want string

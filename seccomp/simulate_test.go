@@ -20,7 +20,7 @@ type filter struct {
 	vm           *bpf.VM
 }
 
-// nativeAuditArch is what seccomp_data.arch holds for a native call.
+// nativeAuditArch is the value of seccomp_data.arch for a native call.
 var nativeAuditArch = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64,
 }
@@ -57,7 +57,7 @@ func compileBuiltin(t testing.TB, name string) filter {
 	return f
 }
 
-// compile does what runc's InitSeccomp does, up to loading.
+// compile does what runc's InitSeccomp does, without loading.
 func compile(p *specs.LinuxSeccomp) (filter, error) {
 	scmp, err := addRules(p)
 	if err != nil {
@@ -100,7 +100,7 @@ func addRules(p *specs.LinuxSeccomp) (*libseccomp.ScmpFilter, error) {
 		for _, name := range rule.Names {
 			number, err := libseccomp.GetSyscallFromName(name)
 			if err != nil || action == standing {
-				continue // runc passes over both, silently
+				continue // runc ignores both silently
 			}
 			if err := addRule(scmp, number, action, rule.Args); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -158,8 +158,8 @@ func export(scmp *libseccomp.ScmpFilter) ([]bpf.Instruction, error) {
 	return instructions, nil
 }
 
-// enosysStub is patchbpf's answer to numbers above all that the profile
-// names, for one architecture.
+// enosysStub is the answer of runc's patchbpf to numbers above all that the profile names, for
+// one architecture.
 func enosysStub(p *specs.LinuxSeccomp) ([]bpf.Instruction, error) {
 	native, err := libseccomp.GetNativeArch()
 	if err != nil {
@@ -198,14 +198,14 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s+%#x%#x", c.name, c.number, c.args) }
 
-// failer is what a test and a property test have in common.
+// failer is the common interface of a test and a property test.
 type failer interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// run returns what the filter answers: "allow", "kill", "log" or an errno.
+// run returns the filter's answer: "allow", "kill", "log" or an errno.
 func (f filter) run(t failer, c call) string {
 	t.Helper()
 	native, err := libseccomp.GetNativeArch()
@@ -257,7 +257,7 @@ func verdict(answer uint32) string {
 	return fmt.Sprintf("%#x", answer)
 }
 
-// nameOf is the name of a native call, empty where there is none.
+// nameOf returns the name of a native call, empty if there is none.
 func nameOf(number uint32) string {
 	name, err := libseccomp.ScmpSyscall(number).GetName()
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // high is a bit that the kernel drops when it reads an int.
 const high = 1 << 32
 
-// standardCalls is what standard answers, row by row.
+// standardCalls are the answers of standard, row by row.
 var standardCalls = []struct {
 	call call
 	want string
 }{
-	// What ordinary programs live on.
+	// Calls of ordinary programs.
 	{call{name: "read"}, "allow"},
 	{call{name: "openat"}, "allow"},
 	{call{name: "execve"}, "allow"},
@@ -38,7 +38,7 @@ var standardCalls = []struct {
 	{call{name: "timerfd_create"}, "allow"},
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSCTTY}}, "allow"},
 
-	// Namespaces: a thread, a fork, vfork, and each flag that makes a new one.
+	// Namespaces: a thread, a fork, vfork, and each flag that makes a new namespace.
 	{call{name: "clone", args: [6]uint64{0x3d0f00}}, "allow"},
 	{call{name: "clone", args: [6]uint64{uint64(unix.SIGCHLD)}}, "allow"},
 	{call{name: "clone", args: [6]uint64{unix.CLONE_VFORK | unix.CLONE_VM | unix.CLONE_PIDFD | uint64(unix.SIGCHLD)}}, "allow"},
@@ -100,7 +100,7 @@ var standardCalls = []struct {
 	{call{name: "prctl", args: [6]uint64{unix.PR_SET_PTRACER}}, "allow"},
 	{call{name: "seccomp", args: [6]uint64{unix.SECCOMP_SET_MODE_FILTER}}, "ENOSYS"},
 
-	// Bits that the kernel drops neither open nor close anything.
+	// Bits that the kernel drops change no answer.
 	{call{name: "socket", args: [6]uint64{unix.AF_INET | high, unix.SOCK_STREAM | high, high}}, "allow"},
 	{call{name: "socket", args: [6]uint64{unix.AF_ALG | high, unix.SOCK_SEQPACKET}}, "EPERM"},
 	{call{name: "socket", args: [6]uint64{unix.AF_NETLINK | high, unix.SOCK_RAW, unix.NETLINK_AUDIT | high}}, "EPROTONOSUPPORT"},
@@ -129,7 +129,7 @@ var standardCalls = []struct {
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFBLK | 0o600}}, "EPERM"},
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFCHR | high}}, "EPERM"},
 
-	// What the host keeps for somebody, and overlayfs for itself.
+	// What is reserved on the host for others, and for overlayfs.
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE}}, "allow"},
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB}}, "EPERM"},
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_HUGETLB | high}}, "EPERM"},
@@ -141,7 +141,7 @@ var standardCalls = []struct {
 	{call{name: "renameat2", args: [6]uint64{0, 0, 0, 0, unix.RENAME_EXCHANGE}}, "allow"},
 	{call{name: "renameat2", args: [6]uint64{0, 0, 0, 0, unix.RENAME_WHITEOUT}}, "EPERM"},
 
-	// Numbers and tables.
+	// Numbers and tables of calls.
 	{call{number: 460}, "ENOSYS"},
 	{call{number: 1000}, "ENOSYS"},
 	{call{number: 0x3fffffff}, "ENOSYS"},
@@ -169,7 +169,7 @@ func TestStandardRefusesByName(t *testing.T) {
 		for _, name := range row.names {
 			number, err := libseccomp.GetSyscallFromName(name)
 			if err != nil || int32(number) < 0 {
-				continue // newer than this libseccomp, or of another machine
+				continue // newer than this libseccomp, or for another machine
 			}
 			if got := f.run(t, call{name: name}); got != want {
 				t.Errorf("%s: %s, want %s", name, got, want)
@@ -178,8 +178,8 @@ func TestStandardRefusesByName(t *testing.T) {
 	}
 }
 
-// The rows of the table above that name a machine's own calls exist on no
-// machine that clove runs on, so nothing was taken away by them.
+// The calls of other machines in the table above exist on no machine that clove supports, so
+// their refusal takes nothing away.
 func TestForeignNamesAreForeign(t *testing.T) {
 	t.Parallel()
 	row := standardRefusals[len(standardRefusals)-1]
@@ -195,12 +195,12 @@ func TestForeignNamesAreForeign(t *testing.T) {
 	}
 }
 
-// named tells whether a rule of p names the call.
+// named reports whether a rule of p names the call.
 func named(p *specs.LinuxSeccomp, name string) bool {
 	return slices.ContainsFunc(p.Syscalls, func(rule specs.LinuxSyscall) bool { return slices.Contains(rule.Names, name) })
 }
 
-// Every call that the library knows is allowed, or refused for a reason.
+// Every call that the library knows is allowed, or refused with a reason.
 func TestEveryCallIsDecided(t *testing.T) {
 	t.Parallel()
 	for _, level := range builtins() {
@@ -219,7 +219,7 @@ func TestEveryCallIsDecided(t *testing.T) {
 	}
 }
 
-// docker's rules with conditions are left out, so each must have a row here.
+// docker's rules with conditions are not taken over, so each must have a row here.
 func TestDockersConditionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	docker, err := dockerDefault()
@@ -267,8 +267,8 @@ func TestTablesAreSound(t *testing.T) {
 	}
 }
 
-// runc reads two comparisons of one argument as alternatives; check refuses
-// them in the built-in profiles and in documents alike.
+// runc treats two comparisons of one argument as alternatives; check refuses them in the
+// built-in profiles and in documents.
 func TestBuiltinRulesCompareAnArgumentOnce(t *testing.T) {
 	t.Parallel()
 	for _, level := range builtins() {
@@ -287,8 +287,7 @@ func TestBuiltinRulesCompareAnArgumentOnce(t *testing.T) {
 	}
 }
 
-// The kernel runs the program at every system call and takes 4096
-// instructions at most.
+// The kernel runs the program at every system call and accepts 4096 instructions at most.
 func TestProgramsFitTheKernel(t *testing.T) {
 	t.Parallel()
 	for _, level := range builtins() {

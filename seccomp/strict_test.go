@@ -54,7 +54,7 @@ func TestStrictAnswers(t *testing.T) {
 	}
 }
 
-// A row of strict takes something away: standard allows it.
+// Each row of strict refuses something that standard allows.
 func TestStrictRowsAreNotIdle(t *testing.T) {
 	t.Parallel()
 	standard := mustProfile(t, Standard)
@@ -78,8 +78,8 @@ func TestStrictAllowsNothingThatStandardRefuses(t *testing.T) {
 	})
 }
 
-// The largest number that a profile names decides where ENOSYS begins; strict
-// must answer probes for new calls as standard does.
+// The largest number in a profile decides where ENOSYS begins; strict must answer probes for
+// new calls as standard does.
 func TestProbesForNewCallsGetTheSameAnswer(t *testing.T) {
 	t.Parallel()
 	standard, strict := compileBuiltin(t, Standard), compileBuiltin(t, Strict)
@@ -91,7 +91,7 @@ func TestProbesForNewCallsGetTheSameAnswer(t *testing.T) {
 	}
 }
 
-// No argument opens a refused call, and no foreign call is ever let through.
+// A refused call is refused with any argument, and no foreign call is ever allowed.
 func TestNothingPassesByOtherBits(t *testing.T) {
 	t.Parallel()
 	filters := map[string]filter{Standard: compileBuiltin(t, Standard), Strict: compileBuiltin(t, Strict)}
@@ -133,7 +133,7 @@ func TestHighHalvesDoNotCount(t *testing.T) {
 	})
 }
 
-// limited are calls of which standard allows a part.
+// limited are calls that standard allows in part.
 var limited = []string{"ioctl", "socket", "clone", "mknodat", "personality", "socketpair", "setsockopt", "prctl"}
 
 // drawCall draws a native call, often one with conditions.
@@ -144,7 +144,7 @@ func drawCall(t *rapid.T) call {
 	return drawCallOf(t, rapid.OneOf(rapid.SampledFrom(limited), old))
 }
 
-// drawCallOf draws arguments that lie near those of the tables.
+// drawCallOf draws arguments that are near those of the tables.
 func drawCallOf(t *rapid.T, names *rapid.Generator[string]) call {
 	c := call{name: names.Draw(t, "name")}
 	small := rapid.Uint64Range(0, 50)

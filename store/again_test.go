@@ -7,8 +7,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// A run that is queued again keeps its layer, until it begins if it is to have
-// a new one.
+// A run that is queued again keeps its layer; if it must have a new one, until it begins.
 func TestLayerOfTheNextStart(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{false, true} {
@@ -31,7 +30,7 @@ func TestLayerOfTheNextStart(t *testing.T) {
 	}
 }
 
-// Whoever writes a record: it says who asked for the end.
+// Whoever writes the record, it says who requested the end.
 func TestRecordsSayWhoStopped(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -70,7 +69,7 @@ func TestDrainIsKept(t *testing.T) {
 	checkClean(t, path)
 }
 
-// A run that was removed while its supervisor was on the way is not brought back.
+// If a run was removed while its supervisor was starting, it is not stored again.
 func TestARemovedRunDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)

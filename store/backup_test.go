@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// A file of schema 1, with a run in it, is brought to the newest one; what it
-// was is kept beside it and can still be read as schema 1.
+// A file of schema 1, with a run in it, is migrated to the newest schema; a copy of the
+// original stays beside it and can still be read as schema 1.
 func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
@@ -47,7 +47,7 @@ func TestOlderSchemaIsMigratedAndKept(t *testing.T) {
 	}
 }
 
-// A new file has no past to keep.
+// For a new file there is no copy.
 func TestNewFileHasNoCopy(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
@@ -57,7 +57,7 @@ func TestNewFileHasNoCopy(t *testing.T) {
 	}
 }
 
-// What happened is numbered in the transaction that did it, and the oldest goes.
+// An event is numbered in the transaction of its change, and the oldest events are dropped.
 func TestEventsAreNumberedAndBounded(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -121,7 +121,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// A backup is a whole store, taken while others write, and replaces nothing.
+// A backup is a complete store, made while others write, and replaces no file.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// What is not sound is not copied: nobody would know.
+// A damaged store is not copied: the damage would not be noticed.
 func TestBackupRefusesWhatIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

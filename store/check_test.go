@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// spoilings break each invariant once, with what Check must say of it.
+// spoilings violate each invariant once, with the message that Check must return.
 var spoilings = map[string]struct {
 	spoil func(tb *tables, live, ended agent.ID) error
 	says  string
@@ -66,7 +66,7 @@ var spoilings = map[string]struct {
 	"range too high":     {edit(func(r *agent.Run) { r.Lease.IDRange = agent.IDRanges }), "out of bounds"},
 }
 
-// edit spoils the live run by change.
+// edit changes the live run with change.
 func edit(change func(*agent.Run)) func(*tables, agent.ID, agent.ID) error {
 	return func(tb *tables, live, _ agent.ID) error {
 		run, err := tb.mustGet(live)
@@ -75,12 +75,12 @@ func edit(change func(*agent.Run)) func(*tables, agent.ID, agent.ID) error {
 	}
 }
 
-// Check names what is broken, and has nothing to say before.
+// Check names each violation, and reports nothing before.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	for name, c := range spoilings {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, t.TempDir()+"/state/clove.db") // no epilogue: it stays spoiled
+			s := open(t, t.TempDir()+"/state/clove.db") // without the closing check: it stays damaged
 			s.db.NoSync = true
 			live, err := s.Begin(newRun("live"))
 			must(t, err)
@@ -101,8 +101,8 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// The pages below the buckets are bbolt's to check: a free list that forgets
-// its pages leaves them to nobody.
+// bbolt checks the pages below the buckets: a free list that lacks pages leaves them without
+// an owner.
 func TestCheckFindsALostPage(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/state/clove.db"
@@ -115,7 +115,7 @@ func TestCheckFindsALostPage(t *testing.T) {
 	must(t, err)
 	meta, size := newestMeta(data)
 	freelist := data[binary.LittleEndian.Uint64(meta[metaFreelist:])*size:]
-	binary.LittleEndian.PutUint16(freelist[10:], 0) // the count in the page's header
+	binary.LittleEndian.PutUint16(freelist[10:], 0) // the number of pages in the header
 	must(t, os.WriteFile(path, data, 0o600))
 
 	problems, err := open(t, path).Check()
@@ -125,11 +125,10 @@ func TestCheckFindsALostPage(t *testing.T) {
 	}
 }
 
-// Where bbolt's pages are, from the start of a meta page
-// (internal/common/meta.go in its source).
+// Offsets from the start of a meta page (internal/common/meta.go in bbolt's source).
 const (
 	metaFreelist = 48 // the page of the free list
-	metaPages    = 56 // how many pages there are
+	metaPages    = 56 // the number of pages
 
 )
 

@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// ended is a container and a record of it that began at a moment.
+// ended returns a container and a record of it with a given beginning.
 func ended(id string, at time.Time, code int) (agent.Container, agent.Record) {
 	return agent.Container{ID: id, Directory: "/run/engine/" + id},
 		agent.Record{Version: agent.RecordVersion, ID: agent.ID(id), Name: id, Command: []string{"sh"}, Started: at, Ended: at.Add(time.Second),
@@ -40,12 +40,12 @@ func TestAContainerIsAnEndedRunOfRoots(t *testing.T) {
 	}
 }
 
-// TestAContainersRecordReplacesItsOwn, and no other's. Reported twice, as by a
-// monitor that was killed in between, it is one.
+// TestAContainersRecordReplacesItsOwn: it replaces no other's. If it is reported twice, as by
+// a monitor that was killed in between, there is one.
 func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
-	for _, code := range []int{3, 4} { // the second tells of the first one's end
+	for _, code := range []int{3, 4} { // the second is another report of the first one's end
 		_, err := s.KeepContainer(ended("one", noon, code))
 		must(t, err)
 	}
@@ -70,7 +70,7 @@ func TestAContainersRecordReplacesItsOwn(t *testing.T) {
 	}
 }
 
-// TestNobodyBecomesAContainer: not the run that has its id, nor its name.
+// TestNobodyBecomesAContainer: neither the run with its id nor the one with its name.
 func TestNobodyBecomesAContainer(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -109,7 +109,6 @@ func TestARecordThatIsNoContainers(t *testing.T) {
 	}
 }
 
-// TestAContainersRunStaysWhatItIs.
 func TestAContainersRunStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -125,12 +124,12 @@ func TestAContainersRunStaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestContainersDoNotFillTheStore: the oldest go, and never an agent.
+// TestContainersDoNotFillTheStore: the oldest records are dropped, and never an agent's.
 func TestContainersDoNotFillTheStore(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)
 	s := open(t, path)
-	s.db.NoSync = true // a thousand transactions
+	s.db.NoSync = true // saves the sync of a thousand transactions
 	mine, err := s.Enqueue(newRun("mine"))
 	must(t, err)
 	for i := range MaxContainers + 1 {

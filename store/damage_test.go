@@ -56,15 +56,15 @@ func TestOpenRefusesADamagedFile(t *testing.T) {
 			if !strings.Contains(known.Hint, "mv "+path) {
 				t.Errorf("the hint names no remedy: %s", known.Hint)
 			}
-			must(t, os.Rename(path, path+".damaged")) // the remedy
+			must(t, os.Rename(path, path+".damaged")) // the remedy that the error names
 			_, err = open(t, path).Begin(newRun(""))
 			must(t, err)
 		})
 	}
 }
 
-// Every page is overwritten in turn. Whatever that does to bbolt, the process
-// lives, errors say that the file is damaged, and Close lets others in.
+// Every page is overwritten, one after the other. Whatever that does to bbolt, the process
+// survives, errors say that the file is damaged, and Close releases the locks.
 func TestNoDamagedPageIsFatal(t *testing.T) {
 	t.Parallel()
 	sound := soundFile(t)
@@ -72,13 +72,13 @@ func TestNoDamagedPageIsFatal(t *testing.T) {
 	fills := map[string]func(page []byte){
 		"zeros":   func(page []byte) { clear(page) },
 		"ones":    func(page []byte) { fill(page, 0xff) },
-		"content": func(page []byte) { fill(page[16:], 0xff) }, // behind a sound header
+		"content": func(page []byte) { fill(page[16:], 0xff) }, // after a valid header
 		"header":  func(page []byte) { fill(page[8:16], 0x7f) },
 		"cycle":   func(page []byte) { copy(page, sound[2*size:3*size]) },
 	}
 	refused, tried, step := 0, 0, size
 	if testing.Short() {
-		step = 5 * size // with each way beginning at another page
+		step = 5 * size // each kind of damage begins at another page
 	}
 	from := 0
 	for name, spoil := range fills {
@@ -118,7 +118,7 @@ func fill(page []byte, value byte) {
 	}
 }
 
-// useAll does all that a Store can do and returns the first error.
+// useAll calls every operation of a Store and returns the first error.
 func useAll(path string) error {
 	s, err := Open(path, patience)
 	if err != nil {
@@ -141,7 +141,7 @@ func useAll(path string) error {
 	return firstOf(list, get, begin, end, check, s.Close())
 }
 
-// A broken Store refuses everything and still closes.
+// A broken Store refuses everything and can still be closed.
 func TestABrokenStoreStaysClosed(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)
@@ -158,8 +158,8 @@ func TestABrokenStoreStaysClosed(t *testing.T) {
 	must(t, open(t, path).Close())
 }
 
-// A page that the file no longer has is a memory fault, not a panic: without
-// the edge it would end the process.
+// Access to a page that the file no longer has is a memory fault, not a panic: without the
+// protection of this package it would end the process.
 func TestAFaultIsAnError(t *testing.T) {
 	t.Parallel()
 	sound := soundFile(t)

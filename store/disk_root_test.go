@@ -25,8 +25,7 @@ func small(t *testing.T, size string) string {
 	return dir
 }
 
-// beginUntilError begins runs of some size, at most 200, and returns those
-// that were stored.
+// beginUntilError begins up to 200 runs of some size, and returns those that were stored.
 func beginUntilError(s *Store) (stored []agent.Run, err error) {
 	for range 200 {
 		run := newRun("")
@@ -39,8 +38,8 @@ func beginUntilError(s *Store) (stored []agent.Run, err error) {
 	return stored, nil
 }
 
-// A disk that fills up in the middle of a commit: the transaction fails with a
-// reason, everything before it stays, and space makes the store work again.
+// If the disk becomes full in the middle of a commit, the transaction fails with a reason,
+// earlier ones stay, and the store works again when there is space.
 func TestDiskFullDuringCommit(t *testing.T) {
 	if _, err := beginUntilError(openNew(t)); err != nil { // the control: with space it works
 		t.Fatal(err)
@@ -89,8 +88,8 @@ func wantExactly(t *testing.T, s *Store, want []agent.Run) {
 	}
 }
 
-// A disk that is full from the start: no half-made file is left, and the same
-// path works once there is space.
+// If the disk is full from the start, no incomplete file is left, and the same path works once
+// there is space.
 func TestDiskFullAtCreation(t *testing.T) {
 	dir := small(t, "64k")
 	ballast, path := filepath.Join(dir, "ballast"), filepath.Join(dir, "clove.db")
@@ -122,7 +121,7 @@ func TestDiskFullAtCreation(t *testing.T) {
 	must(t, open(t, path).Close())
 }
 
-// A read-only file system is told as what it is.
+// A read-only file system is reported as such.
 func TestReadOnlyFileSystem(t *testing.T) {
 	dir := small(t, "256k")
 	path := filepath.Join(dir, "clove.db")
@@ -134,8 +133,8 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	}
 }
 
-// Who is not root is told to be. The file system sees another user on this
-// thread (setfsuid(2)), which also takes root's power over files away.
+// A caller who is not root gets an error that says so. The file system sees another user on
+// this thread (setfsuid(2)), which also removes root's capabilities for files.
 func TestOpenWithoutPrivilege(t *testing.T) {
 	path := tempFile(t)
 	must(t, open(t, path).Close()) // the control: root may

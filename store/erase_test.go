@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// secretOf is a value of some run's environment, longer than a page.
+// secretOf returns a value for some run's environment, longer than a page.
 func secretOf(name string) string { return strings.Repeat("secret of "+name+" ", 1000) }
 
 func withSecret(name string) agent.Run {
@@ -21,7 +21,7 @@ func withSecret(name string) agent.Run {
 	return run
 }
 
-// What was removed is not in the file any more, and what was not removed is.
+// Removed values are not in the file any more, and others are.
 func TestRemoveErases(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "clove.db")
@@ -66,7 +66,7 @@ func TestRemoveErases(t *testing.T) {
 	}
 }
 
-// Whoever reads or writes while others remove sees a sound file.
+// A process that reads or writes while others remove finds an intact file.
 func TestErasesBesideOthers(t *testing.T) {
 	t.Parallel()
 	s, err := Open(filepath.Join(t.TempDir(), "clove.db"), patience)

@@ -16,9 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The golden file is what is on people's disks. A field that was renamed or
-// lost its place there shows as a difference: then schema 3 needs a migration.
-// A field that is new needs only -update.
+// The golden file is the format on users' disks. A field that was renamed or lost shows as a
+// difference: then schema 3 needs a migration. A new field needs only -update.
 func TestStoredFieldsAreGolden(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/run.golden.json"
@@ -44,8 +43,8 @@ func TestStoredFieldsAreGolden(t *testing.T) {
 	}
 }
 
-// A run that was stored before runs had parents reads as one that a person
-// started, and is stored as it was.
+// A run that was stored before runs had parents reads as one that a person started, and is
+// stored unchanged.
 func TestARunWithoutAParentReads(t *testing.T) {
 	t.Parallel()
 	golden, err := os.ReadFile("testdata/run.golden.json")
@@ -67,7 +66,7 @@ func TestARunWithoutAParentReads(t *testing.T) {
 	}
 }
 
-// fillAll gives every field below v, however deep, a value of its own.
+// fillAll sets every field below v, at any depth, to a different value.
 func fillAll(t *testing.T, v reflect.Value, number *int) {
 	*number++
 	switch n := *number; v.Kind() {

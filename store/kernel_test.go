@@ -18,17 +18,17 @@ func openKernel(t *testing.T, path string) *Kernel {
 	t.Helper()
 	k, err := OpenKernel(path, patience)
 	must(t, err)
-	t.Cleanup(func() { k.Close() }) // again is harmless
+	t.Cleanup(func() { k.Close() }) // a second Close does nothing
 	return k
 }
 
-// kernelFile is a path for a kernel.db that does not exist yet.
+// kernelFile returns a path for a kernel.db that does not exist yet.
 func kernelFile(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "state", "kernel.db")
 }
 
-// It is a sound file of its own, for its owner alone, and it is kept.
+// It is a valid file of its own, for its owner alone, and it stays.
 func TestKernelFile(t *testing.T) {
 	t.Parallel()
 	path := kernelFile(t)
@@ -55,8 +55,8 @@ func TestKernelFile(t *testing.T) {
 	}
 }
 
-// A second opener is refused with the holder's name, however long the first one
-// lives. A holder that is killed leaves the file free.
+// A second process that opens it gets an error with the holder's name, however long the first
+// one lives. If the holder is killed, the file is free.
 func TestKernelHasOneHolder(t *testing.T) {
 	t.Parallel()
 	path := kernelFile(t)
@@ -73,8 +73,8 @@ func TestKernelHasOneHolder(t *testing.T) {
 	must(t, openKernel(t, path).Close())
 }
 
-// Neither of the two files passes for the other, and a newer one is refused; each is
-// left as it was.
+// Neither of the two files is accepted as the other, and a newer version is refused; each file
+// stays unchanged.
 func TestKernelRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	runs := tempFile(t)
@@ -103,7 +103,7 @@ func TestKernelRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// Check finds what is not part of the file, and Backup copies only what is sound.
+// Check reports what does not belong in the file, and Backup copies an intact file only.
 func TestKernelBackup(t *testing.T) {
 	t.Parallel()
 	path := kernelFile(t)

@@ -31,11 +31,11 @@ func TestBusyNamesTheHolder(t *testing.T) {
 			t.Errorf("the hint is %q", known.Hint)
 		}
 	}
-	must(t, holder.in.Close()) // the control: it lets go, and the file is free
+	must(t, holder.in.Close()) // the control: it closes the file, which is free then
 	must(t, open(t, path).Close())
 }
 
-// A waiter is not the holder, though it has the same file open.
+// A process that waits is not reported as the holder, although it has the same file open.
 func TestHolderIsNotAWaiter(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
@@ -59,7 +59,7 @@ func TestHolderIsNotAWaiter(t *testing.T) {
 	must(t, lock.release())
 }
 
-// Somebody else's program, bbolt's own tool for one, takes only bbolt's lock.
+// Another program, such as bbolt's own tool, takes only bbolt's lock.
 func TestBusyByAnotherProgram(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)
@@ -92,7 +92,7 @@ func TestKilledHolderFreesTheFile(t *testing.T) {
 	must(t, <-opened)
 }
 
-// One who gave up waiting must not take a turn later.
+// A caller that gave up waiting must not get the lock later.
 func TestGivenUpWaitHoldsNothing(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)
@@ -105,8 +105,8 @@ func TestGivenUpWaitHoldsNothing(t *testing.T) {
 	must(t, open(t, path).Close())
 }
 
-// The lock is given back at Close even where a copy of the descriptor is
-// still open, as in a child between fork and exec.
+// Close releases the lock even if a copy of the descriptor is still open, as in a child
+// between fork and exec.
 func TestCloseFreesTheLockDespiteACopy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")

@@ -14,12 +14,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-// roleVariable makes this test binary play another clove process: the value
-// is a key of roles, the argument the file.
+// roleVariable makes this test binary play another clove process: its value is a key of roles,
+// and the argument is the file.
 const roleVariable = "CLOVE_STORE_TEST_ROLE"
 
-// roles are what such a process does. A line on its stdin, or its end, is the
-// parent's word to go on.
+// roles are the actions of such a process. A line on its stdin, or the end of it, lets it
+// continue.
 var roles = map[string]func(path string, parent *bufio.Reader) error{
 	"hold":   hold,
 	"kernel": kernel,
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute // for anything that must happen, on a loaded machine
 
-// hold keeps the file open until the parent says so.
+// hold keeps the file open until the parent continues it.
 func hold(path string, parent *bufio.Reader) error {
 	s, err := Open(path, patience)
 	if err != nil {
@@ -52,7 +52,7 @@ func hold(path string, parent *bufio.Reader) error {
 	return s.Close()
 }
 
-// kernel keeps kernel.db open until the parent says so.
+// kernel keeps kernel.db open until the parent continues it.
 func kernel(path string, parent *bufio.Reader) error {
 	k, err := OpenKernel(path, patience)
 	if err != nil {
@@ -63,13 +63,13 @@ func kernel(path string, parent *bufio.Reader) error {
 	return k.Close()
 }
 
-// account is what a living process tells its parent.
+// account is what a process reports to its parent.
 type account struct {
 	Run     agent.Run
-	Longest time.Duration // it waited for the file
+	Longest time.Duration // its longest wait for the file
 }
 
-// live is the storing part of one clove run.
+// live stores everything that one clove run stores.
 func live(path string, parent *bufio.Reader) error {
 	fmt.Println("ready")
 	parent.ReadString('\n')
@@ -94,7 +94,7 @@ func live(path string, parent *bufio.Reader) error {
 	return firstOf(turn(finish), tell())
 }
 
-// storm lives one run after the other, and says which ended, until it is killed.
+// storm stores one run after the other, and reports each end, until it is killed.
 func storm(path string, _ *bufio.Reader) error {
 	for {
 		s, err := Open(path, patience)
@@ -157,8 +157,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// tempFile is a path for a store that does not exist yet. At the end of the
-// test the store there, if any, is checked: every test ends with its invariants.
+// tempFile returns a path for a store that does not exist yet. At the end of the test the
+// store there, if any, is checked: every test ends with its invariants.
 func tempFile(t testing.TB) string {
 	path := filepath.Join(t.TempDir(), "state", "clove.db")
 	t.Cleanup(func() {
@@ -199,7 +199,7 @@ func openNew(t testing.TB) *Store {
 	return open(t, tempFile(t))
 }
 
-// newRun is a run to Begin; without a name its id is its name.
+// newRun is a run for Begin; without a name its id is its name.
 func newRun(name string) agent.Run {
 	id := agent.NewID()
 	if name == "" {
@@ -213,14 +213,14 @@ func recordOf(spec agent.Spec) agent.Record {
 	return agent.Record{Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Status: agent.StatusExited}
 }
 
-// endRun takes a starting run through its life.
+// endRun moves a starting run to its end.
 func endRun(s *Store, spec agent.Spec) (agent.Run, error) {
 	_, started := s.Apply(spec.ID, agent.EventStarted, func(r *agent.Run) { r.PID = 4711 })
 	run, err := s.Finish(spec.ID, agent.EventRecorded, recordOf(spec), nil)
 	return run, firstOf(started, err)
 }
 
-// wantKind fails unless err is an error for people, of kind and with its step.
+// wantKind fails the test unless err is an agent.Error with this kind and step.
 func wantKind(t testing.TB, err error, kind agent.Kind) *agent.Error {
 	t.Helper()
 	known, ok := err.(*agent.Error)

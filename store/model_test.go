@@ -12,13 +12,13 @@ import (
 	"clove.run/clove/agent"
 )
 
-// model is the store as one would write it without a disk.
+// model is the store as a simple implementation in memory.
 type model struct {
 	runs map[agent.ID]*agent.Run
 }
 
 func (m *model) ids() []agent.ID {
-	ids := []agent.ID{"0000000000000000"} // one that is never there
+	ids := []agent.ID{"0000000000000000"} // the id of a run that never exists
 	for id := range m.runs {
 		ids = append(ids, id)
 	}
@@ -47,7 +47,7 @@ func (m *model) lowestFree() int {
 	}
 }
 
-// Any sequence of calls leaves the store as the model says, and sound.
+// After any sequence of calls the store equals the model, and is intact.
 func TestStoreIsItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,7 +119,7 @@ func (w *walk) enqueue(t *rapid.T) {
 	}
 }
 
-// admit begins what was queued; it keeps what the queue knew.
+// admit begins a queued run, and keeps what the queue knew.
 func (w *walk) admit(t *rapid.T) {
 	id := rapid.SampledFrom(w.ids()).Draw(t, "id")
 	run := w.runs[id]
@@ -187,7 +187,7 @@ func (w *walk) finish(t *rapid.T) {
 	}
 }
 
-// leads tells whether event moves run, and moves it to its end if asked so.
+// leads reports whether event moves run, and if wanted moves it to its end.
 func (w *walk) leads(run *agent.Run, event agent.Event, toEnd bool) bool {
 	next, err := run.State.Next(event)
 	return err == nil && (next == agent.StateEnded) == toEnd

@@ -12,15 +12,15 @@ import (
 	"clove.run/clove/agent"
 )
 
-// runOf is a new run of a user's.
+// runOf returns a new run of a user.
 func runOf(uid uint32, name string) agent.Run {
 	run := newRun(name)
 	run.Owner = agent.Owner{UID: uid, GID: uid}
 	return run
 }
 
-// Two owners have the same name at the same time, each in their own right, and one
-// owner has it once.
+// Two owners use the same name at the same time, each for a run of their own. One owner can
+// use it once.
 func TestNamesAreUniqueForEachOwner(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -31,7 +31,7 @@ func TestNamesAreUniqueForEachOwner(t *testing.T) {
 		ids[uid] = run.Spec.ID
 		_, err = s.Enqueue(runOf(uid, "web"))
 		wantKind(t, err, agent.KindConflict)
-		_, err = s.Begin(run) // out of the queue, under its own name
+		_, err = s.Begin(run) // from the queue, under its own name
 		must(t, err)
 	}
 	for ref, uid := range map[string]uint32{"web": 0, "0/web": 0, "1000/web": 1000, "1001/web": 1001} {
@@ -75,8 +75,8 @@ func TestRenameStaysWithTheOwner(t *testing.T) {
 	}
 }
 
-// A file of schema 2, as the clove before wrote it: names are keyed by themselves,
-// and a run of root's comes after a user's by its bare name.
+// A file of schema 2, as the previous version wrote it: names have no owner in their key, and
+// a run of root's names a user's run by its bare name in --after.
 func TestSchema2IsMigrated(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
@@ -98,7 +98,7 @@ func TestSchema2IsMigrated(t *testing.T) {
 	})
 	before, err := os.ReadFile(path)
 	must(t, err)
-	s := open(t, path) // and the closing check holds the index against the runs
+	s := open(t, path) // and the closing check compares the index with the runs
 	for ref, id := range map[string]string{"1000/first": "00000000000000a1", "roots": "00000000000000a2", "0/second": "00000000000000a3", "1000/theirs": "00000000000000a4"} {
 		if run, err := s.Get(ref); err != nil || string(run.Spec.ID) != id {
 			t.Errorf("%s: %+v, %v", ref, run.Spec, err)
@@ -109,7 +109,7 @@ func TestSchema2IsMigrated(t *testing.T) {
 			t.Errorf("%s comes after %q, %v", ref, run.Spec.After, err)
 		}
 	}
-	// One way: the file as it was lies beside it, for the clove before.
+	// The migration cannot be undone: a copy of the original stays for the previous version.
 	kept, err := filepath.Glob(path + ".schema*")
 	must(t, err)
 	if text, err := os.ReadFile(path + ".schema2"); err != nil || !slices.Equal(text, before) || len(kept) != 1 {
@@ -117,7 +117,7 @@ func TestSchema2IsMigrated(t *testing.T) {
 	}
 }
 
-// What does not decode ends the migration, and the file stays as it was.
+// Data that cannot be decoded ends the migration, and the file stays unchanged.
 func TestAMigrationThatFailsLeavesSchema2(t *testing.T) {
 	t.Parallel()
 	path := writeBolt(t, func(tx *bbolt.Tx) error {
@@ -133,7 +133,7 @@ func TestAMigrationThatFailsLeavesSchema2(t *testing.T) {
 	}
 }
 
-// Every name of the store's owner is found by its reference, whatever others have.
+// Every run of the store's owner is found by its name, whatever names others use.
 func TestRootsBareNamesAreRootsOwn(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -143,7 +143,8 @@ func TestRootsBareNamesAreRootsOwn(t *testing.T) {
 	other.Spec.ID = "abcd000000000000"
 	_, err = s.Enqueue(other)
 	must(t, err)
-	// Not theirs, and not root's run whose id begins so either: that might be a surprise.
+	// Not another user's run, and not root's run whose id begins like that name: that could be
+	// a mistake.
 	_, err = s.Get("abcd")
 	if known := wantKind(t, err, agent.KindNotFound); known.Hint != "name the owner too: 1000/abcd; clove ps -a lists the runs" {
 		t.Errorf("the hint is %q", known.Hint)

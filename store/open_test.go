@@ -72,8 +72,8 @@ func TestOpenFollowsNoLink(t *testing.T) {
 	}
 }
 
-// A process that died while it made the file leaves a temporary one, whole or
-// not. It must not be in anyone's way, nor ever be taken for the store.
+// A process that died while it made the file leaves a temporary one, complete or not. It must
+// not prevent a new one, and must never be taken for the store.
 func TestOpenAfterADeadCreator(t *testing.T) {
 	t.Parallel()
 	whole := tempFile(t)
@@ -94,7 +94,7 @@ func TestOpenAfterADeadCreator(t *testing.T) {
 	}
 }
 
-// writeBolt makes a bbolt file that clove did not.
+// writeBolt makes a bbolt file that is not clove's.
 func writeBolt(t *testing.T, fill func(*bbolt.Tx) error) string {
 	t.Helper()
 	path := tempFile(t)
@@ -116,7 +116,8 @@ func TestOpenMigratesAnOlderFile(t *testing.T) {
 	must(t, err)
 }
 
-// noEpilogue moves the file of a refused store away from the closing check.
+// noEpilogue moves the file of a refused store away, so that the closing check does not find
+// it.
 func noEpilogue(t *testing.T, path string) {
 	t.Cleanup(func() { os.Remove(path) })
 }
@@ -195,7 +196,7 @@ func TestFailedMigrationChangesNothing(t *testing.T) {
 		migration{runsFormat.newest() + 2, "fail", func(*bbolt.Tx) error { return errors.New("no") }})
 	if err := s.upgrade(withSteps(steps)); err == nil || !strings.Contains(err.Error(), "cannot fail (schema 5)") {
 		t.Errorf("got %v", err)
-	} // the closing check finds the bucket or the schema, should they have stayed
+	} // the closing check would find the bucket or the schema
 }
 
 func TestMigrationsHaveNoGap(t *testing.T) {

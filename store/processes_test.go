@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// As many clove runs as a busy host starts at once: nobody may starve, no
-// record may be lost, and no two live runs may share an id range.
+// As many clove runs as a busy host starts at once: each gets the store, no record is lost,
+// and no two live runs share an id range.
 func TestTwoHundredProcesses(t *testing.T) {
 	processes := 200
 	if testing.Short() {
@@ -57,7 +57,7 @@ func TestTwoHundredProcesses(t *testing.T) {
 	}
 }
 
-// nextTurn lets all children go on at once and returns what each tells.
+// nextTurn lets all children continue at once and returns what each reports.
 func nextTurn(t *testing.T, children []*child) []account {
 	t.Helper()
 	for _, c := range children {
@@ -80,8 +80,8 @@ func longest(all []account) (wait time.Duration) {
 	return wait
 }
 
-// kill -9 in the middle of whatever it does: what a process was told is
-// stored stays stored, and the file stays sound.
+// After kill -9 at any moment, everything that the process reported as stored is stored, and
+// the file is intact.
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)
@@ -110,8 +110,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// Many processes at a path where nothing is: one of them makes the file, and
-// none undoes what another began.
+// Many processes open a path without a file: one of them makes the file, and none destroys
+// what another began.
 func TestCreatedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	path := tempFile(t)

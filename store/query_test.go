@@ -26,7 +26,7 @@ func TestGet(t *testing.T) {
 		"aaaa000000000001":  {want: ids[0]},
 		"first":             {want: ids[0]},
 		"bbbb000":           {want: ids[2]},
-		"bbbb":              {want: ids[1]}, // a name before a prefix
+		"bbbb":              {want: ids[1]}, // a name comes before a prefix of an id
 		"aaaa000000000":     {want: ids[2]},
 		"aaaa00000000000":   {kind: agent.KindInvalid},
 		"aaaa":              {kind: agent.KindInvalid},
@@ -110,7 +110,7 @@ func wantLive(t *testing.T, s *Store, wanted func(agent.ID) bool, want []agent.I
 	}
 }
 
-// What has nothing on the host is known by its id alone.
+// A run that has nothing on the host is known by its id only.
 func TestSomeAndIDs(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)

@@ -12,8 +12,8 @@ func detached(name string) agent.Run {
 	return run
 }
 
-// A run that was ended or removed while it waited does not begin: as a new run
-// it would be nobody's, and whoever removed it was told that it is gone.
+// A run that was ended or removed in the queue does not begin: it would be a new run without
+// an owner, and the caller who removed it was answered that it is gone.
 func TestWhatLeftTheQueueDoesNotBegin(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)

@@ -48,7 +48,7 @@ func TestLifeOfARun(t *testing.T) {
 	must(t, err)
 }
 
-// A run that asked for it leaves neither record, name nor lease.
+// A run with --rm leaves neither record, name nor lease.
 func TestARunWithRemoveIsForgottenAtItsEnd(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)
@@ -79,8 +79,8 @@ func wantStored(t *testing.T, s *Store, want agent.Run) {
 	}
 }
 
-// Every state meets every event, through every door. The table of package
-// agent is the oracle; each event has one door.
+// Every event is tried in every state, through every method. The table of package agent gives
+// the expected result; each event has one method.
 func TestEveryStateAndEvent(t *testing.T) {
 	t.Parallel()
 	paths := map[agent.State][]agent.Event{
@@ -108,7 +108,7 @@ func TestEveryStateAndEvent(t *testing.T) {
 					t.Errorf("%s %s by %s: in %s, error %v", state, event, door, got.State, err)
 				case !allowed && (err == nil || got.State != state):
 					t.Errorf("%s %s by %s: in %s, no error", state, event, door, got.State)
-				case forbidden != nil && door != "begin": // to Begin it is another run of that name
+				case forbidden != nil && door != "begin": // for Begin it is another run with that name
 					wantKind(t, err, agent.KindConflict)
 				}
 			}
@@ -116,7 +116,7 @@ func TestEveryStateAndEvent(t *testing.T) {
 	}
 }
 
-// doorOf is the one method that takes e.
+// doorOf returns the one method that stores e.
 func doorOf(e agent.Event) string {
 	switch e {
 	case agent.EventAdmitted:
@@ -315,7 +315,7 @@ func TestPanicOfAChangeIsItsOwn(t *testing.T) {
 		}()
 		s.Apply(run.Spec.ID, agent.EventStarted, func(*agent.Run) { panic("mine") })
 	}()
-	wantStored(t, s, run) // and the store is still usable
+	wantStored(t, s, run) // and the store can still be used
 	_, err = endRun(s, run.Spec)
 	must(t, err)
 }

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// BenchmarkRelay sends through an echo, so each byte is relayed twice, by one
-// connection and by many at once.
+// BenchmarkRelay sends through an echo server, so each byte is relayed twice, over one
+// connection and over many at once.
 func BenchmarkRelay(b *testing.B) {
 	testhost.Root(b)
 	const size = 4 << 20
@@ -38,7 +38,7 @@ func BenchmarkRelay(b *testing.B) {
 			for b.Loop() {
 				var all sync.WaitGroup
 				for _, conn := range conns {
-					all.Go(func() { _, _ = conn.Write(data) }) // what is read says whether it worked
+					all.Go(func() { _, _ = conn.Write(data) }) // the read below shows whether it worked
 					all.Go(func() {
 						if _, err := io.CopyN(io.Discard, conn, size); err != nil {
 							b.Error(err)
@@ -51,8 +51,8 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-// BenchmarkNewConnection is the time from connect to the first byte back,
-// through both questions and the reading of the head.
+// BenchmarkNewConnection measures the time from connect to the first byte back, with both
+// requests to the broker and the reading of the head.
 func BenchmarkNewConnection(b *testing.B) {
 	testhost.Root(b)
 	_, connect := relaying(b, wire.Limits{})

@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// packetFile is a datagram socket as the root side hands it over.
+// packetFile is a datagram socket as the broker sends it.
 func packetFile(t testing.TB, address string) (*os.File, netip.AddrPort) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", address)
@@ -32,7 +32,7 @@ func packetFile(t testing.TB, address string) (*os.File, netip.AddrPort) {
 	return file, conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// connectedTo is a client that takes no datagram but from address.
+// connectedTo is a client that receives datagrams from address only.
 func connectedTo(t testing.TB, address string, port uint16) *net.UDPConn {
 	t.Helper()
 	client, err := net.Dial("udp", net.JoinHostPort(address, fmt.Sprint(port)))
@@ -46,8 +46,8 @@ func connectedTo(t testing.TB, address string, port uint16) *net.UDPConn {
 	return client.(*net.UDPConn)
 }
 
-// TestDNSAnswersThroughTheFilters: the one socket that may be given a
-// destination, for IPv4, IPv6, and a socket of both.
+// TestDNSAnswersThroughTheFilters: on the only sockets that may be given a destination, for
+// IPv4, IPv6, and a socket for both.
 func TestDNSAnswersThroughTheFilters(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -85,7 +85,7 @@ func TestDNSAnswersThroughTheFilters(t *testing.T) {
 	}
 }
 
-// TestAFlowThroughTheFilters; the listener's own destination is not loopback.
+// TestAFlowThroughTheFilters: the listener's own destination is not loopback.
 func TestAFlowThroughTheFilters(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())

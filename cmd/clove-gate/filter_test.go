@@ -11,8 +11,8 @@ import (
 
 const gatePID = 1
 
-// returned runs a filter as the kernel would; struct seccomp_data is little
-// endian there, and big endian in the interpreter's loads.
+// returned runs a filter as the kernel would. struct seccomp_data is little endian there; the
+// interpreter loads big endian.
 func returned(t *testing.T, vm *bpf.VM, arch, number uint32, args ...uint64) uint32 {
 	t.Helper()
 	data := make([]byte, offsetArgs+6*argBytes)
@@ -119,7 +119,6 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestEveryNumberOutsideTheTableKills.
 func TestEveryNumberOutsideTheTableKills(t *testing.T) {
 	p, err := callFilter(gatePID)
 	vm := machine(t, p, err)

@@ -15,8 +15,7 @@ import (
 
 const noCaps = "0000000000000000"
 
-// TestNothingIsLeft: what the kernel says of the process that serves, on every
-// thread of it.
+// TestNothingIsLeft: the kernel shows no right on any thread of the process that serves.
 func TestNothingIsLeft(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -45,7 +44,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Logf("idle: %s resident, %s threads", g.status()["VmRSS"], g.status()["Threads"])
 }
 
-// TestTheRootIsEmpty and read-only; its control is the test's own root.
+// TestTheRootIsEmpty: it is also read-only. The control is the test's own root.
 func TestTheRootIsEmpty(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -69,8 +68,8 @@ func TestTheRootIsEmpty(t *testing.T) {
 	}
 }
 
-// TestOnlyItsOwnDescriptors: standard streams, poller and channel are left,
-// although each launch leaks a file on purpose.
+// TestOnlyItsOwnDescriptors: it has the standard streams, the poller and the channel, although
+// each launch leaks a file on purpose.
 func TestOnlyItsOwnDescriptors(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -95,7 +94,7 @@ func TestOnlyItsOwnDescriptors(t *testing.T) {
 	}
 }
 
-// TestLimits are those that the launch did not have.
+// TestLimits: the gate lowers limits that the launch left higher.
 func TestLimits(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -114,7 +113,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAWrongLaunchIsRefused before anything is served; the tests above are the
+// TestAWrongLaunchIsRefused: the gate ends before it serves anything. The tests above are the
 // control.
 func TestAWrongLaunchIsRefused(t *testing.T) {
 	testhost.Root(t)

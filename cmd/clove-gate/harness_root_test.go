@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	testUID  = 0x70000000 + 65535 // as a lease would give it
+	testUID  = 0x70000000 + 65535 // as for a lease
 	patience = 20 * time.Second
 
-	// What the root side gives a gate.
+	// What the broker's side gives a gate.
 	freshNamespaces = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
 		syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 )
 
-// gateProcess is the built clove-gate, started as the root side starts it.
+// gateProcess is the built clove-gate, started as egress/host starts it.
 type gateProcess struct {
 	t       testing.TB
 	conn    *wire.Conn
@@ -44,7 +44,7 @@ func launch(t testing.TB, flags uintptr, arguments ...string) *gateProcess {
 	}
 	g := &gateProcess{t: t, conn: conn, ended: make(chan struct{})}
 	g.command = exec.Command(testhost.Binary(t, "clove-gate"), arguments...)
-	leaked, err := os.Open("/etc/passwd") // as a careless launch could
+	leaked, err := os.Open("/etc/passwd") // as a careless launch could leave it open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func launch(t testing.TB, flags uintptr, arguments ...string) *gateProcess {
 	file.Close()
 	go func() {
 		defer close(g.ended)
-		_ = g.command.Wait() // ProcessState says how it ended
+		_ = g.command.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() { g.conn.Close(); g.command.Process.Kill(); <-g.ended })
 	return g
 }
 
-// start is launch with everything right.
+// start is launch with valid arguments.
 func start(t testing.TB) *gateProcess { return launch(t, freshNamespaces, fmt.Sprint(testUID)) }
 
 // setUp sends the listeners and waits for Ready.
@@ -89,7 +89,7 @@ func (g *gateProcess) receive() wire.Request {
 	return r
 }
 
-// wait until the process has ended.
+// wait waits until the process has ended.
 func (g *gateProcess) wait() {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(patience))
@@ -101,7 +101,7 @@ func (g *gateProcess) wait() {
 	}
 }
 
-// proc is a file of the gate's in /proc.
+// proc reads a file of the gate's /proc/PID.
 func (g *gateProcess) proc(name string) string {
 	return fmt.Sprintf("/proc/%d/%s", g.command.Process.Pid, name)
 }
@@ -116,7 +116,7 @@ func (g *gateProcess) status() map[string]string {
 	return fields(string(text))
 }
 
-// listen makes a listener on loopback and the descriptor for the gate.
+// listen makes a listener on loopback and the descriptor to send to the gate.
 func listen(t testing.TB) (netip.AddrPort, *os.File) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

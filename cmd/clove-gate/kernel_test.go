@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel itself is asked: this test binary, started again under probeName,
-// puts the filters on and tries one thing.
+// The tests try the real kernel: this test binary, started again under probeName, loads the
+// filters and tries one action.
 const probeName = "clove-gate-test-probe"
 
 func TestMain(m *testing.M) {
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// attempt is one thing that a gate which was taken over could try. Each works
-// without the filters, which is its control.
+// attempt is one action that an attacker in the gate could try. Control: each works without
+// the filters.
 type attempt struct {
 	do   func() error
 	ends syscall.Signal // 0: it fails with EPERM
@@ -87,8 +87,8 @@ func runProbe(t *testing.T, name, how string) (*os.ProcessState, string) {
 	return command.ProcessState, string(output)
 }
 
-// probeMain puts the filters on this thread alone: a test binary may be linked
-// with the C library, whose threads are not made as Go's are.
+// probeMain loads the filters on this thread only: a test binary may be linked with the C
+// library, whose threads Go's runtime does not control.
 func probeMain(name string, filtered bool) {
 	runtime.LockOSThread()
 	fail := func(err error) {
@@ -108,7 +108,7 @@ func probeMain(name string, filtered bool) {
 		fail(onThisThread(p))
 	}
 	err := attempts[name].do()
-	if err != nil { // not by fmt: another thread would be free of the filter
+	if err != nil { // not with fmt: it could run on another thread, which has no filter
 		_, _ = unix.Write(1, []byte(err.Error()))
 		unix.Exit(1)
 	}
@@ -182,10 +182,10 @@ func fork() error {
 
 func connectAgain() error { return unix.Connect(outsideUDP, otherUDP) }
 
-// divert sends from a connected socket to somebody else.
+// divert sends from a connected socket to another address.
 func divert() error { return unix.Sendmsg(outsideUDP, []byte("x"), nil, otherUDP, 0) }
 
-// fastOpen makes a client of a listener without connect(2).
+// fastOpen turns a listener into a client without connect(2).
 func fastOpen() error {
 	if err := unix.Shutdown(listening, unix.SHUT_RD); err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targetAddress is the test namespace's own: there a plain listener's
-// connections look as those of a transparent one do.
+// targetAddress belongs to the test's namespace: there connections of a plain listener look
+// like those of a transparent one.
 const targetAddress = "198.51.100.1"
 
 // inside is a namespace with targetAddress, entered by Do.
@@ -46,7 +46,7 @@ func do(t testing.TB, thread *nsthread.Thread, f func() error) {
 	}
 }
 
-// listenFile is a listener as the root side hands it over.
+// listenFile is a listener as the broker sends it.
 func listenFile(address string) (file *os.File, err error) {
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {
@@ -56,7 +56,7 @@ func listenFile(address string) (file *os.File, err error) {
 	return listener.(*net.TCPListener).File()
 }
 
-// outsides makes connections for answers; the far ends echo.
+// outsides makes the connections that the broker answers with; their far ends echo.
 type outsides struct {
 	t        testing.TB
 	listener net.Listener
@@ -92,7 +92,7 @@ func (o *outsides) accept() {
 		o.far = append(o.far, conn)
 		o.mu.Unlock()
 		go func() {
-			_, _ = io.Copy(conn, conn) // until the relay ends
+			_, _ = io.Copy(conn, conn) // until the relay closes it
 			conn.(*net.TCPConn).CloseWrite()
 		}()
 	}
@@ -112,7 +112,7 @@ func (o *outsides) file() *os.File {
 	return file
 }
 
-// broker answers every Open with verify first and with a connection then.
+// broker answers every Open first with verify and then with a connection.
 func (o *outsides) broker(g *gateProcess) {
 	for {
 		r, err := g.conn.ReceiveRequest()
@@ -136,8 +136,8 @@ func (o *outsides) broker(g *gateProcess) {
 	}
 }
 
-// relaying starts a gate with one listener for every connection, and returns
-// how to connect through it.
+// relaying starts a gate with one listener for all connections, and returns a function that
+// connects through it.
 func relaying(t testing.TB, limits wire.Limits) (*gateProcess, func() (net.Conn, error)) {
 	t.Helper()
 	thread := inside(t)
@@ -161,7 +161,7 @@ func relaying(t testing.TB, limits wire.Limits) (*gateProcess, func() (net.Conn,
 
 const request = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
 
-// echoed sends text and wants it back.
+// echoed sends text and expects it back.
 func echoed(conn net.Conn, text string) error {
 	if _, err := io.WriteString(conn, text); err != nil {
 		return err
@@ -173,8 +173,8 @@ func echoed(conn net.Conn, text string) error {
 	return nil
 }
 
-// TestAThousandConnectionsAreCheap: each was verified by its name and has
-// carried bytes both ways; all are open.
+// TestAThousandConnectionsAreCheap: each was verified by its name and has carried bytes in
+// both directions; all are open at the same time.
 func TestAThousandConnectionsAreCheap(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -205,11 +205,10 @@ func TestAThousandConnectionsAreCheap(t *testing.T) {
 	}
 }
 
-// crowd is n, and fewer in the virtual machine, which is slow and shows no more
-// by the same number than by a tenth.
+// crowd is n, and less in the virtual machine, which is slow and where a tenth shows the same.
 func crowd(n int) int { return testhost.Sample(n, n, n/10) }
 
-// TestTenThousandIdleAttempts end in refusals, and the gate still serves.
+// TestTenThousandIdleAttempts: they end in refusals, and the gate still serves.
 func TestTenThousandIdleAttempts(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -220,10 +219,10 @@ func TestTenThousandIdleAttempts(t *testing.T) {
 	for range attempts {
 		conn, err := connect()
 		if err != nil {
-			continue // the reset was faster than the return of connect(2)
+			continue // the reset came before connect(2) returned
 		}
 		open = append(open, conn)
-		if len(open) == 4*limit { // the test's own descriptors: the oldest ones are the open ones
+		if len(open) == 4*limit { // to spare the test's own descriptors; the oldest connections are the open ones
 			open[len(open)-1].Close()
 			open = open[:len(open)-1]
 		}
@@ -253,9 +252,8 @@ func TestTenThousandIdleAttempts(t *testing.T) {
 	}
 }
 
-// TestTheKernelMovesTheBytes: read(2) and write(2) are counted in
-// /proc/PID/io, splice(2) between sockets is not. The head, which is read and
-// written, is the control that the count counts.
+// TestTheKernelMovesTheBytes: /proc/PID/io counts read(2) and write(2), but not splice(2)
+// between sockets. Control: the head is read and written, so it is counted.
 func TestTheKernelMovesTheBytes(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())
@@ -282,7 +280,7 @@ func TestTheKernelMovesTheBytes(t *testing.T) {
 		t.Fatalf("control: %d bytes were written", got)
 	}
 	beforeRead, beforeWrite := read("rchar"), read("wchar")
-	go func() { _, _ = conn.Write(make([]byte, size)) }() // what is read below says whether it worked
+	go func() { _, _ = conn.Write(make([]byte, size)) }() // the read below shows whether it worked
 	began := time.Now()
 	if n, err := io.CopyN(io.Discard, conn, size); err != nil {
 		t.Fatalf("%d, %v", n, err)
@@ -294,7 +292,7 @@ func TestTheKernelMovesTheBytes(t *testing.T) {
 	}
 }
 
-// TestHostPortsAndPublishedPorts through the real process.
+// TestHostPortsAndPublishedPorts: through the real process.
 func TestHostPortsAndPublishedPorts(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t, t.TempDir(), t.TempDir())

@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// status runs cat on /proc/self/status and gives its fields.
+// status runs cat on /proc/self/status and returns its fields.
 func status(t *testing.T, change func(*initproto.Orders)) map[string]string {
 	t.Helper()
 	orders := command("/bin/cat", "/proc/self/status")
@@ -47,8 +47,8 @@ const (
 	noSignals = "0000000000000000"
 )
 
-// TestAgentStartsBare: ids, capabilities and signals are as ordered, and
-// nothing of PID 1's is left.
+// TestAgentStartsBare: ids, capabilities and signals are as ordered, and the agent inherits
+// nothing of PID 1.
 func TestAgentStartsBare(t *testing.T) {
 	got := status(t, func(o *initproto.Orders) { o.UID, o.GID, o.Groups = 1000, 1001, []uint32{4, 27} })
 	expectFields(t, got, map[string]string{
@@ -59,15 +59,15 @@ func TestAgentStartsBare(t *testing.T) {
 	})
 }
 
-// TestRootStartsBare: id 0 gets no more than was ordered either.
+// TestRootStartsBare: id 0 also gets only what was ordered.
 func TestRootStartsBare(t *testing.T) {
 	got := status(t, func(o *initproto.Orders) { o.UID, o.GID = 0, 0 })
 	expectFields(t, got, map[string]string{"Uid": "0 0 0 0", "Groups": "",
 		"CapInh": noCaps, "CapPrm": noCaps, "CapEff": noCaps, "CapBnd": noCaps, "CapAmb": noCaps})
 }
 
-// TestCapabilities is the control of the two above: capabilities do come
-// through where they were ordered, and those alone.
+// TestCapabilities is the control of the two tests above: ordered capabilities arrive, and no
+// others.
 func TestCapabilities(t *testing.T) {
 	const set = "0000000000000c01" // chown 0, net_bind_service 10, net_broadcast 11
 	for _, uid := range []uint32{0, agentUID} {
@@ -80,8 +80,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestRlimits: every limit is what was ordered, also those that would not let
-// a Go program live.
+// TestRlimits: every limit is as ordered, also limits under which a Go program cannot run.
 func TestRlimits(t *testing.T) {
 	want := map[string]initproto.Rlimit{
 		"Max cpu time": {Name: "cpu", Soft: 100, Hard: 200}, "Max file size": {Name: "fsize", Soft: 1 << 20, Hard: 2 << 20},
@@ -113,16 +112,16 @@ func TestRlimits(t *testing.T) {
 	}
 }
 
-// TestDescriptors: the agent has its three and nothing else, although the
-// launch leaked two on purpose.
+// TestDescriptors: the agent has descriptors 0, 1 and 2 only, although the launch leaked two
+// on purpose.
 func TestDescriptors(t *testing.T) {
-	// ls itself holds one more: the folder that it lists.
+	// ls itself has one more: the folder that it lists.
 	if got := runs(t, command("/bin/ls", "/proc/self/fd")); got != "0\n1\n2\n3\n" {
 		t.Errorf("descriptors %q", strings.Fields(got))
 	}
 }
 
-// TestSession: the agent leads a session and a group of its own.
+// TestSession: the agent leads a session and a process group of its own.
 func TestSession(t *testing.T) {
 	got := strings.Fields(runs(t, command("/bin/cat", "/proc/self/stat")))
 	if got[0] != got[4] || got[0] != got[5] || got[6] != "0" {
@@ -130,7 +129,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestEnvironmentAndArguments arrive byte for byte, megabytes of them.
+// TestEnvironmentAndArguments: they arrive unchanged, megabytes of them.
 func TestEnvironmentAndArguments(t *testing.T) {
 	orders := command("/bin/cat", "/proc/self/environ", "/proc/self/cmdline")
 	orders.Env = initproto.Strings{"A=\xff\x01<&>", "", "no equals sign", "A=twice"}
@@ -154,7 +153,7 @@ func TestInputAndOutputAreTheAgents(t *testing.T) {
 	if got := b.text(); got != "ready\n" {
 		t.Errorf("agent wrote %q", got)
 	}
-	broken := []unix.PollFd{{Fd: int32(b.stdin.Fd())}} // POLLERR comes unasked: no reader is left
+	broken := []unix.PollFd{{Fd: int32(b.stdin.Fd())}} // poll(2) always reports POLLERR: no reader is left
 	if n, err := unix.Poll(broken, int(testhost.Patience(patience).Milliseconds())); n != 1 || err != nil {
 		t.Errorf("somebody still reads the agent's input: %v", err)
 	}

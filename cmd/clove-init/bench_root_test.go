@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkStart is the time from the execve(2) of clove-init to the moment
-// just before the agent's own; and what PID 1 holds beside a running agent.
+// BenchmarkStart measures the time from the execve(2) of clove-init to the moment just before
+// the agent's, and PID 1's memory and threads beside a running agent.
 func BenchmarkStart(b *testing.B) {
 	b.Setenv("STAGE_CLOCK", "1")
 	var took []time.Duration

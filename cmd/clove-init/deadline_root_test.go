@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deaf is a tree that no TERM ends: a shell that ignores it, a grandchild in a
-// session of its own whose parent is gone, and a stopped one.
+// deaf is a process tree that SIGTERM does not end: a shell that ignores it, an orphaned
+// grandchild in a session of its own, and a stopped process.
 const deaf = `
 	trap '' TERM HUP INT
 	(setsid /bin/sh -c 'trap "" TERM; while :; do sleep 1000; done' &)
@@ -29,7 +29,7 @@ const deaf = `
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
-		clock, grace time.Duration    // no clock: one that is over soon once the script says "ready"
+		clock, grace time.Duration    // clock 0: it expires soon after the script prints "ready"
 		want         initproto.Exited // Leftover: at least
 	}{
 		{"obeys", "exec sleep 1000", 200 * time.Millisecond, time.Hour,
@@ -42,7 +42,7 @@ func TestDeadline(t *testing.T) {
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
 		{"no grace", deaf, 0, 0,
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL, Leftover: 2}},
-		// The bomb begins in a child: a shell that is refused a fork ends.
+		// The fork bomb begins in a child: a shell that cannot fork ends.
 		{"fork bomb", `trap '' TERM; b() { b & b & }; (b); echo ready; while :; do :; done`, 0, 50 * time.Millisecond,
 			initproto.Exited{Code: -1, Signal: unix.SIGKILL}},
 	} {
@@ -75,8 +75,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestStop also is the control of the deaf tree: TERM does not end it, nor does
-// a stop within its grace; a stop with a shorter grace does.
+// TestStop is also the control of the deaf tree: neither SIGTERM nor a stop ends it within the
+// grace period; a stop with a shorter grace period does.
 func TestStop(t *testing.T) {
 	b := start(t, shell(deaf))
 	b.started()
@@ -88,14 +88,14 @@ func TestStop(t *testing.T) {
 		t.Fatalf("the tree is not deaf: %+v", m)
 	}
 	b.send(initproto.Message{Stop: &initproto.Stop{Grace: 50 * time.Millisecond}})
-	b.send(initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}}) // cannot lengthen it
+	b.send(initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}}) // cannot extend it
 	if got := b.exited(); got.Cause != initproto.CauseStop || got.Signal != unix.SIGKILL || got.Leftover < 2 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// TestStopKeepsTheGraceOfTheOthers: the agent's shell obeys at once, its child
-// needs a moment to write its last words.
+// TestStopKeepsTheGraceOfTheOthers: the agent's shell ends at once, and its child needs a
+// moment for its last output.
 func TestStopKeepsTheGraceOfTheOthers(t *testing.T) {
 	b := start(t, shell(`
 		/bin/sh -c 'trap "sleep 0.2; echo last words; exit" TERM; echo ready; while :; do sleep 0.01; done' 2>/dev/null &
@@ -109,7 +109,8 @@ func TestStopKeepsTheGraceOfTheOthers(t *testing.T) {
 	}
 }
 
-// TestLifeline: without a supervisor nobody runs on, and the exit file says so.
+// TestLifeline: if the supervisor ends, everything inside is killed, and the exit file says
+// so.
 func TestLifeline(t *testing.T) {
 	for name, lose := range map[string]func(*box){
 		"closed":       func(b *box) { b.conn.Close() },
@@ -131,7 +132,7 @@ func TestLifeline(t *testing.T) {
 	}
 }
 
-// TestLifelineBeforeOrders: PID 1 does not wait for ever.
+// TestLifelineBeforeOrders: PID 1 does not wait for orders without a supervisor.
 func TestLifelineBeforeOrders(t *testing.T) {
 	testhost.Root(t)
 	b := prepare(t, nil)
@@ -141,12 +142,12 @@ func TestLifelineBeforeOrders(t *testing.T) {
 	}
 }
 
-// TestParentThreadDies: the launch's parent-death signal is forgotten, so a
-// thread of the supervisor may come and go; the lifeline counts.
+// TestParentThreadDies: PID 1 clears the parent-death signal of the launch, so a thread of the
+// supervisor may end; only the control socket counts.
 func TestParentThreadDies(t *testing.T) {
 	b := start(t, shell("exec sleep 1000"))
 	b.started()
-	// The control has the same parent thread, and does not forget the signal.
+	// The control has the same parent thread and keeps the signal.
 	control := &exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "1000"},
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}}
 	check(t, b.startChild(control))
@@ -154,15 +155,15 @@ func TestParentThreadDies(t *testing.T) {
 	if err := control.Wait(); err == nil {
 		t.Error("the control did not die with its parent thread")
 	}
-	// PID 1 got no KILL before this message, or it could not answer.
+	// PID 1 answers, so it got no SIGKILL before this message.
 	b.send(initproto.Message{Stop: &initproto.Stop{Grace: time.Hour}})
 	if got := b.exited(); got.Cause != initproto.CauseStop || got.Signal != unix.SIGTERM {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// TestPidsLimitCannotStopTheDeadline: an agent that holds every process of its
-// cgroup leaves PID 1 without a new thread. It must not need one.
+// TestPidsLimitCannotStopTheDeadline: an agent that uses all processes of its cgroup leaves
+// none for a new thread of PID 1, which must not need one.
 func TestPidsLimitCannotStopTheDeadline(t *testing.T) {
 	orders := shell(`trap '' TERM; (while :; do sleep 1000 & done) & while :; do :; done`)
 	orders.WallClock, orders.StopGrace = time.Hour, 50*time.Millisecond
@@ -186,11 +187,11 @@ func TestPidsLimitCannotStopTheDeadline(t *testing.T) {
 	if got := b.exited(); got.Cause != initproto.CauseDeadline || got.Leftover < 20 {
 		t.Errorf("got %+v", got)
 	}
-	// Later than the limit, so removed before the sandbox would be: end it here.
+	// The limit is removed only after the end of the sandbox, so the sandbox ends here.
 	b.await()
 }
 
-// pidsGroup makes a cgroup with a pids limit below this process's own.
+// pidsGroup creates a cgroup with a pids limit below this process's own.
 func pidsGroup(t *testing.T, limit int) string {
 	t.Helper()
 	parent := "/sys/fs/cgroup/pids" // v1 and hybrid

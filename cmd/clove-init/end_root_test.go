@@ -40,21 +40,21 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestEveryoneGoesWithTheAgent: what the agent leaves behind is killed, and
-// counted; who ended before is not.
+// TestEveryoneGoesWithTheAgent: the processes that the agent leaves are killed and counted;
+// those that ended before are not.
 func TestEveryoneGoesWithTheAgent(t *testing.T) {
 	b := start(t, shell(`sleep 1000 & setsid sleep 1000 & (trap "" TERM HUP; sleep 1000) & /bin/true; exit 7`))
 	b.started()
 	got := b.exited()
-	// The third is a shell that executes sleep or waits for it: 3 or 4.
+	// The third one is a shell that executes sleep or waits for it, so there are 3 or 4.
 	if got.Code != 7 || got.Leftover < 3 || got.Leftover > 4 {
 		t.Errorf("got %+v", got)
 	}
-	b.text() // ends: nobody holds the output
+	b.text() // returns, because no process holds the output
 }
 
-// TestOrphansAreReaped: PID 1 is the parent of who lost theirs, and buries
-// them while the agent runs.
+// TestOrphansAreReaped: PID 1 becomes the parent of orphans, and reaps them while the agent
+// runs.
 func TestOrphansAreReaped(t *testing.T) {
 	text := runs(t, shell(`
 		/bin/sh -c 'sleep 0.01 & echo $!' > /tmp/orphan
@@ -66,8 +66,8 @@ func TestOrphansAreReaped(t *testing.T) {
 	}
 }
 
-// TestZombieFlood: thousands of orphans neither fill the process table nor
-// keep PID 1 from its other duties.
+// TestZombieFlood: thousands of orphans neither fill the process table nor keep PID 1 from its
+// other work.
 func TestZombieFlood(t *testing.T) {
 	orders := shell(`
 		while :; do (true & true & true & true & true & true & true & true &) ; done`)
@@ -79,8 +79,8 @@ func TestZombieFlood(t *testing.T) {
 	}
 }
 
-// TestSignals: what a terminal would send to the group reaches the group,
-// everything else the agent alone.
+// TestSignals: signals that a terminal sends to the foreground group go to the group; all
+// others go to the agent only.
 func TestSignals(t *testing.T) {
 	const group = `trap 'echo parent' HUP INT QUIT; /bin/sh -c 'echo ready; exec sleep 1000'; echo after`
 	const alone = `sleep 1000 & trap 'kill -0 $! && echo alive; exit 0' TERM USR1 USR2; echo ready; wait`
@@ -111,7 +111,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestWhatComesEarlyIsNotLost: the word is there before the agent is.
+// TestWhatComesEarlyIsNotLost: a message arrives before the agent executes.
 func TestWhatComesEarlyIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		early initproto.Message
@@ -125,7 +125,7 @@ func TestWhatComesEarlyIsNotLost(t *testing.T) {
 			b := start(t, shell("exec sleep 1000"))
 			b.send(c.early)
 			m := b.next()
-			if m.Started != nil { // a stop may end it before
+			if m.Started != nil { // a stop may end it before it starts
 				m = b.next()
 			}
 			if m.Exited == nil {

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// TestAnEndAfterTheDeadlineIsTheDeadlines, whichever of the two PID 1 hears of first.
+// TestAnEndAfterTheDeadlineIsTheDeadlines: whichever of the two PID 1 notices first.
 func TestAnEndAfterTheDeadlineIsTheDeadlines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

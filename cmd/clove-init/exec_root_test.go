@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestExecFailures: each names its step and errno, and nothing of clove's gets
-// into the agent's output.
+// TestExecFailures: each failure names its step and errno, and clove writes nothing to the
+// agent's output.
 func TestExecFailures(t *testing.T) {
 	folder := publicFolder(t)
 	put(t, folder+"/plain", "echo no\n", 0o644)
@@ -45,7 +45,8 @@ func TestExecFailures(t *testing.T) {
 			o.Argv = append(o.Argv, big, big, big)
 			o.Rlimits = append(o.Rlimits, initproto.Rlimit{Name: "stack", Soft: 1 << 20, Hard: 1 << 20})
 		}, "execve", unix.E2BIG, 126, "stack limit"},
-		// Not as and data: without any memory Go itself may not live to tell.
+		// Without limits on address space and data: without memory, Go could not report the
+		// failure.
 		{"no format, no room", func(o *initproto.Orders) {
 			o.Argv = initproto.Strings{"noformat"}
 			o.Rlimits = []initproto.Rlimit{{Name: "stack"}, {Name: "nofile"}, {Name: "nproc"}}
@@ -82,11 +83,11 @@ func argv(args ...string) func(*initproto.Orders) {
 	return func(o *initproto.Orders) { o.Argv = args }
 }
 
-// TestCommandIsFound is the control: what must start does.
+// TestCommandIsFound is the control: valid commands start.
 func TestCommandIsFound(t *testing.T) {
 	folder := publicFolder(t)
 	put(t, folder+"/tool", "#!/bin/sh\necho tool $0 $1 in $PWD\n", 0o755)
-	put(t, folder+"/bin/true/x", "", 0o644) // a folder called like a tool is passed over
+	put(t, folder+"/bin/true/x", "", 0o644) // a folder with the name of a tool is skipped
 	for name, c := range map[string]struct{ command, path, dir, want string }{
 		"by path":         {folder + "/tool", "", "/", "tool " + folder + "/tool x in /\n"},
 		"in PATH":         {"tool", "/no/such:" + folder, "/", "tool " + folder + "/tool x in /\n"},
@@ -104,8 +105,8 @@ func TestCommandIsFound(t *testing.T) {
 	}
 }
 
-// publicFolder is a host folder that the sandbox's ids may enter. (Its /tmp is
-// its own.)
+// publicFolder makes a folder of the host that the sandbox's ids may enter. (The sandbox's
+// /tmp is another one.)
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/var/tmp", "clove-init-test-")

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// extend asks for another wall clock and returns the answer.
+// extend requests another wall clock limit and returns the answer.
 func (b *box) extend(wallClock time.Duration) bool {
 	b.t.Helper()
 	b.send(initproto.Message{Extend: &initproto.Extend{WallClock: wallClock}})
@@ -26,8 +26,8 @@ func (b *box) extend(wallClock time.Duration) bool {
 	return m.Extended.Accepted
 }
 
-// endSoon gives the run a clock that is over in a moment. What is over when
-// PID 1 hears of it is refused, so it may take more than one.
+// endSoon sets a clock that expires in a moment. If it has expired when PID 1 gets the
+// request, the request is refused, so this may take more than one try.
 func (b *box) endSoon(started *initproto.Started) {
 	b.t.Helper()
 	for until := time.Now().Add(testhost.Patience(patience)); ; {
@@ -41,8 +41,8 @@ func (b *box) endSoon(started *initproto.Started) {
 	}
 }
 
-// TestExtend has TestDeadline as its control: the first clock would have ended
-// the agent, the second one does.
+// TestExtend: TestDeadline is the control. The first clock would have ended the agent; the
+// second one does.
 func TestExtend(t *testing.T) {
 	orders := shell(`exec sleep 1000`)
 	orders.WallClock = 2 * time.Second
@@ -65,7 +65,7 @@ func TestExtendOfARunWithoutAClock(t *testing.T) {
 	}
 }
 
-// TestExtendTakesTheClockAway has TestDeadline as its control too.
+// TestExtendTakesTheClockAway: TestDeadline is the control.
 func TestExtendTakesTheClockAway(t *testing.T) {
 	orders := shell(`exec sleep 1000`)
 	orders.WallClock = time.Second

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInitCannotBeSignalled: neither by the agent, nor by root of the sandbox
-// with CAP_KILL, for whom the permission is no obstacle. The control is a
-// process of PID 1's own id range that the same kill ends.
+// TestInitCannotBeSignalled: neither the agent nor root of the sandbox with CAP_KILL, which
+// has the permission, can signal PID 1. The control: the same kill ends another process of PID
+// 1's ids.
 func TestInitCannotBeSignalled(t *testing.T) {
 	const script = `
 		for signal in $(seq 1 64); do
@@ -40,11 +40,11 @@ func TestInitCannotBeSignalled(t *testing.T) {
 	}
 }
 
-// TestInitIsUnreadable: the agent sees nothing of PID 1. The control reads the
-// same of itself.
+// TestInitIsUnreadable: the agent can read nothing of PID 1. The control: the agent reads the
+// same files of itself.
 func TestInitIsUnreadable(t *testing.T) {
-	// Some files open for anybody who owns them and refuse to be read; the
-	// memory has no byte 0; a folder can only be opened.
+	// Some files can be opened by their owner and fail when read; address 0 of the memory is
+	// not mapped; a folder can only be opened.
 	const script = `
 		readable() { [ "$(head -c 1 $1 2>/dev/null | wc -c)" = 1 ]; }
 		for pid in 1 $$; do
@@ -58,7 +58,7 @@ func TestInitIsUnreadable(t *testing.T) {
 			orders.UID = uid
 			got := runs(t, orders)
 			want := "environ maps io exe fdinfo/2 mem root/etc cwd/etc"
-			got, isRoots := strings.CutSuffix(got, "owner 0\n") // what is not dumpable is root's
+			got, isRoots := strings.CutSuffix(got, "owner 0\n") // files of a process that is not dumpable belong to root
 			if own := strings.ReplaceAll(strings.TrimSpace(got), "self ", ""); own != strings.ReplaceAll(want, " ", "\n") || !isRoots {
 				t.Errorf("of PID 1 and, as a control, of itself it can read %q", got)
 			}
@@ -66,8 +66,8 @@ func TestInitIsUnreadable(t *testing.T) {
 	}
 }
 
-// TestInitsLimitsAreItsOwn: root of the sandbox can have the user and group of
-// PID 1, and that is not enough. The control is a process of the same ids.
+// TestInitsLimitsAreItsOwn: root of the sandbox can take PID 1's user and group, and still
+// cannot change its limits. The control is another process of the same ids.
 func TestInitsLimitsAreItsOwn(t *testing.T) {
 	orders := shell(`exec python3 -c '
 import os, resource
@@ -87,7 +87,7 @@ print(change(child), change(1))
 	}
 }
 
-// TestInitKeepsNoDescriptor: what the launch leaked is closed in PID 1 too.
+// TestInitKeepsNoDescriptor: descriptors that the launch leaked are closed in PID 1 too.
 func TestInitKeepsNoDescriptor(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))
 	b.started()
@@ -103,9 +103,9 @@ func TestInitKeepsNoDescriptor(t *testing.T) {
 	}
 }
 
-// TestInitHasThreadsInReserve: all that it could need are there when the agent
-// starts; later the agent may have taken what its pids limit allows. One more
-// is the runtime's monitor.
+// TestInitHasThreadsInReserve: all threads that PID 1 may need exist when the agent starts,
+// because later the agent may have used up the pids limit. One more is the monitor of Go's
+// runtime.
 func TestInitHasThreadsInReserve(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))
 	b.started()
@@ -115,8 +115,8 @@ func TestInitHasThreadsInReserve(t *testing.T) {
 	}
 }
 
-// TestInitSignalDispositions: every signal that can be is ignored, but for
-// SIGCHLD, whose default is the same, and SIGURG, which stays Go's.
+// TestInitSignalDispositions: every signal is ignored where possible, except SIGCHLD, whose
+// default has the same effect, and SIGURG, which Go's runtime uses.
 func TestInitSignalDispositions(t *testing.T) {
 	b := start(t, shell("echo ready; read line"))
 	b.started()

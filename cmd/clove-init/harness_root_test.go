@@ -25,9 +25,9 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The tests play the supervisor and the launch: a fresh set of namespaces with
-// an id range of its own, in which this test binary, as the stage below, does
-// what the launch would have done and executes clove-init.
+// The tests play the supervisor and the launch. They make new namespaces with an id range of
+// their own; in them this test binary, as the stage below, does what the launch does, and
+// executes clove-init.
 
 const (
 	stageName   = "clove-init-test-stage"
@@ -67,7 +67,7 @@ func stage() error {
 	if err := unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind ptmx: %w", err)
 	}
-	// The same calls as for the agent make PID 1 what the launch makes it.
+	// The calls that make a process the agent also give PID 1 its ids and capabilities.
 	me := &initproto.Orders{UID: initUID, GID: initUID, Caps: strings.Split(os.Getenv("STAGE_CAPS"), ",")}
 	for _, do := range []func(*initproto.Orders) error{dropBounding, setGroups, setGID, setUID, setCapabilities} {
 		if err := do(me); err != nil {
@@ -77,7 +77,7 @@ func stage() error {
 	if err := dirty(); err != nil {
 		return err
 	}
-	// The test may do something to this process until it sends the orders.
+	// The test may change this process until it sends the orders.
 	orders := []unix.PollFd{{Fd: initproto.ControlFD, Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(orders, -1); err == nil {
@@ -92,9 +92,8 @@ func stage() error {
 	return unix.Exec(fmt.Sprintf("/proc/self/fd/%d", binaryFD), []string{"clove-init"}, nil)
 }
 
-// dirty leaves what a careless launch could, for the agent not to inherit: a
-// mask, ignored signals, a umask, and (as every launch does) a signal at the
-// parent's death.
+// dirty sets what the agent must not inherit from a careless launch: a signal mask, ignored
+// signals, a umask, and, as every launch does, a parent-death signal.
 func dirty() error {
 	unix.Umask(0o077)
 	blocked := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGUSR1 - 1)}}
@@ -102,11 +101,11 @@ func dirty() error {
 		return err
 	}
 	signal.Ignore(unix.SIGHUP, unix.SIGPIPE, unix.SIGUSR2)
-	// The change of ids would have taken this back.
+	// After the change of ids, which would have cleared it.
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// box is one sandbox.
+// box is a sandbox that a test started.
 type box struct {
 	t       testing.TB
 	conn    *initproto.Conn
@@ -116,7 +115,7 @@ type box struct {
 	stdout  *os.File
 	output  *bufio.Reader // of stdout
 	stderr  *os.File
-	done    chan error // PID 1 ended
+	done    chan error // receives PID 1's end
 
 	thread    chan func() // the thread that started PID 1
 	endThread func()
@@ -134,13 +133,13 @@ func command(argv ...string) initproto.Orders {
 		UID: agentUID, GID: agentUID, Rlimits: []initproto.Rlimit{{Name: "nofile", Soft: 1024, Hard: 2048}}}
 }
 
-// start makes a sandbox and gives it its orders.
+// start makes a sandbox and sends its orders.
 func start(t testing.TB, orders initproto.Orders) *box {
 	t.Helper()
 	return startWith(t, orders, orders.Caps)
 }
 
-// startWith makes a sandbox whose init holds more capabilities than it must.
+// startWith makes a sandbox whose init has more capabilities than it needs.
 func startWith(t testing.TB, orders initproto.Orders, more []string) *box {
 	t.Helper()
 	testhost.Root(t)
@@ -152,7 +151,7 @@ func startWith(t testing.TB, orders initproto.Orders, more []string) *box {
 	return b
 }
 
-// prepare makes a sandbox whose init waits for orders.
+// prepare makes a sandbox whose init waits for its orders.
 func prepare(t testing.TB, more []string) *box {
 	t.Helper()
 	b := &box{t: t, exit: filepath.Join(t.TempDir(), "exit"), done: make(chan error, 1)}
@@ -185,13 +184,13 @@ func prepare(t testing.TB, more []string) *box {
 	return b
 }
 
-// run starts the process from a thread of its own: a parent-death signal
-// follows the thread, which lives until endThread.
+// run starts the process from a thread of its own, which lives until endThread: a parent-death
+// signal follows the thread.
 func (b *box) run() {
 	b.thread = make(chan func())
 	b.endThread = sync.OnceFunc(func() { close(b.thread) })
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // it is never unlocked, so the thread ends with the goroutine
 		for call := range b.thread {
 			call()
 		}
@@ -210,7 +209,7 @@ func (b *box) startChild(child *exec.Cmd) error {
 	return <-started
 }
 
-// await waits until PID 1 is gone, and reports how it went.
+// await waits until PID 1 has ended, and returns how.
 func (b *box) await() error {
 	select {
 	case err := <-b.done:
@@ -233,7 +232,7 @@ func (b *box) next() initproto.Message {
 	return m
 }
 
-// started expects that the agent executes.
+// started expects the message that the agent executes.
 func (b *box) started() *initproto.Started {
 	b.t.Helper()
 	m := b.next()
@@ -243,7 +242,7 @@ func (b *box) started() *initproto.Started {
 	return m.Started
 }
 
-// exited expects the end, and that the exit file says the same.
+// exited expects the end, and the same end in the exit file.
 func (b *box) exited() initproto.Exited {
 	b.t.Helper()
 	m := b.next()
@@ -254,7 +253,7 @@ func (b *box) exited() initproto.Exited {
 	return *m.Exited
 }
 
-// failed expects that the agent never executed.
+// failed expects a message that the agent could not be executed.
 func (b *box) failed() initproto.ExecFailed {
 	b.t.Helper()
 	m := b.next()
@@ -284,7 +283,7 @@ func (b *box) readExit() initproto.Message {
 	return m
 }
 
-// text is everything that the agent still writes before it closes its output.
+// text returns what the agent still writes before it closes its output.
 func (b *box) text() string {
 	b.t.Helper()
 	check(b.t, b.stdout.SetReadDeadline(time.Now().Add(testhost.Patience(patience))))
@@ -295,7 +294,7 @@ func (b *box) text() string {
 	return string(text)
 }
 
-// errors is everything on stderr; it ends with PID 1, which keeps it.
+// errors returns all of stderr; it ends with PID 1, which holds it open.
 func (b *box) errors() string {
 	b.t.Helper()
 	check(b.t, b.stderr.SetReadDeadline(time.Now().Add(testhost.Patience(patience))))
@@ -304,7 +303,7 @@ func (b *box) errors() string {
 	return string(text)
 }
 
-// end cuts the lifeline and waits.
+// end closes the control socket and waits for PID 1's end.
 func (b *box) end() {
 	b.conn.Close()
 	b.stdin.Close()
@@ -317,7 +316,7 @@ func (b *box) end() {
 	b.endThread()
 }
 
-// expect waits for one line of the agent's.
+// expect waits for one line of the agent's output.
 func (b *box) expect(want string) {
 	b.t.Helper()
 	check(b.t, b.stdout.SetReadDeadline(time.Now().Add(testhost.Patience(patience))))
@@ -326,7 +325,7 @@ func (b *box) expect(want string) {
 	}
 }
 
-// send gives a command.
+// send sends a command to PID 1.
 func (b *box) send(m initproto.Message) {
 	b.t.Helper()
 	check(b.t, b.conn.Send(m))

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// secondStageSays plays the second stage and gives what PID 1 makes of it.
+// secondStageSays plays the second stage and returns PID 1's result.
 func secondStageSays(t *testing.T, say func(*initproto.Conn, *initproto.Orders)) launchOutcome {
 	t.Helper()
 	conn, inherited, err := initproto.Pair()
@@ -63,7 +63,7 @@ func TestFollow(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  func(*initproto.Conn, *initproto.Orders)
 		boot int64
-		step string // of the failure; empty: it is the agent now
+		step string // of the failure; empty: the agent was executed
 	}{
 		"executes":            {send(started), 7, ""},
 		"fails":               {send(failed), 0, "chdir"},
@@ -93,8 +93,8 @@ func TestStartFailedKeepsTheErrno(t *testing.T) {
 	}
 }
 
-// TestLast: the message that ends the run names the first cause, and a failed
-// start only where nobody wanted the end.
+// TestLast: the message that ends the run names the first cause. It names a failed start only
+// if nobody had asked for the end.
 func TestLast(t *testing.T) {
 	const killed, status3 = unix.WaitStatus(9), unix.WaitStatus(3 << 8)
 	failure := &initproto.ExecFailed{Step: "execve"}
@@ -131,7 +131,7 @@ func TestTheFirstCauseStays(t *testing.T) {
 	}
 }
 
-// TestASignalWaitsForTheAgent: what is to become it could not hear.
+// TestASignalWaitsForTheAgent: the second stage would not handle it.
 func TestASignalWaitsForTheAgent(t *testing.T) {
 	conn, inherited, err := initproto.Pair()
 	if err != nil {
@@ -156,7 +156,7 @@ func TestASignalWaitsForTheAgent(t *testing.T) {
 	}
 }
 
-// TestSpareThreads: the threads are there and stay.
+// TestSpareThreads: the threads exist and stay.
 func TestSpareThreads(t *testing.T) {
 	threads := func() int {
 		entries, err := os.ReadDir("/proc/self/task")
@@ -195,9 +195,9 @@ func TestSecondStageNames(t *testing.T) {
 		}
 	}
 	order("setsid", "controlling terminal")
-	order("bounding set", "capabilities") // SETPCAP goes then
+	order("bounding set", "capabilities") // removes SETPCAP
 	order("groups", "uid")
 	order("gid", "uid")
-	order("uid", "capabilities") // SETUID goes then
+	order("uid", "capabilities") // removes SETUID
 	order("uid", "chdir")        // as the agent
 }

@@ -83,7 +83,7 @@ func TestLookUp(t *testing.T) {
 func TestExecFailedAlwaysIs126(t *testing.T) {
 	for errno, text := range map[syscall.Errno]string{
 		unix.ENOENT: "interpreter", unix.ENOEXEC: "#!", unix.E2BIG: "stack limit", unix.EAGAIN: "nproc",
-		unix.EPERM: "operation not permitted", // no words of ours
+		unix.EPERM: "operation not permitted", // the kernel's text, without one of clove's
 	} {
 		got := execFailed("/bin/x", errno)
 		if got.ExitCode != initproto.ExitCannotExec || got.Errno != errno || got.Step != "execve" ||

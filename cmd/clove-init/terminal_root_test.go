@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// terminal starts the script on a pty of 33 by 77 and gives the pty's reader.
+// terminal starts the script on a pty of 33 by 77 and returns the pty's reader.
 func terminal(t *testing.T, script string) (*box, *initproto.Started, *bufio.Reader) {
 	t.Helper()
 	orders := shell(script)
@@ -31,8 +31,8 @@ func terminal(t *testing.T, script string) (*box, *initproto.Started, *bufio.Rea
 	return b, started, bufio.NewReader(started.Terminal)
 }
 
-// TestTerminal: the agent's three descriptors are a pty of the sandbox's own,
-// which is its session's terminal, has the ordered size, and is the agent's.
+// TestTerminal: the agent's three descriptors are a pty of the sandbox. It is the controlling
+// terminal, has the ordered size, and belongs to the agent.
 func TestTerminal(t *testing.T) {
 	b, _, output := terminal(t, `
 		tty; stty size; stat -L -c '%u %a' /proc/self/fd/0
@@ -55,8 +55,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalKeysAndSize: what the supervisor writes is typed, a new size of
-// the master is the agent's, with WINCH.
+// TestTerminalKeysAndSize: what the supervisor writes arrives as typed input, and a new size
+// of the master reaches the agent with SIGWINCH.
 func TestTerminalKeysAndSize(t *testing.T) {
 	b, started, output := terminal(t, `
 		stty -echo; trap 'stty size; exit 0' WINCH; trap 'echo interrupted' INT
@@ -80,7 +80,8 @@ func TestTerminalKeysAndSize(t *testing.T) {
 	}
 }
 
-// TestTerminalHangup: PID 1 keeps no copy of the master, so its loss is seen.
+// TestTerminalHangup: PID 1 keeps no copy of the master, so the agent gets a hangup when it is
+// closed.
 func TestTerminalHangup(t *testing.T) {
 	b, started, output := terminal(t, `trap 'exit 9' HUP; echo ready; while :; do sleep 0.01; done`)
 	if _, err := output.ReadString('\n'); err != nil {

@@ -15,11 +15,11 @@ import (
 	"clove.run/clove/oci/container"
 )
 
-// bundleOf is a directory with this config.json.
+// bundleOf returns a directory with this config.json.
 func bundleOf(t *testing.T, config string) string {
 	t.Helper()
 	bundle := t.TempDir()
-	t.Chdir(bundle) // and back: create makes the bundle the current directory
+	t.Chdir(bundle) // changes back at the end: create makes the bundle the current directory
 	if err := os.WriteFile(filepath.Join(bundle, configName), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func TestABundleThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-// TestABadAnnotationFailsCreate: the engine is told which one and what to write,
-// on one line, and nothing was made.
+// TestABadAnnotationFailsCreate: the error names the annotation and what to write, on one
+// line, and nothing was made.
 func TestABadAnnotationFailsCreate(t *testing.T) {
 	spec := container.Example(false)
 	for key, value := range map[string]string{
@@ -87,7 +87,7 @@ func TestSignalsHaveNamesAndNumbers(t *testing.T) {
 	}
 }
 
-// TestTheNodeSaysWhereRecordsGo, by a flag or its own environment.
+// TestTheNodeSaysWhereRecordsGo: by a flag or by clove-oci's own environment.
 func TestTheNodeSaysWhereRecordsGo(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/oci"
 )
 
-// TestDocumentsNameRealCommandsFlagsAndAnnotations holds what documents quote to
-// what this program knows.
+// TestDocumentsNameRealCommandsFlagsAndAnnotations compares what documents quote with this
+// program's commands, flags and annotations.
 func TestDocumentsNameRealCommandsFlagsAndAnnotations(t *testing.T) {
 	app := (&program{}).app()
 	commands, annotations := 0, 0

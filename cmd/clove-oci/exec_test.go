@@ -94,7 +94,8 @@ func TestCgroupsBelowTheContainers(t *testing.T) {
 	}
 }
 
-// TestAnExecThatFailsIsToldApart from every status of a process's own below 255.
+// TestAnExecThatFailsIsToldApart: its status is 255, so every lower one is the process's own.
+// A wrong command line has status 1, as in runc.
 func TestAnExecThatFailsIsToldApart(t *testing.T) {
 	root := t.TempDir()
 	if got := try(t, "--root", root, "exec", "none", "true"); got.status != 255 || got.logged != "exec failed: container does not exist" {
@@ -105,8 +106,8 @@ func TestAnExecThatFailsIsToldApart(t *testing.T) {
 	}
 }
 
-// TestNothingJoinsWhatIsNotHeldYet: where nothing is asked from the start on, runc's
-// way stays.
+// TestNothingJoinsWhatIsNotHeldYet: a container with rules from start on allows no exec before
+// its start. One without such rules behaves as under runc.
 func TestNothingJoinsWhatIsNotHeldYet(t *testing.T) {
 	for name, row := range map[string]struct {
 		annotations []string
@@ -126,7 +127,7 @@ func TestNothingJoinsWhatIsNotHeldYet(t *testing.T) {
 		if err := checkExec(state, false); err != nil {
 			t.Errorf("%s, started: %v", name, err)
 		}
-		// Paused, it waits as well.
+		// A paused container waits as well.
 		for _, status := range []string{"created", "paused"} {
 			state.Status = status
 			if err := checkExec(state, true); row.held != (agent.KindOf(err) == agent.KindUnenforceable) || !row.held && err != nil {

@@ -15,7 +15,7 @@ import (
 
 const manualPage = "integration/package/clove-oci.8"
 
-// annotationNames are those that the parser itself lists to who wrote another one.
+// annotationNames are those that the parser lists in its message about an unknown one.
 func annotationNames(t *testing.T) []string {
 	t.Helper()
 	_, err := oci.Parse(map[string]string{oci.Prefix + "?": ""})
@@ -30,8 +30,8 @@ func annotationNames(t *testing.T) []string {
 	return names
 }
 
-// TestTheManualPageIsWhole: every command, global flag, annotation and variable
-// is explained there, and none that there is not.
+// TestTheManualPageIsWhole: it explains every command, global flag, annotation and variable,
+// and no others.
 func TestTheManualPageIsWhole(t *testing.T) {
 	want := map[string]bool{"--help": true, "--version": true}
 	for _, f := range globalFlags() {
@@ -61,7 +61,7 @@ func TestTheManualPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestTheManualPageHasTheDefaults, as they are in force.
+// TestTheManualPageHasTheDefaults: as they are in the code.
 func TestTheManualPageHasTheDefaults(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(doctest.Root(t), manualPage))
 	if err != nil {

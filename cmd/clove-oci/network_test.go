@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/oci/container"
 )
 
-// TestOnlyWhatWaitsIsHeld: a container whose state changed after start looked at
-// it is not let through, unless nothing is asked for it.
+// TestOnlyWhatWaitsIsHeld: a container with network rules is not started if its state changed
+// after start looked at it.
 func TestOnlyWhatWaitsIsHeld(t *testing.T) {
 	rules := map[string]string{oci.AnnotationNetworkMode: agent.NetworkNone}
 	for _, status := range []string{"created", "running", "paused", "stopped"} {
@@ -35,8 +35,8 @@ func TestOnlyWhatWaitsIsHeld(t *testing.T) {
 	}
 }
 
-// waiting is a container as a create leaves it that is killed before it looks: its
-// process is one of the host's.
+// waiting is a container whose create was killed before it checked the network; its process is
+// one of the host's.
 func waiting(t *testing.T, annotation string) *container.Container {
 	t.Helper()
 	process := exec.Command("sleep", "1000")
@@ -67,8 +67,8 @@ func waiting(t *testing.T, annotation string) *container.Container {
 	return found
 }
 
-// TestAStartLooksWhetherTheGuardIsInReach: the create that looks may have been
-// killed before. The control is who asks for no network.
+// TestAStartLooksWhetherTheGuardIsInReach: the create, which checks it, may have been killed
+// before. The control is a container without network rules.
 func TestAStartLooksWhetherTheGuardIsInReach(t *testing.T) {
 	t.Setenv("CLOVE_SOCKET", filepath.Join(t.TempDir(), "none"))
 	if err := holdNetwork(waiting(t, oci.AnnotationPids+"=5")); err != nil {

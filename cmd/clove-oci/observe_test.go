@@ -32,7 +32,8 @@ func TestWhatAsksOfAContainerNeedsOne(t *testing.T) {
 	}
 }
 
-// TestCheckpointsAreRefusedWhateverIsAsked: Podman takes a --help that succeeds for a yes.
+// TestCheckpointsAreRefusedWhateverIsAsked: Podman takes a --help that succeeds for support of
+// checkpoints.
 func TestCheckpointsAreRefusedWhateverIsAsked(t *testing.T) {
 	for _, args := range []string{"checkpoint", "checkpoint --help", "checkpoint --image-path x one", "restore one", "restore -h"} {
 		name, _, _ := strings.Cut(args, " ")

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/oci/container"
 )
 
-// outcome is what one command line left.
+// outcome is the result of one command line.
 type outcome struct {
 	status   int
 	out, err string
@@ -31,7 +31,7 @@ func try(t *testing.T, args ...string) outcome {
 	return outcome{status: status, out: out.String(), err: errs.String(), logged: lastError(t, log)}
 }
 
-// lastError reads a log the way that shims do.
+// lastError reads a log as shims do.
 func lastError(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -51,7 +51,7 @@ func lastError(t *testing.T, path string) string {
 	return last
 }
 
-// TestAFailureIsToldWhereShimsLook: in the log, on standard error, by status 1.
+// TestAFailureIsToldWhereShimsLook: in the log, on standard error, and by status 1.
 func TestAFailureIsToldWhereShimsLook(t *testing.T) {
 	root := t.TempDir()
 	for name, row := range map[string]struct {
@@ -87,7 +87,7 @@ func TestAFailureIsToldWhereShimsLook(t *testing.T) {
 	}
 }
 
-// TestAStatusInsideAnErrorIsNotTheCommands: shims know 1 as the failure.
+// TestAStatusInsideAnErrorIsNotTheCommands: shims take only status 1 for a failure.
 func TestAStatusInsideAnErrorIsNotTheCommands(t *testing.T) {
 	inner := exec.Command("/bin/sh", "-c", "exit 3").Run()
 	p := program{out: io.Discard, err: io.Discard}
@@ -145,12 +145,12 @@ func TestVersionHasTheLinesThatEnginesLookFor(t *testing.T) {
 	}
 }
 
-// TestTheFlagsAreThoseOfRunc: shims give these, and a shim's flag that is missing is
-// a container that does not start.
+// TestTheFlagsAreThoseOfRunc: shims pass these flags, and with an unknown flag no container
+// starts.
 func TestTheFlagsAreThoseOfRunc(t *testing.T) {
 	app := (&program{}).app()
 	for command, want := range map[string]string{
-		"":         "root log log-format debug systemd-cgroup records", // the last is clove's own
+		"":         "root log log-format debug systemd-cgroup records", // the last one is clove's own
 		"create":   "bundle b console-socket pidfd-socket pid-file no-pivot no-new-keyring preserve-fds",
 		"run":      "bundle b console-socket pidfd-socket pid-file no-pivot no-new-keyring preserve-fds detach d keep no-subreaper",
 		"kill":     "all a",

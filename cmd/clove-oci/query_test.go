@@ -83,14 +83,14 @@ func TestOnlyTheDefaultRootMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestFeaturesTellWhatIsThere leaves out of the golden what is the machine's.
+// TestFeaturesTellWhatIsThere: the golden file leaves out what depends on the machine.
 func TestFeaturesTellWhatIsThere(t *testing.T) {
 	got := try(t, "features")
 	var f features.Features
 	if err := json.Unmarshal([]byte(got.out), &f); err != nil || got.status != 0 {
 		t.Fatalf("%v, %+v", err, got)
 	}
-	f.Linux.Capabilities = nil // the kernel's
+	f.Linux.Capabilities = nil // depends on the kernel
 	f.Linux.Seccomp.SupportedFlags, f.Linux.Seccomp.Archs, f.Linux.Seccomp.Actions = nil, nil, nil
 	delete(f.Annotations, "io.github.seccomp.libseccomp.version")
 	text, err := json.MarshalIndent(f, "", "  ")
@@ -114,11 +114,12 @@ func TestSpecWritesWhatCreateReads(t *testing.T) {
 	}
 }
 
-// TestSpecForARootlessContainer: root inside is the caller, and what only root may make is left out.
+// TestSpecForARootlessContainer: root inside is the caller, and what only root may create is
+// left out.
 func TestSpecForARootlessContainer(t *testing.T) {
 	for _, rootless := range []bool{true, false} {
 		args := []string{"spec", "--bundle", t.TempDir()}
-		t.Chdir(args[2]) // spec goes there
+		t.Chdir(args[2]) // spec writes there
 		if rootless {
 			args = append(args, "--rootless")
 		}

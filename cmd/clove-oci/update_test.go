@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/oci/container"
 )
 
-// changeOf is what update understands of a command line.
+// changeOf returns what update reads from a command line.
 func changeOf(t *testing.T, args ...string) (container.Change, error) {
 	t.Helper()
 	var change container.Change

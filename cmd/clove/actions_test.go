@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestNoFlagHasAnAction: before would keep it from running.
+// TestNoFlagHasAnAction: an action in Before would keep the flag's own action from running.
 func TestNoFlagHasAnAction(t *testing.T) {
 	var flags int
 	var look func(commands []*cli.Command)

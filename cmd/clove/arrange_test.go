@@ -71,7 +71,7 @@ func TestArrangeRefuses(t *testing.T) {
 	}
 }
 
-// The agent's own arguments stay what they are, wherever clove's flags stand.
+// The agent's arguments stay unchanged, wherever clove's flags stand.
 func TestArrangeKeepsTheAgentsArguments(t *testing.T) {
 	commands := new(program).commands()
 	flags := [][]string{{"--memory", "1G"}, {"-it"}, {"--rm"}, {"-eA=B"}, {"--env", "-A"}, {"--cpus=2"}, {"-v", "-x"}}
@@ -88,7 +88,8 @@ func TestArrangeKeepsTheAgentsArguments(t *testing.T) {
 		if len(got.argv) < len(tail) || !slices.Equal(got.argv[len(got.argv)-len(tail):], tail) {
 			t.Fatalf("%q became %q", line, got.argv)
 		}
-		// The order of clove's own flags stays, too: the last of two wins.
+		// The order of clove's own flags stays as well: if a flag is given twice, the last one
+		// wins.
 		first, err := arrange(slices.Concat([]string{"run"}, slices.Concat(before...), slices.Concat(after...), []string{"script", "--"}, args), commands)
 		if err != nil || !slices.Equal(first.argv, got.argv) {
 			t.Fatalf("flags in front give %q, around the script %q", first.argv, got.argv)
@@ -107,8 +108,8 @@ func FuzzArrange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Arranging what is arranged already changes nothing, but for the second
-		// "--" of run and render, which is there to stay.
+		// A second arrangement changes nothing, except that run and render keep their second
+		// "--".
 		if got.command == "" || got.command == runName || got.command == renderName {
 			return
 		}

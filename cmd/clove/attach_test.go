@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// A run without a terminal is left by the keys, too: without Enter, and after ctrl-d. What is
-// typed before them reaches the agent, and the terminal is what it was.
+// The detach keys also work for a run without a terminal: without Enter, and after ctrl-d.
+// What is typed before them reaches the agent, and the terminal is restored.
 func TestAttachIsLeftWithoutATerminalOfTheAgents(t *testing.T) {
 	for name, row := range map[string]struct{ keys, typed, input string }{
 		"the usual keys": {"ctrl-p,ctrl-q", "ab\ncd\x10\x11", "ab\ncd"},
@@ -31,7 +31,8 @@ func TestAttachIsLeftWithoutATerminalOfTheAgents(t *testing.T) {
 		f.answer(api.MethodRunGet, api.RunResult{Run: agent.Run{Spec: agent.Spec{Name: "web"}}})
 		got, detached := "", false
 		f.answers[api.MethodRunAttach] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
-			// The terminal is prepared before the session: what is typed now meets it.
+			// The terminal is prepared before the session begins, so this input reaches the
+			// session.
 			if _, err := master.WriteString(row.typed); err != nil {
 				return nil, err
 			}

@@ -29,8 +29,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// A backup takes kernel.db along: itself where no cloved has it, else cloved copies it.
-// Without the second copy there is no first.
+// A backup includes kernel.db: clove copies it if no cloved runs, else cloved does. If that
+// copy fails, there is no copy of clove.db either.
 func TestBackupTakesKernelAlong(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "copy")
 	free := newBench(t)
@@ -50,7 +50,7 @@ func TestBackupTakesKernelAlong(t *testing.T) {
 	f.answers[api.MethodBackup] = func(*rpc.Conn, json.RawMessage) (any, error) {
 		return nil, api.Failure(api.CodeConflict, "", "it is there already")
 	}
-	if err := os.WriteFile(to, nil, 0o600); err != nil { // what the backend would have written
+	if err := os.WriteFile(to, nil, 0o600); err != nil { // as the backend does
 		t.Fatal(err)
 	}
 	if status, _, stderr := held.clove("backup", to); status != exitFailed || !strings.Contains(stderr, "there already") {

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// fakeCloved answers with what a test put in, and remembers what was asked.
+// fakeCloved gives the answers that a test sets, and records the requests.
 type fakeCloved struct {
 	t       *testing.T
 	path    string
@@ -23,12 +23,12 @@ type fakeCloved struct {
 	mu    sync.Mutex
 	asked []rpc.Message
 
-	// order is counted up on both sides of each request and answer. A socket is no
-	// synchronisation for the race detector, and the answers share the tests' variables.
+	// order is incremented on both sides of each request and answer: the race detector does
+	// not count a socket as synchronisation, and the answers share the tests' variables.
 	order atomic.Int64
 }
 
-// cloved makes the bench's commands find a daemon.
+// cloved starts a fake cloved, which the bench's commands find.
 func (b *bench) cloved() *fakeCloved {
 	b.t.Helper()
 	f := &fakeCloved{t: b.t, path: filepath.Join(b.t.TempDir(), "s"), answers: map[string]func(*rpc.Conn, json.RawMessage) (any, error){}}
@@ -77,7 +77,7 @@ func (f *fakeCloved) serve(c *rpc.Conn) {
 	}
 }
 
-// answer lets the daemon give one result to a method.
+// answer sets the result of a method.
 func (f *fakeCloved) answer(method string, result any) {
 	f.answers[method] = func(*rpc.Conn, json.RawMessage) (any, error) { return result, nil }
 }
@@ -102,7 +102,7 @@ func TestDetach(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
 	f.answer(api.MethodRunStart, api.RunResult{Reason: "it comes after db, which is queued"})
-	b.host.UID = 1000 // who may use cloved needs no root
+	b.host.UID = 1000 // a member of cloved's group needs no root
 	status, stdout, stderr := b.clove("run", "-di", "--restart", "on-failure:3", "--after", "db", "--priority", "5", "--delay", "2s", "--schedule", "@daily", "--keep-files", "--name", "web", "--", "serve")
 	var asked api.StartParams
 	f.heard(api.MethodRunStart, &asked)

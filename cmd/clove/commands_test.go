@@ -121,7 +121,7 @@ func TestApplyShowsWhatWasRefused(t *testing.T) {
 	if status, stdout, stderr := b.clove("apply", "-y", "done"); status != exitFailed || stdout != "A /workspace/x (refused: it is a device)\n" || !strings.Contains(stderr, "refused") {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
-	// A failure in the middle does not hide what was done before it.
+	// After a failure in the middle, the changes before it are still printed.
 	b.backend.failure = errors.New("no space left")
 	if status, stdout, stderr := b.clove("apply", "-y", "done"); status != exitFailed || stdout == "" || !strings.Contains(stderr, "no space left") {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
@@ -147,7 +147,7 @@ func TestApplyAsksOnATerminal(t *testing.T) {
 	}
 }
 
-// What the host would execute is asked for one by one, by name, behind the rest.
+// For files that the host would execute, the question comes last and names each file.
 func TestApplyAsksForEachThatExecutes(t *testing.T) {
 	b := newBench(t)
 	hook := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/.git/hooks/pre-commit", Type: rootfs.TypeFile, ExecutedBy: "git"}
@@ -175,7 +175,7 @@ func TestApplyAsksForEachThatExecutes(t *testing.T) {
 	}
 }
 
-// pseudoTerminal opens a pair as pts(4) describes.
+// pseudoTerminal opens a pair of devices, pts(4).
 func pseudoTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -17,7 +17,7 @@ func script(t *testing.T, shell string) string {
 	return stdout
 }
 
-// Every command and flag is in every script.
+// Every completion script has every command and flag.
 func TestCompletionIsWhole(t *testing.T) {
 	for shell := range shells {
 		text := script(t, shell)
@@ -34,14 +34,14 @@ func TestCompletionIsWhole(t *testing.T) {
 	}
 }
 
-// Bash itself reads the script and completes with it.
+// Bash reads the script and completes with it.
 func TestBashCompletes(t *testing.T) {
 	text := script(t, "bash")
 	for _, c := range []struct{ words, want string }{
 		{"clove d", "drain diff doctor debug"},
 		{"clove run --mem", "--memory --memory-swap"},
 		{"clove run agent.py --cpu-t", "--cpu-time"},
-		{"clove --root x run --rm", ""}, // "x" looks like the command; bash asks files then
+		{"clove --root x run --rm", ""}, // "x" looks like the command; bash then completes files
 		{"clove ps --", "--all --quiet --filter --last --latest --format --json --root --run-dir --socket"},
 		{"clove run -- --mem", ""},
 	} {
@@ -54,7 +54,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
-// Names of runs come from clove itself, of the kind that the command takes.
+// Names of runs come from clove itself, limited to the runs that the command accepts.
 func TestBashCompletesRuns(t *testing.T) {
 	text := script(t, "bash") + `
 clove() { [[ $1 == completion ]] && case $2 in live-runs) echo web; echo worker ;; all-runs) echo web; echo worker; echo old ;; esac; }
@@ -78,7 +78,7 @@ clove() { [[ $1 == completion ]] && case $2 in live-runs) echo web; echo worker 
 	}
 }
 
-// A quote or a bracket in a help text must not end what it stands in.
+// A quote or a bracket in a help text must not end the string of the script that contains it.
 func TestCompletionQuotes(t *testing.T) {
 	odd := []completed{{name: "x", usage: `it's a [test]: \n`, flags: []completedFlag{{long: "f", usage: `don't [x]: y`, takesValue: true}}}}
 	for shell, want := range map[string]string{

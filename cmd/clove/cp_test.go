@@ -19,8 +19,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// The whole root comes as one new folder, and nothing but what was asked for
-// reaches a name that is there already.
+// The whole root is copied into one new folder. No other existing name is touched.
 func TestUnpackOnlyWhatWasAsked(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{os.MkdirAll(filepath.Join(dir, "source"), 0o755), os.Mkdir(filepath.Join(dir, "target"), 0o755),
@@ -69,8 +68,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What an agent packed stays where it was asked to go: no name, no link and no
-// mode leads out.
+// The content of an agent's archive stays in the target folder: no name, link or mode leads
+// out of it.
 func TestUnpackStaysBeneath(t *testing.T) {
 	dir := t.TempDir()
 	source, target := filepath.Join(dir, "source"), filepath.Join(dir, "target")
@@ -95,7 +94,7 @@ func TestUnpackStaysBeneath(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(target, "other/sub/f")); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
-	// Through the link that was just unpacked, and by dots.
+	// Through the link that was unpacked before, and with "..".
 	for _, name := range []string{"other/up/../../victim", "../victim", "other/up/../victim"} {
 		archive.Reset()
 		if err := pack(&archive, filepath.Join(source, "sub/f"), name); err != nil {
@@ -108,8 +107,8 @@ func TestUnpackStaysBeneath(t *testing.T) {
 	}
 }
 
-// A copy that leaves something out writes the rest, and is no success: the
-// archive is over before its sender says so.
+// A copy that had to leave something out writes the rest and fails: the archive ends before
+// the sender reports it.
 func TestCopyOutTellsWhatIsMissing(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
@@ -133,8 +132,8 @@ func TestCopyOutTellsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A copy that is cut short leaves nothing under the final name, and what was there
-// stays. The control is the same copy when it is whole.
+// An incomplete copy leaves nothing under the final name, and an existing file stays. The
+// control is the complete copy.
 func TestCopyOutIsWholeOrNothing(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
@@ -176,7 +175,7 @@ func TestCopyOutIsWholeOrNothing(t *testing.T) {
 	}
 }
 
-// A file takes the place of an empty directory, and of no other.
+// A file replaces an empty directory, but no other one.
 func TestAFileInPlaceOfADirectory(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -198,7 +197,8 @@ func TestAFileInPlaceOfADirectory(t *testing.T) {
 	}
 }
 
-// A source that cannot be read is what is told, not the session's end that it caused.
+// If a source cannot be read, the error is about that, not about the end of the session that
+// follows from it.
 func TestCopyInTellsOfItsSource(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
@@ -222,7 +222,8 @@ func TestCopyInTellsOfItsSource(t *testing.T) {
 	}
 }
 
-// What cannot be packed is one complaint, and a time keeps its fractions.
+// All that cannot be packed is reported in one error, and a file's time keeps its fraction of
+// a second.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,7 +246,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// cut is a reader that has left in the middle.
+// cut is a reader that fails in the middle.
 type cut struct{}
 
 func (cut) Write(p []byte) (int, error) {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestACopyKeepsItsTimes: of files, links and folders, whatever was written into
-// them later. A time that is to come is now, and a folder that was there before
-// is not the archive's.
+// TestACopyKeepsItsTimes: those of files, links and folders, although their contents are
+// written afterwards. A time in the future becomes the present, and a folder that existed
+// keeps its own time.
 func TestACopyKeepsItsTimes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestACopyKeepsItsTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	began := time.Now().Add(-time.Second) // the kernel's clock of files is a tick behind
+	began := time.Now().Add(-time.Second) // the kernel's clock for files is up to a tick late
 	for _, as := range []string{"new", "there"} {
 		var archive bytes.Buffer
 		if err := errors.Join(pack(&archive, source, "x"), unpack(&archive, root, "x", as)); err != nil {

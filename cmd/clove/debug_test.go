@@ -18,7 +18,7 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// unbundle returns the files of an archive, without its one directory.
+// unbundle returns the files of an archive, without the directory that contains them.
 func unbundle(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)
@@ -48,7 +48,7 @@ func unbundle(t *testing.T, path string) map[string]string {
 	}
 }
 
-// secretive is a run with a secret wherever one can be.
+// secretive is a run with a secret in each place that can hold one.
 func secretive() agent.Run {
 	return agent.Run{State: agent.StateRunning, Lease: &agent.Lease{SupervisorPID: 7}, Spec: agent.Spec{ID: "0123456789abcdef", Name: "one", Detached: true,
 		Command: []string{"sh", "-c", "planted-argument"}, Env: []string{"TOKEN=planted-value"}, Labels: map[string]string{"key": "planted-label"},
@@ -56,7 +56,7 @@ func secretive() agent.Run {
 		Previous: &agent.Record{Command: []string{"sh", "planted-before"}, Denials: []agent.Denial{{Target: "tcp://planted-denied:1", Rule: "planted-rule"}}}}
 }
 
-// The archive has all of its parts, each from where it comes, and no secret.
+// The archive has all its parts, each from its source, and no secret.
 func TestDebugBundles(t *testing.T) {
 	b := newBench(t)
 	b.backend.runs = []agent.Run{secretive()}
@@ -97,7 +97,7 @@ func TestDebugBundles(t *testing.T) {
 	}
 }
 
-// Without cloved, and with a store that cannot be read, there is an archive of the rest.
+// Without cloved, or with a store that cannot be read, the archive has the rest.
 func TestDebugWithoutAnything(t *testing.T) {
 	b := newBench(t)
 	b.backend.failure = errors.New("the store is gone")
@@ -158,8 +158,8 @@ func TestDebugConfigurationHasNoComments(t *testing.T) {
 	}
 }
 
-// The process that holds the lock is told of without its environment, and one
-// whose number is another's by now is not taken for it.
+// The archive names the process that holds the lock, without its environment. Another process
+// that has the same pid later is not taken for it.
 func TestDebugProcess(t *testing.T) {
 	state := t.TempDir()
 	if _, err := debugProcess(state); err == nil {

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/doctest"
 )
 
-// TestDockersWordsHaveAnAnswer: what clove has not is refused with what to use instead, and is
-// no word of clove's.
+// TestDockersWordsHaveAnAnswer: a docker command or flag that clove lacks is refused, with
+// what to use instead. clove itself has none of that name.
 func TestDockersWordsHaveAnAnswer(t *testing.T) {
 	commands := (&program{}).commands()
 	known := map[string]flagTable{}
@@ -40,7 +40,7 @@ func TestDockersWordsHaveAnAnswer(t *testing.T) {
 	}
 }
 
-// TestDockersImageIsNoScript: what is typed first by who comes from docker.
+// TestDockersImageIsNoScript: docker users type the name of an image first.
 func TestDockersImageIsNoScript(t *testing.T) {
 	for line, instead := range map[string]string{
 		"run -it --rm ubuntu:22.04 bash": `there is no script "ubuntu:22.04", and there are no images; a program of the host's runs as clove run -- bash`,
@@ -56,7 +56,7 @@ func TestDockersImageIsNoScript(t *testing.T) {
 	}
 }
 
-// TestDockersWordsAreDocumented: each in one row of docs/from-docker.md, which has no other.
+// TestDockersWordsAreDocumented: each has one row in docs/from-docker.md, which has no others.
 func TestDockersWordsAreDocumented(t *testing.T) {
 	const document = "docs/from-docker.md"
 	var want, got []string
@@ -111,5 +111,5 @@ func TestDockersWordsAreDocumented(t *testing.T) {
 	}
 }
 
-// dockerMeant are the flags whose meaning in clove's contract is not docker's word for word.
+// dockerMeant are the flags that do not mean exactly what docker's do.
 var dockerMeant = []string{"--add-host", "--cap-drop", "--cidfile", "--entrypoint", "--format", "--init", "--last", "--mount", "--security-opt", "--stop-signal", "--user", "--volume"}

@@ -16,13 +16,13 @@ import (
 )
 
 var (
-	// quotedCommand is clove at the beginning of a command, and what follows.
+	// quotedCommand matches clove at the beginning of a command, and its arguments.
 	quotedCommand = regexp.MustCompile(`(?:^|\$ |; |sudo )(?:\S*bin/)?clove (.*)`)
 	commandWord   = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	quotedFlag    = regexp.MustCompile(`^--?[a-z][a-z-]*`)
 )
 
-// flagNames returns what may be written for flags, with their dashes.
+// flagNames returns all spellings of flags, with their dashes.
 func flagNames(flags []cli.Flag) []string {
 	var names []string
 	for _, f := range flags {
@@ -33,8 +33,8 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// TestDocumentsNameRealCommandsAndFlags holds what documents quote to the
-// tables that the command line itself is made of.
+// TestDocumentsNameRealCommandsAndFlags compares the commands in documents with the tables of
+// the command line.
 func TestDocumentsNameRealCommandsAndFlags(t *testing.T) {
 	global := append(flagNames(globalFlags()), "--help", "-h")
 	known := map[string][]string{}
@@ -66,7 +66,7 @@ func TestDocumentsNameRealCommandsAndFlags(t *testing.T) {
 	}
 }
 
-// unknownFlags looks before the lone --, a comment and the next command.
+// unknownFlags checks the words before a lone --, a comment or the next command.
 func unknownFlags(words string, known []string) []string {
 	var bad []string
 	for _, word := range strings.Fields(words) {
@@ -82,8 +82,8 @@ func unknownFlags(words string, known []string) []string {
 	return bad
 }
 
-// TestLimitsPageIsTrue: it has a row for each limit, with the default that
-// --help shows, and one for each floor.
+// TestLimitsPageIsTrue: the page has a row for each limit, with the default that --help shows,
+// and a row for each minimum.
 func TestLimitsPageIsTrue(t *testing.T) {
 	defaults, floors := map[string]string{}, map[string]string{}
 	for _, row := range doctest.Rows(t, "docs/limits.md") {
@@ -109,8 +109,8 @@ func TestLimitsPageIsTrue(t *testing.T) {
 	}
 }
 
-// TestReadmeNamesRowsOfDoctor: each guarantee names the rows that show whether
-// this host can give it.
+// TestReadmeNamesRowsOfDoctor: each guarantee in README names the rows of doctor that show
+// whether this host supports it.
 func TestReadmeNamesRowsOfDoctor(t *testing.T) {
 	known := map[string]bool{}
 	for _, finding := range runtime.Doctor(runtime.DefaultPaths.Run) {

@@ -7,7 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestEmptyValuesAreRefused: --timeout "$T" is no run without a clock where T is not set.
+// TestEmptyValuesAreRefused: --timeout "$T" must not start a run without a deadline because T
+// is not set.
 func TestEmptyValuesAreRefused(t *testing.T) {
 	b := newBench(t)
 	tried := 0

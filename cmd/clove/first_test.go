@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheFirstProcessReapsAll: this process is made the one that takes orphans,
-// as PID 1 is by itself.
+// TestTheFirstProcessReapsAll: this process becomes a subreaper, so that orphans become its
+// children, as they do for PID 1.
 func TestTheFirstProcessReapsAll(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
@@ -18,7 +18,7 @@ func TestTheFirstProcessReapsAll(t *testing.T) {
 	for script, want := range map[string]int{
 		"exit 7":                    7,
 		"kill -9 $$":                137,
-		"kill -STOP $$; exit 6":     6, // nobody else would continue it
+		"kill -STOP $$; exit 6":     6, // no other process would continue it
 		"(sh -c 'exit 3' &) ; wait": 0,
 		"(sleep 0.1; exit 3) & (exit 4) & sh -c '(sleep 0.05 &)'; wait; exit 5": 5,
 	} {
@@ -30,8 +30,8 @@ func TestTheFirstProcessReapsAll(t *testing.T) {
 			t.Errorf("%s: %d, want %d", script, got, want)
 		}
 	}
-	// An orphan that outlives clove is the kernel's to end, with PID 1; here it
-	// is waited for, so that each of them is seen to be a child of this process.
+	// If an orphan outlives clove as PID 1, the kernel ends it. Here the test waits for it, so
+	// that each orphan is seen to be a child of this process.
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
 			return
@@ -63,7 +63,7 @@ func TestSignalsForTheFirstProcessItselfStayThere(t *testing.T) {
 	received <- unix.SIGTERM
 	close(received)
 	passOn(received, command.Process.Pid)
-	// A shell that had just looked for signals reads now, and acts on them behind its read.
+	// A shell that is about to read acts on the signals only after its read.
 	stdin.Close()
 	command.Wait()
 	if got := command.ProcessState.ExitCode(); got != 9 {

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// fits tells of each line that is wider than so many columns.
+// fits reports each line that is wider than the given number of columns.
 func fits(t *testing.T, what, text string, width int) {
 	t.Helper()
 	if text == "" {
@@ -28,7 +28,7 @@ func fits(t *testing.T, what, text string, width int) {
 	}
 }
 
-// TestEveryHelpFits a usual terminal, and has every flag.
+// TestEveryHelpFits: in a usual terminal; and it has every flag.
 func TestEveryHelpFits(t *testing.T) {
 	for _, args := range [][]string{nil, {"--help"}, {"-h"}} {
 		_, stdout, _ := newBench(t).clove(args...)
@@ -59,7 +59,7 @@ func TestEveryHelpFits(t *testing.T) {
 	}
 }
 
-// Tables fit where they are read: the longest names and times, too.
+// Tables fit into a terminal, with the longest names and times too.
 func TestTablesFit(t *testing.T) {
 	b := newBench(t)
 	long := agent.Run{Spec: agent.Spec{ID: "aaaaaaaaaaaaaaaa", Name: strings.Repeat("n", 63), Command: []string{"sh", "-c", strings.Repeat("x", 300)}},
@@ -80,7 +80,7 @@ func TestTablesFit(t *testing.T) {
 	fits(t, "doctor", stdout, 80)
 }
 
-// The doctor's real findings of this machine, and a terminal of another width.
+// Doctor's findings on this machine fit into a terminal of another width.
 func TestFindingsFitTheTerminal(t *testing.T) {
 	master, slave := pseudoTerminal(t)
 	const columns = 60

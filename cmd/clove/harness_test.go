@@ -16,14 +16,14 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// bench is one clove with a fake runtime below it and files above it.
+// bench runs clove's command line over a fake runtime, with files in a directory of the test.
 type bench struct {
 	t       *testing.T
 	host    host.Host
 	in      *os.File
 	backend fakeBackend
 	daemon  *fakeCloved   // nil: none runs
-	opened  runtime.Paths // the last that the runtime was opened with
+	opened  runtime.Paths // with which the runtime was opened last
 	paths   int           // how often it was opened
 }
 
@@ -36,13 +36,13 @@ type fakeBackend struct {
 	overview runtime.StoreOverview
 	history  []agent.RunEvent
 	failure  error
-	during   func() // happens while the agent runs
+	during   func() // is called while the agent runs
 
 	spec           *agent.Spec
 	streams        runtime.IO
 	removed        []string
 	backup         string
-	held           error    // what a kernel.db that cloved has answers
+	held           error    // the answer for a kernel.db that cloved has open
 	kernel         []string // copies of it
 	kernelProblems []string
 	consent        *runtime.Consent // what the caller of Apply answered
@@ -113,9 +113,9 @@ func (f *fakeBackend) StoredRun(ref string) (json.RawMessage, error) {
 }
 func (f *fakeBackend) History(int) ([]agent.RunEvent, error) { return f.history, f.failure }
 
-// newBench has a host of four CPUs whose base system is /usr and its like, a
-// working directory of its own and no interpreter in PATH. Tests that have one are not
-// parallel: urfave/cli has one help flag for all programs of a process.
+// newBench returns a host with four CPUs, the usual base system (/usr and more), a working
+// directory and no interpreter in PATH. Tests that use it are not parallel: urfave/cli has one
+// global help flag in each process.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -176,7 +176,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 	return status, b.read(out.Name()), b.read(errs.Name())
 }
 
-// spec runs a command line that must be good and returns what it asked for.
+// spec runs a command line that must be valid and returns the resulting spec.
 func (b *bench) spec(args ...string) agent.Spec {
 	b.t.Helper()
 	b.backend.spec = nil
@@ -187,7 +187,7 @@ func (b *bench) spec(args ...string) agent.Spec {
 	return *b.backend.spec
 }
 
-// refuse runs a command line that must fail without reaching the runtime.
+// refuse runs a command line that must fail before it reaches the runtime.
 func (b *bench) refuse(args ...string) (stderr string) {
 	b.t.Helper()
 	status, stdout, stderr := b.clove(append([]string{"run"}, args...)...)

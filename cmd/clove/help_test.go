@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHelpBesideWords: who has the words already and wants to see the flags gets them.
+// TestHelpBesideWords: help is shown although other arguments are there.
 func TestHelpBesideWords(t *testing.T) {
 	for line, command := range map[string]string{
 		"node install --help": "node", "node --help install": "node", "help node install": "node",

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// A script has the virtual environment beside it, unless somebody says otherwise.
+// A script uses the virtual environment beside it, unless the user names another interpreter.
 func TestVirtualEnvironmentBesideTheScript(t *testing.T) {
 	venv := needs{"work/.venv/bin/python3", []string{"work/.venv"}, nil, "work/.venv/bin"}
 	for name, row := range map[string]struct {
@@ -43,7 +43,7 @@ func TestVirtualEnvironmentBesideTheScript(t *testing.T) {
 	}
 }
 
-// Who may show no directory of the host's has it in the workspace.
+// A member cannot show directories of the host, so the interpreter must be in the workspace.
 func TestVirtualEnvironmentOfAMember(t *testing.T) {
 	b := interpreterBench(t)
 	b.virtual("work/.venv", "base/bin", b.host.Dir+"/base/bin/python3")
@@ -61,7 +61,8 @@ func TestVirtualEnvironmentOfAMember(t *testing.T) {
 	}
 }
 
-// A command that names a file of the folder is told how to see it, when it failed.
+// If a command that names a file of the folder fails, the message says how to see the folder
+// inside.
 func TestTellsOfFilesThatTheAgentDoesNotSee(t *testing.T) {
 	for line, want := range map[string]bool{
 		"-- python3 agent.py":                        true,

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// interpreterBench has a base system with python3, bash, sh, node and env in
-// base/bin, which is in PATH, beside whatever tree the test makes.
+// interpreterBench has a base system with python3, bash, sh, node and env in base/bin, which
+// is in PATH. Tests add other files.
 func interpreterBench(t *testing.T) *bench {
 	b := newBench(t)
 	b.host.Base = []string{b.host.Dir + "/base"}
@@ -34,7 +34,7 @@ func (b *bench) path(dirs ...string) {
 	b.setenv("PATH=" + strings.Join(dirs, ":"))
 }
 
-// pyenv makes a version manager with the given versions, each an installation.
+// pyenv creates a version manager with one installation for each version.
 func (b *bench) pyenv(root string, versions ...string) {
 	b.file(root+"/shims/python3", "#!/usr/bin/env bash\nexec pyenv exec\n", 0o755)
 	for _, v := range versions {
@@ -52,12 +52,12 @@ func (b *bench) virtual(dir, home, program string) {
 	}
 }
 
-// needs is what a spec shows of an interpreter, relative to the bench.
+// needs describes what a spec shows of an interpreter, with paths relative to the bench.
 type needs struct {
 	program  string // the command's first word
 	prefixes []string
 	links    []string // SOURCE:TARGET
-	bin      string   // what goes before the usual PATH
+	bin      string   // what comes before the usual PATH
 }
 
 func (b *bench) needs(args ...string) needs {
@@ -164,7 +164,7 @@ func TestInterpreters(t *testing.T) {
 	}
 }
 
-// Root must not execute what lies in the directory that it happens to be in.
+// Root must not execute a program just because it lies in the current directory.
 func TestRelativeEntriesOfPATHAreNotFollowed(t *testing.T) {
 	b := interpreterBench(t)
 	b.pyenv("here", "1")
@@ -233,8 +233,8 @@ func TestNodeVersionManagers(t *testing.T) {
 	}
 }
 
-// A command keeps its name unless the host would run an interpreter from
-// outside the base system by it.
+// A command keeps its name, unless on the host that name stands for an interpreter outside the
+// base system.
 func TestCommandsBehindTheDashes(t *testing.T) {
 	b := interpreterBench(t)
 	b.pyenv("home/.pyenv", "3.9.1")
@@ -265,7 +265,7 @@ func TestCommandsBehindTheDashes(t *testing.T) {
 	}
 }
 
-// With a root of the user's own, nothing of the host's is looked at.
+// With --rootfs, nothing of the host is searched.
 func TestInterpretersInARootfs(t *testing.T) {
 	b := interpreterBench(t)
 	b.file("root/bin/sh", "", 0o755)

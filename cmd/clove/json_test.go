@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// On a terminal JSON holds nothing that acts on it, and says the same; in a file it is as it was.
+// On a terminal, characters of JSON that a terminal would act on are escaped; in a file it is
+// unchanged.
 func TestJSONOnATerminal(t *testing.T) {
 	const hostile = "a\u009b31m\u202eb\x7f\u0085\U000e0041\x1b[2J é 漢 \U0001f600"
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -42,7 +43,7 @@ func TestJSONOnATerminal(t *testing.T) {
 	}
 }
 
-// An archive on a terminal is refused before anybody is asked for it.
+// An archive on a terminal is refused before cloved is asked for it.
 func TestCopyOutToATerminal(t *testing.T) {
 	_, slave := pseudoTerminal(t)
 	err := (&program{out: slave}).copyOut(t.Context(), nil, place{run: "web", path: "/x"}, "-")

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Every command and flag that help shows is in the manual page.
+// The manual page has every command and flag that help shows.
 func TestManualIsWhole(t *testing.T) {
 	status, page, stderr := newBench(t).clove("manual")
 	if status != 0 || stderr != "" {
@@ -31,7 +31,7 @@ func TestManualIsWhole(t *testing.T) {
 	}
 }
 
-// What begins with a dot or holds a backslash must not be taken for a request.
+// A line that begins with a dot, or a backslash, must not be taken for a request of roff.
 func TestManualEscapes(t *testing.T) {
 	var r roff
 	r.flags([]cli.Flag{

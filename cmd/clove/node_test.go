@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// nodeBench is a machine with a configuration, clove-oci and a systemctl that
-// notes how it was called, and fails when it is told to.
+// nodeBench is a machine with a configuration, clove-oci, and a systemctl that records its
+// calls and fails if the test wants that.
 func nodeBench(t *testing.T) (b *bench, config string) {
 	b = newBench(t)
 	b.file("bin/clove-oci", "", 0o755)
@@ -64,7 +64,7 @@ func TestNodeInstallAndUninstall(t *testing.T) {
 	}
 }
 
-// answering is a cloved that answers what node asks.
+// answering starts a cloved that answers the requests of node.
 func (b *bench) answering() {
 	b.daemon = b.cloved()
 	b.daemon.answers[api.MethodInfo] = func(*rpc.Conn, json.RawMessage) (any, error) { return api.InfoResult{}, nil }
@@ -75,7 +75,7 @@ func (b *bench) calls() string {
 	return string(calls)
 }
 
-// TestNodeBringsCloved: by default, and as what was asked for by its flag.
+// TestNodeBringsCloved: by default, and as its flag says.
 func TestNodeBringsCloved(t *testing.T) {
 	b, config := nodeBench(t)
 	b.answering()
@@ -111,7 +111,7 @@ func TestNodeBringsCloved(t *testing.T) {
 	}
 }
 
-// TestTheUnitListensWhereItIsAsked: by clove-oci, and by this command.
+// TestTheUnitListensWhereItIsAsked: at the socket to which clove-oci and this command connect.
 func TestTheUnitListensWhereItIsAsked(t *testing.T) {
 	b, _ := nodeBench(t)
 	if unit := b.read("../../deploy/node/units/clove.socket"); !strings.Contains(unit, "\nListenStream="+api.DefaultSocket+"\n") {
@@ -129,7 +129,8 @@ func TestNodeUsesAnotherCloved(t *testing.T) {
 	}
 }
 
-// TestNodeWithoutAClovedThatServes: systemd says that it started, and nobody answers.
+// TestNodeWithoutAClovedThatServes: systemd reports that cloved started, and it does not
+// answer.
 func TestNodeWithoutAClovedThatServes(t *testing.T) {
 	b, config := nodeBench(t)
 	status, stdout, stderr := b.node("install", "--restart", "yes", "--runtime", filepath.Join(b.host.Dir, "bin/clove-oci"))
@@ -166,7 +167,7 @@ func TestNodeRefusesMistakes(t *testing.T) {
 		{"install --cloved maybe", `"maybe" is neither`},
 		{"uninstall --cloved=", `its value is empty`},
 		{"install --runtime /nowhere/clove-oci", "there is no program /nowhere/clove-oci"},
-		{"install", "there is no program"}, // beside a test's program there is none
+		{"install", "there is no program"}, // there is none beside the test binary
 		{"install --containerd-config=", "its value is empty"},
 		{"uninstall --handler clove", "it is install's"},
 		{"uninstall --runtime /bin/sh", "it is install's"},

@@ -43,7 +43,7 @@ func renderBench(t *testing.T) *bench {
 	return b
 }
 
-// render runs one command line that must be good, and decodes what it wrote.
+// render runs a command line that must be valid, and decodes its output.
 func (b *bench) render(line ...string) (text string, made batchv1.Job, files *corev1.ConfigMap) {
 	b.t.Helper()
 	status, text, stderr := b.clove(append([]string{"render", "kubernetes"}, line...)...)
@@ -79,8 +79,8 @@ func TestRender(t *testing.T) {
 	golden(t, "testdata/render.golden", shown.String())
 }
 
-// TestRenderedAnnotationsSayWhatRunWouldHold: package oci reads back what the
-// same words mean in a local run.
+// TestRenderedAnnotationsSayWhatRunWouldHold: package oci reads from the annotations what a
+// local run would enforce.
 func TestRenderedAnnotationsSayWhatRunWouldHold(t *testing.T) {
 	line := []string{"--timeout", "90m", "--pids-limit", "64", "--allow", "API.example.com.", "--allow", "udp://9.9.9.9:53", "--deny", "10.0.0.0/8"}
 	b := renderBench(t)
@@ -107,8 +107,8 @@ func TestRenderedAnnotationsSayWhatRunWouldHold(t *testing.T) {
 	}
 }
 
-// TestEveryFlagOfRunIsCarriedOrRefused: a flag that is new must be decided on.
-// A carried one changes the text.
+// TestEveryFlagOfRunIsCarriedOrRefused: render must decide on each new flag. A flag that is
+// carried over changes the text.
 func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 	carried := map[string]string{
 		flagMemory: "256M", flagCPUs: "2", flagPids: "64", flagTimeout: "1h", flagStopTimeout: "9", flagDisk: "2G", flagShm: "1M",
@@ -117,7 +117,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		flagDeny: "pypi.org", flagSeccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", flagRemove: "true",
 		flagResult: "/var/lib/clove/records/x.json", flagEntry: "sh",
 	}
-	// What a Job has anyway, or what is another way to say the default.
+	// Values that a Job has anyway, or that equal the default.
 	same := map[string]string{flagDetach: "true", flagPolicy: "standard", flagMemorySwap: "1G"}
 	plain, _, _ := renderBench(t).render("--image", "img", "--", "true")
 	for _, f := range runFlags() {
@@ -155,7 +155,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 	}
 }
 
-// withoutHash is a text without the name that hangs on all that was asked for.
+// withoutHash removes the name's hash, which depends on the whole request.
 func withoutHash(text string) string {
 	_, name, _ := strings.Cut(text, "app.kubernetes.io/name: ")
 	name, _, _ = strings.Cut(name, "\n")
@@ -173,7 +173,7 @@ func TestRenderJSONIsAList(t *testing.T) {
 	}
 }
 
-// TestRenderSaysWhatStaysBehind: `clove run` would show the whole folder.
+// TestRenderSaysWhatStaysBehind: `clove run` would show the agent the whole folder.
 func TestRenderSaysWhatStaysBehind(t *testing.T) {
 	b := renderBench(t)
 	_, _, stderr := b.clove("render", "kubernetes", "--image", "img", "agent.py")
@@ -188,8 +188,8 @@ func TestRenderSaysWhatStaysBehind(t *testing.T) {
 	}
 }
 
-// TestTheExampleJobIsWhatRenderPrints: deploy/kubernetes/job.yaml is made by the
-// line that docs/kubernetes.md shows.
+// TestTheExampleJobIsWhatRenderPrints: deploy/kubernetes/job.yaml is the output of the command
+// that docs/kubernetes.md shows.
 func TestTheExampleJobIsWhatRenderPrints(t *testing.T) {
 	root := doctest.Root(t)
 	b := newBench(t)
@@ -198,7 +198,7 @@ func TestTheExampleJobIsWhatRenderPrints(t *testing.T) {
 	golden(t, filepath.Join(root, "deploy/kubernetes/job.yaml"), text)
 }
 
-// refusedRenders are mistakes whose words are in the golden file.
+// refusedRenders are mistakes whose messages are in the golden file.
 var refusedRenders = []string{
 	"",
 	"nomad agent.py",
@@ -256,8 +256,8 @@ func TestRenderRefusals(t *testing.T) {
 	golden(t, "testdata/render-refusals.golden", shown.String())
 }
 
-// TestNoValueOfTheCallersIsPrinted: a variable without a value is the cluster's
-// Secret, whatever this environment has.
+// TestNoValueOfTheCallersIsPrinted: a variable without a value refers to the cluster's Secret,
+// even if this environment has a value.
 func TestNoValueOfTheCallersIsPrinted(t *testing.T) {
 	b := renderBench(t)
 	b.setenv("API_KEY=hunter2", "PLAIN=hunter2")
@@ -270,13 +270,13 @@ func TestNoValueOfTheCallersIsPrinted(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
-	// The control: a local run passes it on.
+	// Control: a local run passes the value on.
 	if env := strings.Join(b.spec("-e", "API_KEY", "--", "true").Env, " "); !strings.Contains(env, "hunter2") {
 		t.Error("the caller has no such variable")
 	}
 }
 
-// TestRenderNeedsNoRootAndNoRuntime: it is a laptop's command.
+// TestRenderNeedsNoRootAndNoRuntime: it is run on laptops.
 func TestRenderNeedsNoRootAndNoRuntime(t *testing.T) {
 	b := renderBench(t)
 	b.host.UID, b.host.CPUs = 1000, []int{0}

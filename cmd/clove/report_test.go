@@ -70,7 +70,7 @@ func TestPrintable(t *testing.T) {
 		"plain äöü 日本": "plain äöü 日本",
 		"a\x1b[2Jb":    `a\x1b[2Jb`,
 		"a\r\n\tb":     `a\r\n\tb`,
-		"a\u202eb":     `a\u202eb`, // turns the direction of writing
+		"a\u202eb":     `a\u202eb`, // reverses the direction of writing
 		"a\xffb":       "a\ufffdb",
 		"'\"\\":        "'\"\\",
 	} {

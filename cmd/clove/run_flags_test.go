@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// samples give every flag of run a value that differs from its default. A flag
-// that is not here, or changes nothing, has no business in the table.
+// samples give every flag of run a value that differs from its default. A flag that is missing
+// here or changes nothing should not exist.
 var samples = map[string]string{
 	flagMemory: "64M", flagMemorySwap: "2G", flagCPUs: "1", flagCPUSet: "1", flagPids: "64", flagUlimit: "nofile=10",
 	flagCPUTime: "1", flagTimeout: "1", flagStopTimeout: "1", flagStartTimeout: "9", flagOutput: "1M", flagDisk: "64M", flagShm: "1M",
@@ -23,16 +23,16 @@ var samples = map[string]string{
 	flagStopSignal: "INT", flagMount: "type=bind,source=folder,target=/data", flagAddHost: "db.example:10.0.0.5", flagCapDrop: "CHOWN",
 	flagNetConnections: "1", flagNetRate: "1", flagNetBytes: "1M",
 	flagSeccomp: "strict", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
-	// What a spec does not show: these have a default that is the only choice,
-	// or are about the output and tested there.
+	// Flags that a spec does not show: their default is the only choice, or they concern the
+	// output and are tested there.
 	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagNetworkLog: "decisions.jsonl",
 	flagOption: "no-new-privileges", flagInit: "", flagIDFile: "id",
 }
 
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
-// testedByThemselves: one shows a spec instead of running it, one makes sense
-// with a network only, one without a script, the others with cloved only.
+// testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
+// command without a script, the others cloved.
 var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep}
 
 func TestEveryFlagDoesSomething(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEveryFlagDoesSomething(t *testing.T) {
 		if sample != "" {
 			flags = append(flags, sample)
 		}
-		// The workspace is the script's directory anyway: name its parent.
+		// The script's directory is the workspace by default, so the test names its parent.
 		if name == flagWorkspace {
 			flags[1] = "."
 		}
@@ -93,10 +93,10 @@ func TestFlagsAreDocumentedAndUnique(t *testing.T) {
 	}
 }
 
-// Whatever is typed: a spec that runtime may trust, or one refusal.
+// Any command line gives one valid spec or one refusal.
 func FuzzCommandLine(f *testing.F) {
 	for i, line := range refusals {
-		if !testing.Short() || i%10 == 0 { // TestRefusals has each of them
+		if !testing.Short() || i%10 == 0 { // TestRefusals covers all of them
 			f.Add(line)
 		}
 	}
@@ -105,7 +105,7 @@ func FuzzCommandLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.Contains(line, flagResult) || strings.Contains(line, flagNetworkLog) || strings.Contains(line, flagIDFile) {
-			return // these write to any file of the host
+			return // these could write to any file of the host
 		}
 		b := newBench(t)
 		b.host.CPUs = []int{0, 1}

@@ -65,7 +65,7 @@ func TestALinkInPlaceOfTheResultIsReplacedNotFollowed(t *testing.T) {
 	}
 }
 
-// Where the record cannot be written after all, a success is none.
+// If the record cannot be written in the end, a successful run fails.
 func TestALostResultIsAnError(t *testing.T) {
 	b := newBench(t)
 	b.file("gone/x", "", 0o600)
@@ -94,7 +94,7 @@ func TestRunWithJSON(t *testing.T) {
 	if status != agent.ExitKilled || stdout != "" || record.Status != agent.StatusOOM || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
-	// A run that was refused, and one that never got that far.
+	// A run that was refused, and a command line that was refused before.
 	for _, line := range []string{"--json --memory 1K -- true", "--json --bogus -- true", "--json"} {
 		var refused struct{ Error agent.Failure }
 		unmarshal(t, b.refuseWith(strings.Fields(line)...), &refused)
@@ -104,7 +104,7 @@ func TestRunWithJSON(t *testing.T) {
 	}
 }
 
-// refuseWith is refuse for a bench that has run something before.
+// refuseWith is refuse for a bench that has run commands before.
 func (b *bench) refuseWith(args ...string) string {
 	b.t.Helper()
 	b.paths = 0

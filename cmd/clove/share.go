@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"net/netip"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
@@ -34,9 +33,9 @@ func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Clo
 		return nil, nil, err
 	}
 	own := &kernel.Own{
-		Config: kernel.Config{IsHost: func(a netip.Addr) bool { return runtime.IsHost(a) }, CheckNet: runtime.CheckRule},
+		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: runtime.CheckRule},
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
-		Audit:  func(id agent.ID) string { return audit.RunDir(paths.Audit(), id) },
+		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
 	return own, own, nil
 }

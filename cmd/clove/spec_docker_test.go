@@ -16,7 +16,7 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// TestDockersFlags: what each of them asks for.
+// TestDockersFlags: each flag's effect on the spec.
 func TestDockersFlags(t *testing.T) {
 	hosts := []agent.HostName{{Name: "db.example", Address: netip.MustParseAddr("10.0.0.5")}, {Name: "six", Address: netip.MustParseAddr("2001:db8::1")}}
 	for line, want := range map[string]func(*agent.Spec){
@@ -56,7 +56,8 @@ func TestDockersFlags(t *testing.T) {
 	}
 }
 
-// TestIDFile: it has the ID before anything runs, is no other run's, and goes where there is none.
+// TestIDFile: it is written before anything runs, replaces no other run's file, and is not
+// written if the run is refused.
 func TestIDFile(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.host.Dir, "id")
@@ -89,14 +90,15 @@ func TestIDFile(t *testing.T) {
 	}
 }
 
-// newIDBench is a fresh one in the same folder.
+// newIDBench returns a new bench in the same folder.
 func newIDBench(b *bench) *bench {
 	again := newBench(b.t)
 	again.host.Dir = b.host.Dir
 	return again
 }
 
-// TestExecAs: the user is named whole, with the home directory unless another was given.
+// TestExecAs: the user's name and ids are all passed on, and HOME is the user's home directory
+// unless it was given.
 func TestExecAs(t *testing.T) {
 	for line, want := range map[string]agent.Exec{
 		"exec one id":                    {Command: []string{"id"}},
@@ -118,7 +120,7 @@ func TestExecAs(t *testing.T) {
 	}
 }
 
-// TestPsFormat: docker's words, whole and printable; and the last so many.
+// TestPsFormat: docker's field names, complete and printable; and --last.
 func TestPsFormat(t *testing.T) {
 	b := newBench(t)
 	b.backend.runs = someRuns()
@@ -158,7 +160,7 @@ func TestPsFormat(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesAreTheKernels: the list of what can be dropped is the one that clove-init has numbers for.
+// TestCapabilitiesAreTheKernels: --cap-drop accepts exactly the names that clove-init knows.
 func TestCapabilitiesAreTheKernels(t *testing.T) {
 	numbers := map[int]bool{}
 	for _, name := range agent.Capabilities {

@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// variables shows an environment as a map, without CLOVE_ID and CLOVE_NAME,
-// which are different each time.
+// variables returns an environment as a map, without CLOVE_ID and CLOVE_NAME, which differ
+// each time.
 func variables(spec agent.Spec) map[string]string {
 	env := map[string]string{}
 	for _, entry := range spec.Env {
@@ -73,7 +73,8 @@ func TestATerminalWithoutTERM(t *testing.T) {
 	}
 }
 
-// TestBlanksOfAValueAreItsOwn: a prompt ends with one, a list flag may not eat it.
+// TestBlanksOfAValueAreItsOwn: a flag with a list must not trim values: a prompt may end with
+// a blank.
 func TestBlanksOfAValueAreItsOwn(t *testing.T) {
 	b := newBench(t)
 	if got := variables(b.spec("-e", "PS1= > ", "--", "true"))["PS1"]; got != " > " {

@@ -31,7 +31,7 @@ func TestNamesAreMadeOfTheCommand(t *testing.T) {
 		"weird name!.sh":   "weird-name-",
 		"---":              "run",
 		"größe":            "gr--e",
-		".hidden":          "run", // all of it is an ending
+		".hidden":          "run", // all of it counts as a file extension
 	} {
 		b := newBench(t)
 		spec := b.spec("--", command)

@@ -15,8 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// refusals are the mistakes that people make, one a line. The golden file
-// shows what they read.
+// refusals are common mistakes, one a line. The golden file shows the messages.
 var refusals = []string{
 	"",
 	"missing.py",
@@ -219,7 +218,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// The control for all of the above: the same host takes a good line.
+// Control: the same host accepts a valid command line.
 func TestAGoodLineIsTaken(t *testing.T) {
 	b := refusalBench(t)
 	b.host.Base = []string{b.host.Dir + "/base"}

@@ -7,7 +7,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Without an order, or with a time that is none, it says so and does nothing.
+// Without an order, or with an invalid time, it says so and does nothing.
 func TestSuperviseRefuses(t *testing.T) {
 	for _, args := range [][]string{{"supervise", "now"}, {"supervise", "--end", "soon"}} {
 		b := newBench(t)
@@ -17,7 +17,7 @@ func TestSuperviseRefuses(t *testing.T) {
 	}
 }
 
-// Runs without a supervisor that can be reached are nobody's to end.
+// Runs whose supervisor cannot be reached are not ended.
 func TestEndAll(t *testing.T) {
 	b := newBench(t)
 	b.backend.runs = someRuns()

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// Each verb asks for its method with the run that was named, and prints it.
+// Each command calls its method with the run that was named, and prints the run.
 func TestVerbsAsk(t *testing.T) {
 	for line, method := range map[string]string{
 		"stop one": api.MethodRunStop, "stop -t 5s one": api.MethodRunStop, "kill -s HUP one": api.MethodRunSignal, "pause one": api.MethodRunPause,
@@ -41,7 +41,7 @@ func TestVerbsAsk(t *testing.T) {
 	}
 }
 
-// Without cloved every verb says so; without a name it says that.
+// Without cloved every command reports that; without a name it reports that.
 func TestVerbsRefuse(t *testing.T) {
 	for _, verb := range []string{"stop", "kill", "pause", "resume", "restart", "wait", "update -m 64M", "logs", "attach", "top"} {
 		b := newBench(t)
@@ -61,7 +61,7 @@ func TestVerbsRefuse(t *testing.T) {
 		b := newBench(t)
 		failed := exitFailed
 		if strings.HasPrefix(line, "exec") {
-			failed = agent.ExitStartFailed // exit status 1 would be the process's
+			failed = agent.ExitStartFailed // exit status 1 could be the process's own
 		}
 		if status, _, stderr := b.clove(strings.Fields(line)...); status != failed || !strings.Contains(stderr, says) {
 			t.Errorf("%s: %d, %s", line, status, stderr)
@@ -92,7 +92,7 @@ func TestWaitExitsAsTheLast(t *testing.T) {
 	}
 }
 
-// Lines go to the stream that they came from, as they were; what is lost is told.
+// Lines go unchanged to the stream that they came from; lost lines are reported.
 func TestLogsPrints(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
@@ -167,7 +167,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// Filters hold together, and one for a state looks at ended runs too.
+// Filters are combined with "and"; a filter for a state includes ended runs.
 func TestPsFilters(t *testing.T) {
 	b := newBench(t)
 	run := func(name string, state agent.State, labels map[string]string) agent.Run {
@@ -190,8 +190,8 @@ func TestPsFilters(t *testing.T) {
 	}
 }
 
-// Root sees a user's run with its owner, as every command takes it; a user sees none
-// but their own.
+// Root sees a user's run as OWNER/NAME, which every command accepts; a user sees only their
+// own runs.
 func TestShown(t *testing.T) {
 	theirs, roots := agent.RunName{UID: 1000, Name: "web"}, agent.RunName{Name: "web"}
 	want := "1000/web"
@@ -214,7 +214,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// What is asked of several runs is asked at the same time, and told in order.
+// Requests for several runs are sent at the same time, and their results are printed in order.
 func TestSeveralAtOnce(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
@@ -222,7 +222,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	all.Add(3)
 	f.answers[api.MethodRunStop] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		all.Done()
-		all.Wait() // the others are asked before this is answered
+		all.Wait() // the other requests arrive before this one is answered
 		if strings.Contains(string(params), "bad") {
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "there is no run"}
 		}
@@ -234,8 +234,8 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
-// A long line comes in pieces and has one timestamp; clove's own word is not
-// mistaken for the agent's.
+// A long line comes in pieces and has one timestamp; clove's own lines are not mistaken for
+// the agent's.
 func TestLogsStampsLines(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()

@@ -8,10 +8,10 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// BenchmarkStart is from the first instruction of the start to the word that
-// cloved serves, and its end; the aim is less than 100 ms.
+// BenchmarkStart measures from the first instruction to the notification READY, and then the
+// end. The aim is less than 100 ms.
 func BenchmarkStart(b *testing.B) {
-	testhost.Root(b) // its wait is no part of a start
+	testhost.Root(b) // the wait for the root lock is not part of a start
 	for b.Loop() {
 		s := serveOne(b, "group: root\n", nil)
 		s.hears("READY=1")

@@ -23,19 +23,19 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// hungryPeakBytes is the most that cloved may have used: what it has of itself, the
-// user's 48 runs (4 MiB), the 64 MiB that it holds for a user's calls, and as much
-// again for copies and Go's collector. It was 75 MiB.
+// hungryPeakBytes is the most memory that cloved may have used: its own, the user's 48 runs (4
+// MiB), the 64 MiB for a user's calls, and as much again for copies and Go's collector. It was
+// 75 MiB.
 const hungryPeakBytes = 256 << 20
 
-// A member with the largest runs asks for lists on many connections and reads
-// nothing: cloved's memory stays bounded, and root's list is whole. The control,
-// without the bounds, is daemon's TestUnreadAnswersAreBounded.
+// A member with very large runs requests lists on many connections and reads no answer:
+// cloved's memory stays bounded, and root still gets a complete list. The control, without the
+// bounds, is TestUnreadAnswersAreBounded in package daemon.
 func TestUnreadListsLeaveClovedAlive(t *testing.T) {
 	const group, runs, connections, requests = "nogroup", 48, 40, 8
 	s := serveOne(t, "group: "+group+"\n", nil)
 	s.hears("READY=1")
-	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // a member's way to the socket
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // so that a member can reach the socket
 		if err := os.Chmod(dir, 0o711); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestUnreadListsLeaveClovedAlive(t *testing.T) {
 
 const hungryUID = 64004
 
-// memberThread makes a thread whose connections are a user's: the kernel tells of the
+// memberThread starts a thread whose connections are a user's: the kernel reports the
 // effective ids.
 func memberThread(t *testing.T, uid, group uint32) *nsthread.Thread {
 	t.Helper()
@@ -121,7 +121,8 @@ func memberThread(t *testing.T, uid, group uint32) *nsthread.Thread {
 	return thread
 }
 
-// largeRun is about as much text as a member's run may have, and waits.
+// largeRun returns a run with about as much text as a member's run may have, which stays in
+// the queue.
 func largeRun(i int) api.StartParams {
 	return api.StartParams{DelayNS: int64(time.Hour), Spec: agent.Spec{Name: fmt.Sprintf("large-%d", i), Command: []string{"true", strings.Repeat("x", 80<<10)}, // lists have no environment
 		Network: agent.NetworkNone, Seccomp: agent.Seccomp{Profile: "standard"},
@@ -129,7 +130,7 @@ func largeRun(i int) api.StartParams {
 			Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 64, Hard: 64}}}}}
 }
 
-// clove is root's, which asks this cloved.
+// clove runs a command of root's with this cloved.
 func (s *served) clove(args ...string) (string, error) {
 	cmd := exec.Command(testhost.Binary(s.t, "clove"), args...)
 	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+s.path("state"), "CLOVE_RUN_DIR="+s.path("run"))
@@ -142,7 +143,7 @@ func (s *served) clove(args ...string) (string, error) {
 	return string(out), err
 }
 
-// peakBytes is the most memory that cloved has had.
+// peakBytes is the most memory that cloved has used.
 func (s *served) peakBytes() int64 {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))

@@ -20,7 +20,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// served is one cloved with a service manager of the test's.
+// served is one cloved whose service manager is the test.
 type served struct {
 	t       testing.TB
 	dir     string
@@ -29,7 +29,7 @@ type served struct {
 	log     bytes.Buffer
 }
 
-// serveOne starts the built program with its socket handed over, or not.
+// serveOne starts the built program, with or without a socket that is passed to it.
 func serveOne(t testing.TB, config string, handed *os.File) *served {
 	t.Helper()
 	testhost.Root(t)
@@ -42,7 +42,7 @@ func serveOne(t testing.TB, config string, handed *os.File) *served {
 	}
 	s.manager = manager
 	args := []string{"--root", s.path("state"), "--run-dir", s.path("run"), "--config", s.path("clove.yaml")}
-	// The shell becomes cloved, so that LISTEN_PID is its own.
+	// The shell executes cloved, so LISTEN_PID is cloved's pid.
 	s.cmd = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, testhost.Binary(t, "cloved")}, args...)...)
 	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"), "WATCHDOG_USEC=500000")
 	if handed != nil {
@@ -55,7 +55,7 @@ func serveOne(t testing.TB, config string, handed *os.File) *served {
 	}
 	t.Cleanup(func() {
 		s.cmd.Process.Kill()
-		s.cmd.Wait() // what it was is shown when a test fails
+		s.cmd.Wait() // its status is shown if a test fails
 		manager.Close()
 		if t.Failed() {
 			t.Log(s.log.String())
@@ -73,7 +73,7 @@ func (s *served) write(config string) {
 	}
 }
 
-// hears waits for a word to the service manager.
+// hears waits for a notification to the service manager.
 func (s *served) hears(want string) {
 	s.t.Helper()
 	if err := s.manager.SetReadDeadline(time.Now().Add(testhost.Patience(time.Minute))); err != nil {
@@ -101,8 +101,8 @@ func (s *served) ask() error {
 	return err
 }
 
-// From READY to STOPPING: readiness means that it answers, the watchdog is fed,
-// a reload is told and a mistake in it changes nothing.
+// From READY to STOPPING: at READY it answers; it notifies the watchdog; a reload is reported,
+// and an invalid file changes nothing.
 func TestServiceLife(t *testing.T) {
 	s := serveOne(t, "group: root\n", nil)
 	s.hears("READY=1\nSTATUS=serves")
@@ -136,7 +136,7 @@ func TestServiceLife(t *testing.T) {
 	}
 }
 
-// A stopped process feeds no watchdog, which is the control of TestServiceLife.
+// A stopped process does not notify the watchdog: the control of TestServiceLife.
 func TestWatchdogStarves(t *testing.T) {
 	s := serveOne(t, "group: root\n", nil)
 	s.hears("WATCHDOG=1")
@@ -149,7 +149,7 @@ func TestWatchdogStarves(t *testing.T) {
 			break
 		}
 	}
-	s.forget() // what it said before
+	s.forget() // drops earlier notifications
 	if err := s.manager.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestWatchdogStarves(t *testing.T) {
 	}
 }
 
-// forget takes the words that are there already.
+// forget drops the notifications that have arrived.
 func (s *served) forget() {
 	s.t.Helper()
 	raw, err := s.manager.SyscallConn()
@@ -178,7 +178,7 @@ func (s *served) forget() {
 	}
 }
 
-// The socket that is handed over is served, and stays when cloved ends.
+// A socket that was passed to cloved is served, and stays when cloved ends.
 func TestServiceTakesItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o711); err != nil {
@@ -218,7 +218,7 @@ func TestServiceTakesItsSocket(t *testing.T) {
 	}
 }
 
-// A mistake on the command line or in the file ends it at once with a hint.
+// With a mistake on the command line or in the file, cloved ends at once with a hint.
 func TestServiceRefuses(t *testing.T) {
 	testhost.Root(t)
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/doctest"
 )
 
-// TestTheManualPageHasTheFlags that --help shows, and no others.
+// TestTheManualPageHasTheFlags: those that --help shows, and no others.
 func TestTheManualPageHasTheFlags(t *testing.T) {
 	var help bytes.Buffer
 	if _, err := readOptions([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// Who follows too slowly misses whole files, and is told at the right place
-// how many lines: what is shown and what is lost are all that was written.
+// A follower that is too slow misses whole files, and gets the number of missed lines at the
+// right place: shown and lost lines are together all that was written.
 func TestFollowCountsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
@@ -52,7 +52,7 @@ func TestFollowCountsWhatItMissed(t *testing.T) {
 	}
 }
 
-// A rotation that was cut by a kill has lost nothing of the count.
+// A rotation that a kill interrupted does not change the count.
 func TestReopenEndsARotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,14 +74,14 @@ func TestReopenEndsARotation(t *testing.T) {
 	}
 }
 
-// What a full disk cost is still counted when the line that said so is dropped.
+// Lines that a full disk lost are still counted when the entry that says so is dropped.
 func TestLostLinesOutliveTheirMark(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, 64<<10)
 	out := l.Stream("stdout")
 	works := l.file
-	broken, err := os.Open(os.DevNull) // for reading: writes fail
+	broken, err := os.Open(os.DevNull) // opened for reading, so writes fail
 	must(t, err)
 	l.file = broken
 	fmt.Fprint(out, "lost\nlost too\n")
@@ -97,7 +97,7 @@ func TestLostLinesOutliveTheirMark(t *testing.T) {
 	}
 }
 
-// A rotation that fails in the middle leaves a log that is written and counted on.
+// After a rotation that failed half-way, the log is written and counted further.
 func TestRotationFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestRotationFails(t *testing.T) {
 	for i := range many {
 		fmt.Fprintf(out, "line %05d\n", i)
 	}
-	// A directory in the way of the prepared file.
+	// A directory at the path of the prepared file.
 	must(t, os.RemoveAll(filepath.Join(dir, prepared)))
 	must(t, os.Mkdir(filepath.Join(dir, prepared), 0o700))
 	for i := range many {

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// FuzzRead: a log that a killed supervisor or a failing disk left in any state
-// can be read, and be continued.
+// FuzzRead: a log in any state, left by a killed supervisor or a failing disk, can be read and
+// continued.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"stream":"stdout","text":"x"}`+"\n"), []byte(""), 1)
 	f.Add([]byte(`{"head":true,"lost_lines":-9223372036854775808}`+"\n{"), []byte("\n\n\x00{}\n"), -1)

@@ -33,7 +33,7 @@ func open(t testing.TB, dir string, capBytes int64) *Log {
 	return l
 }
 
-// everything reads what there is now.
+// everything reads the current content.
 func everything(t testing.TB, dir string, choice Choice) []api.LogLine {
 	t.Helper()
 	var lines []api.LogLine
@@ -69,7 +69,7 @@ func TestLinesOfBothStreams(t *testing.T) {
 	}
 }
 
-// Bytes come back as they were, whatever they are and however they were cut.
+// Bytes are returned unchanged, whatever they are and however they were divided into writes.
 func TestBytesComeBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +107,7 @@ func TestBytesComeBack(t *testing.T) {
 	})
 }
 
-// The cap holds, the newest lines are kept, and what is gone is counted.
+// The cap is kept, the newest lines stay, and dropped lines are counted.
 func TestRotationCountsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,8 +149,8 @@ func diskUse(t *testing.T, dir string) (used int64) {
 	return used
 }
 
-// A restarted run goes on in its log, and the count goes on too, also behind
-// half a line that a killed supervisor left.
+// A restarted run continues its log and the numbering, also after half a line that a killed
+// supervisor left.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -209,8 +209,7 @@ func TestNoLog(t *testing.T) {
 	}
 }
 
-// Following sees every line once and in order, over rotations, and ends with
-// the run.
+// A follower gets every line once and in order, over rotations, and ends with the run.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
@@ -230,7 +229,7 @@ func TestFollow(t *testing.T) {
 	out := l.Stream("stdout")
 	for i := range many {
 		fmt.Fprintf(out, "line %05d\n", i)
-		if i%100 == 99 { // the reader keeps up: what it has not seen may be dropped
+		if i%100 == 99 { // the reader catches up: unread lines may be dropped
 			for j := i - 99; j <= i; j++ {
 				if got, want := <-seen, fmt.Sprintf("line %05d", j); got != want {
 					t.Fatalf("%q, want %q", got, want)
@@ -259,8 +258,8 @@ func TestFollowEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// A disk that refuses costs lines, not the agent; there is a mark where they
-// are missing once it takes some again.
+// If the disk refuses writes, the log loses lines, and the agent continues. A mark replaces
+// them once the disk accepts writes again.
 func TestFailedWritesAreCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -268,7 +267,7 @@ func TestFailedWritesAreCounted(t *testing.T) {
 	out := l.Stream("stdout")
 	fmt.Fprint(out, "before\n")
 	works := l.file
-	broken, err := os.Open(os.DevNull) // for reading: writes fail
+	broken, err := os.Open(os.DevNull) // opened for reading, so writes fail
 	must(t, err)
 	l.file = broken
 	fmt.Fprint(out, "lost\nlost too\n")

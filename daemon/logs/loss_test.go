@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// said writes the lines from..to, each with its number, of different lengths.
+// said returns the lines from..to, each with its number, of different lengths.
 func said(l *Log, from, to int) {
 	out := l.Stream("stdout")
 	for n := from; n <= to; n++ {
@@ -20,7 +20,7 @@ func said(l *Log, from, to int) {
 
 func saying(n int) string { return fmt.Sprintf("line %d%*s", n, n%7, "") }
 
-// sums are what the lines up to each number have.
+// sums are the counts of all lines up to each number.
 var sums = sync.OnceValue(func() []count {
 	sums := make([]count, 20001)
 	for n := 1; n < len(sums); n++ {
@@ -29,10 +29,10 @@ var sums = sync.OnceValue(func() []count {
 	return sums
 })
 
-// upTo is what a reader must have been told of when line n was its last.
+// upTo is the count that a reader must have got when line n was its last.
 func upTo(n int64) count { return sums()[n] }
 
-// listener holds a reader to the sum: numbers, offsets and losses fit together.
+// listener checks that the numbers, offsets and losses that a reader gets add up.
 type listener struct {
 	told  count
 	lost  count
@@ -61,11 +61,11 @@ func (h *listener) hear(line api.LogLine) error {
 func full(t *testing.T, l *Log) (repair func()) {
 	t.Helper()
 	works := l.file
-	broken, err := os.Open(os.DevNull) // for reading: writes fail
+	broken, err := os.Open(os.DevNull) // opened for reading, so writes fail
 	must(t, err)
 	l.file = broken
 	return func() {
-		if l.file != broken { // a rotation has closed it, and what it gave is not full
+		if l.file != broken { // a rotation closed the broken file and opened another one
 			must(t, works.Close())
 			return
 		}
@@ -74,9 +74,8 @@ func full(t *testing.T, l *Log) (repair func()) {
 	}
 }
 
-// Who resumes behind a line that is gone hears one mark, exact to the byte, and
-// goes on with the right numbers. The control is one who resumes behind a line
-// that is there.
+// A reader that resumes after a line that was dropped gets one mark, exact to the byte, and
+// continues with the right numbers. The control resumes after a line that exists.
 func TestResumeCountsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,8 +99,8 @@ func TestResumeCountsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A mark that a full disk made is for who has none of it yet, and in parts for
-// who has some; numbers go on behind what was refused.
+// A mark for lines that a full disk lost is shown completely to a reader that has none of
+// them, and in part to one that has some. Numbering continues after the lost lines.
 func TestResumeAtAMark(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +122,7 @@ func TestResumeAtAMark(t *testing.T) {
 	}
 }
 
-// The end of a log is the last chance to tell what was refused.
+// The end of a log is the last chance to record what was lost.
 func TestCloseTellsWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,9 +139,9 @@ func TestCloseTellsWhatWasRefused(t *testing.T) {
 	}
 }
 
-// A disk that becomes full in the middle of an entry leaves half of it. It is
-// neither counted nor does it swallow the next one, for nobody: not for who
-// continues the log, nor for a follower that stands in it.
+// A disk that becomes full in the middle of an entry leaves half of it. That half is not
+// counted and does not swallow the next entry, neither for a writer that continues the log nor
+// for a follower at that place.
 func TestHalfAnEntryIsNobodys(t *testing.T) {
 	t.Parallel()
 	whole := `{"time":"2030-01-01T00:00:00Z","stream":"stdout","text":"` + saying(6) + `"}`

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever removes the directory while it is opened does not fail the opening.
+// If another process removes the directory while the log is opened, the opening still
+// succeeds.
 func TestALogIsOpenedWhileItIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	opened, removed := make(chan struct{}), make(chan struct{})
-	var left atomic.Int32 // removals of the opening under way: it tries a hundred times
+	var left atomic.Int32 // removals during the current opening, which tries a hundred times
 	times := 0
 	go func() {
 		defer close(removed)

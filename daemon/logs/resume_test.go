@@ -7,8 +7,8 @@ import (
 	"clove.run/clove/api"
 )
 
-// Who goes on behind the last number has every line once, whatever rotation
-// does in between, and sees by the numbers what it dropped.
+// A reader that resumes after its last number gets every line once, whatever rotation does
+// meanwhile, and sees from the numbers what was dropped.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestResume(t *testing.T) {
 			lines = l.Stream("stdout")
 		}
 		if round%50 > 30 {
-			continue // the reader is away, and the log rotates
+			continue // the log rotates while the reader is away
 		}
 		err := Read(t.Context(), dir, Choice{Tail: -1, After: last}, func(line api.LogLine) error {
 			if line.LostLines > 0 {

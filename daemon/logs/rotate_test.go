@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Between the two renames of a rotation the log is whole for readers, for as
-// long as it stays so: nobody may come to end it. What is written then is
-// counted, and the next entry that can ends the rotation.
+// Between the two renames of a rotation readers find the whole log, for however long this
+// state lasts: nobody may complete the rotation. Entries in this state are counted, and the
+// next one that can completes the rotation.
 func TestCutRotationIsRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func TestCutRotationIsRead(t *testing.T) {
 	if cut.told != upTo(1000) || cut.marks != 1 {
 		t.Errorf("cut: %+v", cut)
 	}
-	// A directory in the way of the last rename.
+	// A directory at the target of the last rename.
 	must(t, os.MkdirAll(filepath.Join(dir, newer, "full"), 0o700))
 	said(l, 1001, 1020)
 	must(t, os.RemoveAll(filepath.Join(dir, newer)))
@@ -36,7 +36,7 @@ func TestCutRotationIsRead(t *testing.T) {
 	}
 }
 
-// A kill at any step of a rotation costs no line and no count.
+// A kill at any step of a rotation loses no line and no count.
 func TestKilledInARotation(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(*testing.T, *Log){

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// written is a log of so many lines below a cap, some long, some no text.
+// written is a log of this many lines below a cap; some are long, some are not text.
 func written(t testing.TB, capBytes int64, lines int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -39,7 +39,7 @@ func written(t testing.TB, capBytes int64, lines int) (dir string) {
 	return dir
 }
 
-// tailOf are the last lines. With whole they are found by reading everything.
+// tailOf returns the last lines. With whole they are found by reading everything.
 func tailOf(t testing.TB, dir string, n int, whole bool) (lines []api.LogLine) {
 	t.Helper()
 	choice := Choice{Tail: n}
@@ -52,9 +52,9 @@ func tailOf(t testing.TB, dir string, n int, whole bool) (lines []api.LogLine) {
 	return lines
 }
 
-// The last lines are the same, with their numbers and offsets, whether they are found
-// from the end or by reading all: in one file and over a rotation, in a log that lost
-// lines, behind half an entry, and where the places are gone.
+// The last lines have the same text, numbers and offsets, whether they are found from the end
+// or by reading everything: in one file, over a rotation, in a log that lost lines, after half
+// an entry, and without the index of offsets.
 func TestTailFromTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"short": written(t, DefaultCap, 10), "one file": written(t, DefaultCap, 5000),
@@ -79,7 +79,7 @@ func TestTailFromTheEnd(t *testing.T) {
 	}
 }
 
-// Few of the last lines cost few reads. The control reads all.
+// A few of the last lines need few reads. The control reads everything.
 func TestTailReadsLittle(t *testing.T) {
 	t.Parallel()
 	dir := written(t, DefaultCap, 20_000)
@@ -101,7 +101,7 @@ func TestTailReadsLittle(t *testing.T) {
 	}
 }
 
-// A follower from the tail goes on with what is written next.
+// A follower that began with the tail continues with the next line.
 func TestFollowFromTheTail(t *testing.T) {
 	t.Parallel()
 	dir := written(t, DefaultCap, 5000)

@@ -10,12 +10,12 @@ import (
 	"clove.run/clove/api"
 )
 
-// errEnough ends a read that is resumed.
+// errEnough ends a read that will be resumed.
 var errEnough = errors.New("enough")
 
-// Readers of every kind beside a writer that rotates all the time, is reopened,
-// and whose disk fails now and then: each is told of every line once, shown or
-// lost, and of the right number of bytes.
+// Readers of every kind run beside a writer that rotates often, is reopened, and whose disk
+// fails now and then: each reader gets every line once, shown or as lost, and the right number
+// of bytes.
 func TestReadersBesideRotations(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
@@ -38,7 +38,7 @@ func TestReadersBesideRotations(t *testing.T) {
 				t.Errorf("a follower: %+v, %v", h, err)
 			}
 		})
-		all.Go(func() { // who reads some, leaves, and resumes
+		all.Go(func() { // a reader that reads some lines, stops, and resumes
 			var h listener
 			for last := false; !last; {
 				select {
@@ -68,7 +68,7 @@ func TestReadersBesideRotations(t *testing.T) {
 	all.Wait()
 }
 
-// write is the log's writer, with its misfortunes.
+// write writes the log, with rotations, reopenings and disk failures.
 func write(t *testing.T, dir string, many int) {
 	l, err := Open(dir, 8<<10)
 	must(t, err)

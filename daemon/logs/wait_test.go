@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A follower waits for a run that has not begun without making its directory,
-// which nobody would remove after the run.
+// A follower waits for a run that has not begun without making its directory, which would stay
+// after the run.
 func TestFollowersMakeNothing(t *testing.T) {
 	t.Parallel()
 	for name, begins := range map[string]bool{"a run that never begins": false, "a run that begins": true} {
@@ -35,8 +35,8 @@ func TestFollowersMakeNothing(t *testing.T) {
 	}
 }
 
-// Who asked for the last lines of a run that has not begun wants all of them:
-// none is old.
+// A follower that wants the last lines of a run that has not begun gets all lines: there are
+// no older ones.
 func TestNothingIsOldBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]bool{"not begun": false, "begun": true} {

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// newMeter is one whose gauges all have a value.
+// newMeter returns a meter whose gauges all have a value.
 func newMeter() *Meter {
 	return New("1.2.3", func() []Sample {
 		var samples []Sample
@@ -37,7 +37,7 @@ func text(t *testing.T, m *Meter) string {
 	return b.String()
 }
 
-// wants tells whether each line is there, as it is.
+// wants checks that each line is there, unchanged.
 func wants(t *testing.T, got string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -47,8 +47,8 @@ func wants(t *testing.T, got string, lines ...string) {
 	}
 }
 
-// What happens to a run is counted once, with what its end says, and times are
-// those of the occurrences.
+// Each event of a run is counted once, with the status of its end, and durations are those
+// between the events' times.
 func TestHappened(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
@@ -77,7 +77,7 @@ func TestHappened(t *testing.T) {
 	}
 }
 
-// A run whose beginning was not seen has no times, and is counted all the same.
+// A run whose beginning was not seen has no durations, and is counted all the same.
 func TestHappenedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
@@ -85,7 +85,7 @@ func TestHappenedInTheMiddle(t *testing.T) {
 	wants(t, text(t, m), "clove_starts_total 1", "clove_start_seconds_count 0")
 }
 
-// A clock that was set back neither panics nor takes away.
+// A clock that was set back neither causes a panic nor lowers a counter.
 func TestTimeGoesBack(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
@@ -96,8 +96,8 @@ func TestTimeGoesBack(t *testing.T) {
 	wants(t, text(t, m), "clove_start_seconds_sum 0", "clove_start_seconds_count 1", "clove_cpu_seconds_total 0")
 }
 
-// What callers choose does not become a label, and what takes as long as the
-// caller wants is not timed.
+// Text that callers choose does not become a label, and calls whose duration the caller
+// chooses are not timed.
 func TestCalled(t *testing.T) {
 	t.Parallel()
 	m := newMeter()

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "draw the table of docs/metrics.md anew"
 
 const document = "../../docs/metrics.md"
 
-// TestPromlint holds everything that can be scraped to Prometheus's own rules.
+// TestPromlint checks everything that can be scraped with Prometheus's own rules.
 func TestPromlint(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
@@ -75,7 +75,7 @@ func get(t *testing.T, url string) (body string, status int) {
 	return string(text), response.StatusCode
 }
 
-// Where nobody knows who asks, no agent is named.
+// Where the caller is not known, no agent is named.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -154,7 +154,7 @@ func drawAgents() string {
 	return b.String()
 }
 
-// TestDocumentNamesRealMetrics: what the examples ask for exists.
+// TestDocumentNamesRealMetrics: the metrics in the examples exist.
 func TestDocumentNamesRealMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(document)
@@ -178,7 +178,7 @@ func TestDocumentNamesRealMetrics(t *testing.T) {
 	}
 }
 
-// TestLabelsAreClosed: a label has its values here, or says what bounds it.
+// TestLabelsAreClosed: each label lists its values here, or says what bounds their number.
 func TestLabelsAreClosed(t *testing.T) {
 	t.Parallel()
 	for _, row := range Table {

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// attachable is a server whose agent is the test: it reads and writes the other
-// ends of the streams.
+// attachable is a server whose agent the test plays: it reads and writes the other ends of the
+// streams.
 func attachable(t *testing.T) *server {
 	t.Helper()
 	s := &supervisor{hub: newHub(), ended: make(chan struct{})}
@@ -30,8 +30,8 @@ func attachable(t *testing.T) *server {
 	return v
 }
 
-// attached begins a session over a socket. over is closed when the server has
-// done with it.
+// attached begins a session over a socket. over is closed when the server has ended the
+// session.
 func attached(t *testing.T, v *server) (caller *rpc.Conn, over chan struct{}) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -57,7 +57,7 @@ func attached(t *testing.T, v *server) (caller *rpc.Conn, over chan struct{}) {
 	return caller, over
 }
 
-// typed sends a line and waits until the agent has it: then it is attached.
+// typed sends a line and waits until the agent gets it: then the session is attached.
 func typed(t *testing.T, v *server, caller *rpc.Conn) {
 	t.Helper()
 	must(t, caller.Notify(api.NoteInput, api.SessionInput{Data: []byte("typed")}))
@@ -106,18 +106,18 @@ func TestAttachEndsWithDetach(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	<-over
-	// The agent goes on, and the next caller has its streams.
+	// The agent continues, and the next caller gets its streams.
 	next, _ := attached(t, v)
 	typed(t, v, next)
 }
 
-// A caller that closes while the agent reads nothing is gone at once.
+// A session whose caller closes while the agent reads nothing ends at once.
 func TestAttachEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	v := attachable(t)
 	caller, over := attached(t, v)
 	typed(t, v, caller)
-	must(t, caller.Notify(api.NoteInput, api.SessionInput{Data: make([]byte, 1<<20)})) // read by the server, and more than the pipe takes
+	must(t, caller.Notify(api.NoteInput, api.SessionInput{Data: make([]byte, 1<<20)})) // read by the server, and larger than the pipe
 	caller.Close()
 	<-over
 	if n := len(v.hub.listeners); n != 0 {

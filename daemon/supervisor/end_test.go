@@ -18,7 +18,8 @@ import (
 
 const someID agent.ID = "0123456789abcdef"
 
-// played is a supervisor that answers as a test wants; answer nil hangs up.
+// played plays a supervisor that answers as a test wants; if answer is nil it closes the
+// connection.
 func played(t *testing.T, answer func(rpc.Message) (result, fault any, stay bool)) (dir string, asked func() []rpc.Message) {
 	t.Helper()
 	dir = t.TempDir()
@@ -54,7 +55,7 @@ func played(t *testing.T, answer func(rpc.Message) (result, fault any, stay bool
 	return dir, func() []rpc.Message { mu.Lock(); defer mu.Unlock(); return slices.Clone(heard) }
 }
 
-// It stops the run with the grace, and returns when the record is there.
+// End stops the run with the grace period, and returns when the record is stored.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	dir, asked := played(t, func(rpc.Message) (any, any, bool) { return api.Nothing{}, nil, true })
@@ -70,7 +71,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// A run that ends by itself meanwhile, or has no supervisor, has ended.
+// A run that ends by itself meanwhile, or has no supervisor, counts as ended.
 func TestEndOfOneThatIsGone(t *testing.T) {
 	t.Parallel()
 	must(t, End(t.Context(), t.TempDir(), someID, 0))
@@ -85,8 +86,8 @@ func TestEndOfOneThatIsGone(t *testing.T) {
 	must(t, End(t.Context(), dir, someID, 0))
 }
 
-// Any other refusal is told, and a supervisor that says nothing is not waited
-// for longer than ctx.
+// Any other refusal is returned, and a supervisor that does not answer is waited for until ctx
+// ends.
 func TestEndFails(t *testing.T) {
 	t.Parallel()
 	dir, _ := played(t, func(rpc.Message) (any, any, bool) {

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// FuzzOrder: an order is one with an id, or refused.
+// FuzzOrder: an order has an id, or is refused.
 func FuzzOrder(f *testing.F) {
 	for _, seed := range []string{``, `{}`, `null`, `{"spec":{"id":"0123456789abcdef"}}`, `{"spec":{"id":"../../etc"}}`, `{"log_cap_bytes":1e9}`, `{"owner":{"uid":-1}}`} {
 		f.Add([]byte(seed))
@@ -25,8 +25,8 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: what cloved reads from a supervisor that broke is an answer or an
-// error of the set.
+// FuzzAnswer: what cloved reads from a broken supervisor is an answer or an error of the API's
+// set.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{`{"started":true}`, `{"error":{"code":1,"data":7}}`, `{"error":{"code":-32002,"message":"x","data":{"word":"conflict"}}}`, `{`} {
 		f.Add([]byte(seed))
@@ -40,8 +40,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzSession: what a session's caller says ends with the caller, whatever it
-// is, and reaches nobody but the process that it is for.
+// FuzzSession: whatever a session's caller sends, it reaches only the process of that session,
+// and the session ends with the caller.
 func FuzzSession(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","method":"session.input","params":{"data":"aGk="}}`, `{"method":"session.input","params":{"data":1}}`,
 		`{"method":"session.resize","params":{"rows":-1}}`, `{"method":"session.close_input"}`, `[]`, "\x00", `{"method":"session.detach"}`} {

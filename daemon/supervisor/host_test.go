@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// soon fails the test if done does not come.
+// soon fails the test if done is not closed in time.
 func soon(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -21,7 +21,7 @@ func soon(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// doing runs f beside the test, and closes what it returns behind it.
+// doing runs f beside the test, and returns a channel that is closed when f has ended.
 func doing(f func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -34,7 +34,7 @@ func full(h *host) {
 	}
 }
 
-// What is written before the host comes, and while it does not read, waits for it. The
+// What is written before the host connects, and while it does not read, waits for it. The
 // control is a listener, which loses it.
 func TestHostMissesNothing(t *testing.T) {
 	t.Parallel()
@@ -65,8 +65,9 @@ func TestHostMissesNothing(t *testing.T) {
 	}
 }
 
-// Who waits for the host's room goes on when it has gone, when nobody waits for it any
-// longer, and with EPIPE when its own reader has gone; and what is only told never waits.
+// A writer that waits for the host continues when the host has gone, when nobody waits for the
+// output any longer, and with EPIPE when the host has closed that stream. Notifications to the
+// host never wait.
 func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,7 +96,7 @@ func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
 	soon(t, "it awaits who is not waited for", waited)
 }
 
-// The other stream goes on.
+// The other stream continues.
 func TestHostReadsOneStream(t *testing.T) {
 	t.Parallel()
 	h := newHost()

@@ -30,7 +30,7 @@ func pairOf(t *testing.T) (here, there *rpc.Conn) {
 	return rpc.New(a), rpc.New(b)
 }
 
-// The layer comes as a descriptor of the same directory.
+// The layer arrives as a descriptor of the same directory.
 func TestLayerComesOverTheSocket(t *testing.T) {
 	t.Parallel()
 	here, there := pairOf(t)
@@ -54,7 +54,7 @@ func TestLayerComesOverTheSocket(t *testing.T) {
 	}
 }
 
-// An answer without a descriptor, an error, and an end are errors.
+// An answer without a descriptor, an error answer and a closed connection are errors.
 func TestLayerDoesNotCome(t *testing.T) {
 	t.Parallel()
 	for what, answer := range map[string]func(c *rpc.Conn){

@@ -26,7 +26,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// collected is what one stream said.
+// collected is what one stream wrote.
 type collected struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -38,15 +38,14 @@ func (c *collected) Write(data []byte) (int, error) {
 	return c.text.Write(data)
 }
 
-// What the agent's ends are given comes out at the sinks, all of it, before
-// close returns.
+// Everything that is written to the agent's ends arrives at the sinks before close returns.
 func TestPipes(t *testing.T) {
 	t.Parallel()
 	out, errs := &collected{}, &collected{}
 	s, err := openStreams(false, true, func(stream string) io.Writer { return map[string]io.Writer{stdout: out, stderr: errs}[stream] })
 	must(t, err)
 	cat := make(chan error, 1)
-	go func() { _, err := io.Copy(s.io.Stdout, s.io.Stdin); cat <- err }() // the agent
+	go func() { _, err := io.Copy(s.io.Stdout, s.io.Stdin); cat <- err }() // plays the agent
 	_, err = s.input.Write([]byte("typed"))
 	must(t, err)
 	s.closeInput()
@@ -67,7 +66,7 @@ func TestWithoutStdin(t *testing.T) {
 	if text, err := io.ReadAll(s.io.Stdin); err != nil || len(text) != 0 || s.input != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	s.closeInput() // there is none: nothing happens
+	s.closeInput() // there is no stdin: it does nothing
 }
 
 func TestTerminal(t *testing.T) {
@@ -84,8 +83,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A listener that does not read loses pieces and is told how much; one that
-// reads loses none, and nobody waits.
+// A listener that does not read loses pieces and gets their size; one that reads loses none,
+// and no writer waits.
 func TestHubNeverWaits(t *testing.T) {
 	t.Parallel()
 	h := newHub()
@@ -142,7 +141,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The log and who is attached get the same bytes.
+// The log and attached callers get the same bytes.
 func TestLogAndHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -162,7 +161,7 @@ func TestLogAndHub(t *testing.T) {
 	}
 }
 
-// A run in the foreground, or none, has nobody to ask.
+// A foreground run, or a run that does not exist, has no supervisor to connect to.
 func TestConnectToNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -171,8 +170,8 @@ func TestConnectToNobody(t *testing.T) {
 	}
 }
 
-// A supervisor that comes late is waited for, also while its socket has a name
-// and nobody listens on it yet, which no event tells the end of.
+// A supervisor that is late is waited for, also while its socket has a name and nobody listens
+// on it yet. No event reports the end of that state.
 func TestConnectWaitsForALateSupervisor(t *testing.T) {
 	t.Parallel()
 	for _, bound := range []bool{false, true} {
@@ -196,12 +195,12 @@ func TestConnectWaitsForALateSupervisor(t *testing.T) {
 		if !bound {
 			must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
 		}
-		time.AfterFunc(2*askAgain, func() { _ = unix.Listen(fd, 8) }) // so late that it has been refused
+		time.AfterFunc(2*askAgain, func() { _ = unix.Listen(fd, 8) }) // late enough that a connection was refused
 		must(t, <-reached)
 	}
 }
 
-// A run that ends while somebody waits for its supervisor is not waited for.
+// If a run ends while a caller waits for its supervisor, the wait ends.
 func TestConnectSeesTheEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,14 +215,14 @@ func TestConnectSeesTheEnd(t *testing.T) {
 	}
 }
 
-// An agent that does not read its input holds up no caller that has gone, and
-// the next caller's input reaches it when it does read.
+// If an agent does not read its input, a caller that has gone is not held, and the next
+// caller's input arrives when the agent reads.
 func TestInputThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []bool{false, true} {
 		s, err := openStreams(terminal, true, func(string) io.Writer { return io.Discard })
 		must(t, err)
-		full := bytes.Repeat([]byte("x"), 1<<20) // more than a pipe or a pty takes
+		full := bytes.Repeat([]byte("x"), 1<<20) // larger than a pipe or a pty
 		ctx, leave := context.WithCancel(t.Context())
 		gone := make(chan struct{})
 		go func() { s.give(ctx, full); close(gone) }()
@@ -247,8 +246,8 @@ func TestInputThatNobodyReads(t *testing.T) {
 	}
 }
 
-// What is typed before the run has a terminal waits for it as it is, its end too: the
-// agent's own terminal makes an end of it.
+// Input from before the run has a terminal is kept unchanged, the end-of-file character too:
+// the agent's own terminal interprets it.
 func TestTerminalIsRawFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	s, err := openStreams(true, true, func(string) io.Writer { return io.Discard })
@@ -262,7 +261,7 @@ func TestTerminalIsRawFromTheBeginning(t *testing.T) {
 	}
 }
 
-// A terminal that nobody shall type on has no input.
+// A terminal without stdin has no input.
 func TestTerminalWithoutStdin(t *testing.T) {
 	t.Parallel()
 	s, err := openStreams(true, false, func(string) io.Writer { return io.Discard })
@@ -273,7 +272,7 @@ func TestTerminalWithoutStdin(t *testing.T) {
 	}
 }
 
-// Who leaves ends what is relayed to it, in whatever order it and the agent end.
+// When a caller leaves, its relay ends, in whatever order the caller and the agent end.
 func TestLeavingEndsTheRelay(t *testing.T) {
 	t.Parallel()
 	h := newHub()

@@ -13,8 +13,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// speak plays a supervisor of another version: it gives the recorded answer to
-// one request.
+// speak plays a supervisor of another version: it sends the recorded answer to one request.
 func speak(t *testing.T, answer string) (runDir string, id agent.ID) {
 	t.Helper()
 	runDir, id = t.TempDir(), agent.NewID()
@@ -35,8 +34,8 @@ func speak(t *testing.T, answer string) (runDir string, id agent.ID) {
 	return runDir, id
 }
 
-// cloved and the supervisors that it finds may be of different versions: what a
-// newer one adds is passed over, what an older one lacks is told as such.
+// cloved and the supervisors that it finds may have different versions: new fields are
+// ignored, and a missing method is reported as such.
 func TestOtherVersions(t *testing.T) {
 	t.Parallel()
 	runDir, id := speak(t, `{"jsonrpc":"2.0","id":1,"result":{"stats":{"paused":true,"novel":{"a":[1]}},"later":7}}`)
@@ -44,7 +43,7 @@ func TestOtherVersions(t *testing.T) {
 	if err := Call(context.Background(), runDir, id, api.MethodRunStats, api.RunParams{}, &result); err != nil || !result.Stats.Paused {
 		t.Errorf("a newer one: %+v, %v", result, err)
 	}
-	// The words of (*server).call, to which a method of tomorrow is unknown.
+	// The text of (*server).call for a method that it does not know.
 	text, err := json.Marshal(api.ErrorOf(func() error {
 		_, err := (&server{}).call(rpc.Message{Method: "run.tomorrow"})
 		return err
@@ -58,7 +57,7 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// An order of a newer cloved's may say more than this supervisor knows.
+// An order of a newer cloved may have fields that this supervisor does not know.
 func TestOrderOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()

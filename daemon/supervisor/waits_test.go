@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// fullDisk is a launcher whose agent cannot start, and whose record finds no
-// room until somebody makes some.
+// fullDisk is a launcher whose agent cannot start, and whose record cannot be written until
+// the test makes room.
 type fullDisk struct{ room chan struct{} }
 
 func (f fullDisk) Run(_ context.Context, _ agent.Spec, streams runtime.IO) (agent.Record, error) {
@@ -45,7 +45,7 @@ func (l talker) Run(_ context.Context, _ agent.Spec, streams runtime.IO) (agent.
 
 func (talker) Refuse(agent.ID, error) error { return nil }
 
-// Who reads of the end finds all of the output in the log, with a terminal too.
+// When the end is stored, the log has all of the output, with a terminal too.
 func TestTheLogIsWholeBeforeTheEndIsStored(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []bool{false, true} {
@@ -64,8 +64,8 @@ func TestTheLogIsWholeBeforeTheEndIsStored(t *testing.T) {
 	}
 }
 
-// Who asked for a start hears that it failed while its record still waits for
-// room on the disk: it may wait for days.
+// The caller of a start gets the failure while the record still waits for room on the disk,
+// which may last days.
 func TestAFailedStartIsToldBeforeItIsRecorded(t *testing.T) {
 	t.Parallel()
 	hear, pipe, err := os.Pipe()
@@ -95,7 +95,7 @@ type stuckStore struct {
 
 func (s stuckStore) Refuse(agent.ID, error) error { <-s.release; return errors.New("late") }
 
-// Who asked for a start that failed is told, also where that cannot be noted.
+// The caller of a start that failed gets the error, also if the failure cannot be stored.
 func TestARefusalThatIsNotNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

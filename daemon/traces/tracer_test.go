@@ -18,8 +18,8 @@ import (
 	"clove.run/clove/daemon/traces/tracetest"
 )
 
-// open makes a tracer as the environment of cloved would, and returns what
-// hands its spans over.
+// open makes a tracer as cloved's environment would configure it, and a function that returns
+// its spans.
 func open(t *testing.T) (*Tracer, func() []*trace.Span, *tracetest.Collector) {
 	t.Helper()
 	c := tracetest.New(t)
@@ -43,8 +43,8 @@ func run(carried string, starts int) agent.Run {
 		Queue: agent.QueueState{Trace: carried, Starts: starts, Since: time.Now().Add(-time.Second)}}
 }
 
-// A run's whole way is one trace, below its caller's, and nothing of what the
-// agent is given is in it.
+// All spans of a run are one trace, below its caller's span, and contain nothing of the
+// agent's environment.
 func TestOneTraceFromCallToEnd(t *testing.T) {
 	tracer, spans, c := open(t)
 	params, _ := json.Marshal(api.StartParams{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
@@ -83,8 +83,8 @@ func TestOneTraceFromCallToEnd(t *testing.T) {
 	}
 }
 
-// What was queued again is a trace of its own, and so is another call about a
-// run; both are linked to the first.
+// A restart of a run is a trace of its own, and so is another call about it; both are linked
+// to the first.
 func TestLaterTracesAreLinked(t *testing.T) {
 	tracer, spans, _ := open(t)
 	ctx, call := tracer.Call(context.Background(), api.MethodRunStart, 0, nil)
@@ -110,7 +110,7 @@ func TestLaterTracesAreLinked(t *testing.T) {
 	}
 }
 
-// Without a tracer nothing is done, and nothing is kept of it.
+// Without a tracer nothing is recorded or kept.
 func TestNilTracer(t *testing.T) {
 	var tracer *Tracer
 	ctx, call := tracer.Call(context.Background(), api.MethodRunStart, 0, nil)

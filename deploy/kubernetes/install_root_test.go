@@ -17,15 +17,15 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// machine is a node and a pod's root on it, both made of this host's /usr, in
-// directories that need no cluster.
+// machine is a node and a pod's root on it, both made of this host's /usr, in directories. No
+// cluster is needed.
 type machine struct {
 	t    *testing.T
-	base string // on a tmpfs: an overlay takes no other overlay as its upper
+	base string // on a tmpfs: an overlay cannot be the upper layer of another one
 }
 
-// systemctl tells how it was called, and of cloved's units it does what their
-// text says: the program runs, and is waited for until it serves or ends.
+// systemctl records its calls, and treats cloved's units as their text says: it runs the
+// program, and waits until that serves or ends.
 const systemctl = `
 program=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/clove.service 2>/dev/null)
 start() {
@@ -53,8 +53,8 @@ esac
 echo "$*" >>/orders
 `
 
-// The pod's nsenter goes to the node, wherever it was told to go: the real one
-// would reach this host.
+// The pod's nsenter enters the node, whatever its arguments are: the real one would reach this
+// host.
 var stubs = map[string]string{
 	"node/stub/systemctl": systemctl,
 	"node/stub/sleep":     "exec /usr/bin/sleep 0.05\n",
@@ -120,11 +120,11 @@ func (m *machine) make(path, text string) {
 
 // read returns a file of the node, or nothing where there is none.
 func (m *machine) read(path string) string {
-	text, _ := os.ReadFile(filepath.Join(m.base, "node", path)) // none is an answer
+	text, _ := os.ReadFile(filepath.Join(m.base, "node", path)) // an absent file reads as empty
 	return string(text)
 }
 
-// mounts happen in a namespace that ends with the command.
+// mounts are made in a namespace that ends with the command.
 const mounts = `
 mount --make-rprivate /
 for tree in pod node; do
@@ -137,7 +137,7 @@ mount --bind "$BASE/node/opt/clove" "$BASE/pod/host"
 exec chroot "$BASE/pod" "$@"
 `
 
-// initContainer is the command of a manifest's container that does the work.
+// initContainer returns the command of the manifest's container that does the work.
 func (m *machine) initContainer(file string) *exec.Cmd {
 	m.t.Helper()
 	command := only[*appsv1.DaemonSet](m.t, manifests(m.t)[file]).Spec.Template.Spec.InitContainers[0].Command
@@ -154,15 +154,15 @@ func (m *machine) run(file string) {
 	}
 }
 
-// cloved is the node's, as its systemctl knows it; 0: none.
+// cloved returns the pid of the node's cloved, as its systemctl knows it; 0: none.
 func (m *machine) cloved() int {
-	pid, _ := strconv.Atoi(strings.TrimSpace(m.read("pid"))) // none is 0
+	pid, _ := strconv.Atoi(strings.TrimSpace(m.read("pid"))) // an empty text means 0
 	return pid
 }
 
-// program is what a process of the node executes.
+// program returns the path of the program that a process of the node executes.
 func program(pid int) string {
-	path, _ := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")) // gone is nothing
+	path, _ := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")) // empty after its end
 	return path
 }
 
@@ -170,13 +170,13 @@ func program(pid int) string {
 func (m *machine) endCloved() {
 	if pid := m.cloved(); pid != 0 && strings.Contains(program(pid), "/opt/clove/bin/cloved") {
 		if process, err := os.FindProcess(pid); err == nil {
-			_ = process.Kill() // it may have ended since
+			_ = process.Kill() // it may have ended meanwhile
 		}
 	}
 }
 
-// orders are those that the node's systemctl got since the last call, and
-// carried out.
+// orders returns the commands that the node's systemctl got since the last call, and carried
+// out.
 func (m *machine) orders() string {
 	m.t.Helper()
 	orders := m.read("orders")
@@ -223,7 +223,7 @@ func TestTheDaemonSetsWorkOnANode(t *testing.T) {
 	}
 }
 
-// renew brings a newer cloved, which takes the other's place.
+// renew installs a newer cloved in place of the old one.
 func (m *machine) renew(cloved int) {
 	m.t.Helper()
 	newer, err := os.OpenFile(filepath.Join(m.base, "pod/upper/bin/cloved"), os.O_WRONLY|os.O_APPEND, 0)
@@ -240,8 +240,8 @@ func (m *machine) renew(cloved int) {
 	}
 }
 
-// TestAClovedThatDoesNotComeUp: the pod fails, and the node is as it was but for
-// the programs.
+// TestAClovedThatDoesNotComeUp: the pod fails, and the node is unchanged except for the
+// programs.
 func TestAClovedThatDoesNotComeUp(t *testing.T) {
 	m := newMachine(t)
 	m.make("pod/upper/bin/cloved", "#!/bin/sh\necho it is broken >&2\nexit 1\n")
@@ -257,8 +257,8 @@ func TestAClovedThatDoesNotComeUp(t *testing.T) {
 	}
 }
 
-// uninstallUnderALivingContainer: the handler goes at once; cloved and the
-// programs when the container is gone.
+// uninstallUnderALivingContainer: the handler is removed at once; cloved and the programs
+// after the container's end.
 func (m *machine) uninstallUnderALivingContainer() {
 	m.t.Helper()
 	const options = "node/run/containerd/io.containerd.runtime.v2.task/k8s.io/one/options.json"

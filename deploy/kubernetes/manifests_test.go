@@ -47,8 +47,8 @@ func only[T any](t *testing.T, objects []runtime.Object) T {
 	return object
 }
 
-// TestPodsNameTheRuntimeClass: each example would be run by clove, with the
-// deadline, limits or network of its annotations.
+// TestPodsNameTheRuntimeClass: clove would run each example, with the deadline, limits or
+// network of its annotations.
 func TestPodsNameTheRuntimeClass(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
@@ -73,8 +73,8 @@ func TestPodsNameTheRuntimeClass(t *testing.T) {
 	}
 }
 
-// TestUninstallReplacesInstall: they are one DaemonSet, so that they never work
-// on a node at the same time.
+// TestUninstallReplacesInstall: they have the same DaemonSet name, so that they never work on
+// a node at the same time.
 func TestUninstallReplacesInstall(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
@@ -95,7 +95,7 @@ func TestUninstallReplacesInstall(t *testing.T) {
 	}
 }
 
-// clear takes away what the two DaemonSets may differ in.
+// clear removes the parts in which the two DaemonSets may differ.
 func clear(set *appsv1.DaemonSet) {
 	spec := &set.Spec.Template.Spec
 	spec.InitContainers[0].Name, spec.InitContainers[0].Command, spec.Containers[0].Name = "", nil, ""

@@ -19,7 +19,7 @@ func someRun() Run {
 	return Run{Spec: spec, Stem: "agent", Image: "img", RuntimeClass: "clove", Content: []File{{"agent.py", []byte("print(1)\n")}}}
 }
 
-// text renders a run that must be good, for the API's own types too.
+// text renders a run, which must succeed, and checks the result with the API's own types.
 func text(t *testing.T, run Run) string {
 	t.Helper()
 	manifest, err := Render(run)
@@ -36,8 +36,7 @@ func text(t *testing.T, run Run) string {
 	return string(made)
 }
 
-// TestTheNameHangsOnEverything: what changes the Job changes its name, and
-// nothing else does.
+// TestTheNameHangsOnEverything: what changes the Job changes its name, and nothing else does.
 func TestTheNameHangsOnEverything(t *testing.T) {
 	t.Parallel()
 	name := func(change func(*Run)) string {
@@ -113,7 +112,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// expand does what the kubelet does to commands and values.
+// expand expands variables in commands and values as the kubelet does.
 func expand(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -178,7 +177,8 @@ func TestFilesGetKeysThatAreFree(t *testing.T) {
 	}
 }
 
-// TestWhatTheNodeWouldRefuseIsRefusedHere: package oci judges before there is a Job.
+// TestWhatTheNodeWouldRefuseIsRefusedHere: package oci checks the annotations before a Job is
+// written.
 func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Run){

@@ -15,8 +15,8 @@ import (
 
 var clove = Handler{Name: "clove", Binary: "/opt/clove/bin/clove-oci"}
 
-// systemd is what kubeadm's documents make of a node: a default file with one word
-// changed.
+// systemd is the configuration after the steps in kubeadm's documents: a default file with one
+// word changed.
 func systemd(t *testing.T, name string) string {
 	t.Helper()
 	text := readFile(t, filepath.Join("testdata", name))
@@ -35,7 +35,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// decoded is what a text means.
+// decoded returns the meaning of a text.
 func decoded(t *testing.T, text string) table {
 	t.Helper()
 	root := table{}
@@ -52,11 +52,11 @@ const (
 	minimal3 = "version = 2\n", "version = 3\n"
 )
 
-// configurations are texts with what Register must make of them. The files of
-// testdata are what these versions write themselves, and what Debian installs.
+// configurations are texts with the result that Register must produce. The files of testdata
+// are written by these versions themselves, or installed by Debian.
 func configurations(t *testing.T) []struct {
 	name, text, plugin string
-	systemd            any // of the new handler
+	systemd            any // the value for the new handler
 	runc               bool
 } {
 	type row = struct {
@@ -140,8 +140,8 @@ func TestASecondTimeChangesNothingAndUnregisterRestores(t *testing.T) {
 	}
 }
 
-// TestTheBlockFollowsTheFile: another program, another word for cgroups, more
-// tables behind the block.
+// TestTheBlockFollowsTheFile: another program, another cgroup driver, more tables after the
+// block.
 func TestTheBlockFollowsTheFile(t *testing.T) {
 	text := readFile(t, "testdata/default-1.7.toml")
 	once, err := Register([]byte(text), clove)
@@ -211,8 +211,8 @@ func TestWhatCannotBeExtendedIsRefused(t *testing.T) {
 	}
 }
 
-// TestABlockThatHoldsMoreIsNotTakenAway: lines behind it that have no header
-// would become part of another table.
+// TestABlockThatHoldsMoreIsNotTakenAway: lines after it without a header would become part of
+// another table.
 func TestABlockThatHoldsMoreIsNotTakenAway(t *testing.T) {
 	text := readFile(t, "testdata/default-2.1.toml")
 	made, err := Register([]byte(text), clove)

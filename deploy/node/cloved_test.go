@@ -14,20 +14,20 @@ import (
 	"clove.run/clove/agent"
 )
 
-// clovedPlace is a node with a systemd that knows of cloved what a real one
-// would, and notes its orders.
+// clovedPlace is a node with a systemd that answers about cloved as a real one would, and
+// records its orders.
 type clovedPlace struct {
 	*place
 	cloved   Cloved
-	orders   []string // all calls of systemctl that are not questions
+	orders   []string // all calls of systemctl that are not queries
 	fail     string   // the order that fails, once
-	unit     string   // FragmentPath: of somebody else's unit
-	pid      int      // cloved's; 0: it does not run
+	unit     string   // FragmentPath: the path of a foreign unit
+	pid      int      // the pid of cloved; 0: it does not run
 	enabled  bool
 	agents   bool  // clove-agents.service runs
-	mute     error // cloved does not answer, though it runs
-	answered bool  // some other cloved does, whatever systemd knows
-	foreign  bool  // some other cloved has the socket, and hangs
+	mute     error // the error of a cloved that runs and does not answer
+	answered bool  // another cloved answers, whatever systemd knows
+	foreign  bool  // another cloved has the socket, and hangs
 }
 
 func newClovedPlace(t *testing.T) *clovedPlace {
@@ -111,7 +111,7 @@ func (p *clovedPlace) uninstallBoth() (Result, error) {
 	return UninstallWith(p.t.Context(), p.cloved, p.containerd())
 }
 
-// look is all that the node has: its files, and what systemd does.
+// look describes the whole node: its files, and systemd's state.
 func (p *clovedPlace) look() string {
 	p.t.Helper()
 	all := fmt.Sprintf("running %t, enabled %t, agents %t\n", p.pid != 0, p.enabled, p.agents)
@@ -127,8 +127,8 @@ func (p *clovedPlace) look() string {
 	return all
 }
 
-// TestWhatWasCutShortIsTakenAway: an installation or a removal that was killed
-// left one of the units.
+// TestWhatWasCutShortIsTakenAway: an installation or removal was killed and left one of the
+// units.
 func TestWhatWasCutShortIsTakenAway(t *testing.T) {
 	for _, left := range unitNames {
 		p := newClovedPlace(t)
@@ -177,8 +177,8 @@ func TestClovedComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestUninstallStopsBeforeItForgets: a unit without its file cannot be disabled,
-// and what could not be stopped keeps its units.
+// TestUninstallStopsBeforeItForgets: a unit without its file cannot be disabled, and if a unit
+// cannot be stopped the files stay.
 func TestUninstallStopsBeforeItForgets(t *testing.T) {
 	for _, fail := range []string{"disable --now clove.service clove.socket", "stop clove-agents.service clove.slice"} {
 		p := newClovedPlace(t)
@@ -198,11 +198,11 @@ func TestUninstallStopsBeforeItForgets(t *testing.T) {
 	}
 }
 
-// TestAClovedThatServesIsUsed, whoever brought it, and outlives an uninstall.
+// TestAClovedThatServesIsUsed: whoever installed it, and an uninstall leaves it.
 func TestAClovedThatServesIsUsed(t *testing.T) {
 	for name, row := range map[string]struct {
 		arrange func(p *clovedPlace) (unit string)
-		refusal string // where that cloved does not serve
+		refusal string // the error if that cloved does not serve
 	}{
 		"the Debian package's": {func(p *clovedPlace) string {
 			p.unit = "/lib/systemd/system/clove.service"
@@ -245,8 +245,8 @@ func TestAClovedThatServesIsUsed(t *testing.T) {
 	}
 }
 
-// TestAFailureLeavesTheNodeAsItWas, at each order and for what comes after them;
-// also where an older clove node install was before.
+// TestAFailureLeavesTheNodeAsItWas: at each order and at each step after them; also after an
+// installation by an older clove.
 func TestAFailureLeavesTheNodeAsItWas(t *testing.T) {
 	failures := map[string]func(p *clovedPlace){
 		"it does not answer":   func(p *clovedPlace) { p.mute = errors.New("it hangs") },
@@ -277,7 +277,7 @@ func TestAFailureLeavesTheNodeAsItWas(t *testing.T) {
 	}
 }
 
-// older makes the node one that another clove node install was on.
+// older makes the node one with an installation by an older clove.
 func (p *clovedPlace) older() {
 	p.t.Helper()
 	for _, name := range unitNames {
@@ -294,7 +294,7 @@ func TestAUnitThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeTakenBackIsSaid: the second failure is not lost behind the first.
+// TestWhatCannotBeTakenBackIsSaid: the second error is reported beside the first.
 func TestWhatCannotBeTakenBackIsSaid(t *testing.T) {
 	p := newClovedPlace(t)
 	p.mute = errors.New("it hangs")
@@ -305,8 +305,8 @@ func TestWhatCannotBeTakenBackIsSaid(t *testing.T) {
 	}
 }
 
-// TestClovedIsRestartedForWhatChanged: a newer program, which a rename put
-// there, a newer unit, or one that was stopped.
+// TestClovedIsRestartedForWhatChanged: for a newer program, which a rename put there, a newer
+// unit, or one that was stopped.
 func TestClovedIsRestartedForWhatChanged(t *testing.T) {
 	for name, row := range map[string]struct {
 		arrange func(p *clovedPlace)

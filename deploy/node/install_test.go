@@ -14,7 +14,7 @@ type place struct {
 	t        *testing.T
 	config   string
 	handler  Handler
-	restarts []string // what the file said at each restart
+	restarts []string // the content of the file at each restart
 	fail     error    // of the next restart
 }
 
@@ -36,7 +36,7 @@ func (p *place) put(text string) {
 
 func (p *place) containerd() Containerd {
 	return Containerd{Config: p.config, Restart: func(context.Context) error {
-		text, _ := os.ReadFile(p.config) // gone is empty
+		text, _ := os.ReadFile(p.config) // an absent file reads as empty
 		p.restarts = append(p.restarts, string(text))
 		err := p.fail
 		p.fail = nil
@@ -62,7 +62,7 @@ func (p *place) uninstall() Result {
 	return result
 }
 
-// files are the names beside the configuration: what was left there.
+// files returns the names beside the configuration, which were left there.
 func (p *place) files() string {
 	p.t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(p.config))
@@ -121,8 +121,8 @@ func TestANodeWithoutAFile(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenMeanwhileStays: uninstall takes the block away, and not
-// what an administrator wrote since; the backup stays beside it then.
+// TestWhatWasWrittenMeanwhileStays: uninstall removes the block, and nothing that an
+// administrator wrote since; then the backup stays beside it.
 func TestWhatWasWrittenMeanwhileStays(t *testing.T) {
 	p := newPlace(t)
 	p.put(minimal3)
@@ -153,7 +153,7 @@ func TestALinkStaysALink(t *testing.T) {
 	}
 }
 
-// TestAContainerdThatDoesNotComeUpGetsItsOldFile, in both directions.
+// TestAContainerdThatDoesNotComeUpGetsItsOldFile: at install and at uninstall.
 func TestAContainerdThatDoesNotComeUpGetsItsOldFile(t *testing.T) {
 	for _, text := range []string{minimal2, ""} {
 		p := newPlace(t)
@@ -201,8 +201,8 @@ func TestARefusalChangesNothing(t *testing.T) {
 	}
 }
 
-// TestImportsThatReplaceTheHandler: before 2.0, the last file with the CRI
-// plugin in it wins it all.
+// TestImportsThatReplaceTheHandler: before 2.0, the last file that configures the CRI plugin
+// replaces all others.
 func TestImportsThatReplaceTheHandler(t *testing.T) {
 	const snippet = "[plugins.\"" + oneX + "\".cni]\nbin_dir = '/usr/lib/cni'\n"
 	for name, row := range map[string]struct {
@@ -233,8 +233,8 @@ func TestImportsThatReplaceTheHandler(t *testing.T) {
 	}
 }
 
-// TestCgroupsAsAnImportHasThem: from 2.0 on imports are merged, and count more
-// than the file itself, also in the words of version 2.
+// TestCgroupsAsAnImportHasThem: from 2.0 on imports are merged, and take precedence over the
+// file itself, also with the names of version 2.
 func TestCgroupsAsAnImportHasThem(t *testing.T) {
 	for name, row := range map[string]struct{ imported, want string }{
 		"version 3":       {"version = 3\n[plugins.'" + twoX + "'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", "SystemdCgroup = true"},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnitsDifferFromThePackagesInPathsOnly, and in the group, which a node has not.
+// TestUnitsDifferFromThePackagesInPathsOnly: the group differs, too, because a node has none.
 func TestUnitsDifferFromThePackagesInPathsOnly(t *testing.T) {
 	want := map[string][]string{
 		serviceUnit: {"ExecStart=/opt/clove/bin/cloved"},
@@ -42,7 +42,7 @@ func TestUnitsDifferFromThePackagesInPathsOnly(t *testing.T) {
 	}
 }
 
-// TestThePackageHasTheSameUnits: there is one text of each.
+// TestThePackageHasTheSameUnits: there is only one text of each.
 func TestThePackageHasTheSameUnits(t *testing.T) {
 	files, err := os.ReadDir("units")
 	if err != nil || len(files) != len(unitNames) {

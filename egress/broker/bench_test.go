@@ -21,8 +21,8 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is a connection's whole way through the broker: question,
-// decision, dial to a loopback server, descriptor, end.
+// BenchmarkOpen measures a connection's whole way through the broker: request, decision, dial
+// to a loopback server, descriptor, end.
 func BenchmarkOpen(b *testing.B) {
 	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
 	f.broker.config.Log = nil
@@ -37,7 +37,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkDialAlone is the part of BenchmarkOpen that no broker can save.
+// BenchmarkDialAlone measures the part of BenchmarkOpen that every broker needs.
 func BenchmarkDialAlone(b *testing.B) {
 	f := serve(b, Config{Rules: rulesOf(b, "db.example.com:5432")})
 	servers := f.leadsTo("93.184.216.34:5432")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// full is a listener that answers no more SYN: its one place is taken.
+// full is a listener that answers no more SYN: its backlog of one is full.
 func full(t *testing.T) (accept func(), at netip.AddrPort) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -63,7 +63,7 @@ func TestDialConnects(t *testing.T) {
 	}
 }
 
-// A far peer answers later: here, when there is room for it.
+// A distant peer answers later: here, when the backlog has room.
 func TestDialWaitsForAFarPeer(t *testing.T) {
 	t.Parallel()
 	accept, at := full(t)
@@ -113,8 +113,8 @@ func TestDialTellsWhyNot(t *testing.T) {
 	}
 }
 
-// TestWhereASocketLeadsIsAsked: a socket that ends elsewhere is caught, and one
-// that is connected to itself.
+// TestWhereASocketLeadsIsAsked: a socket with another peer is detected, and one that is
+// connected to itself.
 func TestWhereASocketLeadsIsAsked(t *testing.T) {
 	t.Parallel()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -141,7 +141,7 @@ func TestWhereASocketLeadsIsAsked(t *testing.T) {
 	}
 }
 
-// TestTheOutsideLegIsWhereItsSocketsAre: every socket of it is the caller's.
+// TestTheOutsideLegIsWhereItsSocketsAre: the caller makes every socket of it.
 func TestTheOutsideLegIsWhereItsSocketsAre(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

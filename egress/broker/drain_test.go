@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// TestDrainWaitsForConnectionsOnly: not for flows, and not for ever.
+// TestDrainWaitsForConnectionsOnly: not for flows, and not without a limit.
 func TestDrainWaitsForConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 9}})

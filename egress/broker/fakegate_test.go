@@ -13,17 +13,17 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// fakeGate asks what it is told to.
+// fakeGate sends the requests of a test.
 type fakeGate struct {
 	t     testing.TB
 	conn  *wire.Conn
 	setup wire.Answer
-	done  chan struct{} // closed when the channel is
+	done  chan struct{} // closed with the channel
 
 	mu      sync.Mutex // guards the fields below
 	id      uint64
 	waiting map[uint64]chan wire.Answer
-	files   []*os.File // all that came
+	files   []*os.File // all that were received
 }
 
 func newFakeGate(t testing.TB, conn *wire.Conn) *fakeGate {
@@ -57,7 +57,7 @@ func (g *fakeGate) receive() {
 
 var errNoAnswer = errors.New("the channel ended")
 
-// begin sends without waiting.
+// begin sends a request without waiting for its answer.
 func (g *fakeGate) begin(r wire.Request) (<-chan wire.Answer, error) {
 	waiting := make(chan wire.Answer, 1)
 	g.mu.Lock()
@@ -106,7 +106,7 @@ func (g *fakeGate) open(target, name string) wire.Answer {
 	return g.ask(wire.Request{Open: &o})
 }
 
-// connected is open that must bring a socket.
+// connected is open that must return a socket.
 func (g *fakeGate) connected(target, name string) (wire.Answer, net.Conn) {
 	g.t.Helper()
 	answer := g.open(target, name)
@@ -135,8 +135,8 @@ func (g *fakeGate) tell(r wire.Request) {
 	}
 }
 
-// closed tells the end of a connection and waits until it is known: answers to
-// later requests come after.
+// closed reports the end of a connection and waits until the broker has it: answers to later
+// requests come after that.
 func (g *fakeGate) closed(number uint64, rx, tx int64) {
 	g.t.Helper()
 	g.tell(wire.Request{Closed: &wire.Closed{Number: number, RxBytes: rx, TxBytes: tx}})

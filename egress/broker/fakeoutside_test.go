@@ -14,15 +14,15 @@ import (
 	"clove.run/clove/egress/dnsmsg"
 )
 
-// fakeResolver answers from a table and counts what it is asked.
+// fakeResolver answers from a table and counts its queries.
 type fakeResolver struct {
 	mu      sync.Mutex // guards the fields below
 	answers map[string][]string
-	replies map[string][]byte // whole messages, before answers
+	replies map[string][]byte // whole messages, which take precedence over answers
 	asked   []string
 	err     error
-	block   chan struct{} // where set, answers wait for it
-	entered chan struct{} // and this is told that one waits
+	block   chan struct{} // if set, answers wait for it
+	entered chan struct{} // and this is notified of each that waits
 }
 
 func (r *fakeResolver) set(name string, addrs ...string) {
@@ -79,11 +79,11 @@ type fakeNetwork struct {
 	mu     sync.Mutex // guards the fields below
 	leads  map[netip.AddrPort]string
 	dialed []netip.AddrPort
-	inside string        // where DialPort leads
-	gate   chan struct{} // where set, each dial of a held target takes one from it
+	inside string        // the address that DialPort connects to
+	gate   chan struct{} // if set, each dial of a held target takes one value from it
 	inDial int
 	peak   int           // of inDial
-	begun  chan struct{} // told of each held dial
+	begun  chan struct{} // notified of each held dial
 	only4  bool          // there is no route for IPv6
 	flows  []netip.AddrPort
 }
@@ -113,7 +113,7 @@ func (n *fakeNetwork) dials() []netip.AddrPort {
 	return slices.Clone(n.dialed)
 }
 
-// Leads that are no address.
+// Destinations that are no address.
 const (
 	blackhole = "blackhole" // nothing answers
 	held      = "held"      // refused when the test says so
@@ -131,8 +131,8 @@ func (n *fakeNetwork) hold() {
 	n.mu.Unlock()
 }
 
-// dial never leaves this machine: loopback is dialled as the product does it,
-// what leads nowhere is refused.
+// dial never leaves this machine: loopback is dialled as in production, and a target that
+// leads nowhere is refused.
 func (n *fakeNetwork) dial(ctx context.Context, network string, to netip.AddrPort) (*os.File, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, to)
@@ -177,7 +177,7 @@ func (n *fakeNetwork) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	return fileOf(conn)
 }
 
-// fileOf is the descriptor alone, as the broker has it of all sockets.
+// fileOf returns only a descriptor, as the broker has of all sockets.
 func fileOf(conn net.Conn) (*os.File, error) {
 	if conn, ok := conn.(interface{ File() (*os.File, error) }); ok {
 		return conn.File()

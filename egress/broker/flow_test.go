@@ -89,7 +89,7 @@ func TestANameLetsDatagramsThroughByItsPin(t *testing.T) {
 	}
 }
 
-// TestACutFlowIsSilent both ways, and stays so; before it is cut it is not.
+// TestACutFlowIsSilent: in both directions, and permanently; before the cut it is not.
 func TestACutFlowIsSilent(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "udp://93.184.216.34:53")})
@@ -114,7 +114,7 @@ func TestACutFlowIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.WriteToUDP([]byte("back"), from) // loopback delivers before it returns
+	server.WriteToUDP([]byte("back"), from) // loopback has delivered it when this returns
 	raw.Control(func(fd uintptr) {
 		if n, _, err := unix.Recvfrom(int(fd), buffer, unix.MSG_DONTWAIT); n > 0 {
 			t.Errorf("received %q, %v", buffer[:n], err)
@@ -125,7 +125,7 @@ func TestACutFlowIsSilent(t *testing.T) {
 	})
 }
 
-// TestNoFlowSendsToABroadcastAddress: net's own socket, which may, is the control.
+// TestNoFlowSendsToABroadcastAddress: the control is a socket of package net, which may.
 func TestNoFlowSendsToABroadcastAddress(t *testing.T) {
 	t.Parallel()
 	const broadcast = "127.255.255.255:9"
@@ -160,7 +160,7 @@ func TestAPublishedPortLeadsIn(t *testing.T) {
 	if setup := f.gate.setup; len(setup.Files) != 1 || setup.Setup.Listeners[0] != (wire.Listener{Kind: wire.ListenPublish, Port: 8080}) {
 		t.Fatalf("setup %+v", setup.Setup)
 	}
-	f.gate.lookup("localhost", dnsmsg.TypeA) // the setup is over
+	f.gate.lookup("localhost", dnsmsg.TypeA) // after its answer the setup is done
 	if err := file.Close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("the broker kept the listener: %v", err)
 	}

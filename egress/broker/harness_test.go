@@ -20,11 +20,11 @@ import (
 	"clove.run/clove/agent"
 )
 
-// deadline ends a test that would wait for ever.
+// deadline ends a test that would hang.
 const deadline = 20 * time.Second
 
-// fixture is a broker with everything around it fake but the sockets: public
-// addresses lead to servers on this machine's loopback.
+// fixture is a broker with fakes around it and real sockets: public addresses lead to servers
+// on this machine's loopback.
 type fixture struct {
 	t        testing.TB
 	broker   *Broker
@@ -40,7 +40,7 @@ type fixture struct {
 	told      []Denial
 }
 
-// lines are rules as words: "deny x" or "x".
+// lines are rules in words: "deny x" or "x".
 func rulesOf(t testing.TB, lines ...string) *egress.Rules {
 	t.Helper()
 	return rulesWith(t, egress.Config{}, lines...)
@@ -95,8 +95,8 @@ func serve(t testing.TB, config Config) *fixture {
 	return f
 }
 
-// end waits until Serve has returned. The gate goes as a real one does, once it
-// has heard of the end: it has nothing to tell, and would be waited for.
+// end waits until Serve has returned. Like a real gate, the fake one ends when the broker
+// does; otherwise Serve would wait for its last messages.
 func (f *fixture) end() {
 	f.stop()
 	<-f.gate.done
@@ -116,7 +116,7 @@ func (f *fixture) result() error {
 	}
 }
 
-// last is the last decision, which must be there.
+// last returns the last decision, which must exist.
 func (f *fixture) last() Decision {
 	f.t.Helper()
 	all := f.log()
@@ -132,8 +132,7 @@ func (f *fixture) log() []Decision {
 	return slices.Clone(f.decisions)
 }
 
-// leadsTo makes target a server and returns what it accepts, open until the
-// test ends.
+// leadsTo makes target a server and returns what it accepts, open until the end of the test.
 func (f *fixture) leadsTo(target string) <-chan net.Conn {
 	f.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,7 +152,7 @@ func (f *fixture) leadsTo(target string) <-chan net.Conn {
 	return accepted
 }
 
-// fakeClock moves when it is told to.
+// fakeClock moves only when a test moves it.
 type fakeClock struct {
 	mu  sync.Mutex // guards now
 	now time.Time
@@ -171,7 +170,7 @@ func (c *fakeClock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// addresses are those of a DNS answer.
+// addresses returns those of a DNS answer.
 func addresses(t testing.TB, answer wire.Answer) []string {
 	t.Helper()
 	reply := replyOf(t, answer)
@@ -203,7 +202,7 @@ func reset(t testing.TB, peer net.Conn) {
 	}
 }
 
-// alive sees one byte go from end to end.
+// alive checks that a byte arrives at the other end.
 func alive(t testing.TB, from io.Writer, to net.Conn) {
 	t.Helper()
 	if _, err := from.Write([]byte{'x'}); err != nil {

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// TestConnectionsAreCountedUntilTheyAreClosed: closing a socket without saying
-// so does not help a gate.
+// TestConnectionsAreCountedUntilTheyAreClosed: a gate that closes a socket without reporting
+// it gains nothing.
 func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 2}})
@@ -41,7 +41,6 @@ func TestConnectionsAreCountedUntilTheyAreClosed(t *testing.T) {
 	}
 }
 
-// TestADialThatFailsGivesItsPlaceBack.
 func TestADialThatFailsGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24:22", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 1}})
@@ -71,7 +70,7 @@ func TestNewConnectionsHaveAPace(t *testing.T) {
 		}
 		return opened
 	}
-	if n := burst(); n != 4 { // twice as many at first
+	if n := burst(); n != 4 { // twice the rate at first
 		t.Errorf("%d at once", n)
 	}
 	if d := f.last(); d.Reason != string(wire.ReasonRate) {
@@ -83,8 +82,8 @@ func TestNewConnectionsHaveAPace(t *testing.T) {
 	}
 }
 
-// TestTheKernelCountsTheBytes whatever the gate says, and everything ends when
-// they are used up. One byte less is the control.
+// TestTheKernelCountsTheBytes: whatever the gate reports, and all connections end when the
+// limit is reached. The control has one byte less.
 func TestTheKernelCountsTheBytes(t *testing.T) {
 	t.Parallel()
 	const limit = 3000
@@ -94,7 +93,7 @@ func TestTheKernelCountsTheBytes(t *testing.T) {
 	peer := <-servers
 	conn.Write(make([]byte, 1000))
 	io.ReadFull(peer, make([]byte, 1000))
-	f.gate.closed(first.Number, 0, 0) // a lie
+	f.gate.closed(first.Number, 0, 0) // a false report
 	if d := f.log()[1]; d.Outcome != OutcomeEnded || d.TxBytes != 1000 || d.RxBytes != 0 {
 		t.Errorf("decision %+v", d)
 	}
@@ -108,7 +107,7 @@ func TestTheKernelCountsTheBytes(t *testing.T) {
 	if totals := f.broker.Totals(); totals.TxBytes != 2000 || totals.RxBytes != 1000 {
 		t.Fatalf("%+v", totals)
 	}
-	alive(t, conn, peer) // the limit is reached, not passed; this byte passes it
+	alive(t, conn, peer) // the limit is reached and not exceeded; the next byte exceeds it
 	f.broker.holdBytes()
 	reset(t, peer)
 	if answer := f.gate.open("93.184.216.34:22", ""); answer.Result != wire.ResultDenied {
@@ -125,7 +124,7 @@ func TestTheKernelCountsTheBytes(t *testing.T) {
 	}
 }
 
-// TestBytesAreWatchedByItself: nobody calls holdBytes here.
+// TestBytesAreWatchedByItself: this test does not call holdBytes.
 func TestBytesAreWatchedByItself(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22"), Limits: wire.Limits{Bytes: 10}})
@@ -137,7 +136,7 @@ func TestBytesAreWatchedByItself(t *testing.T) {
 	reset(t, peer)
 }
 
-// TestAFINIsNoByte: a connection that ends in the usual way counts what it carried.
+// TestAFINIsNoByte: a connection that ends with FIN counts only the bytes that it carried.
 func TestAFINIsNoByte(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
@@ -167,13 +166,13 @@ func TestTheGatesEndIsToldAndClosesEverything(t *testing.T) {
 	if err := f.result(); !errors.Is(err, ErrGateGone) {
 		t.Errorf("Serve: %v", err)
 	}
-	reset(t, peer) // although this process, as the gate, still holds the socket
+	reset(t, peer) // although this process, as the gate, has the socket open too
 	if d := f.last(); d.Outcome != OutcomeCut || d.Reason != ReasonOver {
 		t.Errorf("decision %+v", d)
 	}
 }
 
-// TestSoManyRequestsAreInWorkAndNoMore: the others wait, and are answered.
+// TestSoManyRequestsAreInWorkAndNoMore: further requests wait, and are answered.
 func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
 	t.Parallel()
 	const asked = maxAtOnce + 40
@@ -182,7 +181,7 @@ func TestSoManyRequestsAreInWorkAndNoMore(t *testing.T) {
 	f.network.set(func() { f.network.begun, f.network.gate = begun, gate })
 	f.network.lead(netip.MustParseAddrPort("93.184.216.34:22"), held)
 	waiting := make(chan (<-chan wire.Answer), asked)
-	go func() { // the channel fills up: this blocks, as a gate would
+	go func() { // the channel becomes full, which blocks this as it would a gate
 		defer close(waiting)
 		for range asked {
 			w, err := f.gate.begin(wire.Request{Open: &wire.Open{Target: netip.MustParseAddrPort("93.184.216.34:22")}})
@@ -223,7 +222,7 @@ func TestTheEndOfTheContextEndsDialsToo(t *testing.T) {
 	}
 }
 
-// TestACrowdHasSmallBuffers outside as well, whatever the gate does with its own.
+// TestACrowdHasSmallBuffers: outside too, whatever the gate does with its own.
 func TestACrowdHasSmallBuffers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
@@ -246,7 +245,7 @@ func TestACrowdHasSmallBuffers(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorIsLeft after connections of every fate.
+// TestNoDescriptorIsLeft: after connections with every kind of end.
 func TestNoDescriptorIsLeft(t *testing.T) {
 	run := func(t *testing.T) {
 		f := serve(t, Config{Rules: rulesOf(t, "db.example.com:22", "93.184.216.0/24:80", "udp://93.184.216.34:53"), Limits: wire.Limits{Connections: 40}})
@@ -270,12 +269,12 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		f.broker.Replace(rulesOf(t, "deny public"))
 		f.end()
 	}
-	t.Run("first", run) // what it opens for good (epoll) is no leak
+	t.Run("first", run) // what the first run opens for good (epoll) is no leak
 	before := descriptors(t)
 	for range 3 {
 		t.Run("again", run)
 	}
-	// Fewer is no leak: an earlier test's last words may have ended meanwhile.
+	// Fewer is no leak: something of an earlier test may have ended meanwhile.
 	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}

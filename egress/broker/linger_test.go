@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// stuck is a connection whose bytes nobody reads, with SO_LINGER as a gate that
-// was taken over would set it, and without the gate's own descriptor.
+// stuck is a connection whose bytes nobody reads, with SO_LINGER as an attacker in the gate
+// could set it, and without the gate's own descriptor.
 func stuck(t *testing.T, f *fixture) wire.Answer {
 	t.Helper()
 	servers := f.leadsTo("93.184.216.34:22")
@@ -37,8 +37,8 @@ func stuck(t *testing.T, f *fixture) wire.Answer {
 	return answer
 }
 
-// TestALingeringSocketHoldsNobodyUp: close(2) would wait for the peer, which is
-// the agent's friend.
+// TestALingeringSocketHoldsNobodyUp: close(2) would wait for the peer, which may work for the
+// agent.
 func TestALingeringSocketHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})
@@ -57,8 +57,8 @@ func TestALingeringSocketHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestAResetStaysAReset: lingering for no time is how the gate resets, and the
-// broker's descriptor is the last.
+// TestAResetStaysAReset: the gate resets with a linger time of zero, and the broker's
+// descriptor is closed last.
 func TestAResetStaysAReset(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.34:22")})

@@ -29,7 +29,7 @@ func TestANameThatIsAllowedIsAnsweredAndPinned(t *testing.T) {
 	}
 }
 
-// TestADeniedNameIsNeverAskedFor; the control above shows that an allowed one is.
+// TestADeniedNameIsNeverAskedFor: the test above is the control: an allowed one is.
 func TestADeniedNameIsNeverAskedFor(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "deny evil.example.com", "*.example.com")})
@@ -93,8 +93,8 @@ func TestNamesThatNeverLeave(t *testing.T) {
 	}
 }
 
-// TestRebinding: an allowed name leads to where no rule lets it. The control is
-// the rule that names the address: then it does.
+// TestRebinding: an allowed name has an address that no rule allows. The control is a rule
+// that names the address.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	host := netip.MustParseAddr("93.184.216.99")
@@ -132,7 +132,7 @@ func TestOnlyTheBadAddressIsTakenOut(t *testing.T) {
 	}
 }
 
-// TestWithoutARouteThereIsNoAddress: programs then take the other family.
+// TestWithoutARouteThereIsNoAddress: programs then use the other family.
 func TestWithoutARouteThereIsNoAddress(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
@@ -162,8 +162,8 @@ func TestAResolverThatFailsIsNoDenial(t *testing.T) {
 	}
 }
 
-// TestSlowQuestionsDoNotTakeEverything: beyond maxLookups they fail at once,
-// and connections are still made.
+// TestSlowQuestionsDoNotTakeEverything: beyond maxLookups they fail at once, and connections
+// are still made.
 func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com", "93.184.216.34")})
@@ -191,8 +191,8 @@ func TestSlowQuestionsDoNotTakeEverything(t *testing.T) {
 	}
 }
 
-// TestServiceRecordsLoseWhatNobodyMayUse: the key for a hidden name, and hints
-// that lead inside. The resolver's message, which has both, is the control.
+// TestServiceRecordsLoseWhatNobodyMayUse: the key for an encrypted name, and hints with
+// internal addresses. The control is the resolver's message, which has both.
 func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
@@ -226,7 +226,7 @@ func TestServiceRecordsLoseWhatNobodyMayUse(t *testing.T) {
 
 func TestRoutesAreTheKernels(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{"127.0.0.1": true, "fe80::1": false} { // link-local, without a link
+	for text, want := range map[string]bool{"127.0.0.1": true, "fe80::1": false} { // link-local, without an interface
 		if got := ownNetwork.routed(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}

@@ -48,7 +48,7 @@ func TestANameRuleOnTheWebIsVerified(t *testing.T) {
 	}
 }
 
-// TestAPinIsNeededAndExpires; the connections before it expires are the control.
+// TestAPinIsNeededAndExpires: the control are the connections before it expires.
 func TestAPinIsNeededAndExpires(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432")})
@@ -78,7 +78,7 @@ func TestTheOtherAddressesOfANameAreTried(t *testing.T) {
 	f.resolver.set("db.example.com", "93.184.216.34", "93.184.216.35")
 	servers := f.leadsTo("93.184.216.35:5432")
 	f.gate.lookup("db.example.com", dnsmsg.TypeA)
-	answer, conn := f.gate.connected("93.184.216.34:5432", "") // is refused by the network
+	answer, conn := f.gate.connected("93.184.216.34:5432", "") // the network refuses it
 	alive(t, conn, <-servers)
 	f.gate.closed(answer.Number, 0, 1)
 	f.network.lead(netip.MustParseAddrPort("93.184.216.34:5432"), blackhole) // answers nothing
@@ -95,8 +95,8 @@ func TestTheOtherAddressesOfANameAreTried(t *testing.T) {
 	}
 }
 
-// TestAPinnedAddressIsCheckedWhenItIsDialled: it has become this host's own. In
-// the control it has not.
+// TestAPinnedAddressIsCheckedWhenItIsDialled: it has become an address of this host. In the
+// control it has not.
 func TestAPinnedAddressIsCheckedWhenItIsDialled(t *testing.T) {
 	t.Parallel()
 	for _, becomes := range []bool{false, true} {
@@ -138,8 +138,8 @@ func TestADeniedNameIsFoundUnderAnAddressRule(t *testing.T) {
 	}
 }
 
-// TestAHostPortIsOnePortOfTheHost goes the product's own way to real loopback
-// servers, of both families.
+// TestAHostPortIsOnePortOfTheHost dials real loopback servers of both families, as in
+// production.
 func TestAHostPortIsOnePortOfTheHost(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {

@@ -41,7 +41,7 @@ func TestAtTheBoundTheOldestPinGoes(t *testing.T) {
 	for i := range maxPins {
 		p.add("a.example.com", addr(i), time.Hour)
 	}
-	p.add("a.example.com", addr(0), time.Hour) // refreshed: no longer the oldest
+	p.add("a.example.com", addr(0), time.Hour) // refreshed, so it is not the oldest any more
 	p.add("b.example.com", addr(maxPins), time.Hour)
 	if len(p.names(addr(0))) != 1 || len(p.names(addr(1))) != 0 || len(p.names(addr(maxPins))) != 1 || p.order.Len() != maxPins {
 		t.Errorf("%v %v %v of %d", p.names(addr(0)), p.names(addr(1)), p.names(addr(maxPins)), p.order.Len())
@@ -61,7 +61,7 @@ func TestOneAddressHasSoManyNames(t *testing.T) {
 	}
 }
 
-// TestPinsAreWhatAListWouldBe compares with the plainest thing that could work.
+// TestPinsAreWhatAListWouldBe compares with the simplest implementation.
 func TestPinsAreWhatAListWouldBe(t *testing.T) {
 	t.Parallel()
 	type pair struct {

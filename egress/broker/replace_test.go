@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// TestNewRulesCutWhatTheyForbid: the peers see it; what they still allow is the
-// control and lives on.
+// TestNewRulesCutWhatTheyForbid: the peers see the reset. The control is a connection that is
+// still allowed, and continues.
 func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "a.example.com", "b.example.com", "93.184.217.0/24:22")})
@@ -43,7 +43,7 @@ func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 	if len(f.broker.pins.addresses("b.example.com")) != 0 || len(f.broker.pins.addresses("a.example.com")) != 1 {
 		t.Error("the wrong pins are gone")
 	}
-	f.gate.closed(answer.Number, 0, 100) // the gate finds out, and may say so
+	f.gate.closed(answer.Number, 0, 100) // the gate notices, and may report it
 
 	f.broker.Replace(rulesOf(t, "a.example.com", "deny 93.184.217.1"))
 	reset(t, cPeer)
@@ -56,9 +56,9 @@ func TestNewRulesCutWhatTheyForbid(t *testing.T) {
 	}
 }
 
-// TestAnAddressOutlivesNoRule: a program that keeps the address of a name gets
-// nowhere with it once the name is denied, not even when it is allowed again,
-// until it asks again. The name that stays allowed is the control.
+// TestAnAddressOutlivesNoRule: once a name is denied, a program cannot use the address that it
+// knows, not even when the name is allowed again, until it resolves the name again. The
+// control is a name that stays allowed.
 func TestAnAddressOutlivesNoRule(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "db.example.com:5432", "other.example.com:5432")})
@@ -93,8 +93,8 @@ func TestAnAddressOutlivesNoRule(t *testing.T) {
 	alive(t, other, otherPeer) // the control
 }
 
-// TestAConnectionThatShowedNoNameIsCutWhenNamesMatter: nobody can say that it
-// is not to the name that is now denied.
+// TestAConnectionThatShowedNoNameIsCutWhenNamesMatter: it might be to the name that is denied
+// now.
 func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "93.184.216.0/24")})
@@ -108,8 +108,8 @@ func TestAConnectionThatShowedNoNameIsCutWhenNamesMatter(t *testing.T) {
 	alive(t, known, knownPeer)
 }
 
-// TestRulesThatAreReplacedDuringADial count for it: what they forbid is closed
-// and never handed out. Those that allow it are the control.
+// TestRulesThatAreReplacedDuringADial: the new rules apply to it: a forbidden connection is
+// closed and never sent to the gate. The control are rules that allow it.
 func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +152,7 @@ func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 			continue
 		}
 		peer.SetReadDeadline(time.Now().Add(deadline))
-		if _, err := peer.Read(make([]byte, 1)); err != io.EOF { // nobody holds the other end
+		if _, err := peer.Read(make([]byte, 1)); err != io.EOF { // no process has the other end open
 			t.Errorf("the peer sees %v", err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestRulesThatAreReplacedDuringADial(t *testing.T) {
 	b.connections.end()
 }
 
-// TestCuttingResets whoever else holds the socket, with data on its way.
+// TestCuttingResets: whichever process has the socket open too, with data in flight.
 func TestCuttingResets(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -195,6 +195,6 @@ func TestCuttingResets(t *testing.T) {
 		if c.fd >= 0 || c.last.sent != 1 {
 			t.Errorf("afterwards %+v", c)
 		}
-		c.cut() // a second time is nothing
+		c.cut() // a second call does nothing
 	}
 }

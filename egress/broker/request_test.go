@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// TestARequestThatNoHonestGateSendsEndsTheChannel; TestARequestThatAnAgentCanCause
-// is the other side: what is odd but honest is answered.
+// TestARequestThatNoHonestGateSendsEndsTheChannel: the counterpart is
+// TestARequestThatAnAgentCanCause: unusual but honest requests are answered.
 func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort
@@ -64,14 +64,14 @@ func TestARequestThatNoHonestGateSendsEndsTheChannel(t *testing.T) {
 func TestWhatIsNoMessageEndsTheChannel(t *testing.T) {
 	t.Parallel()
 	f := serve(t, Config{Rules: rulesOf(t, "api.example.com")})
-	f.gate.conn.SendAnswer(wire.Answer{ID: math.MaxUint64, Result: "x", Message: make([]byte, 10)}) // no part that a request has
+	f.gate.conn.SendAnswer(wire.Answer{ID: math.MaxUint64, Result: "x", Message: make([]byte, 10)}) // no field of a request
 	var hostile *untrusted
 	if err := f.result(); !errors.As(err, &hostile) {
 		t.Errorf("Serve: %v", err)
 	}
 }
 
-// TestARequestThatAnAgentCanCause is answered or noted, and the channel stays.
+// TestARequestThatAnAgentCanCause: it is answered or noted, and the channel stays.
 func TestARequestThatAnAgentCanCause(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort

@@ -66,7 +66,7 @@ func TestAddressesThatAreNotKeptLeaveTheAnswer(t *testing.T) {
 	}
 }
 
-// TestARecordWithoutAnAddressGoes: RFC 2136 has such, and the library reads them.
+// TestARecordWithoutAnAddressGoes: RFC 2136 has such records, and the library accepts them.
 func TestARecordWithoutAnAddressGoes(t *testing.T) {
 	t.Parallel()
 	msg := unpacked(t, message(t, "a.test.", TypeA, 0))

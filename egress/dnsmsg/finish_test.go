@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// manyAddresses is a message with so many A records.
+// manyAddresses returns a message with this many A records.
 func manyAddresses(t testing.TB, name string, count int) []byte {
 	t.Helper()
 	reply := NewReply(name, TypeA, RCodeSuccess)
@@ -62,8 +62,8 @@ func TestAnAnswerIsMadeForItsQuery(t *testing.T) {
 func TestAnAnswerFitsWhatTheClientTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		edns, limit, records int // edns 0: without
-		want                 int // the most bytes
+		edns, limit, records int // edns 0: without EDNS
+		want                 int // the largest size
 		truncated            bool
 	}{
 		{0, MaxUDPBytes, 20, 512, false},

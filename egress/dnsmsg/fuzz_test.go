@@ -17,7 +17,7 @@ func addQueries(f *testing.F) {
 	f.Add(packed(f, `a\.b\000\255.test.`, TypeHTTPS, func(m *dns.Msg) { m.SetEdns0(1232, true) }))
 }
 
-// FuzzParseQuery: what is taken has one spelling, and both ways to answer it work.
+// FuzzParseQuery: an accepted query has one spelling, and both ways to answer it work.
 func FuzzParseQuery(f *testing.F) {
 	addQueries(f)
 	f.Fuzz(func(t *testing.T, packet []byte) {
@@ -32,7 +32,7 @@ func FuzzParseQuery(f *testing.F) {
 			}
 			return
 		}
-		msg := unpacked(t, packet) // the library must see the same
+		msg := unpacked(t, packet) // the library must parse the same
 		if len(msg.Question) != 1 || msg.Question[0] != (dns.Question{Name: q.Name, Qtype: q.Type, Qclass: dns.ClassINET}) || msg.Id != q.ID {
 			t.Fatalf("%+v of %v", q, msg)
 		}
@@ -46,7 +46,7 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// replies are what name servers send, good and bad.
+// replies are messages that name servers send, good and bad.
 func replies(f *testing.F) [][]byte {
 	good := message(f, "a.test.", TypeHTTPS, 0, "a.test. 60 IN CNAME b.test.",
 		`b.test. 60 IN HTTPS 1 . mandatory="ech" alpn="h2" ipv4hint="198.51.100.7,10.0.0.1" ech="AEX+DQA=" ipv6hint="fd00::1"`,
@@ -62,9 +62,8 @@ func replies(f *testing.F) [][]byte {
 	}
 }
 
-// FuzzReply is the broker's path: whatever a name server sends, what comes out
-// is readable, holds no address that was not kept and no ech, and is one that
-// ParseReply changes no more.
+// FuzzReply takes the broker's path: whatever a name server sends, the result can be parsed,
+// has no address that was not kept and no ech, and is not changed by ParseReply.
 func FuzzReply(f *testing.F) {
 	for _, packet := range replies(f) {
 		f.Add(packet, byte(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// packed is a query as a client makes it, then changed.
+// packed is a query as a client makes it, with changes.
 func packed(t testing.TB, name string, qtype uint16, change func(*dns.Msg)) []byte {
 	t.Helper()
 	msg := new(dns.Msg)
@@ -63,8 +63,8 @@ func TestAQueryIsRead(t *testing.T) {
 	}
 }
 
-// hostile are packets that no stub resolver sends, and what their sender is
-// told; -1 is nothing.
+// hostile are packets that no stub resolver sends, with the response code for each; -1 is no
+// response.
 func hostile(t testing.TB) []struct {
 	name   string
 	packet []byte
@@ -137,8 +137,8 @@ func TestWhatIsNoQueryIsToldSo(t *testing.T) {
 	}
 }
 
-// TestTheLibraryAloneWouldTakeThem is the control: without our checks, most of
-// these pass.
+// TestTheLibraryAloneWouldTakeThem is the control: without clove's checks, most of these are
+// accepted.
 func TestTheLibraryAloneWouldTakeThem(t *testing.T) {
 	t.Parallel()
 	taken := 0

@@ -11,9 +11,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// message is what a name server sends: the question, and records as in a zone
-// file; those after "--" are the authority section's, after a second one the
-// additional section's.
+// message returns a name server's message: the question, and records in the format of a zone
+// file; those after "--" belong to the authority section, after a second one to the additional
+// section.
 func message(t testing.TB, name string, qtype uint16, rcode int, records ...string) []byte {
 	t.Helper()
 	msg := new(dns.Msg)
@@ -47,7 +47,7 @@ func parsed(t testing.TB, packet []byte) *Reply {
 	return reply
 }
 
-// text are the answer's records after a trip over the wire.
+// text returns the answer's records after packing and parsing.
 func text(t testing.TB, reply *Reply) []string {
 	t.Helper()
 	packet, err := reply.Pack()
@@ -67,7 +67,7 @@ func TestAReplyKeepsTheChainAndNothingElse(t *testing.T) {
 		"edge.cdn.test. 60 IN A 198.51.100.7", // out of order
 		"WWW.a.test. 300 IN CNAME cdn.test.",
 		"cdn.test. 20 IN CNAME Edge.cdn.test.",
-		"other.test. 300 IN A 10.0.0.1",            // nobody led there
+		"other.test. 300 IN A 10.0.0.1",            // no CNAME leads there
 		"www.a.test. 300 IN TXT \"not asked for\"", // another type
 		"edge.cdn.test. 60 HS A 10.0.0.3",          // another class
 		"--", "a.test. 300 IN NS ns.a.test.", "--", "ns.a.test. 300 IN A 10.0.0.2")
@@ -159,7 +159,7 @@ func TestWhatIsNoReply(t *testing.T) {
 	for name, packet := range map[string][]byte{
 		"nothing":      nil,
 		"cut off":      good[:len(good)-2],
-		"no record":    good[:len(good)-22], // cut between two: the library takes it
+		"no record":    good[:len(good)-22], // cut between two records: the library accepts it
 		"a query":      packed(t, "a.test.", TypeA, nil),
 		"NOTIFY":       packed(t, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.Opcode = dns.OpcodeNotify }),
 		"class CH":     packed(t, "a.test.", TypeA, func(m *dns.Msg) { m.Response = true; m.Question[0].Qclass = dns.ClassCHAOS }),
@@ -172,8 +172,8 @@ func TestWhatIsNoReply(t *testing.T) {
 	}
 }
 
-// withData answers a question for a.test's SOA with one record of a.test, whose
-// data is as given.
+// withData answers a question for a.test's SOA with one record of a.test that has the given
+// data.
 func withData(t testing.TB, section int, rrtype uint16, data string) []byte {
 	t.Helper()
 	packet := message(t, "a.test.", dns.TypeSOA, RCodeSuccess)
@@ -197,8 +197,8 @@ func shortSOA(t testing.TB) []byte {
 	return withData(t, authoritySection, dns.TypeSOA, "\x02ns\x00")
 }
 
-// TestARecordWithShortData: the library reads a SOA with one name, and packs
-// one that cannot be read.
+// TestARecordWithShortData: the library parses a SOA with one name, and packs one that cannot
+// be parsed.
 func TestARecordWithShortData(t *testing.T) {
 	const whole = "\x02ns\x00\x03who\x00" + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x05"
 	if reply := parsed(t, withData(t, authoritySection, dns.TypeSOA, whole)); len(reply.msg.Ns) != 1 { // the control
@@ -210,7 +210,7 @@ func TestARecordWithShortData(t *testing.T) {
 		"no data":             withData(t, authoritySection, dns.TypeSOA, ""),
 		"one name, an answer": withData(t, answerSection, dns.TypeSOA, "\x02ns\x00"),
 	} {
-		unpacked(t, packet) // the library takes it
+		unpacked(t, packet) // the library accepts it
 		if reply, err := ParseReply(packet); err == nil {
 			t.Errorf("%s: %v", name, reply)
 		}
@@ -218,12 +218,12 @@ func TestARecordWithShortData(t *testing.T) {
 			t.Errorf("%s: finished as %x", name, answer)
 		}
 	}
-	// What goes no further does no harm.
+	// A record that is not passed on does no harm.
 	parsed(t, withData(t, authoritySection, dns.TypeNS, ""))
 	parsed(t, withData(t, additionalSection, dns.TypeSOA, "\x02ns\x00"))
 }
 
-// TestAReplyThatFitsNoMessage: compression made it small on its way in.
+// TestAReplyThatFitsNoMessage: it was small because it was compressed.
 func TestAReplyThatFitsNoMessage(t *testing.T) {
 	t.Parallel()
 	reply := NewReply("a.test", dns.TypeTXT, RCodeSuccess)

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// knows is a gate that asked about target before, and was told to see a name.
+// knows is a gate that has requested target before, with the answer that it needs a name.
 func knows(t *testing.T, target string, decide func(wire.Request) wire.Answer) (*server, *fakeBroker) {
 	t.Helper()
 	s, b := begin(t, wire.Limits{}, decide)
@@ -21,7 +21,7 @@ func knows(t *testing.T, target string, decide func(wire.Request) wire.Answer) (
 	return s, b
 }
 
-// TestAKnownTargetIsAskedForOnce, by the name; the first time is the control.
+// TestAKnownTargetIsAskedForOnce: with the name; the control is the first time.
 func TestAKnownTargetIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	const target = "192.0.2.1:443"
@@ -47,7 +47,7 @@ func TestAKnownTargetIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestAKnownTargetRefusesTheSame as one that is not known.
+// TestAKnownTargetRefusesTheSame: as an unknown one does.
 func TestAKnownTargetRefusesTheSame(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +80,8 @@ func TestAKnownTargetRefusesTheSame(t *testing.T) {
 	})
 }
 
-// TestNewRulesMayWantNoName of a known target: whatever was read goes on, a
-// silent client is let through, and the target is forgotten.
+// TestNewRulesMayWantNoName: for a known target, bytes that were read are passed on, a silent
+// client may pass, and the target is forgotten.
 func TestNewRulesMayWantNoName(t *testing.T) {
 	t.Parallel()
 	for _, first := range []wire.Result{wire.ResultAllowed, wire.ResultVerifyDeny} {
@@ -115,7 +115,7 @@ func TestNewRulesMayWantNoName(t *testing.T) {
 	}
 }
 
-// expectSpeech lets the server speak first, and sees what the client sent.
+// expectSpeech lets the server send first, and checks what the client sent.
 func expectSpeech(t *testing.T, near, far *net.TCPConn, sent string) {
 	t.Helper()
 	_, err := io.WriteString(far, "hello")

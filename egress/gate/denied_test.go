@@ -58,11 +58,11 @@ func TestADeniedRequestIsToldWhy(t *testing.T) {
 	}
 }
 
-// TestEverybodyElseIsReset: no HTTP, or not on port 80.
+// TestEverybodyElseIsReset: clients without HTTP, or not on port 80.
 func TestEverybodyElseIsReset(t *testing.T) {
 	t.Parallel()
 	s, _ := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Result: wire.ResultDenied} })
-	s.waits.denied = deniedTimeout / 20 // for those that say nothing; a request in its place would be answered
+	s.waits.denied = deniedTimeout / 20 // for clients that send nothing; those that send a request would be answered
 	for _, c := range []struct{ target, data string }{
 		{"192.0.2.1:443", fmt.Sprintf(requestHead, "a.example")},
 		{"192.0.2.1:22", ""},

@@ -14,7 +14,7 @@ import (
 
 var answerAddress = netip.MustParseAddr("192.0.2.7")
 
-// resolving answers a.example and denies all else.
+// resolving answers for a.example and denies all other names.
 func resolving(r wire.Request) wire.Answer {
 	if r.Lookup == nil || r.Lookup.Name != "a.example" {
 		return wire.Answer{Result: wire.ResultDenied}
@@ -34,7 +34,7 @@ func query(t testing.TB, name string) []byte {
 	return packet
 }
 
-// rcode and answers of a packet.
+// rcode returns the response code and the answers of a packet.
 func outcome(packet []byte) (rcode byte, answers int) {
 	if len(packet) < 12 || packet[0] != 0x42 || packet[1] != 0x42 {
 		return 0xff, 0
@@ -53,8 +53,8 @@ func dnsFront(t *testing.T) (*server, *fakeBroker, *net.UDPConn) {
 	return s, b, conn
 }
 
-// TestTheAskedAddressAnswers: a client that is connected takes no datagram from
-// another one, so what arrives came from where the query went.
+// TestTheAskedAddressAnswers: a connected client receives datagrams from that address only, so
+// the answer comes from the query's target.
 func TestTheAskedAddressAnswers(t *testing.T) {
 	t.Parallel()
 	_, b, front := dnsFront(t)
@@ -106,7 +106,7 @@ func TestQueriesByTCP(t *testing.T) {
 			}
 		}
 	}
-	_, err := near.Write([]byte{0xff, 0xff}) // more than a query can be
+	_, err := near.Write([]byte{0xff, 0xff}) // longer than any query
 	check(t, err)
 	if n, err := near.Read(buffer); err == nil {
 		t.Errorf("%d bytes, %v", n, err)
@@ -130,7 +130,7 @@ func TestConnectionsForQueriesAreFew(t *testing.T) {
 	}
 }
 
-// TestAFloodOfQueriesWaits and is not asked on: beyond the burst, the rate.
+// TestAFloodOfQueriesWaits: beyond the burst it is passed on at the rate only.
 func TestAFloodOfQueriesWaits(t *testing.T) {
 	t.Parallel()
 	s, b := begin(t, wire.Limits{}, resolving)
@@ -151,7 +151,7 @@ func TestAFloodOfQueriesWaits(t *testing.T) {
 	}
 }
 
-// FuzzQueries: the DNS path answers with the query's own number or not at all.
+// FuzzQueries: the DNS path answers with the query's own id or not at all.
 func FuzzQueries(f *testing.F) {
 	f.Add(query(f, "a.example."))
 	f.Add(query(f, "."))

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// udpPair is a connected socket for the gate, and its peer.
+// udpPair returns a connected socket for the gate, and its peer.
 func udpPair(t *testing.T) (*os.File, *net.UDPConn) {
 	t.Helper()
 	peer, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -38,14 +38,14 @@ func expectDatagram(t *testing.T, from *net.UDPConn, want string) netip.AddrPort
 
 var flowPair = pair{netip.MustParseAddrPort("127.0.0.1:40000"), netip.MustParseAddrPort("192.0.2.1:123")}
 
-// TestAFlowGoesBothWays: what came before the answer is not lost, an empty
-// datagram is one, and its end is told with its bytes.
+// TestAFlowGoesBothWays: datagrams from before the answer are not lost, an empty datagram
+// counts as one, and the end is reported with the number of bytes.
 func TestAFlowGoesBothWays(t *testing.T) {
 	t.Parallel()
 	outsideFile, server := udpPair(t)
 	insideFile, agent := udpPair(t)
 	ask := make(chan struct{})
-	const rx, tx = 6, 5 + 17 + 15 // what the test sends before the bytes are used up
+	const rx, tx = 6, 5 + 17 + 15 // the bytes that the test sends until the budget is used up
 	s, b := begin(t, wire.Limits{Bytes: rx + tx}, func(r wire.Request) wire.Answer {
 		<-ask
 		return wire.Answer{Result: wire.ResultAllowed, Number: 3, Files: []*os.File{outsideFile, insideFile}}
@@ -76,7 +76,7 @@ func TestAFlowGoesBothWays(t *testing.T) {
 	}
 }
 
-// TestADeniedFlowIsAskedForOnce in a while, for each pair.
+// TestADeniedFlowIsAskedForOnce: for a while, for each pair of addresses.
 func TestADeniedFlowIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	s, b := begin(t, wire.Limits{}, func(wire.Request) wire.Answer { return wire.Answer{Result: wire.ResultDenied} })
@@ -120,8 +120,8 @@ func TestFlowsCountAgainstTheLimits(t *testing.T) {
 	}
 }
 
-// TestIdleFlowsEnd: a flow's expiry is its last datagram and a time that
-// depends on whether anything was answered.
+// TestIdleFlowsEnd: a flow expires after its last datagram and a time that depends on whether
+// anything was answered.
 func TestIdleFlowsEnd(t *testing.T) {
 	t.Parallel()
 	f := &flow{began: time.Now()}
@@ -144,9 +144,8 @@ func TestIdleFlowsEnd(t *testing.T) {
 	get(t, done)
 }
 
-// TestWhatWaitsForTheBrokerIsBounded: many flows at once, each with the longest
-// datagrams, while the broker has no time. What one flow held is free again
-// when it is denied.
+// TestWhatWaitsForTheBrokerIsBounded: many flows at once, each with the longest datagrams,
+// while the broker does not answer. When a flow is denied, its share is free again.
 func TestWhatWaitsForTheBrokerIsBounded(t *testing.T) {
 	t.Parallel()
 	ask := make(chan struct{})

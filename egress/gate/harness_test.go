@@ -13,10 +13,10 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// patience is for events that come at once where all is well.
+// patience bounds events that normally come at once.
 const patience = 20 * time.Second
 
-// fakeBroker answers what the test says.
+// fakeBroker gives the answers of a test.
 type fakeBroker struct {
 	t       *testing.T
 	conn    *wire.Conn
@@ -26,7 +26,7 @@ type fakeBroker struct {
 	asked   chan wire.Request
 }
 
-// begin serves with a gate in this process.
+// begin serves a gate in this process.
 func begin(t *testing.T, limits wire.Limits, decide func(wire.Request) wire.Answer) (*server, *fakeBroker) {
 	t.Helper()
 	conn, file, err := wire.Pair()
@@ -68,14 +68,14 @@ func (b *fakeBroker) serve() {
 			go func() {
 				answer := b.decide(r)
 				answer.ID = r.ID
-				_ = b.conn.SendAnswer(answer) // a gate that is gone asks nothing
+				_ = b.conn.SendAnswer(answer) // the gate has ended
 				closeFiles(answer.Files)
 			}()
 		}
 	}
 }
 
-// front is a listener in front of handle, as the agent's side sees it.
+// front is a listener in front of handle, as the agent reaches it.
 func front(t *testing.T, s *server, handle func(*net.TCPConn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func dial(t *testing.T, address string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// outside is a connected pair: what the broker hands out, and its peer.
+// outside returns a connected pair: the broker's socket, and its peer.
 func outside(t *testing.T) (*os.File, *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -149,8 +149,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// expectReset connects, sends data, and wants nothing but a reset, which may
-// come before connect(2) has returned.
+// expectReset connects, sends data, and expects only a reset, which may come before connect(2)
+// returns.
 func expectReset(t *testing.T, address, data string) {
 	t.Helper()
 	near, err := net.Dial("tcp4", address)

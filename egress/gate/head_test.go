@@ -28,7 +28,7 @@ func TestHeads(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: 192.0.2.1" + rest, "", wire.ReasonNoName},
 		{"GET / HTTP/1.1\r\nHost: [2001:db8::1]:80" + rest, "", wire.ReasonNoName},
 		{"GET / HTTP/1.1\r\nHost: [2001:db8::1]" + rest, "", wire.ReasonNoName},
-		// Two answers to one question.
+		// Two different names.
 		{"GET http://b.example/ HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"CONNECT b.example:80 HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example" + rest, "", wire.ReasonMalformed},
@@ -44,7 +44,7 @@ func TestHeads(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a.example:80:80" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: :80" + rest, "", wire.ReasonMalformed},
 		{"CONNECT a.example:443 HTTP/1.1" + rest, "", wire.ReasonMalformed},
-		// Spellings that another reader could take for another name.
+		// Spellings that another parser could take for another name.
 		{"GET http://a.example@b.example/ HTTP/1.1\r\nHost: b.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: a.example@b.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: a.example/b.example" + rest, "", wire.ReasonMalformed},
@@ -54,14 +54,14 @@ func TestHeads(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a.example\x00.b.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost : a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nHost: " + strings.Repeat("a", 255) + rest, "", wire.ReasonMalformed},
-		// Lines that another reader could split otherwise.
+		// Lines that another parser could split differently.
 		{"GET / HTTP/1.1\r\nHost: a.example\r\n b.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\n Host: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nX: y\nHost: b.example\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nX: y\rHost: b.example\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\nHost: b.example\n\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"\r\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
-		// Bodies that two readers could end in two places.
+		// Bodies that two parsers could end at different places.
 		{"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", "", wire.ReasonMalformed},
 		{"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked, identity\r\n\r\n", "", wire.ReasonMalformed},
 		// Versions.
@@ -80,8 +80,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// FuzzHead: whatever the bytes, no panic, and a name only if it is clean and
-// stands in the head.
+// FuzzHead: no bytes cause a panic, and a name is returned only if it is clean and in the
+// head.
 func FuzzHead(f *testing.F) {
 	for _, seed := range []string{"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "CONNECT a.example:80 HTTP/1.1\r\n\r\n",
 		"GET http://a@b/ HTTP/1.1\r\nHost: b\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n", "\x16\x03\x01", "SSH-2.0-x\r\n"} {

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// onceConn gives its bytes and then the end.
+// onceConn returns its bytes and then the end of file.
 type onceConn struct {
 	net.Conn
 	io.Reader
@@ -23,7 +23,7 @@ func once(data []byte) net.Conn { return onceConn{Reader: bytes.NewReader(data)}
 func (c onceConn) Read(p []byte) (int, error)      { return c.Reader.Read(p) }
 func (c onceConn) SetReadDeadline(time.Time) error { return nil }
 
-// helloOf is the first flight of a client.
+// helloOf returns the first flight of a client.
 func helloOf(t testing.TB, config *tls.Config) []byte {
 	t.Helper()
 	client, server := net.Pipe()
@@ -52,7 +52,7 @@ func split(hello []byte, n int) []byte {
 	return out
 }
 
-// withExtension appends one to a hello of one record.
+// withExtension appends an extension to a ClientHello of one record.
 func withExtension(hello []byte, kind uint16, data []byte) []byte {
 	out := bytes.Clone(hello)
 	at := 5 + 4 + 2 + 32                             // record, message, version, random
@@ -114,7 +114,7 @@ func TestHellos(t *testing.T) {
 	}
 }
 
-// FuzzHello: whatever the bytes, no panic and no more than was given.
+// FuzzHello: no bytes cause a panic, and no more is read than there is.
 func FuzzHello(f *testing.F) {
 	named := helloOf(f, &tls.Config{ServerName: "a.example"})
 	f.Add(named)

@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// TestIdleConnectionsAreBounded: what is over the limit is reset at once, and
-// each that ends makes room for another. Without a limit all of them live.
+// TestIdleConnectionsAreBounded: connections above the limit are reset at once, and each one
+// that ends makes room for another. Without a limit all of them stay.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 5
@@ -28,7 +28,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			return wire.Answer{Result: wire.ResultVerify}
 		})
 		file.Close()
-		var port atomic.Uint32 // a target that is known would be asked for only once its client was silent for quietTimeout
+		var port atomic.Uint32 // for a known target the gate would wait for quietTimeout before each request
 		address := front(t, s, func(c *net.TCPConn) {
 			s.connect(c, netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(port.Add(1))))
 		})
@@ -37,7 +37,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		for range 3 * limit {
 			near, err := net.Dial("tcp4", address)
 			if errors.Is(err, syscall.ECONNRESET) {
-				continue // before its return
+				continue // the reset came before connect returned
 			}
 			check(t, err)
 			defer near.Close()
@@ -68,8 +68,8 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWithoutDescriptorsClientsAreRefused: the spare one answers each of them,
-// and is there again for the next.
+// TestWithoutDescriptorsClientsAreRefused: the spare descriptor is used for each of them, and
+// is there again for the next.
 func TestWithoutDescriptorsClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, b := begin(t, wire.Limits{}, nil)
@@ -87,7 +87,7 @@ func TestWithoutDescriptorsClientsAreRefused(t *testing.T) {
 	if got := get(t, b.refused); got.Reason != wire.ReasonConnections || s.spare == nil {
 		t.Errorf("%+v, spare %v", got, s.spare)
 	}
-	s.shed(listener) // nobody waits: it returns
+	s.shed(listener) // no client waits: it returns
 }
 
 func TestNewConnectionsPerSecond(t *testing.T) {
@@ -108,8 +108,8 @@ func TestNewConnectionsPerSecond(t *testing.T) {
 	}
 }
 
-// TestTheBudgetAddsUp: whatever is taken and given back, by many at once, never
-// is more than there was.
+// TestTheBudgetAddsUp: whatever concurrent users take and give back, there is never more than
+// at the beginning.
 func TestTheBudgetAddsUp(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,8 +135,8 @@ func TestTheBudgetAddsUp(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreNotAFlood: the same is sent once a second, and never more than
-// the rate.
+// TestRefusalsAreNotAFlood: equal refusals are sent once a second, and all of them never
+// faster than the rate.
 func TestRefusalsAreNotAFlood(t *testing.T) {
 	t.Parallel()
 	r := newRefusals(nil)
@@ -157,8 +157,8 @@ func TestRefusalsAreNotAFlood(t *testing.T) {
 	}
 }
 
-// TestACrowdHasSmallBuffers: nothing else bounds what the kernel keeps for an
-// agent that opens all that it may and reads nothing.
+// TestACrowdHasSmallBuffers: nothing else bounds the kernel's memory for an agent that opens
+// all connections that it may and reads nothing.
 func TestACrowdHasSmallBuffers(t *testing.T) {
 	t.Parallel()
 	for open, want := range map[int64]bool{wire.LargeBuffers: false, wire.LargeBuffers + 1: true} {

@@ -23,7 +23,7 @@ func channel(t *testing.T) (broker, gate *wire.Conn) {
 	return broker, gate
 }
 
-// TestEveryRefusalIsCounted, though few are told one by one.
+// TestEveryRefusalIsCounted: although few are reported one by one.
 func TestEveryRefusalIsCounted(t *testing.T) {
 	t.Parallel()
 	broker, conn := channel(t)
@@ -58,7 +58,7 @@ func TestTheLastRefusalHasItsTarget(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	target := netip.MustParseAddrPort("93.184.216.34:80")
-	for range 20 { // which of the two is seen first is chance
+	for range 20 { // which of the two is seen first is random
 		r := newRefusals(conn)
 		r.tcp(target, "", wire.ReasonNoName)
 		r.report(done)

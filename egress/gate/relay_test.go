@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// TestBothDirectionsEndByThemselves: a half-close of either side is passed on
-// and leaves the other direction open.
+// TestBothDirectionsEndByThemselves: a half-close of either side is passed on and leaves the
+// other direction open.
 func TestBothDirectionsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	for _, agentFirst := range []bool{true, false} {
@@ -45,7 +45,7 @@ func TestBothDirectionsEndByThemselves(t *testing.T) {
 	}
 }
 
-// TestAResetIsPassedOn in both directions.
+// TestAResetIsPassedOn: in both directions.
 func TestAResetIsPassedOn(t *testing.T) {
 	t.Parallel()
 	for _, agentResets := range []bool{true, false} {
@@ -68,7 +68,7 @@ func TestAResetIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestMegabytesArriveWhole, both ways at once, through slow readers.
+// TestMegabytesArriveWhole: in both directions at once, through slow readers.
 func TestMegabytesArriveWhole(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
@@ -101,8 +101,8 @@ func TestMegabytesArriveWhole(t *testing.T) {
 	}
 }
 
-// TestTheBudgetIsExact: not one byte more than was allowed passes, and what
-// comes after is refused. The tests above, without a budget, are the control.
+// TestTheBudgetIsExact: not one byte more than allowed passes, and later connections are
+// refused. The tests above, without a budget, are the control.
 func TestTheBudgetIsExact(t *testing.T) {
 	t.Parallel()
 	const budget = 100_000

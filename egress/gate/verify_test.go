@@ -40,7 +40,7 @@ func byName(t *testing.T, first wire.Result) (func(wire.Request) wire.Answer, fu
 
 const requestHead = "GET / HTTP/1.1\r\nHost: %s\r\n\r\n"
 
-// TestTheShownNameOpens, in many pieces, and every byte arrives.
+// TestTheShownNameOpens: sent in many pieces, and every byte arrives.
 func TestTheShownNameOpens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, target, data string }{
@@ -68,8 +68,8 @@ func TestTheShownNameOpens(t *testing.T) {
 	}
 }
 
-// TestWhatTheGateRefuses: a reset and a record, whatever the port, and the
-// broker is not asked a second time.
+// TestWhatTheGateRefuses: it resets and reports, whatever the port, and sends no second
+// request to the broker.
 func TestWhatTheGateRefuses(t *testing.T) {
 	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "a.example"})
@@ -98,8 +98,8 @@ func TestWhatTheGateRefuses(t *testing.T) {
 	}
 }
 
-// TestADrippingClientEnds at the deadline of the whole opening, however often
-// it sends: each byte comes in time for a deadline that began anew.
+// TestADrippingClientEnds: at the deadline of the whole opening, however often it sends: each
+// byte would be in time for a deadline that starts again.
 func TestADrippingClientEnds(t *testing.T) {
 	for _, mayPass := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestADrippingClientEnds(t *testing.T) {
 					if _, err := io.WriteString(far, "G"); err != nil {
 						return
 					}
-					time.Sleep(openingTimeout / 50) // the attack's own pace
+					time.Sleep(openingTimeout / 50) // the pace of the attack
 				}
 			})
 			got := clientWaits().peek(near, 80, mayPass)
@@ -125,7 +125,7 @@ func TestADrippingClientEnds(t *testing.T) {
 	}
 }
 
-// TestASilentClientIsWaitedFor as long as its protocol needs, and no longer.
+// TestASilentClientIsWaitedFor: for as long as its protocol needs, and no longer.
 func TestASilentClientIsWaitedFor(t *testing.T) {
 	for mayPass, want := range map[bool]time.Duration{false: openingTimeout, true: quietTimeout} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestASilentClientIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestASilentClientMayPass where only names are denied, and nowhere else.
+// TestASilentClientMayPass: if only names are denied, and in no other case.
 func TestASilentClientMayPass(t *testing.T) {
 	t.Parallel()
 	decide, _ := byName(t, wire.ResultVerifyDeny)
@@ -153,8 +153,8 @@ func TestASilentClientMayPass(t *testing.T) {
 	}
 }
 
-// TestALateNameIsAsked for all the same: silence is no way around a denied
-// name. An allowed one goes on, and so does what is no name at all.
+// TestALateNameIsAsked: silence does not get a client past a denied name. A connection with an
+// allowed name, or without one, continues.
 func TestALateNameIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestALateNameIsAsked(t *testing.T) {
 	} {
 		decide, expect := byName(t, wire.ResultVerifyDeny)
 		s, b := begin(t, wire.Limits{}, decide)
-		s.waits.quiet = quietTimeout / 20 // the client speaks once that is over
+		s.waits.quiet = quietTimeout / 20 // the client sends after that time
 		near := dial(t, to(t, s, "192.0.2.1:443"))
 		get(t, b.asked)
 		if r := get(t, b.asked); r.Open.Shown != wire.ShownNothing {
@@ -184,7 +184,7 @@ func TestALateNameIsAsked(t *testing.T) {
 	}
 }
 
-// TestWhatMayPassWithoutAName and what may not, where only names are denied.
+// TestWhatMayPassWithoutAName: it also tries what may not pass if only names are denied.
 func TestWhatMayPassWithoutAName(t *testing.T) {
 	t.Parallel()
 	hello := helloOf(t, &tls.Config{ServerName: "b.example"})

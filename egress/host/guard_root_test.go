@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/netns"
 )
 
-// TestNoRulesAreLeftForAContainerThatIsGone: its removal may have looked for them
-// before they were made, and an engine's named namespace stays.
+// TestNoRulesAreLeftForAContainerThatIsGone: its removal may have looked for rules before they
+// were made, and an engine's named namespace stays.
 func TestNoRulesAreLeftForAContainerThatIsGone(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)

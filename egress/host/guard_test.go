@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/netns"
 )
 
-// TestAGuardsGateHasBounds: what it holds open is not in the container's limits.
+// TestAGuardsGateHasBounds: the container's limits do not count what the gate has open.
 func TestAGuardsGateHasBounds(t *testing.T) {
 	t.Parallel()
 	got := (&guard{}).config("", nil).Limits
@@ -22,7 +22,7 @@ func TestAGuardsGateHasBounds(t *testing.T) {
 	}
 }
 
-// TestSocketsOfTheGateBeforeAreAwaited, and no other failure is.
+// TestSocketsOfTheGateBeforeAreAwaited: any other error is returned at once.
 func TestSocketsOfTheGateBeforeAreAwaited(t *testing.T) {
 	t.Parallel()
 	taken, other := fmt.Errorf("cannot listen: %w", os.NewSyscallError("bind", unix.EADDRINUSE)), errors.New("another")

@@ -37,7 +37,7 @@ func TestWhomAContainersNamesAreAskedOf(t *testing.T) {
 	}
 }
 
-// TestAContainersResolvConfIsReadInside: an image chooses what lies there.
+// TestAContainersResolvConfIsReadInside: the image's author chooses what is at that path.
 func TestAContainersResolvConfIsReadInside(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -99,7 +99,7 @@ func TestTheHostsServers(t *testing.T) {
 	}
 }
 
-// TestWhatTheImageHasIsNotGiven: neither its own file nor one that may be written.
+// TestWhatTheImageHasIsNotGiven: neither the image's own file nor a writable one is used.
 func TestWhatTheImageHasIsNotGiven(t *testing.T) {
 	t.Parallel()
 	root, err := os.Open("/")

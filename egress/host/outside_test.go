@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// TestOutsideMakesNoSocketAfterTheRun: a look-up that outlives its run asks late.
+// TestOutsideMakesNoSocketAfterTheRun: a lookup that outlives its run needs a socket late.
 func TestOutsideMakesNoSocketAfterTheRun(t *testing.T) {
 	t.Parallel()
 	thread, err := nsthread.Start(0)
@@ -24,7 +24,7 @@ func TestOutsideMakesNoSocketAfterTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	unix.Close(fd)
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := o.close(); err != nil {
 			t.Error(err)
 		}

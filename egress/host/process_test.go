@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestAGateCannotFillRootsMemory with what it writes to stderr, of which the
-// beginning is still reported.
+// TestAGateCannotFillRootsMemory: by writing to stderr, whose beginning is still reported.
 func TestAGateCannotFillRootsMemory(t *testing.T) {
 	t.Parallel()
 	p := &process{stderr: &head{}, command: exec.Command("/bin/sh", "-c",

@@ -7,8 +7,7 @@ import (
 	"clove.run/clove/egress/dnsmsg"
 )
 
-// BenchmarkLookup: answers per second, kept ones and those that a server on
-// loopback is asked for.
+// BenchmarkLookup measures answers per second, cached ones and those of a server on loopback.
 func BenchmarkLookup(b *testing.B) {
 	server := serve(b, records(b, "a.test. 3600 IN A 10.0.0.1"))
 	go func() {

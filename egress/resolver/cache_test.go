@@ -113,7 +113,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	if !used || idle || !last {
 		t.Errorf("used %v, idle %v, last %v", used, idle, last)
 	}
-	c.put("0", kept) // again: no second place in the list
+	c.put("0", kept) // a second put adds no entry to the list
 	if c.recent.Len() != maxEntries {
 		t.Errorf("%d in the list", c.recent.Len())
 	}
@@ -144,7 +144,7 @@ func TestOneQuestionFliesOnce(t *testing.T) {
 		wait.Go(func() { replies[i], _ = r.Lookup(deadline(t), "a.test", dnsmsg.TypeA) })
 	}
 	<-server.arrived
-	close(release) // callers who come later find it in the cache: the clock stands
+	close(release) // later callers find it in the cache: the clock stands still
 	wait.Wait()
 	if got := server.questions(); len(got) != 1 {
 		t.Errorf("asked %q", got)
@@ -156,7 +156,7 @@ func TestOneQuestionFliesOnce(t *testing.T) {
 	}
 }
 
-// TestAFlightOutlivesItsFirstCaller: the others still wait for it.
+// TestAFlightOutlivesItsFirstCaller: the other callers still wait for it.
 func TestAFlightOutlivesItsFirstCaller(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -188,7 +188,7 @@ func TestAFlightOutlivesItsFirstCaller(t *testing.T) {
 	}
 }
 
-// TestFlightsAreBounded: an agent that asks for many names holds few sockets.
+// TestFlightsAreBounded: so an agent that queries many names uses few sockets.
 func TestFlightsAreBounded(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/egress/dnsmsg"
 )
 
-// TestAnotherNetworksServersAreReachedThere, and this host's files are not read:
-// its servers and names are not that network's.
+// TestAnotherNetworksServersAreReachedThere: this host's files are not read, because its
+// servers and names do not belong to that network.
 func TestAnotherNetworksServersAreReachedThere(t *testing.T) {
 	t.Parallel()
 	server := serve(t, records(t, "a.test. 60 IN A 198.51.100.7"))
@@ -39,7 +39,8 @@ func TestAnotherNetworksServersAreReachedThere(t *testing.T) {
 	}
 }
 
-// TestTheHostsFilesAreReadWhoeverDials: the servers are the host's, whoever's the sockets are.
+// TestTheHostsFilesAreReadWhoeverDials: the servers are the host's, whichever user owns the
+// sockets.
 func TestTheHostsFilesAreReadWhoeverDials(t *testing.T) {
 	t.Parallel()
 	server := serve(t, records(t, "a.test. 60 IN A 198.51.100.7"))

@@ -65,7 +65,7 @@ func host(t *testing.T, conf, names string) (r *Resolver, confPath, hostsPath st
 	return r, confPath, hostsPath, passed
 }
 
-// replace puts a new file in place of the old one, as managers of such files do.
+// replace puts a new file in place of the old one by rename, as managers of such files do.
 func replace(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -114,14 +114,14 @@ func TestHostsComeFirstAndAreFollowed(t *testing.T) {
 	}
 }
 
-// TestResolvConfIsFollowed: port 53 cannot be had in a test, so the servers are
-// looked at rather than asked.
+// TestResolvConfIsFollowed: a test cannot use port 53, so it checks the servers and does not
+// query them.
 func TestResolvConfIsFollowed(t *testing.T) {
 	t.Parallel()
 	r, path, _, passed := host(t, "nameserver 192.0.2.1\nsearch a.test\n", "")
 	see := func(server string, edition int, search ...string) {
 		t.Helper()
-		domains := r.SearchDomains() // must not hide the change from what follows
+		domains := r.SearchDomains() // this must not hide the change from the next call
 		servers, got := r.currentServers()
 		if len(servers) != 1 || servers[0].String() != server || got != edition || !slices.Equal(domains, search) {
 			t.Errorf("%v, edition %d, search %q", servers, got, domains)
@@ -143,7 +143,7 @@ func TestResolvConfIsFollowed(t *testing.T) {
 	}
 }
 
-// TestOldServersAnswersAreForgotten: a VPN gives names another meaning.
+// TestOldServersAnswersAreForgotten: under a VPN, names mean something else.
 func TestOldServersAnswersAreForgotten(t *testing.T) {
 	t.Parallel()
 	r, path, _, passed := host(t, "", "")
@@ -169,7 +169,7 @@ func must(t *testing.T, reply *dnsmsg.Reply) []byte {
 	return message
 }
 
-// TestGivenServersReadNoFile: --dns means these and nothing else.
+// TestGivenServersReadNoFile: --dns means only these servers.
 func TestGivenServersReadNoFile(t *testing.T) {
 	t.Parallel()
 	_, conf, names, _ := host(t, "search a.test\n", "192.0.2.1 db.test\n")

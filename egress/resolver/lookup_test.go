@@ -46,7 +46,7 @@ func TestANameIsLookedUp(t *testing.T) {
 		{"none.test", dnsmsg.TypeA, soa(dnsmsg.RCodeNameError), dnsmsg.RCodeNameError, nil},
 		{"v6only.test", dnsmsg.TypeA, soa(dnsmsg.RCodeSuccess), dnsmsg.RCodeSuccess, nil},
 		{"fails.test", dnsmsg.TypeA, rcode(dnsmsg.RCodeServerFailure), dnsmsg.RCodeServerFailure, nil},
-		{"refused.test", dnsmsg.TypeA, rcode(dnsmsg.RCodeRefused), dnsmsg.RCodeServerFailure, nil}, // REFUSED means our own rules
+		{"refused.test", dnsmsg.TypeA, rcode(dnsmsg.RCodeRefused), dnsmsg.RCodeServerFailure, nil}, // REFUSED is reserved for clove's own rules
 	} {
 		reply, err := asking(serve(t, c.say)).Lookup(deadline(t), c.name, c.qtype)
 		if err != nil || reply.RCode() != c.rcode || !slices.Equal(addresses(reply), c.want) {
@@ -67,8 +67,8 @@ func TestALargeAnswerComesByTCP(t *testing.T) {
 	}
 }
 
-// TestForgedAnswersAreNotBelieved: they come first, from the right address, and
-// the true one after them.
+// TestForgedAnswersAreNotBelieved: they come first, from the right address, and the true
+// answer after them.
 func TestForgedAnswersAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	const forged, truth = "198.51.100.66", "198.51.100.7"
@@ -91,7 +91,7 @@ func TestForgedAnswersAreNotBelieved(t *testing.T) {
 		})
 		reply, err := asking(server).Lookup(deadline(t), "a.test", dnsmsg.TypeA)
 		want := truth
-		if forge == nil { // a forger who knows ID and port succeeds: the test can see it
+		if forge == nil { // the control: a forger who knows ID and port succeeds
 			want = forged
 		}
 		if err != nil || !slices.Equal(addresses(reply), []string{want}) {
@@ -126,7 +126,7 @@ func TestIDsAndPortsDiffer(t *testing.T) {
 		_, port, _ := strings.Cut(w.RemoteAddr().String(), ":")
 		seen <- "port " + port
 		seen <- "id " + dns.Type(query.Id).String()
-		rcode(dnsmsg.RCodeServerFailure)(w, query) // not kept
+		rcode(dnsmsg.RCodeServerFailure)(w, query) // not cached
 	})
 	r := asking(server)
 	for range 30 {
@@ -138,7 +138,7 @@ func TestIDsAndPortsDiffer(t *testing.T) {
 	for range 60 {
 		different[<-seen] = true
 	}
-	if len(different) < 50 { // of 60; a few may meet by chance
+	if len(different) < 50 { // of 60; a few may be equal by chance
 		t.Errorf("only %d different IDs and ports in 30 questions", len(different))
 	}
 }
@@ -148,10 +148,10 @@ func TestTheNextServerIsAsked(t *testing.T) {
 	good := records(t, "a.test. 60 IN A 198.51.100.7")
 	garbage := func(w dns.ResponseWriter, query *dns.Msg) {
 		packet, _ := new(dns.Msg).SetReply(query).Pack()
-		packet[7] = 9 // answers that are not there
+		packet[7] = 9 // it announces answers that are missing
 		w.Write(packet)
 	}
-	halfway := func(w dns.ResponseWriter, query *dns.Msg) { // truncated by UDP, silent by TCP
+	halfway := func(w dns.ResponseWriter, query *dns.Msg) { // truncated over UDP, no answer over TCP
 		if w.LocalAddr().Network() == "udp" {
 			large(t, 1)(w, query)
 		}
@@ -169,7 +169,7 @@ func TestTheNextServerIsAsked(t *testing.T) {
 	}
 }
 
-// closedPort is one that nobody listens on.
+// closedPort returns a port on which nothing listens.
 func closedPort(t *testing.T) netip.AddrPort {
 	listener, packets := bind(t)
 	listener.Close()

@@ -28,7 +28,7 @@ func serveAt(t *testing.T, address, says string) {
 	t.Cleanup(func() { server.Shutdown(); <-done })
 }
 
-// TestTheHostsServersAreAskedAndFollowed, on the port that resolv.conf means.
+// TestTheHostsServersAreAskedAndFollowed: on port 53, as resolv.conf means.
 func TestTheHostsServersAreAskedAndFollowed(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)
@@ -44,7 +44,7 @@ func TestTheHostsServersAreAskedAndFollowed(t *testing.T) {
 	}
 	see("198.51.100.1")
 	replace(t, path, "nameserver 127.53.0.2\n")
-	see("198.51.100.1") // the control: an answer that is kept for an hour
+	see("198.51.100.1") // the control: an answer that is cached for an hour
 	passed.pass(lookInterval)
 	see("198.51.100.2")
 }

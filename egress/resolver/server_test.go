@@ -21,7 +21,7 @@ type fakeServer struct {
 	arrived chan struct{}
 }
 
-// answer writes what a fake server says; it may write nothing, or several.
+// answer writes a fake server's response; it may write none, or several.
 type answer func(w dns.ResponseWriter, query *dns.Msg)
 
 // serve starts a fake server that ends with the test.
@@ -47,7 +47,7 @@ func serve(t testing.TB, say answer) *fakeServer {
 	return s
 }
 
-// bind finds a port that is free for both.
+// bind finds a port that is free for both protocols.
 func bind(t testing.TB) (net.Listener, net.PacketConn) {
 	for range 20 {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func (s *fakeServer) questions() []string {
 	return append([]string(nil), s.asked...)
 }
 
-// records answers with those given, as in a zone file, whatever was asked.
+// records answers every query with these records, in the format of a zone file.
 func records(t testing.TB, texts ...string) answer {
 	t.Helper()
 	var rrs []dns.RR
@@ -94,7 +94,7 @@ func rcode(code int) answer {
 
 func silent(dns.ResponseWriter, *dns.Msg) {}
 
-// large answers with so many addresses, cut off by UDP.
+// large answers with this many addresses, truncated over UDP.
 func large(t testing.TB, count int) answer {
 	var texts []string
 	for i := range count {
@@ -112,8 +112,7 @@ func large(t testing.TB, count int) answer {
 	}
 }
 
-// asking makes a resolver that asks these servers, and does not wait long for
-// the silent ones.
+// asking makes a resolver that queries these servers, and does not wait long for silent ones.
 func asking(servers ...*fakeServer) *Resolver {
 	var config Config
 	for _, s := range servers {

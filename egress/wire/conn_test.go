@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ends are both sides of one channel.
+// ends returns both sides of one channel.
 func ends(t *testing.T) (broker, gate *Conn) {
 	t.Helper()
 	broker, file, err := Pair()
@@ -66,7 +66,7 @@ func TestAnAnswerBringsItsFiles(t *testing.T) {
 	}
 }
 
-// TestAGateHasNoFilesToGive: what it sends is closed, not kept.
+// TestAGateHasNoFilesToGive: descriptors that it sends are closed.
 func TestAGateHasNoFilesToGive(t *testing.T) {
 	t.Parallel()
 	broker, gate := ends(t)
@@ -81,7 +81,7 @@ func TestAGateHasNoFilesToGive(t *testing.T) {
 	if _, err := broker.ReceiveRequest(); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(read); len(text) != 0 || err != nil { // returns: nobody holds the other end
+	if text, err := io.ReadAll(read); len(text) != 0 || err != nil { // it returns: no process has the other end open
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The comparison is worth what the bundle does of clove's work.
+// The comparison is fair only if the bundle asks for the same work as clove does.
 func TestBundleDoesTheSameWork(t *testing.T) {
 	config, err := bundleConfig("/root-of-it", programTrue)
 	if err != nil {

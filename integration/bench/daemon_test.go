@@ -23,7 +23,7 @@ func TestDaemonTable(t *testing.T) {
 	}
 }
 
-// A past is made of runs that a cloved would have stored.
+// The invented past consists of runs that a cloved could have stored.
 func TestRemember(t *testing.T) {
 	d := (&bench{scratch: t.TempDir()}).newCloved("past")
 	if err := d.remember(12); err != nil {

@@ -34,7 +34,7 @@ func TestDockerRunsDifferInTheRuntimeAlone(t *testing.T) {
 	}
 }
 
-// worldBenchOf is a bench whose world is a script, with all that it asks for.
+// worldBenchOf is a bench whose world is a script, and which has everything it needs.
 func worldBenchOf(t *testing.T, text string) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func engineOf(t *testing.T, dockerd, docker string) (*engine, error) {
 	script(t, dir, "dockerd", dockerd)
 	script(t, dir, "docker", docker)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	t.Setenv("DOCKER_HOST", "") // to be as it was behind the test
+	t.Setenv("DOCKER_HOST", "") // restored after the test
 	return startEngine(filepath.Join(dir, "run"))
 }
 

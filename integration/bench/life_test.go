@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fakeRuntime writes a runtime whose container is a process of the host's that
-// waits for start. It notes its calls in the file that it returns.
+// fakeRuntime writes a runtime whose container is a process of the host that waits for start.
+// It records its calls in the file that it returns.
 func fakeRuntime(t *testing.T, process string) (runtime, calls string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestALifeIsCalledAsAShimCallsIt(t *testing.T) {
 	}
 }
 
-// A container that fails was not measured, and does not stay.
+// A container that fails is not measured, and is removed.
 func TestALifeThatFailsLeavesNothing(t *testing.T) {
 	runtime, calls := fakeRuntime(t, "exit 3")
 	if _, err := leadLife(runtime, "/root-of-it", "/bundle", "one"); err == nil || !strings.Contains(err.Error(), "0x300") {

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// unprivileged is a bench that cannot hide its mounts, and needs not.
+// unprivileged is a bench that cannot hide its mounts, and need not.
 func unprivileged(t *testing.T) *bench {
 	t.Helper()
 	thread, err := nsthread.Start(0)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// ask gives the client one order.
+// ask sends the client one order.
 func ask(t *testing.T, proxy, server string, o order) report {
 	t.Helper()
 	in, err := json.Marshal(o)
@@ -45,7 +45,7 @@ func listener(t *testing.T, serve func(net.Listener)) string {
 	return l.Addr().String()
 }
 
-// tunnels is a proxy that leads everywhere to one server, and nowhere with "".
+// tunnels is a proxy that connects everything to one server, and refuses with "".
 func tunnels(server string) func(net.Listener) {
 	return func(l net.Listener) {
 		for {
@@ -88,7 +88,7 @@ func TestTheClientDoesTheSameOnEveryWay(t *testing.T) {
 	}
 }
 
-// What must be denied and is not would be a figure of something else.
+// If a connection that must be denied is allowed, its time is not the time of a denial.
 func TestTheClientSeesDenials(t *testing.T) {
 	server := listener(t, serveBytes)
 	denied := order{Times: 1, Address: server, Denied: true}

@@ -31,7 +31,7 @@ func TestTheNetworksTable(t *testing.T) {
 	}
 }
 
-// A rule that one of the three lacks would make the work another one.
+// If one of the three lacked a rule, their work would differ.
 func TestEachProxyHasTheSameRules(t *testing.T) {
 	for name, text := range map[string]string{"tinyproxy": tinyproxyConfig("/dir") + tinyproxyFilter, "squid": squidConfig("/dir")} {
 		for _, want := range []string{"bench", "example", portByAddress, portByName, "127.0.0.1"} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// rounds makes samples of one value a round.
+// rounds returns samples with one value in each round.
 func rounds(values ...float64) taken {
 	t := make(taken, len(values))
 	for i, v := range values {
@@ -23,8 +23,8 @@ func figureOf(t *testing.T, figures []networkFigure, peer string) networkFigure 
 	return figures[i]
 }
 
-// What a connection costs beyond the direct one is compared, and with the
-// proxy that adds the least.
+// The time that a connection takes beyond the direct one is compared, with the proxy that adds
+// the least.
 func TestLatenciesAreComparedByWhatIsAdded(t *testing.T) {
 	figures := judge(errand{what: whatAddress, unit: unitLatency}, map[string]taken{
 		peerDirect: rounds(100, 100, 1000), peerClove: rounds(150, 150, 1050),
@@ -42,7 +42,7 @@ func TestLatenciesAreComparedByWhatIsAdded(t *testing.T) {
 	}
 }
 
-// The better proxy is the one with more bytes in a second.
+// The better proxy is the one that transfers more bytes in a second.
 func TestRatesAreComparedWithTheFasterProxy(t *testing.T) {
 	figures := judge(errand{what: whatOne, unit: unitRate}, map[string]taken{
 		peerDirect: rounds(4000), peerClove: rounds(3000), peerTinyproxy: rounds(500), peerSquid: rounds(1000)})
@@ -61,7 +61,7 @@ func TestWithoutProxiesNothingIsCompared(t *testing.T) {
 	}
 }
 
-// A denial has no direct connection beside it: all of it is what was added.
+// For a denial there is no direct connection: its whole time counts as added.
 func TestADenialCountsWhole(t *testing.T) {
 	figures := judge(errand{what: whatDenied, unit: unitLatency}, map[string]taken{peerClove: rounds(30), peerSquid: rounds(60)})
 	if clove := figureOf(t, figures, peerClove); clove.Added.P50 != 30 || clove.Ratio == nil || clove.Ratio.Medians != 0.5 {
@@ -88,7 +88,7 @@ func TestWaysDoWhatMakesSense(t *testing.T) {
 	}
 }
 
-// The gate's limit of queries would be measured instead of the gate.
+// Otherwise the gate's limit of queries would be measured.
 func TestQuestionsOfARoundStayBelowTheGatesPace(t *testing.T) {
 	const burst, perSecond = 400, 200
 	questions := 0

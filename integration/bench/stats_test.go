@@ -38,12 +38,12 @@ func TestSpreadCountsItsSamples(t *testing.T) {
 }
 
 func TestRatioComparesMediansAndRounds(t *testing.T) {
-	// One bad round of both peers moves neither the medians nor the quotients.
+	// One bad round of both peers changes neither the medians nor the quotients.
 	values, base := []float64{20, 20, 2000, 20}, []float64{10, 10, 1000, 10}
 	if got := ratioOf(values, base, 1); *got != (ratio{Medians: 2, Low: 2, High: 2}) {
 		t.Errorf("%+v, not 2 throughout", *got)
 	}
-	// Two runs at once: a round's median counts, whatever their order.
+	// Two runs at once: a round's median counts, in whatever order the runs are.
 	got := ratioOf([]float64{10, 30, 60, 20}, []float64{10, 10, 10, 20}, 2)
 	if got.Low != 1 || got.High != 2 {
 		t.Errorf("quarters %v and %v, not 1 and 2", got.Low, got.High)

@@ -9,7 +9,7 @@ import (
 )
 
 // containerdConfig is a configuration of version 2, as containerd 1.x reads it. The two
-// runtimes differ in nothing but the program.
+// runtimes differ only in the program.
 const containerdConfig = `
 version = 2
 root = "/run/containerd/root"
@@ -48,12 +48,12 @@ state = "/run/containerd/state"
       MORE
 `
 
-// podNetwork is a bridge of the world's own, as a CNI plugin of a cluster makes one.
+// podNetwork is a bridge inside the world, as a cluster's CNI plugin makes one.
 const podNetwork = `{"cniVersion": "0.4.0", "name": "pods", "plugins": [
 	{"type": "bridge", "bridge": "pods0", "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "198.18.0.0/24"}]]}},
 	{"type": "loopback"}]}`
 
-// startContainerd starts it with both images in one of its namespaces, and with more
+// startContainerd starts containerd with both images in one of its namespaces, and with more
 // options for both runtimes.
 func startContainerd(t *testing.T, namespace, options string) {
 	t.Helper()
@@ -71,7 +71,7 @@ func startContainerd(t *testing.T, namespace, options string) {
 	}
 }
 
-// ctrPrelude: run is in the foreground, up in the background.
+// ctrPrelude: run runs a container in the foreground, up in the background.
 const ctrPrelude = `
 export CONTAINERD_ADDRESS=/run/containerd/sock CONTAINERD_NAMESPACE=engines I=clove.test/agent:1
 if [ $R = clove ]; then program=/opt/clove/clove-oci; else program=runc; fi

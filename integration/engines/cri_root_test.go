@@ -52,7 +52,7 @@ func podLives(t *testing.T, n node, handler string) {
 	if err != nil || stats.Stats.Memory.GetWorkingSetBytes().GetValue() == 0 || stats.Stats.Cpu.GetUsageCoreNanoSeconds().GetValue() == 0 {
 		t.Errorf("stats: %v, %v", stats, err)
 	}
-	k.said(config, " stdout F up\n") // from then on it hears TERM
+	k.said(config, " stdout F up\n") // from then on it handles TERM
 	if code := k.stop(id); code != 3 {
 		t.Errorf("stopped in order, it ends with %d, want 3", code)
 	}
@@ -110,7 +110,7 @@ func podStreams(t *testing.T, n node, handler string) {
 		t.Fatal(err)
 	}
 	s = dialStream(t, attach.Url)
-	// What was said before the stream is in place does not come, and nobody tells when it is.
+	// Output from before the stream is connected is lost, and no event reports the connection.
 	exec, err = n.cri.Exec(k.context(), &cri.ExecRequest{ContainerId: id, Cmd: []string{"sh", "-c", "while kill -USR1 1; do sleep 1; done"}, Stdout: true})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func podStreams(t *testing.T, n node, handler string) {
 	k.stop(id)
 }
 
-// podLimits: the limit kills, and the same without it does not.
+// podLimits: a process above the limit is killed, and without the limit it is not.
 func podLimits(t *testing.T, n node, handler string) {
 	k := startPod(t, n, handler, nil)
 	config := container("small", "eat")
@@ -133,7 +133,7 @@ func podLimits(t *testing.T, n node, handler string) {
 	}
 }
 
-// memoryLimit is the limit as the container's own cgroup names it.
+// memoryLimit prints the limit from the container's own cgroup.
 func (k *kubelet) memoryLimit(id string) string {
 	k.t.Helper()
 	stdout, stderr, code := k.exec(id, "limit", "memory/memory.limit_in_bytes", "memory.max")
@@ -157,10 +157,11 @@ func podUpdates(t *testing.T, n node, handler string) {
 	k.stop(id)
 }
 
-// limitAnnotation is a rule that a pod carries to a runtime that reads it.
+// limitAnnotation is a rule in a pod's annotations, for a runtime that reads it.
 var limitAnnotation = map[string]string{"run.clove.limits.memory": "32M"}
 
-// wantHeld wants the annotation's limit from clove, and none from a runtime that does not know it.
+// wantHeld expects the annotation's limit under clove, and none under a runtime that does not
+// know the annotation.
 func (k *kubelet) wantHeld(config *cri.ContainerConfig) {
 	k.t.Helper()
 	id := k.begin(config)
@@ -184,7 +185,8 @@ func containerAnnotated(t *testing.T, n node, handler string) {
 	startPod(t, n, handler, nil).wantHeld(config)
 }
 
-// podMisannotated: what clove cannot understand never starts, and leaves nothing.
+// podMisannotated: with an annotation that clove cannot parse, nothing starts, and nothing is
+// left.
 func podMisannotated(t *testing.T, n node, handler string) {
 	k := startPod(t, n, handler, nil)
 	config := container("main", "obey")

@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// ctrNetwork is a bridge with a way out, as an administrator would write it for `ctr run --cni`.
+// ctrNetwork is a bridge with a route out, as an administrator would configure it for `ctr run
+// --cni`.
 const ctrNetwork = `{"cniVersion": "0.4.0", "name": "ctr", "plugins": [
 	{"type": "bridge", "bridge": "ctr0", "isGateway": true, "ipMasq": true, "ipam": {"type": "host-local",
 		"routes": [{"dst": "0.0.0.0/0"}], "ranges": [[{"subnet": "198.18.1.0/24"}]]}},
 	{"type": "loopback"}]}`
 
-// ctr makes no file of name servers. $names is mounted as one in the way of $how, or with
-// $how=no there is none.
+// ctr makes no resolv.conf. $names is mounted as one with the options $how; with $how=no there
+// is none.
 const ctrRuled = ctrPrelude + ruledPrelude + `
 names=/etc/resolv.conf how=rw
 annotate() {
@@ -34,12 +35,12 @@ engine() {
 }
 `
 
-// TestRulesBelowCtr: what annotations ask holds in the namespace that CNI wires for ctr
-// between the create and the start.
+// TestRulesBelowCtr: the rules of annotations apply in the namespace that CNI connects for ctr
+// between create and start.
 func TestRulesBelowCtr(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		startContainerd(t, "engines", "")
-		// The first by name is ctr's; Podman's package has put one there, too.
+		// ctr uses the first file by name; Podman's package has installed one as well.
 		if err := os.WriteFile("/etc/cni/net.d/10-ctr.conflist", []byte(ctrNetwork), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -60,12 +61,12 @@ var ctrRules = []row{
 	{name: "what cannot be held is refused", want: `(ran\n?){3}`, clove: `in the host's network\nwould have CAP_SYS_ADMIN\nrun.clove.timeout`, script: `
 		refused() { run "$@" $I $N echo ran 2>&1 | tee /dev/fd/2 | grep -oEm1 "^ran|in the host's network|would have CAP_SYS_ADMIN|run.clove.timeout"; ctr c rm $N 2>/dev/null; }
 		annotate network.mode=none; refused "${flags[@]:1}" --net-host; refused "${flags[@]}" --cap-add CAP_SYS_ADMIN; annotate timeout=5; refused "${flags[@]}"`},
-	// Whom an allowed name is asked of.
+	// Which name server resolves an allowed name.
 	{name: "a file of name servers that may be written", want: `I am 44.1.1.6`, clove: `I am 44.1.1.5`, script: `
 		names=/tmp/$N.conf; echo "nameserver $B" >$names; ruled "network.mode=allowlist network.allow=allowed.test" $I obey; tries allowed.test`},
 	{name: "one that is mounted read-only", want: `I am 44.1.1.6\nI am 44.1.1.6`, clove: `I am 44.1.1.6\nno such name`, script: `
 		names=/tmp/$N.conf how=ro; echo "nameserver $B" >$names; ruled "network.mode=allowlist network.allow=allowed.test" $I obey; tries allowed.test other.test`},
-	// Without the file most programs ask at 127.0.0.1, which stays the container's own.
+	// Without the file most programs query 127.0.0.1, which is the container's own.
 	{name: "no file of name servers", want: `44.1.1.6`, clove: `44.1.1.5`, script: `
 		how=no; ruled "network.mode=allowlist network.allow=allowed.test" $I obey; engine exec $N nslookup -type=a allowed.test $B | sed -n '/^Name:/,$s/^Address: //p'`},
 }

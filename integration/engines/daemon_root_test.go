@@ -27,8 +27,8 @@ type daemon struct {
 	ended chan struct{}
 }
 
-// startDaemon starts a daemon and returns when it says that it serves, as it
-// would say to systemd. It ends before the test does, and so do its children.
+// startDaemon starts a daemon and returns when it reports that it is ready, as it would to
+// systemd. It ends before the test does, with its children.
 func startDaemon(t *testing.T, name string, args ...string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,13 +62,13 @@ func (d *daemon) awaitReady(t *testing.T, notify *net.UnixConn) {
 	if err := notify.SetReadDeadline(time.Now().Add(testhost.Patience(readyTime))); err != nil {
 		t.Fatal(err)
 	}
-	// Its death must not be waited for until the deadline.
+	// If it dies, the test must not wait until the deadline.
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		select {
 		case <-d.ended:
-			notify.SetReadDeadline(time.Now()) // fails only when it is closed, and nobody reads then
+			notify.SetReadDeadline(time.Now()) // fails only after it was closed, and nobody reads then
 		case <-done:
 		}
 	}()
@@ -84,7 +84,7 @@ func (d *daemon) awaitReady(t *testing.T, notify *net.UnixConn) {
 	}
 }
 
-// stop ends the daemon in order and shows its log when the test failed.
+// stop ends the daemon with TERM and prints its log if the test failed.
 func (d *daemon) stop(t *testing.T) {
 	t.Helper()
 	if err := d.cmd.Process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -4,7 +4,7 @@ package engines
 
 import "testing"
 
-// TestDockerDefault has clove start everything, also the steps of a build, and lets
+// TestDockerDefault makes clove the default runtime, also for the steps of a build, and lets
 // containers outlive their daemon.
 func TestDockerDefault(t *testing.T) {
 	const config = `{"default-runtime": "clove", "live-restore": true, ` + dockerNames + `}`

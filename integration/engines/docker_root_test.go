@@ -14,7 +14,7 @@ up() { docker run -d --runtime "$R" --name "$N" "$@" >/dev/null && grep -qm1 up 
 event() { head -n "$1" < <(docker events --since 0 --filter container="$N" --filter event="$2" --format "$2"); }
 `
 
-// dockerNames is daemon.json's part that a user writes.
+// dockerNames is the part of daemon.json that a user writes.
 const dockerNames = `"runtimes": {"clove": {"path": "/opt/clove/clove-oci"}}`
 
 func startDocker(t *testing.T, config string) *daemon {
@@ -46,7 +46,7 @@ var dockerOnly = []row{
 	{name: "words of a failed start", want: `exec: "absent": executable file not found in \$PATH: unknown\nexec: "/etc/plain": permission denied: unknown`, script: `
 		for c in absent /etc/plain; do run $I $c 2>&1 | grep -oE 'exec: .*unknown'; done`},
 	{name: "init", script: `run --init $I sh -c 'cat /proc/1/comm; (sh -c "sleep 0 &"); echo ran'; run $I cat /proc/1/comm`, want: `docker-init\nran\ncat`},
-	// Before it executes, what obey starts is called obey, too.
+	// Before its command executes, the process is called obey, too.
 	{name: "top", script: `up $I obey; until docker top $N -o pid,args >/tmp/$N && grep -q 'sleep 600' /tmp/$N; do :; done; grep -c obey /tmp/$N`, want: `1`},
 	{name: "stats", cgroup: true, script: `up -m 64m $I obey; docker stats --no-stream --format '{{.PIDs}} {{.MemUsage}}' $N`, want: `[12] [1-9][0-9.]*[KM]iB / 64MiB`},
 	{name: "restart", script: `up $I obey; docker restart $N >/dev/null; docker inspect -f '{{.State.Running}}' $N; docker stop $N >/dev/null`, want: `true`},
@@ -57,7 +57,8 @@ var dockerOnly = []row{
 		up --health-cmd 'cat /srv/well' --health-interval 100ms --health-retries 1 $I sh -c 'touch /srv/well; exec obey'
 		event 1 'health_status: healthy'; docker exec $N rm /srv/well; event 1 'health_status: unhealthy'`},
 	{name: "copy and changes", script: `up $I sh -c 'echo x >/srv/made; exec obey'; docker cp $N:/srv/made - | tar -xO; docker diff $N | grep made`, want: `x\nA /srv/made`},
-	// Of a container whose first process was killed, neither runtime's shim always has the time to tell.
+	// If the first process was killed, the shim of neither runtime always has time to report
+	// the OOM kill.
 	{name: "an OOM kill is told", cgroup: true, script: `up -m 32m --memory-swap 32m $I obey; docker exec $N eat; echo $?; event 1 oom`, want: `137\noom`},
 	{name: "update of the rest", cgroup: true, want: `(20000|20000 100000)\n37`, script: `
 		up $I obey; docker update --cpus 0.2 --pids-limit 37 $N >/dev/null

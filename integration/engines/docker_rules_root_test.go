@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// annotator stands for clove-oci where Docker has no `run --annotation`, which came with
-// version 24: it moves what a container has in its variable RULES into the annotations of
-// its bundle. Docker writes that file in one line.
+// annotator stands in for clove-oci if Docker lacks `run --annotation`, which came with
+// version 24: it moves the container's variable RULES into the annotations of its bundle.
+// Docker writes config.json on one line.
 const annotator = `#!/bin/bash
 for argument; do
 	[ "${last-}" != --bundle ] || config=$argument/config.json
@@ -30,8 +30,8 @@ owned() { docker network create $N-net >/dev/null; ruled "$1" --network $N-net "
 trap 'docker rm -f -v "$N" "$N-2" >/dev/null 2>&1; docker network rm $N-net >/dev/null 2>&1' EXIT
 `
 
-// TestRulesBelowDocker: what annotations ask of a container's network and time holds on
-// Docker's bridges, beside the translation rules that Docker has in the container's own
+// TestRulesBelowDocker: the rules of annotations for a container's network and time apply on
+// Docker's bridges, beside the address translation rules that Docker adds to the container's
 // namespace.
 func TestRulesBelowDocker(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
@@ -51,12 +51,13 @@ var dockerRules = []row{
 		owned "network.mode=allowlist network.allow=$A" $I obey; tries $A $B allowed.test`},
 	{name: "a network of its own and none", want: `I am 44.1.1.5\nI am 44.1.1.5`, clove: `cut off\nno such name`, script: `
 		owned network.mode=none $I obey; tries $A allowed.test`},
-	// Docker's resolver would know the name, and is not asked.
+	// Docker's resolver knows the name, and is not queried.
 	{name: "another container by name and address", want: `served\nserved\nI am 44.1.1.6`, clove: `no such name\nserved\ncut off`, script: `
 		docker network create $N-net >/dev/null; docker run -d --runtime $R --network $N-net --network-alias peer.test --name $N-2 $I serve >/dev/null; grep -qm1 up < <(docker logs -f $N-2)
 		to=$(docker inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' $N-2)
 		ruled "network.mode=allowlist network.allow=$to,peer.test" --network $N-net $I obey; tries peer.test $to $B`},
-	// What the rules allow, the engine may still forbid: Docker drops it, and clove's gate gives up.
+	// The engine may still forbid what the rules allow: Docker drops the packets, and clove's
+	// gate gives up.
 	{name: "a network without a way out", want: `served\ncut off`, script: `
 		docker network create --internal $N-net >/dev/null; docker run -d --runtime $R --network $N-net --name $N-2 $I serve >/dev/null; grep -qm1 up < <(docker logs -f $N-2)
 		to=$(docker inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' $N-2)

@@ -2,7 +2,7 @@
 
 package engines
 
-// dockerReaches is what a container's network reaches, and what not.
+// dockerReaches tests what a container's network reaches and what it does not.
 var dockerReaches = []row{
 	{name: "bridge and none", cgroup: true, want: `served\n1\nlo`, script: `
 		up $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'
@@ -23,7 +23,7 @@ var dockerReaches = []row{
 		up --network none $I sh -c 'echo served >/srv/page; httpd -h /srv -p 80; exec obey'; run --network container:$N $I wget -qO- http://127.0.0.1/page`},
 }
 
-// dockerConfines is what a container may do.
+// dockerConfines tests what a container may do.
 var dockerConfines = []row{
 	{name: "capabilities", want: `CapInh:\s0+\nCapPrm:\s00000000a80425fb\nCapEff:\s00000000a80425fb\nCapBnd:\s00000000a80425fb\nCapAmb:\s0+\nCapEff:\s0000000000000400\nCapEff:\s0+`, script: `
 		run $I grep Cap /proc/self/status; run --cap-drop ALL --cap-add NET_BIND_SERVICE $I grep CapEff /proc/self/status; run -u 1000 $I grep CapEff /proc/self/status`},

@@ -13,45 +13,45 @@ import (
 	"testing"
 )
 
-// The images' names. The domain exists nowhere, so that a pull could only fail.
+// The images' names. The domain does not exist, so a pull fails.
 const (
 	agentImage = "clove.test/agent:1"
 	pauseImage = "clove.test/pause:1"
 )
 
-// entrypoints are the images' own commands. The second is a pod's first process,
-// which holds the pod's namespaces and nothing else.
+// entrypoints are the images' commands. The second one is a pod's first process, which only
+// holds the pod's namespaces.
 var entrypoints = map[string][]string{pauseImage: {"/bin/stubborn"}}
 
-// applets are busybox's, as links. There are no others: a script that needs
-// one more says so by failing.
+// applets are links to busybox. There are no others: a script that needs another one fails.
 var applets = []string{"cat", "chmod", "date", "dd", "echo", "env", "grep", "head", "hostname", "httpd", "id", "ip", "kill", "ls", "mkdir",
 	"mount", "nc", "nslookup", "ps", "rm", "sed", "sh", "sleep", "sort", "stat", "timeout", "touch", "tr", "true", "tty", "wc", "wget"}
 
-// programs are the images' own.
+// programs are scripts in the images.
 var programs = map[string]string{
-	// How many processes may be there at once.
+	// The number of processes that can exist at once.
 	"forks": "#!/bin/sh\nn=0\nwhile [ $n -lt 40 ]; do sleep 600 & n=$((n+1)); done 2>/dev/null\necho forked all\n",
 	// Touches 64 MiB in one piece, and nothing else.
 	"eat": "#!/bin/sh\nexec dd if=/dev/zero of=/dev/null bs=64M count=1 2>/dev/null\n",
-	// A limit of its own cgroup as both versions of cgroups name it: limit V1 V2.
+	// Prints a limit of its own cgroup, by the name in each version of cgroups: limit V1 V2.
 	"limit": "#!/bin/sh\ncat /sys/fs/cgroup/$1 2>/dev/null || cat /sys/fs/cgroup/$2\n",
-	// Ends with status 3 as soon as TERM comes, and says when it is ready for it.
+	// Ends with status 3 when it gets TERM, and prints when it is ready for it.
 	"obey": "#!/bin/sh\ntrap 'echo got TERM; exit 3' TERM\ntrap 'echo got USR1' USR1\necho up\nwhile :; do sleep 600 & wait; done\n",
-	// What a web server says: reach ADDRESS|NAME [PORT]. Nobody waits in vain: the gate refuses at once.
+	// Prints what a web server sends: reach ADDRESS|NAME [PORT]. No long wait is needed: the
+	// gate refuses at once.
 	"reach": `#!/bin/sh
 to=$1
 case $1 in *[a-z]*) to=$(nslookup -type=a $1 2>/dev/null | sed -n '/^Name:/,$s/^Address: //p') ;; esac
 [ "$to" ] || { echo no such name; exit; }
 printf 'GET / HTTP/1.0\r\nHost: %s\r\n\r\n' $1 | nc $to ${2:-80} 2>/dev/null | grep -E '^(I am|served)' || echo cut off
 `,
-	// A web server that says "served".
+	// A web server that sends "served".
 	"serve": "#!/bin/sh\necho served >/srv/index.html\nhttpd -h /srv -p 80\nexec obey\n",
-	// Never hears TERM.
+	// Ignores TERM.
 	"stubborn": "#!/bin/sh\ntrap '' TERM\necho up\nwhile :; do sleep 600; done\n",
 }
 
-// archive writes an image in the format that docker save writes and all engines read.
+// archive writes an image in the format of docker save, which all engines read.
 func archive(t *testing.T, path, name string) {
 	t.Helper()
 	root := layer(t)

@@ -18,27 +18,27 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// stopGrace is how long a container has for TERM, in seconds.
+// stopGrace is how long a container has after TERM, in seconds.
 const stopGrace = 2
 
 // node is what all pods of one test share.
 type node struct {
 	cri cri.RuntimeServiceClient
-	// parent is a pattern for a pod's cgroup, as the node's cgroup driver names them.
+	// parent is a pattern for a pod's cgroup, in the naming of the node's cgroup driver.
 	parent string
 }
 
-// kubelet does over the CRI what a kubelet does with one pod.
+// kubelet makes the CRI calls that a kubelet makes for one pod.
 type kubelet struct {
 	node
 	t       *testing.T
-	handler string // the RuntimeClass's
+	handler string // the handler of the RuntimeClass
 	config  *cri.PodSandboxConfig
 	sandbox string
 }
 
-// dialCRI reaches containerd's runtime service, which hears of the images that were imported
-// some time after containerd has them, and would ask a registry before.
+// dialCRI connects to containerd's runtime service. That service gets the events of imported
+// images some time later, and before that it would ask a registry.
 func dialCRI(t *testing.T) cri.RuntimeServiceClient {
 	t.Helper()
 	connection, err := grpc.NewClient("unix:///run/containerd/sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -69,14 +69,14 @@ func awaitImage(t *testing.T, images cri.ImageServiceClient, name string) {
 	}
 }
 
-// context bounds one call. Clean-ups call too, when the test's own context has ended.
+// context bounds one call. Clean-ups also make calls, when the test's own context has ended.
 func (k *kubelet) context() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(30*time.Second))
 	k.t.Cleanup(cancel)
 	return ctx
 }
 
-// startPod runs the pod's sandbox and takes it away at the test's end.
+// startPod runs the pod's sandbox and removes it at the end of the test.
 func startPod(t *testing.T, n node, handler string, annotations map[string]string) *kubelet {
 	t.Helper()
 	k := preparePod(t, n, handler, annotations)
@@ -89,7 +89,7 @@ func startPod(t *testing.T, n node, handler string, annotations map[string]strin
 	return k
 }
 
-// preparePod only writes the pod down.
+// preparePod only makes the pod's configuration.
 func preparePod(t *testing.T, n node, handler string, annotations map[string]string) *kubelet {
 	t.Helper()
 	name := filepath.Base(t.Name())
@@ -113,7 +113,7 @@ func (k *kubelet) removePod() {
 	}
 }
 
-// container is what a kubelet asks for one container of a pod.
+// container is what a kubelet requests for one container of a pod.
 func container(name string, command ...string) *cri.ContainerConfig {
 	return &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: name},
@@ -127,7 +127,7 @@ func container(name string, command ...string) *cri.ContainerConfig {
 	}
 }
 
-// create makes a container and leaves it to the sandbox's end to remove it.
+// create makes a container, which is removed with the sandbox.
 func (k *kubelet) create(config *cri.ContainerConfig) (id string, err error) {
 	answer, err := k.cri.CreateContainer(k.context(), &cri.CreateContainerRequest{PodSandboxId: k.sandbox, Config: config, SandboxConfig: k.config})
 	if err != nil {
@@ -190,7 +190,8 @@ func (k *kubelet) remove(id string) {
 	}
 }
 
-// end waits for a container's own end, of which containerd tells nobody before 1.7: a kubelet asks again, too.
+// end waits for a container's own end. containerd before 1.7 sends no event for it, so this
+// polls, as a kubelet does.
 func (k *kubelet) end(id string) *cri.ContainerStatus {
 	k.t.Helper()
 	deadline := time.Now().Add(testhost.Patience(20 * time.Second))
@@ -206,7 +207,7 @@ func (k *kubelet) end(id string) *cri.ContainerStatus {
 	}
 }
 
-// log is what a container wrote, in the kubelet's format.
+// log returns what a container wrote, in the kubelet's format.
 func (k *kubelet) log(config *cri.ContainerConfig) string {
 	k.t.Helper()
 	text, err := os.ReadFile(filepath.Join(k.config.LogDirectory, config.LogPath))

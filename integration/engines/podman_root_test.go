@@ -4,8 +4,8 @@ package engines
 
 import "testing"
 
-// podmanConfig is what a user writes into containers.conf, and what a world without
-// systemd needs besides.
+// podmanConfig is what a user writes into containers.conf, and what else is needed without
+// systemd.
 const podmanConfig = `
 [engine]
 cgroup_manager = "cgroupfs"
@@ -32,7 +32,7 @@ said() { local text; text=$(podman "$@" 2>&1); echo $? $(grep -om1 'need cloved\
 up() { podman run -d --network none --name "$N" "$@" >/dev/null && grep -qm1 up < <(podman logs -f "$N"); }
 `
 
-// startPodman readies the world for it, with both images: it has no daemon.
+// startPodman prepares the world for Podman, with both images: it has no daemon.
 func startPodman(t *testing.T) {
 	t.Helper()
 	t.Setenv("CONTAINERS_CONF", write(t, "containers.conf", podmanConfig))
@@ -55,7 +55,8 @@ func TestPodman(t *testing.T) {
 
 var podmanOnly = []row{
 	{name: "info", script: `podman info --format '{{.Host.OCIRuntime.Name}}'; podman create --name $N $I true >/dev/null; podman inspect -f '{{.OCIRuntime}}' $N`, want: `runc\nrunc`, clove: `clove\nclove`},
-	// A runtime that Podman takes for one without JSON shows a line of its log: time="…" level=error msg="…".
+	// If Podman expects no JSON log from a runtime, its error shows a line of the log: time="…"
+	// level=error msg="…".
 	{name: "an error", script: `run $I nosuch 2>&1`, want: `Error: runc: runc create failed: [^"]*exec: "nosuch": executable file not found in \$PATH: OCI runtime.*`,
 		clove: `Error: clove: clove-oci create failed: [^"]*exec: "nosuch": executable file not found in \$PATH: OCI runtime.*`},
 	{name: "init", script: `run --init --init-path /usr/bin/tini-static $I cat /proc/1/comm; run $I cat /proc/1/comm`, want: `podman-init\ncat`},
@@ -68,7 +69,7 @@ var podmanOnly = []row{
 		grep -qm1 up < <(podman logs -f $N)
 		podman run --rm --pod $N-pod $I wget -qO- http://127.0.0.1/page
 		podman pod stop -t 1 $N-pod >/dev/null 2>&1; podman pod inspect -f '{{.State}}' $N-pod; podman pod rm -f -t 0 $N-pod >/dev/null`},
-	// Before it executes, what obey starts is called obey, too.
+	// Before its command executes, the process is called obey, too.
 	{name: "top", script: `up $I obey; until podman top $N args >/tmp/$N && grep -q 'sleep 600' /tmp/$N; do :; done; grep -c obey /tmp/$N`, want: `1`},
 	{name: "stats", cgroup: true, script: `up -m 64m $I obey; podman stats --no-stream --format '{{.PIDS}} {{.MemLimit}}' $N`, want: `[12] (67108864|67.11MB)`},
 	{name: "health", want: `1\n0`, script: `
@@ -78,9 +79,10 @@ var podmanOnly = []row{
 		podman run -d --network none --restart on-failure:2 --name $N $I sh -c 'exit 1' >/dev/null
 		head -n 3 < <(podman events --since 1h --filter container=$N --filter event=died --format died) >/dev/null
 		podman wait $N >/dev/null; podman inspect -f '{{.RestartCount}} {{.State.Status}} {{.State.ExitCode}}' $N`},
-	// Podman hands annotations on to the runtime, so the agent's own rules arrive.
+	// Podman passes annotations to the runtime, so the agent's own rules arrive.
 	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
-	// Its pods' containers say so as CRI-O's do, and nobody gives the pod's sandbox rules. The control is one of no pod, which asks for cloved.
+	// Containers in its pods have CRI-O's annotations, and nobody gives the pod's sandbox
+	// rules. The control is a container outside of a pod, which needs cloved.
 	{name: "rules in a pod", want: `no pod 0\npod 0\nlimit 0`, clove: `no pod 126 need cloved\npod 126 in no pod\nlimit 137`, script: `
 		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null
 		echo "no pod $(said run --rm --network none --annotation run.clove.network.mode=none $I true)"

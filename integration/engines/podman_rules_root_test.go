@@ -10,8 +10,8 @@ annotate() { local rule; flags=(); for rule in $1; do flags+=(--annotation "run.
 trap 'podman rm -f -t 0 -v "$N-2" "$N" >/dev/null 2>&1; podman network rm $N-net >/dev/null 2>&1' EXIT
 `
 
-// TestRulesBelowPodman is TestRulesBelowDocker on Podman's bridges, which CNI makes before
-// the runtime is called, and with Podman's own annotations.
+// TestRulesBelowPodman is TestRulesBelowDocker on Podman's bridges, which CNI makes before the
+// runtime is called, and with Podman's own annotations.
 func TestRulesBelowPodman(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		startPodman(t)
@@ -24,7 +24,7 @@ var podmanRules = []row{
 		podman network create $N-net >/dev/null; podman run -d --network $N-net --name $N-2 $I serve >/dev/null; grep -qm1 up < <(podman logs -f $N-2)
 		to=$(podman inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' $N-2)
 		ruled "network.mode=allowlist network.allow=allowed.test,$to" --network $N-net $I obey; tries allowed.test other.test $to`},
-	// conmon's own call of Podman starts it again.
+	// conmon starts it again by a call of Podman of its own.
 	{name: "a restart policy", want: `I am 44.1.1.5\nI am 44.1.1.6\nI am 44.1.1.5\nI am 44.1.1.6`, clove: `I am 44.1.1.5\ncut off\nI am 44.1.1.5\ncut off`, script: `
 		annotate "network.mode=allowlist network.allow=$A"
 		podman run -d --restart on-failure:1 --name $N "${flags[@]}" $I sh -c "reach $A; reach $B; exit 1" >/dev/null

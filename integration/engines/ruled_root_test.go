@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// startRuled readies a world for agents' own rules: servers behind it, its own name
-// server the one that tells the truth, and a cloved.
+// startRuled prepares a world for agents' own rules: servers behind it, a name server of its
+// own with the right answers, and a cloved.
 func startRuled(t *testing.T) {
 	t.Helper()
 	t.Setenv("OUTSIDE", ocitest.JoinNetwork(t).Outside())
@@ -20,8 +20,8 @@ func startRuled(t *testing.T) {
 	startDaemon(t, "cloved")
 }
 
-// tryRules tries rows with a prelude that has ruledPrelude in it, after a container that
-// run begins has been refused for want of a cloved.
+// tryRules runs rows with a prelude that contains ruledPrelude, after the start of a container
+// was refused because no cloved runs.
 func tryRules(t *testing.T, prelude, run string, tables ...[]row) {
 	t.Helper()
 	want(t, `need cloved`, prelude+`annotate network.mode=none; `+run+` echo ran 2>&1 | grep -oEm1 '^ran|need cloved'`, "R=clove")
@@ -52,8 +52,8 @@ holders() {
 record() { cat {$CLOVE_ROOT,/var/lib/clove}/records/$N.json 2>/dev/null | grep -oE '"status": ?"[a-z]+"' | tr -d ' '; }
 `
 
-// sharedReaches need of an engine only annotate, ruled, exec and logs. With runc, which
-// knows no rules, everything is reached.
+// sharedReaches need only annotate, ruled, exec and logs of an engine. With runc, which
+// ignores the rules, everything is reached.
 var sharedReaches = []row{
 	{name: "allowed by address", script: `ruled "network.mode=allowlist network.allow=$A" $I obey; tries $A $B allowed.test`,
 		want: `I am 44.1.1.5\nI am 44.1.1.6\nI am 44.1.1.5`, clove: `I am 44.1.1.5\ncut off\nno such name`},
@@ -69,10 +69,10 @@ var sharedReaches = []row{
 		ruled "network.mode=allowlist network.allow=$A" $I sh -c "reach $A; reach $B; exec obey"; engine logs $N | grep -v up; engine exec -u mallory $N reach $B`},
 }
 
-// sharedRules are for what Docker and Podman have beyond that.
+// sharedRules are for further features that Docker and Podman have.
 var sharedRules = []row{
 	{name: "a published port", script: `ruled network.mode=allowlist -p 80 $I serve; visit; tries $B`, want: `served\nI am 44.1.1.6`, clove: `served\ncut off`},
-	// The control waits as long as it must; without a network there is only silence.
+	// The control waits for as long as it needs; without a network there is no answer.
 	{name: "a published port and no network", script: `ruled network.mode=none -p 80 $I serve; [ $R = runc ] && patience=50 || patience=1; visit timeout $patience || echo silence`, want: `served`, clove: `silence`},
 	{name: "a restart", want: `I am 44.1.1.5\nI am 44.1.1.6\nI am 44.1.1.5\nI am 44.1.1.6`, clove: `I am 44.1.1.5\ncut off\nI am 44.1.1.5\ncut off`, script: `
 		ruled "network.mode=allowlist network.allow=$A" $I obey; tries $A $B; engine restart $N >/dev/null; tries $A $B`},
@@ -92,7 +92,8 @@ var sharedRules = []row{
 		annotate timeout=5; engine run --rm --name $N-2 "${flags[@]}" $I echo ran 2>&1 | grep -oEm1 '^ran|run.clove.timeout'`},
 	{name: "a guest in a ruled network", want: `I am 44.1.1.5\nI am 44.1.1.6`, clove: `I am 44.1.1.5\ncut off`, script: `
 		ruled "network.mode=allowlist network.allow=$A" $I obey; for to in $A $B; do engine run --rm --name $N-2 --network container:$N $I reach $to; done`},
-	// Whom an allowed name is asked of: what the container may have written decides nothing.
+	// Which name server resolves an allowed name: files that the container may have written do
+	// not count.
 	{name: "a name server of the container's own", want: `I am 44.1.1.6`, clove: `I am 44.1.1.5`, script: `
 		ruled "network.mode=allowlist network.allow=allowed.test" --dns $B $I obey; tries allowed.test`},
 	{name: "one of a read-only container's", want: `I am 44.1.1.6\nI am 44.1.1.6`, clove: `I am 44.1.1.6\nno such name`, script: `

@@ -15,9 +15,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestRulesBelowContainerd: what a pod's annotations ask of its network and of its
-// time holds in what containerd and CNI made. With runc, which knows no such rules,
-// the same pods go everywhere and live on.
+// TestRulesBelowContainerd: the rules of a pod's annotations for its network and time apply in
+// what containerd and CNI made. With runc, which ignores the rules, the same pods reach
+// everything and have no deadline.
 func TestRulesBelowContainerd(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		startContainerd(t, "k8s.io", "")
@@ -38,7 +38,7 @@ const (
 	bridgePort     = "8081"
 )
 
-// serveBridge serves where the pods' bridge ends. A pod is there, so the bridge is.
+// serveBridge serves on the bridge of the pods, which exists because there is a pod.
 func serveBridge(t *testing.T, _ *kubelet) {
 	t.Helper()
 	if out, err := exec.Command("ip", "address", "add", otherAddress+"/24", "dev", "pods0").CombinedOutput(); err != nil {
@@ -57,7 +57,8 @@ func podNetworked(t *testing.T, n node, handler string) {
 	k := startPod(t, n, handler, map[string]string{"run.clove.network.mode": "allowlist", "run.clove.network.allow": allowedAddress + ":" + bridgePort})
 	id := k.begin(container("main", "obey"))
 	for address, held := range map[string]bool{allowedAddress: false, otherAddress: handler == "clove"} {
-		// No bound of its own: the gate refuses at once, and what is allowed may take as long as a busy host needs.
+		// No time limit of its own: the gate refuses at once, and an allowed fetch may take as
+		// long as a busy host needs.
 		stdout, stderr, code := k.exec(id, "sh", "-c", `echo asked; printf 'GET / HTTP/1.0\r\n\r\n' | nc `+address+" "+bridgePort+"; echo; echo done")
 		if code != 0 || !strings.HasPrefix(stdout, "asked\n") || !strings.HasSuffix(stdout, "\ndone\n") || strings.HasSuffix(stdout, "served\ndone\n") == held {
 			t.Errorf("%s: %q, %s", address, stdout, stderr)
@@ -70,7 +71,8 @@ func podTimed(t *testing.T, n node, handler string) {
 	k := startPod(t, n, handler, map[string]string{"run.clove.timeout": "2s", "run.clove.record": "/var/lib/clove/records/pod.json"})
 	id := k.begin(container("main", "obey"))
 	if handler == "runc" {
-		// Longer than the deadline, and from after the start: clove's has been ended before this ends.
+		// It lasts longer than the deadline and begins after the start, so clove's container
+		// is ended before this ends.
 		if _, stderr, code := k.exec(id, "sleep", "3"); code != 0 {
 			t.Errorf("beyond the deadline: %d, %s", code, stderr)
 		}

@@ -2,13 +2,13 @@
 
 package engines
 
-// The rows of this file are Docker's and Podman's alike. Their preludes define
+// The rows of this file are for both Docker and Podman. Their preludes define
 //
 //	engine   the engine's client
 //	run      a container in the foreground, removed at its end, without network in Podman's
 //	up       a container in the background that has said "up", named $N
 
-// sharedRuns is how a command ends.
+// sharedRuns test how a command ends.
 var sharedRuns = []row{
 	{name: "streams", script: `echo in | run -i $I sh -c 'cat; echo err >&2' 2>/tmp/$N; cat /tmp/$N`, want: `in\nerr`},
 	{name: "exit statuses", want: `0 7 143 126 127`, script: `
@@ -26,14 +26,14 @@ var sharedRuns = []row{
 	{name: "read-only", script: `run --read-only $I touch /srv/x 2>/dev/null; echo $?; run $I touch /srv/x; echo $?`, want: `1\n0`},
 }
 
-// sharedLives is what may be done to a container that runs.
+// sharedLives test what can be done with a running container.
 var sharedLives = []row{
 	{name: "exec", cgroup: true, want: `in 5 1000 /srv b\ndetached`, script: `
 		up $I obey
 		engine exec $N sh -c 'echo -n "in "; exit 5'; echo -n "$? "
 		engine exec -u mallory -w /srv -e A=b $N sh -c 'echo $(id -u) $PWD $A'
 		engine exec -d $N sh -c 'echo detached >/proc/1/fd/1' >/dev/null; grep -om1 detached < <(engine logs -f $N)`},
-	// Docker's exec says 126 for both.
+	// Docker's exec returns 126 for both.
 	{name: "exec of what is no program", script: `up $I obey; for c in /etc/plain absent; do engine exec $N $c >/dev/null 2>&1; echo -n "$? "; done`, want: `126 12[67]`},
 	{name: "exec with a terminal", script: `up $I obey; engine exec -t $N sh -c 'tty; exit 4' | tr -d '\r'; echo ${PIPESTATUS[0]}`, want: `/dev/pts/[01]\n4`},
 	{name: "exec reads", script: `up $I obey; echo word | engine exec -i $N cat`, want: `word`},
@@ -46,9 +46,9 @@ var sharedLives = []row{
 	{name: "remove by force", script: `up $I stubborn; engine rm -f $N >/dev/null 2>&1; engine ps -aq --filter name=$N | wc -l`, want: `0`},
 }
 
-// sharedLimits: each limit binds or is seen inside, and without it the same command passes
-// or shows something else; the row of the cgroup's files only tells which number is where.
-// A pids limit has to leave room for the threads of the runtime's own first steps in the container.
+// sharedLimits: each limit is enforced or visible inside, and without it the same command
+// passes or prints something else; the row of the cgroup's files only shows the numbers. A
+// pids limit must leave room for the threads of the runtime's first steps in the container.
 var sharedLimits = []row{
 	{name: "memory", cgroup: true, script: `run -m 32m --memory-swap 32m $I eat; echo -n "$? "; run -m 256m $I eat; echo -n "$? "; run $I eat; echo $?`, want: `137 0 0`},
 	{name: "pids", cgroup: true, script: `run --pids-limit 20 $I forks; echo -n "$? "; run $I forks`, want: `2 forked all`},
@@ -57,11 +57,12 @@ var sharedLimits = []row{
 	{name: "update", cgroup: true, want: `0 268435456\n33554432\n137`, script: `
 		up -m 256m --memory-swap 256m $I obey; engine exec $N eat; echo -n "$? "; engine exec $N limit memory/memory.limit_in_bytes memory.max
 		engine update -m 32m --memory-swap 32m $N >/dev/null; engine exec $N limit memory/memory.limit_in_bytes memory.max; engine exec $N eat; echo $?`},
-	// Given one of them Podman sets the other, and a root without CAP_SYS_RESOURCE must not raise it.
+	// If only one of the two is given, Podman sets the other, which a root without
+	// CAP_SYS_RESOURCE may not raise.
 	{name: "ulimit", want: `77\n88\nfree`, script: `
 		run --ulimit nofile=77:88 --ulimit nproc=4096:4096 $I sh -c 'ulimit -n; ulimit -Hn'
 		run $I sh -c 'test $(ulimit -n) -gt 88 && echo free'`},
-	// A host of one CPU shows the same twice.
+	// A host with one CPU prints the same twice.
 	{name: "cpuset", want: `Cpus_allowed_list:\s+0\nthe host's`, script: `
 		run --cpuset-cpus 0 $I grep Cpus_allowed_list /proc/self/status
 		run $I grep Cpus_allowed_list /proc/self/status | cmp - <(grep Cpus_allowed_list /proc/self/status) && echo "the host's"`},

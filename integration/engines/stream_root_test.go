@@ -12,21 +12,21 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The channels of Kubernetes' remote command protocol over a WebSocket: each
-// message begins with one of these bytes.
+// The channels of Kubernetes' remote command protocol over a WebSocket: each message begins
+// with one of these bytes.
 const (
 	stdinChannel  = 0
 	stdoutChannel = 1
 	errorChannel  = 3 // one JSON status, the last message
 )
 
-// stream is the connection that `kubectl exec` and `kubectl attach` end at.
+// stream is the server's end of `kubectl exec` and `kubectl attach`.
 type stream struct {
 	t          *testing.T
 	connection *websocket.Conn
 }
 
-// dialStream reaches the address that the CRI's Exec and Attach answer with.
+// dialStream connects to the address in the answers of the CRI's Exec and Attach.
 func dialStream(t *testing.T, url string) *stream {
 	t.Helper()
 	config, err := websocket.NewConfig("ws"+strings.TrimPrefix(url, "http"), "http://127.0.0.1/")
@@ -53,7 +53,7 @@ func (s *stream) write(text string) {
 	}
 }
 
-// until reads one channel until it has brought a text, and returns all of it.
+// until reads one channel until a text has come, and returns everything read.
 func (s *stream) until(channel byte, text string) string {
 	s.t.Helper()
 	var all strings.Builder

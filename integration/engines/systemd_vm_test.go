@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestCRISystemd has systemd make the pods' cgroups, as most clusters do. It is the
-// machine's own systemd, so this runs outside of any world, in the vm lane.
+// TestCRISystemd has systemd make the pods' cgroups, as most clusters do. It uses the
+// machine's own systemd, so it runs outside of a world, in the vm lane.
 func TestCRISystemd(t *testing.T) {
 	testhost.Root(t)
 	t.Setenv("PATH", os.Getenv("CLOVE_BIN_DIR")+":"+os.Getenv("PATH"))

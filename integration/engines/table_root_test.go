@@ -18,31 +18,32 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The runtimes of every table. The first is the control: what it does is what
-// an engine's user knows.
+// The runtimes of every table. The first one is the control: its behaviour is what users of an
+// engine know.
 var runtimes = []string{"runc", "clove"}
 
-// row is one behaviour, as an engine's user sees it.
+// row is one behaviour, as a user of the engine sees it.
 type row struct {
 	name string
 	// script is for bash, after the engine's prelude, with R the runtime's name and
 	// N a name for a container, which is removed at its end.
 	script string
-	// want is a regular expression for the whole standard output but the white space
-	// at its ends. The same for both: a difference is a failure.
+	// want is a regular expression for the whole standard output without white space at its
+	// ends. It is the same for both runtimes: a difference is a failure.
 	want string
-	// clove is what clove-oci shows instead where it differs by intention.
+	// clove is clove-oci's output if it differs intentionally.
 	clove string
-	// cgroup marks what depends on the host's version of cgroups, and so runs in both lanes.
+	// cgroup marks a row that depends on the host's version of cgroups, and so runs in both
+	// lanes.
 	cgroup bool
 }
 
 // rowTime bounds one script on an idle host.
 const rowTime = time.Minute
 
-// sample chooses the rows that run: all, or every third where a sample is enough. The
-// virtual machine interprets every instruction, so only what a cgroup decides is worth
-// its minutes, and one row of that is a sample.
+// sample chooses the rows that run: all, or every third if a sample is enough. The virtual
+// machine interprets every instruction, so there only rows that depend on cgroups run, and in
+// a sample one of them.
 func sample(rows []row) []row {
 	some, step := rows, testhost.Sample(1, 3, 1)
 	if testhost.Lane() == testhost.LaneVM {
@@ -55,7 +56,7 @@ func sample(rows []row) []row {
 	return chosen
 }
 
-// try runs each row with each runtime, with both at a time.
+// try runs each row with each runtime, both at the same time.
 func try(t *testing.T, prelude string, rows []row) {
 	for _, r := range sample(rows) {
 		t.Run(r.name, func(t *testing.T) {
@@ -79,8 +80,8 @@ func (r row) try(t *testing.T, prelude, runtime string) {
 	want(t, shown, prelude+r.script, "R="+runtime, "N="+name)
 }
 
-// want runs a script, with N=one unless the environment has another, and compares what it
-// prints with a row's expression.
+// want runs a script, with N=one unless the environment sets N, and compares its output with a
+// row's expression.
 func want(t *testing.T, shown, script string, env ...string) {
 	t.Helper()
 	stdout, stderr := shell(t, script, append([]string{"N=one"}, env...)...)
@@ -89,7 +90,7 @@ func want(t *testing.T, shown, script string, env ...string) {
 	}
 }
 
-// shell runs a script to its end, whatever its status: scripts print those that matter.
+// shell runs a script to its end, whatever its status: scripts print the statuses that matter.
 func shell(t *testing.T, script string, env ...string) (stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testhost.Patience(rowTime))
@@ -98,14 +99,14 @@ func shell(t *testing.T, script string, env ...string) (stdout, stderr string) {
 	cmd.Env = append(os.Environ(), env...)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
-	// Followers of logs and events live on in the script's process group.
+	// Processes that follow logs and events stay in the script's process group.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	cmd.Run() // what it printed tells
+	cmd.Run() // its output shows the result
 	if ctx.Err() != nil {
 		t.Errorf("had to be ended:\n%s", script)
 	}
-	unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // none left is well
+	unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // it may be empty
 	return out.String(), err.String()
 }

@@ -23,21 +23,21 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// insideVariable tells the test binary that it is a world's own.
+// insideVariable is set for the test binary inside a world.
 const insideVariable = "CLOVE_ENGINES_WORLD"
 
-// othersVariable names a folder of programs that stand before the machine's own, to try
-// engines of other versions.
+// othersVariable names a folder of programs that come before the machine's own, to try engines
+// of other versions.
 const othersVariable = "CLOVE_ENGINES_BIN"
 
-// tools are what the engines' packages bring; all of them are asked for, so that one
+// tools are the programs of the engines' packages. All of them are checked, so that one
 // message names what to install.
 var tools = []string{"tini", "busybox", "dockerd", "docker", "containerd", "ctr", "podman", "conmon", "runc", "iptables", "ip", "bash"}
 
-// lifetime bounds a world, whatever hangs in it.
+// lifetime bounds the life of a world, whatever hangs in it.
 const lifetime = 8 * time.Minute
 
-// inWorld runs body in a world of its own and takes over its verdict.
+// inWorld runs body in a world of its own and takes over its result.
 func inWorld(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(insideVariable) != "" {
@@ -64,7 +64,7 @@ func inWorld(t *testing.T, body func(t *testing.T)) {
 		insideVariable+"=1", "CI="+os.Getenv("CI"), "CLOVE_LANE="+testhost.Lane(),
 		"/opt/clove/engines.test", "-test.v", "-test.run="+insidePattern(t), "-test.timeout=0",
 		"-test.short="+strconv.FormatBool(testing.Short()))
-	// The script itself stays, to take the cgroups away.
+	// The script itself stays, to remove the cgroups.
 	world.Cancel = func() error { return killFirst(world.Process.Pid) }
 	var output bytes.Buffer
 	world.Stdout = io.MultiWriter(&output, t.Output())
@@ -80,7 +80,7 @@ func inWorld(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// insidePattern chooses this test, and those of its rows that the caller asked for.
+// insidePattern chooses this test, and those of its rows that were requested.
 func insidePattern(t *testing.T) string {
 	_, rows, some := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	pattern := "^" + t.Name() + "$"
@@ -90,7 +90,7 @@ func insidePattern(t *testing.T) string {
 	return pattern
 }
 
-// pack fills the folder that stands at /opt/clove in the world.
+// pack fills the folder that is mounted at /opt/clove in the world.
 func pack(t *testing.T, dir string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -149,8 +149,8 @@ func noCgroup(t *testing.T, name string) {
 	}
 }
 
-// settle readies the world for engines. Cgroup v2 gives no controller to the
-// children of a group that holds processes, so these move one down.
+// settle prepares the world for engines. Cgroup v2 gives no controller to the children of a
+// group with processes, so these processes move into a child.
 func settle(t *testing.T) {
 	t.Helper()
 	if testhost.Cgroup() != testhost.CgroupV2 {

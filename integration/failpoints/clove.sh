@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands for clove beside a cloved with failpoints: gives the supervisor what
-# the test ordered for it, once. cloved passes no environment on.
+# Takes the place of clove beside a cloved with failpoints: passes the test's order on
+# to one supervisor. cloved passes no environment on.
 here=$(dirname "$0")
 if [ "$1" = supervise ] && mv "$here/order" "$here/order.taken" 2>/dev/null; then
 	# shellcheck source=/dev/null

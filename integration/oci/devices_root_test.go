@@ -17,27 +17,27 @@ import (
 	"clove.run/clove/oci"
 )
 
-// bringing has the runtime move its network's eth0 into the container's.
+// bringing has the runtime move eth0 of its own network into the container's.
 func bringing(s *specs.Spec) {
 	s.Linux.NetDevices = map[string]specs.LinuxNetDevice{"eth0": {Name: "moved0"}}
 }
 
-// devices tells which of the two names there are, and reaches the other end.
+// devices prints which of the two names exists, and reaches the other end.
 var devices = tell("devices", "echo $(grep -o 'eth0\\|moved0' /proc/net/dev)") + tell("served", fetch(ocitest.ServerAddress, "80", "a"))
 
-// doFrom is Do by an engine whose own network that is, in place of the machine's.
+// doFrom is Do by an engine in that network instead of the machine's.
 func doFrom(network *ocitest.Network, r *ocitest.Runtime, args ...string) (got ocitest.Result) {
 	network.Do(func() error { got = r.Do(args...); return nil })
 	return got
 }
 
-// hasDevice tells whether eth0 is still in a network, up and with its address.
+// hasDevice reports whether eth0 is still in a network, up and with its address.
 func hasDevice(t *testing.T, network *ocitest.Network) (has bool) {
 	t.Helper()
 	network.Do(func() error {
 		device, err := net.InterfaceByName("eth0")
 		if err != nil {
-			return nil // the error is the same for whatever there is not
+			return nil // the error is the same for anything that does not exist
 		}
 		addresses, err := device.Addrs()
 		for _, a := range addresses {
@@ -48,8 +48,8 @@ func hasDevice(t *testing.T, network *ocitest.Network) (has bool) {
 	return has
 }
 
-// TestANetworkDeviceIsMoved, with its address and by its new name, as runc does
-// it; the control is the same container without it.
+// TestANetworkDeviceIsMoved: with its address and to its new name, as runc does it. The
+// control is the same container without the device.
 func TestANetworkDeviceIsMoved(t *testing.T) {
 	for _, name := range []string{"runc", "clove-oci"} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestANetworkDeviceIsMoved(t *testing.T) {
 	}
 }
 
-// TestNoDeviceIsBroughtIntoARuledNetwork: the rules would not hold what goes by
-// it. It stays where it is, and nothing is made; the control has no rules.
+// TestNoDeviceIsBroughtIntoARuledNetwork: the rules would not apply to its traffic. It stays
+// where it is, and no container is made. The control has no rules.
 func TestNoDeviceIsBroughtIntoARuledNetwork(t *testing.T) {
 	n := newNode(t)
 	host := ocitest.NewNetwork(t)

@@ -16,7 +16,8 @@ import (
 	"clove.run/clove/oci"
 )
 
-// TestExecIsWhatItsFlagsSay: each row's control is the row without flags, which says otherwise.
+// TestExecIsWhatItsFlagsSay: each row's control is the row without flags, which prints
+// something else.
 func TestExecIsWhatItsFlagsSay(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r, func(s *specs.Spec) { s.Process.NoNewPrivileges = false })
@@ -40,7 +41,7 @@ func TestExecIsWhatItsFlagsSay(t *testing.T) {
 			t.Errorf("%s: %+v", row.flags, got)
 		}
 	}
-	// Behind the id, nothing is clove-oci's.
+	// Flags after the id belong to the command, not to clove-oci.
 	if got := r.Do("exec", id, "echo", "--detach", "-e", "X"); got.Out != "--detach -e X" {
 		t.Errorf("%+v", got)
 	}
@@ -85,7 +86,7 @@ func TestADetachedExecLeavesItsPid(t *testing.T) {
 	}
 }
 
-// TestExecThatCannotBeSaysSo: 255 is no process's own status by accident.
+// TestExecThatCannotBeSaysSo: with status 255, which a process rarely has.
 func TestExecThatCannotBeSaysSo(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)
@@ -137,8 +138,8 @@ func TestExecInAPausedContainer(t *testing.T) {
 	}
 }
 
-// TestExecWaitsForWhatHolds: before start neither network nor deadline does. The
-// control has neither, and is runc's.
+// TestExecWaitsForWhatHolds: before start, neither network rules nor deadline apply, so exec
+// is refused. The control has neither, and exec works as in runc.
 func TestExecWaitsForWhatHolds(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, cgroup("free")), "free")
@@ -168,7 +169,7 @@ func TestExecWaitsForWhatHolds(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreHandedOn: so many and no more.
+// TestDescriptorsAreHandedOn: as many as the flag says and no more.
 func TestDescriptorsAreHandedOn(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)

@@ -16,8 +16,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestTheKeyringIsNewUnlessTheCallersIsWanted: a new one has the container's name.
-// Keyrings outlive their processes for a while, so each container has a name of its own.
+// TestTheKeyringIsNewUnlessTheCallersIsWanted: a new keyring has the container's name.
+// Keyrings outlive their processes for a while, so each container has a different name.
 func TestTheKeyringIsNewUnlessTheCallersIsWanted(t *testing.T) {
 	r := newRuntime(t)
 	for id, row := range map[string]struct{ flags, want string }{"own": {"", "1"}, "callers": {"--no-new-keyring", "0"}} {
@@ -29,8 +29,8 @@ func TestTheKeyringIsNewUnlessTheCallersIsWanted(t *testing.T) {
 	}
 }
 
-// TestNoPivotStillShutsTheHostOut: on a ramdisk there is no other way. What differs
-// is how the root came to be one.
+// TestNoPivotStillShutsTheHostOut: on a ramdisk pivot_root is not possible. Only the way in
+// which the root is changed differs.
 func TestNoPivotStillShutsTheHostOut(t *testing.T) {
 	r := newRuntime(t)
 	bundle := r.Bundle("echo /* | tr ' ' ,; [ -e /usr ] || echo shut out")
@@ -42,22 +42,22 @@ func TestNoPivotStillShutsTheHostOut(t *testing.T) {
 	}
 }
 
-// TestTheCgroupIsWhereTheBundleSays, seen from outside.
+// TestTheCgroupIsWhereTheBundleSays: as seen from outside.
 func TestTheCgroupIsWhereTheBundleSays(t *testing.T) {
 	r := newRuntime(t)
 	var path string
-	t.Cleanup(func() { removeCgroup(filepath.Dir(path)) }) // behind the container's own end
+	t.Cleanup(func() { removeCgroup(filepath.Dir(path)) }) // runs after the container's own clean-up
 	id := waiting(t, r, func(s *specs.Spec) { s.Linux.CgroupsPath += "/deeper"; path = s.Linux.CgroupsPath })
 	if got := cgroupOf(t, r.State(id).Pid, "pids"); got != path {
 		t.Errorf("it is in %s, not in %s", got, path)
 	}
 }
 
-// TestExecGoesBelowTheContainersCgroup where a flag says so.
+// TestExecGoesBelowTheContainersCgroup: if a flag says so.
 func TestExecGoesBelowTheContainersCgroup(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r, func(s *specs.Spec) {
-		s.Linux.Resources.Pids = nil // cgroup v2: a cgroup that shares controllers out has no processes of its own
+		s.Linux.Resources.Pids = nil // on cgroup v2, a cgroup that delegates controllers may have no processes of its own
 	})
 	own := cgroupOf(t, r.State(id).Pid, "pids")
 	flag, below := "pids:sub", filepath.Join("/sys/fs/cgroup/pids", own, "sub")
@@ -88,7 +88,7 @@ func TestExecGoesBelowTheContainersCgroup(t *testing.T) {
 	}
 }
 
-// TestSystemdMakesTheCgroup where there is systemd, and is missed where it is asked for and is not there.
+// TestSystemdMakesTheCgroup: if systemd is there; without it such a container is refused.
 func TestSystemdMakesTheCgroup(t *testing.T) {
 	r := newRuntime(t)
 	bundle := r.Bundle("exec sleep 1000", func(s *specs.Spec) { s.Linux.CgroupsPath = "system.slice:clove-oci-test:one" })
@@ -109,7 +109,7 @@ func TestSystemdMakesTheCgroup(t *testing.T) {
 	r.Must("delete", "--force", "one")
 }
 
-// cgroupOf is the cgroup of a process, of a controller's hierarchy where there are several.
+// cgroupOf returns the cgroup of a process, in a controller's hierarchy if there are several.
 func cgroupOf(t *testing.T, pid int, controller string) string {
 	t.Helper()
 	table, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
@@ -126,7 +126,7 @@ func cgroupOf(t *testing.T, pid int, controller string) string {
 	return ""
 }
 
-// removeCgroup removes one that libcontainer made on the way, in each hierarchy.
+// removeCgroup removes a parent cgroup that libcontainer made, in each hierarchy.
 func removeCgroup(path string) {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		found, _ := filepath.Glob(root + path)
@@ -136,10 +136,10 @@ func removeCgroup(path string) {
 	}
 }
 
-// file is a limit's in either version of cgroups.
+// file is the file of a limit in both versions of cgroups.
 type file struct{ controller, v1, v2 string }
 
-// limit is what the kernel holds the container's first process to.
+// limit returns the value that the kernel enforces on the container's first process.
 func limit(t *testing.T, r *ocitest.Runtime, id string, f file) string {
 	t.Helper()
 	own := cgroupOf(t, r.State(id).Pid, f.controller)
@@ -154,8 +154,9 @@ func limit(t *testing.T, r *ocitest.Runtime, id string, f file) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestWhatTheCallerIgnoresIsHeardInside: nohup(1) has its program ignore the
-// hang-up, and execve(2) hands that on. The control is a program that does.
+// TestWhatTheCallerIgnoresIsHeardInside: nohup(1) makes its program ignore SIGHUP, and
+// execve(2) keeps that, but a container must not inherit it. The control is a program that
+// does.
 func TestWhatTheCallerIgnoresIsHeardInside(t *testing.T) {
 	r := newRuntime(t)
 	script := filepath.Join(r.Directory(), "ignoring")

@@ -20,13 +20,13 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// newRuntime is the built clove-oci.
+// newRuntime returns the built clove-oci.
 func newRuntime(t *testing.T) *ocitest.Runtime {
 	t.Helper()
 	return ocitest.New(t, testhost.Binary(t, "clove-oci"))
 }
 
-// inside is what script says in a container of its own.
+// inside returns what a script prints in a container of its own.
 func inside(t *testing.T, r *ocitest.Runtime, script string, edits ...func(*specs.Spec)) string {
 	t.Helper()
 	got := r.Do("run", "--bundle", r.Bundle(script, edits...), "inside")
@@ -36,7 +36,7 @@ func inside(t *testing.T, r *ocitest.Runtime, script string, edits ...func(*spec
 	return got.Out
 }
 
-// waiting is a container that runs until the test ends.
+// waiting starts a container that runs until the end of the test.
 func waiting(t *testing.T, r *ocitest.Runtime, edits ...func(*specs.Spec)) string {
 	t.Helper()
 	const id = "waiting"
@@ -45,7 +45,7 @@ func waiting(t *testing.T, r *ocitest.Runtime, edits ...func(*specs.Spec)) strin
 	return id
 }
 
-// directory is a new one of the test's own that root inside may use.
+// directory makes a directory of the test that root inside may use.
 func directory(t *testing.T, r *ocitest.Runtime) string {
 	t.Helper()
 	path, err := os.MkdirTemp(r.Directory(), "shared")
@@ -65,7 +65,7 @@ func bind(source, destination string, options ...string) func(*specs.Spec) {
 	}
 }
 
-// listen is a socket that a runtime may be given.
+// listen makes a socket that can be passed to a runtime.
 func listen(t *testing.T, r *ocitest.Runtime, network, name string) (path string, file *os.File) {
 	t.Helper()
 	path = filepath.Join(r.Directory(), name)
@@ -95,7 +95,7 @@ func listen(t *testing.T, r *ocitest.Runtime, network, name string) (path string
 	return path, file
 }
 
-// received is the descriptor that comes over the next connection.
+// received returns the descriptor that comes over the next connection.
 func received(t *testing.T, listener *os.File) *os.File {
 	t.Helper()
 	if ready, err := poll(listener); !ready {
@@ -113,7 +113,7 @@ func received(t *testing.T, listener *os.File) *os.File {
 	return os.NewFile(uintptr(fds[0]), "received")
 }
 
-// message reads one message and the descriptors that come with it.
+// message reads one message and its descriptors.
 func message(t *testing.T, socket int) (text string, fds []int) {
 	t.Helper()
 	data, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
@@ -135,7 +135,7 @@ func message(t *testing.T, socket int) (text string, fds []int) {
 	return string(data[:n]), fds
 }
 
-// poll waits until file can be read.
+// poll waits until a file can be read.
 func poll(file *os.File) (bool, error) {
 	for deadline := time.Now().Add(testhost.Patience(30 * time.Second)); ; {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}, int(max(time.Until(deadline), 0).Milliseconds()))
@@ -145,7 +145,8 @@ func poll(file *os.File) (bool, error) {
 	}
 }
 
-// background starts a command that the test talks to, and gives what waits for its status.
+// background starts a command with which the test communicates, and returns a function that
+// waits for its status.
 func background(t *testing.T, r *ocitest.Runtime, files []*os.File, env []string, args ...string) (wait func() int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
@@ -172,7 +173,7 @@ func background(t *testing.T, r *ocitest.Runtime, files []*os.File, env []string
 	}
 }
 
-// state is how a terminal is set.
+// state returns the settings of a terminal.
 func state(terminal *os.File) (unix.Termios, error) {
 	settings, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	if err != nil {
@@ -181,7 +182,7 @@ func state(terminal *os.File) (unix.Termios, error) {
 	return *settings, nil
 }
 
-// readUntil is what comes up to a text, or to the end.
+// readUntil reads up to a text, or to the end.
 func readUntil(from io.Reader, text string) string {
 	var all strings.Builder
 	buffer := make([]byte, 1024)

@@ -17,7 +17,7 @@ func hook(name, log string) []specs.Hook {
 	return []specs.Hook{{Path: "/bin/sh", Args: []string{"sh", "-c", "printf '%s ' $0 >>" + log + "; tr -d '\\n' >>" + log + "; echo >>" + log, name}}}
 }
 
-// TestHooksComeInOrder, each with the container's state on its standard input.
+// TestHooksComeInOrder: each with the container's state on its standard input.
 func TestHooksComeInOrder(t *testing.T) {
 	r := newRuntime(t)
 	shared := directory(t, r)
@@ -33,7 +33,7 @@ func TestHooksComeInOrder(t *testing.T) {
 		}
 	})
 	r.Must("create", "--bundle", bundle, "one")
-	// Poststart comes this early with runc, too: in create, not behind start.
+	// With runc, too, poststart comes this early: in create, not after start.
 	want := "prestart creating createRuntime creating createContainer creating poststart created"
 	if got := told(t, log, bundle); got != want {
 		t.Errorf("after create:\n got %s\nwant %s", got, want)
@@ -48,7 +48,7 @@ func TestHooksComeInOrder(t *testing.T) {
 	}
 }
 
-// told is who wrote to the log in which state of the container.
+// told returns the hooks that wrote to the log, each with the container's state.
 func told(t *testing.T, log, bundle string) string {
 	t.Helper()
 	text, err := os.ReadFile(log)
@@ -71,8 +71,8 @@ func told(t *testing.T, log, bundle string) string {
 	return strings.Join(all, " ")
 }
 
-// TestAHookThatFailsEndsIt, and what was made is taken back. Its status is not the
-// command's: 1 is. One that runs inside is the process's own end already.
+// TestAHookThatFailsEndsIt: everything that was made is removed. The command's status is 1,
+// not the hook's. If a hook inside fails, that is already the end of the container's process.
 func TestAHookThatFailsEndsIt(t *testing.T) {
 	r := newRuntime(t)
 	failing := []specs.Hook{{Path: "/bin/sh", Args: []string{"sh", "-c", "echo for a reason >&2; exit 3"}}}

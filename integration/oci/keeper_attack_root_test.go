@@ -18,13 +18,13 @@ import (
 	"clove.run/clove/oci"
 )
 
-// almighty gives the container's root every capability that a host's has.
+// almighty gives the container's root every capability that the host has.
 func almighty(s *specs.Spec) {
 	var all []string
 	for _, name := range []string{"KILL", "SETUID", "SETGID", "SYS_PTRACE", "SYS_ADMIN", "DAC_OVERRIDE", "NET_ADMIN", "SYS_RESOURCE"} {
 		all = append(all, "CAP_"+name)
 	}
-	// What this host does not have it cannot give.
+	// Capabilities that this host lacks cannot be given.
 	bounded, _ := os.ReadFile("/proc/self/status")
 	_, text, _ := strings.Cut(string(bounded), "CapBnd:")
 	mask, _ := strconv.ParseUint(strings.Fields(text)[0], 16, 64)
@@ -34,7 +34,7 @@ func almighty(s *specs.Spec) {
 	s.Process.Capabilities = &specs.LinuxCapabilities{Bounding: all, Effective: all, Permitted: all}
 }
 
-// hostPids shows the container the host's processes.
+// hostPids puts the container into the host's pid namespace.
 func hostPids(s *specs.Spec) {
 	s.Linux.Namespaces = slices.DeleteFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.PIDNamespace })
 }
@@ -44,7 +44,7 @@ func strangers(s *specs.Spec) {
 	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
 	s.Linux.UIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: 3000000, Size: 65536}}
 	s.Linux.GIDMappings = s.Linux.UIDMappings
-	// A user namespace may mount no proc of a pid namespace that is not its own.
+	// A user namespace may not mount the proc of a pid namespace that it does not own.
 	for i, m := range s.Mounts {
 		if m.Type == "proc" {
 			s.Mounts[i] = specs.Mount{Destination: "/proc", Source: "/proc", Type: "bind", Options: []string{"rbind"}}
@@ -52,7 +52,7 @@ func strangers(s *specs.Spec) {
 	}
 }
 
-// shared makes a directory of the test's that the container sees as /tmp.
+// shared makes a directory of the test that is /tmp in the container.
 func (h *held) shared() (directory string, edit func(*specs.Spec)) {
 	h.t.Helper()
 	directory, err := os.MkdirTemp(h.Directory(), "shared")
@@ -67,7 +67,7 @@ func (h *held) shared() (directory string, edit func(*specs.Spec)) {
 	}
 }
 
-// await waits for what a container writes into its shared directory.
+// await waits for a file that a container writes into its shared directory.
 func (h *held) await(directory, name string) string {
 	h.t.Helper()
 	var text []byte
@@ -89,9 +89,9 @@ func victim(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// TestTheKeeperIsOutOfReach of a root with every capability, in a pid namespace
-// of its own. That this root can kill the host's processes where it sees them is
-// the control, and why such a container gets no rules of clove's.
+// TestTheKeeperIsOutOfReach: a root with every capability in a pid namespace of its own cannot
+// signal the monitor. The control: such a root can kill the host's processes if it sees them,
+// which is why that container gets no rules of clove's.
 func TestTheKeeperIsOutOfReach(t *testing.T) {
 	h := newHeld(t)
 	prey := victim(t)
@@ -121,20 +121,20 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := h.await(directory, "status")
-	h.Must("state", "one") // a dead one would have a successor now
+	h.Must("state", "one") // if the monitor were dead, this call would start another
 	if got == "0" || h.keeper() != keeper || !runs(keeper) {
-		t.Errorf("kill gave %s, the keeper %d lives: %t", got, keeper, runs(keeper))
+		t.Errorf("kill gave %s, the monitor %d lives: %t", got, keeper, runs(keeper))
 	}
 	h.expireIn("one", 0)
 	h.Await("the deadline", func() bool { return len(keepers(h.Root)) == 0 })
 	h.Must("delete", "one")
 }
 
-// daemons leaves processes in sessions of their own behind, twice forked.
+// daemons starts processes in sessions of their own, by a double fork.
 const daemons = "for i in 1 2 3; do setsid sh -c 'sleep 100000 & exit' & done; wait; echo $$ >/tmp/ready; "
 
-// TestDaemonsMeetTheDeadline where no pid namespace takes them with the first
-// process: among the host's processes, as nobody of the host's.
+// TestDaemonsMeetTheDeadline: without a pid namespace, which would end them with the first
+// process: among the host's processes, as an unprivileged id.
 func TestDaemonsMeetTheDeadline(t *testing.T) {
 	h := newHeld(t)
 	var spec *specs.Spec
@@ -181,9 +181,9 @@ func TestDaemonsMeetTheDeadline(t *testing.T) {
 	})
 }
 
-// TestForkingMeetsTheDeadline: each process forks the next and ends, so that a list
-// of them is old when it is read. The host's processes are in sight, so that the
-// end of the first one ends nothing else.
+// TestForkingMeetsTheDeadline: each process forks the next one and ends, so any list of them
+// is out of date when it is read. The container is in the host's pid namespace, so the end of
+// the first process ends no other.
 func TestForkingMeetsTheDeadline(t *testing.T) {
 	h := newHeld(t)
 	var spec *specs.Spec
@@ -204,8 +204,8 @@ func TestForkingMeetsTheDeadline(t *testing.T) {
 	h.Must("delete", "one")
 }
 
-// TestTheKeeperIsInNobodysCgroup: neither the engine's, from which create is
-// called, nor the container's.
+// TestTheKeeperIsInNobodysCgroup: neither in the engine's, from which create is called, nor in
+// the container's.
 func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
 	h := newHeld(t)
 	engine := filepath.Dir(h.Spec("").Linux.CgroupsPath) + "/engine"
@@ -229,12 +229,13 @@ func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
 	}
 	cgroups, err := os.ReadFile("/proc/" + strconv.Itoa(h.keeper()) + "/cgroup")
 	if err != nil || strings.Contains(string(cgroups), "clove-oci-test") {
-		t.Errorf("%v: the keeper is in\n%s", err, cgroups)
+		t.Errorf("%v: the monitor is in\n%s", err, cgroups)
 	}
 	h.Must("delete", "--force", "one")
 }
 
-// TestTheKeeperHoldsNothingOfTheEngines: an engine waits for the end of its pipes.
+// TestTheKeeperHoldsNothingOfTheEngines: otherwise an engine would wait for the end of its
+// pipes.
 func TestTheKeeperHoldsNothingOfTheEngines(t *testing.T) {
 	h := newHeld(t)
 	read, write, err := os.Pipe()

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/oci"
 )
 
-// clove asks the node's cloved, or its store where that is down.
+// clove runs a command with the node's cloved, or with its store if cloved is down.
 func (n *node) clove(args ...string) (out, errs string, ok bool) {
 	n.t.Helper()
 	cmd := exec.Command(testhost.Binary(n.t, "clove"), args...)
@@ -31,11 +31,11 @@ func (n *node) ran(id, script string) {
 	n.Must("run", "--bundle", n.Bundle(script, annotated(oci.AnnotationRecord, oci.RecordsDir+"/"+oci.RecordID+".json")), id)
 }
 
-// TestClovedKnowsOfAContainersEnd, and leaves the container to its engine.
+// TestClovedKnowsOfAContainersEnd: the engine still controls the container.
 func TestClovedKnowsOfAContainersEnd(t *testing.T) {
 	n := newNode(t)
 	t.Setenv("CLOVE_ROOT", n.path("state"))
-	n.ran("before", "true") // cloved is down: the file is all
+	n.ran("before", "true") // cloved is down: there is only the file
 	n.serve()
 	if got := n.Do("run", "--bundle", n.Bundle("exit 7", annotated(recordAt("one.json")...)), "one"); got.Status != 7 {
 		t.Fatalf("%+v", got)

@@ -19,16 +19,16 @@ import (
 
 const forever = "exec sleep 100000"
 
-// TestTheDeadlineHoldsByItself: nobody calls clove-oci between start and the end.
+// TestTheDeadlineHoldsByItself: clove-oci is not called between start and the end.
 func TestTheDeadlineHoldsByItself(t *testing.T) {
 	h := newHeld(t)
 	free := h.begin("free", h.Bundle(forever, cgroup("free")))
 	if found := keepers(h.Root); len(found) != 0 {
-		t.Errorf("a container without rules has keepers: %v", found)
+		t.Errorf("a container without rules has monitors: %v", found)
 	}
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
 	pid := h.State("one").Pid
-	// It counts from the start, not from create.
+	// The deadline counts from start, not from create.
 	if h.deadline("one") != 0 {
 		t.Error("the deadline counts before the start")
 	}
@@ -45,7 +45,7 @@ func TestTheDeadlineHoldsByItself(t *testing.T) {
 	h.Must("delete", "--force", "free")
 }
 
-// TestRunInTheForegroundIsHeld, and tells how its container ended.
+// TestRunInTheForegroundIsHeld: the output of run says how its container ended.
 func TestRunInTheForegroundIsHeld(t *testing.T) {
 	h := newHeld(t)
 	got := h.Do("run", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
@@ -57,14 +57,14 @@ func TestRunInTheForegroundIsHeld(t *testing.T) {
 	}
 }
 
-// TestAKilledKeeperIsStartedAgain by the next call, with the same deadline.
+// TestAKilledKeeperIsStartedAgain: by the next call, with the same deadline.
 func TestAKilledKeeperIsStartedAgain(t *testing.T) {
 	h := newHeld(t)
 	pid := h.begin("one", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")))
 	h.killKeeper()
 	h.rewrite("one", "deadline_boot_ns", bootTime(t)) // an hour is over
 	if !runs(pid) {
-		t.Fatal("it ended without a keeper: the rest of this test shows nothing")
+		t.Fatal("it ended without a monitor: the rest of this test shows nothing")
 	}
 	h.Must("state", "one")
 	h.Await("the deadline", func() bool { return !runs(pid) })
@@ -80,8 +80,8 @@ func TestAKilledKeeperIsStartedAgain(t *testing.T) {
 	h.Must("delete", "--force", "two")
 }
 
-// TestNothingStartsUnheld: between create and start the keeper may be killed, or
-// what it holds destroyed. A create that is killed may leave a container that never had one.
+// TestNothingStartsUnheld: between create and start the monitor may be killed, or its files
+// destroyed. If create is killed, a container may never have had a monitor.
 func TestNothingStartsUnheld(t *testing.T) {
 	h := newHeld(t)
 	bundle := h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms"))
@@ -105,12 +105,12 @@ func TestNothingStartsUnheld(t *testing.T) {
 		if got := h.Do("start", "two"); got.Status != 1 || h.State("two").Status != specs.StateCreated {
 			t.Errorf("%s: it started unheld: %+v", name, got)
 		}
-		_ = os.Remove(file) // what is destroyed keeps its container, too
+		_ = os.Remove(file) // with destroyed files the container is not started either
 		h.Must("delete", "--force", "two")
 	}
 }
 
-// TestCallsAtOnceBringBackOneKeeper, and the start among them waits for it.
+// TestCallsAtOnceBringBackOneKeeper: the start among the calls waits for it.
 func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")), "one")
@@ -135,8 +135,8 @@ func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
 	h.Must("delete", "--force", "one")
 }
 
-// TestAPausedContainerMeetsItsDeadline: on v1 a frozen process does not even die
-// of KILL, which the control shows. On v2 it does.
+// TestAPausedContainerMeetsItsDeadline: on v1 a frozen process does not end by KILL, as the
+// control shows. On v2 it does.
 func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
 	h := newHeld(t)
 	var spec *specs.Spec
@@ -153,7 +153,7 @@ func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
 	h.Await("the deadline", func() bool { return !runs(pid) })
 	h.Must("delete", "one")
 
-	// It was killed before the other one was.
+	// It was killed earlier than the other one.
 	if outlives && !runs(free) {
 		t.Error("the control: a frozen process died of KILL alone")
 	}
@@ -162,11 +162,11 @@ func TestAPausedContainerMeetsItsDeadline(t *testing.T) {
 	h.Must("delete", "--force", "free")
 }
 
-// freeze stops a container that executes forever as pause does. outlives tells
-// whether it is one that has to be let go to die.
+// freeze stops a container that executes programs all the time, as pause does. outlives
+// reports whether a frozen process must be thawed to die.
 func (h *held) freeze(pid int, s *specs.Spec) (thaw func(), outlives bool) {
 	h.t.Helper()
-	// Frozen while it executes a program, it would wait for its threads' end, and they for the thaw.
+	// If it were frozen in execve, it would wait for its threads' end, and they for the thaw.
 	h.Await("its program", func() bool {
 		name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 		return string(name) == "sleep\n"
@@ -197,7 +197,7 @@ func (h *held) freeze(pid int, s *specs.Spec) (thaw func(), outlives bool) {
 	return nil, false
 }
 
-// TestTheContainersClockIsItsOwn: the keeper's is the host's.
+// TestTheContainersClockIsItsOwn: the monitor uses the host's.
 func TestTheContainersClockIsItsOwn(t *testing.T) {
 	h := newHeld(t)
 	directory, share := h.shared()
@@ -219,7 +219,8 @@ func TestTheContainersClockIsItsOwn(t *testing.T) {
 	h.Must("delete", "--force", "one")
 }
 
-// TestAnotherRootIsAnotherWorld: the same id below it is not this container.
+// TestAnotherRootIsAnotherWorld: a container with the same id below another root is another
+// one.
 func TestAnotherRootIsAnotherWorld(t *testing.T) {
 	h := newHeld(t)
 	pid := h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
@@ -234,7 +235,7 @@ func TestAnotherRootIsAnotherWorld(t *testing.T) {
 	}
 	other.Must("delete", "--force", "one")
 	if !runs(pid) || h.keeper() != keeper {
-		t.Error("a call with another root ended the container or its keeper")
+		t.Error("a call with another root ended the container or its monitor")
 	}
 	h.Must("delete", "--force", "one")
 	if got := h.record("one.json"); got.Status != agent.StatusSignaled {

@@ -21,7 +21,7 @@ import (
 	"clove.run/clove/oci"
 )
 
-// held is a runtime whose records go to a directory of the test's own.
+// held is a runtime whose records go to a directory of the test.
 type held struct {
 	*ocitest.Runtime
 	t       *testing.T
@@ -33,7 +33,7 @@ func newHeld(t *testing.T) *held {
 	r := newRuntime(t)
 	state := filepath.Join(r.Directory(), "state")
 	t.Setenv("CLOVE_ROOT", state)
-	t.Setenv("CLOVE_SOCKET", filepath.Join(r.Directory(), "clove.sock")) // and not the host's own cloved
+	t.Setenv("CLOVE_SOCKET", filepath.Join(r.Directory(), "clove.sock")) // not the host's own cloved
 	h := &held{Runtime: r, t: t, records: filepath.Join(state, "records")}
 	t.Cleanup(func() {
 		h.Await("the end of all keepers", func() bool { return len(keepers(r.Root)) == 0 })
@@ -51,7 +51,7 @@ func annotated(pairs ...string) func(*specs.Spec) {
 	}
 }
 
-// cgroup puts a bundle into one of its own beside the test's others.
+// cgroup puts a bundle into a cgroup of its own beside the test's others.
 func cgroup(name string) func(*specs.Spec) {
 	return func(s *specs.Spec) { s.Linux.CgroupsPath = filepath.Dir(s.Linux.CgroupsPath) + "/" + name }
 }
@@ -65,11 +65,11 @@ func (h *held) begin(id, bundle string) (pid int) {
 	return pid
 }
 
-// keepers are the processes that hold containers below root.
+// keepers returns the monitors of containers below root.
 func keepers(root string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may be gone
+		text, _ := os.ReadFile(file) // it may have ended
 		words := strings.Split(string(text), "\x00")
 		if len(words) > 2 && words[1] == "keep" && strings.HasPrefix(words[2], root+"/") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -79,17 +79,17 @@ func keepers(root string) (pids []int) {
 	return pids
 }
 
-// keeper is the one that there is.
+// keeper returns the only monitor.
 func (h *held) keeper() int {
 	h.t.Helper()
 	found := keepers(h.Root)
 	if len(found) != 1 {
-		h.t.Fatalf("there are %d keepers", len(found))
+		h.t.Fatalf("there are %d monitors", len(found))
 	}
 	return found[0]
 }
 
-// killKeeper takes the keeper away, as the kernel does when memory is out.
+// killKeeper kills the monitor, as the kernel may do when memory runs out.
 func (h *held) killKeeper() {
 	h.t.Helper()
 	pid, ended := h.watchKeeper()
@@ -99,9 +99,9 @@ func (h *held) killKeeper() {
 	ended()
 }
 
-// watchKeeper takes hold of the keeper that there is; ended waits for its whole
-// end. Command line and first thread of a process that dies are gone before its
-// last thread lets go of its files, and of its lock with them.
+// watchKeeper opens the only monitor; ended waits for its complete end. A dying process's
+// command line and first thread are gone before its last thread closes its files, and with
+// them releases its lock.
 func (h *held) watchKeeper() (pid int, ended func()) {
 	h.t.Helper()
 	pid = h.keeper()
@@ -114,13 +114,13 @@ func (h *held) watchKeeper() (pid int, ended func()) {
 		h.t.Helper()
 		defer keeper.Close()
 		if gone, err := poll(keeper); !gone {
-			h.t.Fatalf("the keeper does not end: %v", err)
+			h.t.Fatalf("the monitor does not end: %v", err)
 		}
 	}
 }
 
-// runs tells whether a process is there and no zombie, without a call of
-// clove-oci: that would bring a killed keeper back.
+// runs reports whether a process exists and is not a zombie, without a call of clove-oci,
+// which would start a killed monitor again.
 func runs(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -130,7 +130,7 @@ func runs(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// deadlineOf is the moment of CLOCK_BOOTTIME that the keeper has on disk.
+// deadlineOf returns the deadline on CLOCK_BOOTTIME that the monitor has stored.
 func deadlineOf(t *testing.T, r *ocitest.Runtime, id string) int64 {
 	t.Helper()
 	var order struct {
@@ -145,11 +145,11 @@ func (h *held) deadline(id string) int64 {
 	return deadlineOf(h.t, h.Runtime, id)
 }
 
-// rewrite changes what the keeper of a container has on disk, while there is none.
+// rewrite changes the stored order of a container's monitor, while there is none.
 func (h *held) rewrite(id, field string, value any) {
 	h.t.Helper()
 	path := filepath.Join(h.Root, id, "keeper.json")
-	order := map[string]json.RawMessage{} // numbers stay as long as they are
+	order := map[string]json.RawMessage{} // numbers keep all their digits
 	decode(h.t, path, &order)
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -164,8 +164,8 @@ func (h *held) rewrite(id, field string, value any) {
 	}
 }
 
-// expireIn moves the deadline of a container, by its keeper's death. With a short
-// one from the start, a slow host would come to it before the test is ready for it.
+// expireIn moves the deadline of a container, with a new monitor. With a short deadline from
+// the start, a slow host would reach it before the test is ready.
 func (h *held) expireIn(id string, left time.Duration) {
 	h.t.Helper()
 	h.killKeeper()
@@ -173,10 +173,9 @@ func (h *held) expireIn(id string, left time.Duration) {
 	h.Must("state", id)
 }
 
-// longer gives try more and more time until a deadline, until it says that it was
-// enough for what has to happen before: no time is enough for every host. For who
-// is killed once its first process has ended none is started again, so that its
-// deadline cannot be moved then.
+// longer gives try more and more time until a deadline, until it reports that what has to
+// happen before it did: no fixed time is enough for every host. For a container whose first
+// process has ended no killed monitor is started again, so its deadline cannot be moved then.
 func (h *held) longer(try func(left time.Duration) (enough bool)) {
 	h.t.Helper()
 	for left := 2 * time.Second; !try(left); left *= 2 {
@@ -206,7 +205,7 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// record reads one of the test's own.
+// record reads a record of the test.
 func (h *held) record(name string) (r agent.Record) {
 	h.t.Helper()
 	decode(h.t, filepath.Join(h.records, name), &r)
@@ -218,12 +217,12 @@ func recordAt(name string) []string {
 	return []string{oci.AnnotationRecord, oci.RecordsDir + "/" + name}
 }
 
-// members are the processes in a container's cgroups, whatever there is of them.
+// members returns the processes in a container's cgroups, if those exist.
 func members(s *specs.Spec) (pids []int) {
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		files, _ := filepath.Glob(pattern + s.Linux.CgroupsPath + "/cgroup.procs")
 		for _, file := range files {
-			text, _ := os.ReadFile(file) // gone with the cgroup
+			text, _ := os.ReadFile(file) // it went with the cgroup
 			for _, word := range strings.Fields(string(text)) {
 				pid, _ := strconv.Atoi(word)
 				pids = append(pids, pid)

@@ -17,15 +17,15 @@ import (
 	"clove.run/clove/oci"
 )
 
-// Variables that make a copy of the test's program an older kernel's runtime:
-// it becomes the program without the system calls.
+// Variables that make a copy of the test binary play a runtime on an older kernel: it becomes
+// the program, without some system calls.
 const (
 	olderProgram = "CLOVE_TEST_OLDER_PROGRAM"
 	olderWithout = "CLOVE_TEST_OLDER_WITHOUT"
 )
 
-// lacking are system calls that older kernels have not: by number, argument and
-// its value, answered with an error.
+// lacking is a system call that older kernels lack: its number, an argument and its value, and
+// the error that stands for it.
 type lacking struct {
 	call, argument, value uint32
 	fault                 unix.Errno
@@ -43,7 +43,7 @@ func init() {
 	if program == "" {
 		return
 	}
-	runtime.LockOSThread() // the filter is the thread's, and so is the program then
+	runtime.LockOSThread() // the filter belongs to the thread, which becomes the program
 	err := forgo(olderKernels[os.Getenv(olderWithout)])
 	if err == nil {
 		err = unix.Exec(program, os.Args, os.Environ())
@@ -52,8 +52,8 @@ func init() {
 	os.Exit(1)
 }
 
-// forgo installs a filter that answers calls as a kernel without them, for this
-// thread and all that comes of it.
+// forgo installs a filter that answers calls as a kernel without them, for this thread and its
+// children.
 func forgo(calls []lacking) error {
 	const number, arguments = 0, 16 // struct seccomp_data
 	load := func(at uint32) unix.SockFilter {
@@ -85,7 +85,7 @@ func (h *held) onKernel(release string) {
 	h.Binary = self
 }
 
-// source is who tells the container's keeper how it ended.
+// source returns from where the container's monitor learns how it ended.
 func (h *held) source(id string) string {
 	h.t.Helper()
 	var order struct{ Source string }
@@ -93,8 +93,8 @@ func (h *held) source(id string) string {
 	return order.Source
 }
 
-// TestTheKernelItselfTellsHowItEnded, in the way that its release has: that of
-// the virtual machine's is older than the pidfd's.
+// TestTheKernelItselfTellsHowItEnded: in the way of its release. The virtual machine's kernel
+// is too old for the pidfd's way.
 func TestTheKernelItselfTellsHowItEnded(t *testing.T) {
 	h := newHeld(t)
 	var name unix.Utsname
@@ -120,7 +120,7 @@ func TestTheKernelItselfTellsHowItEnded(t *testing.T) {
 	}
 }
 
-// TestAnOlderKernelTellsHowItEnded as well, in another way.
+// TestAnOlderKernelTellsHowItEnded: in another way.
 func TestAnOlderKernelTellsHowItEnded(t *testing.T) {
 	h := newHeld(t)
 	h.onKernel("6.1")
@@ -132,7 +132,7 @@ func TestAnOlderKernelTellsHowItEnded(t *testing.T) {
 	h.saysHowItEnded()
 }
 
-// TestAnOldKernelGetsNoRecord, and no container that was to have one.
+// TestAnOldKernelGetsNoRecord: a container with the annotation is refused.
 func TestAnOldKernelGetsNoRecord(t *testing.T) {
 	h := newHeld(t)
 	h.onKernel("5.15")
@@ -145,16 +145,16 @@ func TestAnOldKernelGetsNoRecord(t *testing.T) {
 	}
 }
 
-// TestAKeeperThatComesAgainHearsAgain, on an older kernel, and what ended in
-// between it does not know.
+// TestAKeeperThatComesAgainHearsAgain: on an older kernel. It does not know of processes that
+// ended in between.
 func TestAKeeperThatComesAgainHearsAgain(t *testing.T) {
 	h := newHeld(t)
 	h.onKernel("6.1")
 	directory, share := h.shared()
 	pid := h.begin("one", h.Bundle("trap 'exit 5' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", share, annotated(recordAt("one.json")...)))
-	h.await(directory, "ready") // what TERM would end before has no status of the trap's
+	h.await(directory, "ready") // a TERM before the trap would end it without the trap's status
 	h.killKeeper()
-	h.State("one") // any call brings it back
+	h.State("one") // any call starts the monitor again
 	h.keeper()
 	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 		t.Fatal(err)

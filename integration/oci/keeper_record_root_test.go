@@ -24,7 +24,7 @@ func (h *held) finish(id string) {
 	h.Must("delete", id)
 }
 
-// TestTheRecordSaysHowItEnded, for each way to end.
+// TestTheRecordSaysHowItEnded: for each kind of end.
 func TestTheRecordSaysHowItEnded(t *testing.T) { newHeld(t).saysHowItEnded() }
 
 func (h *held) saysHowItEnded() {
@@ -34,7 +34,7 @@ func (h *held) saysHowItEnded() {
 		limit := int64(16 << 20)
 		s.Linux.Resources.Memory = &specs.LinuxMemory{Limit: &limit, Swap: &limit}
 	}
-	const swell = "exec tail /dev/zero" // keeps the last line, which has no end
+	const swell = "exec tail /dev/zero" // keeps the last line in memory, which never ends
 	for name, row := range map[string]struct {
 		script string
 		edit   func(*specs.Spec)
@@ -85,7 +85,7 @@ func (h *held) saysHowItEnded() {
 	}
 }
 
-// TestTheRecordOfADeadline names it, beside what the engine sees: KILL.
+// TestTheRecordOfADeadline: it names the deadline; the engine sees KILL.
 func TestTheRecordOfADeadline(t *testing.T) {
 	h := newHeld(t)
 	h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "200ms", oci.AnnotationPids, "50")...)))
@@ -103,8 +103,8 @@ func TestTheRecordOfADeadline(t *testing.T) {
 	}
 }
 
-// TestARecordIsNobodyElses: what another container left stays what it was, and
-// who names it makes nothing.
+// TestARecordIsNobodyElses: another container's record is not changed, and a container that
+// names it is refused.
 func TestARecordIsNobodyElses(t *testing.T) {
 	h := newHeld(t)
 	bundle := h.Bundle("exit 3", annotated(recordAt("one.json")...))
@@ -147,7 +147,7 @@ func TestARecordIsNobodyElses(t *testing.T) {
 	}
 }
 
-// TestOnlyTheNodeMovesRecords: the container's environment is its author's.
+// TestOnlyTheNodeMovesRecords: the container's environment, which its author writes, does not.
 func TestOnlyTheNodeMovesRecords(t *testing.T) {
 	h := newHeld(t)
 	elsewhere := filepath.Join(h.Directory(), "elsewhere")
@@ -161,7 +161,6 @@ func TestOnlyTheNodeMovesRecords(t *testing.T) {
 	}
 }
 
-// TestWhatNeverRanHasNoRecord.
 func TestWhatNeverRanHasNoRecord(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(recordAt("one.json")...)), "one")
@@ -171,8 +170,8 @@ func TestWhatNeverRanHasNoRecord(t *testing.T) {
 	}
 }
 
-// TestARecordWithoutItsKeeperIsHonest: nobody saw the end. That the deadline has
-// passed when somebody looks again says nothing of it.
+// TestARecordWithoutItsKeeperIsHonest: no monitor saw the end. That the deadline has passed by
+// the next call does not show that it was the cause.
 func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 	h := newHeld(t)
 	for id, passed := range map[string]bool{"one": false, "two": true} {
@@ -192,8 +191,8 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 	}
 }
 
-// TestAKeepersLastWordStands: it may be killed between the record and the note
-// that there is one, and the next keeper saw no end.
+// TestAKeepersLastWordStands: the monitor may be killed between the record and the note that
+// it exists; the next monitor did not see the end.
 func TestAKeepersLastWordStands(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle("exit 3", annotated(recordAt("one.json")...)), "one")
@@ -201,7 +200,7 @@ func TestAKeepersLastWordStands(t *testing.T) {
 	_, ended := h.watchKeeper()
 	h.Must("start", "one")
 	ended()
-	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie would tell the next one
+	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie's status would be known to the next one
 	h.rewrite("one", "phase", "started")
 	h.Must("delete", "one")
 	if got := h.record("one.json"); got.Status != agent.StatusExited || got.ExitCode != 3 {
@@ -209,12 +208,12 @@ func TestAKeepersLastWordStands(t *testing.T) {
 	}
 }
 
-// TestARecordThatCannotBeWrittenKeepsItsContainer until it can.
+// TestARecordThatCannotBeWrittenKeepsItsContainer: until it can be written.
 func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle("exit 4", annotated(recordAt("one.json")...)), "one")
 	moved := h.records + ".moved"
-	if err := os.Rename(h.records, moved); err != nil { // its record may be there as soon as it has started
+	if err := os.Rename(h.records, moved); err != nil { // the record may be there as soon as it has started
 		t.Fatal(err)
 	}
 	h.Must("start", "one")
@@ -232,8 +231,8 @@ func TestARecordThatCannotBeWrittenKeepsItsContainer(t *testing.T) {
 	}
 }
 
-// TestARecordThatCannotBeWrittenHoldsUpNoDeadline of daemons that the first
-// process left behind: they could fill the disk.
+// TestARecordThatCannotBeWrittenHoldsUpNoDeadline: the deadline also ends daemons that the
+// first process left, which could fill the disk.
 func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
 	h := newHeld(t)
 	h.longer(func(left time.Duration) (enough bool) {
@@ -269,8 +268,8 @@ func TestARecordThatCannotBeWrittenHoldsUpNoDeadline(t *testing.T) {
 	})
 }
 
-// awaitComplaints waits until so many keepers have said that they could not write
-// the record.
+// awaitComplaints waits until so many monitors have logged that they could not write the
+// record.
 func (h *held) awaitComplaints(id string, count int) {
 	h.t.Helper()
 	h.Await("complaints of the record", func() bool {

@@ -12,8 +12,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestTheRecordBelowSystemd tells of a kill for want of memory, although systemd
-// removes the cgroup when it is empty, and does not wait for who counts in it.
+// TestTheRecordBelowSystemd: it reports an OOM kill, although systemd removes the cgroup as
+// soon as it is empty, and does not wait for a process that reads its counters.
 func TestTheRecordBelowSystemd(t *testing.T) {
 	h := newHeld(t)
 	h.Flags = []string{"--systemd-cgroup"}

@@ -67,7 +67,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestRunGivesTheStatusOfTheProcess, and what it read and wrote.
+// TestRunGivesTheStatusOfTheProcess: run also passes its input and output on.
 func TestRunGivesTheStatusOfTheProcess(t *testing.T) {
 	r := newRuntime(t)
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 0, "exit 255": 255} {
@@ -102,8 +102,8 @@ func TestAnEndedReaderEndsTheWriter(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithTheFirstProcess, though another has its output and outlives it in the
-// pid namespace that both share with the host.
+// TestRunEndsWithTheFirstProcess: although another process has its output open and outlives
+// it, in the host's pid namespace.
 func TestRunEndsWithTheFirstProcess(t *testing.T) {
 	r := newRuntime(t)
 	ctx, cancel := context.WithTimeout(context.Background(), testhost.Patience(time.Minute))
@@ -116,7 +116,7 @@ func TestRunEndsWithTheFirstProcess(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDoneIsRefused: an order that is taken and forgotten would be worse.
+// TestWhatIsNotDoneIsRefused: a setting that is accepted and ignored would be worse.
 func TestWhatIsNotDoneIsRefused(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)

@@ -14,9 +14,8 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// TestAnswersCannotBeForgedInside: before the name server of IPv6 answers, a
-// process of the container's network answers in its place, and has guessed
-// everything right.
+// TestAnswersCannotBeForgedInside: before the IPv6 name server answers, a process in the
+// container's network sends an answer in its name, with the right id and port.
 func TestAnswersCannotBeForgedInside(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -40,7 +39,7 @@ func TestAnswersCannotBeForgedInside(t *testing.T) {
 	}
 }
 
-// answerTwice answers each question from inside first, until conn is closed.
+// answerTwice answers each query from inside first, until conn is closed.
 func answerTwice(t *testing.T, n *node, conn net.PacketConn) {
 	buffer := make([]byte, 1500)
 	for {
@@ -65,7 +64,7 @@ func answerTwice(t *testing.T, n *node, conn net.PacketConn) {
 	}
 }
 
-// packed is an answer that is not kept.
+// packed returns an answer with TTL 0.
 func packed(t *testing.T, question *dns.Msg, address string) []byte {
 	reply := new(dns.Msg).SetReply(question)
 	reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: question.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.ParseIP(address)}}
@@ -76,7 +75,7 @@ func packed(t *testing.T, question *dns.Msg, address string) []byte {
 	return text
 }
 
-// forge sends a datagram that claims to come from elsewhere, without any right.
+// forge sends a datagram with another source address, without any privilege.
 func forge(from, to string, text []byte) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

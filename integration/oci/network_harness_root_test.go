@@ -22,7 +22,7 @@ import (
 	"clove.run/clove/oci"
 )
 
-// node is a host with an engine's network, and a cloved once serve was called.
+// node is a host with an engine's network, and with a cloved after serve.
 type node struct {
 	*ocitest.Runtime
 	t       *testing.T
@@ -41,7 +41,7 @@ func newNode(t *testing.T) *node {
 
 func (n *node) path(name string) string { return filepath.Join(n.Directory(), name) }
 
-// serve starts a cloved, which the test's end kills.
+// serve starts a cloved, which is killed at the end of the test.
 func (n *node) serve() {
 	n.t.Helper()
 	config := n.path("clove.yaml")
@@ -64,7 +64,7 @@ func (n *node) serve() {
 	})
 }
 
-// killCloved gives it no time to say goodbye.
+// killCloved kills cloved with KILL.
 func (n *node) killCloved() {
 	if n.cloved == nil {
 		return
@@ -93,7 +93,7 @@ func (n *node) in(annotations ...string) func(*specs.Spec) {
 	}
 }
 
-// bundle is Bundle with a resolv.conf, as a pod's sandbox has one mounted.
+// bundle is Bundle with a mounted resolv.conf, as in a pod's sandbox.
 func (n *node) bundle(nameserver, script string, edits ...func(*specs.Spec)) string {
 	n.t.Helper()
 	text := []byte("nameserver " + nameserver + "\n")
@@ -105,14 +105,14 @@ func (n *node) bundle(nameserver, script string, edits ...func(*specs.Spec)) str
 		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/etc/resolv.conf", Type: "bind", Source: path, Options: []string{"bind", "ro"}})
 	}
 	bundle := n.Bundle(script, append([]func(*specs.Spec){mounted}, edits...)...)
-	// The image has one as well, which is asked where none is mounted.
+	// The image has one as well, which is used where none is mounted.
 	if err := os.WriteFile(filepath.Join(bundle, "rootfs/etc/resolv.conf"), text, 0o644); err != nil {
 		n.t.Fatal(err)
 	}
 	return bundle
 }
 
-// ruled tells whether rules of clove's hold in the engine's namespace.
+// ruled reports whether clove's rules are in the engine's namespace.
 func (n *node) ruled() bool {
 	n.t.Helper()
 	inside, err := netns.Open(n.network.Path())
@@ -127,7 +127,7 @@ func (n *node) ruled() bool {
 	return ruled
 }
 
-// guard is the process that holds a container's rules.
+// guard returns the guard of a container.
 func (n *node) guard(id string) agent.GuardState {
 	n.t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.Root, id, agent.GuardStateFile))
@@ -146,12 +146,12 @@ func allowing(targets string, more ...string) []string {
 	return append([]string{oci.AnnotationNetworkMode, agent.NetworkAllowlist, oci.AnnotationNetworkAllow, targets}, more...)
 }
 
-// tell is a script that writes NAME=what COMMAND said, or nothing behind it.
+// tell is a script that prints NAME=and the output of COMMAND, or nothing after it.
 func tell(name, command string) string {
 	return "echo " + name + "=$( { " + command + "; } 2>/dev/null)\n"
 }
 
-// answers reads what tell wrote.
+// answers parses what tell printed.
 func answers(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {

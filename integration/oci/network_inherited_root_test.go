@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// TestNoSocketOfTheHostsComesIn with a container that has network rules, at its
-// beginning or later. Without rules it does.
+// TestNoSocketOfTheHostsComesIn: into a container with network rules, at its start or later.
+// Without rules it does.
 func TestNoSocketOfTheHostsComesIn(t *testing.T) {
 	n := newNode(t)
 	n.serve()

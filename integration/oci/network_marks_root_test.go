@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/oci"
 )
 
-// TestMarksAreOutOfReach: who may set one would leave as the gate does.
+// TestMarksAreOutOfReach: packets with a mark would leave as the gate's do.
 func TestMarksAreOutOfReach(t *testing.T) {
 	n := newNode(t)
 	n.serve()

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// TestAnImagesNameServersAreNotAsked: who answers for an allowed name says where
-// it leads.
+// TestAnImagesNameServersAreNotAsked: a server that resolves an allowed name decides which
+// addresses may be reached.
 func TestAnImagesNameServersAreNotAsked(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -44,7 +44,8 @@ func TestAnImagesNameServersAreNotAsked(t *testing.T) {
 	}
 }
 
-// TestThatNoNameResolvesIsSaid at the start already: a lookup's failure has many reasons.
+// TestThatNoNameResolvesIsSaid: already at start, because a failed lookup can have many
+// reasons.
 func TestThatNoNameResolvesIsSaid(t *testing.T) {
 	n := newNode(t)
 	n.serve()

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/oci"
 )
 
-// TestAPodsRulesAreItsSandboxes: the member brings no rules, and is held to the
-// pod's; nothing that it executes later gets more.
+// TestAPodsRulesAreItsSandboxes: a member has no rules of its own, and the pod's apply to it
+// and to everything that it executes later.
 func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -36,7 +36,8 @@ func TestAPodsRulesAreItsSandboxes(t *testing.T) {
 	}
 }
 
-// TestAMemberIsHeldToItsOwnRules, or not started: those that hold are its sandbox's.
+// TestAMemberIsHeldToItsOwnRules: a member whose rules differ is not started, because only its
+// sandbox's rules are in force.
 func TestAMemberIsHeldToItsOwnRules(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -57,7 +58,8 @@ func TestAMemberIsHeldToItsOwnRules(t *testing.T) {
 	}
 }
 
-// TestMembersOutliveTheirSandbox, whose process they may have ended, and are held.
+// TestMembersOutliveTheirSandbox: they may even have ended its process, and the rules still
+// apply.
 func TestMembersOutliveTheirSandbox(t *testing.T) {
 	n := newNode(t)
 	n.serve()

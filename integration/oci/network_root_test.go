@@ -22,12 +22,12 @@ import (
 	"clove.run/clove/oci"
 )
 
-// fetch asks a web server for its address; busybox's own wget cannot be static.
+// fetch sends a request to a web server at its address; a static busybox has no wget.
 func fetch(address, port, host string) string {
 	return "printf 'GET / HTTP/1.0\\r\\nHost: " + host + "\\r\\n\\r\\n' | nc -w 20 " + address + " " + port + " | grep -o 'I am .*'"
 }
 
-// lookup asks for a name, of the container's name server or of another.
+// lookup queries a name at the container's name server or at another.
 func lookup(name, server, want string) string {
 	return "nslookup -type=a " + name + " " + server + " | grep -o '" + want + "$'"
 }
@@ -37,15 +37,15 @@ func fetchName(name, want string) string {
 	return "a=$(" + lookup(name, "", want) + ") && " + fetch("$a", "80", name)
 }
 
-// listens finds a listener on port 7777. A connection to an earlier one stays in the
+// listens waits for a listener on port 7777. A connection to an earlier one stays in the
 // network's table for a minute.
 const listens = "grep -q ':1E61 0*:0000 0A ' /proc/net/tcp*"
 
-// pingSeconds is how long an answer is waited for; rules drop the question silently.
+// pingSeconds is how long an answer is waited for; the rules drop the request silently.
 var pingSeconds = strconv.Itoa(int(testhost.Patience(3 * time.Second).Seconds()))
 
-// attempts are what a container tries, and what it gets without rules. The
-// listener does not read: nc would end, and say nothing, where the other's end came first.
+// attempts are what a container tries, and the result without rules. The listener does not
+// read: nc would end without output if the other end closed first.
 var attempts = []struct{ name, command, free string }{
 	{"allowed", fetch(ocitest.AllowedAddress, "80", "a"), "I am " + ocitest.AllowedAddress},
 	{"other", fetch(ocitest.OtherAddress, "80", "a"), "I am " + ocitest.OtherAddress},
@@ -62,7 +62,7 @@ var attempts = []struct{ name, command, free string }{
 	{"self", "nc -l -p 7777 -e echo mine >/dev/null & until " + listens + "; do :; done; nc -w 20 " + ocitest.InsideAddress + " 7777 </dev/null", "mine"},
 }
 
-// script makes all attempts at the same time: what is refused in silence is waited for.
+// script makes all attempts at the same time, because silent refusals take long.
 func script() string {
 	var b strings.Builder
 	for _, a := range attempts {
@@ -71,11 +71,11 @@ func script() string {
 	return b.String() + "wait\n"
 }
 
-// TestNetworkRulesHold tries the same things under each mode, and without rules.
+// TestNetworkRulesHold makes the same attempts in each mode, and without rules.
 func TestNetworkRulesHold(t *testing.T) {
 	n := newNode(t)
 	n.serve()
-	raw := func(s *specs.Spec) { // what Docker gives, and with --cap-add NET_ADMIN
+	raw := func(s *specs.Spec) { // Docker's default, and with --cap-add NET_ADMIN
 		for _, set := range []*[]string{&s.Process.Capabilities.Bounding, &s.Process.Capabilities.Effective, &s.Process.Capabilities.Permitted} {
 			*set = append(*set, "CAP_NET_RAW", "CAP_NET_ADMIN")
 		}
@@ -117,8 +117,7 @@ func TestNetworkRulesHold(t *testing.T) {
 	}
 }
 
-// guarded is a container that runs under rules and, for each line that it reads,
-// fetches from the address.
+// guarded is a container with rules. For each line that it reads, it fetches from the address.
 func guarded(t *testing.T, n *node, id string, annotations ...string) (fetches func(address string) string) {
 	t.Helper()
 	n.Must("create", "--bundle", n.bundle(ocitest.ServerAddress, "exec sleep 1000", n.in(annotations...)), id)
@@ -127,7 +126,7 @@ func guarded(t *testing.T, n *node, id string, annotations ...string) (fetches f
 	return fetcher(t, n, id)
 }
 
-// fetcher fetches from an address in a container that runs; "" is a refusal.
+// fetcher fetches from an address in a running container; "" means refused.
 func fetcher(t *testing.T, n *node, id string) (fetches func(address string) string) {
 	return func(address string) string {
 		t.Helper()
@@ -142,7 +141,7 @@ func fetcher(t *testing.T, n *node, id string) (fetches func(address string) str
 
 const allowedSays = "I am " + ocitest.AllowedAddress
 
-// TestRulesOutliveCloved, and a container without its guard has no network.
+// TestRulesOutliveCloved: a container without its guard has no network.
 func TestRulesOutliveCloved(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -169,20 +168,20 @@ func TestRulesOutliveCloved(t *testing.T) {
 	if n.ruled() {
 		t.Error("the rules are left")
 	}
-	// Control: the namespace is as it was.
+	// Control: the namespace is as before.
 	got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, fetch(ocitest.OtherAddress, "80", "a"), n.in()), "two")
 	if got.Out != "I am "+ocitest.OtherAddress {
 		t.Errorf("afterwards: %+v", got)
 	}
 }
 
-// TestDeleteEndsTheGuard, whether it lives or not, and so does the container's end.
+// TestDeleteEndsTheGuard: whether it is alive or not; the container's end does so too.
 func TestDeleteEndsTheGuard(t *testing.T) {
 	n := newNode(t)
 	n.serve()
 	guarded(t, n, "one", allowing(ocitest.AllowedAddress)...)
 	guard := n.guard("one").PID
-	lives := func() bool { return runs(guard) } // cloved may bury it later
+	lives := func() bool { return runs(guard) } // cloved may reap it later
 	if !lives() {
 		t.Fatal("no guard")
 	}
@@ -203,7 +202,7 @@ func TestDeleteEndsTheGuard(t *testing.T) {
 	}
 }
 
-// TestAGateThatDiesIsTheNetworksEnd, and its guard says so.
+// TestAGateThatDiesIsTheNetworksEnd: its guard logs the end.
 func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -239,7 +238,7 @@ func TestAGateThatDiesIsTheNetworksEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedTargetsAreSaid once each, where the container's directory is.
+// TestRefusedTargetsAreSaid: once each, in the container's directory.
 func TestRefusedTargetsAreSaid(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -252,7 +251,7 @@ func TestRefusedTargetsAreSaid(t *testing.T) {
 	}
 }
 
-// TestNetworkRulesAreRefused where nobody would hold them: nothing executes.
+// TestNetworkRulesAreRefused: if they would not be enforced, nothing executes.
 func TestNetworkRulesAreRefused(t *testing.T) {
 	n := newNode(t)
 	some := allowing(ocitest.AllowedAddress)
@@ -303,8 +302,8 @@ func TestNetworkRulesAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhatBeganOutsideGoesOn where a gate is: published ports and probes are the
-// engine's affair. Mode none has neither.
+// TestWhatBeganOutsideGoesOn: with a gate; published ports and probes are controlled by the
+// engine. In mode none there are neither.
 func TestWhatBeganOutsideGoesOn(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -317,7 +316,7 @@ func TestWhatBeganOutsideGoesOn(t *testing.T) {
 		n.Await("its server", func() bool { return n.Do("exec", "one", "sh", "-c", listens).Status == 0 })
 		wait := testhost.Patience(20 * time.Second)
 		if want == "" {
-			wait = time.Second // for nothing
+			wait = time.Second // no answer will come
 		}
 		if got := visit(t, n, ocitest.InsideAddress+":7777", wait); got != want {
 			t.Errorf("mode %q: %q, want %q", mode, got, want)
@@ -326,14 +325,14 @@ func TestWhatBeganOutsideGoesOn(t *testing.T) {
 	}
 }
 
-// visit reads what a server in the container says to a client outside.
+// visit reads what a server in the container sends to a client outside.
 func visit(t *testing.T, n *node, address string, wait time.Duration) string {
 	t.Helper()
 	var said []byte
 	n.network.DoOutside(func() error {
 		conn, err := net.DialTimeout("tcp", address, wait)
 		if err != nil {
-			return nil // that is the answer
+			return nil // the answer is complete
 		}
 		defer conn.Close()
 		said, _ = io.ReadAll(conn)

@@ -22,8 +22,8 @@ import (
 	"clove.run/clove/oci/guard"
 )
 
-// TestOfManyStartsAtOnceOneIsHeld: the others are refused, and neither their
-// failure nor their removal takes its rules.
+// TestOfManyStartsAtOnceOneIsHeld: the others are refused, and neither their failure nor their
+// removal removes its rules.
 func TestOfManyStartsAtOnceOneIsHeld(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -71,9 +71,8 @@ func TestOfManyStartsAtOnceOneIsHeld(t *testing.T) {
 	}
 }
 
-// TestAStartIsAskedAgain: one that failed, or was killed, when the rules held
-// already and the deadline counted. For a process that only has the number nothing
-// is held.
+// TestAStartIsAskedAgain: a start that failed or was killed is repeated when the rules already
+// apply and the deadline counts. For another process with the same pid nothing is applied.
 func TestAStartIsAskedAgain(t *testing.T) {
 	n := newNode(t)
 	n.serve()
@@ -126,8 +125,8 @@ func TestAStartIsAskedAgain(t *testing.T) {
 	}
 }
 
-// failStart has a start fail when all holds that is to hold: behind it a
-// directory stands where libcontainer lets the process go.
+// failStart makes a start fail after all rules are in force: a directory is where libcontainer
+// would release the process.
 func failStart(t *testing.T, r *ocitest.Runtime, id string) {
 	t.Helper()
 	fifo := filepath.Join(r.Root, id, "exec.fifo")
@@ -142,7 +141,7 @@ func failStart(t *testing.T, r *ocitest.Runtime, id string) {
 	}
 }
 
-// pidOf is the container's first process.
+// pidOf returns the pid of the container's first process.
 func pidOf(t *testing.T, n *node, id string) int {
 	t.Helper()
 	var state struct{ Pid int }

@@ -15,9 +15,9 @@ const (
 	otherRole, otherSandbox = "io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"
 )
 
-// TestWhoCallsItselfASandboxIsHeld: an image's annotations may say so, and
-// deadline, limit and record hold as ever. The control is a sandbox, whose id its
-// engine wrote: it outlives the deadline of its pod's agents.
+// TestWhoCallsItselfASandboxIsHeld: an image's annotations may claim that role, and deadline,
+// limit and record still apply. The control is a real sandbox, with an id that its engine
+// wrote: it outlives the deadline of its pod's agents.
 func TestWhoCallsItselfASandboxIsHeld(t *testing.T) {
 	h := newHeld(t)
 	for name, row := range map[string]struct {
@@ -35,7 +35,7 @@ func TestWhoCallsItselfASandboxIsHeld(t *testing.T) {
 		timed := append(append(recordAt(oci.RecordID+".json"), oci.AnnotationTimeout, "1s"), row.pod...)
 		script := "sleep 3; exit 5"
 		if row.held {
-			script = forever // or a slow keeper would come to its deadline behind the end
+			script = forever // otherwise a slow monitor would reach its deadline after the end
 		}
 		got := h.Do("run", "--bundle", h.Bundle(script, annotated(timed...)), "one")
 		if want := map[bool]int{true: 128 + 9, false: 5}[row.held]; got.Status != want {
@@ -55,7 +55,7 @@ func TestWhoCallsItselfASandboxIsHeld(t *testing.T) {
 	}
 }
 
-// TestRolesThatContradictAreRefused, where there are rules: nothing is made.
+// TestRolesThatContradictAreRefused: with rules, nothing is made.
 func TestRolesThatContradictAreRefused(t *testing.T) {
 	h := newHeld(t)
 	both := []string{podRole, "sandbox", podSandbox, "one", otherRole, "container", otherSandbox, "two"}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter does something about mkdir and lets everything else pass.
+// filter has one rule for mkdir and allows everything else.
 func filter(action specs.LinuxSeccompAction, listener string) func(*specs.Spec) {
 	return func(s *specs.Spec) {
 		s.Linux.Seccomp = &specs.LinuxSeccomp{
@@ -42,7 +42,7 @@ func TestAFilterHolds(t *testing.T) {
 	}
 }
 
-// The kernel's structures and requests, linux/seccomp.h; what is not looked at has no name.
+// The kernel's structures and requests, linux/seccomp.h; unused fields have no name.
 type notification struct {
 	id  uint64
 	pid uint32
@@ -68,8 +68,8 @@ func request[T any](t *testing.T, listener int, number uintptr, argument *T) {
 	}
 }
 
-// TestAListenerDecides: the engine's program gets the container's state and the
-// filter's descriptor, and what it answers is what the process sees.
+// TestAListenerDecides: the engine's program gets the container's state and the filter's
+// descriptor, and its answer is the result of the system call.
 func TestAListenerDecides(t *testing.T) {
 	r := newRuntime(t)
 	path, socket := listen(t, r, "unix", "listener")
@@ -104,7 +104,7 @@ func TestAListenerDecides(t *testing.T) {
 	}
 }
 
-// notified is what comes over the connection that a filter's listener gets.
+// notified returns what comes over the connection to a filter's listener.
 func notified(t *testing.T, socket *os.File) (listener *os.File, state specs.ContainerProcessState) {
 	t.Helper()
 	if ready, err := poll(socket); !ready {

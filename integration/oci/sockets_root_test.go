@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// read is everything that comes out of a terminal's master, up to its end.
+// read returns everything that comes out of a terminal's master, up to its end.
 func read(t *testing.T, master *os.File) string {
 	t.Helper()
 	var all bytes.Buffer
 	_, err := io.Copy(&all, master)
-	if err != nil && !strings.Contains(err.Error(), "input/output error") { // a terminal that nobody has open
+	if err != nil && !strings.Contains(err.Error(), "input/output error") { // a terminal that no process has open
 		t.Error(err)
 	}
 	return all.String()
 }
 
-// TestTheEngineGetsTheTerminal of a container's first process and of later ones.
+// TestTheEngineGetsTheTerminal: it gets that of the first process and those of later ones.
 func TestTheEngineGetsTheTerminal(t *testing.T) {
 	r := newRuntime(t)
 	path, listener := listen(t, r, "unix", "console")
@@ -49,7 +49,7 @@ func TestTheEngineGetsTheTerminal(t *testing.T) {
 	if got := readUntil(master, "\n"); got != "/dev/pts/0\r\n" {
 		t.Errorf("exec: %q", got)
 	}
-	if _, err := master.WriteString("this\n"); err != nil { // now that its echo comes into nothing else
+	if _, err := master.WriteString("this\n"); err != nil { // now its echo is not mixed with other output
 		t.Fatal(err)
 	}
 	if got := read(t, master); got != "this\r\ngot this\r\n" {
@@ -57,7 +57,7 @@ func TestTheEngineGetsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTheEngineGetsAPidfd that is the process's.
+// TestTheEngineGetsAPidfd: it belongs to the process.
 func TestTheEngineGetsAPidfd(t *testing.T) {
 	r := newRuntime(t)
 	path, listener := listen(t, r, "unix", "pidfd")
@@ -89,7 +89,7 @@ func TestTheEngineGetsAPidfd(t *testing.T) {
 	}
 }
 
-// TestSystemdsListenersAreHandedDown, under the numbers that the process looks for.
+// TestSystemdsListenersAreHandedDown: under the numbers that the process expects.
 func TestSystemdsListenersAreHandedDown(t *testing.T) {
 	r := newRuntime(t)
 	path := filepath.Join(r.Directory(), "handed")
@@ -105,7 +105,7 @@ func TestSystemdsListenersAreHandedDown(t *testing.T) {
 		return file
 	}
 	bundle := r.Bundle("[ $LISTEN_FDS-$LISTEN_PID = 1-1 ] && [ $(cat <&3) = handed ] && [ $(cat <&4) = handed ] && [ ! -e /proc/self/fd/5 ]")
-	// LISTEN_PID must be clove-oci's own id: the shell's, which becomes it.
+	// LISTEN_PID must be clove-oci's own pid: the shell's, which executes it.
 	command := r.Command(t.Context(), "run", "--preserve-fds", "1", "--bundle", bundle, "one")
 	command.Args = append([]string{"sh", "-c", `LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"`, "sh"}, append([]string{command.Path}, command.Args[1:]...)...)
 	command.Path = "/bin/sh"
@@ -118,14 +118,15 @@ func TestSystemdsListenersAreHandedDown(t *testing.T) {
 	}
 }
 
-// TestTheServiceManagerHearsThatItIsReady when the process inside says so, and
-// whom to watch: by run, and by create and start.
+// TestTheServiceManagerHearsThatItIsReady: when the process inside says so, with the process
+// to watch: by run, and by create and start.
 func TestTheServiceManagerHearsThatItIsReady(t *testing.T) {
 	r := newRuntime(t)
 	path, manager := listen(t, r, "unixgram", "manager")
 	env := []string{"NOTIFY_SOCKET=" + path}
 	ready := directory(t, r)
-	// busybox cannot send datagrams: the test says it through the socket's other name.
+	// busybox cannot send datagrams: the test sends the notification through another path of
+	// the socket.
 	bundle := r.Bundle("[ $NOTIFY_SOCKET = /run/notify/notify.sock ] && exec sleep 1000", bind(ready, "/tmp"))
 	socket := filepath.Join(r.Root, "one", "notify", "notify.sock")
 
@@ -148,14 +149,14 @@ func TestTheServiceManagerHearsThatItIsReady(t *testing.T) {
 				t.Fatalf("nothing came instead of %q: %v", want, err)
 			}
 			got, fds := message(t, int(manager.Fd()))
-			if want == "MAINPID=" { // it runs by now, or there would be nobody to name
+			if want == "MAINPID=" { // it runs by now; otherwise there would be no pid
 				want += strconv.Itoa(r.State("one").Pid) + "\n"
 			}
 			if got != want {
 				t.Errorf("the manager heard %q, not %q", got, want)
 			}
 			for _, fd := range fds {
-				unix.Close(fd) // that is what lets go of the barrier
+				unix.Close(fd) // closing it ends the wait at the barrier
 			}
 		}
 	}
@@ -179,7 +180,7 @@ func TestTheServiceManagerHearsThatItIsReady(t *testing.T) {
 	r.Must("delete", "--force", "one")
 }
 
-// TestAnEndIsNoReadiness: start does not wait for a word that cannot come.
+// TestAnEndIsNoReadiness: start does not wait for a notification that cannot come.
 func TestAnEndIsNoReadiness(t *testing.T) {
 	r := newRuntime(t)
 	path, manager := listen(t, r, "unixgram", "manager")

@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/internal/ocitest"
 )
 
-// matter is one thing that a bundle can ask for: what script says without it,
-// which is the control, and with it.
+// matter is one property of a bundle: what script prints without it, which is the control, and
+// with it.
 type matter struct {
 	script         string
 	ask            func(*specs.Spec)
@@ -63,7 +63,7 @@ func TestTheProcessIsWhatTheBundleSays(t *testing.T) {
 	})
 }
 
-// ownScore is what a container without one of its own has from the test.
+// ownScore is the OOM score that a container without one of its own inherits from the test.
 func ownScore(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/oom_score_adj")
@@ -85,7 +85,7 @@ func TestTheRootIsWhatTheBundleSays(t *testing.T) {
 	}, func(s *specs.Spec) { s.Root.Readonly = false })
 }
 
-// TestDevicesAreMadeAndAllowed: that one is there does not let it be opened.
+// TestDevicesAreMadeAndAllowed: a device node alone does not allow it to be opened.
 func TestDevicesAreMadeAndAllowed(t *testing.T) {
 	mode, major, minor := os.FileMode(0o640), int64(10), int64(237) // loop-control
 	made := func(s *specs.Spec) {
@@ -122,7 +122,7 @@ func TestMountsOfEveryKind(t *testing.T) {
 			s.Mounts = append(s.Mounts, specs.Mount{Destination: "/tmp", Type: kind, Source: kind, Options: options})
 		}
 	}
-	mappable, file := below, "/tmp/inner" // by Linux 6.3 and later; ext4 was before tmpfs
+	mappable, file := below, "/tmp/inner" // by Linux 6.3 and later; ext4 could be mapped before tmpfs
 	var system unix.Statfs_t
 	if err := unix.Statfs(outside, &system); err == nil && system.Type == unix.EXT4_SUPER_MAGIC {
 		mappable, file = outside, "/tmp/file"
@@ -153,7 +153,7 @@ func TestMountsOfEveryKind(t *testing.T) {
 	}, bind(mappable, "/tmp"))
 }
 
-// TestNamespacesByPath joins each kind of namespace of a container that runs.
+// TestNamespacesByPath joins each kind of namespace of a running container.
 func TestNamespacesByPath(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)
@@ -187,7 +187,7 @@ func setNamespace(s *specs.Spec, kind specs.LinuxNamespaceType, path string) {
 	s.Linux.Namespaces = append(others, specs.LinuxNamespace{Type: kind, Path: path})
 }
 
-// TestAUserNamespaceMapsIds: root inside is nobody outside.
+// TestAUserNamespaceMapsIds: root inside has no rights outside.
 func TestAUserNamespaceMapsIds(t *testing.T) {
 	r := newRuntime(t)
 	shared := directory(t, r)

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// TestATerminalInTheForeground is the caller's, its size too, and given back as it was.
+// TestATerminalInTheForeground: it is the caller's terminal, with its size, and is restored.
 func TestATerminalInTheForeground(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)
@@ -44,7 +44,7 @@ func TestATerminalInTheForeground(t *testing.T) {
 		if got := readUntil(own, shown); !strings.HasSuffix(got, shown) {
 			t.Errorf("%v: it shows %q", args, got)
 		}
-		if _, err := own.Write([]byte("this\n")); err != nil { // now that its echo comes into nothing else
+		if _, err := own.Write([]byte("this\n")); err != nil { // now its echo is not mixed with other output
 			t.Error(err)
 		}
 		readUntil(own, "got this")
@@ -60,7 +60,8 @@ func TestATerminalInTheForeground(t *testing.T) {
 	}
 }
 
-// TestRedirectedOutputHasNoCarriageReturns: as with runc, the caller's terminal adds them, and a file is none.
+// TestRedirectedOutputHasNoCarriageReturns: as with runc, the caller's terminal adds them, and
+// a file is not a terminal.
 func TestRedirectedOutputHasNoCarriageReturns(t *testing.T) {
 	r := newRuntime(t)
 	bundle := r.Bundle("tty; echo second", func(s *specs.Spec) { s.Process.Terminal = true })
@@ -82,11 +83,11 @@ func TestRedirectedOutputHasNoCarriageReturns(t *testing.T) {
 	}
 }
 
-// TestATerminalNeedsTheCallers: there is nobody to show it to.
+// TestATerminalNeedsTheCallers: without one the run is refused.
 func TestATerminalNeedsTheCallers(t *testing.T) {
 	r := newRuntime(t)
 	bundle := r.Bundle("echo ran", func(s *specs.Spec) { s.Process.Terminal = true })
-	setsid := testhost.Tool(t, "setsid") // or /dev/tty would be who runs the tests
+	setsid := testhost.Tool(t, "setsid") // without it, /dev/tty would be the terminal of the tests' user
 	cmd := r.Command(t.Context(), "run", "--bundle", bundle, "one")
 	cmd.Args = append([]string{"setsid", "--wait", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = setsid

@@ -23,8 +23,8 @@ var (
 	cpuMax    = file{"cpu", "cpu.cfs_quota_us", "cpu.max"}
 )
 
-// TestAnUpdateStaysWithinTheAnnotations: an engine may go below them and back, not
-// beyond. Where there is no annotation it may.
+// TestAnUpdateStaysWithinTheAnnotations: an engine may go below them and back, not above.
+// Without an annotation there is no bound.
 func TestAnUpdateStaysWithinTheAnnotations(t *testing.T) {
 	r := newRuntime(t)
 	r.Must("run", "--detach", "--bundle", r.Bundle("exec sleep 1000", func(s *specs.Spec) {
@@ -32,9 +32,9 @@ func TestAnUpdateStaysWithinTheAnnotations(t *testing.T) {
 	}), "bound")
 	r.Must("run", "--detach", "--bundle", r.Bundle("exec sleep 1000"), "free")
 	for _, row := range []struct {
-		args, beyond string // beyond: how the annotation's name ends
+		args, beyond string // above the bound: the end of the annotation's name
 		file         file
-		want         string // that the kernel holds the free one to
+		want         string // the value that the kernel has for the container without annotations
 	}{
 		{"--memory 32M", "", memoryMax, "33554432"},
 		{"--memory 64M", "", memoryMax, "67108864"},
@@ -73,7 +73,7 @@ func TestAnUpdateStaysWithinTheAnnotations(t *testing.T) {
 	}
 }
 
-// limits is everything that the test above changes.
+// limits prints everything that the test above changes.
 func limits(t *testing.T, r *ocitest.Runtime, id string) string {
 	t.Helper()
 	var all []string
@@ -83,7 +83,7 @@ func limits(t *testing.T, r *ocitest.Runtime, id string) string {
 	return strings.Join(all, " ")
 }
 
-// TestAnUpdateByFile is how containerd's shim gives it.
+// TestAnUpdateByFile: as containerd's shim passes it.
 func TestAnUpdateByFile(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)
@@ -120,7 +120,7 @@ func TestAnUpdateByFile(t *testing.T) {
 	}
 }
 
-// TestEventsTellOfUseAndOfWantOfMemory, and end with the container.
+// TestEventsTellOfUseAndOfWantOfMemory: the events end with the container.
 func TestEventsTellOfUseAndOfWantOfMemory(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r, func(s *specs.Spec) {
@@ -134,7 +134,7 @@ func TestEventsTellOfUseAndOfWantOfMemory(t *testing.T) {
 			Memory struct{ Usage struct{ Limit uint64 } }
 		}
 	}
-	r.Await("the container's one thread", func() bool { // before it executes, it is a Go program
+	r.Await("the container's one thread", func() bool { // before it executes, it is a Go program with several threads
 		err := json.Unmarshal([]byte(r.Must("events", "--stats", id)), &event)
 		return err == nil && event.Data.Pids.Current == 1
 	})

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds clove's Debian package: build.sh VERSION FOLDER. What it is made of is
-# staged in a folder of its own, so two versions can be built beside each other.
+# Builds clove's Debian package: build.sh VERSION FOLDER. Its content is staged in a
+# folder of its own, so two versions can be built at the same time.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
 VERSION=$1 FOLDER=$2
 MAINTAINER=${DEBFULLNAME:-clove maintainers} MAINTAINER="$MAINTAINER <${DEBEMAIL:-maintainers@clove.run}>"
-# The same tree gives the same package, whenever it is built.
+# The same tree gives the same package at any time.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
 STAGE=''
 cleanup() { [ -z "$STAGE" ] || rm -rf "$STAGE"; }
@@ -26,7 +26,7 @@ documents() {
 	"$clove" manual | compress "$STAGE/man/clove.1.gz"
 	compress "$STAGE/man/cloved.8.gz" <integration/package/cloved.8
 	compress "$STAGE/man/clove-oci.8.gz" <integration/package/clove-oci.8
-	# In the page, a backslash or a dot at a line's beginning would be troff's.
+		# A manual page is troff, where a backslash, or a dot at the beginning of a line, is special.
 	sed -e 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/' docs/clove.yaml |
 		cat integration/package/clove.yaml.5.head - integration/package/clove.yaml.5.tail | compress "$STAGE/man/clove.yaml.5.gz"
 	third_party "$STAGE" | compress "$STAGE/third-party.gz"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Has systemd read the units of a package, and lintian all of it: check.sh DEB.
+# Checks a package: its units with systemd, and all of it with lintian: check.sh DEB.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -8,8 +8,8 @@ DEB=$1
 ROOT=$(mktemp -d)
 trap 'rm -rf "$ROOT"' EXIT
 
-# The units name programs that this host need not have, so systemd reads them
-# in a root that has them beside its own units.
+# The units name programs that this host may lack, so systemd reads them in a root
+# that has these programs and the units.
 units() {
 	dpkg-deb -x "$DEB" "$ROOT"
 	cp -an /lib/systemd/system/. "$ROOT/lib/systemd/system/"

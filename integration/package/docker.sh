@@ -3,7 +3,7 @@
 #
 #   docker.sh build TAG [TARGET [VERSION]]  a stage of deploy/docker/Dockerfile, by default its last
 #   docker.sh node TAG [VERSION]            deploy/kubernetes/Dockerfile, for the DaemonSets
-#   docker.sh stage FOLDER [VERSION]        only what would go to the engine: the files of
+#   docker.sh stage FOLDER [VERSION]        only the files that the engine would get: those of
 #                                           deploy/docker, clove's programs, built here and stripped,
 #                                           and the licences of what they are linked with
 set -euo pipefail
@@ -21,7 +21,7 @@ stage() {
 	cp deploy/docker/* "$folder/"
 }
 
-# image VERSION FLAGS... has docker build from a stage of its own.
+# image VERSION FLAGS... stages into a new folder and has docker build from that.
 image() {
 	local version=$1
 	shift

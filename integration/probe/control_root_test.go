@@ -14,16 +14,15 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The control by itself: outside, as root, no attack fails in the way in
-// which it must fail inside.
+// The control by itself: outside, as root, no attack fails with the error that is expected
+// inside.
 func TestAttacksWorkOutside(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)
 	program := build(t)
 	for _, c := range Commands(child(t), t.TempDir()) {
 		outside := run(t, program, c.Args...)
-		// The rows as they would look inside a perfect sandbox: what remains
-		// are complaints about the control.
+		// The rows as in a perfect sandbox: all remaining problems concern the control.
 		inside := map[string]Result{}
 		for _, a := range c.Attacks {
 			inside[a.Name] = Result{Errno: a.Held[0]}
@@ -42,7 +41,7 @@ func TestAttacksWorkOutside(t *testing.T) {
 	}
 }
 
-// child is a process of the test's own that waits until the test ends.
+// child is a process of the test that waits until the end of the test.
 func child(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("cat")
@@ -58,8 +57,7 @@ func child(t *testing.T) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// A set-uid copy of the program makes another user root, where nothing
-// prevents it.
+// If nothing prevents it, a set-uid copy of the program makes another user root.
 func TestSetuidWorksOutside(t *testing.T) {
 	testhost.Root(t)
 	dir, err := os.MkdirTemp("", "probe")
@@ -92,7 +90,7 @@ func TestSetuidWorksOutside(t *testing.T) {
 	}
 }
 
-// A daemon outlives the one who started it, and goes on writing.
+// A daemon outlives the process that started it, and continues to write.
 func TestDaemonsLinger(t *testing.T) {
 	testhost.Root(t)
 	program, heartbeat := build(t), filepath.Join(t.TempDir(), "heartbeat")
@@ -102,7 +100,7 @@ func TestDaemonsLinger(t *testing.T) {
 	if r := run(t, program, "daemonize", heartbeat, "5")["daemonize"]; !r.OK {
 		t.Fatalf("%+v", r)
 	}
-	// Reading waits for the daemon's first beats; closing ends it by EPIPE.
+	// The read waits for the daemon's first output; closing the file ends the daemon by EPIPE.
 	file, err := os.Open(heartbeat)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// run gives the program's results; a status other than 0 is a failure.
+// run returns the program's results; a status other than 0 is a failure.
 func run(t *testing.T, program string, args ...string) map[string]Result {
 	t.Helper()
 	output, err := exec.Command(program, args...).Output()
@@ -24,14 +24,14 @@ func run(t *testing.T, program string, args ...string) map[string]Result {
 	return results
 }
 
-// built is the program of all tests of this process, which lies in directory.
+// built is the program for all tests of this process; it lies in directory.
 var (
 	directory string
 	built     = sync.OnceValues(func() (string, error) { return Path(directory) })
 )
 
 func TestMain(m *testing.M) {
-	directory, _ = os.MkdirTemp("", "clove-probe-*") // without one, the build fails
+	directory, _ = os.MkdirTemp("", "clove-probe-*") // if this fails, the build fails
 	status := m.Run()
 	os.RemoveAll(directory)
 	os.Exit(status)
@@ -46,7 +46,7 @@ func build(t *testing.T) string {
 	return program
 }
 
-// The table and the program name the same attacks.
+// The table and the program have the same attacks.
 func TestTableNamesEveryAttempt(t *testing.T) {
 	program, scratch := build(t), t.TempDir()
 	for _, c := range Commands("1", scratch) {
@@ -74,7 +74,7 @@ func sameNames(t *testing.T, c Command, results map[string]Result) {
 	}
 }
 
-// What uses resources up reaches what it was told to, and no more.
+// Commands that use up a resource use as much as requested, and no more.
 func TestAttacksReachTheirSize(t *testing.T) {
 	program, dir := build(t), t.TempDir()
 	tests := []struct {
@@ -189,7 +189,7 @@ func TestProblemNeedsAControl(t *testing.T) {
 	}{
 		{"as it should be", works, holds, 0},
 		{"nothing is held", works, works, 2},
-		{"nothing works outside", holds, holds, 1}, // b may lack
+		{"nothing works outside", holds, holds, 1}, // b may be missing
 		{"the program said nothing", nil, nil, 6},
 	}
 	for _, test := range tests {

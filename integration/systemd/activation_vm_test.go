@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A caller wakes cloved, and may be anybody in the group.
+// A connection starts cloved, whichever member of the group makes it.
 func TestSystemdSocketActivation(t *testing.T) {
 	installed(t)
 	do(t, "systemctl", "stop", "clove.service")
@@ -25,7 +25,7 @@ func TestSystemdSocketActivation(t *testing.T) {
 	if state := do(t, "systemctl", "is-active", "clove.service"); state != "active" {
 		t.Errorf("it is %s", state)
 	}
-	// A second one by hand is refused, and the first one not disturbed.
+	// A second cloved, started by hand, is refused and does not disturb the first.
 	pid := mainPID(t)
 	o := try(t, "/usr/sbin/cloved")
 	if o.code == 0 || !strings.Contains(o.text, "another cloved") || !strings.Contains(o.text, "hint:") {
@@ -37,7 +37,7 @@ func TestSystemdSocketActivation(t *testing.T) {
 	}
 }
 
-// entries are what cloved wrote into the journal from here on.
+// entries returns what cloved writes into the journal from here on.
 func entries(t *testing.T, cursor string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -73,8 +73,7 @@ func TestSystemdJournal(t *testing.T) {
 	})
 }
 
-// A reload is followed by systemd, and a mistake shows in the status and
-// changes nothing.
+// systemd follows a reload, and a mistake shows in the status and changes nothing.
 func TestSystemdReload(t *testing.T) {
 	installed(t)
 	before := sh(t, "cat /etc/clove/clove.yaml")
@@ -99,8 +98,8 @@ func TestSystemdReload(t *testing.T) {
 	}
 }
 
-// A cloved that does not answer is ended by the watchdog and started again; an
-// agent does not notice.
+// A cloved that does not answer is ended by the watchdog and started again; an agent is not
+// affected.
 func TestSystemdWatchdog(t *testing.T) {
 	installed(t)
 	sh(t, "mkdir -p /run/systemd/system/clove.service.d && printf '[Service]\\nWatchdogSec=15\\n' >/run/systemd/system/clove.service.d/test.conf")
@@ -111,7 +110,7 @@ func TestSystemdWatchdog(t *testing.T) {
 	do(t, "systemctl", "restart", "clove.service")
 	detach(t, "survivor", counting)
 	before, pid := look(t, "survivor"), mainPID(t)
-	// It works, so it lives on for longer than the watchdog waits.
+	// It works, so it lives for longer than the watchdog's time.
 	stamp := do(t, "systemctl", "show", "--property=WatchdogTimestampMonotonic", "--value", "clove.service")
 	until(t, "the watchdog is fed twice", func() bool {
 		now := do(t, "systemctl", "show", "--property=WatchdogTimestampMonotonic", "--value", "clove.service")

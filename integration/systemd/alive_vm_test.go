@@ -17,7 +17,7 @@ import (
 type alive struct {
 	pid, supervisor int
 	line            int
-	memory          string // of the cgroup, as the kernel has it
+	memory          string // of the cgroup, as the kernel reports it
 }
 
 func look(t *testing.T, name string) alive {
@@ -33,7 +33,7 @@ func look(t *testing.T, name string) alive {
 	return alive{pid: run.PID, supervisor: run.Lease.SupervisorPID, line: lastLine(t, name), memory: strings.TrimSpace(string(limit))}
 }
 
-// goesOn compares, and waits for more output.
+// goesOn compares the state, and waits for more output.
 func goesOn(t *testing.T, name string, before alive) {
 	t.Helper()
 	after := look(t, name)
@@ -43,8 +43,8 @@ func goesOn(t *testing.T, name string, before alive) {
 	until(t, name+" writes on", func() bool { return lastLine(t, name) > after.line })
 }
 
-// However cloved ends, agents have the same processes, limits and deadline
-// afterwards, and their output goes on.
+// However cloved ends, agents have the same processes, limits and deadline afterwards, and
+// their output continues.
 func TestSystemdRestartWithAgentsAlive(t *testing.T) {
 	installed(t)
 	detach(t, "survivor", counting, "--memory", "64M", "--pids-limit", "20")
@@ -77,7 +77,7 @@ func TestSystemdRestartWithAgentsAlive(t *testing.T) {
 		goesOn(t, "survivor", before)
 		t.Logf("%s: process %d goes on", way.name, before.pid)
 	}
-	// The limit still kills: a hog in the same cgroup is more than 64 MiB.
+	// The limit still kills: a process that uses more than 64 MiB in the same cgroup.
 	o := try(t, "clove", "exec", "survivor", "--", "sh", "-c", "x=$(head -c 200000000 /dev/zero | tr '\\0' x)")
 	if r := try(t, "clove", "wait", "survivor"); r.code != agent.ExitKilled {
 		t.Errorf("wait: %d, %s; exec: %d, %s", r.code, r.text, o.code, o.text)
@@ -87,7 +87,7 @@ func TestSystemdRestartWithAgentsAlive(t *testing.T) {
 	}
 }
 
-// A deadline that falls into a time without cloved is kept.
+// A deadline that comes while cloved is down is kept.
 func TestSystemdDeadlineWithoutCloved(t *testing.T) {
 	installed(t)
 	detach(t, "timed", "sleep 1000", "--timeout", "10s")

@@ -16,8 +16,8 @@ func systemctl(t *testing.T, verb string, units ...string) {
 	do(t, "systemctl", append([]string{verb}, units...)...)
 }
 
-// What docs/operations.md says about going back to a backup, and about a store
-// that is damaged, is what happens.
+// The instructions in docs/operations.md for restoring a backup, and for a damaged store,
+// work.
 func TestSystemdBackup(t *testing.T) {
 	installed(t)
 	const copied, database = "/root/copy.db", "/var/lib/clove/clove.db"

@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Agents and supervisors are in the slice, in what systemd has delegated, and
-// cloved is not with them.
+// Agents and supervisors are in the slice, in the subtree that systemd has delegated, and
+// cloved is not among them.
 func TestSystemdSlice(t *testing.T) {
 	installed(t)
 	detach(t, "one", counting)
@@ -39,9 +39,9 @@ func TestSystemdSlice(t *testing.T) {
 	}
 }
 
-// systemd writes a slice's controllers whenever a unit comes or goes. It takes
-// them from a cgroup that was made right in the slice, and with them its limits;
-// an agent's, further down, keeps them.
+// systemd writes a slice's controllers whenever a unit starts or stops. It removes them, with
+// their limits, from a cgroup that was made directly in the slice; an agent's cgroup, further
+// down, keeps them.
 func TestSystemdLeavesLimitsAlone(t *testing.T) {
 	installed(t)
 	detach(t, "one", counting, "--memory", "64M")
@@ -70,9 +70,9 @@ func TestSystemdLeavesLimitsAlone(t *testing.T) {
 	}
 }
 
-// The agents' unit is how a host ends them all: each has its record, and what a
-// policy wants runs again when it may. The cgroup that systemd took away is
-// made anew, with its limits.
+// Stopping the agents' unit ends all agents: each has its record, and runs with a restart
+// policy start again when they may. The cgroup that systemd removed is made again, with its
+// limits.
 func TestSystemdAgentsUnit(t *testing.T) {
 	installed(t)
 	detach(t, "never", counting)
@@ -97,8 +97,8 @@ func TestSystemdAgentsUnit(t *testing.T) {
 	}
 }
 
-// In the foreground a run is as it is without systemd's units, also while the
-// agents' unit is stopped.
+// A foreground run works as on a host without clove's units, also while the agents' unit is
+// stopped.
 func TestSystemdForeground(t *testing.T) {
 	installed(t)
 	run := func() {

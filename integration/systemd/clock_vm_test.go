@@ -13,7 +13,7 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// turnClock sets the wall clock ahead, or back.
+// turnClock sets the wall clock forward or back.
 func turnClock(t *testing.T, by time.Duration) {
 	t.Helper()
 	now := unix.NsecToTimespec(time.Now().Add(by).UnixNano())
@@ -22,7 +22,7 @@ func turnClock(t *testing.T, by time.Duration) {
 	}
 }
 
-// rememberClock returns what sets the clock as if nobody had turned it.
+// rememberClock returns a function that sets the clock as if it had not been changed.
 func rememberClock(t *testing.T) func() {
 	t.Helper()
 	offset := time.Duration(time.Now().UnixNano() - sinceBoot(t))
@@ -38,8 +38,8 @@ func sinceBoot(t *testing.T) int64 {
 	return now.Nano()
 }
 
-// A clock that is set ahead and back by a year ends no agent early and none
-// late, and makes nobody wait for a year.
+// If the clock is set forward and back by a year, no agent ends early or late, and none waits
+// for a year.
 func TestSystemdClock(t *testing.T) {
 	installed(t)
 	const limit = time.Minute
@@ -51,7 +51,7 @@ func TestSystemdClock(t *testing.T) {
 	t.Cleanup(restore)
 	turnClock(t, year)
 	goesOn(t, "timed", before)
-	// From a year ahead to a year behind.
+	// From a year in the future to a year in the past.
 	turnClock(t, -2*year)
 	back := time.Now()
 	goesOn(t, "timed", before)
@@ -62,7 +62,7 @@ func TestSystemdClock(t *testing.T) {
 	if r := try(t, "clove", "wait", "timed"); r.code != agent.ExitTimeout {
 		t.Errorf("%d, %s", r.code, r.text)
 	}
-	// Its own clock counted true seconds.
+	// The deadline's clock counted real seconds.
 	ran := time.Duration(inspect(t, "timed").Record.WallMS) * time.Millisecond
 	if ran < limit || ran > limit+30*time.Second {
 		t.Errorf("it ran for %v of %v", ran, limit)

@@ -27,7 +27,7 @@ const (
 // patience bounds every command and every wait under emulation.
 const patience = 3 * time.Minute
 
-// TestMain keeps these tests from any machine that somebody needs.
+// TestMain lets these tests run in the virtual machine only.
 func TestMain(m *testing.M) {
 	if testhost.Lane() != testhost.LaneVM {
 		fmt.Fprintln(os.Stderr, "THESE TESTS RUN IN THE VM LANE ONLY (make vm): they install packages, set the clock and reboot")
@@ -55,7 +55,7 @@ func try(t *testing.T, name string, args ...string) output {
 	}
 	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer timer.Stop()
-	cmd.Wait() // the exit status tells
+	cmd.Wait() // the exit status is in ProcessState
 	return output{text.String(), cmd.ProcessState.ExitCode()}
 }
 
@@ -79,8 +79,8 @@ func deb(version string) string {
 	return filepath.Join(os.Getenv("CLOVE_DEB_DIR"), "clove_"+version+"_amd64.deb")
 }
 
-// installed makes sure that the first package is there and cloved runs, and
-// that no agent is left when the test ends.
+// installed installs the first package if needed and starts cloved; at the end of the test it
+// removes all agents.
 func installed(t *testing.T) {
 	t.Helper()
 	install(t)
@@ -133,14 +133,14 @@ func detach(t *testing.T, name, script string, flags ...string) {
 // counting prints a number each tenth of a second.
 const counting = `i=0; while :; do i=$((i+1)); echo $i; sleep 0.1; done`
 
-// lastLine is the newest of an agent's log.
+// lastLine returns the newest line of an agent's log.
 func lastLine(t *testing.T, name string) int {
 	t.Helper()
 	n, _ := strconv.Atoi(do(t, "clove", "logs", "--tail", "1", name)) // none yet: 0
 	return n
 }
 
-// until waits for what no event tells: another program's state.
+// until polls, for another program's state that no event reports.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(100 * time.Millisecond) {
@@ -160,7 +160,7 @@ func mainPID(t *testing.T) int {
 	return pid
 }
 
-// cgroupOf is where the kernel sees a process.
+// cgroupOf returns the cgroup in which the kernel has a process.
 func cgroupOf(t *testing.T, pid int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -176,7 +176,7 @@ func boot() int {
 	return n
 }
 
-// again has the machine reboot, softly or hard, and the test called once more.
+// again reboots the machine, orderly or by reset, and calls the test once more.
 func again(t *testing.T, how string) {
 	t.Helper()
 	t.Logf("boot %d: goes on after a %s reboot", boot(), how)

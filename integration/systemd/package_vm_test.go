@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The life of the package: installed, upgraded with an agent alive, removed and
-// purged; and nothing of it is left.
+// The life of the package: installed, upgraded with a live agent, removed and purged; nothing
+// of it is left.
 func TestSystemdPackageLife(t *testing.T) {
 	install(t)
 	if version := do(t, "clove", "version"); !strings.HasPrefix(version, "clove "+firstVersion) {
@@ -39,7 +39,7 @@ func TestSystemdPackageLife(t *testing.T) {
 	if now := mainPID(t); now == cloved || !strings.Contains(do(t, "readlink", "/proc/"+itoa(now)+"/exe"), "/usr/sbin/cloved") {
 		t.Errorf("cloved is process %d and was %d", now, cloved)
 	}
-	// An old supervisor takes the new clove's orders.
+	// An old supervisor accepts the new clove's requests.
 	if echo := do(t, "clove", "exec", "survivor", "--", "echo", "hello"); echo != "hello" {
 		t.Errorf("exec says %q", echo)
 	}
@@ -50,7 +50,7 @@ func TestSystemdPackageLife(t *testing.T) {
 	purgeIt(t)
 }
 
-// removeIt says which agents it ends, and keeps the records.
+// Removal names the agents that it ends, and keeps the records.
 func removeIt(t *testing.T) {
 	t.Helper()
 	supervisor := inspect(t, "survivor").Lease.SupervisorPID

@@ -12,16 +12,15 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Agents that are alive when the machine goes down, orderly or by a cut of its
-// power, have a true record afterwards, run again where their policy says so,
-// and leave nothing else.
+// Agents that are alive when the machine goes down, by a shutdown or a power cut, have a true
+// record afterwards, run again if their policy says so, and leave nothing else.
 func TestSystemdReboot(t *testing.T) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s", try(t, "clove", "ps", "-a", "--json").text)
 		}
 		if t.Failed() || boot() == 3 {
-			removeAll(t) // else every later test finds these agents
+			removeAll(t) // otherwise later tests would find these agents
 		}
 	})
 	switch boot() {
@@ -40,7 +39,7 @@ func TestSystemdReboot(t *testing.T) {
 
 func startForReboot(t *testing.T, name string) {
 	t.Helper()
-	// Small, so that all of them fit into what agents may be promised.
+	// Small, so that the sum fits into the memory that cloved grants.
 	for run, flags := range map[string][]string{"-never": nil, "-always": {"--restart", "always"}, "-failing": {"--restart", "on-failure"},
 		"-later": {"--delay", "1000h"}} {
 		detach(t, name+run, counting, append(flags, "--memory", "64M")...)
@@ -50,8 +49,8 @@ func startForReboot(t *testing.T, name string) {
 	}
 }
 
-// checkAfterReboot wants no error in the record of an agent that was ended, and
-// lost in that of one that was cut off.
+// checkAfterReboot expects no error in the record of an agent that the shutdown ended, and
+// status lost after a power cut.
 func checkAfterReboot(t *testing.T, name, lost string) {
 	t.Helper()
 	until(t, "clove's units are active", func() bool { // they start beside this test
@@ -61,7 +60,7 @@ func checkAfterReboot(t *testing.T, name, lost string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := agent.StatusSignaled // the shutdown's TERM ended it
+	want := agent.StatusSignaled // TERM at shutdown ended it
 	if lost != "" {
 		want = agent.StatusKilled
 	}
@@ -96,7 +95,7 @@ func checkAfterReboot(t *testing.T, name, lost string) {
 	nothingLeft(t)
 }
 
-// nothingLeft compares the host with the runs that live.
+// nothingLeft compares the host with the live runs.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	live := 0

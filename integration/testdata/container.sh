@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command as PID 1 of what a privileged Docker container is, without
+# Runs a command as PID 1 of an environment like a privileged Docker container, without
 # Docker: container.sh NAME SCRATCH BIN COMMAND...
 #
-# NAME is the container's cgroup, SCRATCH an empty directory, BIN what stands at
+# NAME is the container's cgroup, SCRATCH an empty directory, BIN is mounted at
 # /opt/clove inside. The root is an overlay over this machine's, /dev has no
-# nodes of loop devices, and the cgroup namespace's root holds the processes.
+# nodes of loop devices, and the processes are in the cgroup namespace's root.
 set -eu
 stage=$1
 case $stage in join | inside) shift ;; esac
@@ -26,8 +26,8 @@ hierarchies() {
 	done </proc/self/cgroup
 }
 
-# join is PID 1 already, because a process in the container's cgroup that its
-# pid namespace does not have is what no container has.
+# join already runs as PID 1: in a container, no process is in the cgroup without being
+# in the pid namespace.
 join() {
 	local controller parent file
 	while read -r controller parent; do
@@ -43,7 +43,7 @@ join() {
 	exec unshare --mount --net --ipc --uts --cgroup "$0" inside "$name" "$scratch" "$bin" "$@"
 }
 
-# leave removes the cgroups; the kernel may still be taking the last process out.
+# leave removes the cgroups, and waits until the kernel has removed the last process.
 leave() {
 	local dir try
 	while read -r _ dir; do

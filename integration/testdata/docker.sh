@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs in a container of container.sh's: an engine of its own, the images of the runtime,
-# and then the script of a test: docker.sh SCRIPT. /opt/clove holds what
+# Runs inside a container of container.sh: starts an engine of its own, loads the images of
+# the runtime, and runs the script of a test: docker.sh SCRIPT. /opt/clove contains what
 # integration/package/docker.sh staged, and base.tar.
 set -eu
 export DOCKER_HOST=unix:///run/docker/engine/sock DOCKER_BUILDKIT=0
 
-# settle readies the world for engines: cgroup v2 gives no controller to the children of a
-# group that holds processes, so these move one down.
+# settle prepares the container for engines: cgroup v2 gives no controller to the children of
+# a group with processes, so these processes move into a child.
 settle() {
 	local process processes
 	mkdir /sys/fs/cgroup/world
@@ -15,7 +15,7 @@ settle() {
 	echo '+cpu +cpuset +io +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
 }
 
-# engine NAME FLAGS... starts one, with its socket, log and data below /run/docker/NAME.
+# engine NAME FLAGS... starts an engine, with its socket, log and data below /run/docker/NAME.
 engine() {
 	local dir=/run/docker/$1 pid
 	shift
@@ -23,7 +23,7 @@ engine() {
 	dockerd -H "unix://$dir/sock" --pidfile "$dir/pid" --data-root "$dir/data" --exec-root "$dir/exec" --userland-proxy=false \
 		--add-runtime rights=/run/docker/rights "$@" >"$dir/log" 2>&1 &
 	pid=$!
-	# Whether it serves, only asking tells.
+		# Only a request shows whether it serves.
 	for _ in $(seq 600); do
 		if docker -H "unix://$dir/sock" version >/dev/null 2>&1; then return; fi
 		kill -0 $pid
@@ -33,9 +33,9 @@ engine() {
 # shellcheck disable=SC2046 # pids, on purpose
 trap 'kill $(jobs -p); wait || :' EXIT
 
-# The engine gives --privileged every capability that the kernel knows, and runc fails
-# where this machine's own root lacks one, as that of a container does. The runtime
-# "rights" is runc, and asks for what root here has.
+# With --privileged the engine gives every capability that the kernel knows, and runc fails
+# if this machine's own root lacks one, as root of a container does. The runtime
+# "rights" is runc with the capabilities that root has here.
 mkdir -p /run/docker
 lacking=$(comm -23 <(setpriv --list-caps | sort) <(setpriv --dump | sed -n 's/^Capability bounding set: //p' | tr , '\n' | sort) |
 	tr '[:lower:]' '[:upper:]' | paste -sd'|')
@@ -56,12 +56,12 @@ docker import -c 'CMD ["bash"]' /opt/clove/base.tar debian:bookworm-slim >/dev/n
 docker build -q -t clove:daemon --target daemon /opt/clove >/dev/null
 docker build -q -t clove /opt/clove >/dev/null
 
-# What docs/docker.md gives a container.
+# The privileges of docs/docker.md.
 CAPABILITIES='CHOWN DAC_OVERRIDE FOWNER KILL MKNOD NET_ADMIN NET_BIND_SERVICE SETGID SETPCAP SETUID SYS_ADMIN SYS_CHROOT SYS_NICE SYS_PTRACE'
 FILTER='--security-opt seccomp=/opt/clove/seccomp.json'
 LOOP='--device /dev/loop-control'
 
-# granted ARGUMENTS runs a container with that, but without what $WITHOUT names.
+# granted ARGUMENTS runs a container with these, but without what $WITHOUT names.
 granted() {
 	local name given=(--cap-drop ALL)
 	for name in $CAPABILITIES; do [ "$name" = "${WITHOUT:-}" ] || given+=(--cap-add "$name"); done

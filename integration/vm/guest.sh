@@ -8,14 +8,14 @@
 #   tree/      the source tree, so that each test finds its testdata
 #   deb/       clove's package in two versions
 #
-# A test that wants to see the machine reboot writes "soft PATTERN" or "hard
+# A test that needs a reboot of the machine writes "soft PATTERN" or "hard
 # PATTERN" to the file reboot. When its package has passed so far, the machine
-# reboots, orderly or at once, and that package goes on with the tests that match
-# PATTERN; CLOVE_BOOT counts from 1. The files boot and finished carry this over.
+# reboots, orderly or at once, and that package continues with the tests that match
+# PATTERN; CLOVE_BOOT counts from 1. The files boot and finished keep this state.
 #
 # Output goes to one port, results to another: "BINARY EXIT-STATUS" for each
-# package as soon as it is known, and "end". A test's output can therefore
-# not pass for a result.
+# package as soon as it is known, and "end". So a test's output cannot be
+# mistaken for a result.
 set -u
 cd /mnt || exit 1
 OUTPUT=/dev/virtio-ports/clove.output
@@ -23,13 +23,13 @@ RESULTS=/dev/virtio-ports/clove.results
 udevadm wait --timeout=120 "$OUTPUT" "$RESULTS" || exit 1
 exec 3>"$RESULTS" >"$OUTPUT" 2>&1 || exit 1
 
-# CI=true: nothing is missing in this machine, so nothing may be skipped for it.
+# CI=true: this machine has everything, so no test may be skipped.
 export CI=true CLOVE_LANE=vm CLOVE_BIN_DIR=/mnt/bin CLOVE_DEB_DIR=/mnt/deb HOME=/root
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 microseconds() { echo "${EPOCHREALTIME/[.,]/}"; }
 
-# test_package says what `go test` would about one package.
+# test_package prints the result as `go test` would.
 test_package() {
 	local binary=$1 folder=$2 pattern=$3 began status took word=FAIL
 	began=$(microseconds)
@@ -44,7 +44,7 @@ test_package() {
 	echo "$binary $status" >&3
 }
 
-# restart_machine does what a test wrote to the file reboot.
+# restart_machine carries out the order in the file reboot.
 restart_machine() {
 	local how pattern
 	read -r how pattern <reboot
@@ -53,7 +53,7 @@ restart_machine() {
 	echo $((BOOT + 1)) >boot
 	sync
 	echo "vm: $how reboot"
-	trap 'exit 0' TERM # of the service's end
+	trap 'exit 0' TERM # at the end of the service
 	case $how in
 	soft) systemctl --no-block start reboot.target ;; # as `systemctl reboot` without logind
 	hard) echo b >/proc/sysrq-trigger ;;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The lanes v2 and vm: boots the machine of image.sh, runs in it the tests that the
-# lane chooses from the *_root_test.go and *_vm_test.go files, run.sh v2|vm, and ends
-# with those tests' own result. A package without a result has failed, whatever the reason.
+# The lanes v2 and vm, run.sh v2|vm: boots the machine of image.sh, runs in it the tests
+# that the lane chooses from the *_root_test.go and *_vm_test.go files, and takes their
+# result as its own. A package without a result has failed, whatever the reason.
 #
-# More than a few tests are divided between two such machines, side by side: tests run one
-# after the other, and an interpreted processor takes only one of the host's.
+# More than a few tests are divided between two such machines: each runs its tests one
+# after the other, and its emulated processor uses only one of the host's.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -15,15 +15,15 @@ case $LANE in # seconds for boot and all tests, beside other load
 v2) TIME_LIMIT=1500 ;;
 vm) TIME_LIMIT=10800 ;;
 esac
-# What runs beside the machine waits for it, for the machine takes longest.
+# The machine takes longest, and all other parts wait for it.
 PRIORITY=0
 if nice -n -5 true 2>/dev/null; then PRIORITY=-5; fi
 ACCELERATOR=tcg,thread=multi
-# Without these features the interpreted machine needs about an eighth less time:
-# none of them is used by a test.
+# Without these features the emulated machine needs about an eighth less time. No test
+# uses them.
 CPU=max,-la57,-erms,-fsrm,-smap,-smep,-pku,-umip
-KVM_TIME_LIMIT=20 # seconds that a kernel under KVM has to say its first word
-FEW=20            # tests that are not worth a second boot
+KVM_TIME_LIMIT=20 # seconds until a kernel under KVM must have printed something
+FEW=20            # so few tests do not justify a second boot
 
 WORK='' QEMU='' OUTPUT=''
 cleanup() {
@@ -33,15 +33,15 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# share N prints the chosen tests of machine N, 0 for all of them. Those of systemd stay
-# together, for they install the package first: machine 1 has these and fewer others.
+# share N prints the chosen tests of machine N, 0 for all of them. The tests of systemd stay
+# together, because they install the package first: machine 1 has these and fewer others.
 share() {
 	chosen "$LANE" | awk -v wanted="$1" '
 		{share = $1 == "integration/systemd" || others++ % 5 < 2 ? 1 : 2}
 		!wanted || share == wanted'
 }
 
-# pack SHARE fills $WORK/disk with what guest.sh's comment lists and makes it a disk.
+# pack SHARE fills $WORK/disk with what guest.sh's comment lists, and makes a disk image of it.
 pack() {
 	local folder binary disk=$WORK/disk
 	mkdir -p "$disk/tests" "$disk/bin" "$disk/tree"
@@ -57,11 +57,11 @@ pack() {
 		echo "$binary $folder" >>"$disk/plan"
 	done < <(cut -d' ' -f1 "$WORK/chosen" | sort -u)
 	if [ -e "$disk/tests/integration-systemd.test" ]; then debs "$disk/deb"; fi
-	# Half as much again: the file system's own needs, and what tests write.
+		# Half as much again, for the file system itself and for what tests write.
 	mkfs.ext4 -q -F -L clove-work -d "$disk" "$WORK/work.ext4" $(($(du -sm "$disk" | cut -f1) * 3 / 2 + 256))M >/dev/null
 }
 
-# debs brings clove's package in the versions that integration/systemd installs: the
+# debs adds clove's package in the versions that integration/systemd installs: the
 # first one may have been built before (CLOVE_DEB), the second is for the test of an upgrade.
 debs() {
 	if [ -n "${CLOVE_DEB:-}" ]; then
@@ -73,8 +73,8 @@ debs() {
 	if grep -q TestSystemdPackageLife "$WORK/chosen"; then integration/package/build.sh 1.0.1 "$1" >/dev/null; fi
 }
 
-# machine becomes qemu, in a subshell: machine LIMIT ACCELERATOR CPU, console to $WORK/console.
-# What ends this script, or its process group, ends qemu.
+# machine executes qemu, in a subshell: machine LIMIT ACCELERATOR CPU, console to $WORK/console.
+# A signal that ends this script, or its process group, ends qemu.
 machine() {
 	local limit=$1 accelerator=$2 cpu=$3
 	shift 3
@@ -84,9 +84,9 @@ machine() {
 }
 
 # kvm_works reports whether this host's KVM boots the kernel as far as its first
-# words: a /dev/kvm alone promises nothing, least of all inside a machine.
-# The kernel is told to stop there: it finds no root and restarts. A host where it
-# does not is remembered, for the look takes the whole time limit.
+# output: a /dev/kvm alone promises nothing, especially inside a virtual machine.
+# The kernel stops there: it finds no root and restarts. The result for a host where
+# it fails is kept, because the check takes the whole time limit.
 kvm_works() {
 	local failed
 	failed=$(dirname "$IMAGE")/no-kvm-$(uname -r)
@@ -102,9 +102,9 @@ kvm_boots() {
 	grep -q 'Linux version' "$WORK/console"
 }
 
-# boot starts the machine and waits until it powers off. It may reboot: its disk
-# is a copy on write that lives as long as qemu. One that never comes so far that
-# it can power off ends with the time limit.
+# boot starts the machine and waits until it powers off. It may reboot: its disk is
+# a copy on write that exists as long as qemu. If it never powers off, the time limit
+# ends it.
 boot() {
 	local accelerator=$1 cpu=$2
 	touch "$WORK/output" "$WORK/results"
@@ -152,7 +152,7 @@ run_share() (
 	fi
 )
 
-# run_both shows what the second machine says when the first has ended.
+# run_both prints the second machine's output when the first has ended.
 run_both() {
 	local second status=0
 	OUTPUT=$(mktemp build/vm-output.XXXXXX)

@@ -10,11 +10,11 @@ import (
 
 const module = "clove.run/clove/"
 
-// tags are those that the product is built with.
+// tags are the build tags of the product.
 const tags = "seccomp,urfave_cli_no_docs"
 
-// mayImport lists, for each package, what it may import inside clove. A
-// package that is absent here fails the test: new rooms are entered knowingly.
+// mayImport lists, for each package, what it may import inside clove. A package that is absent
+// here fails the test, so that nobody adds one without a decision.
 var mayImport = []struct {
 	pkg     string
 	imports []string
@@ -24,7 +24,7 @@ var mayImport = []struct {
 	{"policies", []string{"agent"}, "defaults and documents are values"},
 	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
-	{"policies/build", []string{"agent", "egress", "policies", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
+	{"policies/build", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
 	{"seccomp", nil, "a filter is data and serves any caller"},
 	{"cgroups", []string{"internal/pidfd"}, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
 	{"netns", []string{"internal/descriptor", "internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
@@ -34,14 +34,14 @@ var mayImport = []struct {
 	{"egress/dnsmsg", nil, "a message format"},
 	{"egress/resolver", []string{"egress/dnsmsg"}, "asks name servers, and decides nothing"},
 	{"egress/broker", []string{"egress", "egress/dnsmsg", "egress/wire", "internal/descriptor"}, "root's side never meets what reads the agent's bytes"},
-	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "internal/descriptor"}, "the side that may be taken over knows no rules"},
+	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "kernel/channel", "kernel/socket", "internal/descriptor", "internal/passfd"}, "the side that may be taken over knows no rules"},
 	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/descriptor"}, "the process that may be taken over stays small"},
 	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
+	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/channel", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
@@ -49,17 +49,20 @@ var mayImport = []struct {
 	{"deploy/kubernetes", []string{"agent", "oci"}, "a run as a cluster's objects is a value"},
 	{"deploy/node", []string{"agent", "oci", "internal/atomicfile", "internal/undo"}, "edits files; knows of clove only what they name"},
 	{"oci/monitor", []string{"agent", "api", "cgroups", "client", "oci", "oci/container", "internal/atomicfile", "internal/boottime", "internal/lasting", "internal/pidfd"}, "what holds a container from outside needs no store and no sandbox"},
+	{"kernel", []string{"agent", "api", "audit", "kernel/budget", "kernel/grant", "store"}, "joins the pure decisions, the rows and the log in one transaction; knows no sandbox"},
+	{"kernel/channel", []string{"api", "internal/passfd"}, "what two processes say is values and one connection"},
+	{"kernel/socket", []string{"api", "kernel/channel", "internal/rpc"}, "the side that may be taken over decides nothing"},
 	{"api", []string{"agent"}, "a contract is values"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "egress", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "scheduler"}, "counters of what it is told"},
 	{"daemon/traces", []string{"agent", "api", "daemon/supervisor"}, "spans of what it is told"},
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
-	{"daemon/supervisor", []string{"agent", "api", "daemon/logs", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
+	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "audit", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/lasting"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "audit", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
@@ -85,9 +88,8 @@ var mayImport = []struct {
 	{"internal/testhost", nil, "what tests need of a machine"},
 }
 
-// owners lists the package that may import each heavy library outside of tests
-// (few have two, which the row gives a reason for): a library that leaks into
-// the tree can never be replaced.
+// owners lists the package that may import each heavy library outside of tests (a few have
+// two, with a reason): a library that many packages import can never be replaced.
 var owners = []struct {
 	library string
 	owner   string
@@ -187,8 +189,8 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 	}
 }
 
-// heavy is what only cloved may be linked with: every launch starts clove
-// twice, and there is a clove, a clove-init and a clove-gate for each agent.
+// heavy are libraries that only cloved may be linked with: every launch starts clove twice,
+// and there are a clove, a clove-init and a clove-gate for each agent.
 var heavy = []string{"github.com/prometheus/", "go.opentelemetry.io/", "google.golang.org/grpc"}
 
 func TestOnlyClovedIsHeavy(t *testing.T) {
@@ -210,8 +212,8 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	}
 }
 
-// pure lists the packages that get everything as values. What does something, or
-// waits, comes from packages that they must not import.
+// pure lists the packages that get everything as values. They must not import packages that
+// act or wait.
 var pure = []string{"kernel/budget", "scheduler"}
 
 var effects = []string{"bufio", "context", "io", "log", "net", "os", "runtime", "sync", "syscall"}

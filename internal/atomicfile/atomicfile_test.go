@@ -42,7 +42,7 @@ func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Who else may write into the folder cannot lead the text elsewhere.
+// Another user who may write into the folder cannot redirect the text.
 func TestALinkIsReplaced(t *testing.T) {
 	t.Parallel()
 	elsewhere, path := filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(t.TempDir(), "file")
@@ -53,7 +53,7 @@ func TestALinkIsReplaced(t *testing.T) {
 	expect(t, elsewhere, "kept")
 }
 
-// The control of the folder that cannot be replaced is the file that can.
+// The control for the folder, which cannot be replaced, is the file, which can.
 func TestWhatCannotBePlacedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

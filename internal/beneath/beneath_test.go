@@ -64,7 +64,7 @@ func TestAChildIsReachedByNoLink(t *testing.T) {
 	}
 }
 
-// TestAPlaceMayBeALink, and what is reopened is the place, whatever has its name.
+// TestAPlaceMayBeALink: what is reopened is the same place, whatever has its name by then.
 func TestAPlaceMayBeALink(t *testing.T) {
 	t.Parallel()
 	root := tree(t)

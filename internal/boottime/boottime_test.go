@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// patience is for what comes at once.
+// patience bounds events that come at once.
 const patience = 30 * time.Second
 
 func newTestAlarm(t *testing.T) *Alarm {
@@ -47,7 +47,7 @@ func TestTheAlarmFires(t *testing.T) {
 		a.Set(at)
 		t.Run(name, func(t *testing.T) { expectFired(t, a) })
 	}
-	// One that is far away is still set when all of those have fired, and may be moved.
+	// An alarm that is far away stays set when all others have fired, and can be moved.
 	a := newTestAlarm(t)
 	a.Set(now + int64(time.Hour))
 	expectSilent(t, a)
@@ -64,16 +64,16 @@ func TestTheAlarmFiresAfter(t *testing.T) {
 	if left := a.Left(); left > time.Hour || left < time.Hour-time.Minute {
 		t.Errorf("%v left", left)
 	}
-	a.SetAfter(20 * time.Millisecond) // takes the hour's place
+	a.SetAfter(20 * time.Millisecond) // replaces the alarm in an hour
 	expectFired(t, a)
 	if passed := time.Duration(NowNS() - before); passed < 20*time.Millisecond {
 		t.Errorf("fired after %v", passed)
 	}
-	a.SetAfter(-time.Second) // the deadline was yesterday
+	a.SetAfter(-time.Second) // a time in the past
 	expectFired(t, a)
 }
 
-// TestTheAlarmsClockIsTheBoots: nobody sets that one.
+// TestTheAlarmsClockIsTheBoots: no process can set that clock.
 func TestTheAlarmsClockIsTheBoots(t *testing.T) {
 	a := newTestAlarm(t)
 	a.Set(1 << 60)

@@ -36,7 +36,7 @@ func unpack(t *testing.T, from io.Reader) map[string]string {
 	}
 }
 
-// A part that fails, and one that hangs for ever, cost themselves only.
+// A part that fails, and one that hangs for ever, affect only themselves.
 func TestWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

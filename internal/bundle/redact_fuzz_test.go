@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRedact: whatever a store holds, what comes out is JSON, and a secret that
-// stands in a place that is not on the list is in none of its values.
+// FuzzRedact: whatever a store contains, the output is JSON, and no value has a secret from a
+// place that is not on the list.
 func FuzzRedact(f *testing.F) {
 	for _, seed := range []string{`{"spec":{"env":["A=$"],"labels":{"a":"$"}}}`, `[{"previous":{"command":["sh","$"]}}]`, `{"spec":{"env":"$","command":{"a":"$"}}}`,
 		`{"record":{"denials":[{"target":"$"}],"enforced":{"a":["$"]}}}`, `"$"`, `[["$"]]`, `{"spec":{"command":[["a","$"],"$"]}}`, `{"spec":{"env":[["$"],{"a":"$"},1]}}`} {
@@ -16,12 +16,12 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, `\u`) {
-			return // it can spell a key that the words below look for
+			return // it can spell a key that the words below search for
 		}
 		for path := range harmless {
 			words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]{}", r) })
 			if strings.Contains(text, words[len(words)-1]) {
-				return // a place that may be shown
+				return // its place may be shown
 			}
 		}
 		shown, err := Redact([]byte(strings.ReplaceAll(text, "$", "planted-secret")))
@@ -30,18 +30,18 @@ func FuzzRedact(f *testing.F) {
 		}
 		var value any
 		decoder := json.NewDecoder(bytes.NewReader(shown))
-		decoder.UseNumber() // of any size, as it was stored
+		decoder.UseNumber() // numbers of any size, as they were stored
 		if err := decoder.Decode(&value); err != nil {
 			t.Fatal(err)
 		}
-		// A command's first word, and what names a variable, may be shown.
+		// A command's first word, and names of variables, may be shown.
 		if !strings.Contains(text, "command") && !strings.Contains(text, "$=") && !strings.Contains(text, "env") && says(value, "planted-secret") {
 			t.Errorf("%s comes out of %s", shown, text)
 		}
 	})
 }
 
-// says tells whether a text is in a value, names of keys aside.
+// says reports whether a text is in a value; names of keys do not count.
 func says(value any, text string) bool {
 	switch v := value.(type) {
 	case string:

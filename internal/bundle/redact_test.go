@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// plant gives every text below v one of its own, and notes its path.
+// plant sets every text below v to a different value, and records its path.
 func plant(v reflect.Value, path string, planted map[string]string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -52,8 +52,8 @@ func plant(v reflect.Value, path string, planted map[string]string) {
 	}
 }
 
-// TestEveryTextIsDecided: each text that a run can hold is on the list or does
-// not come out. One that is new does not.
+// TestEveryTextIsDecided: each text that a run can contain is on the list or is left out. A
+// new one is left out.
 func TestEveryTextIsDecided(t *testing.T) {
 	t.Parallel()
 	var run agent.Run
@@ -88,7 +88,8 @@ func TestEveryTextIsDecided(t *testing.T) {
 	}
 }
 
-// TestHarmlessExists: a path that was renamed would leave out what it meant.
+// TestHarmlessExists: every path on the list exists; after a renaming its value would be left
+// out.
 func TestHarmlessExists(t *testing.T) {
 	t.Parallel()
 	var run agent.Run
@@ -106,7 +107,7 @@ func TestHarmlessExists(t *testing.T) {
 	}
 }
 
-// What is not shaped as a run is still nobody's to read.
+// JSON that is not a run is left out, too.
 func TestOddShapesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []string{`{"spec":{"command":[["a","planted"],"planted"]}}`, `{"spec":{"command":[{"a":"planted"}]}}`, `{"spec":{"command":"planted"}}`,

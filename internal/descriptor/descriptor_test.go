@@ -52,7 +52,7 @@ func TestExclusivelyHoldsTheLockUntilTheFunctionReturns(t *testing.T) {
 	}
 }
 
-// A process of its own, because other tests' descriptors must stay open.
+// In a process of its own, because other tests' descriptors must stay open.
 func TestCloseInherited(t *testing.T) {
 	if os.Getenv("CLOSE_INHERITED") != "" {
 		if err := CloseInherited(3); err != nil {

@@ -11,8 +11,8 @@ import (
 
 const architecture = "ARCHITECTURE.md"
 
-// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each
-// row a folder that there is (TestNamedPathsExist).
+// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each row's
+// folder exists (TestNamedPathsExist).
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}
@@ -61,4 +61,19 @@ func TestLaunchIsDocumented(t *testing.T) {
 		t.Errorf("a launch has the steps %q", names)
 	}
 	holdTo(t, architecture, "launch steps", table.String())
+}
+
+// TestNamedTestsExist: a document names a test or a fuzz target as proof of what it says.
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	name := regexp.MustCompile(`^(?:Test|Fuzz)[A-Z]\w*$`)
+	var sources strings.Builder
+	for _, file := range Files(t, Root(t), ".go") {
+		sources.WriteString(readTree(t, file))
+	}
+	for _, code := range Quoted(t) {
+		if name.MatchString(code.Text) && !strings.Contains(sources.String(), "\nfunc "+code.Text+"(") {
+			t.Errorf("%s:%d: there is no %s", code.File, code.Line, code.Text)
+		}
+	}
 }

@@ -17,12 +17,12 @@ var (
 	decisionName  = regexp.MustCompile(`^([0-9]{2})-[a-z0-9-]+\.md$`)
 	decisionTitle = regexp.MustCompile(`^# ([0-9]+)\. (.+)\n`)
 	heading       = regexp.MustCompile(`(?m)^## (.+)$`)
-	// mentioned is a decision's number in a document or in a comment.
+	// mentioned matches a decision's number in a document or in a comment.
 	mentioned = regexp.MustCompile(`(?i)\bdecision\s+([0-9]+)\b`)
 )
 
-// TestDecisionsHaveOneForm: numbers without a gap, a title, four headings, and a line
-// in the index.
+// TestDecisionsHaveOneForm: numbers without a gap, a title, four headings, and a line in the
+// index.
 func TestDecisionsHaveOneForm(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(Root(t), decisions))
 	if err != nil {
@@ -52,8 +52,8 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 	holdTo(t, filepath.Join(decisions, "README.md"), "decisions", index.String())
 }
 
-// TestMentionedDecisionsExist: a document or a comment that names a decision's number
-// names one that there is.
+// TestMentionedDecisionsExist: if a document or a comment names a decision's number, that
+// decision exists.
 func TestMentionedDecisionsExist(t *testing.T) {
 	t.Parallel()
 	root := Root(t)

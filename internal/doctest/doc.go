@@ -1,8 +1,8 @@
-// Package doctest reads the project's documents as a test sees them: which
-// pieces of code they quote, and where. Its own tests hold them to the tree
-// (paths, make targets, no path of the machine that they were written on); the
-// command line's tests hold them, and the manual pages that are written by hand,
-// to the table of commands and flags.
+// Package doctest reads the project's documents for tests: the pieces of code that
+// they quote, and where. Its own tests compare them with the tree: paths, tests and
+// make targets exist, and no path of a development machine is named. The command
+// line's tests compare them, and the hand-written manual pages, with the table of
+// commands and flags.
 //
-// It refuses to judge prose: what stands outside of code marks is free.
+// It refuses to judge prose: text outside of code marks is not checked.
 package doctest

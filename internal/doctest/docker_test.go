@@ -20,8 +20,8 @@ func readTree(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestDockerPrivilegesAreOneList: the document, the compose file and what the tests
-// give to a container name the same capabilities, filter, device and rule.
+// TestDockerPrivilegesAreOneList: the document, the compose file and the tests name the same
+// capabilities, filter, device and rule for the container.
 func TestDockerPrivilegesAreOneList(t *testing.T) {
 	t.Parallel()
 	_, list, _ := strings.Cut(readTree(t, "integration/testdata/docker.sh"), "CAPABILITIES='")
@@ -74,12 +74,12 @@ func TestDockerPrivilegesAreOneList(t *testing.T) {
 	}
 }
 
-// licences is the file of what clove's programs are linked with, which
-// integration/package/docker.sh makes.
+// licences is the file with the licences of everything that clove's programs are linked with;
+// integration/package/docker.sh makes it.
 const licences = "third-party.gz"
 
-// TestDockerfilesCopyWhatIsStaged: their files are clove's programs, the licences, and
-// those beside deploy/docker's.
+// TestDockerfilesCopyWhatIsStaged: they copy clove's programs, the licences, and files of
+// deploy/docker.
 func TestDockerfilesCopyWhatIsStaged(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"deploy/docker/Dockerfile", "deploy/kubernetes/Dockerfile"} {
@@ -89,7 +89,7 @@ func TestDockerfilesCopyWhatIsStaged(t *testing.T) {
 	}
 }
 
-// copiedBy is what a Dockerfile copies, all of which is there.
+// copiedBy returns what a Dockerfile copies; all of it must exist.
 func copiedBy(t *testing.T, file string) (sources []string) {
 	t.Helper()
 	for line := range strings.Lines(readTree(t, file)) {

@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write the generated parts of the documents again")
 
-// holdTo compares what stands between a document's marks of this name with text, and
-// writes it there where -update is given. Its callers are not parallel: others read the document.
+// holdTo compares the text between a document's marks of this name with text, and with -update
+// writes it there. Its callers are not parallel, because other tests read the document.
 func holdTo(t *testing.T, document, name, text string) {
 	t.Helper()
 	old := readTree(t, document)

@@ -10,15 +10,13 @@ import (
 	"testing"
 )
 
-// standard are the directories of hier(7), and those that exist inside a
-// sandbox or in an example.
+// standard are the directories of hier(7), and those that exist in a sandbox or in an example.
 var standard = []string{"bin", "boot", "data", "dev", "etc", "home", "lib", "lib*", "media", "mnt", "opt", "proc", "root", "run",
 	"sbin", "secrets", "srv", "sys", "tmp", "usr", "var", "workspace"}
 
 var absolute = regexp.MustCompile(`(?:^|[\s"'=:(])/([A-Za-z0-9_.*-]+)`)
 
-// TestDocumentsNameStandardDirectories: an absolute path in a document is one
-// that every reader has.
+// TestDocumentsNameStandardDirectories: every reader has the absolute paths in a document.
 func TestDocumentsNameStandardDirectories(t *testing.T) {
 	t.Parallel()
 	for _, code := range Quoted(t) {
@@ -30,14 +28,14 @@ func TestDocumentsNameStandardDirectories(t *testing.T) {
 	}
 }
 
-// TestNoPathsOfADevelopmentMachine: neither where this tree lies, nor what lies
-// beside it, nor its author's home.
+// TestNoPathsOfADevelopmentMachine: neither this tree's path, nor its neighbours', nor its
+// author's home.
 func TestNoPathsOfADevelopmentMachine(t *testing.T) {
 	t.Parallel()
 	root := Root(t)
-	home, _ := os.UserHomeDir() // nobody's is no home
+	home, _ := os.UserHomeDir() // empty: there is no home
 	var beside []string
-	entries, _ := os.ReadDir(filepath.Dir(root)) // unreadable: nobody looked there
+	entries, _ := os.ReadDir(filepath.Dir(root)) // unreadable: there are no neighbours to look for
 	for _, entry := range entries {
 		beside = append(beside, entry.Name())
 	}
@@ -47,21 +45,21 @@ func TestNoPathsOfADevelopmentMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The expression is slow where it cannot match: it begins with no literal.
+		// The expression is slow where it does not match, because it begins with no literal.
 		if (bytes.Contains(text, []byte(filepath.Dir(root))) || bytes.Contains(text, []byte(home))) && own.Match(text) {
 			t.Errorf("%s names a path of this machine: %s", file, own.Find(text))
 		}
 	}
 }
 
-// ownPaths matches root, home, and what lies beside root: by name, since tests
-// make up paths that begin as any machine's may.
+// ownPaths matches root, home, and the neighbours of root by name: a test may invent a path
+// that begins like this machine's.
 func ownPaths(root, home string, beside []string) *regexp.Regexp {
 	paths := []string{regexp.QuoteMeta(root)}
 	if home != "" && home != "/" && home != "/root" {
 		paths = append(paths, regexp.QuoteMeta(home))
 	}
-	// In a directory that every machine has, anything may lie beside.
+	// If the parent is a directory of every machine, its other entries do not count.
 	if parent := filepath.Dir(root); parent != "/" && !slices.Contains(standard, strings.TrimPrefix(parent, "/")) {
 		for _, name := range beside {
 			paths = append(paths, regexp.QuoteMeta(filepath.Join(parent, name)))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// numbers are what a document says of a number in the code: who changes one is led
-// to the other. Blanks count as one.
+// numbers are statements of a document about a number in the code, so that a change of one
+// leads to the other. Blanks are compared as one.
 var numbers = []struct{ document, says, source, declares string }{
 	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemoryBytes: 1024 * mebibyte,"},
 	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemorySwapBytes: 1024 * mebibyte,"},

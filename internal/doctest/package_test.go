@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// providers are the packages of programs that are not clove's own.
+// providers are the packages of the programs that are not clove's own.
 var providers = map[string]string{"/bin/kill": "procps"}
 
 // TestThePackageDependsOnWhatItsUnitsExecute: a Debian without procps has no kill, and

@@ -10,20 +10,21 @@ import (
 )
 
 var (
-	// relative is a path of at least two names, or the name of a source or document.
+	// relative matches a path of at least two names; source matches the name of a source file
+	// or document.
 	relative = regexp.MustCompile(`^(?:\./)?[A-Za-z0-9_.*-]+(?:/[A-Za-z0-9_.*-]+)+/?$`)
 	source   = regexp.MustCompile(`^[A-Za-z0-9_.*-]+\.(?:md|go|sh|py|c)$`)
 	link     = regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
 )
 
-// examples are names that a document makes up, those of runs among them; ID stands for a run's.
+// examples are invented names in documents, those of runs among them; ID stands for a run's.
 var examples = []string{"something_root_test.go", "clove.slice/ID", "clove/ID", "server.py", "9464/metrics", "clove.run/node", ".git/config", ".github/workflows", "UID/NAME", "1000/web"}
 
-// network is a range of addresses, which only looks like a path.
+// network matches a range of addresses, which looks like a path.
 var network = regexp.MustCompile(`^[0-9.]+/[0-9]+$`)
 
-// TestNamedPathsExist takes a quoted word with a slash, or a file's name, for a
-// path of the tree, unless it is a library of go.mod.
+// TestNamedPathsExist takes a quoted word with a slash, or a file's name, for a path of the
+// tree, unless it is a library of go.mod.
 func TestNamedPathsExist(t *testing.T) {
 	t.Parallel()
 	root := Root(t)
@@ -49,14 +50,14 @@ func TestNamedPathsExist(t *testing.T) {
 	}
 }
 
-// inTree tells whether word is a path from the root or from the document, a
-// package's folder without its parent, or, without slashes, any file's name.
+// inTree reports whether word is a path from the root or from the document, a package's folder
+// without its parent, or, without slashes, any file's name.
 func inTree(root string, files []string, document, word string) bool {
 	word = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(word, "/..."), "/"), "./")
 	if word == "..." {
 		return true // go's word for every package
 	}
-	// What is built is in the Makefile and in .gitignore, and need not be there.
+	// Build results are named in the Makefile and in .gitignore, and need not exist.
 	if first, _, _ := strings.Cut(word, "/"); first == "bin" || first == "build" {
 		return true
 	}

@@ -9,7 +9,7 @@ import (
 
 var (
 	target = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
-	// called is make at the beginning of a command.
+	// called matches make at the beginning of a command.
 	called = regexp.MustCompile(`(?:^|&& |; |exec |sudo )make ([a-z][a-z0-9-]*)`)
 )
 
@@ -27,8 +27,8 @@ func targets(t *testing.T, root string) map[string]bool {
 	return found
 }
 
-// TestNamedTargetsExist also holds the messages and comments of the sources to
-// the Makefile, where they quote a call of make.
+// TestNamedTargetsExist: also those in messages and comments of the sources that quote a call
+// of make.
 func TestNamedTargetsExist(t *testing.T) {
 	t.Parallel()
 	root := Root(t)

@@ -33,8 +33,8 @@ func laneRows(t *testing.T) []laneRow {
 	return rows
 }
 
-// TestTestingIsDocumented: docs/testing.md has the lanes' table and the last whole run as
-// their files have them, and names every test that `make test` does a sample of.
+// TestTestingIsDocumented: docs/testing.md has the table of lanes and the last whole run as
+// their files have them, and names every test of which `make test` runs a sample.
 func TestTestingIsDocumented(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| lane | folder | test | reason |\n|---|---|---|---|\n")
@@ -52,7 +52,7 @@ func TestTestingIsDocumented(t *testing.T) {
 	}
 }
 
-// sampled are the functions that do less where a sample of each test is enough.
+// sampled returns the functions that do less if a sample of each test is enough.
 func sampled(t *testing.T) []string {
 	t.Helper()
 	function := regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)`)
@@ -77,7 +77,7 @@ func sampled(t *testing.T) []string {
 	return names
 }
 
-// TestLanesNameTests: every row names a test that is there, and the machine has few.
+// TestLanesNameTests: every row names a test that exists, and the virtual machine has few.
 func TestLanesNameTests(t *testing.T) {
 	inTheMachine := 0
 	for _, row := range laneRows(t) {

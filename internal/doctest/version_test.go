@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestABuildWithoutAVersionHasANumber: engines and packages compare versions by their
-// numbers (semver.org), and the programs of one build have the same.
+// TestABuildWithoutAVersionHasANumber: engines and packages compare versions by their numbers
+// (semver.org), and all programs of one build have the same version.
 func TestABuildWithoutAVersionHasANumber(t *testing.T) {
 	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^var version = "(.*)"$`)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair gives both sides as connections; they close with the test.
+// pair returns both sides as connections; they are closed with the test.
 func pair(t *testing.T) (supervisor, init *Conn) {
 	t.Helper()
 	supervisor, file, err := Pair()
@@ -28,7 +28,7 @@ func pair(t *testing.T) (supervisor, init *Conn) {
 	return supervisor, init
 }
 
-// duplicate gives a descriptor that only its receiver owns, and closes file.
+// duplicate returns a descriptor that only its receiver owns, and closes file.
 func duplicate(t *testing.T, file *os.File) int {
 	t.Helper()
 	fd, err := unix.Dup(int(file.Fd()))
@@ -39,7 +39,7 @@ func duplicate(t *testing.T, file *os.File) int {
 	return fd
 }
 
-// rawPair gives one side as a bare descriptor, for a peer that misbehaves.
+// rawPair returns one side as a bare descriptor, for a peer that violates the protocol.
 func rawPair(t *testing.T) (*Conn, int) {
 	t.Helper()
 	conn, file, err := Pair()
@@ -51,7 +51,7 @@ func rawPair(t *testing.T) (*Conn, int) {
 	return conn, fd
 }
 
-// TestLargeOrders needs many reads and writes: no socket buffer takes it.
+// TestLargeOrders needs many reads and writes, because they fit into no socket buffer.
 func TestLargeOrders(t *testing.T) {
 	t.Parallel()
 	supervisor, init := pair(t)
@@ -122,13 +122,13 @@ func TestDescriptorsInTheWrongPlace(t *testing.T) {
 		if m, err := conn.Receive(); err == nil {
 			t.Errorf("%s: received %+v", name, m)
 		}
-		// The pipe ends once no copy of its write end is left.
+		// The pipe ends when no copy of its write end is left.
 		if text, err := io.ReadAll(read); len(text) != 0 || err != nil {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 		read.Close()
 	}
-	// The control: the same frames without descriptors are fine.
+	// The control: the same frames without descriptors are accepted.
 	for _, frame := range []string{stop, started} {
 		conn, peer := rawPair(t)
 		if _, err := unix.Write(peer, []byte(frame)); err != nil {
@@ -171,7 +171,7 @@ func TestBrokenFrames(t *testing.T) {
 	}
 }
 
-// TestSlowPeer: a frame that comes byte by byte is a frame.
+// TestSlowPeer: a frame that arrives byte by byte is complete in the end.
 func TestSlowPeer(t *testing.T) {
 	t.Parallel()
 	conn, peer := rawPair(t)
@@ -185,8 +185,8 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
-// TestCloseWithUnreadBytes: the kernel says ECONNRESET then, which is an end,
-// and what the peer said before still arrives.
+// TestCloseWithUnreadBytes: the kernel then reports ECONNRESET, which counts as an end, and
+// what the peer sent before still arrives.
 func TestCloseWithUnreadBytes(t *testing.T) {
 	t.Parallel()
 	supervisor, init := pair(t)
@@ -218,7 +218,7 @@ func TestDeadlines(t *testing.T) {
 	if _, err := supervisor.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("receive: %v", err)
 	}
-	// A receive deadline that found nothing did no harm.
+	// A receive deadline that has passed without a message has no further effect.
 	if err := errors.Join(supervisor.SetReceiveDeadline(time.Time{}), init.Send(Message{Signal: &Signal{2}})); err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSendWithin: a patience that is over before the first attempt, as on a host that is
-// busy, loses no message while the socket has room. The control is a socket that is full.
+// TestSendWithin: if the time limit is over before the first attempt, as on a busy host, no
+// message is lost while the socket has room. The control is a full socket.
 func TestSendWithin(t *testing.T) {
 	t.Parallel()
 	supervisor, init := pair(t)
@@ -256,7 +256,7 @@ func TestSendWithin(t *testing.T) {
 	}
 }
 
-// TestCloseSend: what was sent still comes, then the end; the other way is open.
+// TestCloseSend: earlier messages still arrive, then the end; the other direction stays open.
 func TestCloseSend(t *testing.T) {
 	t.Parallel()
 	supervisor, init := pair(t)
@@ -292,7 +292,7 @@ func TestCloseEndsReceive(t *testing.T) {
 	}
 }
 
-// TestManySenders: frames do not mix, also when each needs many writes.
+// TestManySenders: concurrent frames are not mixed, also when each needs many writes.
 func TestManySenders(t *testing.T) {
 	t.Parallel()
 	supervisor, init := pair(t)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire pins every message's form: supervisor and init may come from two builds
-// while one is being installed over the other.
+// wire fixes every message's format: supervisor and clove-init may come from two builds during
+// an upgrade.
 var wire = []struct {
 	message Message
 	text    string

@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStringsCarryAnyBytes: environment is bytes, not text.
+// TestStringsCarryAnyBytes: an environment consists of bytes, not text.
 func TestStringsCarryAnyBytes(t *testing.T) {
 	t.Parallel()
 	item := rapid.Custom(func(t *rapid.T) string {
@@ -68,7 +68,7 @@ func TestStringsCarryAnyBytes(t *testing.T) {
 	})
 }
 
-// TestLargestCommandFits: what execve(2) takes, the protocol takes.
+// TestLargestCommandFits: the protocol accepts what execve(2) accepts.
 func TestLargestCommandFits(t *testing.T) {
 	t.Parallel()
 	const largest = 6 << 20

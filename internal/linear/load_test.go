@@ -15,7 +15,7 @@ import (
 type desk struct {
 	mu   sync.Mutex // guards runs
 	runs map[string]agent.Run
-	// forgetful desks say that a run is gone before it is.
+	// forgetful desks answer that a run is gone before it is.
 	forgetful bool
 	late      sync.WaitGroup
 }
@@ -42,7 +42,7 @@ func (d *desk) Get(_ context.Context, name string) (agent.Run, error) {
 	return d.runs[name], d.wants(name, "")
 }
 
-// wants is the error for a name whose run is not in the state; "" is any.
+// wants is the error for a name whose run is not in the state; "" means any state.
 func (d *desk) wants(name string, state agent.State) error {
 	run, there := d.runs[name]
 	switch {
@@ -133,8 +133,7 @@ func TestOneDeskHasOneOrder(t *testing.T) {
 	}
 }
 
-// A desk that answers before it has done what it says is found out, and the
-// report says where.
+// A desk that answers before it has made the change is detected, and the report says where.
 func TestAForgetfulDeskIsFoundOut(t *testing.T) {
 	t.Parallel()
 	d := &desk{runs: map[string]agent.Run{}, forgetful: true}

@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// at places a question in time; those that follow each other do not overlap.
+// at places an operation in time; operations that follow each other do not overlap.
 func at(call, ret int64, in Input, out Output) porcupine.Operation {
 	return porcupine.Operation{Input: in, Output: out, Call: call, Return: ret}
 }
@@ -60,7 +60,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The answer to a create shows the run as far as it is, under whatever name.
+// The answer to a create shows the run's current state, under any of its names.
 func TestModelOfACreatesAnswer(t *testing.T) {
 	t.Parallel()
 	shown := func(state agent.State) porcupine.Operation {

@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// A thread that is somebody else has that user's rights and no more, and no
-// other thread has less than before.
+// A thread with another user's ids has that user's rights and no more, and all other threads
+// keep theirs.
 func TestStartAs(t *testing.T) {
 	testhost.Root(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -55,9 +55,9 @@ func TestStartAs(t *testing.T) {
 	}
 }
 
-// TestTheUserCannotSignalItsThread: kill(2) with a thread's id ends the whole process,
-// and asks whether the real or saved id of that thread is the caller's. The control is
-// a thread that took all of the user's ids.
+// TestTheUserCannotSignalItsThread: kill(2) with a thread's id ends the whole process, and is
+// allowed if the real or saved id of that thread is the caller's. The control is a thread that
+// took all of the user's ids.
 func TestTheUserCannotSignalItsThread(t *testing.T) {
 	testhost.Root(t)
 	user := Identity{UID: 64001, GID: 64001}
@@ -88,7 +88,7 @@ func TestTheUserCannotSignalItsThread(t *testing.T) {
 	}
 }
 
-// signalAs sends the thread signal 0, which only asks whether another could be sent.
+// signalAs sends the thread signal 0, which only checks the permission.
 func signalAs(t *testing.T, user Identity, thread *Thread) error {
 	t.Helper()
 	var id int
@@ -100,7 +100,7 @@ func signalAs(t *testing.T, user Identity, thread *Thread) error {
 	return kill.Run()
 }
 
-// TestSocketsAreTheUsers: the kernel notes whose a socket is when it is made.
+// TestSocketsAreTheUsers: the kernel sets a socket's owner when it is made.
 func TestSocketsAreTheUsers(t *testing.T) {
 	testhost.Root(t)
 	owner := func(thread *Thread) (uid uint32) {

@@ -87,7 +87,7 @@ func TestDoSurvivesTheEndOfItsGoroutine(t *testing.T) {
 	}
 }
 
-// TestNeverTheFirstThread: that one cannot end, and /proc/self is its.
+// TestNeverTheFirstThread: the first thread cannot end alone, and /proc/self shows it.
 func TestNeverTheFirstThread(t *testing.T) {
 	for range 300 {
 		thread, err := Start(unix.CLONE_NEWNET)

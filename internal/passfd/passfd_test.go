@@ -32,8 +32,8 @@ func pair(t *testing.T, kind int) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// What was received is the same open file, and the sender's own stays open. Where
-// too much came, nothing is kept of it: the pipe ends.
+// A received descriptor is the same open file, and the sender's own stays open. If too many
+// came, all are closed: the pipe ends.
 func TestDescriptorsTravel(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_SEQPACKET} {

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// sleeper is a child that lives until it is killed, and when it began.
+// sleeper starts a child that lives until it is killed, and returns its start time.
 func sleeper(t *testing.T) (*exec.Cmd, uint64) {
 	t.Helper()
 	child := exec.Command(testhost.Tool(t, "sleep"), "1000")
@@ -45,7 +45,7 @@ func TestWhoHasNoProcessIsGone(t *testing.T) {
 	}
 }
 
-// A number is no process: the time beside it is.
+// A pid alone identifies no process: the start time is needed, too.
 func TestAnothersNumberIsGone(t *testing.T) {
 	child, start := sleeper(t)
 	p, err := OpenStarted(child.Process.Pid, start)
@@ -59,12 +59,12 @@ func TestAnothersNumberIsGone(t *testing.T) {
 	_ = child.Process.Kill()
 	_ = child.Wait()
 	if _, err := OpenStarted(child.Process.Pid, start); !Gone(err) {
-		t.Errorf("buried: %v", err)
+		t.Errorf("reaped: %v", err)
 	}
 }
 
-// The end is seen by who waits, and by who comes when it is over; a wait that was
-// given up takes nothing from the next one.
+// The end is seen by a waiter, and by a later one; a wait that was given up does not affect
+// the next one.
 func TestTheEndOfAProcessIsSeen(t *testing.T) {
 	child, _ := sleeper(t)
 	p, err := Open(child.Process.Pid)
@@ -90,7 +90,7 @@ func TestTheEndOfAProcessIsSeen(t *testing.T) {
 			_ = child.Wait()
 		}
 		if !p.Ended() || !p.WaitFor(time.Minute) || p.Signal(unix.SIGKILL) != nil {
-			t.Errorf("buried %v: it is alive", buried)
+			t.Errorf("reaped %v: it is alive", buried)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The other side's end is noticed behind data that nobody reads, and the end of
-// what it says alone is none.
+// The end of the other side is noticed behind unread data. If it only closes its sending
+// direction, that is not its end.
 func TestWhenGone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -39,7 +39,7 @@ func TestWhenGone(t *testing.T) {
 	if err := caller.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := served.Receive(); err != nil || m.Method != "unread" { // the events of both have been there
+	if m, err := served.Receive(); err != nil || m.Method != "unread" { // the events of both have arrived
 		t.Fatalf("%+v, %v", m, err)
 	}
 	select {

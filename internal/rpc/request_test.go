@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is sent as a batch is read as one, in order, and a message that is not a request
-// has a fault beside what is known of it.
+// A batch is read as a batch, in order, and a message that is not a request has a fault beside
+// its known fields.
 func TestBatchOfRequests(t *testing.T) {
 	t.Parallel()
 	caller, server := pair(t)

@@ -106,7 +106,8 @@ func TestBufferedIsWhatWasReadAhead(t *testing.T) {
 	}
 }
 
-// A long notification is taken apart without being read, and only as cloved writes it.
+// A long notification is split without decoding its parameters, only in the form in which
+// cloved writes it.
 func TestLongNote(t *testing.T) {
 	t.Parallel()
 	params := `{"x":"` + strings.Repeat("y", longNoteBytes) + `\",\"params\":"}`
@@ -116,7 +117,7 @@ func TestLongNote(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"a.b","params":` + params + `}`:    false,
 		`{"jsonrpc":"2.0","method":"a\u0062","params":` + params + `}`:       false,
 		`{"jsonrpc":"2.0","method":"a","id":1,"params":` + params + `}`:      false,
-		`{"jsonrpc":"2.0","method":"a.b","params":` + params:                 true, // whoever reads the parameters finds that they are none
+		`{"jsonrpc":"2.0","method":"a.b","params":` + params:                 true, // the reader of the parameters notices that they are invalid
 		`{"jsonrpc":"2.0","method":"` + strings.Repeat("a", longNoteBytes):   false,
 		`{"jsonrpc":"2.0","id":1,"result":{"method":"a","params":1},"x":""}`: false,
 	} {
@@ -142,8 +143,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// Who closes its listener resets whoever it had not accepted: that side has
-// gone, and nothing failed.
+// Closing a listener resets connections that were not accepted: for the client the other side
+// has gone, and nothing failed.
 func TestAResetIsAnEnd(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{ErrGone, syscall.EPIPE, fmt.Errorf("read: %w", syscall.ECONNRESET)} {

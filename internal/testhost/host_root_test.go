@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostIsWhatTheLaneSays keeps a pass in one lane from being taken for a
-// pass in the other.
+// TestHostIsWhatTheLaneSays prevents a pass in one lane from being taken for a pass in the
+// other.
 func TestHostIsWhatTheLaneSays(t *testing.T) {
 	Root(t)
 	comm, err := os.ReadFile("/proc/1/comm")
@@ -33,9 +33,8 @@ func TestHostIsWhatTheLaneSays(t *testing.T) {
 	}
 }
 
-// TestResidueIsSeen leaves one thing of each kind that needs privilege, one
-// at a time, and wants NoResidue's listing to name it, and the host to be as
-// before once it is gone.
+// TestResidueIsSeen leaves one thing of each kind that needs privilege, one at a time.
+// NoResidue must name it, and the host must be as before once it is gone.
 func TestResidueIsSeen(t *testing.T) {
 	Root(t)
 	for _, c := range []struct {
@@ -108,8 +107,8 @@ func leaveNetworkNamespace(t *testing.T, _ string) {
 	sleeper(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET})
 }
 
-// leaveCgroup makes a cgroup as an agent's would be, where this host has one:
-// on the v2 tree, which on a hybrid host is the one without controllers.
+// leaveCgroup makes a cgroup where an agent's would be on this host: on the v2 tree, which on
+// a hybrid host is the one without controllers.
 func leaveCgroup(t *testing.T, _ string) {
 	root := "/sys/fs/cgroup"
 	if Cgroup() == CgroupHybrid {
@@ -127,8 +126,8 @@ func leaveCgroup(t *testing.T, _ string) {
 			}
 		}
 	})
-	// Clone into the cgroup: its process is there from its first moment, and
-	// gone from it when the kill has been waited for.
+	// Clone into the cgroup: the process is in it from its first moment, and gone from it
+	// after its kill was waited for.
 	folder, err := os.Open(group)
 	if err != nil {
 		t.Fatal(err)

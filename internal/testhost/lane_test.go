@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// witness is a test that is only watched: it remembers how it was ended.
+// witness is a testing.TB that only records how it was ended.
 type witness struct {
 	testing.TB
 	ended string
@@ -30,7 +30,7 @@ func (w *witness) end(how, words string) {
 	runtime.Goexit()
 }
 
-// watch runs body as a test of its own would.
+// watch runs body as a test would run it.
 func watch(t *testing.T, body func(testing.TB)) *witness {
 	t.Helper()
 	w := &witness{TB: t}

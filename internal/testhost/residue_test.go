@@ -42,7 +42,7 @@ func TestAgentCgroups(t *testing.T) {
 	}
 }
 
-// What stays on v2 for the next agent is no residue; an agent beside it is.
+// The parts of the v2 tree that stay for the next agent are no residue; an agent's cgroup is.
 func TestParentCgroup(t *testing.T) {
 	for path, stays := range map[string]bool{
 		"/sys/fs/cgroup/clove.slice/clove-agents.service":               true,
@@ -132,8 +132,8 @@ func leaveDescriptor(t *testing.T, _ string) {
 	t.Cleanup(func() { file.Close() })
 }
 
-// TestListingIsStable is the control of the test above: what is not left is
-// not named, the descriptors that listing itself needs included.
+// TestListingIsStable is the control of the test above: nothing else is listed, not even the
+// descriptors that the listing itself needs.
 func TestListingIsStable(t *testing.T) {
 	dirs := []string{t.TempDir()}
 	wakePoller(t)
@@ -143,8 +143,8 @@ func TestListingIsStable(t *testing.T) {
 	}
 }
 
-// only keeps the kinds that belong to this process: without the host's lock
-// other programs come and go in the rest.
+// only keeps the kinds that belong to this process: without the host's lock other programs
+// change the rest.
 func only(all map[string]int) map[string]int {
 	own := map[string]int{}
 	for line, count := range all {

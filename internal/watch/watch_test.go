@@ -38,7 +38,7 @@ func TestChangesAreTold(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range w.Changed { // ends: it was closed
+	for range w.Changed { // it ends when it is closed
 	}
 }
 
@@ -49,7 +49,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// await fails when no word comes.
+// await fails if no notification comes.
 func await(t *testing.T, what string, w *Watcher) {
 	t.Helper()
 	select {
@@ -62,8 +62,8 @@ func await(t *testing.T, what string, w *Watcher) {
 	}
 }
 
-// TestASourceTellsEachOfItsOwn: two watchers of one directory and one of another share
-// an instance, and the end of one is not that of its neighbour.
+// TestASourceTellsEachOfItsOwn: two watchers of one directory and one of another share an
+// inotify instance, and the end of one does not end another.
 func TestASourceTellsEachOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s, a, b := &Source{}, t.TempDir(), t.TempDir()
@@ -89,13 +89,13 @@ func TestASourceTellsEachOfItsOwn(t *testing.T) {
 	touch(a)
 	await(t, "the first of a", watchers[0])
 	await(t, "the second of a", watchers[1])
-	for range 2 { // the second time does nothing
+	for range 2 { // the second call does nothing
 		if err := watchers[0].Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, open := <-watchers[0].Changed; open {
-		for range watchers[0].Changed { // what was told before
+		for range watchers[0].Changed { // earlier notifications
 		}
 	}
 	for len(watchers[1].Changed) > 0 {
@@ -125,7 +125,7 @@ func TestASourceTellsEachOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestAFullQueueIsAboutAll.
+// TestAFullQueueIsAboutAll: after an overflow of the queue, every watcher is notified.
 func TestAFullQueueIsAboutAll(t *testing.T) {
 	t.Parallel()
 	s := &Source{}

@@ -26,7 +26,7 @@ func TestAContainerThatIsNotThereIsToldApart(t *testing.T) {
 	}
 }
 
-// fifo makes a container one that waits for its start.
+// fifo makes a container look as if it waited for its start.
 func fifo(t *testing.T, e Engine, id string) {
 	t.Helper()
 	if err := unix.Mkfifo(filepath.Join(e.Root, id, "exec.fifo"), 0o600); err != nil {
@@ -64,8 +64,8 @@ func TestASignalReachesTheProcess(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessOfTheSameNumberIsLeftAlone: the start time stands beside
-// the number because numbers come again.
+// TestAnotherProcessOfTheSameNumberIsLeftAlone: pids are used again, so the start time is
+// stored with the pid.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	e := Engine{Root: t.TempDir()}
 	other := child(t)
@@ -124,7 +124,7 @@ func TestDeleteTakesOnlyWhatHasEnded(t *testing.T) {
 			if err != nil || !os.IsNotExist(left) {
 				t.Errorf("%v, directory %v", err, left)
 			}
-			_ = process.Wait() // it is dead, or the test ends here
+			_ = process.Wait() // it has been killed, or the test ends here
 			if how := process.ProcessState.String(); how != "signal: killed" {
 				t.Errorf("the process ended by %q", how)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/intelrdt"
 )
 
-// TestStatsHaveTheNamesThatCallersRead: the form is runc's, number by number.
+// TestStatsHaveTheNamesThatCallersRead: in runc's format, figure by figure.
 func TestStatsHaveTheNamesThatCallersRead(t *testing.T) {
 	from := cgroups.NewStats()
 	from.PidsStats = cgroups.PidsStats{Current: 1, Limit: 2}

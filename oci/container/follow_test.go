@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The end of a process may come as soon as it is made, before the other signals are held.
+// The process may end as soon as it is made, before the other signals are caught.
 func TestAnEndIsHeldFromTheBeginning(t *testing.T) {
 	if newWatcher(Start{Detach: true}) != nil {
 		t.Error("somebody stays with a detached process")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSocketsOfAnotherNetworkAreNotHandedOn to a container with rules. What lies in
-// the file system, or has no network, is.
+// TestSocketsOfAnotherNetworkAreNotHandedOn: a container with rules does not get them. Sockets
+// with a path in the file system, or without a network, are.
 func TestSocketsOfAnotherNetworkAreNotHandedOn(t *testing.T) {
 	for name, row := range map[string]struct {
 		domain, kind int

@@ -15,7 +15,7 @@ import (
 func child(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("cat")
-	if _, err := c.StdinPipe(); err != nil { // open, so that it waits
+	if _, err := c.StdinPipe(); err != nil { // it stays open, so the process waits
 		t.Fatal(err)
 	}
 	if err := c.Start(); err != nil {
@@ -28,11 +28,11 @@ func child(t *testing.T) *exec.Cmd {
 	return c
 }
 
-// created is when every container of these tests was.
+// created is the creation time of all containers in these tests.
 var created = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 
-// kept writes the state of a container whose first process is pid, as
-// libcontainer keeps it. It has no cgroup.
+// kept writes the state of a container without a cgroup whose first process is pid, in
+// libcontainer's format.
 func kept(t *testing.T, e Engine, id string, pid int) {
 	t.Helper()
 	started := uint64(1)
@@ -60,7 +60,7 @@ func kept(t *testing.T, e Engine, id string, pid int) {
 	}
 }
 
-// load is a container that must be there.
+// load loads a container that must exist.
 func load(t *testing.T, e Engine, id string) *Container {
 	t.Helper()
 	c, err := e.Load(id)

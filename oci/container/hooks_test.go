@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hooks writes down what it is asked, and refuses what fails names.
+// hooks records its calls, and fails those that fails names.
 type hooks struct {
 	asked []string
 	fails string
@@ -63,7 +63,7 @@ func TestNothingHappensBehindTheWardensBack(t *testing.T) {
 	}
 }
 
-// TestAWardenSeesThePlainFacts of state.json.
+// TestAWardenSeesThePlainFacts: those of state.json.
 func TestAWardenSeesThePlainFacts(t *testing.T) {
 	e := Engine{Root: t.TempDir()}
 	pid := os.Getpid()

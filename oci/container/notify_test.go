@@ -28,7 +28,7 @@ func manager(t *testing.T) (*net.UnixConn, string) {
 	return socket, path
 }
 
-// heard is the next message, whose descriptors are let go of as systemd does.
+// heard returns the next message and closes its descriptors, as systemd does.
 func heard(t *testing.T, socket *net.UnixConn) string {
 	t.Helper()
 	text, rights := make([]byte, 4096), make([]byte, 4096)
@@ -88,7 +88,7 @@ func TestOnlyReadinessIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestAnEndOfTheProcessEndsTheWaiting for a word that cannot come any more.
+// TestAnEndOfTheProcessEndsTheWaiting: for a notification that cannot come any more.
 func TestAnEndOfTheProcessEndsTheWaiting(t *testing.T) {
 	_, path := manager(t)
 	e := Engine{Root: t.TempDir()}

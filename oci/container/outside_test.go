@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastHooks has only something to do at the end.
+// lastHooks acts only at the end.
 type lastHooks struct{ ended func(*Container) error }
 
 func (lastHooks) Created(*Container, []string) error { return nil }
@@ -16,8 +16,8 @@ func (lastHooks) Loaded(*Container) error            { return nil }
 func (lastHooks) Starting(*Container) error          { return nil }
 func (h lastHooks) Ended(c *Container) error         { return h.ended(c) }
 
-// TestWhatWasMadeOutsideGoesFirst: while the directory is there, and when no
-// process is left. What cannot be taken back keeps the container.
+// TestWhatWasMadeOutsideGoesFirst: while the directory exists, and after the last process has
+// ended. If its removal fails, the container stays.
 func TestWhatWasMadeOutsideGoesFirst(t *testing.T) {
 	e := Engine{Root: t.TempDir()}
 	process := child(t)

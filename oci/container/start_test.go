@@ -59,7 +59,8 @@ func TestADescriptorThatIsNotThereIsNotPreserved(t *testing.T) {
 	if err := preserve(&process, 0); err != nil || process.ExtraFiles != nil {
 		t.Errorf("%v, %v", process.ExtraFiles, err)
 	}
-	// The numbers that are there are this process's own: what takes them closes them some day.
+	// A number that is not open: an open descriptor of this process would be taken over, and
+	// closed later.
 	process.ExtraFiles = make([]*os.File, 1<<20)
 	if err := preserve(&process, 1); err == nil || !strings.Contains(err.Error(), "unable to stat preserved-fd ") {
 		t.Error(err)
@@ -85,7 +86,8 @@ func TestAPidFileIsWrittenWhole(t *testing.T) {
 	}
 }
 
-// TestEveryEndIsBuried: run is the parent of what its container leaves behind.
+// TestEveryEndIsBuried: run is the parent of the orphans that its container leaves, and reaps
+// them.
 func TestEveryEndIsBuried(t *testing.T) {
 	for name, row := range map[string]struct {
 		script string
@@ -108,6 +110,6 @@ func TestEveryEndIsBuried(t *testing.T) {
 		}
 	}
 	if status, ended := reap(1); ended {
-		t.Errorf("a process of another's is buried: %d", status)
+		t.Errorf("a child of another process is reaped: %d", status)
 	}
 }

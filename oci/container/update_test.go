@@ -8,7 +8,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// merged is what a change makes of a container's limits, as libcontainer keeps them.
+// merged returns a container's limits after a change, in libcontainer's format.
 func merged(t *testing.T, before, change string) string {
 	t.Helper()
 	var r cgroups.Resources
@@ -29,7 +29,7 @@ func merged(t *testing.T, before, change string) string {
 	return string(text)
 }
 
-// TestWhatAnUpdateDoesNotNameStays, so that the next one finds it.
+// TestWhatAnUpdateDoesNotNameStays: the next update finds it unchanged.
 func TestWhatAnUpdateDoesNotNameStays(t *testing.T) {
 	for name, row := range map[string]struct{ before, change, want string }{
 		"nothing":             {`{"memory":5}`, `{}`, `{"memory":5}`},
@@ -61,7 +61,7 @@ func TestWhatAnUpdateDoesNotNameStays(t *testing.T) {
 	}
 }
 
-// TestAChangeIsTakenBackWithWhatWasThere: the old lists must not be written to.
+// TestAChangeIsTakenBackWithWhatWasThere: so the old lists must not be changed.
 func TestAChangeIsTakenBackWithWhatWasThere(t *testing.T) {
 	old := []*cgroups.WeightDevice{cgroups.NewWeightDevice(8, 0, 10, 11)}
 	weight := uint16(12)

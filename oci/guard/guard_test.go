@@ -28,7 +28,7 @@ func state(t *testing.T, s agent.GuardState) (directory string) {
 	return directory
 }
 
-// waits is a container that was not started yet.
+// waits returns a container that was not started yet.
 func waits() error { return nil }
 
 func released(t *testing.T, directory string) {
@@ -64,7 +64,7 @@ func TestThereMayBeNothingToRelease(t *testing.T) {
 	}
 }
 
-// sleeper stands for a guard, and tells when it began.
+// sleeper starts a process in place of a guard, and returns its start time.
 func sleeper(t *testing.T) (process *exec.Cmd, start uint64) {
 	t.Helper()
 	process = exec.Command("sleep", "1000")
@@ -79,7 +79,7 @@ func sleeper(t *testing.T) (process *exec.Cmd, start uint64) {
 	return process, start
 }
 
-// TestOnlyTheGuardItselfIsEnded: numbers come again.
+// TestOnlyTheGuardItselfIsEnded: pids are used again.
 func TestOnlyTheGuardItselfIsEnded(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)
@@ -112,7 +112,7 @@ func TestWithoutClovedNothingIsHeld(t *testing.T) {
 	}
 }
 
-// TestAGuardMakesPlaceForTheNext, and for nobody else's.
+// TestAGuardMakesPlaceForTheNext: only for another one of the same container.
 func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)
@@ -136,8 +136,8 @@ func TestAGuardMakesPlaceForTheNext(t *testing.T) {
 	}
 }
 
-// TestAStartThatCameTooLateEndsNothing: another one has had the lock, and the
-// container runs with its guard.
+// TestAStartThatCameTooLateEndsNothing: another start has had the lock, and the container runs
+// with its guard.
 func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)
@@ -159,7 +159,8 @@ func TestAStartThatCameTooLateEndsNothing(t *testing.T) {
 	}
 }
 
-// TestARemovalWaitsForAStart, whose guard would write what it takes back.
+// TestARemovalWaitsForAStart: otherwise the start's guard would write rules while they are
+// removed.
 func TestARemovalWaitsForAStart(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -186,7 +187,7 @@ func TestARemovalWaitsForAStart(t *testing.T) {
 	}
 }
 
-// awaited tells whether somebody waits for the lock of a directory: proc_locks(5).
+// awaited reports whether a process waits for the lock of a directory: proc_locks(5).
 func awaited(t *testing.T, directory string) bool {
 	t.Helper()
 	var stat unix.Stat_t
@@ -205,7 +206,7 @@ func awaited(t *testing.T, directory string) bool {
 	return false
 }
 
-// TestARemovalEndsTheGuardThatAStartWaitsFor before it waits for that start.
+// TestARemovalEndsTheGuardThatAStartWaitsFor: it does so before it waits for that start.
 func TestARemovalEndsTheGuardThatAStartWaitsFor(t *testing.T) {
 	t.Parallel()
 	process, start := sleeper(t)

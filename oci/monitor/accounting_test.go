@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// within fails where f hangs.
+// within fails the test if f hangs.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -25,14 +25,14 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// TestADiskThatHangsHoldsUpNothingElse: neither the deadline of who outlived the
-// first process, nor what callers ask.
+// TestADiskThatHangsHoldsUpNothingElse: neither the deadline of processes that outlived the
+// first one, nor callers' requests.
 func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 	directory := t.TempDir()
 	m, _ := holding(t, order{Record: filepath.Join(directory, "one.json")})
 	m.order.Phase = phaseStarted
 	disk := filepath.Join(directory, temporaryName(m.directory))
-	if err := unix.Mkfifo(disk, 0o600); err != nil { // nobody reads, so that nobody can open it
+	if err := unix.Mkfifo(disk, 0o600); err != nil { // without a reader, opening it for writing hangs
 		t.Fatal(err)
 	}
 	within(t, "the end", func() { m.conclude(end{status: exited(3), at: time.Now()}) })
@@ -51,7 +51,8 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// The disk is there again, and takes nothing. Who waits is answered, and has it tried at once.
+	// The disk works again, and refuses writes. A caller that waits gets the error, and causes
+	// another try at once.
 	told := make(chan struct{})
 	close(told)
 	answer := make(chan error, 1)
@@ -78,7 +79,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// TestAReportHoldsUpNothingElse: a cloved that hears of the record and says nothing.
+// TestAReportHoldsUpNothingElse: cloved gets the record and does not answer.
 func TestAReportHoldsUpNothingElse(t *testing.T) {
 	over := make(chan struct{})
 	socket, heard := fakeCloved(t, func(c *rpc.Conn, _ rpc.Message) error { <-over; return c.Close() })
@@ -103,7 +104,7 @@ func TestAReportHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnothersIsLeftAlone: the directory is another container's by now.
+// TestWhatIsAnothersIsLeftAlone: the directory belongs to another container by now.
 func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	m, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "none", "one.json")})
 	m.order.Phase = phaseStarted

@@ -21,7 +21,7 @@ func readJSON(t *testing.T, path string, into any) {
 	}
 }
 
-// TestAnEndHasOneReading, or none.
+// TestAnEndHasOneReading: if there are two, the status is unknown.
 func TestAnEndHasOneReading(t *testing.T) {
 	const pid, other = 40, 41
 	first := func(code int) threadEnd { return threadEnd{pid, pid, exited(code), false} }
@@ -57,7 +57,7 @@ func TestAnEndHasOneReading(t *testing.T) {
 	}
 }
 
-// TestAnAccountIsReadWhole, or not at all.
+// TestAnAccountIsReadWhole: an incomplete message is ignored.
 func TestAnAccountIsReadWhole(t *testing.T) {
 	l := &listener{pid: 40, family: 31}
 	account := make([]byte, atProcess+4)

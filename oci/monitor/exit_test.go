@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// begun is a child that nobody has buried, and its start time.
+// begun returns a child that is not reaped, and its start time.
 func begun(t *testing.T, script string) (cmd *exec.Cmd, process *pidfd.Process, start uint64) {
 	t.Helper()
 	cmd = exec.Command("sh", "-c", script)
@@ -40,7 +40,7 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 		cmd, process, _ := begun(t, script)
 		process.Wait(t.Context())
 		if _, known := reaped(process); known {
-			t.Errorf("%s: a zombie is buried", script)
+			t.Errorf("%s: a zombie is taken as reaped", script)
 		}
 		if got, known := zombieStatus(cmd.Process.Pid); known != mayTrace() || known && got != want {
 			t.Errorf("%s: the zombie says %x, %t", script, got, known)
@@ -51,7 +51,7 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 		}
 		got, known := reaped(process)
 		if known != (kernel == nil) || known && got != want {
-			t.Errorf("%s: buried with %x, %t; the kernel: %v", script, got, known, kernel)
+			t.Errorf("%s: reaped with %x, %t; the kernel: %v", script, got, known, kernel)
 		}
 		if kernel == nil && status(process, cmd.Process.Pid) != want {
 			t.Errorf("%s: another status", script)
@@ -59,11 +59,10 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 	}
 }
 
-// TestALivingProcessHasNoStatus.
 func TestALivingProcessHasNoStatus(t *testing.T) {
 	cmd, process, _ := begun(t, "exec sleep 1000")
 	if _, known := reaped(process); known {
-		t.Error("it is buried alive")
+		t.Error("a live process has a status")
 	}
 	if _, known := zombieStatus(cmd.Process.Pid); known {
 		t.Error("it is a zombie alive")

@@ -11,10 +11,10 @@ import (
 	"clove.run/clove/oci"
 )
 
-// of is a container of this id below the one root that most tests have.
+// of returns a container with this id below the root directory that most tests use.
 func of(id string) owner { return owner{id, "/containers/" + id} }
 
-// saying is a container's record that says code.
+// saying returns a container's record with this exit code.
 func saying(id string, code int) ownedRecord {
 	return ownedRecord{agent.Record{ID: agent.ID(id), ExitCode: code}, of(id).directory}
 }
@@ -28,7 +28,7 @@ func recordIn(t *testing.T, path string) ownedRecord {
 	return r
 }
 
-// TestAnAnnotationOnlyGivesTheName: the directory is the node's.
+// TestAnAnnotationOnlyGivesTheName: the node chooses the directory.
 func TestAnAnnotationOnlyGivesTheName(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "state", "records")
 	for annotation, want := range map[string]string{
@@ -49,8 +49,8 @@ func TestAnAnnotationOnlyGivesTheName(t *testing.T) {
 	}
 }
 
-// TestARecordsSecondNameIsAFiles too: which of the two it needs is known only
-// when the container has ended and can no longer be refused.
+// TestARecordsSecondNameIsAFiles: it must be a valid file name, too: which of the two is needed
+// is known only after the container's end, when the name can no longer be refused.
 func TestARecordsSecondNameIsAFiles(t *testing.T) {
 	directory := t.TempDir()
 	const longest = 255 // NAME_MAX
@@ -94,7 +94,7 @@ func TestARecordReplacesOnlyItsOwn(t *testing.T) {
 	if _, err := recordPath(directory, oci.RecordsDir+"/job.json", of("two")); agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("another's: %v", err)
 	}
-	// Both were created before one of them ended.
+	// Both were created before the first one ended.
 	write("two", 3)
 	if got := recordIn(t, path); got.ID != "one" || got.ExitCode != 2 {
 		t.Errorf("%+v", got)
@@ -107,8 +107,8 @@ func TestARecordReplacesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheSecondNameMayBeAnothersToo: a container may be called so, or give its
-// record that name.
+// TestTheSecondNameMayBeAnothersToo: another container may have that id, or give its record
+// that name.
 func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
 	directory := t.TempDir()
 	path, second := filepath.Join(directory, "job.json"), filepath.Join(directory, "job.two.json")
@@ -136,7 +136,7 @@ func TestTheSecondNameMayBeAnothersToo(t *testing.T) {
 	if err := os.Remove(second); err != nil {
 		t.Fatal(err)
 	}
-	for code := range 2 { // the second one's own it replaces, as it does the first
+	for code := range 2 { // it replaces its own record under the second name, as under the first
 		if err := write(path, "two", code); err != nil || recordIn(t, second).ExitCode != code {
 			t.Errorf("%v, %+v", err, recordIn(t, second))
 		}
@@ -165,8 +165,8 @@ func TestARecordThatHasNoPlaceLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAnIdIsOnesOnlyBelowOneRoot: containerd has one for each of its namespaces,
-// and in each there may be a container of this name.
+// TestAnIdIsOnesOnlyBelowOneRoot: containerd has one root directory for each of its
+// namespaces, and each may have a container with this id.
 func TestAnIdIsOnesOnlyBelowOneRoot(t *testing.T) {
 	directory := t.TempDir()
 	path, second := filepath.Join(directory, "job.json"), filepath.Join(directory, "job.job.json")
@@ -183,7 +183,7 @@ func TestAnIdIsOnesOnlyBelowOneRoot(t *testing.T) {
 	if _, written := writtenBefore(path, other); written {
 		t.Error("the other's is taken for its own")
 	}
-	// Both were created before one of them ended.
+	// Both were created before the first one ended.
 	if err := writeRecord(path, other); err != nil {
 		t.Fatal(err)
 	}
@@ -195,8 +195,8 @@ func TestAnIdIsOnesOnlyBelowOneRoot(t *testing.T) {
 	}
 }
 
-// TestAKilledKeeperLeavesNothingForGood: the next one of its container takes over
-// what it had begun to write. Another's is not touched.
+// TestAKilledKeeperLeavesNothingForGood: the next monitor of its container takes over the
+// temporary file. Another container's is not touched.
 func TestAKilledKeeperLeavesNothingForGood(t *testing.T) {
 	directory := t.TempDir()
 	begun := func(id string) string { return filepath.Join(directory, temporaryName(of(id).directory)) }

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/cgroups"
 )
 
-// killed and exited are statuses as wait(2) gives them.
+// killed and exited return statuses in the format of wait(2).
 func killed(signal unix.Signal) unix.WaitStatus { return unix.WaitStatus(signal) }
 func exited(code int) unix.WaitStatus           { return unix.WaitStatus(code << 8) }
 

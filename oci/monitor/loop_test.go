@@ -17,7 +17,7 @@ import (
 	"clove.run/clove/internal/boottime"
 )
 
-// patience is for what comes at once.
+// patience bounds events that come at once.
 const patience = 30 * time.Second
 
 func newTestAlarm(t *testing.T) *boottime.Alarm {
@@ -30,7 +30,7 @@ func newTestAlarm(t *testing.T) *boottime.Alarm {
 	return a
 }
 
-// holding is a monitor in this process, of a child in no cgroup of its own.
+// holding is a monitor in this process, of a child without a cgroup of its own.
 func holding(t *testing.T, o order) (m *monitor, kept order) {
 	t.Helper()
 	cmd, process, start := begun(t, "exec sleep 1000")
@@ -57,7 +57,7 @@ func holding(t *testing.T, o order) (m *monitor, kept order) {
 	return m, o
 }
 
-// account is conclude, and what comes of it.
+// account calls conclude, and steps until the record is written and reported.
 func (m *monitor) account(e end) {
 	m.conclude(e)
 	for !m.accounted() {
@@ -65,7 +65,7 @@ func (m *monitor) account(e end) {
 	}
 }
 
-// serveTest is the monitor's socket and its loop; the channel is closed behind it.
+// serveTest starts the monitor's socket and its loop; the channel is closed after its end.
 func serveTest(t *testing.T, m *monitor) <-chan struct{} {
 	t.Helper()
 	listener, err := listen(m.directory, m.calls)
@@ -103,8 +103,8 @@ func TestAKeeperCountsFromTheStart(t *testing.T) {
 	}
 }
 
-// TestAStartMayBeAskedAgain: who asked first may have been killed before the
-// container executed. Its time goes on from the first.
+// TestAStartMayBeAskedAgain: the first caller may have been killed before the container
+// executed. The deadline counts from the first call.
 func TestAStartMayBeAskedAgain(t *testing.T) {
 	m, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Hour}})
 	done := serveTest(t, m)
@@ -127,8 +127,9 @@ func TestAStartMayBeAskedAgain(t *testing.T) {
 	expectDone(t, done)
 }
 
-// TestAnAccountIsMadeOnce: a monitor that wrote the record and died before it said
-// so is followed by one that saw nothing. Of another start it says that much.
+// TestAnAccountIsMadeOnce: a monitor wrote the record and died before it stored that. The next
+// one, which did not see the end, does not replace the record. For another start it writes
+// what it knows.
 func TestAnAccountIsMadeOnce(t *testing.T) {
 	m, _ := holding(t, order{Record: filepath.Join(t.TempDir(), "one.json")})
 	if err := m.order.start(time.Now(), time.Second); err != nil {
@@ -157,8 +158,8 @@ func TestAnAccountIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatLivesExpires: the deadline of one that ended before it, while nobody
-// held it, comes all the same.
+// TestOnlyWhatLivesExpires: if a process ended before the deadline, while it had no monitor,
+// the deadline is not the cause of its end.
 func TestOnlyWhatLivesExpires(t *testing.T) {
 	for name, row := range map[string]struct {
 		edit func(m *monitor) error
@@ -183,8 +184,8 @@ func TestOnlyWhatLivesExpires(t *testing.T) {
 	}
 }
 
-// TestTheDirectoryIsTheClaim: another's container may be in the cgroup of one
-// that was removed without its monitor.
+// TestTheDirectoryIsTheClaim: after a container was removed without its monitor, another
+// container may use its cgroup.
 func TestTheDirectoryIsTheClaim(t *testing.T) {
 	m, _ := holding(t, order{})
 	if !m.owns() {
@@ -211,7 +212,7 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
 		t.Errorf("no socket: %v", err)
 	}
-	// A delete that removes the directory meanwhile needs it empty.
+	// A delete that removes the directory at this time needs it empty.
 	if left, err := os.ReadDir(directory); err != nil || len(left) != 0 {
 		t.Errorf("who asked left %v, %v", left, err)
 	}
@@ -229,8 +230,8 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 	}
 }
 
-// TestAKeeperThatIsOnlyBegunIsWaitedFor: it has the lock, which the caller looks
-// at, and listens only then.
+// TestAKeeperThatIsOnlyBegunIsWaitedFor: it holds the lock, which the caller checks, before it
+// listens.
 func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
 	directory := t.TempDir()
 	held, err := lock(directory)
@@ -269,13 +270,13 @@ func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestASocketFitsEverywhere: an address has room for 108 letters.
+// TestASocketFitsEverywhere: a socket's address has room for 108 bytes.
 func TestASocketFitsEverywhere(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), strings.Repeat("x", 150))
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second finds the first one's
+	for range 2 { // the second finds the socket of the first
 		calls := make(chan call)
 		listener, err := listen(directory, calls)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// role names what a copy of the test's program does instead of testing.
+// role names what a copy of the test binary does instead of testing.
 const role = "CLOVE_KEEPER_ROLE"
 
 // init keeps the main goroutine on the process's first thread.
@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// TestMain is also what the package starts of itself.
+// TestMain is also the main function of the monitors that the package starts from this binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Argument {
 		os.Exit(Main(os.Args[2:]))
@@ -39,8 +39,8 @@ func endThread(code int) {
 	_, _, _ = unix.Syscall(unix.SYS_EXIT, uintptr(code), 0, 0)
 }
 
-// onThread runs f on a thread of its own that is not the first, and returns when
-// the thread has ended or f returned.
+// onThread runs f on a new thread, which is not the first one, and returns when f returned or
+// the thread has ended.
 func onThread(f func()) {
 	number := make(chan int)
 	go func() {
@@ -51,8 +51,8 @@ func onThread(f func()) {
 	awaitThread(<-number)
 }
 
-// awaitThread returns when a thread of this process has ended; a first one stays,
-// as a zombie.
+// awaitThread returns when a thread of this process has ended; the first one stays as a
+// zombie.
 func awaitThread(number int) {
 	for {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", number))
@@ -77,7 +77,7 @@ func endAfterFirst(code int) {
 	endThread(0)
 }
 
-// roles are ways for a process with several threads to end.
+// roles are the ways in which a process with several threads can end.
 var roles = map[string]func(){
 	"a thread before":         func() { onThread(func() { endThread(0) }); os.Exit(7) },
 	"the first before":        func() { endAfterFirst(7) },

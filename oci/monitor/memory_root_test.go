@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// memoryGroup is a cgroup in which the kernel kills for want of memory, once for
-// each call of kill, and which can be removed.
+// memoryGroup is a cgroup in which each call of kill causes an OOM kill, and which can be
+// removed.
 func memoryGroup(t *testing.T) (g *cgroups.Group, kill, remove func()) {
 	t.Helper()
 	h, err := cgroups.Detect()
@@ -63,14 +63,14 @@ func memoryGroup(t *testing.T) (g *cgroups.Group, kill, remove func()) {
 	return g, kill, remove
 }
 
-// TestAKillIsKnownWhenItsCgroupIsGone: systemd may have removed it. The control is
-// a cgroup that stays until the container is removed, and is only asked in the end.
+// TestAKillIsKnownWhenItsCgroupIsGone: systemd may have removed it. The control is a cgroup
+// that stays until the container is removed, and is read only at the end.
 func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)
 	for name, row := range map[string]struct {
 		path    string
-		counted bool // or the watch has only told of it yet
+		counted bool // or the watch has reported it only now
 		status  agent.Status
 		kills   int64
 	}{

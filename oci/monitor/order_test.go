@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestTheDeadlineIsNoClocksThatAnybodySets: the wall clock may jump as it likes.
+// TestTheDeadlineIsNoClocksThatAnybodySets: it does not depend on the wall clock.
 func TestTheDeadlineIsNoClocksThatAnybodySets(t *testing.T) {
 	const boot = 1000 * time.Second
 	for name, wall := range map[string]time.Time{

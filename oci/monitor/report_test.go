@@ -18,7 +18,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// fakeCloved hears one request, and says no more than it is told to.
+// fakeCloved reads one request, and answers only as the test says.
 func fakeCloved(t *testing.T, answer func(*rpc.Conn, rpc.Message) error) (socket string, heard <-chan api.ContainerParams) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -42,14 +42,14 @@ func fakeCloved(t *testing.T, answer func(*rpc.Conn, rpc.Message) error) (socket
 		}
 		params <- p
 		_ = answer(c, m)
-		_, _ = c.Receive() // until the caller leaves
+		_, _ = c.Receive() // until the caller disconnects
 	}()
 	return socket, params
 }
 
 func agrees(c *rpc.Conn, m rpc.Message) error { return c.Respond(m.ID, api.Nothing{}, nil) }
 
-// TestClovedHearsOfTheRecord that is in the file.
+// TestClovedHearsOfTheRecord: the record that is in the file.
 func TestClovedHearsOfTheRecord(t *testing.T) {
 	socket, heard := fakeCloved(t, agrees)
 	path := filepath.Join(t.TempDir(), "one.json")
@@ -66,7 +66,7 @@ func TestClovedHearsOfTheRecord(t *testing.T) {
 	var got api.ContainerParams
 	select {
 	case got = <-heard:
-	default: // the monitor is done
+	default: // the monitor has finished
 		t.Fatal("cloved was not asked")
 	}
 	if got.Container != (agent.Container{ID: "one", Directory: m.directory}) || got.Record.ID != "one" || !slices.Equal(got.Record.Command, m.order.Command) {
@@ -77,8 +77,8 @@ func TestClovedHearsOfTheRecord(t *testing.T) {
 	}
 }
 
-// TestTheFileIsNotCloveds: whatever becomes of a report, the record is written
-// and the container accounted for.
+// TestTheFileIsNotCloveds: whatever happens to a report, the record is written and the monitor
+// finishes.
 func TestTheFileIsNotCloveds(t *testing.T) {
 	refuses := func(c *rpc.Conn, m rpc.Message) error {
 		return c.Respond(m.ID, nil, api.Failure(api.CodeStorage, "", "the disk is full"))
@@ -119,7 +119,7 @@ func TestTheFileIsNotCloveds(t *testing.T) {
 	}
 }
 
-// TestASilentClovedHoldsNobodyUp for longer than a removal waits.
+// TestASilentClovedHoldsNobodyUp: for longer than a removal waits.
 func TestASilentClovedHoldsNobodyUp(t *testing.T) {
 	if reportPatience >= finishPatience {
 		t.Fatal("a removal fails before the report is given up")
@@ -132,7 +132,7 @@ func TestASilentClovedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestACommandIsAsLongAsItsAuthorLikes, and not in what cloved hears.
+// TestACommandIsAsLongAsItsAuthorLikes: it is shortened in the report to cloved.
 func TestACommandIsAsLongAsItsAuthorLikes(t *testing.T) {
 	for name, row := range map[string]struct{ command, want []string }{
 		"short": {[]string{"sh", "-c", "x"}, []string{"sh", "-c", "x"}},
@@ -144,7 +144,8 @@ func TestACommandIsAsLongAsItsAuthorLikes(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	// The worst that JSON makes of it leaves room for the rest in cloved's line of 64 KiB.
+	// Even with the longest JSON escapes it leaves room for the rest in cloved's line of 64
+	// KiB.
 	text, err := json.Marshal(shortened(slices.Repeat([]string{"\x01"}, 1<<20), reportedCommand))
 	if err != nil || len(text) > 56<<10 {
 		t.Errorf("%d bytes, %v", len(text), err)

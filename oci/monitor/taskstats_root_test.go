@@ -18,7 +18,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// heard is a process that waits for a line, and its listener.
+// heard is a process that waits for a line, and a listener for its end.
 func heard(t *testing.T, script string) (l *listener, cmd *exec.Cmd, process *pidfd.Process, proceed func()) {
 	t.Helper()
 	cmd = exec.Command("sh", "-c", "ulimit -c 0; read line; "+script)
@@ -41,8 +41,8 @@ func heard(t *testing.T, script string) (l *listener, cmd *exec.Cmd, process *pi
 	return l, cmd, process, func() { _, _ = stdin.Write([]byte("\n")) }
 }
 
-// TestTheAccountIsWhatTheParentSees, of whatever way to end; where there are two
-// readings it says so.
+// TestTheAccountIsWhatTheParentSees: for each kind of end. If there are two readings, the
+// status is unknown.
 func TestTheAccountIsWhatTheParentSees(t *testing.T) {
 	testhost.Root(t)
 	self, err := os.Executable()
@@ -69,11 +69,11 @@ func TestTheAccountIsWhatTheParentSees(t *testing.T) {
 	}
 }
 
-// bomb is more ends of others than a small queue has room for.
+// bomb ends more processes than a small queue has room for.
 const bomb = "i=0; while [ $i -lt 500 ]; do (exit 1); i=$((i+1)); done"
 
-// TestABombElsewhereIsNotHeard: what it floods is the queue of a listener
-// without the filter, and that one says that it does not know.
+// TestABombElsewhereIsNotHeard: it overflows the queue of a listener without the filter, which
+// then reports an unknown status.
 func TestABombElsewhereIsNotHeard(t *testing.T) {
 	testhost.Root(t)
 	for name, row := range map[string]struct {
@@ -108,8 +108,8 @@ func TestTheAccountIsTriedFirst(t *testing.T) {
 	}
 }
 
-// TestARecordByTheAccount: the whole monitor, with the source of an older kernel,
-// and one that comes too late to have heard.
+// TestARecordByTheAccount: the whole monitor, with the source of an older kernel, and a
+// monitor that began too late for the message.
 func TestARecordByTheAccount(t *testing.T) {
 	testhost.Root(t)
 	for name, late := range map[string]bool{"in time": false, "too late": true} {
@@ -140,7 +140,7 @@ func TestARecordByTheAccount(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsNotToldIsNotGuessed: the record says that nobody knows.
+// TestAnEndThatIsNotToldIsNotGuessed: the record says that the status is unknown.
 func TestAnEndThatIsNotToldIsNotGuessed(t *testing.T) {
 	testhost.Root(t)
 	path := filepath.Join(t.TempDir(), "one.json")

@@ -39,8 +39,8 @@ func TestSharedDirectoriesAreNoWorkspace(t *testing.T) {
 	}
 }
 
-// A program of the system stays where it is; an agent that was put below /opt
-// or /usr/local has its directory as the workspace, like any other.
+// A program of the system stays where it is; for an agent that was installed below /opt or
+// /usr/local its directory is the workspace, as for any other.
 func TestWhatIsInstalled(t *testing.T) {
 	b := &builder{host: host.Host{Base: host.BaseDirs}}
 	for path, want := range map[string]bool{

@@ -71,7 +71,7 @@ func TestPrefixOf(t *testing.T) {
 			t.Errorf("%s: %s, %v", program, got, err)
 		}
 	}
-	// Directories that everybody shares are refused by name, whatever is in them.
+	// Directories that all users share are refused by name, whatever is in them.
 	for _, program := range []string{"/bin/x", "/tmp/bin/x", "/root/bin/x", "/home/bin/x"} {
 		if prefix, err := prefixOf(program); err == nil {
 			t.Errorf("%s: %s", program, prefix)
@@ -120,7 +120,7 @@ func TestShimOf(t *testing.T) {
 		b.file(root+"/versions/1/x", "", 0o644)
 		b.file(root+"/shims/tool", "#!/bin/sh\nexec "+map[string]string{"custom": "plenv", "foreign": "asdf"}[root]+" exec\n", 0o755)
 	}
-	b.file("plain/shims/tool", "pyenv", 0o755) // no versions beside it
+	b.file("plain/shims/tool", "pyenv", 0o755) // without versions beside it
 	b.file(".pyenv/bin/tool", "pyenv", 0o755)
 	for program, want := range map[string]string{
 		".pyenv/shims/tool": "pyenv", ".rbenv/shims/tool": "rbenv", "nodenv/shims/tool": "nodenv", "custom/shims/tool": "plenv",
@@ -162,7 +162,7 @@ func TestUpward(t *testing.T) {
 	}
 }
 
-// The nearest file wins; a file without a version is as good as none.
+// The nearest file counts; a file without a version counts as none.
 func TestWantedVersions(t *testing.T) {
 	b := newTree(t)
 	b.file("project/.python-version", "# nothing\n\n", 0o644)

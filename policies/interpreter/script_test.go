@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// elfHeader is the beginning of a program.
+// elfHeader returns the beginning of a program.
 func elfHeader(class byte, machine uint16) string {
 	header := make([]byte, 64)
 	copy(header, "\x7fELF")

@@ -12,15 +12,15 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// bundle is one that is being made.
+// bundle is a bundle that is being made.
 type bundle struct {
 	*specs.Spec
 	site  *site
-	flags []string                   // create's
-	text  []func(json string) string // changes to config.json's text, at last
+	flags []string                   // flags of create
+	text  []func(json string) string // changes to the text of config.json, made last
 }
 
-// change is what one row of the table does to a bundle.
+// change is the effect of one row of the table on a bundle.
 type change struct {
 	name  string
 	apply func(b *bundle, d *rand.Rand)
@@ -30,7 +30,7 @@ type change struct {
 var looked = []string{"/proc/keys", "/proc/kcore", "/proc/timer_list", "/proc/sysrq-trigger", "/proc/sys/kernel/domainname", "/proc/sys/kernel/msgmax",
 	"/proc/sys/net/ipv4/ip_unprivileged_port_start", "/proc/sys/fs/mqueue/msg_max", "/proc/acpi", "/sys/firmware", "/sys/fs/cgroup", "/tmp", "/tmp/new", "/vol", "/vol/file"}
 
-// newBundle is one that works, as engines make them.
+// newBundle returns a valid bundle, as engines make them.
 func newBundle(s *site) *bundle {
 	capabilities := []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}
 	b := &bundle{site: s, Spec: &specs.Spec{
@@ -74,17 +74,17 @@ func (b *bundle) resources() *specs.LinuxResources {
 	return b.Spec.Linux.Resources
 }
 
-// mount adds one.
+// mount adds a mount.
 func (b *bundle) mount(destination, kind, source string, options ...string) {
 	b.Mounts = append(b.Mounts, specs.Mount{Destination: destination, Type: kind, Source: source, Options: options})
 }
 
-// unmount takes away what was to be mounted there.
+// unmount removes a mount from the config.
 func (b *bundle) unmount(destination string) {
 	b.Mounts = slices.DeleteFunc(b.Mounts, func(m specs.Mount) bool { return m.Destination == destination })
 }
 
-// without takes namespaces away; path "" and kind adds or replaces one.
+// without removes the namespaces of a kind; namespace adds or replaces one.
 func (b *bundle) without(kind specs.LinuxNamespaceType) {
 	b.linux().Namespaces = slices.DeleteFunc(b.linux().Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == kind })
 }
@@ -108,11 +108,11 @@ func (b *bundle) save() {
 	b.site.config(text)
 }
 
-// pick takes one of several.
+// pick returns one of several values.
 func pick[T any](d *rand.Rand, from ...T) T { return from[d.IntN(len(from))] }
 
-// drawn are the changes of the bundle with this number: each one alone first,
-// then two to four together.
+// drawn returns the changes of the bundle with this number: first each change alone, then two
+// to four together.
 func drawn(d *rand.Rand, number int) []change {
 	if number < len(changes()) {
 		return changes()[number : number+1]
@@ -124,10 +124,10 @@ func drawn(d *rand.Rand, number int) []change {
 	return some
 }
 
-// dice are those of the bundle with this number.
+// dice returns the random numbers of the bundle with this number.
 func dice(seed, number int) *rand.Rand { return rand.New(rand.NewPCG(uint64(seed), uint64(number))) }
 
-// generate makes the bundle with this number, the same one each time.
+// generate makes the bundle with this number, which is always the same.
 func generate(s *site, seed, number int) *bundle {
 	d, b := dice(seed, number), newBundle(s)
 	for _, c := range drawn(d, number) {
@@ -137,7 +137,7 @@ func generate(s *site, seed, number int) *bundle {
 	return b
 }
 
-// names are those of its changes.
+// names returns the names of its changes.
 func names(seed, number int) string {
 	var names []string
 	for _, c := range drawn(dice(seed, number), number) {
@@ -146,7 +146,7 @@ func names(seed, number int) string {
 	return strings.Join(names, ", ")
 }
 
-// changes are all tables in one.
+// changes returns all tables in one.
 func changes() []change {
 	return slices.Concat(processChanges, placeChanges, mountChanges, resourceChanges, securityChanges, hookChanges, brokenChanges)
 }

@@ -17,7 +17,7 @@ func mapped(b *bundle, size uint32) {
 	b.linux().GIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: 200000, Size: size}}
 }
 
-// placeChanges are about namespaces, the root and names.
+// placeChanges concern namespaces, the root and names.
 var placeChanges = []change{
 	{"namespace of the host", func(b *bundle, d *rand.Rand) {
 		b.without(pick(d, specs.PIDNamespace, specs.IPCNamespace, specs.CgroupNamespace, specs.NetworkNamespace))
@@ -28,7 +28,7 @@ var placeChanges = []change{
 	{"host's name", func(b *bundle, _ *rand.Rand) { b.without(specs.UTSNamespace); b.Hostname = "" }},
 	{"host's mounts with masks", func(b *bundle, _ *rand.Rand) {
 		b.without(specs.MountNamespace)
-		b.linux().MaskedPaths = []string{"/proc/keys"} // no runtime may go on from here
+		b.linux().MaskedPaths = []string{"/proc/keys"} // no runtime may continue after this failure
 	}},
 	{"namespace by path", func(b *bundle, d *rand.Rand) {
 		kind := pick(d, "net", "ipc", "cgroup")
@@ -81,7 +81,7 @@ var placeChanges = []change{
 	{"no root", func(b *bundle, _ *rand.Rand) { b.Root = nil }},
 	{"root without folders", func(b *bundle, _ *rand.Rand) {
 		for _, name := range []string{"proc", "dev", "sys", "tmp"} {
-			_ = os.Remove(filepath.Join(b.site.dir, "rootfs", name)) // another change may want it
+			_ = os.Remove(filepath.Join(b.site.dir, "rootfs", name)) // another change may need it
 		}
 	}},
 	{"propagation", func(b *bundle, d *rand.Rand) {

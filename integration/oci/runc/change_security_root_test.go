@@ -10,7 +10,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// filter is a system-call filter of one rule.
+// filter returns a system call filter with one rule.
 func filter(action specs.LinuxSeccompAction, names ...string) *specs.LinuxSeccomp {
 	return &specs.LinuxSeccomp{DefaultAction: specs.ActAllow, Architectures: []specs.Arch{specs.ArchX86_64, specs.ArchX86},
 		Syscalls: []specs.LinuxSyscall{{Names: names, Action: action}}}
@@ -99,18 +99,18 @@ var securityChanges = []change{
 	{"mount label", func(b *bundle, _ *rand.Rand) { b.linux().MountLabel = "system_u:object_r:none_t:s0" }},
 }
 
-// hookNames are in the order in which the specification has them.
+// hookNames are in the order of the specification.
 var hookNames = []string{"prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"}
 
-// hook writes its standard input, the state, and its name to a file of its own; what
-// it is asked to say goes to its standard error.
+// hook writes its standard input, which is the state, and its name to a file of its own; its
+// argument goes to its standard error.
 func hook(b *bundle, name, then string) specs.Hook {
 	script := fmt.Sprintf("cat >> %s; echo >> %s; echo %s >> %s; %s", b.site.path("hook-"+name), b.site.path("hook-"+name), name, b.site.path("hook-order"), then)
 	return specs.Hook{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
 }
 
-// endless is a hook that has so many seconds. It is a race what one still does, so
-// this one does nothing, and does not come to its end either.
+// endless is a hook with a time limit in seconds. What it would do before its end is a race,
+// so it does nothing, and does not end by itself.
 func endless(seconds int) specs.Hook {
 	return specs.Hook{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Timeout: &seconds}
 }
@@ -155,7 +155,7 @@ var hookChanges = []change{
 	{"hook without time", func(b *bundle, d *rand.Rand) { addHook(b, outside(d), endless(pick(d, 0, -1))) }},
 }
 
-// replaceKey gives a key of the text's first level another value.
+// replaceKey replaces the value of a top-level key of the text.
 func replaceKey(key, value string) func(string) string {
 	return func(text string) string {
 		before, rest, found := strings.Cut(text, "\n \""+key+"\": ")
@@ -171,12 +171,12 @@ func replaceKey(key, value string) func(string) string {
 	}
 }
 
-// cut keeps so much of the text.
+// cut keeps only so much of the text.
 func cut(part float64) func(string) string {
 	return func(text string) string { return text[:int(part*float64(len(text)))] }
 }
 
-// brokenChanges make config.json something that it may not be.
+// brokenChanges make config.json invalid.
 var brokenChanges = []change{
 	{"text cut off", func(b *bundle, d *rand.Rand) { b.text = append(b.text, cut(pick(d, 0, 0.01, 0.5, 0.99))) }},
 	{"text of another kind", func(b *bundle, d *rand.Rand) {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutContainer are command lines that find no container, and mostly should not.
-// Words are divided by single blanks, so that one may be empty.
+// withoutContainer are command lines for no existing container, most of which should fail.
+// Words are separated by single blanks, so that one may be empty.
 var withoutContainer = strings.Split(`state none|start none|kill none|kill none KILL|kill --all none 9|delete none|delete --force none|exec none /probe
 ps none|pause none|resume none|update none|update --memory 1 none|events none|events --stats none
 state|start|kill|delete|exec|exec none|ps|pause|resume|update|events|state a b|start a b|kill a b c|delete a b|pause a b|list a|create|run|create a b|features a
@@ -27,8 +27,8 @@ create --bundle none @1|run --bundle none @1|create --bundle volume @1|create --
 create --console-socket none @1|run --console-socket none @1|run --detach --console-socket none @1|create --pidfd-socket none @1
 spec --bundle none|spec --bundle volume|spec --bundle volume|spec a|checkpoint none|restore none|checkpoint|restore`, "|")
 
-// withContainer are the command lines of one container's life. @ is its id; a word
-// alone with a colon is something that the test does.
+// withContainer are the command lines in one container's life. @ is its id; a word that ends
+// with a colon is an action of the test.
 var withContainer = strings.Split(`create @|create @|run @|state @|list -q|pause @|state @|resume @|delete @|state @
 create --no-pivot @|kill @ 0|kill @ WINCH|exec @ /probe ids|ps --format json @|update --pids-limit 30 @|start @|started:|start @|create @|run --detach @
 state @|kill @ FOO|kill @ 9x|kill @ 100|kill @ -1|kill @ |delete @|resume @|exec @|exec @ /none|exec @ none|exec @ /probe ids|exec @ /probe none|exec @ /probe
@@ -45,7 +45,7 @@ kill @ KILL|ended:|state @|list -q|start @|kill @|kill --all @ KILL|exec @ /prob
 delete @|state @|delete @|delete --force @
 short:|run --keep @|state @|delete --force @|run @|state @|run --detach --pid-file pid @|delete --force @|state @`, "|")
 
-// words splits a line of the tables, in which line breaks divide, too.
+// words splits a line of the tables, also at line breaks.
 func words(lines []string) (all [][]string) {
 	for _, text := range lines {
 		for line := range strings.SplitSeq(text, "\n") {
@@ -55,20 +55,20 @@ func words(lines []string) (all [][]string) {
 	return all
 }
 
-// help is the text that shows how a command is called: each program has its own.
+// help matches the usage text: each program has its own.
 var help = regexp.MustCompile(`(?s)(Incorrect Usage[^\n]*\n\n)?NAME:.*`)
 
-// figures are what ps and events tell of a moment, with the blanks that line them up.
+// figures are the numbers that ps and events print of one moment, with the blanks that align
+// them.
 var figures = regexp.MustCompile(`[\d.]+|\s+`)
 
-// momentary are the figures of events that are not told at all while they are zero
-// (the omitempty and omitzero fields of runc's types/events.go).
+// momentary are the figures of events that are omitted while they are zero (the omitempty and
+// omitzero fields of runc's types/events.go).
 var momentary = map[string]bool{"cache": true, "usage": true, "max": true, "failcnt": true, "current": true, "total": true,
 	"throttling": true, "ioServiceBytesRecursive": true, "ioServicedRecursive": true, "ioQueueRecursive": true,
 	"ioServiceTimeRecursive": true, "ioWaitTimeRecursive": true, "ioMergedRecursive": true, "ioTimeRecursive": true, "sectorsRecursive": true}
 
-// lasting is the text of events without its figures, or of ps; both in one form
-// whatever the moment was.
+// lasting returns the text of events, or of ps, without its figures: the same at any moment.
 func lasting(text string) string {
 	var event any
 	if json.Unmarshal([]byte(text), &event) == nil {
@@ -106,7 +106,7 @@ func withoutFigures(value any) any {
 	return value
 }
 
-// ordered runs one line of the tables in every container's life.
+// ordered runs one line of the tables in a container's life.
 func (h *history) ordered(args []string, watched *int) {
 	s := h.site
 	switch strings.Join(args, " ") {
@@ -132,7 +132,7 @@ func (h *history) ordered(args []string, watched *int) {
 	}
 	own := streams{in: h.input}
 	if args[0] == "create" || args[0] == "run" {
-		own.out = s.create("process-stdout") // it is the process's longer than the command's
+		own.out = s.create("process-stdout") // the process has it longer than the command
 		defer own.out.Close()
 	}
 	got := s.callWith(own, args...)
@@ -147,7 +147,8 @@ func (h *history) ordered(args []string, watched *int) {
 	h.told(name, got)
 }
 
-// commandsOwn is what create or run said before the process did: help, if anything.
+// commandsOwn returns what create or run printed before the process did: the usage text, if
+// anything.
 func (s *site) commandsOwn() string {
 	text := s.read("process-stdout")
 	if !strings.HasPrefix(text, "Incorrect Usage") {
@@ -156,13 +157,13 @@ func (s *site) commandsOwn() string {
 	return text
 }
 
-// pid is the first process's.
+// pid returns the first process's pid.
 func (h *history) pid() int {
 	var pid int
 	for _, group := range cgroups(h.site.id) {
 		text, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 		if err == nil && len(text) > 0 {
-			pid, _ = strconv.Atoi(strings.Fields(string(text))[0]) // the kernel's own number
+			pid, _ = strconv.Atoi(strings.Fields(string(text))[0]) // the kernel's text
 		}
 	}
 	return pid
@@ -176,14 +177,14 @@ func (h *history) watch(watched *int) {
 	*watched = fd
 }
 
-// commanded is the life of a container by both tables.
+// commanded goes through the life of a container with both tables.
 func commanded(s *site) []string {
 	s.t.Helper()
 	plain(s, "world").save()
 	s.write("volume/process.json", `{"args":["/probe","ids"],"cwd":"/","env":["A=1"],"user":{"uid":7,"gid":8}}`)
 	s.write("volume/broken.json", `{"args":["/probe"`)
 	s.write("volume/resources.json", `{"pids":{"limit":11}}`)
-	in, input := s.pipe() // the container lives as long as it has an input
+	in, input := s.pipe() // the container lives as long as its input is open
 	defer in.Close()
 	defer input.Close()
 	h, watched := &history{site: s, input: in}, -1
@@ -194,8 +195,8 @@ func commanded(s *site) []string {
 	return h.normal()
 }
 
-// TestCommandLinesAreTheSameToBoth goes through a container's life with right and wrong
-// commands at every station.
+// TestCommandLinesAreTheSameToBoth goes through a container's life with valid and invalid
+// commands in every state.
 func TestCommandLinesAreTheSameToBoth(t *testing.T) {
 	if rest := unexplained(differ(both(t, quiet(t), "", commanded))); len(rest) > 0 {
 		t.Errorf("\n%s", strings.Join(rest, "\n"))

@@ -11,13 +11,13 @@ import (
 	"clove.run/clove/internal/doctest"
 )
 
-// difference is one that is meant. Both patterns match what is said in shared words.
+// difference is an intended one. Both patterns match normalised lines.
 type difference struct {
 	what, why    string // docs/oci.md has the same rows
 	ours, theirs *regexp.Regexp
 }
 
-// differences are all that there may be between clove-oci and runc in these tests.
+// differences are all allowed differences between clove-oci and runc in these tests.
 var differences = []difference{
 	meant("what `clove-oci create` says when there is no socket for its pidfd", "runc's words have a slip, which is not repeated",
 		`RUNTIME \w+ failed: dial unix none: `, `RUNTIME \w+ failed: failed to dail none: dial unix none: `),
@@ -39,12 +39,12 @@ var differences = []difference{
 		`^cgroup (cpu\.cfs_period_us: 50000|cpu\.max: 30000 50000)$`, `^cgroup (cpu\.cfs_period_us: 100000|cpu\.max: 30000 100000)$`),
 }
 
-// meant is one row: what is different and why, clove-oci's line, and runc's.
+// meant returns one row: what is different and why, clove-oci's line, and runc's.
 func meant(what, why, ours, theirs string) difference {
 	return difference{what: what, why: why, ours: regexp.MustCompile(ours), theirs: regexp.MustCompile(theirs)}
 }
 
-// TestDifferencesAreDocumented holds the document to the table.
+// TestDifferencesAreDocumented compares the document with the table.
 func TestDifferencesAreDocumented(t *testing.T) {
 	rows := doctest.Rows(t, "docs/oci.md")
 	for _, d := range differences {
@@ -54,7 +54,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	}
 }
 
-// unexplained gives what of only no row of the table explains.
+// unexplained returns those lines of only that no row of the table explains.
 func unexplained(only []string) (rest []string) {
 	for _, line := range only {
 		text, ours := strings.CutPrefix(line, "clove-oci: ")

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// setting is a number from the environment, for longer or repeated runs.
+// setting reads a number from the environment, for longer or repeated runs.
 func setting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -34,8 +34,8 @@ func bundles(t *testing.T) int {
 	return setting(t, "CLOVE_BUNDLES", testhost.Sample(2*len(changes()), 60, 60))
 }
 
-// both has clove-oci and runc do the same at the same time, each in a folder of its
-// own, and gives their histories.
+// both has clove-oci and runc do the same at the same time, each in a folder of its own, and
+// returns their histories.
 func both(t *testing.T, dir, name string, live func(s *site) []string) (ours, theirs []string) {
 	t.Helper()
 	return beside(t, []runtime{tested(t), peer(t)}, dir, name, live)
@@ -53,7 +53,7 @@ func beside(t *testing.T, runtimes []runtime, dir, name string, live func(s *sit
 	return histories[0], histories[1]
 }
 
-// quiet begins a test of both, and wants the host to be as before in the end.
+// quiet begins a test of both, and checks that the host is unchanged at the end.
 func quiet(t *testing.T) (dir string) {
 	t.Helper()
 	testhost.Root(t)
@@ -65,14 +65,14 @@ func quiet(t *testing.T) (dir string) {
 		}
 	})
 	dir = t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // containers' users look for their root from here
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // users in containers search for their root from here
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// TestADifferenceIsSeen is the control of the others: an old runc beside today's. Its
-// masks are mounts of another kind, for one.
+// TestADifferenceIsSeen is the control of the other tests: it compares an old runc with
+// today's, whose masks, for one, are mounts of another kind.
 func TestADifferenceIsSeen(t *testing.T) {
 	ours, theirs := beside(t, []runtime{vulnerable(t, until2023), peer(t)}, quiet(t), "", func(s *site) []string {
 		return s.live(generate(s, 1, 0).flags...)
@@ -83,8 +83,8 @@ func TestADifferenceIsSeen(t *testing.T) {
 	}
 }
 
-// TestBundlesAreTheSameToBoth is the differential test: accepted or refused with the same
-// words, the same states, the same world inside, the same left behind.
+// TestBundlesAreTheSameToBoth is the differential test: both accept or refuse with the same
+// words, and have the same states, the same environment inside, and the same leftovers.
 func TestBundlesAreTheSameToBoth(t *testing.T) {
 	dir, seed, count := quiet(t), setting(t, "CLOVE_SEED", 1), bundles(t)
 	first := 0
@@ -107,7 +107,7 @@ func TestBundlesAreTheSameToBoth(t *testing.T) {
 			t.Logf("%s\n%s", names(seed, number), strings.Join(ours, "\n"))
 		}
 	}
-	// Neither a generator that makes nothing that works, nor one that makes nothing wrong.
+	// The generator must make neither only invalid bundles nor only valid ones.
 	if tried := count - first; tried >= len(changes()) && (started < tried/4 || started > tried*9/10) {
 		t.Errorf("%d of %d bundles came to life", started, tried)
 	}

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// points are how many mounts one run makes in the folder that is swapped.
+// points is how many mounts one run makes in the folder that is exchanged.
 const points = 6
 
-// swapped has a volume in which x is now a folder, now a link to the victim.
+// swapped has a volume in which x is alternately a folder and a link to the victim.
 func swapped(s *site) (stop func()) {
 	_ = os.RemoveAll(s.path("volume"))
 	s.mkdir("volume/x")
@@ -24,9 +24,9 @@ func swapped(s *site) (stop func()) {
 	return s.swap("volume", "x", "link")
 }
 
-// TestCVE_2021_30465: a mount's destination is looked at, and then mounted on by name.
-// Meanwhile it became a link, and the mount lies outside of the container's root.
-// Its source there shows it: the victim is itself mounted at last.
+// TestCVE_2021_30465: a mount's destination is checked, and then mounted on by name. If it
+// becomes a link in between, the mount lies outside of the container's root. The mount's
+// source shows that: the victim itself is a mount point at the end.
 func TestCVE_2021_30465(t *testing.T) {
 	newArena(t).run(until2021, escape{control: raceControl, tries: raceTries, attack: func(s *site) bool {
 		stop := swapped(s)
@@ -47,8 +47,8 @@ func TestCVE_2021_30465(t *testing.T) {
 	}})
 }
 
-// TestCVE_2024_45310: the mount itself is safe by then, but the folder for it is
-// made by name, with root's rights, wherever the link leads.
+// TestCVE_2024_45310: the mount itself is safe by then, but the folder for it is made by name,
+// with root's rights, wherever the link leads.
 func TestCVE_2024_45310(t *testing.T) {
 	newArena(t).run(until2023, escape{control: raceControl, tries: raceTries, attack: func(s *site) bool {
 		stop := swapped(s)
@@ -68,9 +68,9 @@ func TestCVE_2024_45310(t *testing.T) {
 	}})
 }
 
-// TestCVE_2025_52565: /dev/console is a bind mount of the terminal's name in the
-// container, and is made before /proc becomes read-only. The name is swapped with a
-// link to a file of /proc; at the next look it is the terminal again.
+// TestCVE_2025_52565: /dev/console is a bind mount of the terminal's name in the container,
+// and is made before /proc becomes read-only. The name is exchanged with a link to a file of
+// /proc; at the next check it is the terminal again.
 func TestCVE_2025_52565(t *testing.T) {
 	newArena(t).run(until2023, escape{control: raceControl, tries: raceTries, attack: func(s *site) bool {
 		_ = os.RemoveAll(s.path("rootfs/dev"))
@@ -93,11 +93,11 @@ func TestCVE_2025_52565(t *testing.T) {
 	}})
 }
 
-// consoleIsWritableFile makes a container with a terminal and looks at what its
-// /dev/console became, before anything of it runs.
+// consoleIsWritableFile makes a container with a terminal and checks what its /dev/console is,
+// before anything of it runs.
 func (s *site) consoleIsWritableFile() bool {
 	s.t.Helper()
-	// The terminal lies in the socket until that is closed.
+	// The terminal waits in the socket until that is closed.
 	socket, err := net.Listen("unix", s.path("console"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -120,8 +120,8 @@ func (s *site) consoleIsWritableFile() bool {
 	return info.Mode().IsRegular() && mount.Type == unix.PROC_SUPER_MAGIC && mount.Flags&unix.ST_RDONLY == 0
 }
 
-// created makes a container and gives the host's path into it, before anything of it
-// runs; "" when it was refused.
+// created makes a container and returns the host's path into it, before anything of it runs;
+// "" if it was refused.
 func (s *site) created(flags ...string) (inside string, done func()) {
 	s.t.Helper()
 	args := append([]string{"create", "--pid-file", s.path("pid")}, flags...)

@@ -10,28 +10,29 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// relink makes name a link to target, where one may be already.
+// relink makes name a link to target, and replaces an existing one.
 func (s *site) relink(target, name string) {
 	s.t.Helper()
 	_ = os.RemoveAll(s.path(name))
 	s.link(target, name)
 }
 
-// moment is a hook that stands for another container, which shares the folder: it
-// exchanges the link when the mounts are made and the masks are not yet.
+// moment is a hook that stands for another container with the same folder: it exchanges the
+// link after the mounts and before the masks are made.
 func moment(b *bundle, target, name string) {
 	addHook(b, "createRuntime", specs.Hook{Path: "/bin/ln", Args: []string{"ln", "-sfn", target, b.site.path(name)}})
 }
 
-// twoProcs gives the image a place for the real /proc, and one that only looks so.
+// twoProcs gives the image a mount point for the real /proc, and a folder that only looks like
+// /proc.
 func twoProcs(s *site) {
 	s.mkdir("rootfs/real")
 	s.mkdir("rootfs/fake/sys")
-	_ = os.Symlink("/real/self", s.path("rootfs/fake/self")) // what the runtime itself needs of it
+	_ = os.Symlink("/real/self", s.path("rootfs/fake/self")) // what the runtime itself reads there
 }
 
-// TestCVE_2019_19921: the image's /proc leads through a volume. Who changes the
-// volume at the right moment has the masks laid over something else.
+// TestCVE_2019_19921: the image's /proc leads through a volume. If the volume changes at the
+// right moment, the masks are mounted over something else.
 func TestCVE_2019_19921(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		twoProcs(s)
@@ -49,7 +50,7 @@ func TestCVE_2019_19921(t *testing.T) {
 	}})
 }
 
-// TestCVE_2023_27561 is the same once more: a /proc that is a link in the image itself.
+// TestCVE_2023_27561: the same with a /proc that is a link in the image itself.
 func TestCVE_2023_27561(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		twoProcs(s)
@@ -62,8 +63,8 @@ func TestCVE_2023_27561(t *testing.T) {
 	}})
 }
 
-// TestMasksHoldOtherwise is both tests' other control: without the attack, the
-// same write fails under the same old version.
+// TestMasksHoldOtherwise is another control of both tests: without the attack, the same write
+// fails under the same old version.
 func TestMasksHoldOtherwise(t *testing.T) {
 	a := newArena(t)
 	for i, r := range []runtime{vulnerable(t, until2023), tested(t)} {
@@ -75,8 +76,8 @@ func TestMasksHoldOtherwise(t *testing.T) {
 	}
 }
 
-// TestCVE_2025_31133: masks are bind mounts of the image's /dev/null. Where that is
-// a link to a file that is to be masked, that is not.
+// TestCVE_2025_31133: masks are bind mounts of the image's /dev/null. If that is a link to a
+// file that must be masked, the file stays visible.
 func TestCVE_2025_31133(t *testing.T) {
 	const masked = "proc/timer_list"
 	read := func(s *site, null string) (text string, made bool) {
@@ -106,7 +107,7 @@ func TestCVE_2025_31133(t *testing.T) {
 		text, _ := read(s, "/"+masked)
 		return text != ""
 	}})
-	// Without the link the mask holds, under both.
+	// Without the link the mask is in force, under both.
 	for i, r := range []runtime{vulnerable(t, until2023), tested(t)} {
 		if text, made := read(a.site(r, fmt.Sprint("plain", i)), ""); text != "" || !made {
 			t.Errorf("%s: made %t, and the file shows %q", r.program, made, text)
@@ -114,9 +115,9 @@ func TestCVE_2025_31133(t *testing.T) {
 	}
 }
 
-// TestCVE_2025_52881: what a runtime writes below /proc goes to what lies there. Here
-// that is the image's own folder, and a volume's file behind a link. (Labels of
-// AppArmor and SELinux go the same way; this host's kernel may have neither.)
+// TestCVE_2025_52881: what a runtime writes below /proc goes to what is mounted there. Here
+// that is the image's own folder, and a volume's file behind a link. (Labels of AppArmor and
+// SELinux are written in the same way; this host's kernel may have neither.)
 func TestCVE_2025_52881(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		s.mkdir("rootfs/proc/sys/kernel")
@@ -131,8 +132,8 @@ func TestCVE_2025_52881(t *testing.T) {
 	}})
 }
 
-// TestCVE_2026_41579: the image's /dev is a link out of the image, and what
-// runtimes make in /dev is made there.
+// TestCVE_2026_41579: the image's /dev is a link out of the image, and what runtimes make in
+// /dev is made there.
 func TestCVE_2026_41579(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		s.relink(s.path("victim"), "rootfs/dev")

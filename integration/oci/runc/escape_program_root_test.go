@@ -16,15 +16,15 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// leaked are the descriptors that one of the host's folders could be.
+// leaked are the numbers of descriptors that may be a folder of the host.
 const leaked = 14
 
-// climb is a path from any folder of the host to the host's secret. From a folder
-// of the container it ends at the container's root.
+// climb is a path from any folder of the host to the host's secret. From a folder of the
+// container it ends at the container's root.
 func climb(s *site) string { return strings.Repeat("../", 12) + s.path("victim/secret")[1:] }
 
-// TestCVE_2024_21626: a descriptor of the host's that the runtime forgot is the
-// container's working directory, and from there it is not far.
+// TestCVE_2024_21626: a descriptor of the host that the runtime left open is the container's
+// working directory, from which a path leads to the host's files.
 func TestCVE_2024_21626(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		through := false
@@ -38,7 +38,7 @@ func TestCVE_2024_21626(t *testing.T) {
 	}})
 }
 
-// TestCVE_2024_21626_Exec is the same for a process that comes later.
+// TestCVE_2024_21626_Exec: the same for a process that is added by exec.
 func TestCVE_2024_21626_Exec(t *testing.T) {
 	newArena(t).run(until2023, escape{attack: func(s *site) bool {
 		plain(s, "world").save()
@@ -64,7 +64,7 @@ func TestCVE_2024_21626_Exec(t *testing.T) {
 type attacker struct {
 	*site
 	output *bufio.Scanner
-	seen   bool // it has said that it sees the other program
+	seen   bool // it has reported that it sees the other program
 }
 
 // attacker starts one, with every capability that helps.
@@ -91,7 +91,7 @@ func (a *arena) attacker(name string) *attacker {
 	return x
 }
 
-// line is the attacker's next.
+// line returns the attacker's next line.
 func (x *attacker) line() string {
 	x.t.Helper()
 	if !x.output.Scan() {
@@ -116,7 +116,7 @@ func (x *attacker) sees() {
 	}
 }
 
-// copied is a program's own copy, which an attack may spoil.
+// copied returns a copy of a program, which an attack may overwrite.
 func (a *arena) copied(program string) string {
 	a.t.Helper()
 	text, err := os.ReadFile(program)
@@ -130,7 +130,7 @@ func (a *arena) copied(program string) string {
 	return path
 }
 
-// spoiled tells whether the file is no longer what it was copied from.
+// spoiled reports whether the file has changed since it was copied.
 func (a *arena) spoiled(path, from string) bool {
 	a.t.Helper()
 	now, err := os.ReadFile(path)
@@ -141,11 +141,11 @@ func (a *arena) spoiled(path, from string) bool {
 	return string(now) != string(was)
 }
 
-// TestCVE_2019_5736: whoever sees the process that makes or enters a container sees
-// the program's file on the host, and writes to it as soon as nobody runs it.
+// TestCVE_2019_5736: a process that sees the process that makes or enters a container sees
+// that program's file on the host, and writes to it as soon as it is not running.
 //
-// No runc of that time can be built from the module proxy, so the control is a
-// program that enters the container the old way: as itself.
+// No runc of that time can be built from the module proxy, so the control is a program that
+// enters the container in the old way: by executing its own file.
 func TestCVE_2019_5736(t *testing.T) {
 	a := newArena(t)
 	probe := testhost.Binary(t, "clove-probe")
@@ -161,7 +161,7 @@ func TestCVE_2019_5736(t *testing.T) {
 	}
 	x.expect("seen")
 	input.Close()
-	_ = join.Wait() // its program may be spoiled by now
+	_ = join.Wait() // its program may have been overwritten
 	if got := x.line(); !strings.Contains(got, `"ok":true`) || !a.spoiled(victim, probe) {
 		t.Fatalf("control: the program was not overwritten: %s", got)
 	}
@@ -190,15 +190,15 @@ func TestCVE_2019_5736(t *testing.T) {
 	}
 }
 
-// byExec lets a process in for as long as it takes to be seen.
+// byExec runs a process in the container for as long as it takes to be seen.
 func (x *attacker) byExec(*site) {
 	for range raceTries {
 		x.call("exec", x.id, "/probe", "ids")
 	}
 }
 
-// byExecOfItself has the runtime execute its own file in the container, as the
-// first attack of this kind did with a script.
+// byExecOfItself makes the runtime execute its own file in the container, as the first attack
+// of this kind did with a script.
 func (x *attacker) byExecOfItself(*site) {
 	x.write("rootfs/script", "#!/proc/self/exe\n")
 	for range raceTries {
@@ -207,8 +207,8 @@ func (x *attacker) byExecOfItself(*site) {
 	}
 }
 
-// byCreate makes a second container in the attacker's pid namespace: its first
-// process is the runtime itself until it is started.
+// byCreate makes a second container in the attacker's pid namespace: until its start, its
+// first process is the runtime itself.
 func (x *attacker) byCreate(own *site) {
 	b := plain(own, "ids")
 	b.namespace(specs.PIDNamespace, filepath.Join("/proc", strings.TrimSpace(x.read("pid")), "ns/pid"))
@@ -218,6 +218,6 @@ func (x *attacker) byCreate(own *site) {
 	if created.status != 0 {
 		own.t.Fatalf("%+v", created)
 	}
-	x.sees() // for the start leaves no time to see it
+	x.sees() // after the start there is no time to see it
 	own.call("start", own.id)
 }

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// The last versions of runc before what each of them still allows was mended.
+// The last versions of runc before each weakness was fixed.
 const (
 	until2021 = "1.0.0-rc93"
 	until2023 = "1.1.4"
@@ -39,7 +39,7 @@ func newArena(t *testing.T) *arena {
 	return &arena{t, dir}
 }
 
-// site is a new place for the runtime, with a volume that an attacker shares, and a
+// site returns a new place for the runtime, with a volume that an attacker shares, and a
 // victim on the host: a folder outside of every bundle.
 func (a *arena) site(r runtime, name string) *site {
 	a.t.Helper()
@@ -50,7 +50,7 @@ func (a *arena) site(r runtime, name string) *site {
 	return s
 }
 
-// plain is a bundle without a network of its own that runs one command of the probe.
+// plain returns a bundle without a network of its own that runs one command of the probe.
 func plain(s *site, args ...string) *bundle {
 	b := newBundle(s)
 	b.without(specs.NetworkNamespace)
@@ -58,14 +58,14 @@ func plain(s *site, args ...string) *bundle {
 	return b
 }
 
-// domain is the file that attacks write to, and that is read-only in every
-// container: the domain name belongs to the container's own namespace.
+// domain is the file that attacks write to. It is read-only in every container; the domain
+// name belongs to the container's own namespace.
 const domain = "/proc/sys/kernel/domainname"
 
-// put is the command that tries to write it there, by another name perhaps.
+// put returns the command that tries to write it there, perhaps by another name.
 func put(path string) []string { return []string{"put", "/out", "attacked", path} }
 
-// wrote tells whether the probe's put came through.
+// wrote reports whether the probe's write succeeded.
 func wrote(s *site) bool { return strings.Contains(s.read("rootfs/out"), `"ok":true`) }
 
 // swap exchanges two names of a folder until stop is called.
@@ -75,10 +75,10 @@ func (s *site) swap(folder, one, other string) (stop func()) {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	return func() { cmd.Process.Kill(); cmd.Wait() } // the status is the kill
+	return func() { cmd.Process.Kill(); cmd.Wait() } // the status is that of the kill
 }
 
-// names are what is in a folder, but for the secret.
+// names returns the names in a folder, without the secret.
 func (s *site) names(folder string) []string {
 	s.t.Helper()
 	entries, err := os.ReadDir(s.path(folder))
@@ -92,21 +92,22 @@ func (s *site) names(folder string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "secret" })
 }
 
-// How often a race is run: until the control loses it, and so often by what is tested.
+// How often a race is run: under the vulnerable version until it is lost, and as often under
+// clove-oci.
 const (
 	raceControl = 400
 	raceTries   = 60
 )
 
-// escape is an attack that one try shows.
+// escape is an attack whose result one try shows.
 type escape struct {
-	// attack makes the bundle, runs it, and tells whether it got through.
+	// attack makes the bundle, runs it, and reports whether the attack succeeded.
 	attack func(s *site) bool
 	// tries is more than 1 for a race.
 	control, tries int
 }
 
-// run shows the attack get through under the old version and never under clove-oci.
+// run checks that the attack succeeds under the old version and never under clove-oci.
 func (a *arena) run(old string, e escape) {
 	a.t.Helper()
 	s, through := a.site(vulnerable(a.t, old), "control"), false

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// history is all that was said and seen in one container's life, as lines of a
+// history is everything that was printed and observed in one container's life, as lines of a
 // place and a text.
 type history struct {
 	site  *site
-	input *os.File // of the commands; nil is the null device
+	input *os.File // of the commands; nil means the null device
 	lines []string
 }
 
@@ -31,7 +31,7 @@ func (h *history) note(place, format string, args ...any) {
 	}
 }
 
-// told notes everything of one command line.
+// told records the result of one command line.
 func (h *history) told(command string, s said) {
 	h.note(command, "status %d", s.status)
 	for _, part := range []struct{ name, text string }{{"output", s.out}, {"stderr", s.err}, {"log", s.logged}, {"log is not JSON", s.logProblems}} {
@@ -41,14 +41,14 @@ func (h *history) told(command string, s said) {
 	}
 }
 
-// live takes the container through its life, as far as it comes. flags are create's.
+// live goes through the container's life, as far as it comes. flags are create's.
 func (s *site) live(flags ...string) []string {
 	s.t.Helper()
 	h := &history{site: s}
 	in, input := s.pipe()
 	output, out := s.pipe()
 	args := append([]string{"create", "--pid-file", s.path("pid")}, append(flags, s.id)...)
-	errs := s.create("process-stderr") // the process's, too
+	errs := s.create("process-stderr") // the process has it, too
 	created := s.callWith(streams{in, out, errs}, args...)
 	in.Close()
 	out.Close()
@@ -62,7 +62,7 @@ func (s *site) live(flags ...string) []string {
 	output.Close()
 	h.told("delete", s.call("delete", s.id))
 	h.told("state after delete", s.call("state", s.id))
-	s.call("delete", "--force", s.id) // what the delete above did not do
+	s.call("delete", "--force", s.id) // in case the delete above failed
 	h.note("process", "stderr %s", s.read("process-stderr"))
 	h.left()
 	return h.normal()
@@ -96,14 +96,14 @@ func (h *history) started(output *bufio.Scanner, input *os.File) {
 		complete = output.Text() == "end\t"
 		h.note("world", "%s", output.Text())
 	}
-	// A process that did not come so far is ending; its state is told when it has.
+	// A process that did not come this far is ending; its state is recorded after its end.
 	if !complete && !readable(end, patience()) {
 		s.t.Fatalf("process %d said not all, and lives", pid)
 	}
 	h.told("state after start", s.call("state", s.id))
 	h.told("start again", s.call("start", s.id))
 	h.told("delete while running", s.call("delete", s.id))
-	if complete { // of one that has ended it depends on its burial what there is to read
+	if complete { // what can be read of an ended process depends on whether it was reaped
 		h.limits(pid)
 	}
 	input.Close()
@@ -114,7 +114,7 @@ func (h *history) started(output *bufio.Scanner, input *os.File) {
 	h.told("kill after the end", s.call("kill", s.id, "TERM"))
 }
 
-// readable waits for a pidfd, whose process has then ended.
+// readable waits for a pidfd, which can be read when its process has ended.
 func readable(fd int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); ; {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(max(time.Until(deadline), 0).Milliseconds()))
@@ -124,14 +124,14 @@ func readable(fd int, patience time.Duration) bool {
 	}
 }
 
-// limitFiles are what a runtime writes to a cgroup, of both versions.
+// limitFiles are the files of a cgroup that a runtime writes, in both versions.
 var limitFiles = strings.Fields(`memory.limit_in_bytes memory.memsw.limit_in_bytes memory.soft_limit_in_bytes memory.swappiness
 	memory.oom_control memory.max memory.high memory.low memory.min memory.swap.max pids.max cpu.shares cpu.cfs_quota_us
 	cpu.cfs_period_us cpu.cfs_burst_us cpu.idle cpu.max cpu.max.burst cpu.weight cpuset.cpus cpuset.mems devices.list blkio.weight
 	blkio.bfq.weight blkio.throttle.read_bps_device blkio.throttle.write_iops_device io.max io.weight io.bfq.weight freezer.state
 	cgroup.freeze net_cls.classid hugetlb.2MB.limit_in_bytes hugetlb.2MB.max`)
 
-// limits notes what the container's cgroups hold.
+// limits records the limits of the container's cgroups.
 func (h *history) limits(pid int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -152,8 +152,8 @@ func (h *history) limits(pid int) {
 	}
 }
 
-// left notes what is on the host when the container is gone: the mount points
-// in its root, what hooks wrote, and cgroups.
+// left records what is on the host after the container's end: the mount points in its root,
+// what hooks wrote, and cgroups.
 func (h *history) left() {
 	_ = filepath.WalkDir(h.site.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -176,7 +176,7 @@ func (h *history) left() {
 	}
 }
 
-// cgroupParent is the cgroup above those that have one.
+// cgroupParent is the parent of those containers' cgroups that have one.
 const cgroupParent = "beside-each-other"
 
 // cgroups finds those with this name in every hierarchy.
@@ -188,17 +188,16 @@ func cgroups(name string) (all []string) {
 	return all
 }
 
-// removeParents takes away the cgroups that libcontainer makes on the way to a
-// container's, and leaves.
+// removeParents removes the parent cgroups that libcontainer makes and leaves.
 func removeParents() {
 	for _, parent := range cgroups(cgroupParent) {
-		_ = os.Remove(filepath.Join(parent, "deep")) // it may not be there
+		_ = os.Remove(filepath.Join(parent, "deep")) // it may not exist
 		_ = os.Remove(parent)
 	}
 }
 
-// stateLine shows a state's JSON on one line, with numbers that two runs never share
-// as words, and what is odd about them.
+// stateLine returns a state's JSON on one line, with words for the numbers that always differ
+// between two runs, and what is wrong with them.
 func stateLine(text string) string {
 	var state map[string]any
 	if json.Unmarshal([]byte(text), &state) != nil {

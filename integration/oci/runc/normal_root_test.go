@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// normal is the history in words that two runtimes share.
+// normal returns the history in words that are the same for both runtimes.
 func (h *history) normal() []string {
 	n := newNormaliser(h.site)
 	var lines []string
@@ -25,14 +25,14 @@ func (h *history) normal() []string {
 // normaliser knows the names and numbers of one site.
 type normaliser struct {
 	words *strings.Replacer
-	// points is where each mount lies, by its number.
+	// points maps each mount's number to its mount point.
 	points map[string]string
 	host   map[string]string // this process's namespaces
 }
 
 func newNormaliser(s *site) *normaliser {
 	n := &normaliser{points: map[string]string{}, host: map[string]string{},
-		// libcontainer's init calls itself so in both.
+		// libcontainer's init uses this name in both.
 		words: strings.NewReplacer("runc init error(s)", "init error(s)", s.dir, "SITE", s.id, "ID", s.runtime.name, "RUNTIME")}
 	names, _ := filepath.Glob("/proc/self/ns/*")
 	for _, name := range names {
@@ -64,7 +64,8 @@ func (n *normaliser) states(lines []string) []string {
 // statusCounts are the fields of proc_pid_status(5) that a runtime decides.
 var statusCounts = regexp.MustCompile(`^(Name|Uid|Gid|Groups|NSpid|Threads|SigBlk|SigIgn|Cap\w+|NoNewPrivs|Seccomp\w*|Cpus_allowed|Mems_allowed_list|THP_enabled|Speculation\w*):`)
 
-// numbers are those that two processes never share: ids, addresses, use of memory, lengths of life.
+// numbers are those that always differ between two processes: ids, addresses, use of memory,
+// durations.
 var numbers = []struct {
 	pattern     *regexp.Regexp
 	replacement string
@@ -83,7 +84,7 @@ var (
 	anonymous = regexp.MustCompile(`^0:\d+$`)
 )
 
-// line gives the line in shared words, or that it does not count.
+// line returns the normalised line, or that it does not count.
 func (n *normaliser) line(line string) (string, bool) {
 	place, text, _ := strings.Cut(line, ": ")
 	if place == "world" {
@@ -97,10 +98,10 @@ func (n *normaliser) line(line string) (string, bool) {
 		case "/proc/self/mountinfo":
 			seen = n.mount(seen)
 		case "/proc/net/dev":
-			seen, _, _ = strings.Cut(seen, ":") // without what passed through it
+			seen, _, _ = strings.Cut(seen, ":") // without its counters
 		case "/proc/keys", "/proc/timer_list":
 			if !strings.HasPrefix(seen, "node ") && !strings.HasPrefix(seen, "writable ") && len(seen) > len("0 bytes") {
-				seen = "something" // the kernel's own, while it works
+				seen = "something" // the kernel's own while it works
 			}
 		}
 		line = "world: " + name + " " + seen
@@ -119,7 +120,7 @@ func (n *normaliser) line(line string) (string, bool) {
 	return line, true
 }
 
-// mount is a line of mountinfo with the parent's place for its number.
+// mount returns a line of mountinfo with the parent's mount point in place of its number.
 func (n *normaliser) mount(line string) string {
 	fields := strings.Fields(line)
 	if len(fields) < 6 {
@@ -134,9 +135,9 @@ func (n *normaliser) mount(line string) string {
 	return fmt.Sprintf("on %q %s %s", n.points[fields[1]], device, rest)
 }
 
-// differ gives the lines that only one of the two has, in order.
+// differ returns the lines that only one of the two has, in order.
 func differ(ours, theirs []string) (only []string) {
-	// The longest common part, by lines: histories are some hundreds long.
+	// The longest common subsequence of lines: histories have some hundreds.
 	common := make([][]int, len(ours)+1)
 	for i := range common {
 		common[i] = make([]int, len(theirs)+1)

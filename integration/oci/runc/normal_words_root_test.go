@@ -4,7 +4,7 @@ package runc
 
 import "testing"
 
-// TestOnlyWhatMustDifferIsMadeTheSame: a number that a runtime decides stays.
+// TestOnlyWhatMustDifferIsMadeTheSame: a number that a runtime decides is kept.
 func TestOnlyWhatMustDifferIsMadeTheSame(t *testing.T) {
 	n := newNormaliser(&site{t: t, dir: "/tmp/a1", id: "beside-a1", runtime: runtime{name: "clove-oci"}})
 	n.line("world: /proc/self/mountinfo\t71 47 0:44 / / rw - tmpfs tmpfs rw")

@@ -20,27 +20,27 @@ import (
 
 // runtime is a program with an OCI runtime's command line.
 type runtime struct {
-	name    string // as it calls itself
+	name    string // the name that it uses for itself
 	program string
 }
 
-// tested and peer are what is compared.
+// tested and peer are the runtimes that are compared.
 func tested(t *testing.T) runtime { return runtime{"clove-oci", testhost.Binary(t, "clove-oci")} }
 func peer(t *testing.T) runtime   { return runtime{"runc", testhost.Binary(t, "runc")} }
 
-// vulnerable is a runc of old.
+// vulnerable returns an old runc.
 func vulnerable(t *testing.T, version string) runtime {
 	return runtime{"runc", testhost.Binary(t, "runc-"+version)}
 }
 
-// patience bounds every command; under emulation all takes longer.
+// patience bounds every command; under emulation everything takes longer.
 func patience() time.Duration { return testhost.Patience(time.Minute) }
 
 // site is where one runtime has one container: its bundle, its state, its log.
 type site struct {
 	t       *testing.T
 	runtime runtime
-	dir     string // of all of it
+	dir     string // contains all of it
 	id      string
 }
 
@@ -97,7 +97,7 @@ func (s *site) link(target, name string) {
 	}
 }
 
-// install puts the probe there, in a file of its own: an attack may change it.
+// install copies the probe there: an attack may change its file.
 func (s *site) install(name string) {
 	s.t.Helper()
 	text, err := os.ReadFile(testhost.Binary(s.t, "clove-probe"))
@@ -107,7 +107,7 @@ func (s *site) install(name string) {
 	s.write(name, string(text))
 }
 
-// config writes the bundle's description, a specification or a text.
+// config writes config.json, from a specification or a text.
 func (s *site) config(spec any) {
 	s.t.Helper()
 	text, isText := spec.(string)
@@ -121,16 +121,16 @@ func (s *site) config(spec any) {
 	s.write("config.json", text)
 }
 
-// said is what one command line had to say.
+// said is the result of one command line.
 type said struct {
 	status      int
 	out, err    string
-	logged      string // the last error of the log, which is what shims show
-	logProblems string // lines of the log that are no JSON
+	logged      string // the last error of the log, which shims show
+	logProblems string // lines of the log that are not JSON
 }
 
-// streams are a container's, when they are not the command's own. What is
-// missing is a file of the site.
+// streams are a container's, if they are not the command's own. A missing one is a file of the
+// site.
 type streams struct{ in, out, err *os.File }
 
 // call runs one command line of the runtime to its end.
@@ -145,15 +145,15 @@ func (s *site) callWith(io streams, args ...string) said {
 	return got
 }
 
-// raw is a command line without the flags that call gives.
+// raw returns a command line without the flags that call adds.
 func (s *site) raw(io streams, args ...string) said {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.runtime.program, args...)
 	cmd.Dir = s.dir
-	cmd.Args[0] = s.runtime.name // it is in some texts
-	// Files: a container that stays would keep a pipe open.
+	cmd.Args[0] = s.runtime.name // some messages contain it
+	// Files, because a container that stays would keep a pipe open.
 	out, errs := io.out, io.err
 	if out == nil {
 		out = s.create("stdout")
@@ -167,7 +167,7 @@ func (s *site) raw(io streams, args ...string) said {
 	if io.in != nil {
 		cmd.Stdin = io.in
 	}
-	// What an old version mounts astray does not reach the host.
+	// What an old version mounts at a wrong place does not reach the host.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -181,7 +181,7 @@ func (s *site) raw(io streams, args ...string) said {
 	return got
 }
 
-// lastError finds what a shim would show.
+// lastError returns the error that a shim would show.
 func lastError(log string) (last, problems string) {
 	for line := range strings.Lines(log) {
 		var entry struct{ Level, Msg, Time string }
@@ -210,7 +210,7 @@ func (s *site) run(args ...string) said {
 	defer reading.Close()
 	read := make(chan string, 1)
 	go func() {
-		text, _ := io.ReadAll(reading) // what came is what counts
+		text, _ := io.ReadAll(reading) // only the received text counts
 		read <- string(text)
 	}()
 	got := s.callWith(streams{in: null, out: writing}, append([]string{"run"}, append(args, s.id)...)...)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// build makes the smallest of clove's programs.
+// build builds the smallest of clove's programs.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "clove-init")
@@ -21,7 +21,7 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestEachLinkedModuleHasALicence: what the program says that it is linked with, and Go.
+// TestEachLinkedModuleHasALicence: for each module in the program's list, and for Go.
 func TestEachLinkedModuleHasALicence(t *testing.T) {
 	t.Parallel()
 	program := build(t)
@@ -44,7 +44,8 @@ func TestEachLinkedModuleHasALicence(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOut: a module that is not the program's, and one without a licence, are errors.
+// TestNothingIsLeftOut: a module that is not the program's, and one without a licence, are
+// errors.
 func TestNothingIsLeftOut(t *testing.T) {
 	t.Parallel()
 	linked := map[string]*part{}
@@ -83,7 +84,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestEqualTextsArePrintedOnce, with the name of who has it.
+// TestEqualTextsArePrintedOnce: with the name of the part that they belong to.
 func TestEqualTextsArePrintedOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -1,5 +1,5 @@
-/* Attacks through files: the kernel's own, devices, setuid, and a name that
- * changes under whoever follows it. */
+/* Attacks through files: the kernel's own files, devices, setuid programs, and a
+ * name that changes while another process follows it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void by_read(const void *arg, struct outcome *out)
 			n = (ssize_t)syscall(SYS_getdents64, fd, block, sizeof(block));
 		done(out, n);
 	}
-	if (out->ok && n == 0) { /* an empty file is how things are masked */
+	if (out->ok && n == 0) { /* things are masked with an empty file */
 		out->ok = 0;
 		out->err = ENODATA;
 	}
@@ -70,7 +70,7 @@ static void by_mknod(const void *arg, struct outcome *out)
 	done(out, syscall(SYS_mknodat, AT_FDCWD, path, node->mode | 0600, makedev(node->major, node->minor)));
 	if (!out->ok)
 		return;
-	/* Only the null device is opened: others may act on that. */
+	/* Only the null device is opened, because opening others may have effects. */
 	if (node->major == 1 && node->minor == 3) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		note(out, "made, and %s", fd < 0 ? "not opened" : "opened");
@@ -114,7 +114,7 @@ int cmd_mknod(int argc, char **argv)
 	return variants("mknod", nodes, COUNT(nodes), argc - 2, argv + 2);
 }
 
-/* ids tells who this process is; ok when it is root without having been. */
+/* ids prints this process's ids; ok if it became root. */
 int cmd_ids(int argc, char **argv)
 {
 	struct outcome out = {.err = EPERM};
@@ -139,8 +139,8 @@ int cmd_setuid_exec(int argc, char **argv)
 	return 0;
 }
 
-/* swap exchanges two names, a directory and a symbolic link say, as fast as
- * it can: whoever checks the one and then uses the other follows the link. */
+/* swap exchanges two names, such as a directory and a symbolic link, as fast as it
+ * can: a process that checks the one and then uses the other follows the link. */
 int cmd_swap(int argc, char **argv)
 {
 	struct outcome out = {.ok = 1};
@@ -159,8 +159,8 @@ int cmd_swap(int argc, char **argv)
 	return 0;
 }
 
-/* put writes a text into existing files, and what came of it into another: what
- * was attacked may be this program's own output. */
+/* put writes a text into existing files, and the result into another file, because
+ * the attacked file may be this program's own output. */
 int cmd_put(int argc, char **argv)
 {
 	if (argc < 4)

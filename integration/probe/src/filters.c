@@ -1,5 +1,5 @@
-/* Programs that a process loads into the kernel: filters for a socket or for
- * its own system calls. Each attempt loads one at most, which goes with it. */
+/* Programs that a process loads into the kernel: filters for a socket or for its
+ * own system calls. Each attempt loads at most one, which ends with the attempt. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@ static struct sock_fprog all_packets = {COUNT(everything), everything};
 static struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 static struct sock_fprog all_calls = {COUNT(allow), allow};
 
-/* datagrams is a socket: a local one where the filter allows no other. */
+/* datagrams returns a socket: a local one if the filter allows no other. */
 static int datagrams(void)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -38,14 +38,14 @@ static void by_high_bits(const void *arg, struct outcome *out)
 	set(out, SOL_SOCKET | 1L << 32, *(const int *)arg | 1L << 40);
 }
 
-/* The extended programs are named by a descriptor; only the host's root has one. */
+/* An extended program is named by a descriptor; only the host's root can have one. */
 static void by_descriptor(const void *arg, struct outcome *out)
 {
 	int none = -1;
 	done(out, setsockopt(datagrams(), SOL_SOCKET, *(const int *)arg, &none, sizeof(none)));
 }
 
-/* A key of TCP's: the kernel looks at the address that it is for first. */
+/* A TCP signing key: the kernel first checks its address. */
 static void by_key(const void *arg, struct outcome *out)
 {
 	struct tcp_md5sig key = {.tcpm_keylen = 4};
@@ -67,7 +67,7 @@ static void by_prctl(const void *arg, struct outcome *out)
 	done(out, syscall(SYS_prctl, PR_SET_SECCOMP | *(const long *)arg, SECCOMP_MODE_FILTER, &all_calls, 0, 0));
 }
 
-/* What programs need of the same two calls. */
+/* Ordinary uses of the same two calls. */
 static void by_ordinary(const void *arg, struct outcome *out)
 {
 	(void)arg;

@@ -1,6 +1,6 @@
-/* Attacks on doors of the kernel that agents have no business with. Where
- * success would change the host, the arguments are such that the kernel
- * refuses them only after it found the caller privileged. */
+/* Attacks on kernel interfaces that agents do not need. If a success would change
+ * the host, the arguments are such that the kernel refuses them only after it has
+ * checked the privilege. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -31,7 +31,7 @@ ATTEMPT(by_session_keyring)
 
 ATTEMPT(by_request_key)
 {
-	(void)arg; /* ENOKEY is the answer to those who may ask */
+	(void)arg; /* a privileged caller gets ENOKEY */
 	done(out, syscall(SYS_request_key, "user", "probe-that-is-not", NULL, 0));
 }
 
@@ -53,7 +53,7 @@ ATTEMPT(by_perf)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
 				       .config = PERF_COUNT_SW_CPU_CLOCK, .exclude_kernel = 1};
-	int pid = *(const int *)arg; /* -1: everyone on CPU 0 */
+	int pid = *(const int *)arg; /* -1: all processes on CPU 0 */
 	done(out, syscall(SYS_perf_event_open, &attr, pid, pid ? 0 : -1, -1, 0));
 }
 
@@ -75,7 +75,7 @@ ATTEMPT(by_fanotify)
 	done(out, syscall(SYS_fanotify_init, 0, O_RDONLY));
 }
 
-/* By handle every file of the file system opens, past all directories. */
+/* By handle, every file of the file system can be opened without its directories. */
 ATTEMPT(by_handle)
 {
 	struct {
@@ -103,19 +103,19 @@ ATTEMPT(by_sethostname)
 {
 	struct utsname name;
 	(void)arg;
-	uname(&name); /* the name stays what it is */
+	uname(&name); /* the name does not change */
 	done(out, syscall(SYS_sethostname, name.nodename, strlen(name.nodename)));
 }
 
 ATTEMPT(by_init_module)
 {
-	(void)arg; /* ENOEXEC or EFAULT from a kernel that would load one */
+	(void)arg; /* a kernel that would load one returns ENOEXEC or EFAULT */
 	done(out, syscall(SYS_init_module, "not a module", 12, ""));
 }
 
 ATTEMPT(by_swapon)
 {
-	(void)arg; /* ENOENT to those who may */
+	(void)arg; /* a privileged caller gets ENOENT */
 	done(out, syscall(SYS_swapon, "/probe-that-is-not", 0));
 }
 
@@ -127,7 +127,7 @@ ATTEMPT(by_acct)
 
 ATTEMPT(by_quotactl)
 {
-	(void)arg; /* Q_SYNC on no device: permission comes with the command */
+	(void)arg; /* Q_SYNC without a device: the privilege depends on the command */
 	done(out, syscall(SYS_quotactl, 0x80000100, "/probe-that-is-not", 0, NULL));
 }
 
@@ -144,7 +144,7 @@ ATTEMPT(by_aio)
 	done(out, syscall(SYS_io_setup, 1, &context));
 }
 
-/* The pages come when they are touched: this only asks for the right. */
+/* Pages are allocated when they are touched: this only tests the permission. */
 ATTEMPT(by_huge_file)
 {
 	(void)arg;
@@ -153,7 +153,7 @@ ATTEMPT(by_huge_file)
 
 ATTEMPT(by_huge_pages)
 {
-	(void)arg; /* ENOMEM where the host has reserved none */
+	(void)arg; /* ENOMEM if the host has reserved none */
 	done(out, mmap(NULL, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED ? -1 : 0);
 }
 

@@ -83,7 +83,7 @@ long number(const char *text, long most)
 	return value;
 }
 
-/* escaped copies text into JSON's form, cut to the buffer. */
+/* escaped copies text with JSON's escapes, cut to the buffer. */
 static void escaped(char *to, size_t size, const char *text)
 {
 	size_t used = 0;
@@ -110,7 +110,7 @@ void report(int fd, const char *probe, const struct outcome *out)
 	escaped(name, sizeof(name), probe);
 	int length = snprintf(line, sizeof(line), "{\"probe\":\"%s\",\"ok\":%s,\"errno\":\"%s\",\"detail\":\"%s\"}\n",
 			      name, out->ok ? "true" : "false", error, detail);
-	/* One write, so that lines of several processes do not mix. */
+	/* One write, so that lines of several processes are not mixed. */
 	if (write(fd, line, (size_t)length) != length)
 		exit(3);
 }

@@ -1,4 +1,4 @@
-/* Attacks that use up memory, each by another kind of page. */
+/* Attacks that use up memory, each with another kind of page. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -14,8 +14,8 @@
 
 #define MIB (1L << 20)
 
-/* reached is how many bytes were touched, seen by the parent when the
- * process that touched them is dead. */
+/* reached is how many bytes were touched; the parent reads it after the death of
+ * the process that touched them. */
 static atomic_long *reached;
 
 static void touch(char *memory, long bytes)
@@ -35,7 +35,7 @@ static void by_malloc(const void *arg, struct outcome *out)
 		touch(memory, bytes);
 }
 
-/* by_fork shares the size between eight processes that live together. */
+/* by_fork divides the size between eight processes that live at the same time. */
 static void by_fork(const void *arg, struct outcome *out)
 {
 	long share = *(const long *)arg / 8;
@@ -49,9 +49,9 @@ static void by_fork(const void *arg, struct outcome *out)
 			continue;
 		close(ends[1]);
 		by_malloc(&share, out);
-		_exit(read(ends[0], &byte, 1) != 0); /* until all have their share */
+		_exit(read(ends[0], &byte, 1) != 0); /* wait until all have their share */
 	}
-	/* The last pages are touched when the count stands still or all died. */
+	/* It is over when the count stops growing or all processes have died. */
 	while (out->ok && atomic_load(reached) < share / 4096 * 4096 * children) {
 		if (waitpid(-1, &status, WNOHANG) > 0) {
 			out->ok = 0;
@@ -87,15 +87,15 @@ static void by_sysv(const void *arg, struct outcome *out)
 	if (!out->ok)
 		return;
 	char *memory = shmat(id, NULL, 0);
-	shmctl(id, IPC_RMID, NULL); /* gone with the last process that has it */
+	shmctl(id, IPC_RMID, NULL); /* removed with the last process that uses it */
 	done(out, memory == (char *)-1 ? -1 : 0);
 	if (out->ok)
 		touch(memory, bytes);
 }
 
-/* by_file fills a file in a directory, a tmpfs say, and removes it again. */
+/* by_file fills a file in a directory, for example on a tmpfs, and removes it. */
 struct in_directory {
-	long bytes; /* first: the others read it alone */
+	long bytes; /* first, because the others read only this */
 	const char *directory;
 };
 

@@ -1,5 +1,5 @@
-/* Attacks that change mounts or the root. What succeeds is undone at once,
- * since the control runs in a namespace that others use. */
+/* Attacks that change mounts or the root. A success is undone at once, because
+ * the control runs in a namespace that others use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -58,8 +58,8 @@ static void by_bind(const void *arg, struct outcome *out)
 		mounted(out, at, syscall(SYS_mount, "/", at, NULL, BIND, NULL));
 }
 
-/* Lazily unmounting what is not mounted tells allowed (EINVAL) from refused
- * (EPERM) and takes nothing away. */
+/* A lazy unmount of something that is not mounted shows whether the call is allowed
+ * (EINVAL) or refused (EPERM), and removes nothing. */
 static void by_umount(const void *arg, struct outcome *out)
 {
 	const char *at = scratch(out);
@@ -91,7 +91,7 @@ static void by_open_tree(const void *arg, struct outcome *out)
 	done(out, syscall(SYS_open_tree, AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
 }
 
-/* On a detached copy: the real mount keeps its flags. */
+/* On a detached copy, so that the real mount keeps its flags. */
 static void by_mount_setattr(const void *arg, struct outcome *out)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NODEV};
@@ -118,8 +118,8 @@ int cmd_mount(int argc, char **argv)
 	return variants("mount", mounts, COUNT(mounts), argc - 1, argv + 1);
 }
 
-/* The classic way out of a chroot: keep the working directory above a second
- * one, walk up, and make that the root. It is out when "/" is what it was. */
+/* The classic escape from a chroot: keep a working directory above a second chroot,
+ * walk up, and make that the root. It succeeded if "/" is what it was before. */
 static void by_chroot(const void *arg, struct outcome *out)
 {
 	struct stat before, after;

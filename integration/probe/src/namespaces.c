@@ -33,7 +33,7 @@ int cmd_unshare(int argc, char **argv)
 	return variants("unshare", unshares, COUNT(unshares), argc - 1, argv + 1);
 }
 
-/* reap takes the result of a clone: in the child it ends. */
+/* reap takes the result of a clone; in the child it exits. */
 static void reap(struct outcome *out, long child)
 {
 	if (child == 0)
@@ -48,7 +48,7 @@ static void by_clone(const void *arg, struct outcome *out)
 	reap(out, syscall(SYS_clone, *(const uint64_t *)arg | SIGCHLD, 0, 0, 0, 0));
 }
 
-/* The kernel drops bit 32 of clone's flags, a filter may not. */
+/* The kernel drops bit 32 of clone's flags, and a filter might not. */
 static void by_clone_high(const void *arg, struct outcome *out)
 {
 	reap(out, syscall(SYS_clone, *(const uint64_t *)arg | SIGCHLD | 1UL << 32, 0, 0, 0, 0));

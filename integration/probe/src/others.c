@@ -1,4 +1,4 @@
-/* Attacks on another process, PID 1 of the sandbox say. */
+/* Attacks on another process, such as PID 1 of the sandbox. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 
 static pid_t target;
 
-/* Seizing does not stop the process, and ends with this one. */
+/* PTRACE_SEIZE does not stop the process, and ends with this one. */
 static void by_ptrace(const void *arg, struct outcome *out)
 {
 	(void)arg;
 	done(out, ptrace(PTRACE_SEIZE, target, NULL, NULL));
 }
 
-/* first_mapping is where the target's program lies, as far as it may be known. */
+/* first_mapping returns where the target's program is mapped, if it can be known. */
 static unsigned long first_mapping(void)
 {
 	char path[64];
@@ -45,7 +45,7 @@ static void by_vm_read(const void *arg, struct outcome *out)
 	done(out, process_vm_readv(target, &here, 1, &there, 1, 0));
 }
 
-/* Writing nothing: the permission is checked, the memory stays. */
+/* Writes nothing: the permission is checked, the memory does not change. */
 static void by_vm_write(const void *arg, struct outcome *out)
 {
 	char byte = 0;
@@ -71,7 +71,7 @@ static void by_open(const void *arg, struct outcome *out)
 {
 	char path[64], link[256] = "";
 	const char *file = arg;
-	int flags = *file == 'w' ? O_WRONLY : O_RDONLY; /* the first letter says how */
+	int flags = *file == 'w' ? O_WRONLY : O_RDONLY; /* by the first letter */
 	snprintf(path, sizeof(path), "/proc/%d/%s", target, file + 2);
 	int fd = open(path, flags | O_CLOEXEC);
 	done(out, fd);
@@ -88,7 +88,7 @@ static void by_prlimit(const void *arg, struct outcome *out)
 {
 	struct rlimit old;
 	(void)arg;
-	/* Reading another's limits needs the same right as setting them. */
+	/* Reading another process's limits needs the same permission as setting them. */
 	done(out, prlimit(target, RLIMIT_NOFILE, NULL, &old));
 }
 
@@ -116,7 +116,7 @@ int cmd_other(int argc, char **argv)
 	return variants("other", ways, COUNT(ways), argc - 2, argv + 2);
 }
 
-/* Signal 0 asks for the permission only. */
+/* Signal 0 only checks the permission. */
 int cmd_kill(int argc, char **argv)
 {
 	struct outcome out = {0};
@@ -127,7 +127,7 @@ int cmd_kill(int argc, char **argv)
 	return 0;
 }
 
-/* fds lists the descriptors that this program was started with, but 0 to 2. */
+/* fds lists the descriptors that this program was started with, except 0 to 2. */
 int cmd_fds(int argc, char **argv)
 {
 	struct outcome out = {.err = ENOENT};
@@ -142,7 +142,7 @@ int cmd_fds(int argc, char **argv)
 		char path[300], link[200] = "";
 		int fd = atoi(entry->d_name);
 		if (fd <= 2 || fd == dirfd(dir))
-			continue; /* "." and ".." are 0 too */
+			continue; /* atoi of "." and ".." is 0, too */
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		if (readlink(path, link, sizeof(link) - 1) < 0)
 			strcpy(link, "?");

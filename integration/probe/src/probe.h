@@ -1,6 +1,6 @@
 /*
- * What the parts of the probe share. README.md beside this folder says what
- * the probe is and how it is built.
+  * Declarations that the parts of the probe share. README.md in the folder above says what
+  * the probe is and how it is built.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -24,26 +24,26 @@ struct variant {
 	const void *arg;
 };
 
-/* note writes the detail. */
+/* note sets the detail. */
 void note(struct outcome *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* done takes a system call's result: below zero is a failure with errno. */
+/* done takes a system call's result: a negative one is a failure with errno. */
 void done(struct outcome *out, long result);
 
-/* attempt runs one variant in a child of its own, so that whatever it changes
- * or whatever kills it stays there, and prints the line. */
+/* attempt runs one variant in a child of its own, so that its changes, or a signal
+ * that kills it, affect only the child, and prints the line. */
 void attempt(const char *probe, const struct variant *v);
 
-/* variants attempts those that argv names, all of them when it names none. */
+/* variants attempts those that argv names, or all if it names none. */
 int variants(const char *probe, const struct variant *list, size_t count, int argc, char **argv);
 
 /* report prints one line of JSON on the descriptor. */
 void report(int fd, const char *probe, const struct outcome *out);
 
-/* number reads a count within bounds, so that no probe can harm its host. */
+/* number parses a count within bounds, so that no probe can harm its host. */
 long number(const char *text, long most);
 
-/* usage ends the program: the command line was wrong, nothing ran. */
+/* usage ends the program: the command line was wrong, and nothing ran. */
 void usage(const char *message) __attribute__((noreturn));
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -12,14 +12,14 @@
 
 #include "probe.h"
 
-/* What all of a fork bomb's processes see. */
+/* Shared by all processes of a fork bomb. */
 struct bomb {
 	atomic_long processes;
 	atomic_int err;
 };
 
-/* explode forks until most processes exist or one fork fails; each child does
- * the same, then waits until the pipe's writer, the first process, is gone. */
+/* explode forks until most processes exist or one fork fails. Each child does the
+ * same, and then waits until the pipe's writer, the first process, has ended. */
 static void explode(struct bomb *bomb, long most, int pipe_read, int pipe_write)
 {
 	char byte;
@@ -54,7 +54,7 @@ int cmd_forkbomb(int argc, char **argv)
 	struct bomb *bomb = mmap(NULL, sizeof(*bomb), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bomb == MAP_FAILED || pipe(ends))
 		return 3;
-	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* grandchildren too are reaped here */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* grandchildren are reaped here, too */
 	explode(bomb, most, ends[0], ends[1]);
 	close(ends[1]);
 	while (wait(NULL) > 0 || errno == EINTR)
@@ -84,11 +84,11 @@ int cmd_zombies(int argc, char **argv)
 	return 0;
 }
 
-/* linger writes to the heartbeat file for a bounded time, deaf to signals. */
+/* linger writes to the heartbeat file for a limited time, and ignores signals. */
 static void linger(const char *heartbeat, long seconds, int hold)
 {
 	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_IGN); /* KILL and STOP refuse: the rest counts */
+		signal(sig, SIG_IGN); /* fails for KILL and STOP; the rest counts */
 	prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	if (!hold) {
 		int null = open("/dev/null", O_RDWR);
@@ -101,8 +101,8 @@ static void linger(const char *heartbeat, long seconds, int hold)
 	_exit(0);
 }
 
-/* daemonize leaves the session and every parent; with "hold" it keeps the
- * standard streams, so that whoever reads them to the end waits for it. */
+/* daemonize leaves the session and every parent; with "hold" it keeps the standard
+ * streams open, so that a reader that waits for their end waits for it. */
 int cmd_daemonize(int argc, char **argv)
 {
 	struct outcome out = {0};
@@ -129,8 +129,8 @@ int cmd_daemonize(int argc, char **argv)
 	return 0;
 }
 
-/* signals leaves that many waiting for this process, which counts for its
- * user, and holds them until its input ends. */
+/* signals makes this many signals pending for this process, which the kernel counts
+ * for its user, and keeps them until its input ends. */
 int cmd_signals(int argc, char **argv)
 {
 	struct outcome out = {.ok = 1};

@@ -1,5 +1,5 @@
-/* Attacks on the program that brings others into a sandbox: its file is the
- * host's, and who sees the process sees the file. */
+/* Attacks on the program that brings other processes into a sandbox: its file is
+ * the host's, and a process that sees the program's process can open the file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 
 #include "probe.h"
 
-/* join enters the namespaces of a process and stays there until its input ends,
- * as a runtime would that takes no care of its own file. */
+/* join enters the namespaces of a process and stays there until its input ends, as
+ * a runtime would that does not protect its own file. */
 int cmd_join(int argc, char **argv)
 {
 	char path[64], byte;
@@ -39,7 +39,7 @@ int cmd_join(int argc, char **argv)
 	return child < 0 || waitpid(child, NULL, 0) != child ? 3 : 0;
 }
 
-/* foreign opens the program of a process that is none of this program's. */
+/* foreign opens the program of a process that does not run this program. */
 static int foreign(void)
 {
 	struct stat own, other;
@@ -62,8 +62,8 @@ static int foreign(void)
 	return found;
 }
 
-/* overwrite waits for a process with another program than its own, and then
- * for the moment in which that program's file may be written. */
+/* overwrite waits for a process with another program than its own, and then until
+ * that program's file can be written. */
 int cmd_overwrite(int argc, char **argv)
 {
 	struct outcome out = {.err = ESRCH};
@@ -84,7 +84,7 @@ int cmd_overwrite(int argc, char **argv)
 		puts("seen");
 		fflush(stdout);
 	}
-	/* While it runs nobody may write to it. */
+	/* While it runs, it cannot be opened for writing. */
 	while (fd >= 0 && time(NULL) < end) {
 		writing = open(path, O_WRONLY | O_CLOEXEC);
 		if (writing >= 0 || errno != ETXTBSY)

@@ -1,6 +1,6 @@
-/* Ways to send something to an address, and to hear an answer. An attempt
- * succeeds when an answer with the world's own word comes back, or, for what
- * nobody answers, when the kernel has taken the packet. */
+/* Ways to send something to an address, and to receive an answer. An attempt
+ * succeeds when an answer with the word of the test network's servers arrives, or,
+ * if no answer is expected, when the kernel has accepted the packet. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/icmp6.h>
@@ -34,7 +34,7 @@ struct way {
 	enum { STREAM, DATAGRAM, ECHO, BLIND } talk;
 };
 
-/* receive_answer waits for the answer. A stream's answer may take several reads. */
+/* receive_answer waits for the answer. On a stream it may take several reads. */
 static void receive_answer(int fd, struct outcome *out, int any)
 {
 	char text[1000] = "";
@@ -57,8 +57,8 @@ static void receive_answer(int fd, struct outcome *out, int any)
 	}
 }
 
-/* echo_request is an ICMP message with a checksum where the kernel adds none:
- * on a raw IPv4 socket. */
+/* echo_request makes an ICMP message, with a checksum if the kernel adds none: on a
+ * raw IPv4 socket. */
 static size_t echo_request(unsigned char *packet)
 {
 	memset(packet, 0, 8);
@@ -92,7 +92,7 @@ static void by_way(const void *arg, struct outcome *out)
 		size = echo_request(packet);
 	int yes = 1;
 	setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes));
-	/* connect waits no longer than this either, socket(7). */
+	/* The time limit also applies to connect, socket(7). */
 	struct timeval patience = {.tv_sec = PATIENCE_MS / 1000, .tv_usec = PATIENCE_MS % 1000 * 1000};
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	long result;
@@ -128,7 +128,7 @@ static const struct variant ways[] = {
 	{"raw-tcp", WAY(SOCK_RAW, IPPROTO_TCP, IPPROTO_TCP, 0, BLIND)},
 };
 
-/* aim reads an address, with a zone or not, and a port. */
+/* aim parses an address, with or without a zone, and a port. */
 static void aim(const char *address, const char *port)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&target.address;

@@ -28,7 +28,7 @@ int cmd_spin(int argc, char **argv)
 	return 0;
 }
 
-/* The files stay: what they fill is the caller's. */
+/* The files stay: the caller owns the space that they fill. */
 int cmd_diskfill(int argc, char **argv)
 {
 	static char block[1 << 20];
@@ -37,7 +37,7 @@ int cmd_diskfill(int argc, char **argv)
 	if (argc != 3)
 		usage("diskfill: which directory, and how many MiB?");
 	long most = number(argv[2], 8192), written = 0;
-	memset(block, 'x', sizeof(block)); /* not zeroes: no file system may skip them */
+	memset(block, 'x', sizeof(block)); /* not zeroes, which a file system may skip */
 	snprintf(path, sizeof(path), "%s/fill", argv[1]);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	done(&out, fd);
@@ -46,7 +46,7 @@ int cmd_diskfill(int argc, char **argv)
 		done(&out, n);
 		written += n > 0 ? n : 0;
 	}
-	/* Delayed allocation may find out only now. */
+	/* With delayed allocation the error may come only now. */
 	if (out.ok)
 		done(&out, fsync(fd));
 	note(&out, "%ld of %ld bytes", written, most << 20);
@@ -92,7 +92,7 @@ int cmd_fdexhaust(int argc, char **argv)
 	return 0;
 }
 
-/* flood writes to the standard output and so reports on the standard error. */
+/* flood writes to the standard output, so it reports on the standard error. */
 int cmd_flood(int argc, char **argv)
 {
 	static char block[64 << 10];

@@ -1,6 +1,6 @@
-/* Sockets of every family that an agent should not have, and some that it
- * should. They are made and closed, never bound or connected: an AF_VSOCK
- * socket that connects would talk to the machine's hypervisor. */
+/* Sockets of every family that an agent must not have, and some that it needs.
+ * They are made and closed, never bound or connected: an AF_VSOCK socket that
+ * connects would reach the machine's hypervisor. */
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ struct kind {
 static void by_socket(const void *arg, struct outcome *out)
 {
 	const struct kind *kind = arg;
-	/* The raw call: the library's would cut the arguments to int. */
+	/* The raw call, because the library's would cut the arguments to int. */
 	done(out, syscall(SYS_socket, kind->domain, kind->type, kind->protocol));
 }
 

@@ -1,5 +1,5 @@
-/* Attacks through a terminal: typing for its user. Each attempt makes a
- * pseudo-terminal of its own, so the control types at nobody. */
+/* Attacks through a terminal: typing in place of its user. Each attempt makes a
+ * pseudo-terminal of its own, so the control affects no user. */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "probe.h"
 
-/* terminal makes this process the leader of a session with its own terminal. */
+/* terminal makes this process the leader of a session with a terminal of its own. */
 static int terminal(struct outcome *out)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY);

@@ -1,5 +1,5 @@
-/* What a process sees of the place that it is in, as lines of a name, a tab
- * and a text. A test compares two places by them. */
+/* What a process sees of its environment, as lines of a name, a tab and a text. A
+ * test compares two environments by them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-/* say writes one line; what would break it in two is written as a number. */
+/* say writes one line; characters that would end the line are written as numbers. */
 static void say(const char *name, const char *text)
 {
 	printf("%s\t", name);
@@ -71,7 +71,7 @@ static void node(const char *path)
 	say(path, text);
 }
 
-/* access_of says what opening for both purposes gives. Nothing is written. */
+/* access_of returns the result of opening for reading and for writing. It writes nothing. */
 static void access_of(const char *path)
 {
 	char text[128] = "";
@@ -83,7 +83,7 @@ static void access_of(const char *path)
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n < 0)
 		snprintf(text, sizeof(text), "%s %s", fd < 0 ? "open" : "read", strerrorname_np(errno) ?: "?");
-	else if (!fstat(fd, &s) && S_ISCHR(s.st_mode)) /* never the same twice, of some */
+	else if (!fstat(fd, &s) && S_ISCHR(s.st_mode)) /* some never read the same twice */
 		snprintf(text, sizeof(text), "%zd bytes", n);
 	if (fd >= 0)
 		close(fd);
@@ -100,7 +100,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strverscmp((*a)->d_name, (*b)->d_name);
 }
 
-/* each calls for every entry of a folder, in order. */
+/* each calls a function for every entry of a folder, in order. */
 static void each(const char *folder, void (*call)(const char *))
 {
 	struct dirent **entries;
@@ -122,7 +122,7 @@ static void each(const char *folder, void (*call)(const char *))
 static void link_of(const char *path)
 {
 	char target[512] = "";
-	if (readlink(path, target, sizeof(target) - 1) >= 0) /* scandir's own is closed by now */
+	if (readlink(path, target, sizeof(target) - 1) >= 0) /* scandir has closed its own descriptor */
 		say(path, target);
 }
 
@@ -163,7 +163,7 @@ int cmd_world(int argc, char **argv)
 		access_of(argv[i]);
 	say("end", "");
 	fflush(stdout);
-	/* Whoever started it looks at it from outside, and then closes its input. */
+	/* The process that started this one inspects it from outside, and then closes its input. */
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		;

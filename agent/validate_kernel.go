@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of what a run begins with. Its agent may get more grants later.
+const (
+	firstGrantsMost  = 256
+	firstBudgetsMost = 64
+	grantTextMost    = 600 // bytes: a pattern with its kind and rights
+	namespaceMost    = 255
+	denialsMost      = 1 << 31
+)
+
+// checkKernel checks the forms. What a grant or a budget means, its own package says.
+func checkKernel(s Spec) error {
+	k := s.Kernel
+	switch {
+	case len(k.Grants) > firstGrantsMost:
+		return wrong("kernel.grants", fmt.Sprintf("use at most %d", firstGrantsMost), "there are %d grants", len(k.Grants))
+	case len(k.Budgets) > firstBudgetsMost:
+		return wrong("kernel.budgets", fmt.Sprintf("use at most %d", firstBudgetsMost), "there are %d budgets", len(k.Budgets))
+	case k.HasSocket() && s.Network == NetworkHost:
+		return wrong("kernel", "use another --network: the gate that serves the agent's socket is also its network", "a run in the host's network cannot have a socket of its own")
+	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
+		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q says not what happens when a budget is spent", k.AtEnd)
+	}
+	for _, text := range slices.Concat(k.Grants, k.Budgets) {
+		if err := checkText("kernel", text, grantTextMost); err != nil {
+			return err
+		}
+	}
+	if _, _, err := k.Denial(); err != nil {
+		return err
+	}
+	return checkNamespace(k.Namespace)
+}
+
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	for step := range strings.SplitSeq(namespace, "/") {
+		if len(namespace) > namespaceMost || ValidateName(step) != nil {
+			return wrong("kernel.namespace", "join names by '/', for example acme/research", "%.64q is not a namespace", namespace)
+		}
+	}
+	return nil
+}
+
+// Denial returns what a refusal does to the run: "deny", "pause" or "end", the last from
+// the refusal with this number on.
+func (k Kernel) Denial() (what string, after int, err error) {
+	switch what, count, counted := strings.Cut(k.OnDenial, ":"); {
+	case k.OnDenial == "":
+		return "deny", 1, nil
+	case !counted && slices.Contains([]string{"deny", "pause", "end"}, what):
+		return what, 1, nil
+	case what == "end-after":
+		if n, err := strconv.Atoi(count); err == nil && n > 0 && n < denialsMost && strconv.Itoa(n) == count {
+			return "end", n, nil
+		}
+	}
+	return "", 0, wrong("kernel.on_denial", "use deny, pause, end or end-after:N", "%.64q says not what a refusal does", k.OnDenial)
+}
