@@ -230,7 +230,7 @@ type KernelCallParams struct {
 // KernelMeterParams is what the Linux kernel has counted of a run since its start.
 type KernelMeterParams struct {
 	Run    agent.ID         `json:"run"`
-	Start  int64            `json:"start"`  // which start of the run: totals count from it
+	Start  int              `json:"start"`  // which start of the run: totals count from it
 	Totals map[string]int64 `json:"totals"` // by dimension
 }
 
@@ -241,6 +241,8 @@ const NoteStanding = "kernel.standing"
 type Standing struct {
 	Net     []agent.EgressRule `json:"net"`               // of its net grants
 	Spent   []Budget           `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
+	Metered []string           `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
+	Start   int                `json:"start,omitempty"`   // the number of the run's start, where it has just begun
 	Notices []Notice           `json:"notices,omitempty"` // for the agent, new ones only
 }
 

@@ -96,6 +96,11 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 	}
 }
 
+// Meter reports what the Linux kernel has counted of the run.
+func (s *Share) Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error {
+	return s.client.Call(ctx, api.MethodKernelMeter, api.KernelMeterParams{Run: run, Start: start, Totals: totals}, nil)
+}
+
 // enter numbers a call, and connects if nothing is connected.
 func (s *Share) enter(ctx context.Context) (id string, conn *rpc.Conn, answer chan rpc.Message, err error) {
 	s.mu.Lock()

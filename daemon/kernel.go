@@ -74,7 +74,7 @@ type shared struct {
 
 func (s shared) methods() map[string]handler {
 	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
-		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call)}
+		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter)}
 	for _, name := range kernel.Methods() {
 		all[name] = func(c *call, params json.RawMessage) (any, error) {
 			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)
@@ -109,6 +109,15 @@ func (s shared) attach(c *call, p api.KernelParams) (any, error) {
 	}
 	<-c.Done()
 	return nil, c.Err()
+}
+
+// meter charges what the Linux kernel has counted of a run.
+func (s shared) meter(_ *call, p api.KernelMeterParams) (any, error) {
+	run, err := s.run(p.Run)
+	if err != nil {
+		return nil, err
+	}
+	return api.Nothing{}, s.kernel.Meter(run, p.Start, p.Totals)
 }
 
 // call answers an agent, for which its supervisor asks. The agent is not the caller.

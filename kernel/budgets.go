@@ -30,14 +30,18 @@ func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
 	return tx.Chain(keysOf(run)...)
 }
 
-// begin makes a run's account and its first grants, at its first start.
-func (k *Kernel) begin(run agent.Run, begins bool) error {
-	return k.config.Store.Update(func(tx *store.KernelTx) error {
+// begin makes a run's account and its first grants, at its first start. Where the run
+// starts it returns the number of the start.
+func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
+	err = k.config.Store.Update(func(tx *store.KernelTx) error {
 		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
 		if err != nil {
 			return err
+		}
+		if start = 0; begins {
+			start = nextStart(account)
 		}
 		if account != nil {
 			return c.again(begins)
@@ -58,6 +62,46 @@ func (k *Kernel) begin(run agent.Run, begins bool) error {
 		c.about, c.rule = "", ""
 		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
 	})
+	return start, err
+}
+
+// nextStart is above every start of which something was metered.
+func nextStart(a *budget.Account) int {
+	next := 1
+	if a != nil {
+		for _, l := range a.Lines {
+			next = max(next, l.Start+1)
+		}
+	}
+	return next
+}
+
+// Meter charges what the Linux kernel has counted of a run since a start, by dimension.
+func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error {
+	var c *call
+	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		c = &call{Caller: Caller{Run: run}, kernel: k, tx: tx, now: k.now()}
+		chain, err := chainOf(tx, run)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(totals)) {
+			d := budget.Dimension(name)
+			if !d.Metered() {
+				return api.Failure(api.CodeParams, "", "%.32s is not counted by the Linux kernel", name)
+			}
+			effects, err := chain.Meter(budget.Reading{Dimension: d, Start: start, Total: totals[name]}, c.now)
+			if err != nil {
+				return err
+			}
+			c.report(effects)
+		}
+		return tx.PutChain(chain)
+	})
+	if err == nil && c.changed {
+		err = k.publish(run.Spec.ID, c.notices)
+	}
+	return err
 }
 
 func (c *call) startEntry() audit.Entry {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/store"
 )
@@ -46,6 +48,7 @@ type Kernel struct {
 // attachment is a supervisor that wants to know how its run stands.
 type attachment struct {
 	run     agent.Run
+	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
 	turn    sync.Mutex // one notification after the other, so that the last one is the newest
 }
@@ -66,10 +69,11 @@ func (k *Kernel) Close() error { return k.queue.close() }
 // until ctx ends. Where begins is set the run starts: what its agent had reserved before
 // is settled as if all had been used.
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
-	if err := k.begin(run, begins); err != nil {
+	start, err := k.begin(run, begins)
+	if err != nil {
 		return err
 	}
-	a := &attachment{run: run, changed: changed}
+	a := &attachment{run: run, start: start, changed: changed}
 	k.mu.Lock()
 	k.attached[run.Spec.ID] = a
 	k.mu.Unlock()
@@ -97,7 +101,7 @@ func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 	if err != nil {
 		return err
 	}
-	standing.Notices = notices
+	standing.Notices, standing.Start = notices, a.start
 	a.changed(standing)
 	return nil
 }
@@ -118,6 +122,9 @@ func (k *Kernel) standing(run agent.Run) (s api.Standing, err error) {
 			for _, b := range budgetsOf(a) {
 				if b.Spent {
 					s.Spent = append(s.Spent, b)
+				}
+				if budget.Dimension(b.Dimension).Metered() && b.Granted != nil && !slices.Contains(s.Metered, b.Dimension) {
+					s.Metered = append(s.Metered, b.Dimension)
 				}
 			}
 		}

@@ -56,6 +56,14 @@ func (o *Own) Call(_ context.Context, _ agent.ID, method string, params json.Raw
 	return k.Call(Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}, method, params)
 }
 
+// Meter charges the run.
+func (o *Own) Meter(_ context.Context, _ agent.ID, start int, totals map[string]int64) error {
+	o.mu.Lock()
+	k := o.kernel
+	o.mu.Unlock()
+	return k.Meter(o.run, start, totals)
+}
+
 // Close writes the last audit entries and closes the files. It may be called where Attach
 // was not.
 func (o *Own) Close() error {

@@ -23,7 +23,7 @@ type gated struct {
 }
 
 // openGate starts the gate of a run, and sends what it decides to the streams.
-func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
+func openGate(c host.Config, id agent.ID, streams IO, refused *refusals) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
 		// Room for all that a run can have, so that put never waits: one for each target, one
@@ -31,7 +31,12 @@ func openGate(c host.Config, id agent.ID, streams IO) (*gated, error) {
 		notices: newOutbox(broker.MaxDenials + 2),
 		denied:  streams.Denied,
 	}
-	c.Log, c.Denied = g.decisions.write, g.reportDenial
+	c.Log, c.Denied = func(d broker.Decision) {
+		if d.Outcome == broker.OutcomeDenied {
+			refused.add()
+		}
+		g.decisions.write(d)
+	}, g.reportDenial
 	var err error
 	if g.Gate, err = host.Start(c); err != nil {
 		return nil, errors.Join(err, g.flush(func() {}))

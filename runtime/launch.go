@@ -56,7 +56,8 @@ type launch struct {
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
-	sockets  *socketWatch   // nil: they are not limited
+	sockets  *socketWatch // nil: they are not limited
+	refusals *refusals
 	share    *share         // nil: the run has no part in what agents share
 	sessions sync.WaitGroup // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool           // a session did not end: the launch thread may not be free
@@ -142,7 +143,7 @@ func (l *launch) openGate() (err error) {
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
 		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Agent: agentSocket,
-	}, l.spec.ID, l.streams)
+	}, l.spec.ID, l.streams, l.refusals)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/rootfs"
@@ -19,7 +20,7 @@ import (
 // that fails later is in the record. Ending ctx stops the agent: TERM, its grace,
 // then KILL.
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
-	l := &launch{runtime: r, spec: spec, streams: streams, trace: newTrace(streams)}
+	l := &launch{runtime: r, spec: spec, streams: streams, refusals: newRefusals(), trace: newTrace(streams)}
 	signals := listen()
 	defer signals.stop()
 	var seen outcome
@@ -90,6 +91,9 @@ func (l *launch) prepare() (err error) {
 		return l.probes.cgroupsErr
 	}
 	if l.held, err = enforce(l.spec, l.probes); err != nil {
+		return err
+	}
+	if err = checkMeters(l.spec, l.probes.cgroups.Mode() == cgroups.ModeV2); err != nil {
 		return err
 	}
 	if l.filter, err = profile(l.spec); err != nil {

@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/host"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/kernel/channel"
 )
 
@@ -27,17 +28,29 @@ type Kernel interface {
 	Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error
 	// Call answers a call of the run's agent. The error is an *api.Error.
 	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
+	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
+	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
 }
 
 // share is a run's part in what agents share.
 type share struct {
-	kernel  Kernel
-	run     agent.ID
-	ctx     context.Context // of the run
-	stands  chan api.Standing
-	calls   *channel.Conn      // to the gate; nil: the agent has no socket
-	granted []agent.EgressRule // of net grants; the launch's, then the loop's
-	paused  bool               // the loop: a budget has the agent stand still
+	kernel   Kernel
+	run      agent.ID
+	ctx      context.Context // of the run
+	stands   chan api.Standing
+	calls    *channel.Conn      // to the gate; nil: the agent has no socket
+	granted  []agent.EgressRule // of net grants; the launch's, then the loop's
+	start    int                // the number of this start, for Meter
+	refusals *refusals
+
+	// The loop's:
+	metered  map[string]bool  // dimensions of which somebody limits what the Linux kernel counts
+	metering <-chan error     // of a report under way; nil: none is
+	sending  map[string]int64 // what is in that report
+	sent     map[string]int64 // what has arrived
+	pausedAt int64            // CLOCK_BOOTTIME
+	stoodNS  int64            // how long pauses that are over took
+	paused   bool             // the loop: a budget has the agent stand still
 
 	mu     sync.Mutex // guards the following
 	flying map[uint64]context.CancelFunc
@@ -53,14 +66,14 @@ func (l *launch) attach() error {
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), flying: map[uint64]context.CancelFunc{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
 	}
 	// Before the gate starts: the agent's first connection is decided by all rules.
 	first := <-l.share.stands
-	l.share.granted = first.Net
+	l.share.granted, l.share.start = first.Net, first.Start
 	l.share.changed(first)
 	if !l.spec.Gated() {
 		return nil
@@ -176,6 +189,14 @@ func (s *share) serve() {
 	}
 }
 
+// reported gets the answer to a report of readings. nil has none.
+func (s *share) reported() <-chan error {
+	if s == nil {
+		return nil
+	}
+	return s.metering
+}
+
 // begin answers a call beside others. The gate keeps the bound too, and may have been
 // taken over.
 func (s *share) begin(c channel.Call) {
@@ -219,6 +240,9 @@ func (s *share) answer(number uint64, result json.RawMessage, err error) {
 	a := channel.Answer{Number: number, Result: result}
 	if err != nil {
 		a = channel.Answer{Number: number, Error: api.ErrorOf(err)}
+		if code := a.Error.Code; code == api.CodeDenied || code == api.CodeBudget {
+			s.refusals.add()
+		}
 	}
 	if errors.Is(s.calls.Send(channel.ToGate{Answer: &a}), channel.ErrTooLong) {
 		a = channel.Answer{Number: number, Error: api.Failure(api.CodeTooLarge, "ask for less at once", "the answer is too long")}
@@ -241,6 +265,11 @@ func (s *share) notify(all []api.Notice) {
 // onStanding does what a change of grants and budgets means for the run.
 func (s *supervisor) onStanding(now api.Standing) {
 	s.share.notify(now.Notices)
+	s.warn(now.Notices)
+	s.share.metered = map[string]bool{}
+	for _, dimension := range now.Metered {
+		s.share.metered[dimension] = true
+	}
 	s.grantNetwork(now.Net)
 	pause := false
 	for _, b := range now.Spent {
@@ -255,6 +284,17 @@ func (s *supervisor) onStanding(now api.Standing) {
 		}
 	}
 	s.pauseForBudget(pause)
+}
+
+// warn shows the user what reached its mark.
+func (s *supervisor) warn(notices []api.Notice) {
+	for _, n := range notices {
+		var note api.BudgetNote
+		if s.streams.Warned == nil || n.Method == api.NoteGrantsChanged || json.Unmarshal(n.Params, &note) != nil {
+			continue
+		}
+		s.streams.Warned(note.Budget, n.Method == api.NoteBudgetPause)
+	}
 }
 
 // blameBudget notes the dimension that ended the run, if nothing else did before.
@@ -291,7 +331,13 @@ func (s *supervisor) pauseForBudget(pause bool) {
 	} else {
 		err = s.freezer.resume()
 	}
-	if err == nil || agent.KindOf(err) == agent.KindConflict {
-		s.share.paused = pause
+	if err != nil && agent.KindOf(err) != agent.KindConflict {
+		return
 	}
+	if now := boottime.NowNS(); pause {
+		s.share.pausedAt = now
+	} else {
+		s.share.stoodNS += now - s.share.pausedAt
+	}
+	s.share.paused = pause
 }

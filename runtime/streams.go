@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/internal/descriptor"
 )
 
@@ -30,6 +31,9 @@ type IO struct {
 
 	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
+	// Warned gets a budget that reached its mark, or of which nothing is left: then the run
+	// is paused.
+	Warned func(b api.Budget, paused bool)
 	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
 	// Started is called once the agent executes.

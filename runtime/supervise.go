@@ -38,6 +38,8 @@ type supervisor struct {
 	oom      <-chan struct{}
 	share    *share // nil: the run has no part in what agents share
 	stands   <-chan api.Standing
+	metered  *time.Ticker
+	refusals *refusals
 	sockets  <-chan int64 // what they hold, from socketWatch
 	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
 	over     *time.Timer  // deadline or stop, and grace, are over
@@ -74,12 +76,16 @@ func newSupervisor(l *launch) *supervisor {
 	s := supervisorOf(l)
 	s.messages, s.asks, s.ended, s.terminals = receive(l.conn), make(chan func()), make(chan struct{}), map[*terminal]bool{}
 	s.cpu, s.over, s.last, s.due, s.note = stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer()
+	s.refusals = l.refusals
+	s.metered = time.NewTicker(time.Hour)
+	s.metered.Stop()
 	s.starting = time.NewTimer(l.spec.StartBound())
 	if l.gate != nil {
 		s.gateEnd = l.gate.Lost()
 	}
 	if l.share != nil {
 		s.share, s.stands = l.share, l.share.stands
+		s.metered.Reset(meterEvery)
 	}
 	return s
 }
@@ -89,6 +95,7 @@ func (s *supervisor) close() {
 	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.starting} {
 		timer.Stop()
 	}
+	s.metered.Stop()
 	close(s.ended)
 }
 
@@ -124,6 +131,7 @@ func (l *launch) attend(ctx context.Context, signals *signals, oom <-chan struct
 		s.pass(early, signals)
 	}
 	s.watch(ctx.Done(), signals)
+	s.meterLast()
 	// Its result must be handled in this goroutine: it calls Started, which the end of the
 	// run must not overtake.
 	if s.noting != nil {
@@ -171,6 +179,12 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.pass(signal, signals)
 		case standing := <-s.stands:
 			s.onStanding(standing)
+		case <-s.metered.C:
+			s.meter()
+		case err := <-s.share.reported():
+			s.onMetered(err)
+		case <-s.refusals.news:
+			s.onRefusal()
 		case reason := <-s.gateEnd:
 			s.gateEnd = nil
 			s.gate.lose(reason)

@@ -134,6 +134,9 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 	if share != nil {
 		streams.Kernel = share
 	}
+	if !p.json {
+		streams.Warned = p.reportBudget
+	}
 	// While the agent has the terminal, clove's own lines need a carriage return.
 	p.raw = spec.Terminal
 	defer func() { p.raw = false }()

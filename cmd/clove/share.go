@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel"
@@ -38,6 +40,15 @@ func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Clo
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
 	return own, own, nil
+}
+
+// reportBudget says that a budget reached its mark, or that a run is paused for it.
+func (p *program) reportBudget(b api.Budget, paused bool) {
+	text := fmt.Sprintf("budget: %d of %d %s are used", b.Used, *b.Granted, b.Dimension)
+	if paused {
+		text += "; the run is paused until clove budget raise gives more"
+	}
+	p.say("clove", cyan, text)
 }
 
 // closers are closed in order.

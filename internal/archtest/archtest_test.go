@@ -41,7 +41,7 @@ var mayImport = []struct {
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/channel", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
+	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},

@@ -18,8 +18,8 @@ const (
 // one that does not read must not hold the answers of the agent's other connections.
 type outbox struct {
 	mu      sync.Mutex // guards the following
-	lines   []byte // joined: the gate's filter has no writev(2)
-	writing bool // a goroutine writes
+	lines   []byte     // joined: the gate's filter has no writev(2)
+	writing bool       // a goroutine writes
 	closed  bool
 }
 
