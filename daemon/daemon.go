@@ -116,6 +116,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 		return err
 	}
 	d.reconciler.cleanFirst()
+	d.shared.recover(d.log)
 	defer d.watches.Close()
 	// Before anything is served: a change that comes after the first look is noticed.
 	written, err := d.watches.Dir(d.options.Paths.State)

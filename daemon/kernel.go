@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"path/filepath"
 
 	"clove.run/clove/agent"
@@ -22,7 +23,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 		}
 	}()
 	paths := d.options.Paths
-	s.cache = d.cache
+	s.cache, s.logDir = d.cache, audit.Dir(paths.State)
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
 		return s, err
 	}
@@ -30,15 +31,41 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	if err != nil {
 		return s, agent.Failed("audit keys", err)
 	}
-	if s.log, err = audit.Open(audit.Dir(paths.State), audit.Options{Keys: keys}); err != nil {
+	if s.log, err = audit.Open(s.logDir, audit.Options{Keys: keys}); err != nil {
 		return s, err
 	}
-	queued, err := kernel.Queued(audit.Dir(paths.State))
+	queued, err := kernel.Queued(s.logDir)
 	if err != nil {
 		return s, err
 	}
 	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet})
 	return s, nil
+}
+
+// recover ends what a cloved before this one left: accounts of runs that are gone, and the
+// logs of runs in the foreground that had no cloved.
+func (s shared) recover(log *slog.Logger) {
+	lives := func(id agent.ID) bool {
+		run, found := s.cache.get(id)
+		return found && run.State != agent.StateEnded
+	}
+	known := func(id agent.ID) bool { _, found := s.cache.get(id); return found }
+	if err := s.kernel.Sweep(known, lives); err != nil {
+		log.Error("budgets of runs that are gone are left", "error", err)
+	}
+	runs, err := audit.Unlinked(s.logDir)
+	for _, id := range runs {
+		if lives(id) {
+			continue
+		}
+		run, _ := s.cache.get(id) // one with --rm is gone: then its log is root's
+		if lerr := s.log.Link(id, run.Owner.UID); agent.KindOf(lerr) != agent.KindBusy || lerr == nil {
+			err = errors.Join(err, lerr)
+		}
+	}
+	if err != nil {
+		log.Error("the audit log of a run is not linked", "error", err)
+	}
 }
 
 // checkNet holds a rule against what the owner may have.
@@ -70,6 +97,7 @@ type shared struct {
 	log    *audit.Log
 	kernel *kernel.Kernel
 	cache  *cache
+	logDir string
 }
 
 func (s shared) methods() map[string]handler {

@@ -28,6 +28,7 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 		for _, o := range news {
 			d.lived(o)
 			d.logEnd(o)
+			d.audit(o)
 			d.meter.Happened(o) // last: a test that sees the count also finds the span
 		}
 		after = last
@@ -36,6 +37,13 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// audit records what happened to a run, and ends its part in what agents share.
+func (d *Daemon) audit(o agent.RunEvent) {
+	if err := d.shared.kernel.Happened(o); err != nil {
+		d.log.Error("an event is not in the audit log", "run", o.Name, "event", string(o.Kind), "error", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -115,24 +116,33 @@ func (c *call) again(begins bool) error {
 	if !begins {
 		return nil
 	}
-	open, err := c.tx.Reservations(c.Run.Spec.ID)
+	if err := settleAll(c.tx, c.Run.Spec.ID, c.now); err != nil {
+		return err
+	}
+	return record(c.tx, c.startEntry())
+}
+
+// settleAll settles what a run's agent had reserved as if all had been used: nobody knows
+// better any more.
+func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
+	open, err := tx.Reservations(run)
 	if err != nil {
 		return err
 	}
 	for _, r := range open {
 		r.Begun = true
-		chain, err := c.tx.Chain(r.Accounts()...)
+		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {
 			return err
 		}
-		if _, err := chain.Recover(r, c.now); err != nil {
+		if _, err := chain.Recover(r, now); err != nil {
 			return err
 		}
-		if err := firstError(c.tx.PutChain(chain), c.tx.DeleteReservation(r.Run, r.ID)); err != nil {
+		if err := firstError(tx.PutChain(chain), tx.DeleteReservation(r.Run, r.ID)); err != nil {
 			return err
 		}
 	}
-	return record(c.tx, c.startEntry())
+	return nil
 }
 
 // budgetsOf are the lines of an account as callers see them.

@@ -36,6 +36,12 @@ func (k Key) Owner() (uid uint32, ok bool) {
 	return uint32(number), !below || soundPart(rest)
 }
 
+// Run returns the run whose account k is; false: it is another account.
+func (k Key) Run() (agent.ID, bool) {
+	_, run, found := strings.Cut(string(k), "/run:")
+	return agent.ID(run), found
+}
+
 // ofRun reports whether k is the account of a run.
 func (k Key) ofRun() bool { return strings.Contains(string(k), "/run:") }
 

@@ -1,0 +1,85 @@
+package kernel
+
+import (
+	"cmp"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/store"
+)
+
+// kindOf is the kind of audit entry that an event of a run becomes; empty: none.
+func kindOf(e agent.RunEventKind) audit.Kind {
+	switch e {
+	case agent.RunStarted:
+		return audit.KindStart
+	case agent.RunEnded, agent.RunLost:
+		return audit.KindEnd
+	case agent.RunUpdated:
+		return audit.KindLimit
+	case agent.RunRemoved, agent.RunRenamed, agent.RunPaused, agent.RunResumed, agent.RunStopRequested:
+		return audit.KindAdmin
+	}
+	return ""
+}
+
+// Happened records what happened to a run. Where the run ends, what its agent had reserved
+// is settled; where it is removed, its grants and its account are forgotten.
+func (k *Kernel) Happened(e agent.RunEvent) error {
+	kind := kindOf(e.Kind)
+	if kind == "" {
+		return nil
+	}
+	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
+	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
+		return k.config.Log.Enqueue(entry)
+	}
+	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		if err := settleAll(tx, e.ID, k.now()); err != nil {
+			return err
+		}
+		if e.Kind == agent.RunRemoved {
+			if _, err := tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
+				return err
+			}
+		}
+		return record(tx, entry)
+	})
+	k.queue.wake()
+	return err
+}
+
+// Sweep forgets the accounts of runs that are not known any more, and settles what runs
+// that do not live have reserved: a cloved that was killed may have left both.
+func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
+	var accounts []budget.Key
+	err := k.config.Store.Read(func(tx *store.KernelTx) error {
+		all, err := tx.Accounts("")
+		for _, a := range all {
+			accounts = append(accounts, a.Key)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range accounts {
+		run, ok := key.Run()
+		if !ok || lives(run) {
+			continue
+		}
+		uid, _ := key.Owner()
+		err := k.config.Store.Update(func(tx *store.KernelTx) error {
+			if err := settleAll(tx, run, k.now()); err != nil || known(run) {
+				return err
+			}
+			_, err := tx.ForgetRun(uid, run)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
