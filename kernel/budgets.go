@@ -145,13 +145,17 @@ func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
 	return nil
 }
 
-// budgetsOf are the lines of an account as callers see them.
-func budgetsOf(a *budget.Account) []api.Budget {
+// budgetsOf are the lines of an account as callers see them at now: a period that is over
+// counts no more, also where nobody has used anything since.
+func budgetsOf(a *budget.Account, now time.Time) []api.Budget {
 	var all []api.Budget
 	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
 		l := a.Lines[d]
 		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
 			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached}
+		if end := l.Period.End(l.PeriodStart); !end.IsZero() && !now.Before(end) {
+			b.Used, b.Warned, b.Spent, b.Since = 0, false, false, end
+		}
 		if !l.Unlimited {
 			granted := l.Granted
 			b.Granted, b.AtEnd = &granted, string(a.AtEnd.For(d))
@@ -173,13 +177,13 @@ func (c *call) budgets() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return result(chain), nil
+	return result(chain, c.now), nil
 }
 
-func result(chain budget.Chain) api.BudgetResult {
+func result(chain budget.Chain, now time.Time) api.BudgetResult {
 	all := api.BudgetResult{Budgets: []api.Budget{}}
 	for _, a := range chain {
-		all.Budgets = append(all.Budgets, budgetsOf(a)...)
+		all.Budgets = append(all.Budgets, budgetsOf(a, now)...)
 	}
 	return all
 }
@@ -275,7 +279,7 @@ func (c *call) spent(r budget.Reservation, chain budget.Chain, effects budget.Ef
 		return nil, err
 	}
 	c.report(effects)
-	return result(chain), nil
+	return result(chain, c.now), nil
 }
 
 func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
@@ -295,7 +299,7 @@ func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
 		return nil, err
 	}
 	c.report(effects)
-	return result(chain), nil
+	return result(chain, c.now), nil
 }
 
 // report notes what a change of the chain means for the run.
@@ -416,7 +420,7 @@ func (c *call) agentGet(api.RunParams) (any, error) {
 		return nil, err
 	}
 	a := api.AgentResult{ID: c.Run.Spec.ID, Name: c.Run.Spec.Name, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace,
-		Parent: c.Run.Parent, State: c.Run.State, Grants: []api.Grant{}, Budgets: result(chain).Budgets}
+		Parent: c.Run.Parent, State: c.Run.State, Grants: []api.Grant{}, Budgets: result(chain, c.now).Budgets}
 	for _, g := range held[:min(len(held), grantsInAnswer)] {
 		a.Grants = append(a.Grants, shown(g))
 	}

@@ -50,7 +50,8 @@ type attachment struct {
 	run     agent.Run
 	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
-	turn    sync.Mutex // one notification after the other, so that the last one is the newest
+	again   *time.Timer // when to report anew though nothing is changed; turn guards it
+	turn    sync.Mutex  // one notification after the other, so that the last one is the newest
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
@@ -83,6 +84,7 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 		if k.attached[run.Spec.ID] == a {
 			delete(k.attached, run.Spec.ID)
 		}
+		// A timer that is left finds nobody attached.
 	})
 	return k.publish(run.Spec.ID, nil)
 }
@@ -97,40 +99,66 @@ func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 	}
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	standing, err := k.standing(a.run)
+	now := k.now()
+	standing, until, err := k.standing(a.run, now)
 	if err != nil {
 		return err
+	}
+	if a.again != nil {
+		a.again.Stop()
+	}
+	if !until.IsZero() {
+		a.again = time.AfterFunc(until.Sub(now), func() { _ = k.publish(run, nil) }) // the next change tries again
 	}
 	standing.Notices, standing.Start = notices, a.start
 	a.changed(standing)
 	return nil
 }
 
-// standing reads how a run stands.
-func (k *Kernel) standing(run agent.Run) (s api.Standing, err error) {
+// standing reads how a run stands at now, and until when at most it stands so: then a net
+// grant expires, or a period ends. until is zero where no time changes anything.
+func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until time.Time, err error) {
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {
 		grants, err := effective(tx, run.Spec.ID)
 		if err != nil {
 			return err
 		}
-		s.Net = grant.Rules(grants, k.config.IsHost, k.now())
-		chain, err := chainOf(tx, run)
-		if err != nil {
-			return err
-		}
-		for _, a := range chain {
-			for _, b := range budgetsOf(a) {
-				if b.Spent {
-					s.Spent = append(s.Spent, b)
-				}
-				if budget.Dimension(b.Dimension).Metered() && b.Granted != nil && !slices.Contains(s.Metered, b.Dimension) {
-					s.Metered = append(s.Metered, b.Dimension)
-				}
+		s.Net = grant.Rules(grants, k.config.IsHost, now)
+		for _, g := range grants {
+			if g.Kind == grant.Net && g.Expires.After(now) {
+				until = earlier(until, g.Expires)
 			}
 		}
-		return nil
+		chain, err := chainOf(tx, run)
+		for _, a := range chain {
+			until = earlier(until, addBudgets(&s, a, now))
+		}
+		return err
 	})
-	return s, err
+	return s, until, err
+}
+
+// addBudgets adds to a standing what an account says, and returns when a period ends of
+// which nothing is left.
+func addBudgets(s *api.Standing, a *budget.Account, now time.Time) (until time.Time) {
+	for _, b := range budgetsOf(a, now) {
+		if b.Spent {
+			s.Spent = append(s.Spent, b)
+			until = earlier(until, budget.Period(b.Period).End(b.Since))
+		}
+		if budget.Dimension(b.Dimension).Metered() && b.Granted != nil && !slices.Contains(s.Metered, b.Dimension) {
+			s.Metered = append(s.Metered, b.Dimension)
+		}
+	}
+	return until
+}
+
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // notice is a notification for an agent.

@@ -72,9 +72,8 @@ func (l *launch) attach() error {
 		return err
 	}
 	// Before the gate starts: the agent's first connection is decided by all rules.
-	first := <-l.share.stands
+	first := l.share.first()
 	l.share.granted, l.share.start = first.Net, first.Start
-	l.share.changed(first)
 	if !l.spec.Gated() {
 		return nil
 	}
@@ -106,6 +105,15 @@ func (s *share) changed(now api.Standing) {
 	default:
 	}
 	s.stands <- now // there is room: only this function sends, and s.mu is held
+}
+
+// first returns how the run stands before it starts, and leaves it for the loop.
+func (s *share) first() api.Standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := <-s.stands // Attach has put one there, and only the loop takes it
+	s.stands <- first
+	return first
 }
 
 // openSocket makes the agent's own socket and the channel on which its calls come.
