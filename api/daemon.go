@@ -12,6 +12,7 @@ const (
 	MethodInfo   = "daemon.info"
 	MethodReload = "daemon.reload"
 	MethodDrain  = "daemon.drain"
+	MethodPanic  = "daemon.panic"
 	MethodBackup = "daemon.backup"
 	MethodCheck  = "daemon.check"
 	MethodCancel = "request.cancel"
@@ -38,6 +39,17 @@ type InfoResult struct {
 // DrainParams turns the drain on or off.
 type DrainParams struct {
 	On bool `json:"on"`
+}
+
+// PanicParams ends all agents, or lets runs start again.
+type PanicParams struct {
+	Reason string `json:"reason,omitempty"`
+	Clear  bool   `json:"clear,omitempty"`
+}
+
+// PanicResult names the runs that lived.
+type PanicResult struct {
+	Ended []string `json:"ended"`
 }
 
 // BackupParams names the file that the copy of kernel.db is written to.

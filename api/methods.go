@@ -70,6 +70,8 @@ var Methods = []Method{
 		"Reads the configuration anew. A file with a mistake changes nothing."},
 	{MethodDrain, ShapeCall, AccessRoot, DrainParams{}, Nothing{}, "", nil,
 		"With on, cloved starts nothing more: new runs wait in the queue, and running agents continue. With off, it starts again. The setting survives a restart of cloved."},
+	{MethodPanic, ShapeCall, AccessRoot, PanicParams{}, PanicResult{}, "", nil,
+		"Kills every agent of the installation at once, with the reason in each record, and lets nothing start until it is called with clear. It survives a restart of cloved and of the host."},
 	{MethodBackup, ShapeCall, AccessRoot, BackupParams{}, Nothing{}, "", []Code{CodeConflict},
 		"Writes a consistent copy of kernel.db, which cloved alone has open, to a file that does not exist yet. clove backup calls it."},
 	{MethodCheck, ShapeCall, AccessRoot, Nothing{}, CheckResult{}, "", nil,

@@ -119,3 +119,13 @@ func cut(text string, limit int) string {
 	}
 	return text[:end] + ellipsis
 }
+
+// PanicEntry is the one record of a panic that ended so many agents. An empty reason says
+// that runs may start again.
+func PanicEntry(uid uint32, reason string, ended int) Entry {
+	e := Entry{Kind: KindPanic, Principal: PrincipalUser(uid), Method: "panic", What: reason, Count: uint64(ended)}
+	if reason == "" {
+		e.Method = "panic.clear"
+	}
+	return e
+}

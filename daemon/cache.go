@@ -26,6 +26,7 @@ type cache struct {
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
 	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer; by number, without a gap
 	first    uint64                       // number of the newest event that past leaves out until reach
+	panicked bool                         // nothing may start
 	moved    chan struct{}                // closed and replaced when something changed
 }
 
@@ -45,6 +46,11 @@ func (c *cache) refresh() error {
 	// A file that is missing or cannot be read comes here, too: opening the store makes it,
 	// or gives an error with a hint.
 	err = c.records.with(func(s *store.Store) error {
+		panicked, err := s.Panic()
+		if err != nil {
+			return err
+		}
+		c.panicked = panicked != nil
 		if c.loaded {
 			return c.advance(s)
 		}
@@ -56,6 +62,13 @@ func (c *cache) refresh() error {
 	// Read before the transactions: a change in between is seen the next time.
 	c.revision = revision
 	return nil
+}
+
+// panics reports whether nothing may start.
+func (c *cache) panics() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.panicked
 }
 
 // load reads everything; the first time, all but the events before it. Hardly

@@ -149,6 +149,16 @@ func (r *rig) Remove(ref string) error {
 }
 
 func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }
+
+// Panic and ClearPanic are the runtime's; no agent of the rig is a process.
+func (r *rig) Panic(reason string) ([]agent.Run, error) {
+	return nil, r.d.records.with(func(s *store.Store) error { return s.SetPanic(&store.Panic{Reason: reason, Time: time.Now()}) })
+}
+
+func (r *rig) ClearPanic() error {
+	return r.d.records.with(func(s *store.Store) error { return s.SetPanic(nil) })
+}
+
 func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {
 	return nil, nil
 }

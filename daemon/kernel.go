@@ -23,7 +23,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 		}
 	}()
 	paths := d.options.Paths
-	s.cache, s.logDir = d.cache, audit.Dir(paths.State)
+	s.cache, s.sandboxes, s.logDir = d.cache, d.sandboxes, audit.Dir(paths.State)
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
 		return s, err
 	}
@@ -93,16 +93,17 @@ func (s shared) close() (err error) {
 
 // shared serves the methods about what agents share. It is made when kernel.db is open.
 type shared struct {
-	file   *store.Kernel
-	log    *audit.Log
-	kernel *kernel.Kernel
-	cache  *cache
-	logDir string
+	file      *store.Kernel
+	log       *audit.Log
+	kernel    *kernel.Kernel
+	cache     *cache
+	sandboxes sandboxes
+	logDir    string
 }
 
 func (s shared) methods() map[string]handler {
 	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
-		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter)}
+		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter), api.MethodPanic: handle(s.panic)}
 	for _, name := range kernel.Methods() {
 		all[name] = func(c *call, params json.RawMessage) (any, error) {
 			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)
@@ -137,6 +138,29 @@ func (s shared) attach(c *call, p api.KernelParams) (any, error) {
 	}
 	<-c.Done()
 	return nil, c.Err()
+}
+
+// maxReason bounds the reason of a panic, in bytes: it stands in every record.
+const maxReason = 256
+
+// panic ends all agents. They end first: the log comes after what cannot wait.
+func (s shared) panic(c *call, p api.PanicParams) (any, error) {
+	if p.Clear == (p.Reason != "") || len(p.Reason) > maxReason {
+		return nil, api.Failure(api.CodeParams, "", "say a reason of at most %d bytes, or clear", maxReason)
+	}
+	result := api.PanicResult{Ended: []string{}}
+	var err error
+	if p.Clear {
+		err = s.sandboxes.ClearPanic()
+	} else {
+		var runs []agent.Run
+		runs, err = s.sandboxes.Panic(p.Reason)
+		for _, run := range runs {
+			result.Ended = append(result.Ended, run.Name().String())
+		}
+	}
+	_, lerr := s.log.AppendEnd(audit.PanicEntry(c.peer.owner.UID, p.Reason, len(result.Ended)))
+	return result, errors.Join(err, lerr)
 }
 
 // meter charges what the Linux kernel has counted of a run.

@@ -19,6 +19,8 @@ import (
 // sandboxes are what cloved needs of the runtime; *runtime.Runtime is one.
 type sandboxes interface {
 	leftovers
+	Panic(reason string) ([]agent.Run, error)
+	ClearPanic() error
 	Remove(ref string) error
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)

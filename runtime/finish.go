@@ -44,6 +44,9 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
+	if seen.cause == causeNone {
+		l.panicked(&record)
+	}
 	failures = append(failures, l.undo.Run())
 	// gofail: var finishTornDown string
 	// failures = append(failures, failpoint(finishTornDown, ""))

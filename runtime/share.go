@@ -208,17 +208,13 @@ func (s *share) reported() <-chan error {
 // begin answers a call beside others. The gate keeps the bound too, and may have been
 // taken over.
 func (s *share) begin(c channel.Call) {
-	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
-	full := len(s.flying) >= channel.MaxCalls || s.flying[c.Number] != nil
-	if !full {
-		s.flying[c.Number] = cancel
-	}
-	s.mu.Unlock()
-	if full {
-		cancel()
+	defer s.mu.Unlock()
+	if len(s.flying) >= channel.MaxCalls || s.flying[c.Number] != nil {
 		return
 	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.flying[c.Number] = cancel
 	go func() {
 		defer s.end(c.Number)
 		result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)

@@ -45,6 +45,9 @@ func (s *Store) Begin(run agent.Run) (agent.Run, error) {
 		lease = *run.Lease
 	}
 	err := s.update(func(t *tables) (err error) {
+		if err = t.mayStart(); err != nil {
+			return err
+		}
 		if run, err = t.admit(run); err != nil {
 			return err
 		}

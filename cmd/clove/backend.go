@@ -35,6 +35,8 @@ type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
 	Backup(to string) error
+	Panic(reason string) ([]agent.Run, error)
+	ClearPanic() error
 }
 
 // kernelFile is the file kernel.db. While a cloved has it, the errors are of KindBusy.

@@ -96,8 +96,10 @@ func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
 func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
 
-func (f *fakeBackend) BackupKernel(to string) error   { f.kernel = append(f.kernel, to); return f.held }
-func (f *fakeBackend) CheckKernel() ([]string, error) { return f.kernelProblems, f.held }
+func (f *fakeBackend) BackupKernel(to string) error      { f.kernel = append(f.kernel, to); return f.held }
+func (f *fakeBackend) Panic(string) ([]agent.Run, error) { return f.runs, nil }
+func (f *fakeBackend) ClearPanic() error                 { return nil }
+func (f *fakeBackend) CheckKernel() ([]string, error)    { return f.kernelProblems, f.held }
 
 func (f *fakeBackend) StoreOverview() (runtime.StoreOverview, error) { return f.overview, f.failure }
 func (f *fakeBackend) Plan(run agent.Run) (string, error) {
