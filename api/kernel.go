@@ -26,6 +26,8 @@ const (
 	MethodBudgetCharge  = "budget.charge"
 	MethodBudgetRaise   = "budget.raise"
 	MethodBudgetReset   = "budget.reset"
+	MethodBudgetSet     = "budget.set"
+	MethodBudgetList    = "budget.list"
 
 	// These are a supervisor's, which has them from the agent or from the Linux kernel.
 	MethodKernelAttach = "kernel.attach"
@@ -200,6 +202,25 @@ type BudgetResetParams struct {
 	RunParams
 	Dimensions []string `json:"dimensions"`
 	Key        string   `json:"key,omitempty"`
+}
+
+// BudgetSetParams sets limits of a user, a namespace or a name.
+type BudgetSetParams struct {
+	Account string   `json:"account"`          // UID, UID/ns:NAMESPACE or UID/name:NAME
+	Limits  []string `json:"limits"`           // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
+	AtEnd   string   `json:"at_end,omitempty"` // end, pause or refuse; empty: end
+}
+
+// BudgetListParams chooses accounts.
+type BudgetListParams struct {
+	Account string `json:"account,omitempty"` // with all below it; empty: the caller's own, of root all
+	After   string `json:"after,omitempty"`   // next of the answer before
+}
+
+// BudgetListResult is a part of the lines of accounts, in the order of their names.
+type BudgetListResult struct {
+	Budgets []Budget `json:"budgets"`
+	Next    string   `json:"next,omitempty"` // what to ask with in After; empty: these were the last
 }
 
 // BudgetNote says that a dimension reached a mark.

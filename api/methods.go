@@ -164,6 +164,11 @@ var Methods = []Method{
 	{MethodBudgetReset, ShapeCall, AccessOwner, BudgetResetParams{}, BudgetResult{}, "", onRun,
 		"Sets what a run has used of dimensions back to zero."},
 
+	{MethodBudgetSet, ShapeCall, AccessMember, BudgetSetParams{}, BudgetResult{}, "", nil,
+		"Sets what all runs of a user, of a namespace or with a name may spend together. Root sets the budget of a user, and a user those below it."},
+	{MethodBudgetList, ShapeCall, AccessMember, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
+		"Lists what accounts may spend and have spent, with all accounts below them. If there are more, the answer has next, and the same request with that as after returns the following part."},
+
 	{MethodKernelAttach, ShapeStream, AccessRoot, KernelParams{}, Nothing{}, NoteStanding, onRun,
 		"A supervisor's: makes the run's grants and budgets ready, and returns how it stands, now and after each change."},
 	{MethodKernelCall, ShapeCall, AccessRoot, KernelCallParams{}, json.RawMessage(nil), "", onRun,

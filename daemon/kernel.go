@@ -104,6 +104,12 @@ type shared struct {
 func (s shared) methods() map[string]handler {
 	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
 		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter), api.MethodPanic: handle(s.panic)}
+	all[api.MethodBudgetSet] = handle(func(c *call, p api.BudgetSetParams) (any, error) {
+		return s.kernel.SetBudget(c.peer.owner.UID, p)
+	})
+	all[api.MethodBudgetList] = handle(func(c *call, p api.BudgetListParams) (any, error) {
+		return s.kernel.ListBudgets(c.peer.owner.UID, p)
+	})
 	for _, name := range kernel.Methods() {
 		all[name] = func(c *call, params json.RawMessage) (any, error) {
 			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)
