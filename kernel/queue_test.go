@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -172,4 +174,25 @@ func TestTheQueueWaitsForTheLog(t *testing.T) {
 	r.open()
 	r.attach(false)
 	wantNumbers(t, numbers(r.entries()), 1, 2)
+}
+
+// The start of a run is in the log soon, also where its agent never calls.
+func TestAStartIsInTheLogWithoutACall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Budgets: []string{"cpu_ms=1000"}})
+	for starts := 1; starts <= 2; starts++ {
+		for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+			var found []audit.Entry
+			must(t, audit.Query(r.logDir(), audit.Filter{Kind: audit.KindStart}, func(e audit.Entry) error { found = append(found, e); return nil }))
+			if len(found) == starts {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d starts are in the log, want %d", len(found), starts)
+			}
+		}
+		if starts == 1 {
+			r.attach(true)
+		}
+	}
 }
