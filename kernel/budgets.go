@@ -63,6 +63,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		c.about, c.rule = "", ""
 		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
 	})
+	k.queue.wake()
 	return start, err
 }
 

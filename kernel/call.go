@@ -95,6 +95,15 @@ func Methods() []string {
 // Call is the one function that every call passes. The error is an *api.Error, or becomes
 // one (api.ErrorOf).
 func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	result, err := k.pass(c, method, params)
+	if err != nil {
+		k.refused(c, method, params, err)
+	}
+	return result, err
+}
+
+// pass takes a call through the stages.
+func (k *Kernel) pass(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
 	m, known := api.Find(method)
 	s, served := services[method]
 	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
@@ -106,17 +115,10 @@ func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.Raw
 		}
 	}
 	// Taints and approvals come here, once there are some.
-	var result json.RawMessage
-	var err error
 	if s.writes {
-		result, err = k.change(c, method, s, params)
-	} else {
-		result, err = k.look(c, s, params)
+		return k.change(c, method, s, params)
 	}
-	if err != nil {
-		k.refused(c, method, params, err)
-	}
-	return result, err
+	return k.look(c, s, params)
 }
 
 // ownRun refuses an agent that names another run than its own.

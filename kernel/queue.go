@@ -95,14 +95,31 @@ func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {
 	return entries, nil
 }
 
-// Queued returns the highest number of the store's queue that the log in dir has.
-func Queued(dir string) (number uint64, err error) {
-	err = audit.Query(dir, audit.Filter{Last: moveAtOnce}, func(e audit.Entry) error {
-		number = max(number, e.Queue)
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+// Queued returns the highest number of the file's queue that the log in dir has, and has the
+// file number the next entries above it: a file that was made anew, or that is from a backup,
+// would otherwise give numbers again, and their entries would be left out.
+func Queued(file *store.Kernel, dir string) (number uint64, err error) {
+	if number, err = lastQueued(dir); err != nil {
+		return 0, err
 	}
-	return number, err
+	return number, file.Update(func(tx *store.KernelTx) error { return tx.ContinueAudit(number) })
+}
+
+// lastQueued reads the log from its end. Refusals have no number, and any number of them may
+// follow the last entry that has one.
+func lastQueued(dir string) (number uint64, err error) {
+	for last := moveAtOnce; ; last *= 16 {
+		read := 0
+		err := audit.Query(dir, audit.Filter{Last: last}, func(e audit.Entry) error {
+			read++
+			number = max(number, e.Queue)
+			return nil
+		})
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return 0, nil
+		case err != nil || number > 0 || read < last:
+			return number, err
+		}
+	}
 }

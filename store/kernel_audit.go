@@ -16,6 +16,18 @@ func (t *KernelTx) Record(entry []byte) (uint64, error) {
 	return number, t.put(bucketAudit, numberKey(number), entry)
 }
 
+// ContinueAudit has Record give numbers above number only. It writes nothing where it does
+// so anyway.
+func (t *KernelTx) ContinueAudit(number uint64) (err error) {
+	defer t.edge(&err)
+	bucket := t.tx.Bucket(bucketAudit)
+	if bucket.Sequence() >= number {
+		return nil
+	}
+	t.wrote = true
+	return bucket.SetSequence(number)
+}
+
 // AuditQueue returns the queued entries with a higher number than after, oldest first, at
 // most limit of them.
 func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"reflect"
 	"time"
@@ -30,16 +31,19 @@ type connection struct {
 
 // serve reads lines until the connection ends, or sends what it may not.
 func (c *connection) serve() {
-	defer c.conn.Close()
+	defer c.out.close(c.conn) // what waits is still written
 	defer c.server.forget(c)
-	defer c.out.close()
 	in := lines{conn: c.conn, allow: c.server.allow}
 	for {
 		line, err := in.next()
-		if errors.Is(err, errTooLong) {
+		switch {
+		case errors.Is(err, errTooLong):
 			c.fail(nil, api.Failure(api.CodeTooLarge, "", "a line has at most %d bytes", api.MaxAgentLine))
-		}
-		if err != nil {
+			return
+		case err != nil:
+			if !errors.Is(err, io.EOF) {
+				c.conn.Close() // another sandbox may hold the other end: no answer goes there
+			}
 			return
 		}
 		// An error is impossible: one token never exceeds the burst, and the context never ends.
@@ -140,15 +144,18 @@ func (s *Server) find(c *connection, id json.RawMessage) (uint64, bool) {
 	return 0, false
 }
 
-// listen answers agent.listen, and sends the notifications that waited for it.
+// listen answers agent.listen, and sends the notifications that waited for it. No other one
+// comes between (Server.notify), and none before the answer.
 func (c *connection) listen(r rpc.Request) {
 	if err := api.DecodeParams(r.Params, &api.Nothing{}); err != nil {
 		c.fail(r.ID, api.ErrorOf(err))
 		return
 	}
-	waited := c.server.listen(c)
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.listens = true
 	c.reply(rpc.Message{ID: r.ID, Result: json.RawMessage("{}")})
-	for _, n := range waited {
+	for _, n := range c.server.queue.take() {
 		c.note(n)
 	}
 }

@@ -38,18 +38,18 @@ type lines struct {
 
 // oobBytes is room for the sender's ids and for nothing else: the kernel closes
 // descriptors for which there is no room (unix(7)), and says MSG_CTRUNC.
-
 const oobBytes = 32 // CmsgSpace of struct ucred
 
 // next returns the next line without its end. The slice is valid until the next call.
 func (l *lines) next() ([]byte, error) {
 	for {
-		if line, rest, found := bytes.Cut(l.rest, []byte("\n")); found {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if len(line) > api.MaxAgentLine {
+			return nil, errTooLong
+		}
+		if found {
 			l.rest = rest
 			return line, l.conn.SetReadDeadline(time.Time{})
-		}
-		if len(l.rest) > api.MaxAgentLine {
-			return nil, errTooLong
 		}
 		if err := l.more(); err != nil {
 			return nil, err

@@ -57,7 +57,7 @@ func (o *outbox) write(conn *net.UnixConn) {
 			_, err = conn.Write(lines)
 		}
 		if err != nil {
-			o.close()
+			o.close(conn)
 			conn.Close()
 		}
 	}
@@ -72,9 +72,11 @@ func (o *outbox) take() (lines []byte, closed bool) {
 	return lines, o.closed
 }
 
-// close takes no more lines. Those that wait are still written.
-func (o *outbox) close() {
+// close takes no more lines, and closes the connection when those that wait are written.
+func (o *outbox) close(conn *net.UnixConn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed = true
+	if o.closed = true; !o.writing {
+		conn.Close()
+	}
 }

@@ -79,7 +79,7 @@ func (s *Server) begin(conn *net.UnixConn) {
 	s.mu.Unlock()
 	if full {
 		c.fail(nil, api.Failure(api.CodeBusy, "close one first", "the agent has %d connections already", MaxConnections))
-		c.out.close()
+		c.out.close(conn)
 		return
 	}
 	go c.serve()
@@ -163,28 +163,18 @@ func (s *Server) Receive() error {
 }
 
 // notify sends a notification to each connection that listens, or keeps it for the first
-// one that will.
+// one that will. Sending never waits, so it happens under the lock, which keeps the order.
 func (s *Server) notify(n channel.Notice) {
 	s.mu.Lock()
-	var to []*connection
+	defer s.mu.Unlock()
+	listened := false
 	for c := range s.connections {
 		if c.listens {
-			to = append(to, c)
+			listened = true
+			c.note(n)
 		}
 	}
-	if len(to) == 0 {
+	if !listened {
 		s.queue.put(n)
 	}
-	s.mu.Unlock()
-	for _, c := range to {
-		c.note(n)
-	}
-}
-
-// listen makes a connection one that gets notifications, and returns those that waited.
-func (s *Server) listen(c *connection) []channel.Notice {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.listens = true
-	return s.queue.take()
 }

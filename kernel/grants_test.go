@@ -1,0 +1,210 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// A run begins with the grants of its command line, given by its owner, once: a second
+// start adds none, and brings back none that was revoked.
+func TestFirstGrantsAreGivenOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch", "state:/notes:ro"}})
+	held := r.grants()
+	if len(held) != 2 || held["tool:fetch"].Giver != "uid:1000" || held["tool:fetch"].Holder != r.run.Spec.ID {
+		t.Fatalf("%+v", held)
+	}
+	_, err := r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: held["tool:fetch"].ID})
+	must(t, err)
+	r.attach(true)
+	r.attach(false)
+	if held := r.grants(); len(held) != 1 {
+		t.Errorf("%+v", held)
+	}
+}
+
+// A check costs nothing, and says which grant decides, or what is missing.
+func TestCheckSaysWhy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch", "state:/notes:ro"}})
+	for what, allowed := range map[string]bool{"tool:fetch": true, "tool:shell": false, "state:/notes/a:ro": true, "state:/notes/a:rw": false, "net:example.com:443": false} {
+		before := r.grants()
+		got := answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what}))
+		if got.Allowed != allowed || (got.Grant != "") != allowed || got.Reason == "" {
+			t.Errorf("%s: %+v", what, got)
+		}
+		if fmt.Sprint(r.grants()) != fmt.Sprint(before) {
+			t.Errorf("%s changed the grants", what)
+		}
+	}
+	for _, what := range []string{"", "tool", "nonsense:x", "tool:a\nb"} {
+		_, err := r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what})
+		wantCode(t, err, api.CodeParams)
+	}
+}
+
+// An agent derives what its grant covers and nothing wider, for itself only.
+func TestDeriveIsNarrower(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"state:/notes:ro", "tool:fetch"}})
+	from := r.grants()["state:/notes:ro"].ID
+	other := newRig(t, agent.Kernel{Grants: []string{"tool:shell"}})
+	for _, p := range []struct {
+		api.GrantDeriveParams
+		code api.Code
+	}{
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/today:ro"}, 0},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/today:rw"}, api.CodeDenied},
+		{api.GrantDeriveParams{From: from, Grant: "state:/:ro"}, api.CodeDenied},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/../etc:ro"}, api.CodeParams},
+		{api.GrantDeriveParams{From: from, Grant: "tool:fetch"}, api.CodeDenied},
+		{api.GrantDeriveParams{From: "none", Grant: "tool:fetch"}, api.CodeNotFound},
+		{api.GrantDeriveParams{From: other.grants()["tool:shell"].ID, Grant: "tool:shell"}, api.CodeNotFound},
+		{api.GrantDeriveParams{From: from, To: other.run.Spec.ID, Grant: "state:/notes/today:ro"}, api.CodeNotFound},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Uses: new(int64)}, api.CodeParams},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Expires: r.now()}, api.CodeParams},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Reason: "a\nb"}, api.CodeParams},
+	} {
+		_, err := r.asAgent(api.MethodGrantDerive, p.GrantDeriveParams)
+		if p.code == 0 {
+			must(t, err)
+		} else {
+			wantCode(t, err, p.code)
+		}
+	}
+	held := r.grants()
+	if g := held["state:/notes/today:ro"]; len(held) != 3 || g.Parent != from || g.Giver != string(r.run.Spec.ID) || g.Holder != r.run.Spec.ID {
+		t.Errorf("%+v", held)
+	}
+}
+
+// Revoking takes all that was derived. An agent revokes what it derived itself; what it was
+// given, whoever gave it does.
+func TestRevokeIsTransitive(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"state:/notes:ro"}})
+	root := r.grants()["state:/notes:ro"].ID
+	derive := func(from, text string) string {
+		return answerOf[api.GrantResult](t)(r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: from, Grant: text})).Grant.ID
+	}
+	child := derive(root, "state:/notes/a:ro")
+	derive(child, "state:/notes/a/b:ro")
+	sibling := derive(root, "state:/notes/c:ro")
+	_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: root})
+	wantCode(t, err, api.CodeDenied)
+	gone := answerOf[api.GrantRevokeResult](t)(r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: child}))
+	if len(gone.Revoked) != 2 || len(r.grants()) != 2 {
+		t.Errorf("%+v, %+v", gone, r.grants())
+	}
+	for _, id := range []string{child, "", "none", strings.Repeat("x", 1000)} {
+		_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: id})
+		wantCode(t, err, api.CodeNotFound)
+	}
+	gone = answerOf[api.GrantRevokeResult](t)(r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: root}))
+	if len(gone.Revoked) != 2 || gone.Revoked[1] != sibling || len(r.grants()) != 0 {
+		t.Errorf("%+v, %+v", gone, r.grants())
+	}
+}
+
+// A grant ends with its expiry, and with that of the one that it was derived from.
+func TestGrantsExpire(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{})
+	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Expires: r.now().Add(time.Minute), Reason: "for today"})
+	must(t, err)
+	_, err = r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: r.grants()["tool:fetch"].ID, Grant: "tool:fetch"})
+	must(t, err)
+	check := func() api.GrantCheckResult {
+		return answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: "tool:fetch"}))
+	}
+	if got := check(); !got.Allowed {
+		t.Errorf("%+v", got)
+	}
+	r.clock.Add(60)
+	if got := check(); got.Allowed || !strings.Contains(got.Reason, "expired") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A long list comes in parts, each grant once, also while some are revoked between two parts.
+func TestListInParts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{})
+	const all = 2*grantsInAnswer + 3
+	for i := range all {
+		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: fmt.Sprintf("tool:t%d", i)})
+		must(t, err)
+		r.clock.Add(1)
+	}
+	var got []string
+	p := api.GrantListParams{}
+	for part := range 4 {
+		text, err := r.asAgent(api.MethodGrantList, p)
+		must(t, err)
+		var list api.GrantListResult
+		must(t, json.Unmarshal(text, &list))
+		for _, g := range list.Grants {
+			got = append(got, g.Grant)
+		}
+		if p.After = list.Next; list.Next == "" {
+			if part != 2 {
+				t.Errorf("%d parts", part+1)
+			}
+			break
+		}
+	}
+	for i, text := range got {
+		if text != fmt.Sprintf("tool:t%d", i) {
+			t.Fatalf("%d: %s", i, text)
+		}
+	}
+	if len(got) != all {
+		t.Errorf("%d of %d", len(got), all)
+	}
+	list := answerOf[api.GrantListResult](t)(r.asAgent(api.MethodGrantList, api.GrantListParams{After: "revoked"}))
+	if len(list.Grants) != grantsInAnswer || list.Grants[0].Grant != "tool:t0" {
+		t.Errorf("%+v", list)
+	}
+}
+
+// The longest answer fits into a line of an agent's socket.
+func TestTheLongestListFitsIntoALine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{})
+	uses := int64(1) << 50
+	for i := range grantsInAnswer {
+		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: fmt.Sprintf("tool:%03d%s", i, strings.Repeat("t", 253)), Expires: r.now().Add(time.Hour), Uses: &uses, Reason: strings.Repeat("\"", 256)})
+		must(t, err)
+	}
+	text, err := r.asAgent(api.MethodGrantList, api.Nothing{})
+	must(t, err)
+	if len(text) > api.MaxAgentLine-200 {
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
+// A net grant needs a gate that can open it, and is held against what the owner may reach.
+// With an agent socket a run has a gate, also without a network.
+func TestNetGrantsNeedAGate(t *testing.T) {
+	t.Parallel()
+	give := func(r *rig, target string) error {
+		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "net:" + target})
+		return err
+	}
+	without := newRig(t, agent.Kernel{Budgets: []string{"cpu_ms=1000"}})
+	wantCode(t, give(without, "example.com:443"), api.CodeConflict)
+	with := newRig(t, agent.Kernel{Socket: true})
+	must(t, give(with, "example.com:443"))
+	wantCode(t, give(with, "forbidden.example"), api.CodeDenied)
+	root := newRigOf(t, newRun(0, agent.Kernel{Socket: true}))
+	must(t, give(root, "forbidden.example"))
+	if n := len(without.grants()) + len(with.grants()) + len(root.grants()); n != 2 {
+		t.Errorf("%d grants", n)
+	}
+}

@@ -1,0 +1,191 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/store"
+)
+
+// patience bounds every wait of a test, also on a loaded machine.
+const patience = time.Minute
+
+// rig is a Kernel over a real file and a real log, and one run.
+type rig struct {
+	t *testing.T
+	*Kernel
+	dir   string
+	file  *store.Kernel
+	log   *audit.Log
+	run   agent.Run
+	clock atomic.Int64 // seconds since 1970
+	close func()       // may be called again
+}
+
+// newRig attaches a run of user 1000.
+func newRig(t *testing.T, has agent.Kernel) *rig {
+	t.Helper()
+	return newRigOf(t, newRun(1000, has))
+}
+
+func newRun(uid uint32, has agent.Kernel) agent.Run {
+	return agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker", Network: agent.NetworkNone, Kernel: has}, Owner: agent.Owner{UID: uid, GID: uid}}
+}
+
+func newRigOf(t *testing.T, run agent.Run) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir(), run: run}
+	r.clock.Store(1_800_000_000)
+	r.open()
+	r.attach(true)
+	return r
+}
+
+// open opens the files as cloved does at its start.
+func (r *rig) open() {
+	r.t.Helper()
+	var err error
+	r.file, err = store.OpenKernel(filepath.Join(r.dir, "kernel.db"), patience)
+	must(r.t, err)
+	r.log, err = audit.Open(r.logDir(), audit.RunOptions())
+	must(r.t, err)
+	queued, err := Queued(r.file, r.logDir())
+	must(r.t, err)
+	r.Kernel = New(Config{Store: r.file, Log: r.log, Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet})
+	r.now = func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }
+	r.close = sync.OnceFunc(r.closeAll)
+	r.t.Cleanup(func() { r.close() })
+}
+
+// closeAll also holds the file against the store's invariants.
+func (r *rig) closeAll() {
+	must(r.t, r.Kernel.Close())
+	must(r.t, r.log.Close())
+	problems, err := r.file.Check()
+	must(r.t, err)
+	for _, problem := range problems {
+		r.t.Error("check:", problem)
+	}
+	must(r.t, r.file.Close())
+}
+
+func (r *rig) logDir() string { return filepath.Join(r.dir, "audit") }
+
+var hostAddress = netip.MustParseAddr("10.9.9.9")
+
+// checkNet refuses one name to every user but root.
+func checkNet(rule agent.EgressRule, owner agent.Owner) error {
+	if rule.Target == "forbidden.example" && owner.UID != 0 {
+		return api.Failure(api.CodeDenied, "", "not for users")
+	}
+	return nil
+}
+
+// attach returns the standings that the run's supervisor gets, until the test ends.
+func (r *rig) attach(begins bool) <-chan api.Standing {
+	r.t.Helper()
+	ctx, leave := context.WithCancel(context.Background())
+	r.t.Cleanup(leave)
+	standings := make(chan api.Standing, 1000)
+	must(r.t, r.Attach(ctx, r.run, begins, func(now api.Standing) { standings <- now }))
+	return standings
+}
+
+func (r *rig) asAgent(method string, params any) (json.RawMessage, error) {
+	return r.Call(Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, method, encode(params))
+}
+
+func (r *rig) asUser(uid uint32, method string, params any) (json.RawMessage, error) {
+	return r.Call(Caller{Run: r.run, UID: uid}, method, encode(params))
+}
+
+// encode returns parameters; a string is their text already.
+func encode(params any) json.RawMessage {
+	if text, ok := params.(string); ok {
+		return json.RawMessage(text)
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		panic(fmt.Sprintf("parameters of a test do not encode: %v", err))
+	}
+	return text
+}
+
+// charge is an agent's charge of one dimension.
+func (r *rig) charge(dimension string, amount int64) {
+	r.t.Helper()
+	_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
+	must(r.t, err)
+}
+
+// reserve is an agent's reservation of one dimension.
+func (r *rig) reserve(dimension string, amount int64) (id string) {
+	r.t.Helper()
+	return answerOf[api.BudgetReserveResult](r.t)(r.asAgent(api.MethodBudgetReserve, api.BudgetReserveParams{Amounts: map[string]int64{dimension: amount}})).Reservation
+}
+
+// line returns the run's own line of a dimension.
+func (r *rig) line(dimension string) api.Budget {
+	r.t.Helper()
+	all := answerOf[api.BudgetResult](r.t)(r.asAgent(api.MethodBudgetGet, api.Nothing{}))
+	for _, b := range all.Budgets {
+		if b.Dimension == dimension {
+			return b
+		}
+	}
+	r.t.Fatalf("no %s in %+v", dimension, all)
+	return api.Budget{}
+}
+
+// grants returns what the run holds, by its text.
+func (r *rig) grants() map[string]api.Grant {
+	r.t.Helper()
+	all := map[string]api.Grant{}
+	for _, g := range answerOf[api.GrantListResult](r.t)(r.asAgent(api.MethodGrantList, api.Nothing{})).Grants {
+		all[g.Grant] = g
+	}
+	return all
+}
+
+// entries closes the rig and returns the log.
+func (r *rig) entries() (all []audit.Entry) {
+	r.t.Helper()
+	r.close()
+	must(r.t, audit.Query(r.logDir(), audit.Filter{}, func(e audit.Entry) error { all = append(all, e); return nil }))
+	return all
+}
+
+// answerOf returns the reader of an answer.
+func answerOf[R any](t *testing.T) func(json.RawMessage, error) R {
+	t.Helper()
+	return func(text json.RawMessage, err error) (result R) {
+		t.Helper()
+		must(t, err)
+		must(t, json.Unmarshal(text, &result))
+		return result
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantCode(t testing.TB, err error, code api.Code) {
+	t.Helper()
+	if err == nil || api.ErrorOf(err).Code != code {
+		t.Errorf("got %v, want code %d", err, code)
+	}
+}
