@@ -55,7 +55,7 @@ type AgentResult struct {
 	State     agent.State `json:"state"`
 	Grants    []Grant     `json:"grants"` // the first hundred; grant.list has all
 	Budgets   []Budget    `json:"budgets"`
-	Refused   int64       `json:"refused"` // calls that were refused
+	Refused   int64       `json:"refused"` // calls that were refused since the run began, or cloved did; the audit log has all
 }
 
 // Grant is one thing that a run may do.

@@ -422,6 +422,9 @@ func (c *call) agentGet(api.RunParams) (any, error) {
 	}
 	a := api.AgentResult{ID: c.Run.Spec.ID, Name: c.Run.Spec.Name, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace,
 		Parent: c.Run.Parent, State: c.Run.State, Grants: []api.Grant{}, Budgets: result(chain, c.now).Budgets}
+	if at := c.kernel.attachmentOf(c.Run.Spec.ID); at != nil {
+		a.Refused = at.refused.Load()
+	}
 	for _, g := range held[:min(len(held), grantsInAnswer)] {
 		a.Grants = append(a.Grants, shown(g))
 	}

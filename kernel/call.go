@@ -254,6 +254,9 @@ func (c *call) entry(method, verdict, digest string) audit.Entry {
 // refused records a call that was not done. The entry may be lost if the process is killed
 // within the next moment; the log says then that some are.
 func (k *Kernel) refused(c Caller, method string, params json.RawMessage, err error) {
+	if a := k.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
+		a.refused.Add(1)
+	}
 	e := (&call{Caller: c, kernel: k, now: k.now()}).entry(method, audit.VerdictDeny, digestOf(method, params))
 	e.Code = api.ErrorOf(err).Data.Word
 	_ = k.config.Log.Enqueue(e) // a refusal changes nothing; the log itself counts what it lost

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
@@ -50,6 +51,7 @@ type attachment struct {
 	run     agent.Run
 	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
+	refused atomic.Int64
 	again   *time.Timer // when to report anew though nothing is changed; turn guards it
 	turn    sync.Mutex  // one notification after the other, so that the last one is the newest
 }
@@ -89,11 +91,16 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 	return k.publish(run.Spec.ID, nil)
 }
 
+// attachmentOf returns that of a run; nil: no supervisor is attached.
+func (k *Kernel) attachmentOf(run agent.ID) *attachment {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.attached[run]
+}
+
 // publish reports how a run stands to its supervisor, if one is attached.
 func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
-	k.mu.Lock()
-	a := k.attached[run]
-	k.mu.Unlock()
+	a := k.attachmentOf(run)
 	if a == nil {
 		return nil
 	}
