@@ -92,7 +92,7 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 		}
 		return m.Result, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, api.Failure(api.CodeCancelled, "", "the call was cancelled")
 	}
 }
 
