@@ -45,6 +45,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 	all[0].wantResult("1", "{}")
 	all[1].ask(2)
 	waits := r.call()
+	for _, p := range all[2:] {
+		r.works(p)
+	}
 	if n := r.server.silent(idleTime); n != MaxConnections {
 		t.Errorf("%d connections", n)
 	}
