@@ -8,7 +8,7 @@ import (
 )
 
 // channel is one between a gate and a broker.
-func channel(t *testing.T) (broker, gate *wire.Conn) {
+func brokerChannel(t *testing.T) (broker, gate *wire.Conn) {
 	t.Helper()
 	broker, file, err := wire.Pair()
 	if err != nil {
@@ -26,7 +26,7 @@ func channel(t *testing.T) (broker, gate *wire.Conn) {
 // TestEveryRefusalIsCounted: although few are reported one by one.
 func TestEveryRefusalIsCounted(t *testing.T) {
 	t.Parallel()
-	broker, conn := channel(t)
+	broker, conn := brokerChannel(t)
 	r := newRefusals(conn)
 	done := make(chan struct{})
 	defer close(done)
@@ -54,7 +54,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 // TestTheLastRefusalHasItsTarget: it may still wait when the gate ends.
 func TestTheLastRefusalHasItsTarget(t *testing.T) {
 	t.Parallel()
-	broker, conn := channel(t)
+	broker, conn := brokerChannel(t)
 	done := make(chan struct{})
 	close(done)
 	target := netip.MustParseAddrPort("93.184.216.34:80")
