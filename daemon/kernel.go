@@ -34,7 +34,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	if s.log, err = audit.Open(s.logDir, audit.Options{Keys: keys}); err != nil {
 		return s, err
 	}
-	queued, err := kernel.Queued(s.logDir)
+	queued, err := kernel.Queued(s.file, s.logDir)
 	if err != nil {
 		return s, err
 	}
