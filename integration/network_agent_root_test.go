@@ -49,6 +49,12 @@ var agentPrograms = map[string]func(args []string) error{
 	"listen":  listenInside,
 	"steps":   fetchByStep,
 	"flush":   flushRules,
+
+	"calls": passCalls,
+	"hand":  handConnection,
+	"take":  takeConnection,
+	"forge": forgeSender,
+	"hold":  holdOne,
 }
 
 // attempt is one thing that an agent tries. Exactly one of the groups of fields is used.

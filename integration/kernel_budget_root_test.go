@@ -1,0 +1,147 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+// api calls a method as root.
+func (d *cloved) api(method string, params, result any) {
+	d.t.Helper()
+	c, err := client.Dial(context.Background(), d.socket)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	if err := c.Call(ctx, method, params, result); err != nil {
+		d.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+// An agent charges 800, 150 and 100 of 1000 tokens: one warning, and then its end with all
+// that it has used. cloved's ledger and that of a run of its own do the same.
+func TestABudgetEndsTheRun(t *testing.T) {
+	for name, newOne := range map[string]func(*testing.T) *host{
+		"without cloved": newHost,
+		"with cloved":    func(t *testing.T) *host { return newCloved(t).host },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOne(t)
+			control := h.calls("--budget=tokens=2000")
+			r := h.calls("--budget=tokens=1000")
+			for i, amount := range []int{800, 150, 100} {
+				charge := fmt.Sprintf(`{"amounts":{"tokens":%d}}`, amount)
+				if b := budgetIn(t, control.call(api.MethodBudgetCharge, charge), "tokens"); b.Used != int64([]int{800, 950, 1050}[i]) {
+					t.Errorf("%+v", b)
+				}
+				if r.request(api.MethodBudgetCharge, charge); i < 2 {
+					if b := budgetIn(t, r.answer(), "tokens"); !b.Warned || b.Spent {
+						t.Errorf("%+v", b)
+					}
+				}
+			}
+			end := r.waitUnasked()
+			hit := end.record.Limit
+			if end.record.Status != agent.StatusBudget || end.code != agent.ExitKilled || hit == nil || hit.Name != "tokens" || hit.Value != 1000 || hit.Peak == nil || *hit.Peak != 1050 {
+				t.Errorf("%s, exit %d, %+v\n%s", end.record.Status, end.code, hit, end.stderr)
+			}
+			if n := strings.Count(end.stderr, "tokens"); n == 0 || strings.Count(end.stderr, "800") != 1 {
+				t.Errorf("it was not warned once:\n%s", end.stderr)
+			}
+			if end := control.wait(); end.record.Status != agent.StatusExited || end.code != 0 {
+				t.Errorf("control: %s, exit %d\n%s", end.record.Status, end.code, end.stderr)
+			}
+			if v := h.clove("audit", "verify"); v.code != 0 {
+				t.Errorf("audit verify: %d\n%s%s", v.code, v.stdout, v.stderr)
+			}
+		})
+	}
+}
+
+// waitUnasked waits for a run that ends although its input stays open.
+func (r *running) waitUnasked() result {
+	r.h.t.Helper()
+	for {
+		if _, err := r.stdout.ReadString('\n'); err != nil {
+			return r.wait()
+		}
+	}
+}
+
+// A budget that is spent pauses the agent until someone gives more. A call that it makes
+// meanwhile is answered afterwards. clove resume does not help it.
+func TestASpentBudgetPausesUntilItIsRaised(t *testing.T) {
+	d := newCloved(t)
+	r := d.calls("--name=paused", "--budget=reviews=10", "--at-end=pause")
+	if w := d.clove("resume", "paused"); w.code == 0 || strings.Contains(w.stderr, "until it has more") {
+		t.Errorf("control: %d, %s", w.code, w.stderr)
+	}
+	r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":11}}`)
+	until(t, "it is paused", func() bool { return strings.Contains(d.clove("resume", "paused").stderr, "until it has more") })
+	r.request(api.MethodBudgetGet, "{}")
+	d.api(api.MethodBudgetRaise, map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 10}}, nil)
+	if b := budgetIn(t, r.answer(), "reviews"); b.Used != 11 { // of the charge
+		t.Errorf("%+v", b)
+	}
+	if b := budgetIn(t, r.answer(), "reviews"); *b.Granted != 20 || b.Spent {
+		t.Errorf("it did not stand still: %+v", b)
+	}
+	if end := r.wait(); end.record.Status != agent.StatusExited || end.code != 0 {
+		t.Errorf("%s, exit %d\n%s", end.record.Status, end.code, end.stderr)
+	}
+}
+
+// cloved is killed in the middle of an agent's charges. Meanwhile calls are answered with
+// busy; repeated with their key they count once, also those that cloved had answered.
+func TestClovedKilledBetweenCharges(t *testing.T) {
+	d := newCloved(t)
+	r := d.calls("--name=counts", "--budget=reviews=1000")
+	charge := func(i int) (used int64, busy bool) {
+		m := r.call(api.MethodBudgetCharge, fmt.Sprintf(`{"amounts":{"reviews":1},"key":"k%d"}`, i))
+		if refusedWith(m, api.CodeBusy) {
+			return 0, true
+		}
+		return budgetIn(t, m, "reviews").Used, false
+	}
+	const charges = 30
+	for i := range charges {
+		if i%10 == 5 {
+			d.stop(unix.SIGKILL)
+			if used, busy := charge(i); !busy {
+				t.Errorf("charge %d is counted without cloved: %d", i, used)
+			}
+			d.serve()
+		}
+		until(t, "cloved is back for the agent", func() bool {
+			used, busy := charge(i)
+			if !busy && used != int64(i+1) {
+				t.Fatalf("charge %d: %d are used", i, used)
+			}
+			return !busy
+		})
+	}
+	for i := range charges {
+		if used, busy := charge(i); busy || used != int64(i+1) {
+			t.Errorf("charge %d again: %d, busy %t", i, used, busy)
+		}
+	}
+	if b := budgetIn(t, r.call(api.MethodBudgetGet, "{}"), "reviews"); b.Used != charges || b.Reserved != 0 {
+		t.Errorf("%+v", b)
+	}
+	r.wait()
+	if v := d.clove("audit", "verify"); v.code != 0 {
+		t.Errorf("audit verify: %d\n%s%s", v.code, v.stdout, v.stderr)
+	}
+}
