@@ -84,9 +84,14 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput} {
+	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput, NoteStanding} {
 		fmt.Fprintf(&b, "### %s\n\n", name)
 		shape(&b, "Parameters", notes[name])
+	}
+	b.WriteString("## Notifications of an agent\n\nAn agent gets these on the connection on which it called `agent.listen`.\n\n")
+	for _, name := range []string{NoteBudgetWarning, NoteBudgetPause, NoteGrantsChanged, NoteLost} {
+		fmt.Fprintf(&b, "### %s\n\n", name)
+		shape(&b, "Parameters", agentNotes[name])
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
@@ -95,6 +100,8 @@ var who = map[Access]string{
 	AccessMember: "everybody who may connect",
 	AccessOwner:  "root, and the owner of the run",
 	AccessRoot:   "root",
+	AccessAgent:  "root, the owner of the run, and the run's agent over its own socket",
+	AccessSelf:   "the run's agent over its own socket",
 }
 
 func words(codes []Code) string {
@@ -109,6 +116,10 @@ func words(codes []Code) string {
 // shape lists the fields at the top level of an object; deeper ones are in the golden file and
 // in package agent.
 func shape(b *strings.Builder, title string, value any) {
+	if kindOf(reflect.TypeOf(value)) == "any" {
+		fmt.Fprintf(b, "%s: any.\n\n", title)
+		return
+	}
 	var rows []string
 	topFields(reflect.TypeOf(value), func(name string, t reflect.Type, optional bool) {
 		need := ""
