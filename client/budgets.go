@@ -23,7 +23,31 @@ func (c *Client) ResetBudget(ctx context.Context, ref string, dimensions []strin
 	return c.budgets(ctx, api.MethodBudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: ref}, Dimensions: dimensions})
 }
 
+// SetBudget sets limits of an account that is not a run's, and returns its lines.
+func (c *Client) SetBudget(ctx context.Context, p api.BudgetSetParams) ([]api.Budget, error) {
+	return c.budgets(ctx, api.MethodBudgetSet, p)
+}
+
 func (c *Client) budgets(ctx context.Context, method string, params any) ([]api.Budget, error) {
 	r, err := call[api.BudgetResult](ctx, c, method, params)
 	return r.Budgets, err
+}
+
+// ListBudgets returns the lines of an account and of all below it. The empty account means
+// the caller's own, for root all. A cloved that names a next part again and again ends it
+// with ctx.
+func (c *Client) ListBudgets(ctx context.Context, account string) ([]api.Budget, error) {
+	p := api.BudgetListParams{Account: account}
+	var all []api.Budget
+	for {
+		part, err := call[api.BudgetListResult](ctx, c, api.MethodBudgetList, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part.Budgets...)
+		if part.Next == "" {
+			return all, nil
+		}
+		p.After = part.Next
+	}
 }

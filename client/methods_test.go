@@ -72,6 +72,11 @@ func TestMethodsAsk(t *testing.T) {
 		{api.MethodBudgetGet, `{"run":"n"}`, func() error { _, err := c.Budgets(ctx, "n"); return err }},
 		{api.MethodBudgetRaise, `{"run":"n","amounts":{"a":1}}`, func() error { _, err := c.RaiseBudget(ctx, "n", map[string]int64{"a": 1}); return err }},
 		{api.MethodBudgetReset, `{"run":"n","dimensions":["a"]}`, func() error { _, err := c.ResetBudget(ctx, "n", []string{"a"}); return err }},
+		{api.MethodBudgetSet, `{"account":"1/ns:a","limits":["x=1"]}`, func() error {
+			_, err := c.SetBudget(ctx, api.BudgetSetParams{Account: "1/ns:a", Limits: []string{"x=1"}})
+			return err
+		}},
+		{api.MethodBudgetList, `{"account":"1"}`, func() error { _, err := c.ListBudgets(ctx, "1"); return err }},
 		{api.MethodRunCopyOut, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
 		{api.MethodRunCopyIn, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -17,27 +18,59 @@ var budgetWords = map[string]word{
 	"show":  {flags: []string{flagJSON}, least: 1, do: onCloved((*program).budgetShow)},
 	"raise": {flags: []string{flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetRaise)},
 	"reset": {flags: []string{flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetReset)},
+	"set":   {flags: []string{flagAtEnd, flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetSet)},
+	"list":  {flags: []string{flagJSON}, most: 1, do: onCloved((*program).budgetList)},
 }
 
 func (p *program) budgetCommand() *cli.Command {
 	return &cli.Command{
 		Name: "budget", Usage: "show and change what an agent may spend",
-		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT DIMENSION...",
+		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT DIMENSION...\n" +
+			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]",
 		Description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
 			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
 			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero. Only the user who set\n" +
-			"a limit may raise or reset it, and root. An amount is in the unit that the dimension's name has.",
-		Flags:  []cli.Flag{jsonFlag("write the lines as a JSON array")},
+			"a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
+			"set limits what several runs spend together: ACCOUNT is name:NAME, ns:NAMESPACE or a user's number, for root also\n" +
+			"UID/name:NAME and UID/ns:NAMESPACE. A BUDGET is that of clove run --budget. list shows an account and all below it;\n" +
+			"without one, all that you may see.",
+		Flags: []cli.Flag{
+			value("", flagAtEnd, "", "set: what happens to a run when nothing is left: end, pause or refuse", "end"),
+			jsonFlag("write the lines as a JSON array"),
+		},
 		Action: p.budget,
 	}
 }
 
 func (p *program) budget(c *cli.Context) error {
-	return p.doWord(c, budgetWords, "clove budget show AGENT, raise AGENT DIMENSION=AMOUNT or reset AGENT DIMENSION")
+	return p.doWord(c, budgetWords, "clove budget show AGENT, raise AGENT DIMENSION=AMOUNT, reset AGENT DIMENSION, set ACCOUNT BUDGET or list")
 }
 
 func (p *program) budgetShow(c *cli.Context, d *client.Client) error {
 	lines, err := d.Budgets(c.Context, c.Args().Get(1))
+	return p.printBudgets(c, lines, err)
+}
+
+func (p *program) budgetList(c *cli.Context, d *client.Client) error {
+	lines, err := d.ListBudgets(c.Context, accountKey(c.Args().Get(1)))
+	return p.printBudgets(c, lines, err)
+}
+
+func (p *program) budgetSet(c *cli.Context, d *client.Client) error {
+	lines, err := d.SetBudget(c.Context, api.BudgetSetParams{Account: accountKey(c.Args().Get(1)), Limits: c.Args().Slice()[2:], AtEnd: c.String(flagAtEnd)})
+	return p.printBudgets(c, lines, err)
+}
+
+// accountKey is an account's whole name: the caller's own may be written without its
+// number.
+func accountKey(text string) string {
+	if strings.HasPrefix(text, "name:") || strings.HasPrefix(text, "ns:") {
+		return string(budget.OwnerKey(uint32(os.Geteuid()))) + "/" + text
+	}
+	return text
+}
+
+func (p *program) printBudgets(c *cli.Context, lines []api.Budget, err error) error {
 	if err != nil {
 		return err
 	}
@@ -122,12 +155,9 @@ func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 
 // changedBudget prints the run's name, as other commands that change a run, or all lines.
 func (p *program) changedBudget(c *cli.Context, run string, lines []api.Budget, err error) error {
-	if err != nil {
+	if err == nil && !c.Bool(flagJSON) {
+		_, err = fmt.Fprintln(p.out, printable(run))
 		return err
 	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.Budget{}, lines...))
-	}
-	_, err = fmt.Fprintln(p.out, printable(run))
-	return err
+	return p.printBudgets(c, lines, err)
 }

@@ -72,7 +72,8 @@ func (p *program) grantList(c *cli.Context, d *client.Client) error {
 	if c.Bool(flagJSON) {
 		return p.printJSON(append([]api.Grant{}, grants...))
 	}
-	return printTable(p.out, grantRows(grants, time.Now()))
+	rows := grantRows(grants, time.Now())
+	return p.printFitting(rows, len(rows[0])-1)
 }
 
 // grantRows is the table of grants. Reasons are last: they may be long.

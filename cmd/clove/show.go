@@ -16,8 +16,8 @@ import (
 func (p *program) showCommand() *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show an agent on one page: its run, grants, budgets and refusals", UsageText: "clove show [--json] NAME|ID",
-		Description: "What the run is, what its agent may do, what it has spent, and how many of its calls and connections were\n" +
-			"refused. clove inspect has all of the run, clove audit query the single decisions.",
+		Description: "What the run is, what its agent may do, what it has spent, and how many of its calls were refused.\n" +
+			"clove inspect has all of the run, clove audit query the single decisions.",
 		Flags:  []cli.Flag{jsonFlag("write one JSON object")},
 		Action: ofOneRun(p.withCloved(p.showAgent)),
 	}
