@@ -36,6 +36,7 @@ Batches, notifications (requests without an id) and requests in any order work a
 
 - **Caller.** The kernel reports who is at your end of the socket. Root sees and may do everything. A member of cloved's group
   sees and controls the runs that it started; to it no others exist. Nobody else may connect.
+- **Agents** have a socket of their own, with the methods that say so under "Who" ([kernel.md](kernel.md)).
 - **Names of runs** are unique for each user. Where a method takes a run, a name means the caller's own run, and UID/NAME a run of the user with that number, which
   only root sees. An id, or the beginning of exactly one, works for every caller who sees the run.
 - **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends a stream.
