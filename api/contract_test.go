@@ -54,8 +54,11 @@ func contract() []string {
 		lines = append(lines, fields("params "+m.Name, reflect.TypeOf(m.Params))...)
 		lines = append(lines, fields("result "+m.Name, reflect.TypeOf(m.Result))...)
 	}
-	for name, note := range notes {
-		lines = append(lines, fields("note "+name, reflect.TypeOf(note))...)
+	for _, all := range []map[string]any{notes, agentNotes} {
+		for name, note := range all {
+			lines = append(lines, "note "+name)
+			lines = append(lines, fields("note "+name, reflect.TypeOf(note))...)
+		}
 	}
 	slices.Sort(lines)
 	return lines
@@ -65,6 +68,9 @@ func contract() []string {
 var notes = map[string]any{NoteLogLine: LogNote{}, NoteChange: ChangeNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
 	NoteResize: SessionSize{}, NoteCloseInput: Nothing{}, NoteDetach: Nothing{},
 	NoteTaken: Nothing{}, NoteStanding: StandingNote{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
+
+// agentNotes are the notifications of an agent's own socket.
+var agentNotes = map[string]any{NoteBudgetWarning: BudgetNote{}, NoteBudgetPause: BudgetNote{}, NoteGrantsChanged: Nothing{}, NoteLost: LostNote{}}
 
 // fields lists every field below a type as path and kind.
 func fields(prefix string, t reflect.Type) []string {

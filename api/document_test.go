@@ -36,6 +36,7 @@ Batches, notifications (requests without an id) and requests in any order work a
 
 - **Caller.** The kernel reports who is at your end of the socket. Root sees and may do everything. A member of cloved's group
   sees and controls the runs that it started; to it no others exist. Nobody else may connect.
+- **Agents** have a socket of their own, with the methods that say so under "Who" ([kernel.md](kernel.md)).
 - **Names of runs** are unique for each user. Where a method takes a run, a name means the caller's own run, and UID/NAME a run of the user with that number, which
   only root sees. An id, or the beginning of exactly one, works for every caller who sees the run.
 - **Streams** send notifications that carry the request's id, then the response. ` + "`request.cancel`" + ` or closing the connection ends a stream.
@@ -84,9 +85,14 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput} {
+	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput, NoteStanding} {
 		fmt.Fprintf(&b, "### %s\n\n", name)
 		shape(&b, "Parameters", notes[name])
+	}
+	b.WriteString("## Notifications of an agent\n\nAn agent gets these on the connection on which it called `agent.listen`.\n\n")
+	for _, name := range []string{NoteBudgetWarning, NoteBudgetPause, NoteGrantsChanged, NoteLost} {
+		fmt.Fprintf(&b, "### %s\n\n", name)
+		shape(&b, "Parameters", agentNotes[name])
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
@@ -95,6 +101,8 @@ var who = map[Access]string{
 	AccessMember: "everybody who may connect",
 	AccessOwner:  "root, and the owner of the run",
 	AccessRoot:   "root",
+	AccessAgent:  "root, the owner of the run, and the run's agent over its own socket",
+	AccessSelf:   "the run's agent over its own socket",
 }
 
 func words(codes []Code) string {
@@ -109,6 +117,10 @@ func words(codes []Code) string {
 // shape lists the fields at the top level of an object; deeper ones are in the golden file and
 // in package agent.
 func shape(b *strings.Builder, title string, value any) {
+	if kindOf(reflect.TypeOf(value)) == "any" {
+		fmt.Fprintf(b, "%s: any.\n\n", title)
+		return
+	}
 	var rows []string
 	topFields(reflect.TypeOf(value), func(name string, t reflect.Type, optional bool) {
 		need := ""

@@ -43,7 +43,13 @@ const (
 	NoteBudgetWarning = "budget.warning" // BudgetNote
 	NoteBudgetPause   = "budget.paused"  // BudgetNote
 	NoteGrantsChanged = "grant.changed"  // Nothing: ask grant.list
+	NoteLost          = "agent.lost"     // LostNote
 )
+
+// LostNote counts the notifications that were dropped before this one: too many waited.
+type LostNote struct {
+	Lost int `json:"lost"`
+}
 
 // AgentResult is what an agent is, has and was refused.
 type AgentResult struct {

@@ -9,7 +9,7 @@ const Version = 1
 const DefaultSocket = "/run/clove/clove.sock"
 
 // Access says who may call a method. Only root and members of cloved's group get as far as
-// a connection. No method is for agents.
+// a connection to cloved. An agent has a socket of its own (docs/kernel.md).
 type Access string
 
 // The access rules.

@@ -49,3 +49,29 @@ func TestListAsksForAllParts(t *testing.T) {
 		}
 	}
 }
+
+// Grants requests part after part.
+func TestGrantsAsksForAllParts(t *testing.T) {
+	t.Parallel()
+	const all, part = 7, 3
+	path, _ := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
+		var p api.GrantListParams
+		if err := json.Unmarshal(m.Params, &p); err != nil || p.Run != "n" {
+			return nil, err
+		}
+		from, _ := strconv.Atoi(p.After)
+		to := min(from+part, all)
+		var answer api.GrantListResult
+		for i := from; i < to; i++ {
+			answer.Grants = append(answer.Grants, api.Grant{ID: strconv.Itoa(i)})
+		}
+		if to < all {
+			answer.Next = strconv.Itoa(to)
+		}
+		return answer, nil
+	})
+	got, err := dial(t, path).Grants(context.Background(), "n")
+	if err != nil || len(got) != all || got[all-1].ID != strconv.Itoa(all-1) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -57,6 +57,26 @@ func TestMethodsAsk(t *testing.T) {
 			_, err := c.Events(ctx, api.EventParams{Run: "n"}, func(api.EventNote) error { return nil })
 			return err
 		}},
+		{api.MethodAgentGet, `{"run":"n"}`, func() error { _, err := c.Agent(ctx, "n"); return err }},
+		{api.MethodGrantList, `{"run":"n"}`, func() error { _, err := c.Grants(ctx, "n"); return err }},
+		{api.MethodGrantGive, `{"run":"n","grant":"tool:x"}`, func() error {
+			_, err := c.Give(ctx, api.GrantGiveParams{RunParams: api.RunParams{Run: "n"}, Grant: "tool:x"})
+			return err
+		}},
+		{api.MethodGrantDerive, `{"run":"n","from":"i","grant":"tool:x"}`, func() error {
+			_, err := c.Derive(ctx, api.GrantDeriveParams{RunParams: api.RunParams{Run: "n"}, From: "i", Grant: "tool:x"})
+			return err
+		}},
+		{api.MethodGrantRevoke, `{"run":"n","id":"i"}`, func() error { _, err := c.Revoke(ctx, "n", "i"); return err }},
+		{api.MethodGrantCheck, `{"run":"n","what":"tool:x"}`, func() error { _, err := c.CheckGrant(ctx, "n", "tool:x"); return err }},
+		{api.MethodBudgetGet, `{"run":"n"}`, func() error { _, err := c.Budgets(ctx, "n"); return err }},
+		{api.MethodBudgetRaise, `{"run":"n","amounts":{"a":1}}`, func() error { _, err := c.RaiseBudget(ctx, "n", map[string]int64{"a": 1}); return err }},
+		{api.MethodBudgetReset, `{"run":"n","dimensions":["a"]}`, func() error { _, err := c.ResetBudget(ctx, "n", []string{"a"}); return err }},
+		{api.MethodBudgetSet, `{"account":"1/ns:a","limits":["x=1"]}`, func() error {
+			_, err := c.SetBudget(ctx, api.BudgetSetParams{Account: "1/ns:a", Limits: []string{"x=1"}})
+			return err
+		}},
+		{api.MethodBudgetList, `{"account":"1"}`, func() error { _, err := c.ListBudgets(ctx, "1"); return err }},
 		{api.MethodRunCopyOut, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
 		{api.MethodRunCopyIn, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
 	} {

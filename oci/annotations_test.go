@@ -52,6 +52,18 @@ func TestNobodysAnnotationsAskForNothing(t *testing.T) {
 	}
 }
 
+// TestGrantsAndBudgetsAreRefusedByName: a container that looks as if it had a budget would
+// spend without one.
+func TestGrantsAndBudgetsAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, name := range notYet {
+		_, err := Parse(map[string]string{Prefix + name: "tool:fetch"})
+		if err == nil || err.Error() != "annotation "+Prefix+name+": not for OCI containers yet" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestSizesMeanTheSameInBothSpellings checks each unit's number of bytes.
 func TestSizesMeanTheSameInBothSpellings(t *testing.T) {
 	t.Parallel()

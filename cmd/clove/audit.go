@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,17 +31,13 @@ const (
 // choosing are the flags of the words that print records.
 var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
 
-// auditWords are what clove audit does, with the flags of each.
-var auditWords = map[string]struct {
-	flags []string
-	words int // behind the word
-	do    func(*program, *cli.Context) error
-}{
-	"tail":   {append([]string{flagFollow}, choosing...), 0, (*program).auditTail},
-	"query":  {choosing, 0, (*program).auditQuery},
-	"verify": {[]string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}, 0, (*program).auditVerify},
-	"export": {nil, 1, (*program).auditExport},
-	"prove":  {nil, 1, (*program).auditProve},
+// auditWords are what clove audit does.
+var auditWords = map[string]word{
+	"tail":   {flags: append([]string{flagFollow}, choosing...), do: (*program).auditTail},
+	"query":  {flags: choosing, do: (*program).auditQuery},
+	"verify": {flags: []string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}, do: (*program).auditVerify},
+	"export": {least: 1, do: (*program).auditExport},
+	"prove":  {least: 1, do: (*program).auditProve},
 }
 
 func (p *program) auditCommand() *cli.Command {
@@ -74,17 +69,7 @@ func (p *program) auditCommand() *cli.Command {
 }
 
 func (p *program) audit(c *cli.Context) error {
-	name := c.Args().First()
-	word, known := auditWords[name]
-	if !known || c.NArg() != 1+word.words {
-		return invalid("", "clove audit tail, query, verify, export FILE or prove NUMBER", "audit does not take the words %q", c.Args().Slice())
-	}
-	for _, flag := range c.LocalFlagNames() {
-		if !slices.Contains(word.flags, flag) && len(flag) > 1 {
-			return invalid(flag, "clove audit --help says whose it is", "clove audit %s does not take it", name)
-		}
-	}
-	return auditError(c, word.do(p, c))
+	return auditError(c, p.doWord(c, auditWords, "clove audit tail, query, verify, export FILE or prove NUMBER"))
 }
 
 // auditError explains what everybody but root gets, and a log that is not there.

@@ -54,7 +54,7 @@ const (
 var completesRuns = map[string]string{
 	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
 	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
-	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "diff": completeAll, "apply": completeAll,
+	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, "diff": completeAll, "apply": completeAll,
 }
 
 // completeRuns writes names of runs. They need no quotes in any shell:

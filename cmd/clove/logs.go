@@ -139,14 +139,22 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	for _, format := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
-		if when, err := time.ParseInLocation(format, text, now.Location()); err == nil {
-			return when, nil
-		}
+	if when, ok := parseTime(text, now.Location()); ok {
+		return when, nil
 	}
 	ago, err := build.ParseClock(flagSince, text)
 	if err != nil {
 		return time.Time{}, invalid(flagSince, "write how long ago, such as 10m, or a time such as 2026-01-02T15:04:05Z", "%q is not a time", text)
 	}
 	return now.Add(-ago), nil
+}
+
+// parseTime reads a point in time, which is in zone if it names none.
+func parseTime(text string, zone *time.Location) (time.Time, bool) {
+	for _, format := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
+		if when, err := time.ParseInLocation(format, text, zone); err == nil {
+			return when, true
+		}
+	}
+	return time.Time{}, false
 }

@@ -49,7 +49,8 @@ func renderFlags() []cli.Flag {
 		value(groupCluster, flagSecret, "", "Secret that has the values of variables named without one (-e KEY)", ""),
 		jsonFlag("write one JSON list instead of YAML; errors too"),
 	}
-	theirs := slices.DeleteFunc(runFlags(), func(f cli.Flag) bool { return f.Names()[0] == flagJSON })
+	// Here --namespace is the cluster's.
+	theirs := slices.DeleteFunc(runFlags(), func(f cli.Flag) bool { return slices.Contains([]string{flagJSON, flagNamespace}, f.Names()[0]) })
 	for _, f := range theirs {
 		if notInCluster[f.Names()[0]] != "" {
 			hide(f)
@@ -117,6 +118,7 @@ type clusterRequest struct {
 // clusterRequestOf builds the spec for a root that is an image's.
 func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequest, error) {
 	r := &clusterRequest{flags: c, asked: requestOf(c), host: h}
+	r.asked.Namespace = "" // the flag of this name is the Job's
 	var err error
 	if r.asked.Script, r.asked.Args, err = splitWords(words, c.String(flagEntry), h); err != nil {
 		return nil, err
@@ -166,7 +168,15 @@ var notInCluster = map[string]string{
 	flagStartTimeout:   "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
 	flagDelay:          "apply the Job later, or use a CronJob",
 	flagDebug:          "kubectl describe shows a pod's steps",
+	flagAgentSocket:    notForContainers,
+	flagGrant:          notForContainers,
+	flagBudget:         notForContainers,
+	flagAtEnd:          notForContainers,
+	flagOnDenial:       notForContainers,
 }
+
+// notForContainers is the hint on what needs a socket of the agent's own.
+const notForContainers = "not for OCI containers yet: leave it away, or use clove run"
 
 // refuseLocal refuses flags and values that would be lost: a limit that is dropped
 // silently looks as if it held.

@@ -115,7 +115,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		flagTmpfs: "/x", flagReadOnly: "true", flagWorkspace: "project", flagEnv: "A=1", flagEnvFile: "vars.env",
 		flagWorkdir: "/x", flagUser: "2000", flagName: "x", flagLabel: "a=b", flagHostname: "x", flagNetwork: "public", flagAllow: "pypi.org",
 		flagDeny: "pypi.org", flagSeccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", flagRemove: "true",
-		flagResult: "/var/lib/clove/records/x.json", flagEntry: "sh",
+		flagResult: "/var/lib/clove/records/x.json", flagEntry: "sh", flagNamespace: "agents",
 	}
 	// Values that a Job has anyway, or that equal the default.
 	same := map[string]string{flagDetach: "true", flagPolicy: "standard", flagMemorySwap: "1G"}
@@ -127,7 +127,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		b := renderBench(t)
 		switch hint := notInCluster[name]; {
 		case hint != "":
-			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagInit: true}[name]
+			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagInit: true, flagAgentSocket: true}[name]
 			flag := "--" + name + "=1"
 			if isSwitch {
 				flag = "--" + name
@@ -232,6 +232,11 @@ var refusedRenders = []string{
 	"kubernetes --image img --workspace heavy -- true",
 	"kubernetes --image img --workspace linked -- true",
 	"kubernetes agent.py --image img --bogus",
+	"kubernetes agent.py --image img --agent-socket",
+	"kubernetes agent.py --image img --grant tool:fetch",
+	"kubernetes agent.py --image img --budget tokens=20k",
+	"kubernetes agent.py --image img --at-end pause",
+	"kubernetes agent.py --image img --on-denial end",
 }
 
 func TestRenderRefusals(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,8 @@ func ending(record agent.Record, limits agent.Limits) []string {
 			size(*record.Limit.Peak), size(record.Limit.Value)))
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
+	case record.Status == agent.StatusBudget && record.Limit != nil:
+		lines = append(lines, fmt.Sprintf("budget of %d %s spent%s: give more with --budget, or let the agent use less", record.Limit.Value, record.Limit.Name, peak(record.Limit.Peak, plain)))
 	case record.Status == agent.StatusPolicyKill:
 		lines = append(lines, "killed by policy "+record.Policy.Name+": "+denied(record.Denials))
 	case record.Status == agent.StatusKilled:
@@ -53,6 +56,9 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	}
 	return lines
 }
+
+// plain is a figure of a budget, whose dimension says the unit.
+func plain(n int64) string { return strconv.FormatInt(n, 10) }
 
 // farBelow reports whether an OOM kill happened far below the agent's own limit. At its
 // own limit the peak is within a huge page of it. Far below, the limit of a cgroup

@@ -155,6 +155,8 @@ func TestEndings(t *testing.T) {
 			[]string{"output limit of 1KiB reached (peak 2KiB): raise --output-limit, or let the agent write to a file"}},
 		{agent.Record{Status: agent.StatusDiskFull, ExitCode: 1, Limit: hit("disk", 1<<30, nil)},
 			[]string{"disk limit of 1GiB reached: raise --disk, or let the agent remove what it no longer needs"}},
+		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: hit("tokens", 1000, number(1050))},
+			[]string{"budget of 1000 tokens spent (peak 1050): give more with --budget, or let the agent use less"}},
 		{agent.Record{Status: agent.StatusKilled, ExitCode: 137}, []string{"killed: somebody asked for it, or its supervisor ended"}},
 		{agent.Record{Status: agent.StatusPolicyKill, ExitCode: 137, Policy: agent.Policy{Name: "p"}, Denials: []agent.Denial{{Kind: "network", Target: "a:1", Rule: "deny"}}},
 			[]string{"killed by policy p: network a:1 (deny); allow it in the policy if it is meant to be"}},

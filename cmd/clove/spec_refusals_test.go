@@ -159,6 +159,22 @@ var refusals = []string{
 	"ok.py --result missing/record.json",
 	"--result folder -- true",
 	"--root= -- true",
+	"--grant fetch -- true",
+	"--grant tools:fetch -- true",
+	"--grant tool:fetch:rw -- true",
+	"--grant state:notes -- true",
+	"--grant net:* -- true",
+	"--grant tool:fetch --network host -- true",
+	"--budget reviews -- true",
+	"--budget reviews=many -- true",
+	"--budget Reviews=10 -- true",
+	"--budget reviews=10/week -- true",
+	"--budget reviews=10,warn=11 -- true",
+	"--budget cost=0.0000001usd -- true",
+	"--at-end stop -- true",
+	"--on-denial kill -- true",
+	"--on-denial end-after:0 -- true",
+	"--namespace acme//research -- true",
 }
 
 // elfHeader is the beginning of a program.

@@ -32,7 +32,8 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 // launchSteps says what each step of a launch does.
 var launchSteps = map[string]string{
 	"network": "takes the network namespace: loopback only, for a run with a network also the rules that lead to the gate",
-	"gate":    "for a run with a network: starts clove-gate and the broker",
+	"kernel":  "for a run with a grant, a budget or `--agent-socket`: makes its grants and budgets ready, in cloved or, without it, here",
+	"gate":    "for a run with a network or a socket of its own: starts clove-gate and the broker",
 	"rootfs":  "starts the launch thread in a private mount namespace and mounts the agent's root there",
 	"streams": "creates the pipes for stdin, stdout and stderr (clove-init makes a terminal)",
 	"create":  "compiles the Spec into an OCI config, and creates libcontainer's container from it",

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// standard are the directories of hier(7), and those that exist in a sandbox or in an example.
-var standard = []string{"bin", "boot", "data", "dev", "etc", "home", "lib", "lib*", "media", "mnt", "opt", "proc", "root", "run",
+// standard are the directories of hier(7), and those that exist in a sandbox, in an example or
+// in what agents share.
+var standard = []string{"bin", "boot", "data", "dev", "etc", "home", "lib", "lib*", "media", "mnt", "notes", "opt", "proc", "root", "run",
 	"sbin", "secrets", "srv", "sys", "tmp", "usr", "var", "workspace"}
 
 var absolute = regexp.MustCompile(`(?:^|[\s"'=:(])/([A-Za-z0-9_.*-]+)`)

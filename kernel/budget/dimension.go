@@ -71,6 +71,14 @@ func (d Dimension) Validate() error {
 	return invalid("use 1 to 32 lower-case letters, digits or '_', and begin with a letter", "%.64q is not a dimension of a budget", string(d))
 }
 
+// ParseDimension reads a name as users write it: cost is CostMicros.
+func ParseDimension(text string) (Dimension, error) {
+	if text == cost {
+		return CostMicros, nil
+	}
+	return Dimension(text), Dimension(text).Validate()
+}
+
 func invalid(hint, format string, arguments ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "budget", Message: fmt.Sprintf(format, arguments...), Hint: hint}
 }

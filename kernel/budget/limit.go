@@ -21,20 +21,17 @@ func ParseLimit(text string) (Limit, error) {
 	if !found {
 		return Limit{}, invalid("write DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT], for example reviews=10/day,warn=8", "%.128q is not a budget", text)
 	}
-	l := Limit{Dimension: Dimension(name)}
-	if name == cost {
-		l.Dimension = CostMicros
-	}
-	if err := l.Dimension.Validate(); err != nil {
+	dimension, err := ParseDimension(name)
+	if err != nil {
 		return Limit{}, err
 	}
+	l := Limit{Dimension: dimension}
 	value, warn, warns := strings.Cut(value, ",warn=")
 	value, period, periodic := strings.Cut(value, "/")
 	l.Period = Period(period)
 	if periodic && period == "" {
 		l.Period = " " // refused below
 	}
-	var err error
 	if l.Granted, err = ParseAmount(l.Dimension, value); err != nil {
 		return Limit{}, err
 	}

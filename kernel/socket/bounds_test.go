@@ -164,7 +164,7 @@ func TestNotificationsWait(t *testing.T) {
 			p.wantResult("1", "{}")
 			lost := max(0, count-maxQueued)
 			if lost > 0 {
-				if m := p.next(); m.Method != noteLost || string(m.Params) != fmt.Sprintf(`{"lost":%d}`, lost) {
+				if m := p.next(); m.Method != api.NoteLost || string(m.Params) != fmt.Sprintf(`{"lost":%d}`, lost) {
 					t.Errorf("%s %s", m.Method, m.Params)
 				}
 			}

@@ -2,16 +2,13 @@ package socket
 
 import (
 	"encoding/json"
-	"fmt"
 
+	"clove.run/clove/api"
 	"clove.run/clove/kernel/channel"
 )
 
 // maxQueued is how many notifications wait for agent.listen. The oldest go first.
 const maxQueued = 256
-
-// noteLost says how many notifications went before the next one.
-const noteLost = "agent.lost"
 
 // queue holds notifications that nobody has read.
 type queue struct {
@@ -31,7 +28,8 @@ func (q *queue) put(n channel.Notice) {
 func (q *queue) take() []channel.Notice {
 	all := q.notices
 	if q.lost > 0 {
-		all = append([]channel.Notice{{Method: noteLost, Params: json.RawMessage(fmt.Sprintf(`{"lost":%d}`, q.lost))}}, all...)
+		params, _ := json.Marshal(api.LostNote{Lost: q.lost}) // a number: it cannot fail
+		all = append([]channel.Notice{{Method: api.NoteLost, Params: params}}, all...)
 	}
 	*q = queue{}
 	return all

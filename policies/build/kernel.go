@@ -31,6 +31,12 @@ func (b *builder) readKernel() error {
 		}
 		k.AtEnd = string(at)
 	}
+	if _, _, err := k.Denial(); err != nil {
+		return mistake("on-denial", err)
+	}
+	if err := agent.ValidateNamespace(k.Namespace); err != nil {
+		return mistake("namespace", err)
+	}
 	b.spec.Kernel = k
 	return nil
 }

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+
+	"clove.run/clove/api"
+)
+
+// Budgets returns every line that a run spends from, those of its own account first.
+func (c *Client) Budgets(ctx context.Context, ref string) ([]api.Budget, error) {
+	return c.budgets(ctx, api.MethodBudgetGet, api.RunParams{Run: ref})
+}
+
+// RaiseBudget adds amounts, by dimension, to what is granted to a run, and returns what
+// Budgets does.
+func (c *Client) RaiseBudget(ctx context.Context, ref string, amounts map[string]int64) ([]api.Budget, error) {
+	return c.budgets(ctx, api.MethodBudgetRaise, api.BudgetRaiseParams{RunParams: api.RunParams{Run: ref}, Amounts: amounts})
+}
+
+// ResetBudget sets what a run has used of dimensions back to zero, and returns what
+// Budgets does.
+func (c *Client) ResetBudget(ctx context.Context, ref string, dimensions []string) ([]api.Budget, error) {
+	return c.budgets(ctx, api.MethodBudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: ref}, Dimensions: dimensions})
+}
+
+// SetBudget sets limits of an account that is not a run's, and returns its lines.
+func (c *Client) SetBudget(ctx context.Context, p api.BudgetSetParams) ([]api.Budget, error) {
+	return c.budgets(ctx, api.MethodBudgetSet, p)
+}
+
+func (c *Client) budgets(ctx context.Context, method string, params any) ([]api.Budget, error) {
+	r, err := call[api.BudgetResult](ctx, c, method, params)
+	return r.Budgets, err
+}
+
+// ListBudgets returns the lines of an account and of all below it. The empty account means
+// the caller's own, for root all. A cloved that names a next part again and again ends it
+// with ctx.
+func (c *Client) ListBudgets(ctx context.Context, account string) ([]api.Budget, error) {
+	p := api.BudgetListParams{Account: account}
+	var all []api.Budget
+	for {
+		part, err := call[api.BudgetListResult](ctx, c, api.MethodBudgetList, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part.Budgets...)
+		if part.Next == "" {
+			return all, nil
+		}
+		p.After = part.Next
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"clove.run/clove/api"
+	"clove.run/clove/internal/doctest"
+	"clove.run/clove/kernel/budget"
+)
+
+func readDocument(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(doctest.Root(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var quotedMethod = regexp.MustCompile("`([a-z]+\\.[a-z_]+)`")
+
+// TestKernelPageHasEveryMethod: the page lists the methods of agents, and each one that it
+// names exists.
+func TestKernelPageHasEveryMethod(t *testing.T) {
+	text := readDocument(t, "docs/kernel.md")
+	for _, m := range api.Methods {
+		if m.ForAgents() && !strings.Contains(text, "\n| `"+m.Name+"` |") {
+			t.Errorf("docs/kernel.md has no row for %s", m.Name)
+		}
+	}
+	known := map[string]bool{api.NoteBudgetWarning: true, api.NoteBudgetPause: true, api.NoteGrantsChanged: true, api.NoteLost: true}
+	for _, match := range quotedMethod.FindAllStringSubmatch(text+readDocument(t, "docs/budgets.md"), -1) {
+		if _, found := api.Find(match[1]); !found && !known[match[1]] && !strings.HasSuffix(match[1], ".py") {
+			t.Errorf("there is no method %s", match[1])
+		}
+	}
+}
+
+// TestKernelPageComparesWithEverything: each method of the other systems has a row, which
+// names what does it in clove or says that nothing does.
+func TestKernelPageComparesWithEverything(t *testing.T) {
+	text := readDocument(t, "docs/kernel.md")
+	for title, want := range map[string]int{"CheetahClaws": 58, "Microsoft agent_os_kernel": 20, "kernel.chat agent-os": 8, "aaOS": 10} {
+		_, section, _ := strings.Cut(text, "\n### "+title+"\n")
+		section, _, _ = strings.Cut(section, "\n### ")
+		rows := strings.Split(strings.TrimSpace(section), "\n")[2:] // behind the heading and its line
+		for _, row := range rows {
+			if cells := strings.Split(row, "|"); len(cells) != 4 || strings.TrimSpace(cells[2]) != "not yet" && !strings.ContainsAny(cells[2], "`[") {
+				t.Errorf("%s: %q does not say what does it", title, row)
+			}
+		}
+		if len(rows) != want {
+			t.Errorf("%s has %d rows, not %d", title, len(rows), want)
+		}
+	}
+}
+
+// TestBudgetsPageHasEveryDimension of clove's own.
+func TestBudgetsPageHasEveryDimension(t *testing.T) {
+	text := readDocument(t, "docs/budgets.md")
+	for _, d := range []budget.Dimension{budget.Tokens, budget.TokensIn, budget.TokensOut, budget.TokensCached, budget.CostMicros, budget.ModelCalls, budget.ToolCalls,
+		budget.CPU, budget.Wall, budget.WriteBytes, budget.NetBytes, budget.Messages, budget.Children} {
+		if !strings.Contains(text, "`"+string(d)+"`") {
+			t.Errorf("docs/budgets.md has no %s", d)
+		}
+	}
+}
+
+// TestPagesCallTheSocket runs the programs of the pages against a socket that answers as
+// cloved does.
+func TestPagesCallTheSocket(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := int64(0)
+	for name, want := range map[string]string{
+		"docs/kernel.md":  "{'allowed': True, 'grant': '8d1f6a0c4b7e2953', 'reason': 'grant 8d1f6a0c4b7e2953 allows it'}\n",
+		"docs/budgets.md": "800 more: 800 used\n150 more: 950 used\n100 more: 1050 used\n",
+	} {
+		_, program, _ := strings.Cut(readDocument(t, name), "```python\n")
+		program, _, _ = strings.Cut(program, "```")
+		path := agentSocket(t, func(method string, params json.RawMessage) any {
+			if method == api.MethodGrantCheck {
+				return api.GrantCheckResult{Allowed: true, Grant: "8d1f6a0c4b7e2953", Reason: "grant 8d1f6a0c4b7e2953 allows it"}
+			}
+			var p api.BudgetChargeParams
+			if err := api.DecodeParams(params, &p); err != nil || p.Key == "" {
+				t.Errorf("%s, %v", params, err)
+			}
+			used += p.Amounts["tokens"]
+			return api.BudgetResult{Budgets: []api.Budget{{Used: used}}}
+		})
+		out, err := exec.Command(python, "-c", strings.ReplaceAll(program, "/run/clove/agent.sock", path)).CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+	}
+}
+
+// agentSocket answers calls of methods for agents, one connection after the other.
+func agentSocket(t *testing.T, answer func(method string, params json.RawMessage) any) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { listener.Close(); <-done })
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			lines := bufio.NewScanner(conn)
+			for lines.Scan() {
+				var asked struct {
+					ID     json.RawMessage
+					Method string
+					Params json.RawMessage
+				}
+				if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
+					t.Error(err)
+				}
+				if m, found := api.Find(asked.Method); !found || !m.ForAgents() {
+					t.Errorf("%q is not for agents", asked.Method)
+				}
+				_ = json.NewEncoder(conn).Encode(map[string]any{"jsonrpc": "2.0", "id": asked.ID, "result": answer(asked.Method, asked.Params)})
+			}
+			conn.Close()
+		}
+	}()
+	return path
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+)
+
+func (p *program) showCommand() *cli.Command {
+	return &cli.Command{
+		Name: "show", Usage: "show an agent on one page: its run, grants, budgets and refusals", UsageText: "clove show [--json] NAME|ID",
+		Description: "What the run is, what its agent may do, what it has spent, and how many of its calls were refused.\n" +
+			"clove inspect has all of the run, clove audit query the single decisions.",
+		Flags:  []cli.Flag{jsonFlag("write one JSON object")},
+		Action: ofOneRun(p.withCloved(p.showAgent)),
+	}
+}
+
+// page is all that clove show writes.
+type page struct {
+	Run     agent.Run    `json:"run"`
+	Grants  []api.Grant  `json:"grants"`
+	Budgets []api.Budget `json:"budgets"`
+	Refused int64        `json:"refused"` // calls of the agent
+}
+
+func (p *program) showAgent(c *cli.Context, d *client.Client) error {
+	of, err := readPage(c, d)
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return p.printJSON(of)
+	}
+	return p.printPage(of)
+}
+
+// readPage asks by the run's id after the first answer: its name may change meanwhile.
+func readPage(c *cli.Context, d *client.Client) (page, error) {
+	found, err := d.Get(c.Context, c.Args().First())
+	if err != nil {
+		return page{}, err
+	}
+	id := string(found.Run.Spec.ID)
+	shared, err := d.Agent(c.Context, id)
+	if err != nil {
+		return page{}, err
+	}
+	grants, err := d.Grants(c.Context, id)
+	if err != nil {
+		return page{}, err
+	}
+	return page{Run: found.Run, Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused}, nil
+}
+
+func (p *program) printPage(of page) error {
+	now := time.Now()
+	if err := printTable(p.out, runFacts(of, now)); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		title string
+		rows  [][]string
+	}{{"GRANTS", grantRows(of.Grants, now)}, {"BUDGETS", budgetRows(of.Budgets)}} {
+		if len(part.rows) == 1 { // its heading
+			part.rows = [][]string{{"none"}}
+		}
+		if _, err := fmt.Fprintln(p.out, "\n"+part.title); err != nil {
+			return err
+		}
+		if err := printTable(p.out, part.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runFacts are the lines about the run itself. Those without a value are left out.
+func runFacts(of page, now time.Time) [][]string {
+	run := of.Run
+	var rows [][]string
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
+	}
+	add("name", shown(run.Name()))
+	add("id", string(run.Spec.ID))
+	add("state", stateWord(run))
+	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
+	add("namespace", run.Spec.Kernel.Namespace)
+	add("command", strings.Join(run.Spec.Command, " "))
+	add("created", age(now.Sub(run.Created)))
+	if !run.Started.IsZero() {
+		add("started", age(now.Sub(run.Started)))
+	}
+	add("refused", strconv.FormatInt(of.Refused, 10)+" calls")
+	return rows
+}
