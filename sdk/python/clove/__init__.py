@@ -7,7 +7,7 @@
             agent.budget.charge({"tokens": 120})
 
 It works inside the sandbox of a run that clove started with --grant, --budget or
---agent-socket.
+--agent-socket. `python3 -m clove` is a command line to the same calls.
 """
 
 from .agent import Agent, connect
