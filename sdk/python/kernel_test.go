@@ -1,6 +1,7 @@
 package python
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -109,7 +110,7 @@ func (d *desk) answer() {
 		if m.Call == nil {
 			continue
 		}
-		result, err := d.own.Call(nil, "", m.Call.Method, m.Call.Params)
+		result, err := d.own.Call(context.Background(), "", m.Call.Method, m.Call.Params)
 		a := channel.Answer{Number: m.Call.Number, Result: result}
 		if err != nil {
 			a = channel.Answer{Number: m.Call.Number, Error: api.ErrorOf(err)}

@@ -43,7 +43,9 @@ class UsageError(Exception):
 def main(words: Sequence[str]) -> int:
     """Runs a command line and returns its exit status."""
     try:
-        return run(list(words))
+        status = run(list(words))
+        sys.stdout.flush()  # here, where a reader that has gone is expected
+        return status
     except UsageError as problem:
         print(f"clove: {problem}", file=sys.stderr)
         return 2
@@ -78,7 +80,7 @@ def run(words: list[str]) -> int:
         if method is LISTEN:
             return listen(agent, params)
         answer = agent.call(method.name, **params)
-    print(json.dumps(answer) if as_json else show(answer), flush=True)
+    print(json.dumps(answer) if as_json else show(answer))
     # Only a check has it: the answer no is a status for scripts.
     return 1 if answer.get("allowed") is False else 0
 
@@ -135,7 +137,7 @@ def explain(method: api.Method) -> str:
 def pattern(p: api.Param) -> str:
     if p.kind == "amounts":
         return "NAME=NUMBER..."
-    return p.name.upper() if p.required else f"[{p.name}=…]"
+    return p.name.upper() if p.required else f"[{p.name}=...]"
 
 
 def parse(method: api.Method, words: Sequence[str]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class CommandLine(unittest.TestCase):
         for name, method in api.METHODS.items():
             self.assertIn(name.replace(".", " "), out)
             self.assertIn(method.doc, self.clove(f"{name} --help")[0])
-        self.assertIn("usage: python3 -m clove budget settle RESERVATION NAME=NUMBER... [key=…]", self.clove("budget settle --help")[0])
+        self.assertIn("usage: python3 -m clove budget settle RESERVATION NAME=NUMBER... [key=...]", self.clove("budget settle --help")[0])
 
     def test_listen(self):
         self.gate.notify("budget.warning", {"budget": self.gate.budget()})
