@@ -62,7 +62,7 @@ test-all: ## everything: long modes, fuzzing, root tests under the race detector
 
 .PHONY: quick
 quick: build ## for the work in between: lint, unit, and the root tests of packages changed since BASE (main)
-	@integration/install.sh lint
+	@integration/install.sh lint unit
 	@integration/quick.sh
 
 .PHONY: lint
@@ -72,7 +72,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 .PHONY: unit
 unit: ## tests that need no privilege, under the race detector (RUN=Pattern for some, LONG=1 for the whole of each)
-	@integration/install.sh build
+	@integration/install.sh build unit
 	@integration/lane.sh unit
 
 .PHONY: root

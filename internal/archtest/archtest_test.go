@@ -67,6 +67,7 @@ var mayImport = []struct {
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
+	{"sdk/python", nil, "a client in another language, and its tests"},
 	{"internal/atomicfile", nil, "a leaf"},
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},

@@ -1,0 +1,14 @@
+// Package python holds the Python client of the agent socket and the tests that keep it
+// equal to the API.
+//
+// clove/api.py is generated from the API table by `go test ./sdk/python -update`: one
+// method for each row that agents may call, one class for each type of an answer, one
+// exception for each error word. The other modules are written by hand: connections,
+// repetition of calls, notifications, and the command line `python3 -m clove`.
+//
+// The tests in tests/ run under `go test ./sdk/python`, against a socket server of their
+// own that answers as clove-gate does.
+//
+// It refuses to know more than the table: what a grant means or what a budget allows is
+// decided outside of the sandbox.
+package python

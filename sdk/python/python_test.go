@@ -1,0 +1,48 @@
+package python
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// python runs python3 in this folder, and returns what it printed. It writes no compiled
+// files: the folder may be another user's.
+func python(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("python3", args...)
+	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("python3 %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// TestPython runs the tests in tests/.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	out := python(t, nil, "-W", "error::ResourceWarning", "-m", "unittest")
+	if strings.Contains(out, "Ran 0 tests") || strings.Contains(out, "skipped") {
+		t.Errorf("not every test ran:\n%s", out)
+	}
+}
+
+// TestPackageIsInstalledOffline: a sandbox, and many a host, reach no package index.
+func TestPackageIsInstalledOffline(t *testing.T) {
+	t.Parallel()
+	target := t.TempDir()
+	python(t, []string{"PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "HOME=" + t.TempDir()}, "-m", "pip", "install", "--quiet", "--target", target, ".")
+	for _, file := range []string{"clove/api.py", "clove/py.typed"} {
+		if _, err := os.Stat(filepath.Join(target, file)); err != nil {
+			t.Error(err)
+		}
+	}
+	// -P and other means to leave this folder out of the path came with 3.11.
+	where := python(t, []string{"PYTHONPATH=" + target}, "-c", "import os; os.chdir('/'); import sys; sys.path.remove(''); import clove; print(clove.__file__)")
+	if !strings.HasPrefix(where, target) {
+		t.Errorf("clove was imported from %s", where)
+	}
+}
