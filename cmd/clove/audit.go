@@ -132,10 +132,19 @@ func publicKeys(c *cli.Context) ([]string, error) {
 		return strings.Fields(string(text)), err
 	}
 	keys, err := auditKeys(c)
+	if errors.Is(err, fs.ErrNotExist) && unwritten(auditDir(c)) {
+		return nil, nil // no cloved has been here: there are only logs of runs of their own, which are not signed
+	}
 	if err != nil {
 		return nil, err
 	}
 	return keys.Public()
+}
+
+// unwritten reports whether the host's log was never written to.
+func unwritten(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "head"))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (p *program) printReport(asJSON bool, report audit.Report) error {
