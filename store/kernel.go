@@ -131,7 +131,7 @@ func (t *KernelTx) count(bucket, prefix []byte, limit int) (n int, err error) {
 func (t *KernelTx) last(bucket, prefix []byte) (last row, err error) {
 	defer t.edge(&err)
 	cursor := t.tx.Bucket(bucket).Cursor()
-	key, value := cursor.Last()
+	var key, value []byte
 	if after, _ := cursor.Seek(append(bytes.Clone(prefix), 0xff)); after == nil {
 		key, value = cursor.Last()
 	} else {
