@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +100,20 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 	}
 	_, err := s.Call(within(t), agent.NewID(), api.MethodAgentGet, nil)
 	wantCode(t, err, api.CodeNotFound)
+}
+
+// An agent's line that is too long with cloved's envelope is answered, and not waited for.
+func TestTheLongestCallOfAnAgent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	s := client.NewShare(r.serve())
+	t.Cleanup(func() { s.Close() })
+	run := r.add("own", agent.Owner{}, agent.StateRunning)
+	must(t, s.Attach(within(t), run, func(api.Standing) {}))
+	for length, want := range map[int]api.Code{1 << 10: api.CodeParams, api.MaxAgentLine: api.CodeTooLarge} {
+		params, err := json.Marshal(api.GrantCheckParams{What: "tool:" + strings.Repeat("x", length)})
+		must(t, err)
+		_, err = s.Call(within(t), run.Spec.ID, api.MethodGrantCheck, params)
+		wantCode(t, err, want)
+	}
 }
