@@ -30,6 +30,8 @@ func TestAccessMatrix(t *testing.T) {
 		api.AccessMember: {"root": passes, "owner": passes, "other": passes},
 		api.AccessOwner:  {"root": passes, "owner": passes, "other": api.CodeNotFound},
 		api.AccessRoot:   {"root": passes, "owner": api.CodeDenied, "other": api.CodeDenied},
+		api.AccessAgent:  {"root": passes, "owner": passes, "other": api.CodeNotFound},
+		api.AccessSelf:   {"root": api.CodeDenied, "owner": api.CodeDenied, "other": api.CodeDenied},
 	}
 	params, err := json.Marshal(api.RunParams{Run: "1000/mine"})
 	must(t, err)
@@ -43,7 +45,7 @@ func TestAccessMatrix(t *testing.T) {
 				t.Errorf("%s is refused %s: %v", identity, m.Name, err)
 			case code != passes && (known == nil || known.Code != code):
 				t.Errorf("%s and %s: %v, want code %d", identity, m.Name, err, code)
-			case code == passes && m.Access == api.AccessOwner && run.Spec.Name != "mine":
+			case code == passes && (m.Access == api.AccessOwner || m.Access == api.AccessAgent) && run.Spec.Name != "mine":
 				t.Errorf("%s and %s: it is about %q", identity, m.Name, run.Spec.Name)
 			}
 		}
@@ -64,8 +66,11 @@ func TestAgentsMayNothingOfOthers(t *testing.T) {
 			must(t, err)
 			_, err = r.d.dispatcher().allow(a, m, params)
 			wantCode(t, err, api.CodeDenied)
-			_, err = r.d.dispatcher().allow(rootCaller.principal, m, params)
-			must(t, err)
+			if _, err = r.d.dispatcher().allow(rootCaller.principal, m, params); m.Access == api.AccessSelf {
+				wantCode(t, err, api.CodeDenied)
+			} else {
+				must(t, err)
+			}
 		}
 	}
 	if a.root() || !a.sees(&own) || a.sees(&other) || (caller{principal: a}).member(0) {
@@ -120,12 +125,13 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestEveryMethodIsServed: each row of the table has a handler.
+// TestEveryMethodIsServed: each row of the table has a handler. What is for agents alone,
+// the gate of the agent serves.
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
 	handlers := newRig(t, nil).d.handlers()
 	for _, m := range api.Methods {
-		served := handlers[m.Name] != nil || m.Name == api.MethodCancel
+		served := handlers[m.Name] != nil || m.Name == api.MethodCancel || m.Access == api.AccessSelf
 		if served == (m.Shape == api.ShapeSession) {
 			t.Errorf("%s (%s): served here: %v", m.Name, m.Shape, served)
 		}

@@ -149,12 +149,8 @@ func read(text []byte) (*line, *api.Error) {
 		return l, api.Failure(api.CodeTooLarge, "send less at once", "a batch has at most %d requests", maxBatch)
 	}
 	requests, batch := rpc.Requests(text)
-	switch {
-	case len(requests) == 0:
+	if len(requests) == 0 {
 		return l, api.Failure(api.CodeRequest, "", "there is no request")
-	case len(text) > maxSmall && (batch || requests[0].Method != api.MethodRunStart && requests[0].Method != api.MethodRunExec):
-		// Else many requests that wait could hold much memory for one user.
-		return l, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
 	}
 	l.batch = batch
 	for _, r := range requests {
@@ -163,6 +159,11 @@ func read(text []byte) (*line, *api.Error) {
 		} else {
 			l.calls = append(l.calls, task{Request: r})
 		}
+	}
+	if len(text) > maxSmall && (batch || requests[0].Method != api.MethodRunStart && requests[0].Method != api.MethodRunExec) {
+		// Else many requests that wait could hold much memory for one user. The answer has the
+		// request's id: a caller with many requests under way waits for it.
+		return l, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
 	}
 	return l, nil
 }

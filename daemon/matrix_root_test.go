@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -19,6 +20,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/internal/testhost"
+	"clove.run/clove/kernel"
 )
 
 // The identities of the matrix, as the kernel reports them to cloved.
@@ -51,7 +53,8 @@ func TestMatrixOverConnections(t *testing.T) {
 		for i, who := range identities {
 			want := []api.Code{expected.root, expected.owner, expected.member, api.CodeDenied}[i]
 			run := r.add("run-"+string(agent.NewID()), agent.Owner{UID: 64001, GID: 64001}, agent.StateEnded)
-			got := codeOf(askAs(t, threads[who.name], path, m.Name, paramsFor(t, expected, run.Name().String())))
+			params := r.shares(run).Replace(paramsFor(t, expected, run.Name().String()))
+			got := codeOf(askAs(t, threads[who.name], path, m.Name, params))
 			refused := got == api.CodeDenied || got == api.CodeNotFound || got == api.CodeMethod || got == api.CodeParams || got == api.CodeInternal
 			if want == passes && refused || want != passes && got != want {
 				t.Errorf("%s as %s: code %d, want %d", m.Name, who.name, got, want)
@@ -59,6 +62,27 @@ func TestMatrixOverConnections(t *testing.T) {
 			_ = r.records.with(forgetRun(run.Spec.ID))
 		}
 	}
+}
+
+// shares gives a run a budget, a reservation and a grant, and returns what puts their ids
+// into the matrix's parameters.
+func (r *rig) shares(run agent.Run) *strings.Replacer {
+	r.t.Helper()
+	run.Spec.Kernel = agent.Kernel{Budgets: []string{"reviews=10"}, Grants: []string{"tool:fetch"}}
+	k := r.d.shared.kernel
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	must(r.t, k.Attach(ctx, run, true, func(api.Standing) {}))
+	own := kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID}
+	text, err := k.Call(own, api.MethodBudgetReserve, json.RawMessage(`{"amounts":{"reviews":1}}`))
+	must(r.t, err)
+	var reserved api.BudgetReserveResult
+	must(r.t, json.Unmarshal(text, &reserved))
+	text, err = k.Call(own, api.MethodGrantList, nil)
+	must(r.t, err)
+	var held api.GrantListResult
+	must(r.t, json.Unmarshal(text, &held))
+	return strings.NewReplacer("RUNNAME", run.Spec.Name, `"GRANT"`, `"`+held.Grants[0].ID+`"`, `"RESERVATION"`, `"`+reserved.Reservation+`"`, `"ID"`, `"`+string(run.Spec.ID)+`"`)
 }
 
 // asCaller makes a thread whose connections are the caller's: the kernel reports the effective
@@ -84,7 +108,8 @@ func asCaller(t *testing.T, who nsthread.Identity) *nsthread.Thread {
 	return thread
 }
 
-// askAs makes one request on a connection that the thread's identity opens.
+// askAs makes one request on a connection that the thread's identity opens. A standing is
+// the answer of kernel.attach, which ends with its connection.
 func askAs(t *testing.T, who *nsthread.Thread, path, method, params string) (answer rpc.Message) {
 	t.Helper()
 	var conn *rpc.Conn
@@ -97,7 +122,7 @@ func askAs(t *testing.T, who *nsthread.Thread, path, method, params string) (ans
 		if err != nil {
 			t.Fatalf("%s: %v", method, err)
 		}
-		if m.Method == "" {
+		if m.Method == "" || m.Method == api.NoteStanding {
 			return m
 		}
 	}

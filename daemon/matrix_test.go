@@ -20,6 +20,7 @@ var (
 	forAll   = row{passes, passes, passes, "-"}
 	forOwner = row{passes, passes, api.CodeNotFound, ""}
 	forRoot  = row{passes, api.CodeDenied, api.CodeDenied, "-"}
+	forAgent = row{api.CodeDenied, api.CodeDenied, api.CodeDenied, "-"} // the agent alone
 )
 
 // with returns a row for a method that needs more parameters than a run.
@@ -30,6 +31,7 @@ var matrix = map[string]row{
 	api.MethodInfo:   forAll,
 	api.MethodReload: forRoot,
 	api.MethodDrain:  forRoot,
+	api.MethodPanic:  forRoot.with(`-"clear":true`),
 	api.MethodBackup: forRoot.with(`-"file":"/"`),
 	api.MethodCheck:  forRoot,
 	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
@@ -62,6 +64,30 @@ var matrix = map[string]row{
 	api.MethodRunCopyOut: forOwner.with(`,"path":"/"`),
 	api.MethodRunDiff:    forOwner,
 	api.MethodRunApply:   forOwner,
+
+	// GRANT, RESERVATION, ID and RUNNAME are of what the run has, see rig.shares.
+	api.MethodAgentGet:    forOwner,
+	api.MethodAgentListen: forAgent,
+
+	api.MethodGrantList:   forOwner,
+	api.MethodGrantCheck:  forOwner.with(`,"what":"tool:fetch"`),
+	api.MethodGrantGive:   forOwner.with(`,"grant":"tool:fetch"`),
+	api.MethodGrantDerive: forOwner.with(`,"from":"GRANT","grant":"tool:fetch"`),
+	api.MethodGrantRevoke: forOwner.with(`,"id":"GRANT"`),
+
+	api.MethodBudgetGet:     forOwner,
+	api.MethodBudgetReserve: forOwner.with(`,"amounts":{"reviews":1}`),
+	api.MethodBudgetSettle:  forOwner.with(`,"reservation":"RESERVATION","amounts":{"reviews":1}`),
+	api.MethodBudgetRelease: forOwner.with(`,"reservation":"RESERVATION"`),
+	api.MethodBudgetCharge:  forOwner.with(`,"amounts":{"reviews":1}`),
+	api.MethodBudgetRaise:   forOwner.with(`,"amounts":{"reviews":1}`),
+	api.MethodBudgetReset:   forOwner.with(`,"dimensions":["reviews"]`),
+	api.MethodBudgetSet:     row{passes, passes, api.CodeDenied, `-"account":"64001/name:RUNNAME","limits":["reviews=1"]`},
+	api.MethodBudgetList:    forAll,
+
+	api.MethodKernelAttach: forRoot.with(`-"run":"ID"`),
+	api.MethodKernelCall:   forRoot.with(`-"run":"ID","method":"agent.get"`),
+	api.MethodKernelMeter:  forRoot.with(`-"run":"ID","start":1,"totals":{"cpu_ms":1}`),
 
 	api.MethodEventFollow: forAll,
 }

@@ -105,7 +105,7 @@ func TestTorture(t *testing.T) {
 		"CRLF":                {ping + "\r", 0, `"ping"`},
 		"keys in two cases":   {`{"jsonrpc":"2.0","id":1,"method":"run.get","METHOD":"daemon.info","params":{"run":"a"}}`, api.CodeParse, "null"},
 		"params in two cases": {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"a","Run":"b"}}`, api.CodeParse, "null"},
-		"much of little":      {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"` + strings.Repeat("x", maxSmall) + `"}}`, api.CodeTooLarge, "null"},
+		"much of little":      {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"` + strings.Repeat("x", maxSmall) + `"}}`, api.CodeTooLarge, "1"},
 		"id of a list":        {`{"jsonrpc":"2.0","id":[1],"method":"daemon.info"}`, api.CodeRequest, "null"},
 		"id of a truth":       {`{"jsonrpc":"2.0","id":true,"method":"daemon.info"}`, api.CodeRequest, "null"},
 		"cancel of nothing":   {`{"jsonrpc":"2.0","id":1,"method":"request.cancel","params":{"id":"never"}}`, 0, "1"},

@@ -192,7 +192,7 @@ func (s *share) serve() {
 		case m.Call != nil:
 			s.begin(*m.Call)
 		case m.Cancel != 0:
-			s.end(m.Cancel)
+			s.cancel(m.Cancel)
 		}
 	}
 }
@@ -205,31 +205,52 @@ func (s *share) reported() <-chan error {
 	return s.metering
 }
 
-// begin answers a call beside others. The gate keeps the bound too, and may have been
-// taken over.
+// begin answers a call beside others. The gate keeps the bound too, but it may have been
+// taken over, and it frees the place of a cancelled call before that has ended. A call too
+// many is answered here: a gate that reads no answers is not read either.
 func (s *share) begin(c channel.Call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.flying) >= channel.MaxCalls || s.flying[c.Number] != nil {
-		return
+	ctx, full := s.enter(c.Number)
+	switch {
+	case full:
+		s.answer(c.Number, nil, api.Failure(api.CodeBusy, "", "%d calls of the agent are in flight already", channel.MaxCalls))
+	case ctx != nil:
+		go func() {
+			defer s.end(c.Number)
+			result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)
+			s.answer(c.Number, result, err)
+		}()
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	s.flying[c.Number] = cancel
-	go func() {
-		defer s.end(c.Number)
-		result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)
-		s.answer(c.Number, result, err)
-	}()
 }
 
-// end cancels a call, if it has not ended.
-func (s *share) end(number uint64) {
+// enter gives a call a place. Without a context it has none: its number is under way, or
+// all places are taken.
+func (s *share) enter(number uint64) (ctx context.Context, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flying[number] != nil {
+		return nil, false
+	}
+	if len(s.flying) >= channel.MaxCalls {
+		return nil, true
+	}
+	ctx, s.flying[number] = context.WithCancel(s.ctx)
+	return ctx, false
+}
+
+// cancel cancels a call. It keeps its place until it has ended.
+func (s *share) cancel(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cancel := s.flying[number]; cancel != nil {
 		cancel()
-		delete(s.flying, number)
 	}
+}
+
+func (s *share) end(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying[number]()
+	delete(s.flying, number)
 }
 
 func (s *share) cancelAll() {
