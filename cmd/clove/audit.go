@@ -31,6 +31,8 @@ const (
 // choosing are the flags of the words that print records.
 var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
 
+const auditName = "audit"
+
 // auditWords are what clove audit does.
 var auditWords = map[string]word{
 	"tail":   {flags: append([]string{flagFollow}, choosing...), do: (*program).auditTail},
@@ -42,7 +44,7 @@ var auditWords = map[string]word{
 
 func (p *program) auditCommand() *cli.Command {
 	return &cli.Command{
-		Name: "audit", Usage: "show and verify the log of what was decided", UsageText: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
+		Name: auditName, Usage: "show and verify the log of what was decided", UsageText: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
 		Description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
 			"written, also in a file of export's. export writes the records to FILE and a signed checkpoint to FILE.checkpoint:\n" +
 			"keep that on another machine. prove writes a proof that a record is in the log, for verify --proof. For root only.",

@@ -13,6 +13,8 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
+const budgetName = "budget"
+
 // budgetWords are what clove budget does.
 var budgetWords = map[string]word{
 	"show":  {flags: []string{flagJSON}, least: 1, do: onCloved((*program).budgetShow)},
@@ -24,7 +26,7 @@ var budgetWords = map[string]word{
 
 func (p *program) budgetCommand() *cli.Command {
 	return &cli.Command{
-		Name: "budget", Usage: "show and change what an agent may spend",
+		Name: budgetName, Usage: "show and change what an agent may spend",
 		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT DIMENSION...\n" +
 			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]",
 		Description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +

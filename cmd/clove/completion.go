@@ -54,7 +54,12 @@ const (
 var completesRuns = map[string]string{
 	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
 	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
-	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, "diff": completeAll, "apply": completeAll,
+	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, grantName: completeAll, budgetName: completeAll, "diff": completeAll, "apply": completeAll,
+}
+
+// firstWords are those of commands whose first argument says what they do.
+func firstWords(command string) []string {
+	return slices.Sorted(maps.Keys(map[string]map[string]word{auditName: auditWords, grantName: grantWords, budgetName: budgetWords}[command]))
 }
 
 // completeRuns writes names of runs. They need no quotes in any shell:
@@ -75,7 +80,8 @@ func (p *program) completeRuns(c *cli.Context, all bool) error {
 // completed is a command as a completion script sees it.
 type completed struct {
 	name, usage string
-	runs        string // which runs its words name; empty: they are files
+	words       []string // its first word is one of these; empty: it is as the others
+	runs        string   // which runs its words name; empty: they are files
 	flags       []completedFlag
 }
 
@@ -91,7 +97,7 @@ func completions(commands []*cli.Command) []completed {
 		if c.Hidden {
 			continue
 		}
-		entry := completed{name: c.Name, usage: c.Usage, runs: completesRuns[c.Name]}
+		entry := completed{name: c.Name, usage: c.Usage, words: firstWords(c.Name), runs: completesRuns[c.Name]}
 		for _, f := range slices.Concat(c.Flags, globalFlags()) {
 			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
 			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()

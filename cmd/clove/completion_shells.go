@@ -20,16 +20,16 @@ func bashCompletion(commands []completed) string {
 		for _, f := range c.flags {
 			flags = append(flags, "--"+f.long)
 		}
-		fmt.Fprintf(&cases, "    %s) runs=%s flags=%s ;;\n", c.name, single(c.runs), single(strings.Join(flags, " ")))
+		fmt.Fprintf(&cases, "    %s) words=%s runs=%s flags=%s ;;\n", c.name, single(strings.Join(c.words, " ")), single(c.runs), single(strings.Join(flags, " ")))
 	}
 	return fmt.Sprintf(`# bash completion for clove
 _clove() {
-    local current=${COMP_WORDS[COMP_CWORD]} word command= flags= runs=
+    local current=${COMP_WORDS[COMP_CWORD]} word command= first= words= flags= runs=
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case $word in
         --) COMPREPLY=(); return ;;
         -*) ;;
-        *) command=${command:-$word} ;;
+        *) if [[ -z $command ]]; then command=$word; else first=${first:-$word}; fi ;;
         esac
     done
     if [[ -z $command ]]; then
@@ -40,6 +40,8 @@ _clove() {
 %s    esac
     if [[ $current == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$current")
+    elif [[ -n $words && -z $first ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     elif [[ -n $runs ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(clove completion "$runs" 2>/dev/null)" -- "$current")
     fi
@@ -66,6 +68,9 @@ func zshCompletion(commands []completed) string {
 		words := "'*:file:_files'"
 		if c.runs != "" {
 			words = single(`*:run:{compadd -- $(clove completion ` + c.runs + ` 2>/dev/null)}`)
+		}
+		if len(c.words) > 0 {
+			words = single("1:word:("+strings.Join(c.words, " ")+")") + " " + words
 		}
 		fmt.Fprintf(&cases, "      %s ;;\n", words)
 	}
@@ -94,6 +99,9 @@ func fishCompletion(commands []completed) string {
 	}
 	for _, c := range commands {
 		fmt.Fprintf(&b, "complete -c clove -n __fish_use_subcommand -f -a %s -d %s\n", c.name, quote(c.usage))
+		for _, word := range c.words {
+			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from %s' -f -a %s\n", c.name, strings.Join(c.words, " "), word)
+		}
 		if c.runs != "" {
 			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s' -f -a '(clove completion %s 2>/dev/null)'\n", c.name, c.runs)
 		}

@@ -22,6 +22,8 @@ const (
 	flagReason  = "reason"
 )
 
+const grantName = "grant"
+
 // grantWords are what clove grant does.
 var grantWords = map[string]word{
 	"list":   {flags: []string{flagJSON}, least: 1, do: onCloved((*program).grantList)},
@@ -41,7 +43,7 @@ func onCloved(do func(*program, *cli.Context, *client.Client) error) func(*progr
 
 func (p *program) grantCommand() *cli.Command {
 	return &cli.Command{
-		Name: "grant", Usage: "show and change what an agent may do",
+		Name: grantName, Usage: "show and change what an agent may do",
 		UsageText: "clove grant list [--json] AGENT\nclove grant give [--expires TIME] [--uses N] [--reason TEXT] AGENT GRANT\n" +
 			"clove grant revoke AGENT GRANT|ID...\nclove grant check [--json] AGENT WHAT\nclove grant export AGENT ID\nclove grant verify [--json] FILE KEY",
 		Description: "AGENT is the name or id of a run. A GRANT is KIND:PATTERN[:RIGHTS], for example tool:fetch, state:/notes:ro or\n" +

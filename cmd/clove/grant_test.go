@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,6 +140,11 @@ func TestGrantExportAndVerify(t *testing.T) {
 	_, stdout, _ := b.clove("grant", "verify", "--json", file, key)
 	if unmarshal(t, stdout, &said); said.Scope != "tool:fetch" || said.Holder != "1111111111111111" {
 		t.Errorf("%q", stdout)
+	}
+	check := exec.Command("sh", "-c", "cp "+key+" public.pem; "+pageLines(t, "docs/kernel.md", "sed -n 1p statement", "openssl pkeyutl"))
+	check.Dir = filepath.Dir(file)
+	if out, err := check.CombinedOutput(); err != nil || !strings.Contains(string(out), "Verified Successfully") {
+		t.Errorf("openssl: %v, %s", err, out)
 	}
 	changed := b.file("changed", strings.Replace(statement, "tool:fetch", "tool:other", 1), 0o644)
 	other := t.TempDir()

@@ -25,6 +25,23 @@ func readDocument(t *testing.T, name string) string {
 	return string(text)
 }
 
+// pageLines are the lines of a document that begin so, in a program.
+func pageLines(t *testing.T, name string, beginnings ...string) string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(readDocument(t, name)) {
+		for _, beginning := range beginnings {
+			if strings.HasPrefix(line, "    "+beginning) {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+	}
+	if len(lines) != len(beginnings) {
+		t.Fatalf("%s has the lines %q", name, lines)
+	}
+	return strings.Join(lines, "\n")
+}
+
 var quotedMethod = regexp.MustCompile("`([a-z]+\\.[a-z_]+)`")
 
 // TestKernelPageHasEveryMethod: the page lists the methods of agents, and each one that it
