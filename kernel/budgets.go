@@ -126,11 +126,19 @@ func (c *call) again(begins bool) error {
 // settleAll settles what a run's agent had reserved as if all had been used: nobody knows
 // better any more.
 func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
+	return settleUntil(tx, run, time.Time{}, now)
+}
+
+// settleUntil is settleAll for what was reserved until a moment; zero: for all.
+func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 	open, err := tx.Reservations(run)
 	if err != nil {
 		return err
 	}
 	for _, r := range open {
+		if !until.IsZero() && r.Made.After(until) {
+			continue
+		}
 		r.Begun = true
 		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {

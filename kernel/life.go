@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/audit"
@@ -36,7 +37,11 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 		return k.config.Log.Enqueue(entry)
 	}
 	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		if err := settleAll(tx, e.ID, k.now()); err != nil {
+		until := e.Time // the event may come late, when the next start has reserved again
+		if e.Kind == agent.RunRemoved {
+			until = time.Time{}
+		}
+		if err := settleUntil(tx, e.ID, until, k.now()); err != nil {
 			return err
 		}
 		if e.Kind == agent.RunRemoved {
