@@ -57,7 +57,7 @@ func TestABudgetEndsTheRun(t *testing.T) {
 			if end.record.Status != agent.StatusBudget || end.code != agent.ExitKilled || hit == nil || hit.Name != "tokens" || hit.Value != 1000 || hit.Peak == nil || *hit.Peak != 1050 {
 				t.Errorf("%s, exit %d, %+v\n%s", end.record.Status, end.code, hit, end.stderr)
 			}
-			if n := strings.Count(end.stderr, "tokens"); n == 0 || strings.Count(end.stderr, "800") != 1 {
+			if strings.Count(end.stderr, "800 of 1000 tokens are used") != 1 || strings.Count(end.stderr, "tokens are used") != 1 {
 				t.Errorf("it was not warned once:\n%s", end.stderr)
 			}
 			if end := control.wait(); end.record.Status != agent.StatusExited || end.code != 0 {
