@@ -181,7 +181,7 @@ class AgentResult:
     state: str = ""
     grants: list[Grant] = field(default_factory=list)  # the first hundred; grant.list has all
     budgets: list[Budget] = field(default_factory=list)
-    refused: int = 0  # calls that were refused
+    refused: int = 0  # calls that were refused since the run began, or cloved did; the audit log has all
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> AgentResult:
