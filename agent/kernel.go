@@ -16,6 +16,9 @@ type Kernel struct {
 	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 }
 
+// SocketPath is where an agent finds its own socket, inside.
+const SocketPath = "/run/clove/agent.sock"
+
 // AtEnds are the values of Kernel.AtEnd.
 var AtEnds = []string{"end", "pause", "refuse"}
 

@@ -35,12 +35,18 @@ func signalsReachTheAgent(t *testing.T, h *host) {
 	}
 }
 
-// send waits until the agent is ready, then signals clove.
-func (r *running) send(signal unix.Signal) {
+// ready waits until the agent says that it is.
+func (r *running) ready() {
 	r.h.t.Helper()
 	if line := r.line(); line != "ready" {
 		r.h.t.Fatalf("the agent says %q\n%s", line, &r.stderr)
 	}
+}
+
+// send waits until the agent is ready, then signals clove.
+func (r *running) send(signal unix.Signal) {
+	r.h.t.Helper()
+	r.ready()
 	if err := r.cmd.Process.Signal(signal); err != nil {
 		r.h.t.Fatal(err)
 	}

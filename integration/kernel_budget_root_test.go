@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -80,16 +81,16 @@ func (r *running) waitUnasked() result {
 	}
 }
 
-// A budget that is spent pauses the agent until someone gives more. A call that it makes
-// meanwhile is answered afterwards. clove resume does not help it.
+// A budget that is spent freezes the agent until someone gives more: a call that it would
+// make meanwhile is answered afterwards.
 func TestASpentBudgetPausesUntilItIsRaised(t *testing.T) {
 	d := newCloved(t)
 	r := d.calls("--name=paused", "--budget=reviews=10", "--at-end=pause")
-	if w := d.clove("resume", "paused"); w.code == 0 || strings.Contains(w.stderr, "until it has more") {
-		t.Errorf("control: %d, %s", w.code, w.stderr)
+	if d.frozen("paused") {
+		t.Error("control: it is frozen before")
 	}
 	r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":11}}`)
-	until(t, "it is paused", func() bool { return strings.Contains(d.clove("resume", "paused").stderr, "until it has more") })
+	until(t, "it is frozen", func() bool { return d.frozen("paused") })
 	r.request(api.MethodBudgetGet, "{}")
 	d.api(api.MethodBudgetRaise, map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 10}}, nil)
 	if b := budgetIn(t, r.answer(), "reviews"); b.Used != 11 { // of the charge
@@ -101,6 +102,39 @@ func TestASpentBudgetPausesUntilItIsRaised(t *testing.T) {
 	if end := r.wait(); end.record.Status != agent.StatusExited || end.code != 0 {
 		t.Errorf("%s, exit %d\n%s", end.record.Status, end.code, end.stderr)
 	}
+}
+
+// clove resume does not help a run that is paused for its budget. The control: it does
+// after clove pause, and the budget has more.
+func TestResumeDoesNotReplaceABudget(t *testing.T) {
+	d := newCloved(t)
+	d.detach("paused", "sleep 1000", "--budget=reviews=10", "--at-end=pause")
+	params := map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 11}}
+	d.api(api.MethodBudgetCharge, params, nil)
+	until(t, "it is frozen", func() bool { return d.frozen("paused") })
+	if r := d.clove("resume", "paused"); r.code == 0 || !strings.Contains(r.stderr, "clove budget raise") || !d.frozen("paused") {
+		t.Errorf("it goes on: %d, %s", r.code, r.stderr)
+	}
+	d.api(api.MethodBudgetRaise, params, nil)
+	until(t, "it goes on", func() bool { return !d.frozen("paused") })
+	d.ok("pause", "paused")
+	d.ok("resume", "paused")
+	d.ok("rm", "-f", "paused")
+}
+
+// frozen reports whether all processes of a run stand still.
+func (h *host) frozen(name string) bool {
+	h.t.Helper()
+	lease := h.inspect(name).Lease
+	if lease == nil {
+		return false
+	}
+	file, want := lease.Cgroups[""]+"/cgroup.events", "frozen 1"
+	if path, v1 := lease.Cgroups["freezer"]; v1 {
+		file, want = path+"/freezer.state", "FROZEN"
+	}
+	text, err := os.ReadFile(file)
+	return err == nil && strings.Contains(string(text), want)
 }
 
 // cloved is killed in the middle of an agent's charges. Meanwhile calls are answered with

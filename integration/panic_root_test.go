@@ -14,9 +14,10 @@ import (
 // beats before, and the run that starts behind.
 func TestPanicEndsAllAndNothingStarts(t *testing.T) {
 	d := newCloved(t)
-	d.detach("there", stubborn, "--seccomp=unconfined")
+	d.detach("there", "trap '' TERM; while :; do sleep 0.1; done")
 	life := newLifeline(t)
 	r := d.keep("here", []string{"--seccomp=unconfined", life.flag()}, "sh", "-c", stubborn)
+	r.ready()
 	life.beats()
 	said := d.ok("panic", "a leak")
 	for _, name := range []string{"here", "there"} {
@@ -54,6 +55,7 @@ func TestPanicWithoutCloved(t *testing.T) {
 	h := newHost(t)
 	life := newLifeline(t)
 	r := h.keep("here", []string{"--seccomp=unconfined", life.flag()}, "sh", "-c", stubborn)
+	r.ready()
 	life.beats()
 	if p := h.clove("panic", "a leak"); p.code != 0 || !strings.Contains(p.stdout, "here") {
 		t.Errorf("%d, %q, %s", p.code, p.stdout, p.stderr)

@@ -72,9 +72,9 @@ var specSteps = []func(*builder) error{
 	(*builder).readFiles,
 	(*builder).readCommand,
 	(*builder).nameRun,
+	(*builder).readKernel,
 	(*builder).readEnvironment,
 	(*builder).checkExecSize,
-	(*builder).readKernel,
 	(*builder).checkWhole,
 }
 

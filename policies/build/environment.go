@@ -22,6 +22,7 @@ const (
 	variableMemory    = "CLOVE_MEMORY_BYTES"
 	variableCPUs      = "CLOVE_CPUS"
 	variableWorkspace = "CLOVE_WORKSPACE"
+	variableSocket    = "CLOVE_AGENT_SOCKET" // only where there is one
 )
 
 // readEnvironment composes the whole environment: nothing of the caller's is in it that was
@@ -77,13 +78,17 @@ func (b *builder) ownVariables() map[string]string {
 	if limit := b.spec.Limits.CPUs; limit > 0 {
 		cpus = min(cpus, limit)
 	}
-	return map[string]string{
+	own := map[string]string{
 		variableID:        string(b.spec.ID),
 		variableName:      b.spec.Name,
 		variableMemory:    strconv.FormatInt(b.spec.Limits.MemoryBytes, 10),
 		variableCPUs:      strconv.FormatFloat(cpus, 'f', -1, 64),
 		variableWorkspace: agent.WorkspaceDir,
 	}
+	if b.spec.Kernel.HasSocket() {
+		own[variableSocket] = agent.SocketPath
+	}
+	return own
 }
 
 // EachVariable calls set for each variable that was asked for, files first: KEY=VALUE, or
