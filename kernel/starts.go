@@ -134,4 +134,3 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 	}
 	return nil
 }
-
