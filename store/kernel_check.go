@@ -17,7 +17,7 @@ import (
 // Check returns everything in the file that should not be, in words; nothing
 // when it is sound. The error says that the file could not be read at all.
 func (k *Kernel) Check() (problems []string, err error) {
-	err = k.view(func(tx *bbolt.Tx) error {
+	err = k.alone(func(tx *bbolt.Tx) error {
 		a := &kernelAudit{tx: tx, problems: k.format.problems(tx), held: map[budget.Key]budget.Amounts{}, grants: map[string]grant.Grant{}}
 		for _, name := range kernelFormat.buckets {
 			if tx.Bucket(name) == nil {

@@ -246,3 +246,21 @@ func (t *KernelTx) edge(err *error) {
 		t.failed = *err
 	}
 }
+
+// alone runs read while nobody writes. bbolt's check of pages needs that: what another
+// transaction frees meanwhile looks to it like a page that is used and free.
+func (k *Kernel) alone(read func(*bbolt.Tx) error) (err error) {
+	defer k.edge(&err, debug.SetPanicOnFault(true))
+	if k.broken.Load() {
+		return errDamaged
+	}
+	var failed error
+	err = k.db.Update(func(tx *bbolt.Tx) error {
+		failed = read(tx)
+		return errUnwritten // nothing is to be committed
+	})
+	if errors.Is(err, errUnwritten) {
+		return failed
+	}
+	return err
+}
