@@ -44,8 +44,8 @@ func ending(record agent.Record, limits agent.Limits) []string {
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusBudget && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf("budget of %d %s spent%s: give more with --budget, or let the agent use less", record.Limit.Value, record.Limit.Name, peak(record.Limit.Peak, plain)))
-	case record.Status == agent.StatusPolicyKill:
-		lines = append(lines, "killed by policy "+record.Policy.Name+": "+denied(record.Denials))
+	case record.Status == agent.StatusPolicyKill && record.Error == nil: // an error is printed already: clove panic's reason
+		lines = append(lines, "ended by --on-denial: "+denied(record.Denials))
 	case record.Status == agent.StatusKilled:
 		lines = append(lines, "killed: somebody asked for it, or its supervisor ended")
 	}
@@ -80,9 +80,9 @@ func denied(denials []agent.Denial) string {
 		targets = append(targets, d.Kind+" "+d.Target+" ("+d.Rule+")")
 	}
 	if len(targets) == 0 {
-		return "allow in the policy what it needs"
+		return "calls were refused; clove audit query shows them"
 	}
-	return strings.Join(targets, ", ") + "; allow it in the policy if it is meant to be"
+	return strings.Join(targets, ", ") + "; --allow it if it is meant to be"
 }
 
 // times counts refused calls of fork(2) and clone(2), which the pids controller
