@@ -18,11 +18,9 @@
 // clove can clean up after one that was killed. The empty parent stays, as a systemd
 // slice does.
 //
-// On v2 most figures come from containerd/cgroups, per controller; the group's
-// cgroup.controllers distinguishes an absent figure from 0. Its v1 reader fails as a
-// whole when one file is missing (no swap accounting), reports absent figures as 0,
-// and knows neither peaks nor pids.events. So the v1 files, and the v2 files that the
-// library does not know, are read here.
+// Usage is read from the kernel's files here and not with the libraries that can. They
+// report absent figures as 0, and containerd's fails as a whole on v1 without swap
+// accounting, knows neither peaks nor pids.events, and makes clove 2.4 MB larger.
 //
 // Killing must work against a fork bomb. Kill writes cgroup.kill where it exists (a
 // hybrid host has it in the unified tree), otherwise it freezes, sends SIGKILL and

@@ -98,17 +98,20 @@ func (f *files) keys(dir, name string) map[string]int64 {
 	return found
 }
 
-// words treats EOPNOTSUPP as absence: the file exists, but a cgroup of this type does not
-// support it.
+// words returns nil for an absent file and not for an empty one. It treats EOPNOTSUPP as
+// absence: the file exists, but a cgroup of this type does not support it.
 func (f *files) words(dir, name string) []string {
 	if dir == "" {
 		return nil
 	}
 	words, err := readWords(dir, name)
-	if err != nil && !isGone(err) && !errors.Is(err, unix.EOPNOTSUPP) {
+	if err == nil {
+		return words
+	}
+	if !isGone(err) && !errors.Is(err, unix.EOPNOTSUPP) {
 		f.fail(dir, name, err)
 	}
-	return words
+	return nil
 }
 
 // fail keeps the first error only: the figures are read in a row, and what broke the first

@@ -91,6 +91,7 @@ func TestStats(t *testing.T) {
 			{"", "memory.events"}: "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"}),
 			"CPU=4s CPUUser=3s CPUSystem=1s CPUThrottled=250ms CPUThrottledPeriods=3 MemoryBytes=100 MemoryHighEvents=0 " +
 				"MemoryLimitEvents=0 OOMKills=0 Pids=5 PidsMaxEvents=2 IOReadBytes=11 IOWriteBytes=22"},
+		{"v2 before any I/O", map[[2]string]string{{"", "io.stat"}: ""}, "IOReadBytes=0 IOWriteBytes=0"},
 		{"v2 without controllers", map[[2]string]string{{"", "cgroup.controllers"}: "\n",
 			{"", "cpu.stat"}: "usage_usec 1000\nuser_usec 1000\nsystem_usec 0\n"}, "CPU=1ms CPUUser=1ms CPUSystem=0s"},
 	}
@@ -119,6 +120,7 @@ func TestStatsRefuseWhatIsNoNumber(t *testing.T) {
 		with(v1Files, map[[2]string]string{{"cpu", "cpu.stat"}: "nr_throttled x\n"}),
 		with(v2Files, map[[2]string]string{{"", "memory.events"}: "high x\n"}),
 		with(v2Files, map[[2]string]string{{"", "memory.peak"}: "-1\n"}),
+		with(v2Files, map[[2]string]string{{"", "io.stat"}: "8:0 rbytes=x\n"}),
 	} {
 		if s, err := fakeGroup(t, files).Stats(); err == nil {
 			t.Errorf("accepted: %s", figures(s))

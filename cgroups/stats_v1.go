@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// statsV1 reads the v1 hierarchies; doc.go says why not with the library. It supplies no
-// figures of I/O, because v1 has no true ones: buffered writes are charged to the root, and
-// Linux 6.18 reports 0 unless a throttle rule is set.
+// statsV1 reads the v1 hierarchies. It supplies no figures of I/O, because v1 has no true
+// ones: buffered writes are charged to the root, and Linux 6.18 reports 0 unless a throttle
+// rule is set.
 func (g *Group) statsV1() (Stats, error) {
 	var f files
 	var s Stats

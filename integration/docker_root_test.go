@@ -12,10 +12,8 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// largest is the allowed size of the image above its base, in bytes as Docker counts them: the
-// 60 MB that were the aim before agents had a socket, 1 MB for what serves it, and half a MB,
-// so that an update of one of Debian's packages does not break it.
-const largest = 61.5e6
+// largest is the allowed size of the image above its base, in bytes as Docker counts them.
+const largest = 60e6
 
 // inDocker runs a script in an environment with an engine, the images of the runtime, and the
 // function granted, which runs an image with the privileges of docs/docker.md. It returns the

@@ -101,7 +101,6 @@ var owners = []struct {
 	{"github.com/opencontainers/cgroups", "runtime oci/container", "comes with libcontainer; the writers of limits"},
 	{"github.com/opencontainers/selinux", "oci/container", "comes with libcontainer"},
 	{"github.com/sirupsen/logrus", "oci/container", "libcontainer writes to it, and shims read it"},
-	{"github.com/containerd/cgroups/v3", "cgroups", "one reader of limits"},
 	{"github.com/vishvananda/netlink", "netns", "networks are made in one place"},
 	{"github.com/google/nftables", "netns", "rules are made in one place"},
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
