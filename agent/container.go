@@ -23,8 +23,8 @@ func (c Container) RunID() ID {
 	return ID(hex.EncodeToString(sum[:8]))
 }
 
-// ContainerPrefix begins the name of every OCI container's run. namePattern has no '+', so
-// such a name never collides with that of another run.
+// ContainerPrefix begins the name of every OCI container's run. No other run's name has a
+// '+' (ValidateName), so the two never collide.
 const ContainerPrefix = "oci+"
 
 // How much of the engine's id the name shows: most engines make ids of 64 hexadecimal
@@ -49,15 +49,14 @@ func (c Container) LongName() string { return c.Name() + "+" + string(c.RunID())
 
 // Bounds of an engine's container id and directory.
 const (
-	maxContainerID        = 1024 // libcontainer's bound
-	maxContainerDirectory = 4095 // PATH_MAX
+	containerIDCharacters = letters + digits + "_+.-" // libcontainer's rule
+	maxContainerID        = 1024                      // and its bound
+	maxContainerDirectory = 4095                      // PATH_MAX
 )
-
-var containerID = pattern(`^[a-zA-Z0-9_+.-]+$`) // libcontainer's rule
 
 // Validate rejects a container whose id or directory cannot be shown or typed safely.
 func (c Container) Validate() error {
-	if len(c.ID) <= maxContainerID && containerID().MatchString(c.ID) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
+	if c.ID != "" && len(c.ID) <= maxContainerID && consists(c.ID, containerIDCharacters) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
 		return nil
 	}
 	return &Error{Kind: KindInvalid, Step: "container", Message: "no engine has such a container", Hint: "clove-oci tells of those that ended"}

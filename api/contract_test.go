@@ -154,3 +154,19 @@ func TestTableIsSound(t *testing.T) {
 		}
 	}
 }
+
+// TestAgentParamsAreThoseOfTheTable: clove-gate decodes with them what cloved then expects.
+func TestAgentParamsAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	for _, m := range Methods {
+		got := AgentParams(m.Name)
+		switch {
+		case got == nil && m.ForAgents():
+			t.Errorf("%s is for agents: it needs a line in AgentParams", m.Name)
+		case got != nil && !m.ForAgents():
+			t.Errorf("%s is not for agents, but AgentParams has it", m.Name)
+		case got != nil && reflect.TypeOf(got).Elem() != reflect.TypeOf(m.Params):
+			t.Errorf("%s: AgentParams has a %T, the table a %T", m.Name, got, m.Params)
+		}
+	}
+}

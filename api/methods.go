@@ -46,6 +46,34 @@ type Method struct {
 // ForAgents reports whether an agent may call the method over its own socket.
 func (m Method) ForAgents() bool { return m.Access == AccessAgent || m.Access == AccessSelf }
 
+// AgentParams returns a pointer to empty parameters of a method for agents, nil for another
+// one. It is apart from Methods so that clove-gate contains the types of no other parameters.
+func AgentParams(method string) any {
+	switch method {
+	case MethodAgentGet, MethodBudgetGet:
+		return &RunParams{}
+	case MethodAgentListen:
+		return &Nothing{}
+	case MethodGrantList:
+		return &GrantListParams{}
+	case MethodGrantDerive:
+		return &GrantDeriveParams{}
+	case MethodGrantRevoke:
+		return &GrantRevokeParams{}
+	case MethodGrantCheck:
+		return &GrantCheckParams{}
+	case MethodBudgetReserve:
+		return &BudgetReserveParams{}
+	case MethodBudgetSettle:
+		return &BudgetSettleParams{}
+	case MethodBudgetRelease:
+		return &BudgetReleaseParams{}
+	case MethodBudgetCharge:
+		return &BudgetChargeParams{}
+	}
+	return nil
+}
+
 // CommonErrors can come from every method.
 var CommonErrors = []Code{CodeParams, CodeInternal, CodeDenied, CodeBusy, CodeCancelled, CodeStorage, CodeDraining}
 
@@ -151,7 +179,7 @@ var Methods = []Method{
 
 	{MethodBudgetGet, ShapeCall, AccessAgent, RunParams{}, BudgetResult{}, "", onRun,
 		"Returns every budget that the run spends from."},
-	{MethodBudgetReserve, ShapeCall, AccessAgent, BudgetReserveParams{}, BudgetReserveResult{}, "", append([]Code{CodeBudget}, onRun...),
+	{MethodBudgetReserve, ShapeCall, AccessAgent, BudgetReserveParams{}, BudgetReserveResult{}, "", []Code{CodeBudget, CodeNotFound, CodeConflict},
 		"Sets amounts of own dimensions aside, all or none."},
 	{MethodBudgetSettle, ShapeCall, AccessAgent, BudgetSettleParams{}, BudgetResult{}, "", onRun,
 		"Says what was used of a reservation; the rest is free again. More than was reserved counts too."},
