@@ -59,7 +59,7 @@ func (c Container) Validate() error {
 	if c.ID != "" && len(c.ID) <= maxContainerID && consists(c.ID, containerIDCharacters) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
 		return nil
 	}
-	return &Error{Kind: KindInvalid, Step: "container", Message: "no engine has such a container", Hint: "clove-oci tells of those that ended"}
+	return &Error{Kind: KindInvalid, Step: "container", Message: "the container's id or directory is not valid", Hint: "clove-oci reports containers that ended"}
 }
 
 // CheckOwn rejects an operation that clove performs on its own runs only. Of an OCI
@@ -68,6 +68,6 @@ func (r Run) CheckOwn() error {
 	if r.Container == nil {
 		return nil
 	}
-	return &Error{Kind: KindConflict, Message: r.Spec.Name + " was an engine's container, and only its record is here",
-		Hint: "ask the engine that ran it, which calls it " + r.Container.ID}
+	return &Error{Kind: KindConflict, Message: r.Spec.Name + " was an OCI container; clove has only its record",
+		Hint: "use the engine that ran it; its id there is " + r.Container.ID}
 }

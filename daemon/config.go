@@ -201,7 +201,7 @@ func checkLoopback(address string) error {
 	case err != nil:
 		return fmt.Errorf("metrics_address: %q is not an address and a port such as 127.0.0.1:9464", address)
 	case !at.Addr().IsLoopback():
-		return fmt.Errorf("metrics_address: %s is not a loopback address: let a proxy that knows who asks stand before it", at.Addr())
+		return fmt.Errorf("metrics_address: %s is not a loopback address: put a proxy that authenticates its callers before it", at.Addr())
 	}
 	return nil
 }

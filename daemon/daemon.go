@@ -51,7 +51,7 @@ type Daemon struct {
 	looks      *slots                 // with the rights of callers
 	streams    *slots                 // requests that notify until they are cancelled
 	owed       *slots                 // bytes of requests and answers that are held
-	makes      *slots                 // answers that are being made, which takes several times their length
+	makes      *slots                 // requests in progress, which takes several times their length
 	rootMakes  *slots                 // the same of root, which must not wait for users
 	watches    watch.Source
 	admission  sync.Mutex // from counting a user's runs until the next one is stored
@@ -72,13 +72,13 @@ func New(o Options) *Daemon {
 	d.current.Store(&o.Config)
 	// How many in all, then for each user; 0: no bound. Those in all make a caller wait,
 	// those of a user refuse.
-	d.readers = newSlots("layers that are read", 4, 2)
+	d.readers = newSlots("layer reads", 4, 2)
 	// No bound in all: a file system that hangs for one user must not use up the places of
 	// others.
-	d.looks = newSlots("workspaces that are looked at", 0, 4)
+	d.looks = newSlots("workspace checks", 0, 4)
 	d.streams = newSlots("streams", 0, 64)
-	d.makes = newSlots("answers that are being made", 4, 0)
-	d.rootMakes = newSlots("answers that are being made", 4, 0)
+	d.makes = newSlots("requests in progress", 4, 0)
+	d.rootMakes = newSlots("requests in progress", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
 	// The gauges are asked for at a scrape, when the fields below are set.
@@ -167,6 +167,6 @@ func (d *Daemon) Reload() error {
 		d.options.Reloaded(config)
 	}
 	d.reconciler.nudge()
-	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
+	d.log.Info("the configuration was reloaded", "file", d.options.ConfigFile)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // errEnding answers requests that have no end of their own, when cloved ends.
-var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
+var errEnding = api.Failure(api.CodeDraining, "agents continue to run; try again when cloved is back", "cloved is ending")
 
 // bounded lets a call that has no end of its own end with cloved. Other calls go on when
 // cloved ends: they are answered, within drainTime.
@@ -115,7 +115,7 @@ func (d dispatcher) observed(ctx context.Context, peer caller, method string, pa
 func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			d.log.Error("a request failed with an internal error", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
 			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
 		}
 	}()

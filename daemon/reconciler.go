@@ -104,7 +104,7 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 		next, err := r.look(ctx)
 		r.lookEnded()
 		if r.looking.worth(err, time.Now()) {
-			r.log.Error("cannot look after the runs", "error", err)
+			r.log.Error("cannot reconcile the runs", "error", err)
 		}
 		if err != nil {
 			// Nothing reports that a store that was full or busy works again.

@@ -58,7 +58,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 		return answer, gone
 	}
 	if rerr := r.sandboxes.Refuse(run.Spec.ID, err); r.looking.worth(rerr, time.Now()) {
-		r.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
+		r.log.Error("cannot store the record of a run that was not started", "run", run.Spec.Name, "error", rerr)
 	}
 	return supervisor.Answer{Error: api.ErrorOf(err)}, gone
 }
@@ -95,7 +95,7 @@ func (r *reconciler) forgetLog(id agent.ID) {
 	}
 	if _, found := r.cache.get(id); !found {
 		if err := r.paths.RemoveLog(id); err != nil {
-			r.log.Warn("a log is left", "id", id, "error", err)
+			r.log.Warn("cannot remove a log", "id", id, "error", err)
 		}
 	}
 }

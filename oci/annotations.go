@@ -113,7 +113,7 @@ func (r *Rules) read(key, value string) error {
 	}
 	if slices.Contains(notYet, strings.TrimPrefix(key, Prefix)) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "not for OCI containers yet",
-			Hint: "leave it away: an agent of clove run has a socket, grants and budgets"}
+			Hint: "omit it: an agent of clove run has a socket, grants and budgets"}
 	}
 	known := make([]string, 0, len(annotations))
 	for _, a := range annotations {
@@ -163,11 +163,11 @@ func readTimeout(value string, r *Rules) error {
 	case err != nil || strings.HasPrefix(value, "+"):
 		return invalid(hint, "%q is not a time", value)
 	case d <= 0:
-		return invalid("leave the annotation away for no deadline", "%q leaves the agent no time", value)
+		return invalid("omit the annotation for no deadline", "%q leaves the agent no time", value)
 	case d < time.Millisecond:
 		return invalid("give at least 1ms", "%q is too short", value)
 	case d > timeoutCeiling:
-		return invalid("leave the annotation away for no deadline", "%q is too long", value)
+		return invalid("omit the annotation for no deadline", "%q is too long", value)
 	}
 	r.Limits.WallClock = d
 	return nil

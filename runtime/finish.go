@@ -100,7 +100,7 @@ func (l *launch) endSessions(patience time.Duration) error {
 		// They may hold the launch thread, so nothing can be taken back on it.
 		l.occupied = true
 		l.undo.Release()
-		return fmt.Errorf("cannot send away an exec, a copy or a reader of the layer within %s", patience)
+		return fmt.Errorf("cannot end an exec session, a copy or a reader of the layer within %s", patience)
 	}
 }
 

@@ -123,7 +123,7 @@ func stepFailed(step string, err error) error {
 	case errors.Is(err, rootfs.ErrLoopForbidden):
 		hint = "start it with --device-cgroup-rule 'b 7:* rw' (docs/docker.md)"
 	case errors.Is(err, rootfs.ErrUnmappable):
-		hint = "in a container put it on a volume, whose owners can be mapped; what is copied for want of one has to fit into --disk"
+		hint = "in a container put it on a volume, whose owners can be mapped; otherwise it is copied, and the copy has to fit into --disk"
 	}
 	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err, Hint: hint}
 }

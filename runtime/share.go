@@ -62,7 +62,7 @@ func (l *launch) attach() error {
 		return nil
 	}
 	if l.streams.Kernel == nil {
-		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "nothing here answers for grants and budgets",
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "grants and budgets are not available here",
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

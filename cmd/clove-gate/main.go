@@ -41,7 +41,7 @@ func main() {
 func run(arguments []string) error {
 	// Pid 1 proves a new pid namespace, which clove alone makes.
 	if os.Getpid() != 1 || len(arguments) != 1 {
-		return errors.New("started by clove, not by people")
+		return errors.New("this program is started by clove only")
 	}
 	// Not 0: the gate must not keep root's id, and setresuid(0) would silently do so.
 	uid, err := strconv.ParseUint(arguments[0], 10, 31)

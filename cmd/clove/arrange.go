@@ -104,7 +104,7 @@ type arranger struct {
 func (a *arranger) leading(args []string) (rest []string, err error) {
 	for len(args) > 0 && isFlag(args[0]) {
 		if args[0] == terminator {
-			return nil, &agent.Error{Kind: agent.KindInvalid, Message: `no command stands before "--"`, Hint: "clove run -- COMMAND"}
+			return nil, &agent.Error{Kind: agent.KindInvalid, Message: `there is no command before "--"`, Hint: "clove run -- COMMAND"}
 		}
 		if args, err = a.take(args); err != nil {
 			return nil, err

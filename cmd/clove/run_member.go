@@ -50,7 +50,7 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {
 			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
-				Hint: "leave it away: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
+				Hint: "omit it: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
 		}
 	}
 	d, err := p.cloved(c)

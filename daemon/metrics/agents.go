@@ -43,7 +43,7 @@ var AgentTable = []agentRow{
 // leftOut is the row that says how many agents one answer leaves out.
 const leftOut = "clove_agents_left_out"
 
-const leftOutHelp = "Live agents that this answer does not tell of: they did not answer in time, or are too many."
+const leftOutHelp = "Live agents missing from this answer: they did not respond in time, or there are too many."
 
 // figure converts to the unit that Prometheus wants, such as milliseconds to seconds.
 func figure(value *int64, per float64) *float64 {

@@ -21,11 +21,11 @@ MAX_LINE = 65536
 
 
 class ParseError(CloveError):
-    """The line is no JSON, or nests too deeply."""
+    """The line is not JSON, or nests too deeply."""
 
 
 class RequestError(CloveError):
-    """The object is no request."""
+    """The object is not a request."""
 
 
 class MethodError(CloveError):
@@ -37,7 +37,7 @@ class InvalidError(CloveError):
 
 
 class InternalError(CloveError):
-    """A step failed that should not."""
+    """An internal error occurred."""
 
 
 class NotFoundError(CloveError):
@@ -49,7 +49,7 @@ class ConflictError(CloveError):
 
 
 class UnenforceableError(CloveError):
-    """This host cannot hold the limit."""
+    """This host cannot enforce the limit."""
 
 
 class DeniedError(CloveError):
@@ -69,7 +69,7 @@ class CancelledError(CloveError):
 
 
 class DrainingError(CloveError):
-    """Cloved is ending: ask the next one; the agents go on."""
+    """Cloved is shutting down; agents continue to run."""
 
 
 class StorageError(CloveError):
