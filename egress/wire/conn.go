@@ -1,12 +1,8 @@
 package wire
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -14,11 +10,7 @@ import (
 )
 
 // Conn is one side of the channel. One goroutine may receive while any number send.
-type Conn struct {
-	socket    *os.File
-	receiving sync.Mutex // guards buffer
-	buffer    []byte
-}
+type Conn struct{ messages *passfd.Messages }
 
 // Pair makes a channel: the broker's side, and the file that clove-gate inherits. The
 // caller must close the file after the start of the gate; otherwise the broker never sees
@@ -46,84 +38,36 @@ func NewConn(file *os.File) (*Conn, error) {
 }
 
 func connOf(socket *os.File) *Conn {
-	return &Conn{socket: socket, buffer: make([]byte, MaxMessageBytes)}
+	return &Conn{passfd.NewMessages(socket, MaxMessageBytes, MaxFiles)}
 }
 
 // Close ends the channel; the other side sees io.EOF.
-func (c *Conn) Close() error { return c.socket.Close() }
+func (c *Conn) Close() error { return c.messages.Close() }
 
 // CloseSend ends the sending direction. The other side sees io.EOF, and its last messages
 // can still be received.
-func (c *Conn) CloseSend() error { return passfd.CloseSend(c.socket) }
+func (c *Conn) CloseSend() error { return c.messages.CloseSend() }
 
 // SendRequest sends a request; only the gate calls it.
-func (c *Conn) SendRequest(r Request) error { return c.send(r, nil) }
+func (c *Conn) SendRequest(r Request) error { return c.messages.Send(r) }
 
 // ReceiveRequest receives a request; only the broker calls it. It closes descriptors that
 // come with a request, because an honest gate sends none.
-func (c *Conn) ReceiveRequest() (Request, error) {
-	var r Request
-	files, err := c.receive(&r)
-	closeAll(files)
+func (c *Conn) ReceiveRequest() (r Request, err error) {
+	err = c.messages.Receive(&r)
 	return r, err
 }
 
 // SendAnswer sends an answer; only the broker calls it. The broker keeps its own copies of a.Files.
-func (c *Conn) SendAnswer(a Answer) error { return c.send(a, a.Files) }
+func (c *Conn) SendAnswer(a Answer) error { return c.messages.Send(a, a.Files...) }
 
 // ReceiveAnswer receives an answer; only the gate calls it. It owns the files.
 func (c *Conn) ReceiveAnswer() (Answer, error) {
 	var a Answer
-	files, err := c.receive(&a)
+	files, err := c.messages.ReceiveFiles(&a)
 	if err != nil {
-		closeAll(files)
 		return Answer{}, err
 	}
 	a.Files = files
 	return a, nil
-}
-
-// send writes one packet. sendmsg(2) on a SOCK_SEQPACKET socket is atomic, so concurrent
-// senders need no lock.
-func (c *Conn) send(message any, files []*os.File) error {
-	data, err := json.Marshal(message)
-	if err != nil {
-		return fmt.Errorf("cannot encode message: %w", err)
-	}
-	if len(data) > MaxMessageBytes || len(files) > MaxFiles {
-		return fmt.Errorf("cannot send message: %d bytes and %d files are too many", len(data), len(files))
-	}
-	if _, err := passfd.Send(c.socket, data, files...); err != nil {
-		return fmt.Errorf("cannot send message: %w", err)
-	}
-	return nil
-}
-
-// receive reads one packet into message. It returns io.EOF when the other side is gone or
-// this side was closed.
-func (c *Conn) receive(message any) (files []*os.File, err error) {
-	c.receiving.Lock()
-	defer c.receiving.Unlock()
-	n, fds, err := passfd.Receive(c.socket, c.buffer, MaxFiles)
-	if err == io.EOF || errors.Is(err, os.ErrClosed) {
-		return nil, io.EOF // no message is empty, so 0 bytes mean the end
-	}
-	for _, fd := range fds {
-		files = append(files, os.NewFile(uintptr(fd), "received"))
-	}
-	if err == nil {
-		// Unmarshal copies what it keeps, so the buffer can be used again.
-		err = json.Unmarshal(c.buffer[:n], message)
-	}
-	if err != nil {
-		closeAll(files)
-		return nil, fmt.Errorf("cannot receive message: %w", err)
-	}
-	return files, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, file := range files {
-		file.Close()
-	}
 }

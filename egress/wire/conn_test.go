@@ -74,7 +74,7 @@ func TestAGateHasNoFilesToGive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.send(Request{Ready: &Ready{}}, []*os.File{write}); err != nil {
+	if err := gate.messages.Send(Request{Ready: &Ready{}}, write); err != nil {
 		t.Fatal(err)
 	}
 	write.Close()
@@ -107,7 +107,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	broker, gate := ends(t)
 	for _, text := range []string{"no json", `{"id":"x"}`, `{"open":{"target":"1.2.3.4"}}`} {
-		if _, err := gate.socket.WriteString(text); err != nil {
+		if _, err := gate.messages.File().WriteString(text); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := broker.ReceiveRequest(); err == nil || err == io.EOF {

@@ -13,11 +13,8 @@ package channel
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -65,12 +62,8 @@ type Notice struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// Conn is one side. One goroutine may receive while any number send.
-type Conn struct {
-	socket    *os.File
-	receiving sync.Mutex // guards buffer
-	buffer    []byte
-}
+// Conn is one side. No message has descriptors.
+type Conn = passfd.Messages
 
 // Pair makes a channel: the supervisor's side, and the file for the gate, which the
 // caller closes when the gate has it.
@@ -83,45 +76,7 @@ func Pair() (*Conn, *os.File, error) {
 }
 
 // New takes over a file that Pair made, non-blocking.
-func New(file *os.File) *Conn { return &Conn{socket: file, buffer: make([]byte, MaxMessageBytes)} }
-
-// Close ends the channel; the other side sees io.EOF.
-func (c *Conn) Close() error { return c.socket.Close() }
-
-// File is the channel's descriptor, which stays the Conn's.
-func (c *Conn) File() *os.File { return c.socket }
-
-// Send writes one packet. sendmsg(2) on a SOCK_SEQPACKET socket is atomic, so concurrent
-// senders need no lock. It waits while the other side's buffer is full.
-func (c *Conn) Send(message any) error {
-	data, err := json.Marshal(message)
-	if err != nil {
-		return fmt.Errorf("cannot encode message: %w", err)
-	}
-	if len(data) > MaxMessageBytes {
-		return ErrTooLong
-	}
-	_, err = passfd.Send(c.socket, data)
-	return err
-}
+func New(file *os.File) *Conn { return passfd.NewMessages(file, MaxMessageBytes, 0) }
 
 // ErrTooLong says that a message does not fit into a packet. Nothing was sent.
-var ErrTooLong = errors.New("the message is too long for its channel")
-
-// Receive reads one packet into message. It returns io.EOF when the other side is gone or
-// this side was closed.
-func (c *Conn) Receive(message any) error {
-	c.receiving.Lock()
-	defer c.receiving.Unlock()
-	n, _, err := passfd.Receive(c.socket, c.buffer, 0)
-	if err == io.EOF || errors.Is(err, os.ErrClosed) {
-		return io.EOF // no message is empty, so 0 bytes mean the end
-	}
-	if err == nil {
-		err = json.Unmarshal(c.buffer[:n], message)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot receive message: %w", err)
-	}
-	return nil
-}
+var ErrTooLong = passfd.ErrTooLong
