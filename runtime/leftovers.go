@@ -158,7 +158,7 @@ func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 			Hint: "a --restart policy starts such an agent again"}
 	case removed:
 		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran: nobody could reach it any more",
-			Hint: "leave what is below --run-dir alone while agents live"}
+			Hint: "do not remove anything below --run-dir while agents live"}
 	}
 	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
 		Hint: "the agent was ended with it"}

@@ -152,7 +152,7 @@ func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtim
 	if !consent.Apply || len(executed) == 0 {
 		return consent
 	}
-	fmt.Fprintln(p.err, "The host executes these by itself, as soon as somebody works there:")
+	fmt.Fprintln(p.err, "Programs of the host execute these by themselves, for example when somebody works in that folder:")
 	for _, change := range executed {
 		if p.yes(answers, change.String()+": apply it?") {
 			consent.Executable = append(consent.Executable, change.Path)

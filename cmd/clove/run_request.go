@@ -96,7 +96,7 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 // hint is given. path is where the script would be.
 func secondWord(own []string, path string) error {
 	rest := strings.Join(own[1:], " ")
-	hint := "arguments of the agent stand behind --: clove run " + own[0] + " -- " + rest
+	hint := "write arguments of the agent after --: clove run " + own[0] + " -- " + rest
 	if _, err := os.Stat(path); err != nil {
 		hint = fmt.Sprintf("there is no script %.64q, and there are no images; a program of the host's runs as clove run -- %s", own[0], rest)
 	}
