@@ -84,8 +84,8 @@ func (r *Runtime) reapOne(run agent.Run) error {
 		dir.release()
 		return err
 	}
-	// gofail: var buryRecorded string
-	// failpoint(buryRecorded, "")
+	// gofail: var leftoversRecorded string
+	// failpoint(leftoversRecorded, "")
 
 	return dir.remove()
 }
@@ -97,8 +97,8 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
-	// gofail: var buryCleaned string
-	// if err := failpoint(buryCleaned, ""); err != nil { return err }
+	// gofail: var leftoversCleaned string
+	// if err := failpoint(leftoversCleaned, ""); err != nil { return err }
 
 	record := r.lostRecord(run, dir)
 	// An agent that never ran wrote nothing, but it may have done so before.

@@ -36,7 +36,7 @@ func newHeld(t *testing.T) *held {
 	t.Setenv("CLOVE_SOCKET", filepath.Join(r.Directory(), "clove.sock")) // not the host's own cloved
 	h := &held{Runtime: r, t: t, records: filepath.Join(state, "records")}
 	t.Cleanup(func() {
-		h.Await("the end of all keepers", func() bool { return len(keepers(r.Root)) == 0 })
+		h.Await("the end of all monitors", func() bool { return len(monitors(r.Root)) == 0 })
 	})
 	return h
 }
@@ -65,8 +65,8 @@ func (h *held) begin(id, bundle string) (pid int) {
 	return pid
 }
 
-// keepers returns the monitors of containers below root.
-func keepers(root string) (pids []int) {
+// monitors returns the monitors of containers below root.
+func monitors(root string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // it may have ended
@@ -79,41 +79,41 @@ func keepers(root string) (pids []int) {
 	return pids
 }
 
-// keeper returns the only monitor.
-func (h *held) keeper() int {
+// monitor returns the only monitor.
+func (h *held) monitor() int {
 	h.t.Helper()
-	found := keepers(h.Root)
+	found := monitors(h.Root)
 	if len(found) != 1 {
 		h.t.Fatalf("there are %d monitors", len(found))
 	}
 	return found[0]
 }
 
-// killKeeper kills the monitor, as the kernel may do when memory runs out.
-func (h *held) killKeeper() {
+// killMonitor kills the monitor, as the kernel may do when memory runs out.
+func (h *held) killMonitor() {
 	h.t.Helper()
-	pid, ended := h.watchKeeper()
+	pid, ended := h.watchMonitor()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		h.t.Fatal(err)
 	}
 	ended()
 }
 
-// watchKeeper opens the only monitor; ended waits for its complete end. A dying process's
+// watchMonitor opens the only monitor; ended waits for its complete end. A dying process's
 // command line and first thread are gone before its last thread closes its files, and with
 // them releases its lock.
-func (h *held) watchKeeper() (pid int, ended func()) {
+func (h *held) watchMonitor() (pid int, ended func()) {
 	h.t.Helper()
-	pid = h.keeper()
+	pid = h.monitor()
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	keeper := os.NewFile(uintptr(fd), "keeper")
+	monitor := os.NewFile(uintptr(fd), "monitor")
 	return pid, func() {
 		h.t.Helper()
-		defer keeper.Close()
-		if gone, err := poll(keeper); !gone {
+		defer monitor.Close()
+		if gone, err := poll(monitor); !gone {
 			h.t.Fatalf("the monitor does not end: %v", err)
 		}
 	}
@@ -168,7 +168,7 @@ func (h *held) rewrite(id, field string, value any) {
 // the start, a slow host would reach it before the test is ready.
 func (h *held) expireIn(id string, left time.Duration) {
 	h.t.Helper()
-	h.killKeeper()
+	h.killMonitor()
 	h.rewrite(id, "deadline_boot_ns", bootTime(h.t)+left.Nanoseconds())
 	h.Must("state", id)
 }

@@ -145,17 +145,17 @@ func TestAnOldKernelGetsNoRecord(t *testing.T) {
 	}
 }
 
-// TestAKeeperThatComesAgainHearsAgain: on an older kernel. It does not know of processes that
+// TestAMonitorThatComesAgainListensAgain: on an older kernel. It does not know of processes that
 // ended in between.
-func TestAKeeperThatComesAgainHearsAgain(t *testing.T) {
+func TestAMonitorThatComesAgainListensAgain(t *testing.T) {
 	h := newHeld(t)
 	h.onKernel("6.1")
 	directory, share := h.shared()
 	pid := h.begin("one", h.Bundle("trap 'exit 5' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", share, annotated(recordAt("one.json")...)))
 	h.await(directory, "ready") // a TERM before the trap would end it without the trap's status
-	h.killKeeper()
+	h.killMonitor()
 	h.State("one") // any call starts the monitor again
-	h.keeper()
+	h.monitor()
 	if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

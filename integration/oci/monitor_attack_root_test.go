@@ -89,10 +89,10 @@ func victim(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// TestTheKeeperIsOutOfReach: a root with every capability in a pid namespace of its own cannot
+// TestTheMonitorIsOutOfReach: a root with every capability in a pid namespace of its own cannot
 // signal the monitor. The control: such a root can kill the host's processes if it sees them,
 // which is why that container gets no rules of clove's.
-func TestTheKeeperIsOutOfReach(t *testing.T) {
+func TestTheMonitorIsOutOfReach(t *testing.T) {
 	h := newHeld(t)
 	prey := victim(t)
 	directory, share := h.shared()
@@ -115,18 +115,18 @@ func TestTheKeeperIsOutOfReach(t *testing.T) {
 	directory, share = h.shared()
 	h.Must("create", "--bundle", h.Bundle("until test -s /tmp/pid; do sleep 0.1; done; kill -9 $(cat /tmp/pid); status=$?; kill -9 -1; echo $status >/tmp/status; "+forever,
 		almighty, share, annotated(oci.AnnotationTimeout, "1h")), "one")
-	keeper := h.keeper()
+	monitor := h.monitor()
 	h.Must("start", "one")
-	if err := os.WriteFile(filepath.Join(directory, "pid"), []byte(strconv.Itoa(keeper)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "pid"), []byte(strconv.Itoa(monitor)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	got := h.await(directory, "status")
 	h.Must("state", "one") // if the monitor were dead, this call would start another
-	if got == "0" || h.keeper() != keeper || !runs(keeper) {
-		t.Errorf("kill gave %s, the monitor %d lives: %t", got, keeper, runs(keeper))
+	if got == "0" || h.monitor() != monitor || !runs(monitor) {
+		t.Errorf("kill gave %s, the monitor %d lives: %t", got, monitor, runs(monitor))
 	}
 	h.expireIn("one", 0)
-	h.Await("the deadline", func() bool { return len(keepers(h.Root)) == 0 })
+	h.Await("the deadline", func() bool { return len(monitors(h.Root)) == 0 })
 	h.Must("delete", "one")
 }
 
@@ -204,9 +204,9 @@ func TestForkingMeetsTheDeadline(t *testing.T) {
 	h.Must("delete", "one")
 }
 
-// TestTheKeeperIsInNobodysCgroup: neither in the engine's, from which create is called, nor in
+// TestTheMonitorIsInNobodysCgroup: neither in the engine's, from which create is called, nor in
 // the container's.
-func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
+func TestTheMonitorIsInNobodysCgroup(t *testing.T) {
 	h := newHeld(t)
 	engine := filepath.Dir(h.Spec("").Linux.CgroupsPath) + "/engine"
 	roots := []string{"/sys/fs/cgroup"}
@@ -227,16 +227,16 @@ func TestTheKeeperIsInNobodysCgroup(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), engine) {
 		t.Fatalf("%v: create was not in the engine's cgroup:\n%s", err, out)
 	}
-	cgroups, err := os.ReadFile("/proc/" + strconv.Itoa(h.keeper()) + "/cgroup")
+	cgroups, err := os.ReadFile("/proc/" + strconv.Itoa(h.monitor()) + "/cgroup")
 	if err != nil || strings.Contains(string(cgroups), "clove-oci-test") {
 		t.Errorf("%v: the monitor is in\n%s", err, cgroups)
 	}
 	h.Must("delete", "--force", "one")
 }
 
-// TestTheKeeperHoldsNothingOfTheEngines: otherwise an engine would wait for the end of its
+// TestTheMonitorHoldsNothingOfTheEngines: otherwise an engine would wait for the end of its
 // pipes.
-func TestTheKeeperHoldsNothingOfTheEngines(t *testing.T) {
+func TestTheMonitorHoldsNothingOfTheEngines(t *testing.T) {
 	h := newHeld(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -250,7 +250,7 @@ func TestTheKeeperHoldsNothingOfTheEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.keeper()
+	h.monitor()
 	eof := make(chan error, 1)
 	go func() { _, err := read.Read(make([]byte, 1)); eof <- err }()
 	h.Await("the end of the pipe", func() bool { return len(eof) == 1 })

@@ -44,14 +44,14 @@ func (h *held) saysHowItEnded() {
 		signal string
 		limit  string
 	}{
-		"zero":        {script: "exit 0", status: agent.StatusExited},
-		"status":      {script: "exit 7", status: agent.StatusExited, code: 7},
-		"killed":      {script: forever, kill: "KILL", status: agent.StatusSignaled, code: 137, signal: "SIGKILL"},
-		"terminated":  {script: "trap 'exit 9' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", kill: "TERM", status: agent.StatusExited, code: 9},
-		"memory":      {script: swell, edit: memory, status: agent.StatusOOM, code: 137, signal: "SIGKILL", limit: agent.ControlMemory},
-		"a child's":   {script: "sh -c '" + swell + "'; exit $?", edit: memory, status: agent.StatusOOM, code: 137, limit: agent.ControlMemory},
-		"a survivor":  {script: "sh -c '" + swell + "'; exit 0", edit: memory, status: agent.StatusExited},
-		"no keeper's": {script: "exit 137", edit: memory, status: agent.StatusExited, code: 137},
+		"zero":         {script: "exit 0", status: agent.StatusExited},
+		"status":       {script: "exit 7", status: agent.StatusExited, code: 7},
+		"killed":       {script: forever, kill: "KILL", status: agent.StatusSignaled, code: 137, signal: "SIGKILL"},
+		"terminated":   {script: "trap 'exit 9' TERM; echo >/tmp/ready; while :; do sleep 0.1; done", kill: "TERM", status: agent.StatusExited, code: 9},
+		"memory":       {script: swell, edit: memory, status: agent.StatusOOM, code: 137, signal: "SIGKILL", limit: agent.ControlMemory},
+		"a child's":    {script: "sh -c '" + swell + "'; exit $?", edit: memory, status: agent.StatusOOM, code: 137, limit: agent.ControlMemory},
+		"a survivor":   {script: "sh -c '" + swell + "'; exit 0", edit: memory, status: agent.StatusExited},
+		"no monitor's": {script: "exit 137", edit: memory, status: agent.StatusExited, code: 137},
 	} {
 		id := strings.NewReplacer(" ", "-", "'", "").Replace(name)
 		directory, share := h.shared()
@@ -170,13 +170,13 @@ func TestWhatNeverRanHasNoRecord(t *testing.T) {
 	}
 }
 
-// TestARecordWithoutItsKeeperIsHonest: no monitor saw the end. That the deadline has passed by
+// TestARecordWithoutItsMonitorIsHonest: no monitor saw the end. That the deadline has passed by
 // the next call does not show that it was the cause.
-func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
+func TestARecordWithoutItsMonitorIsHonest(t *testing.T) {
 	h := newHeld(t)
 	for id, passed := range map[string]bool{"one": false, "two": true} {
 		pid := h.begin(id, h.Bundle(forever, annotated(append(recordAt(id+".json"), oci.AnnotationTimeout, "1h")...)))
-		h.killKeeper()
+		h.killMonitor()
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -191,13 +191,13 @@ func TestARecordWithoutItsKeeperIsHonest(t *testing.T) {
 	}
 }
 
-// TestAKeepersLastWordStands: the monitor may be killed between the record and the note that
+// TestAMonitorsLastRecordStands: the monitor may be killed between the record and the note that
 // it exists; the next monitor did not see the end.
-func TestAKeepersLastWordStands(t *testing.T) {
+func TestAMonitorsLastRecordStands(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle("exit 3", annotated(recordAt("one.json")...)), "one")
 	pid := h.State("one").Pid
-	_, ended := h.watchKeeper()
+	_, ended := h.watchMonitor()
 	h.Must("start", "one")
 	ended()
 	h.Await("its burial", func() bool { return unix.Kill(pid, 0) == unix.ESRCH }) // a zombie's status would be known to the next one

@@ -23,7 +23,7 @@ const forever = "exec sleep 100000"
 func TestTheDeadlineHoldsByItself(t *testing.T) {
 	h := newHeld(t)
 	free := h.begin("free", h.Bundle(forever, cgroup("free")))
-	if found := keepers(h.Root); len(found) != 0 {
+	if found := monitors(h.Root); len(found) != 0 {
 		t.Errorf("a container without rules has monitors: %v", found)
 	}
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms")), "one")
@@ -57,11 +57,11 @@ func TestRunInTheForegroundIsHeld(t *testing.T) {
 	}
 }
 
-// TestAKilledKeeperIsStartedAgain: by the next call, with the same deadline.
-func TestAKilledKeeperIsStartedAgain(t *testing.T) {
+// TestAKilledMonitorIsStartedAgain: by the next call, with the same deadline.
+func TestAKilledMonitorIsStartedAgain(t *testing.T) {
 	h := newHeld(t)
 	pid := h.begin("one", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")))
-	h.killKeeper()
+	h.killMonitor()
 	h.rewrite("one", "deadline_boot_ns", bootTime(t)) // an hour is over
 	if !runs(pid) {
 		t.Fatal("it ended without a monitor: the rest of this test shows nothing")
@@ -72,9 +72,9 @@ func TestAKilledKeeperIsStartedAgain(t *testing.T) {
 
 	pid = h.begin("two", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")))
 	deadline := h.deadline("two")
-	h.killKeeper()
+	h.killMonitor()
 	h.Must("list")
-	if h.keeper(); h.deadline("two") != deadline || !runs(pid) {
+	if h.monitor(); h.deadline("two") != deadline || !runs(pid) {
 		t.Errorf("the deadline moved from %d to %d", deadline, h.deadline("two"))
 	}
 	h.Must("delete", "--force", "two")
@@ -87,7 +87,7 @@ func TestNothingStartsUnheld(t *testing.T) {
 	bundle := h.Bundle(forever, annotated(oci.AnnotationTimeout, "300ms"))
 	h.Must("create", "--bundle", bundle, "one")
 	pid := h.State("one").Pid
-	h.killKeeper()
+	h.killMonitor()
 	h.Must("start", "one")
 	h.Await("the deadline", func() bool { return !runs(pid) })
 	h.Must("delete", "one")
@@ -98,7 +98,7 @@ func TestNothingStartsUnheld(t *testing.T) {
 		"gone":      func() error { return os.Remove(file) },
 	} {
 		h.Must("create", "--bundle", bundle, "two")
-		h.killKeeper()
+		h.killMonitor()
 		if err := destroy(); err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +110,12 @@ func TestNothingStartsUnheld(t *testing.T) {
 	}
 }
 
-// TestCallsAtOnceBringBackOneKeeper: the start among the calls waits for it.
-func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
+// TestCallsAtOnceBringBackOneMonitor: the start among the calls waits for it.
+func TestCallsAtOnceBringBackOneMonitor(t *testing.T) {
 	h := newHeld(t)
 	h.Must("create", "--bundle", h.Bundle(forever, annotated(oci.AnnotationTimeout, "1h")), "one")
 	pid := h.State("one").Pid
-	h.killKeeper()
+	h.killMonitor()
 	var calls []*exec.Cmd
 	for _, verb := range []string{"state", "state", "state", "start"} {
 		call := h.Command(t.Context(), verb, "one")
@@ -129,7 +129,7 @@ func TestCallsAtOnceBringBackOneKeeper(t *testing.T) {
 			t.Errorf("%v: %v", call.Args, err)
 		}
 	}
-	if h.keeper(); h.deadline("one") == 0 || !runs(pid) {
+	if h.monitor(); h.deadline("one") == 0 || !runs(pid) {
 		t.Error("it did not start")
 	}
 	h.Must("delete", "--force", "one")
@@ -224,7 +224,7 @@ func TestTheContainersClockIsItsOwn(t *testing.T) {
 func TestAnotherRootIsAnotherWorld(t *testing.T) {
 	h := newHeld(t)
 	pid := h.begin("one", h.Bundle(forever, annotated(append(recordAt("one.json"), oci.AnnotationTimeout, "1h")...)))
-	keeper := h.keeper()
+	monitor := h.monitor()
 	other := *h.Runtime
 	other.Root = filepath.Join(h.Directory(), "other")
 	if err := os.Mkdir(other.Root, 0o711); err != nil {
@@ -234,7 +234,7 @@ func TestAnotherRootIsAnotherWorld(t *testing.T) {
 		t.Errorf("start: %+v", got)
 	}
 	other.Must("delete", "--force", "one")
-	if !runs(pid) || h.keeper() != keeper {
+	if !runs(pid) || h.monitor() != monitor {
 		t.Error("a call with another root ended the container or its monitor")
 	}
 	h.Must("delete", "--force", "one")
