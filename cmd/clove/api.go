@@ -47,7 +47,7 @@ func (p *program) apiList(c *cli.Context) error {
 	for _, m := range api.Methods {
 		rows = append(rows, []string{m.Name, string(m.Tier), strings.Join(m.Access.Callers(), ","), m.Summary()})
 	}
-	return p.printFitting(rows, len(rows[0])-1)
+	return printTable(p.out, rows)
 }
 
 // contractChanges is the answer of clove api diff.
