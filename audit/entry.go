@@ -24,10 +24,10 @@ const (
 	KindAdmin    Kind = "admin"    // a caller on the host did something
 	KindPanic    Kind = "panic"    // all agents were ended, or may start again
 	// The following are written by this package.
-	KindGap        Kind = "gap"        // entries before this one may be missing
-	KindRotate     Kind = "rotate"     // the signing key was replaced
-	KindLink       Kind = "link"       // the log of a run of its own
-	KindCheckpoint Kind = "checkpoint" // a checkpoint was made at a caller's request
+	KindGap    Kind = "gap"    // entries before this one may be missing
+	KindRotate Kind = "rotate" // the signing key was replaced
+	KindLink   Kind = "link"   // the log of a run of its own
+	KindRemove Kind = "remove" // the oldest records were removed
 )
 
 // The usual verdicts. A refusal may have the word of its error instead of VerdictDeny.
