@@ -67,7 +67,7 @@ func contract() []string {
 // notes are the notifications of streams and sessions.
 var notes = map[string]any{NoteLogLine: LogNote{}, NoteChange: ChangeNote{}, NoteEvent: EventNote{}, NoteOutput: SessionOutput{}, NoteInput: SessionInput{},
 	NoteResize: SessionSize{}, NoteCloseInput: Nothing{}, NoteDetach: Nothing{},
-	NoteTaken: Nothing{}, NoteStanding: StandingNote{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
+	NoteTaken: Nothing{}, NoteStanding: StandingNote{}, NoteAuditRecord: AuditRecordNote{}, NoteSignal: SessionSignal{}, NoteCloseOutput: SessionStream{}}
 
 // agentNotes are the notifications of an agent's own socket.
 var agentNotes = map[string]any{NoteBudgetWarning: BudgetNote{}, NoteBudgetPause: BudgetNote{}, NoteGrantsChanged: Nothing{}, NoteLost: LostNote{}}

@@ -85,7 +85,7 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput, NoteStanding} {
+	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput, NoteStanding, NoteAuditRecord} {
 		fmt.Fprintf(&b, "### %s\n\n", name)
 		shape(&b, "Parameters", notes[name])
 	}

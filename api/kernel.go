@@ -29,6 +29,9 @@ const (
 	MethodBudgetSet     = "budget.set"
 	MethodBudgetList    = "budget.list"
 
+	MethodAuditQuery = "audit.query"
+	MethodAuditRead  = "audit.read"
+
 	// These are a supervisor's, which has them from the agent or from the Linux kernel.
 	MethodKernelAttach = "kernel.attach"
 	MethodKernelCall   = "kernel.call"

@@ -169,6 +169,11 @@ var Methods = []Method{
 	{MethodBudgetList, ShapeCall, AccessMember, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
 		"Lists what accounts may spend and have spent, with all accounts below them. If there are more, the answer has next, and the same request with that as after returns the following part."},
 
+	{MethodAuditRead, ShapeCall, AccessAgent, AuditReadParams{}, AuditReadResult{}, "", onRun,
+		"Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."},
+	{MethodAuditQuery, ShapeStream, AccessMember, AuditQueryParams{}, AuditQueryResult{}, NoteAuditRecord, nil,
+		"Returns records of the audit log, as audit.record notifications: those about the caller's runs and namespaces, to root all. Nothing is verified: root does that with clove audit verify."},
+
 	{MethodKernelAttach, ShapeStream, AccessRoot, KernelParams{}, Nothing{}, NoteStanding, onRun,
 		"A supervisor's: makes the run's grants and budgets ready, and returns how it stands, now and after each change."},
 	{MethodKernelCall, ShapeCall, AccessRoot, KernelCallParams{}, json.RawMessage(nil), "", onRun,

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
 )
@@ -46,6 +47,7 @@ type dispatcher struct {
 	streams  *slots // requests that notify until they are cancelled
 	meter    *metrics.Meter
 	tracer   *traces.Tracer
+	entries  func(audit.Entry) error // of the audit log; nil: there is none
 	log      *slog.Logger
 }
 

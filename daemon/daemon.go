@@ -49,6 +49,7 @@ type Daemon struct {
 	current    atomic.Pointer[Config] // a reload replaces it while requests read it
 	readers    *slots                 // of layers
 	looks      *slots                 // with the rights of callers
+	audits     *slots                 // queries of the audit log
 	streams    *slots                 // requests that notify until they are cancelled
 	owed       *slots                 // bytes of requests and answers that are held
 	makes      *slots                 // answers that are being made, which takes several times their length
@@ -76,6 +77,7 @@ func New(o Options) *Daemon {
 	// No bound in all: a file system that hangs for one user must not use up the places of
 	// others.
 	d.looks = newSlots("workspaces that are looked at", 0, 4)
+	d.audits = newSlots("queries of the audit log", 2, 1)
 	d.streams = newSlots("streams", 0, 64)
 	d.makes = newSlots("answers that are being made", 4, 0)
 	d.rootMakes = newSlots("answers that are being made", 4, 0)
@@ -134,6 +136,8 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
 	kept.Go(func() { d.reconciler.watchClock(keeping) })
+	kept.Go(func() { d.shared.notes.run(keeping) })
+	kept.Go(func() { d.keepAudit(keeping) })
 	server := newServer(d, group)
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()

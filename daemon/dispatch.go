@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
-	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -86,8 +86,9 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 // perform has serve answer a request if its caller may ask for that.
 func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request, serve handler) (any, error) {
 	d := c.dispatch
-	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
+	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (_ any, err error) {
 		run, err := d.allow(c.peer.principal, m, r.Params)
+		defer func() { d.audit(c.peer, m, run, r.Params, err) }()
 		if err != nil {
 			return nil, err
 		}
@@ -99,12 +100,12 @@ func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request,
 // opened.
 func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
 	began := time.Now()
-	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
-	result, err := answer(ctx)
-	word := metrics.Done
-	if err != nil {
-		word = faultOf(err).Data.Word
+	var span traces.Span
+	if method != api.MethodKernelCall { // the agent's call has a span
+		ctx, span = d.tracer.Call(ctx, method, peer.owner.UID, params)
 	}
+	result, err := answer(ctx)
+	word := wordOf(err)
 	d.meter.Called(method, word, time.Since(began))
 	span.End(word)
 	return result, err

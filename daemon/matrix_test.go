@@ -85,6 +85,9 @@ var matrix = map[string]row{
 	api.MethodBudgetSet:     row{passes, passes, api.CodeDenied, `-"account":"64001/name:RUNNAME","limits":["reviews=1"]`},
 	api.MethodBudgetList:    forAll,
 
+	api.MethodAuditQuery: forAll,
+	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),
+
 	api.MethodKernelAttach: forRoot.with(`-"run":"ID"`),
 	api.MethodKernelCall:   forRoot.with(`-"run":"ID","method":"agent.get"`),
 	api.MethodKernelMeter:  forRoot.with(`-"run":"ID","start":1,"totals":{"cpu_ms":1}`),

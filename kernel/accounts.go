@@ -29,6 +29,9 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 	if err != nil {
 		return api.BudgetResult{}, err
 	}
+	if err := k.room(); err != nil {
+		return api.BudgetResult{}, err
+	}
 	var answer api.BudgetResult
 	err = k.config.Store.Update(func(tx *store.KernelTx) error {
 		a, err := tx.Account(key)

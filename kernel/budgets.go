@@ -82,12 +82,16 @@ func (c *call) amounts(given map[string]int64) (budget.Amounts, error) {
 	for name, amount := range given {
 		d := budget.Dimension(name)
 		if d.Counted() {
+			c.about = budgetText(budget.Amounts{d: amount})
 			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name)
 		}
 		amounts[d] = amount
 	}
+	if err := amounts.Validate(); err != nil {
+		return nil, err
+	}
 	c.about = budgetText(amounts)
-	return amounts, amounts.Validate()
+	return amounts, nil
 }
 
 func (c *call) budgetReserve(p api.BudgetReserveParams) (any, error) {
@@ -197,6 +201,7 @@ func (c *call) report(e budget.Effects) {
 			c.notices = append(c.notices, notice(api.NoteBudgetPause, noteOf(n)))
 		}
 	}
+	c.spendingHappened(e)
 	c.changed = c.changed || len(e.Warned) > 0 || len(e.Ended) > 0
 }
 
@@ -237,12 +242,12 @@ func (c *call) budgetRaise(p api.BudgetRaiseParams) (any, error) {
 	if err := amounts.Validate(); err != nil {
 		return nil, err
 	}
+	c.about = budgetText(amounts)
 	dimensions := slices.Sorted(maps.Keys(amounts))
 	a, err := c.account(dimensions)
 	if err != nil {
 		return nil, err
 	}
-	c.about = budgetText(amounts)
 	for _, d := range dimensions {
 		to := amounts[d]
 		if l := a.Lines[d]; l != nil {

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ type Caller struct {
 	Run   agent.Run
 	Agent bool   // the run's own agent calls, otherwise the user
 	UID   uint32 // the user
+	ID    string // of the call, for what follows from it; empty: the Kernel makes one
 }
 
 // principal names the caller as the audit log and grants do.
@@ -43,6 +45,10 @@ type call struct {
 	now    time.Time
 	about  string // what the call names, for the audit log
 	rule   string // the grant that decided
+	// verdict is set by a call that changes nothing and decides.
+	verdict string
+	events  []agent.RunEvent
+	ends    bool // a budget: the run's end follows from this call
 	// changed is set by a call that changes grants or budgets; notices are for the agent.
 	changed bool
 	notices []api.Notice
@@ -73,6 +79,7 @@ var services = map[string]service{
 	api.MethodGrantGive:     does(true, (*call).grantGive),
 	api.MethodGrantDerive:   does(true, (*call).grantDerive),
 	api.MethodGrantRevoke:   does(true, (*call).grantRevoke),
+	api.MethodAuditRead:     does(false, (*call).auditRead),
 	api.MethodBudgetGet:     does(false, (*call).budgetGet),
 	api.MethodBudgetReserve: does(true, (*call).budgetReserve),
 	api.MethodBudgetSettle:  does(true, (*call).budgetSettle),
@@ -95,22 +102,31 @@ func Methods() []string {
 // Call is the one function that every call passes. The error is an *api.Error, or becomes
 // one (api.ErrorOf).
 func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
-	result, err := k.pass(c, method, params)
-	if err != nil {
-		k.refused(c, method, params, err)
+	c.ID = cmp.Or(c.ID, string(agent.NewID()))
+	began := time.Now()
+	on := &call{Caller: c, kernel: k, now: k.now()}
+	result, err := k.pass(on, method, params)
+	if k.config.Called != nil {
+		k.config.Called(c, method, err, time.Since(began))
+	}
+	switch {
+	case err != nil:
+		on.refused(method, params, err)
+	case on.verdict != "":
+		on.checked(method, params)
 	}
 	return result, err
 }
 
 // pass takes a call through the stages.
-func (k *Kernel) pass(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+func (k *Kernel) pass(c *call, method string, params json.RawMessage) (json.RawMessage, error) {
 	m, known := api.Find(method)
 	s, served := services[method]
 	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
 		return nil, api.Failure(api.CodeMethod, "", "there is no method %.64q", method)
 	}
 	if c.Agent {
-		if err := ownRun(c, params); err != nil {
+		if err := ownRun(c.Caller, params); err != nil {
 			return nil, err
 		}
 	}
@@ -136,10 +152,11 @@ func ownRun(c Caller, params json.RawMessage) error {
 }
 
 // look serves a method that changes nothing.
-func (k *Kernel) look(c Caller, s service, params json.RawMessage) (result json.RawMessage, err error) {
+func (k *Kernel) look(c *call, s service, params json.RawMessage) (result json.RawMessage, err error) {
 	var answer any
 	readErr := k.config.Store.Read(func(tx *store.KernelTx) error {
-		answer, err = s.serve(&call{Caller: c, kernel: k, tx: tx, now: k.now()}, params)
+		c.tx = tx
+		answer, err = s.serve(c, params)
 		return err
 	})
 	if err = firstError(err, readErr); err != nil {
@@ -164,7 +181,7 @@ const maxKey = 64
 
 // change serves a method that changes something: the change, its audit entry and the
 // answer that a repetition gets are one transaction.
-func (k *Kernel) change(c Caller, method string, s service, params json.RawMessage) (result json.RawMessage, err error) {
+func (k *Kernel) change(c *call, method string, s service, params json.RawMessage) (result json.RawMessage, err error) {
 	var key keyed
 	if len(params) > 0 {
 		_ = json.Unmarshal(params, &key) // serve reports what cannot be read
@@ -172,10 +189,12 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 	if len(key.Key) > maxKey {
 		return nil, api.Failure(api.CodeParams, "", "a key has at most %d bytes", maxKey)
 	}
+	if err := k.room(); err != nil {
+		return nil, err
+	}
 	digest := digestOf(method, params)
-	var done *call
 	err = k.config.Store.Update(func(tx *store.KernelTx) error {
-		done = &call{Caller: c, kernel: k, tx: tx, now: k.now()}
+		*c = call{Caller: c.Caller, kernel: k, tx: tx, now: k.now()} // it may run more than once
 		result = nil
 		if key.Key != "" {
 			var err error
@@ -183,23 +202,32 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 				return err
 			}
 		}
-		answer, err := s.serve(done, params)
+		answer, err := s.serve(c, params)
 		if err != nil {
 			return err
 		}
 		if result, err = json.Marshal(answer); err != nil {
 			return err
 		}
-		return done.conclude(method, key.Key, digest, result)
+		return c.conclude(method, key.Key, digest, result)
 	})
 	if err != nil {
 		return nil, err
 	}
 	k.queue.wake()
-	if done.changed {
-		err = k.publish(c.Run.Spec.ID, done.notices)
+	c.decided()
+	if c.changed {
+		err = k.publish(c.Run.Spec.ID, c.notices)
 	}
 	return result, err
+}
+
+// decided passes on what happened with a change that is durable.
+func (c *call) decided() {
+	if c.ends {
+		c.kernel.causes.set(c.Run.Spec.ID, c.ID)
+	}
+	c.note()
 }
 
 // conclude keeps the answer to a call with a key, and records the call.
@@ -248,18 +276,7 @@ func (c *call) entry(method, verdict, digest string) audit.Entry {
 		kind = audit.KindAdmin
 	}
 	return audit.Entry{Time: c.now, Kind: kind, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
-		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest}
-}
-
-// refused records a call that was not done. The entry may be lost if the process is killed
-// within the next moment; the log says then that some are.
-func (k *Kernel) refused(c Caller, method string, params json.RawMessage, err error) {
-	if a := k.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
-		a.refused.Add(1)
-	}
-	e := (&call{Caller: c, kernel: k, now: k.now()}).entry(method, audit.VerdictDeny, digestOf(method, params))
-	e.Code = api.ErrorOf(err).Data.Word
-	_ = k.config.Log.Enqueue(e) // a refusal changes nothing; the log itself counts what it lost
+		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest, Correlation: c.ID}
 }
 
 func firstError(errs ...error) error {

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/store"
 )
@@ -94,16 +95,17 @@ func (c *call) grantCheck(p api.GrantCheckParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about, c.verdict = what.String(), audit.VerdictDeny
 	by, reason, ok := grant.Check(held, what, c.now)
 	if ok {
 		reason = "grant " + by.ID + " allows it"
+		c.rule, c.verdict = by.ID, audit.VerdictAllow
 	}
 	return api.GrantCheckResult{Allowed: ok, Grant: by.ID, Reason: reason}, nil
 }
 
 // request reads what was asked for.
 func (c *call) request(text string, holder agent.ID, expires time.Time, uses *int64, reason string) (grant.Request, error) {
-	c.about = text
 	scope, err := grant.Parse(text)
 	if err != nil {
 		return grant.Request{}, err
@@ -150,6 +152,7 @@ func (c *call) enter(g grant.Grant) (any, error) {
 		return nil, err
 	}
 	c.rule, c.changed = g.ID, true
+	c.happened(agent.RunGrantGiven, shown(g).Grant)
 	if agent.ID(g.Holder) == c.Run.Spec.ID {
 		c.notices = append(c.notices, notice(api.NoteGrantsChanged, api.Nothing{}))
 	}
@@ -218,6 +221,7 @@ func (c *call) grantRevoke(p api.GrantRevokeParams) (any, error) {
 		result.Revoked = append(result.Revoked, g.ID)
 	}
 	c.changed = true
+	c.happened(agent.RunGrantRevoked, c.about)
 	c.notices = append(c.notices, notice(api.NoteGrantsChanged, api.Nothing{}))
 	return result, nil
 }

@@ -20,7 +20,9 @@ import (
 // Log is where decisions go; *audit.Log is one.
 type Log interface {
 	Append(entries ...audit.Entry) (first uint64, err error)
+	AppendEnd(entries ...audit.Entry) (first uint64, err error)
 	Enqueue(e audit.Entry) error
+	Room() error
 }
 
 // Config is what a Kernel works with. The files stay the caller's.
@@ -33,6 +35,13 @@ type Config struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+	// LogDir is where Log lies, for reading.
+	LogDir string
+	// Note gets what happened to the grants and budgets of runs; nil: nobody wants it. It must
+	// not block.
+	Note func(agent.RunEvent)
+	// Called gets each call with the word of its result and its time; nil: nobody wants it.
+	Called func(c Caller, method string, err error, took time.Duration)
 }
 
 // Kernel decides calls. Its methods may be called from many goroutines.
@@ -43,7 +52,9 @@ type Kernel struct {
 	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
 
-	queue mover
+	queue   mover
+	causes  causes
+	reading sync.Mutex // held while an agent has the log read
 }
 
 // attachment is a supervisor that wants to know how its run stands.
@@ -52,6 +63,7 @@ type attachment struct {
 	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
 	refused atomic.Int64
+	events  eventBound
 	again   *time.Timer // when to report anew though nothing is changed; turn guards it
 	turn    sync.Mutex  // one notification after the other, so that the last one is the newest
 }
@@ -89,6 +101,28 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 		// A timer that is left finds nobody attached.
 	})
 	return k.publish(run.Spec.ID, nil)
+}
+
+// Sockets is how many live agents have a socket of their own.
+func (k *Kernel) Sockets() (count int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.attached {
+		if a.run.Spec.Kernel.HasSocket() {
+			count++
+		}
+	}
+	return count
+}
+
+// Waiting is how many entries of decisions are in the store and not in the log yet; 0 where
+// the store cannot be read.
+func (k *Kernel) Waiting() (count int) {
+	_ = k.config.Store.Read(func(tx *store.KernelTx) (err error) {
+		count, err = tx.CountAudit()
+		return err
+	})
+	return count
 }
 
 // attachmentOf returns that of a run; nil: no supervisor is attached.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -33,9 +34,38 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 		return nil
 	}
 	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
+	if kind == audit.KindEnd {
+		entry.Causation = k.causes.take(e.ID)
+		entry.Correlation = entry.Causation
+	}
+	if e.Kind == agent.RunStarted {
+		if began, err := k.began(e); began || err != nil {
+			return err
+		}
+	}
 	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
 		return k.config.Log.Enqueue(entry)
 	}
+	err := k.end(e, entry)
+	if err != nil && api.ErrorOf(err).Code == api.CodeStorage {
+		// What was reserved is settled when the run starts again, or by Sweep.
+		_, err = k.config.Log.AppendEnd(entry)
+	}
+	return err
+}
+
+// began reports whether begin has recorded the start: that of each run which shares.
+func (k *Kernel) began(e agent.RunEvent) (began bool, err error) {
+	err = k.config.Store.Read(func(tx *store.KernelTx) error {
+		account, err := tx.Account(budget.RunKey(e.Owner.UID, e.ID))
+		began = account != nil
+		return err
+	})
+	return began, err
+}
+
+// end settles and forgets, together with the entry.
+func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 	err := k.config.Store.Update(func(tx *store.KernelTx) error {
 		until := e.Time // the event may come late, when the next start has reserved again
 		if e.Kind == agent.RunRemoved {

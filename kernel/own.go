@@ -17,7 +17,7 @@ import (
 // Own answers for one run in the foreground, where no cloved runs: the run has its own
 // grants and budgets only. It is a runtime.Kernel.
 type Own struct {
-	Config // without Store, Log and Queued
+	Config // without Store, Log, LogDir and Queued
 	// Dir and Audit are the directories of the file and of the log.
 	Dir, Audit func(agent.ID) string
 
@@ -41,7 +41,7 @@ func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standi
 		return errors.Join(err, file.Close())
 	}
 	c := o.Config
-	c.Store, c.Log = file, log
+	c.Store, c.Log, c.LogDir = file, log, o.Audit(run.Spec.ID)
 	o.mu.Lock()
 	o.kernel, o.run = New(c), run
 	o.mu.Unlock()

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"sync/atomic"
 
+	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/store"
 )
@@ -23,6 +25,7 @@ func record(tx *store.KernelTx, e audit.Entry) error {
 // the log. A crash between the two leaves an entry in both; the log's record has its
 // number in the queue, so the next Kernel leaves it out.
 type mover struct {
+	full  atomic.Bool // the log had room only for what was decided already
 	news  chan struct{}
 	end   chan struct{}
 	ended chan error
@@ -34,6 +37,7 @@ const moveAtOnce = 256
 func (m *mover) start(k *Kernel) {
 	m.news, m.end, m.ended = make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
 	m.news <- struct{}{} // what an earlier process left
+	m.full.Store(k.config.Log.Room() != nil)
 	go func() {
 		for {
 			select {
@@ -74,7 +78,7 @@ func (k *Kernel) move() error {
 		if err != nil {
 			return err
 		}
-		if _, err := k.config.Log.Append(entries...); err != nil {
+		if err := k.append(entries); err != nil {
 			return err
 		}
 		k.config.Queued = queue[len(queue)-1].Number
@@ -82,6 +86,31 @@ func (k *Kernel) move() error {
 			return err
 		}
 	}
+}
+
+// append writes entries of what is decided. On a full disk they go into the log's reserve,
+// and nothing more is decided (room).
+func (k *Kernel) append(entries []audit.Entry) error {
+	_, err := k.config.Log.Append(entries...)
+	if !errors.Is(err, audit.ErrStorage) {
+		return err
+	}
+	k.queue.full.Store(true)
+	_, err = k.config.Log.AppendEnd(entries...)
+	return err
+}
+
+// room refuses a decision while the log has no room for its entry.
+func (k *Kernel) room() error {
+	if !k.queue.full.Load() {
+		return nil
+	}
+	if err := k.config.Log.Room(); err != nil {
+		return api.Failure(api.CodeStorage, "", "the audit log has no room for what would be decided: %v", err)
+	}
+	k.queue.full.Store(false)
+	k.queue.wake() // what did not fit into the reserve
+	return nil
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {

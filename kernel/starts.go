@@ -15,8 +15,11 @@ import (
 // begin makes a run's account and its first grants, at its first start. Where the run
 // starts it returns the number of the start.
 func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
+	if err := k.room(); err != nil && begins {
+		return 0, err
+	}
 	err = k.config.Store.Update(func(tx *store.KernelTx) error {
-		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
+		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
 		if err != nil {
@@ -63,7 +66,7 @@ func nextStart(a *budget.Account) int {
 func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error {
 	var c *call
 	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		c = &call{Caller: Caller{Run: run}, kernel: k, tx: tx, now: k.now()}
+		c = &call{Caller: Caller{Run: run, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		chain, err := chainOf(tx, run)
 		if err != nil {
 			return err
@@ -81,6 +84,9 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 		}
 		return tx.PutChain(chain)
 	})
+	if err == nil {
+		c.decided()
+	}
 	if err == nil && c.changed {
 		err = k.publish(run.Spec.ID, c.notices)
 	}
@@ -88,7 +94,7 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 }
 
 func (c *call) startEntry() audit.Entry {
-	e := c.entry("", "", "")
+	e := c.entry(string(agent.RunStarted), "", "")
 	e.Kind = audit.KindStart
 	return e
 }

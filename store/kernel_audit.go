@@ -1,5 +1,7 @@
 package store
 
+import "math"
+
 // AuditEntry is an entry of the audit log that is in no segment yet. Numbers grow by one.
 type AuditEntry struct {
 	Number uint64
@@ -39,6 +41,9 @@ func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
 	}
 	return queue, err
 }
+
+// CountAudit returns how many entries are queued.
+func (t *KernelTx) CountAudit() (int, error) { return t.count(bucketAudit, nil, math.MaxInt) }
 
 // ForgetAudit removes the entries up to a number: segments have them.
 func (t *KernelTx) ForgetAudit(upTo uint64) error {

@@ -283,6 +283,21 @@ class BudgetReserveResult:
 
 
 @dataclass(frozen=True)
+class AuditReadResult:
+    """A part of the records about a namespace, the oldest first."""
+
+    records: list[Any] = field(default_factory=list)  # docs/audit.md has their fields
+    next: int = 0  # what to ask with in after; absent: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AuditReadResult:
+        return cls(
+            records=list(o.get("records") or ()),
+            next=o.get("next") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class BudgetNote:
     """Says that a dimension reached a mark."""
 
@@ -429,6 +444,25 @@ class BudgetMethods:
         return BudgetResult.read(self._call("budget.charge", params))
 
 
+class AuditMethods:
+    """The methods audit.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def read(self, namespace: str, *, after: Optional[int] = None) -> AuditReadResult:
+        """Returns records of the audit log about a namespace of the run's owner. An
+        agent needs a grant of kind audit that covers it. If there is more, the
+        answer has next, and the same request with that as after returns the
+        following part, which may be empty.
+
+        Args:
+            namespace: with those below it
+        """
+        params = {"namespace": namespace, "after": after}
+        return AuditReadResult.read(self._call("audit.read", params))
+
+
 class Methods(AgentMethods):
     """Every method: those of agent.* themselves, the others by their noun."""
 
@@ -436,6 +470,7 @@ class Methods(AgentMethods):
         super().__init__(call)
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
+        self.audit = AuditMethods(call)
 
 
 class Param(NamedTuple):
@@ -541,6 +576,14 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "audit.read": Method(
+        "audit.read",
+        "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
+        [
+            Param("namespace", "string", True, "with those below it"),
+            Param("after", "integer", False, ""),
+        ],
+    ),
 }
 """The methods that Agent.call serves."""
 
@@ -576,5 +619,6 @@ __all__ = [
     "GrantCheckResult",
     "BudgetResult",
     "BudgetReserveResult",
+    "AuditReadResult",
     "BudgetNote",
 ]
