@@ -61,13 +61,14 @@ type Daemon struct {
 	tracer      *traces.Tracer
 	connections atomic.Int64             // to the API, open
 	lives       map[agent.ID]traces.Life // the goroutine of follow alone
+	namespaces  map[agent.ID]string      // the same; of runs that have one
 	socket      atomic.Pointer[string]   // where it listens, once it does
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}}
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}, namespaces: map[agent.ID]string{}}
 	supervisors := processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}
 	d.guards = supervisors
 	d.current.Store(&o.Config)

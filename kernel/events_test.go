@@ -65,7 +65,7 @@ func TestDecisionsAreEvents(t *testing.T) {
 			t.Errorf("%s: %+v", kind, found)
 		}
 	}
-	must(t, r.Happened(r.event(agent.RunEnded)))
+	must(t, r.Happened(r.event(agent.RunEnded), ""))
 	entries := r.entries()
 	ended := n.of(agent.RunBudgetEnded)[0].Causation
 	end := entries[len(entries)-1]

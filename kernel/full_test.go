@@ -53,7 +53,7 @@ func TestAFullLogRefusesDecisions(t *testing.T) {
 	wantCode(t, err, api.CodeStorage)
 	_, err = r.asAgent(api.MethodBudgetGet, `{}`)
 	must(t, err) // it changes nothing
-	must(t, r.Happened(r.event(agent.RunEnded)))
+	must(t, r.Happened(r.event(agent.RunEnded), ""))
 	log.full.Store(false)
 	must(t, charge())
 	var kinds []audit.Kind

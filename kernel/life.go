@@ -26,14 +26,14 @@ func kindOf(e agent.RunEventKind) audit.Kind {
 	return ""
 }
 
-// Happened records what happened to a run. Where the run ends, what its agent had reserved
+// Happened records what happened to a run of a namespace. Where the run ends, what its agent had reserved
 // is settled; where it is removed, its grants and its account are forgotten.
-func (k *Kernel) Happened(e agent.RunEvent) error {
+func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	kind := kindOf(e.Kind)
 	if kind == "" {
 		return nil
 	}
-	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
+	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Namespace: namespace, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
 	if kind == audit.KindEnd {
 		entry.Causation = k.causes.take(e.ID)
 		entry.Correlation = entry.Causation
