@@ -203,7 +203,7 @@ func (w *writer) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(reserve(file, 0, w.options.SegmentBytes), w.reserveHashes(w.options.SegmentBytes)); err != nil {
+	if err := w.reserve(file, 0, w.options.SegmentBytes); err != nil {
 		return errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
 	w.file, w.size, w.soft = file, 0, w.options.SegmentBytes-w.options.ReserveBytes
