@@ -232,3 +232,39 @@ func TestWhatIsKept(t *testing.T) {
 		}
 	}
 }
+
+// Verify, Query and Follow's reading may run while records are written and removed.
+func TestReadingBesideRemovals(t *testing.T) {
+	t.Parallel()
+	s := newSample(t)
+	dir := s.copied(t)
+	l := open(t, dir, s.options())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 150 {
+			if _, err := l.Append(slices.Repeat([]Entry{decision("more")}, 50)...); err != nil {
+				t.Error(err)
+			}
+			if _, err := l.Remove(Keep{Bytes: 400 << 10}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for rounds := 0; ; rounds++ {
+		report := s.wants(t, dir, nil, "", 0)
+		must(t, Query(dir, Filter{Last: 1000}, func(Entry) error { return nil }))
+		page, err := ReadPage(dir, Filter{}, 10, 1000)
+		if err != nil || len(page.Entries) == 0 && page.Next == 0 {
+			t.Errorf("%+v, %v", page, err)
+		}
+		select {
+		case <-done:
+			if rounds == 0 || report.Removed == 0 {
+				t.Errorf("control: %d rounds, %+v", rounds, report)
+			}
+			return
+		default:
+		}
+	}
+}
