@@ -27,8 +27,12 @@ type Error struct {
 	Step    string // the launch step or the flag, for example "rootfs: mount overlay" or "--memory"
 	Message string // lower case, no full stop
 	Hint    string // what to do about it; may be empty
+	Rule    string // of a refusal: what decided, as api.ErrorData has it; may be empty
 	Err     error
 }
+
+// RulePanic is the Rule of what a panic forbids.
+const RulePanic = "panic"
 
 // Error leaves the hint out: each caller shows it apart from the message.
 func (e *Error) Error() string {

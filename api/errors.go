@@ -87,9 +87,28 @@ type Error struct {
 type ErrorData struct {
 	Word string `json:"word"`           // the code's stable string
 	Step string `json:"step,omitempty"` // which step or parameter it was
+	Rule string `json:"rule,omitempty"` // of a refusal: what decided, one of the rules below
 	Hint string `json:"hint,omitempty"` // what to do about it
 	// Record is that of a run whose start failed.
 	Record *agent.Record `json:"record,omitempty"`
+}
+
+// The rules that refuse. Behind those that end with a colon stands what they name.
+const (
+	RuleMethods = "methods"       // the method is not for this caller
+	RuleOwnRun  = "own-run"       // an agent calls for its own run
+	RuleGrant   = "grant:"        // the grant with this id
+	RuleBudget  = "budget:"       // ACCOUNT DIMENSION
+	RuleCounted = "counted:"      // clove counts this dimension itself
+	RuleNetwork = "network"       // what the run's own network, or its owner's rules, can reach
+	RulePanic   = agent.RulePanic // clove panic
+)
+
+// By notes in a refusal which rule decided, and in which step of the call; empty: in none
+// that has a name. It returns the error.
+func (e *Error) By(step, rule string) *Error {
+	e.Data.Step, e.Data.Rule = step, rule
+	return e
 }
 
 // Error is the text that the same error has in a clove without cloved.
@@ -102,7 +121,7 @@ func (e *Error) Unwrap() error { return e.Known() }
 // Known is the error as the rest of clove knows it. A code that is not known is an internal
 // error.
 func (e *Error) Known() *agent.Error {
-	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint}
+	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint, Rule: e.Data.Rule}
 	if row, found := rowOf(e.Code); found {
 		known.Kind = row.Kind
 	}
@@ -146,6 +165,10 @@ func ErrorOf(err error) *Error {
 	}
 	e := Failure(code, failure.Hint, "%s", failure.Message)
 	e.Data.Step = failure.Step
+	var known *agent.Error
+	if errors.As(err, &known) {
+		e.Data.Rule = known.Rule
+	}
 	return e
 }
 

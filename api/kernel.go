@@ -62,7 +62,7 @@ type AgentResult struct {
 	Namespace string      `json:"namespace"`
 	Parent    agent.ID    `json:"parent,omitempty"`
 	State     agent.State `json:"state"`
-	Grants    []Grant     `json:"grants"` // the first hundred; grant.list has all
+	Grants    []Grant     `json:"grants"` // the first forty; grant.list has all
 	Budgets   []Budget    `json:"budgets"`
 	Refused   int64       `json:"refused"` // calls that were refused since the run began, or cloved did; the audit log has all
 }

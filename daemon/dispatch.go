@@ -35,7 +35,7 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
 	// agent.listen is answered by the agent's gate, and by nobody else.
 	case m.Access == api.AccessSelf:
-		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name)
+		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name).By("", api.RuleMethods)
 	// It is in the table and has no handler: a session (rooms.go).
 	case d.handlers[name] == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)

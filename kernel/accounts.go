@@ -23,7 +23,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		return api.BudgetResult{}, api.Failure(api.CodeParams, "write UID, UID/ns:NAMESPACE or UID/name:NAME", "%.128q is not an account", p.Account)
 	}
 	if uid != 0 && (uid != owner || key == budget.OwnerKey(owner)) {
-		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key)
+		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key).By(stageBudget, api.RuleMethods)
 	}
 	limits, at, err := limitsOf(p)
 	if err != nil {
@@ -46,7 +46,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		}
 		for _, l := range limits {
 			if line := a.Lines[l.Dimension]; line != nil && !line.Unlimited && !line.MayChange(uid) {
-				return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", l.Dimension, line.Setter)
+				return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", l.Dimension, line.Setter).By(stageBudget, budgetRule(key, l.Dimension))
 			}
 			if _, err := a.Set(l, uid, k.now()); err != nil {
 				return err

@@ -83,7 +83,7 @@ func (c *call) amounts(given map[string]int64) (budget.Amounts, error) {
 		d := budget.Dimension(name)
 		if d.Counted() {
 			c.about = budgetText(budget.Amounts{d: amount})
-			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name)
+			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name).By(stageBudget, api.RuleCounted+name)
 		}
 		amounts[d] = amount
 	}
@@ -119,7 +119,12 @@ func exceeded(err error) error {
 	if !errors.As(err, &over) {
 		return err
 	}
-	return api.Failure(api.CodeBudget, "", "%v", over)
+	return api.Failure(api.CodeBudget, "", "%v", over).By(stageBudget, budgetRule(over.Account, over.Dimension))
+}
+
+// budgetRule names one line of an account.
+func budgetRule(account budget.Key, d budget.Dimension) string {
+	return api.RuleBudget + string(account) + " " + string(d)
 }
 
 // reservation returns an open one that the agent may settle.
@@ -228,7 +233,7 @@ func (c *call) account(dimensions []budget.Dimension) (*budget.Account, error) {
 	}
 	for _, d := range dimensions {
 		if l := a.Lines[d]; l != nil && !l.MayChange(c.UID) {
-			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter)
+			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
 		}
 	}
 	return a, nil

@@ -123,7 +123,7 @@ func (k *Kernel) pass(c *call, method string, params json.RawMessage) (json.RawM
 	m, known := api.Find(method)
 	s, served := services[method]
 	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
-		return nil, api.Failure(api.CodeMethod, "", "there is no method %.64q", method)
+		return nil, noMethod(known, method)
 	}
 	if c.Agent {
 		if err := ownRun(c.Caller, params); err != nil {
@@ -137,6 +137,22 @@ func (k *Kernel) pass(c *call, method string, params json.RawMessage) (json.RawM
 	return k.look(c, s, params)
 }
 
+// The names of the stages, as refusals have them.
+const (
+	stageKnown  = "known"
+	stageGrant  = "grant"
+	stageBudget = "budget"
+)
+
+// noMethod refuses a method that is not there for the caller.
+func noMethod(known bool, method string) error {
+	err := api.Failure(api.CodeMethod, "", "there is no method %.64q", method).By(stageKnown, "")
+	if known {
+		err.Data.Rule = api.RuleMethods
+	}
+	return err
+}
+
 // ownRun refuses an agent that names another run than its own.
 func ownRun(c Caller, params json.RawMessage) error {
 	var p struct {
@@ -148,7 +164,7 @@ func ownRun(c Caller, params json.RawMessage) error {
 	if p.Run == "" || p.Run == string(c.Run.Spec.ID) {
 		return nil
 	}
-	return api.Failure(api.CodeNotFound, "leave the run out: an agent calls for itself", "no run %.64q", p.Run)
+	return api.Failure(api.CodeNotFound, "leave the run out: an agent calls for itself", "no run %.64q", p.Run).By(stageKnown, api.RuleOwnRun)
 }
 
 // look serves a method that changes nothing.

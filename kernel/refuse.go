@@ -16,9 +16,9 @@ func (c *call) refused(method string, params json.RawMessage, err error) {
 	if a := c.kernel.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
 		a.refused.Add(1)
 	}
-	c.rule = "" // a grant that was found does not refuse
 	e := c.entry(method, audit.VerdictDeny, digestOf(method, params))
-	e.Code = api.ErrorOf(err).Data.Word
+	data := api.ErrorOf(err).Data
+	e.Code, e.Rule = data.Word, data.Rule
 	c.enqueue(e)
 	if c.Agent {
 		c.events = nil // of what was not done

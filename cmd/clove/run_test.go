@@ -183,3 +183,18 @@ func TestTheEndingIsShown(t *testing.T) {
 		t.Errorf("%q", stderr)
 	}
 }
+
+// clove resume reaches detached runs only: a pause in the foreground would be for ever.
+func TestRunPausesForRefusalsDetachedOnly(t *testing.T) {
+	b := newBench(t)
+	b.cloved()
+	status, _, stderr := b.clove("run", "--on-denial", "pause", "--", "true")
+	if status != agent.ExitStartFailed || !strings.Contains(stderr, "--on-denial") || !strings.Contains(stderr, "hint: start it with run -d") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	for _, what := range []string{"end", "end-after:2", "deny"} {
+		if status, _, stderr := b.clove("run", "--on-denial", what, "--", "true"); status != 0 {
+			t.Errorf("%s: %d, %s", what, status, stderr)
+		}
+	}
+}

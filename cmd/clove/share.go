@@ -19,6 +19,10 @@ import (
 // share finds who answers for what agents share: cloved where it runs, else this process.
 // The closer is called when the run has ended.
 func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Closer, error) {
+	if what, _, _ := spec.Kernel.Denial(); what == "pause" {
+		return nil, nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--on-denial", Message: "a run in the foreground that is paused could not be resumed",
+			Hint: "start it with run -d, or use --on-denial end"}
+	}
 	if !spec.Kernel.Shares() {
 		return nil, io.NopCloser(nil), nil
 	}

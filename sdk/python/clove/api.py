@@ -179,7 +179,7 @@ class AgentResult:
     namespace: str = ""
     parent: str = ""
     state: str = ""
-    grants: list[Grant] = field(default_factory=list)  # the first hundred; grant.list has all
+    grants: list[Grant] = field(default_factory=list)  # the first forty; grant.list has all
     budgets: list[Budget] = field(default_factory=list)
     refused: int = 0  # calls that were refused since the run began, or cloved did; the audit log has all
 

@@ -1,4 +1,4 @@
-package api
+package contract
 
 import (
 	"fmt"
@@ -6,7 +6,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"clove.run/clove/api"
 )
+
+const document = "../../docs/api.md"
 
 // TestDocumentIsCurrent keeps docs/api.md equal to the table.
 func TestDocumentIsCurrent(t *testing.T) {
@@ -20,15 +24,15 @@ func TestDocumentIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s shows another table: go test ./api -update", document)
+		t.Errorf("%s shows another table: go test ./api/contract -update", document)
 	}
 }
 
 const introduction = `# The API of cloved
 
-This page is made from the table in ` + "`api/methods.go`" + ` by ` + "`go test ./api -update`" + `; a test keeps it current.
+This page is made from the table in ` + "`api/methods.go`" + ` by ` + "`go test ./api/contract -update`" + `; a test keeps it current.
 
-JSON-RPC 2.0 over the Unix socket ` + "`" + DefaultSocket + "`" + `: one object or one batch a line, in both directions.
+JSON-RPC 2.0 over the Unix socket ` + "`" + api.DefaultSocket + "`" + `: one object or one batch a line, in both directions.
 
     $ printf '{"jsonrpc":"2.0","id":1,"method":"run.list"}\n' | sudo nc -UN /run/clove/clove.sock
 
@@ -58,6 +62,10 @@ Batches, notifications (requests without an id) and requests in any order work a
   log are numbered too: ` + "`run.logs`" + ` with ` + "`after`" + ` and ` + "`after_offset`" + `, the number and offset of your last line, returns later lines only. If some of
   those are gone, one line says how many and of how many bytes (` + "`lost_lines`" + `, ` + "`lost_bytes`" + `); without ` + "`after_offset`" + ` the latter may be absent.
 
+- **Tiers.** A stable method keeps what callers rely on for as long as the contract's version stays: its name, callers, parameters, results and errors. New optional
+  parameters and new fields of results may come, so ignore fields that you do not know. An experimental method may change in each release; CHANGELOG.md says how.
+  ` + "`clove api list`" + ` shows all methods of your clove, and ` + "`clove api diff`" + ` what is different in it, and what of that is breaking.
+
 The Go client is package ` + "`client`" + `.
 
 `
@@ -65,15 +73,15 @@ The Go client is package ` + "`client`" + `.
 func drawDocument() string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	b.WriteString("## Errors\n\nAn error has a code, a message for people, and in `data` the code's `word`, the `step` that failed and a `hint`. If a start failed, `data` also has the run's `record`.\n\n")
+	b.WriteString("## Errors\n\nAn error has a code, a message for people, and in `data` the code's `word`, the `step` that failed, the `rule` that decided and a `hint`. If a start failed, `data` also has the run's `record`.\n\n")
 	b.WriteString("| code | word | meaning |\n|---|---|---|\n")
-	for _, row := range Codes {
+	for _, row := range api.Codes {
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", row.Code, row.Word, row.Meaning)
 	}
-	fmt.Fprintf(&b, "\nEvery method can give %s.\n\n## Methods\n\n", words(CommonErrors))
-	for _, m := range Methods {
+	fmt.Fprintf(&b, "\nEvery method can give %s.\n\n## Methods\n\n", words(api.CommonErrors))
+	for _, m := range api.Methods {
 		fmt.Fprintf(&b, "### %s\n\n%s\n\n", m.Name, m.Doc)
-		fmt.Fprintf(&b, "Shape: %s. Who: %s.", m.Shape, who[m.Access])
+		fmt.Fprintf(&b, "Tier: %s. Shape: %s. Who: %s.", m.Tier, m.Shape, who[m.Access])
 		if m.Notes != "" {
 			fmt.Fprintf(&b, " Notifies: %s.", m.Notes)
 		}
@@ -85,37 +93,43 @@ func drawDocument() string {
 		shape(&b, "Result", m.Result)
 	}
 	b.WriteString("## Notifications\n\n")
-	for _, name := range []string{NoteLogLine, NoteChange, NoteEvent, NoteOutput, NoteInput, NoteCloseInput, NoteResize, NoteDetach, NoteTaken, NoteSignal, NoteCloseOutput, NoteStanding, NoteAuditRecord} {
-		fmt.Fprintf(&b, "### %s\n\n", name)
-		shape(&b, "Parameters", notes[name])
-	}
+	notifications(&b, false)
 	b.WriteString("## Notifications of an agent\n\nAn agent gets these on the connection on which it called `agent.listen`.\n\n")
-	for _, name := range []string{NoteBudgetWarning, NoteBudgetPause, NoteGrantsChanged, NoteLost} {
-		fmt.Fprintf(&b, "### %s\n\n", name)
-		shape(&b, "Parameters", agentNotes[name])
-	}
+	notifications(&b, true)
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-var who = map[Access]string{
-	AccessMember: "everybody who may connect",
-	AccessOwner:  "root, and the owner of the run",
-	AccessRoot:   "root",
-	AccessAgent:  "root, the owner of the run, and the run's agent over its own socket",
-	AccessSelf:   "the run's agent over its own socket",
+func notifications(b *strings.Builder, forAgent bool) {
+	for _, n := range api.Notifications {
+		if n.ForAgent == forAgent {
+			fmt.Fprintf(b, "### %s\n\n", n.Name)
+			shape(b, "Parameters", n.Params)
+		}
+	}
 }
 
-func words(codes []Code) string {
+var who = map[api.Access]string{
+	api.AccessMember: "everybody who may connect",
+	api.AccessOwner:  "root, and the owner of the run",
+	api.AccessRoot:   "root",
+	api.AccessAgent:  "root, the owner of the run, and the run's agent over its own socket",
+	api.AccessSelf:   "the run's agent over its own socket",
+}
+
+func words(codes []api.Code) string {
 	var list []string
 	for _, code := range codes {
-		row, _ := rowOf(code)
-		list = append(list, row.Word)
+		for _, row := range api.Codes {
+			if row.Code == code {
+				list = append(list, row.Word)
+			}
+		}
 	}
 	return strings.Join(list, ", ")
 }
 
-// shape lists the fields at the top level of an object; deeper ones are in the golden file and
-// in package agent.
+// shape lists the fields at the top level of an object; deeper ones are in versions and in
+// package agent.
 func shape(b *strings.Builder, title string, value any) {
 	if kindOf(reflect.TypeOf(value)) == "any" {
 		fmt.Fprintf(b, "%s: any.\n\n", title)
@@ -158,7 +172,7 @@ func typeName(t reflect.Type) string {
 		return "list of " + typeName(t.Elem())
 	case t.Kind() == reflect.Map:
 		return "object of " + typeName(t.Elem())
-	case t.Kind() == reflect.Struct && kindOf(t) == "number":
+	case t.Kind() == reflect.Struct && kindOf(t) == "":
 		return strings.TrimPrefix(t.String(), "api.")
 	}
 	return kindOf(t)
