@@ -166,7 +166,7 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 	_, err = s.Call(within(t), run.Spec.ID, api.MethodBudgetCharge, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
 	wantCode(t, err, api.CodeDenied)
 	r.counted(`clove_kernel_calls_total{caller="agent",code="ok",method="grant.check"} 1`, `clove_kernel_calls_total{caller="agent",code="denied",method="budget.charge"} 1`,
-		`clove_kernel_call_seconds_count{caller="agent"} 2`, "clove_audit_waiting 0", "clove_audit_queued 0", `clove_budget_marks_total{mark="budget-warned"} 0`)
+		`clove_kernel_call_seconds_count{caller="agent"} 2`, `clove_kernel_refusals_total{rule="counted"} 1`, `clove_kernel_refusals_total{rule="grant"} 0`, "clove_audit_waiting 0", "clove_audit_queued 0", `clove_budget_marks_total{mark="budget-warned"} 0`)
 	var refused agent.RunEvent
 	eventually(t, "the refusal is an event", func() bool {
 		zero := uint64(0)

@@ -210,7 +210,11 @@ func (d *Daemon) kernelCalled(c kernel.Caller, method string, err error, took ti
 	if c.Agent {
 		who = metrics.ByAgent
 	}
-	d.meter.Decided(who, method, wordOf(err), took)
+	var fault *api.Error
+	if err != nil {
+		fault = faultOf(err)
+	}
+	d.meter.Decided(who, method, fault, took)
 }
 
 // wordOf is the word of a call's result.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -201,8 +202,17 @@ func (m *Meter) Called(method, code string, took time.Duration) {
 	}
 }
 
-// Decided counts a call about grants and budgets; code is Done or an error's word.
-func (m *Meter) Decided(caller, method, code string, took time.Duration) {
+// Decided counts a call about grants and budgets; err is nil or its error.
+func (m *Meter) Decided(caller, method string, err *api.Error, took time.Duration) {
+	code := Done
+	if err != nil {
+		code = err.Data.Word
+		rule := ruleWord(err.Data.Rule)
+		if !slices.Contains(Rules, rule) {
+			rule = otherRule
+		}
+		m.count(kernelRefusals, 1, rule)
+	}
 	m.count(kernelCalls, 1, caller, methodOf(method), code)
 	m.observe(kernelSeconds, took, caller)
 }

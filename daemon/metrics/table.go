@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strings"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/scheduler"
@@ -57,6 +59,7 @@ const (
 	refusals       = "clove_api_connections_refused_total"
 	dropped        = "clove_event_notifications_dropped_total"
 	kernelCalls    = "clove_kernel_calls_total"
+	kernelRefusals = "clove_kernel_refusals_total"
 	kernelSeconds  = "clove_kernel_call_seconds"
 	budgetMarks    = "clove_budget_marks_total"
 
@@ -95,6 +98,19 @@ const (
 	ByAgent = "agent"
 	ByUser  = "user"
 )
+
+// otherRule stands for refusals that no rule decided: what was asked for is not there, or not
+// sound.
+const otherRule = "none"
+
+// Rules are the values of the label rule: those of errors, without what they name.
+var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleNetwork, otherRule}
+
+// ruleWord is a rule without what it names, such as a grant's id.
+func ruleWord(rule string) string {
+	word, _, _ := strings.Cut(rule, ":")
+	return word
+}
 
 // Marks are what happens to a budget, as the event of it is called.
 var Marks = []agent.RunEventKind{agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused}
@@ -138,6 +154,7 @@ var Table = []Metric{
 	{unseen, Counter, nil, nil, "Events that were dropped before they were counted: the counters of runs are too low by this number."},
 	{kernelCalls, Counter, []Label{{Name: "caller", Of: "agent, user"}, {Name: "method", Of: "the API's methods about grants and budgets, and unknown"}, {Name: "code", Of: "ok, and the words of the API's errors"}}, nil,
 		"Calls about grants and budgets, of agents and of users, with those that were refused."},
+	{kernelRefusals, Counter, []Label{{Name: "rule", Values: Rules}}, nil, "Such calls that were refused, by the rule that decided."},
 	{kernelSeconds, Histogram, []Label{{Name: "caller", Values: []string{ByAgent, ByUser}}}, callBuckets, "Until such a call was decided, and a change was on the disk."},
 	{budgetMarks, Counter, []Label{{Name: "mark", Values: words(Marks)}}, nil, "Budgets that reached their mark, or of which nothing was left."},
 	{AgentSockets, Gauge, nil, nil, "Live agents with a socket of their own."},
