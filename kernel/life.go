@@ -36,11 +36,14 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
 		return k.config.Log.Enqueue(entry)
 	}
+	until := e.Time // the event may come late, when the next start has reserved again
+	if e.Kind == agent.RunRemoved {
+		until = time.Time{}
+	}
+	if err := k.endBlocks(e.ID, until); err != nil {
+		return err
+	}
 	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		until := e.Time // the event may come late, when the next start has reserved again
-		if e.Kind == agent.RunRemoved {
-			until = time.Time{}
-		}
 		if err := settleUntil(tx, e.ID, until, k.now()); err != nil {
 			return err
 		}
@@ -56,8 +59,12 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
-// that do not live have reserved: a cloved that was killed may have left both.
+// that do not live have reserved, and the blocks of all runs in which no service works any
+// more: a cloved that was killed may have left all of that.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
+	if err := k.recoverBlocks(); err != nil {
+		return err
+	}
 	var accounts []budget.Key
 	err := k.config.Store.Read(func(tx *store.KernelTx) error {
 		all, err := tx.Accounts("")
