@@ -15,8 +15,9 @@ import (
 const (
 	// floodSeconds is how long another agent floods, or burns processor time, in a round.
 	floodSeconds = 1.5
-	// floodCallers is how many calls of an agent may be in flight.
-	floodCallers = 128
+	// floodCallers are less than the 128 calls that an agent may have in flight: a call's
+	// place is free just behind its answer.
+	floodCallers = 96
 	// floodRounds are fewer than others: each is long and has hundreds of samples.
 	floodRounds = 8
 )

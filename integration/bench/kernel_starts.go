@@ -19,7 +19,7 @@ const (
 func (b *bench) startPeers() (peers []peer) {
 	add := func(name, clove string, flags ...string) {
 		dir := filepath.Join(b.scratch, fmt.Sprintf("start-%d", len(peers)))
-		argv := append([]string{clove, "--root", filepath.Join(dir, "state"), "--run-dir", filepath.Join(dir, "run"), "run", "--rm"}, flags...)
+		argv := append([]string{clove, "--root", dir + "-state", "--run-dir", dir + "-run", "run", "--rm"}, flags...)
 		peers = append(peers, peer{name: name, command: func(_ *bench, _ string, program ...string) []string {
 			return slices.Concat(argv, []string{"--"}, program)
 		}})
