@@ -107,10 +107,10 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	@integration/fuzz.sh
 
 .PHONY: bench
-bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network or daemon for a part)
+bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network, daemon or kernel for a part; BEFORE=PATH of an earlier clove)
 	@integration/install.sh bench
 	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
-	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY))
+	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY)) $(if $(BEFORE),-before $(BEFORE))
 
 .PHONY: microbench
 microbench: build ## the benchmarks of single packages, as root

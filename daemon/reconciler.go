@@ -47,6 +47,8 @@ type reconciler struct {
 	retry time.Duration // retryTime, and less in tests
 	wake  chan struct{} // a look is asked for; it has room for one, which stands for all that came since
 
+	seen uint64 // revision of the store when the last look began; of run's goroutine
+
 	// A failure that lasts is one line in the log, and not one for each look.
 	looking, cleaning logLimiter
 
@@ -99,7 +101,11 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 		case <-r.wake:
 		case <-timer.C:
 		case <-written.Changed:
+			if !r.unseen() {
+				continue
+			}
 		}
+		r.seen, _ = store.Revision(r.records.path) // the look reports what is wrong with the file
 		// One look at a time: what comes meanwhile is one more wake.
 		next, err := r.look(ctx)
 		r.lookEnded()
@@ -114,6 +120,14 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 			timer.Reset(time.Until(next))
 		}
 	}
+}
+
+// unseen reports whether the store was written since the last look began. kernel.db, in the
+// same directory, is written with each call of an agent's that changes something: it must not
+// cost a look, which goes through all runs.
+func (r *reconciler) unseen() bool {
+	revision, err := store.Revision(r.records.path)
+	return err != nil || revision != r.seen
 }
 
 // look is one comparison. next is when the clock asks for another.

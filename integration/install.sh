@@ -18,8 +18,10 @@ packages() {
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables ;;
 		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
-		# The second line has the engine in its world (see integration/engines).
+		# The second line has the peers of an agent's calls, the third the engine in its world
+		# (see integration/engines).
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin \
+		redis-server python3-minimal libpython3-stdlib \
 		docker.io containerd runc iptables busybox-static tini ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;

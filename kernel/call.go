@@ -257,7 +257,7 @@ func (c *call) conclude(method, key, digest string, result json.RawMessage) erro
 			return err
 		}
 	}
-	return record(c.tx, c.entry(method, audit.VerdictAllow, digest))
+	return firstError(c.tx.ForgetAudit(c.kernel.queue.moved.Load()), record(c.tx, c.entry(method, audit.VerdictAllow, digest)))
 }
 
 // repeated returns the answer that an earlier call with this key got; nil: there was none.

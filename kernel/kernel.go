@@ -51,6 +51,7 @@ type Kernel struct {
 
 	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
+	blocks   map[string]*Block // that services work in, by the reservation's id
 
 	queue   mover
 	causes  causes
@@ -71,7 +72,7 @@ type attachment struct {
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
 func New(c Config) *Kernel {
-	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}}
+	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}, blocks: map[string]*Block{}}
 	k.queue.start(k)
 	return k
 }
@@ -81,9 +82,14 @@ func (k *Kernel) Close() error { return k.queue.close() }
 
 // Attach makes a run's grants and budgets ready, unless they are from an earlier start,
 // and calls changed with how the run stands: once before it returns, and after each change
-// until ctx ends. Where begins is set the run starts: what its agent had reserved before
-// is settled as if all had been used.
+// until ctx ends. Where begins is set the run starts: its blocks end, and what its agent had
+// reserved before is settled as if all had been used.
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
+	if begins {
+		if err := k.endBlocks(run.Spec.ID, time.Time{}); err != nil {
+			return err
+		}
+	}
 	start, err := k.begin(run, begins)
 	if err != nil {
 		return err
@@ -119,7 +125,7 @@ func (k *Kernel) Sockets() (count int) {
 // the store cannot be read.
 func (k *Kernel) Waiting() (count int) {
 	_ = k.config.Store.Read(func(tx *store.KernelTx) (err error) {
-		count, err = tx.CountAudit()
+		count, err = tx.CountAudit(k.queue.moved.Load())
 		return err
 	})
 	return count

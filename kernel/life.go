@@ -26,8 +26,8 @@ func kindOf(e agent.RunEventKind) audit.Kind {
 	return ""
 }
 
-// Happened records what happened to a run of a namespace. Where the run ends, what its agent had reserved
-// is settled; where it is removed, its grants and its account are forgotten.
+// Happened records what happened to a run of a namespace. Where the run ends, what its agent
+// had reserved is settled; where it is removed, its grants and its account are forgotten.
 func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	kind := kindOf(e.Kind)
 	if kind == "" {
@@ -66,11 +66,14 @@ func (k *Kernel) began(e agent.RunEvent) (began bool, err error) {
 
 // end settles and forgets, together with the entry.
 func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
+	until := e.Time // the event may come late, when the next start has reserved again
+	if e.Kind == agent.RunRemoved {
+		until = time.Time{}
+	}
+	if err := k.endBlocks(e.ID, until); err != nil {
+		return err
+	}
 	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		until := e.Time // the event may come late, when the next start has reserved again
-		if e.Kind == agent.RunRemoved {
-			until = time.Time{}
-		}
 		if err := settleUntil(tx, e.ID, until, k.now()); err != nil {
 			return err
 		}
@@ -86,8 +89,12 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
-// that do not live have reserved: a cloved that was killed may have left both.
+// that do not live have reserved, and the blocks of all runs in which no service works any
+// more: a cloved that was killed may have left all of that.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
+	if err := k.recoverBlocks(); err != nil {
+		return err
+	}
 	var accounts []budget.Key
 	err := k.config.Store.Read(func(tx *store.KernelTx) error {
 		all, err := tx.Accounts("")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"sync/atomic"
+	"time"
 
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
@@ -29,13 +30,21 @@ type mover struct {
 	news  chan struct{}
 	end   chan struct{}
 	ended chan error
+
+	moved     atomic.Uint64 // the highest number that the log has
+	forgotten uint64        // up to which the mover itself has emptied the queue
 }
 
 // moveAtOnce bounds one append to the log.
 const moveAtOnce = 256
 
+// moveEvery is the least time between two appends. Each waits for the disk, as the changes
+// do that are made meanwhile.
+const moveEvery = 20 * time.Millisecond
+
 func (m *mover) start(k *Kernel) {
 	m.news, m.end, m.ended = make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+	m.moved.Store(k.config.Queued)
 	m.news <- struct{}{} // what an earlier process left
 	m.full.Store(k.config.Log.Room() != nil)
 	go func() {
@@ -43,8 +52,12 @@ func (m *mover) start(k *Kernel) {
 			select {
 			case <-m.news:
 				_ = k.move() // tried again with the next entry, and at the end
+				select {
+				case <-time.After(moveEvery):
+				case <-m.end:
+				}
 			case <-m.end:
-				m.ended <- k.move()
+				m.ended <- firstError(k.move(), k.forget())
 				return
 			}
 		}
@@ -63,12 +76,12 @@ func (m *mover) close() error {
 	return <-m.ended
 }
 
-// move empties the queue. It is called by one goroutine.
+// move moves what the queue has. It is called by one goroutine.
 func (k *Kernel) move() error {
 	for {
 		var queue []store.AuditEntry
 		err := k.config.Store.Read(func(tx *store.KernelTx) (err error) {
-			queue, err = tx.AuditQueue(k.config.Queued, moveAtOnce)
+			queue, err = tx.AuditQueue(k.queue.moved.Load(), moveAtOnce)
 			return err
 		})
 		if err != nil || len(queue) == 0 {
@@ -81,8 +94,11 @@ func (k *Kernel) move() error {
 		if err := k.append(entries); err != nil {
 			return err
 		}
-		k.config.Queued = queue[len(queue)-1].Number
-		if err := k.config.Store.Update(func(tx *store.KernelTx) error { return tx.ForgetAudit(k.config.Queued) }); err != nil {
+		k.queue.moved.Store(queue[len(queue)-1].Number)
+		if k.queue.moved.Load()-k.queue.forgotten < moveAtOnce {
+			continue // the next call that changes something removes them, without a commit more
+		}
+		if err := k.forget(); err != nil {
 			return err
 		}
 	}
@@ -111,6 +127,12 @@ func (k *Kernel) room() error {
 	k.queue.full.Store(false)
 	k.queue.wake() // what did not fit into the reserve
 	return nil
+}
+
+// forget removes from the queue what the log has.
+func (k *Kernel) forget() error {
+	k.queue.forgotten = k.queue.moved.Load()
+	return k.config.Store.Update(func(tx *store.KernelTx) error { return tx.ForgetAudit(k.queue.forgotten) })
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {

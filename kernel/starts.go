@@ -110,8 +110,8 @@ func (c *call) again(begins bool) error {
 	return record(c.tx, c.startEntry())
 }
 
-// settleAll settles what a run's agent had reserved as if all had been used: nobody knows
-// better any more.
+// settleAll settles what was reserved for a run: by its agent as if all had been used,
+// because nobody knows better any more; by a service that had not begun, as if nothing was.
 func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
 	return settleUntil(tx, run, time.Time{}, now)
 }
@@ -126,7 +126,7 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 		if !until.IsZero() && r.Made.After(until) {
 			continue
 		}
-		r.Begun = true
+		r.Begun = r.Begun || r.Service == serviceAgent
 		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {
 			return err

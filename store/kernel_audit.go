@@ -42,8 +42,11 @@ func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
 	return queue, err
 }
 
-// CountAudit returns how many entries are queued.
-func (t *KernelTx) CountAudit() (int, error) { return t.count(bucketAudit, nil, math.MaxInt) }
+// CountAudit returns how many entries with a higher number than after are queued.
+func (t *KernelTx) CountAudit(after uint64) (int, error) {
+	rows, err := t.rows(bucketAudit, nil, numberKey(after+1), math.MaxInt)
+	return len(rows), err
+}
 
 // ForgetAudit removes the entries up to a number: segments have them.
 func (t *KernelTx) ForgetAudit(upTo uint64) error {

@@ -105,11 +105,23 @@ func (c Chain) Recover(r Reservation, now time.Time) (Effects, error) {
 	if !r.Begun {
 		return Effects{}, c.Release(r)
 	}
-	e, err := c.Settle(r, r.Amounts, now)
+	return c.SettleBlock(r, nil, r.Amounts, now)
+}
+
+// SettleBlock settles r with what was used of it, and with what is taken for used because
+// nobody knows better: the lines show that as assumed.
+func (c Chain) SettleBlock(r Reservation, used, assumed Amounts, now time.Time) (Effects, error) {
+	actual := Amounts{}
+	for _, part := range []Amounts{used, assumed} {
+		for d, amount := range part {
+			actual[d] = add(actual[d], amount)
+		}
+	}
+	e, err := c.Settle(r, actual, now)
 	if err != nil {
 		return e, err
 	}
-	for d, amount := range r.Amounts {
+	for d, amount := range assumed {
 		for _, a := range c.with(d) {
 			a.Lines[d].Assumed = add(a.Lines[d].Assumed, amount)
 		}
