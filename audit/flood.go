@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of what one principal's checks and refusals write: an agent can have 10 000 calls a
+// Bounds of what one principal's checks and refusals about one run write: an agent can have 10 000 calls a
 // second refused. What is beyond them is counted, and one record a second has the numbers.
 const (
 	floodBurst     = 100 // entries at once
@@ -41,11 +41,12 @@ func (l *Log) floodOf(e Entry) *flood {
 	if e.Principal == "" || e.Kind != KindDecision && e.Verdict == VerdictAllow {
 		return nil
 	}
-	f := l.floods[e.Principal]
+	key := e.Principal + " " + string(e.Run) // a service acts for many runs
+	f := l.floods[key]
 	if f == nil {
 		burst := float64(l.options.FloodBurst)
 		f = &flood{burst: burst, perSecond: float64(l.options.FloodPerSecond), left: burst, at: time.Now()}
-		l.floods[e.Principal] = f
+		l.floods[key] = f
 		if len(l.floods) > floodsMost {
 			maps.DeleteFunc(l.floods, func(_ string, old *flood) bool { return old != f && old.full(f.at) })
 		}

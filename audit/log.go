@@ -93,7 +93,7 @@ type Log struct {
 	unwritten uint64            // how many entries are lost if the process dies now, as head has it
 	records   uint64            // durable
 	leftOut   uint64            // entries that floods count
-	floods    map[string]*flood // by principal
+	floods    map[string]*flood // by principal and run
 	closed    bool
 	failure   error // the file's state is not known any more: nothing is written
 
