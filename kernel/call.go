@@ -174,12 +174,12 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 	}
 	digest := digestOf(method, params)
 	var done *call
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(method, func(tx *store.KernelTx) error {
 		done = &call{Caller: c, kernel: k, tx: tx, now: k.now()}
 		result = nil
 		if key.Key != "" {
 			var err error
-			if result, err = repeated(tx, c.Run.Spec.ID, key.Key, digest); err != nil || result != nil {
+			if result, err = repeated(tx, c, key.Key, digest); err != nil || result != nil {
 				return err
 			}
 		}
@@ -209,16 +209,20 @@ func (c *call) conclude(method, key, digest string, result json.RawMessage) erro
 		if err != nil {
 			return err
 		}
-		if err := c.tx.PutAnswer(c.Run.Spec.ID, key, text); err != nil {
+		if err := c.tx.PutAnswer(c.Run.Spec.ID, c.keptBelow(key), text); err != nil {
 			return err
 		}
 	}
 	return record(c.tx, c.entry(method, audit.VerdictAllow, digest))
 }
 
+// keptBelow is where the answer to a call with a key is kept. Each caller has keys of its own:
+// otherwise an agent could take the key with which its owner will revoke a grant.
+func (c Caller) keptBelow(key string) string { return audit.Digest([]byte(c.principal() + " " + key)) }
+
 // repeated returns the answer that an earlier call with this key got; nil: there was none.
-func repeated(tx *store.KernelTx, run agent.ID, key, digest string) (json.RawMessage, error) {
-	text, err := tx.Answer(run, key)
+func repeated(tx *store.KernelTx, c Caller, key, digest string) (json.RawMessage, error) {
+	text, err := tx.Answer(c.Run.Spec.ID, c.keptBelow(key))
 	if err != nil || text == nil {
 		return nil, err
 	}

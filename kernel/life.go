@@ -36,7 +36,7 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
 		return k.config.Log.Enqueue(entry)
 	}
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	err := k.update(string(e.Kind), func(tx *store.KernelTx) error {
 		until := e.Time // the event may come late, when the next start has reserved again
 		if e.Kind == agent.RunRemoved {
 			until = time.Time{}
@@ -75,7 +75,7 @@ func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
 			continue
 		}
 		uid, _ := key.Owner()
-		err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		err := k.update("sweep", func(tx *store.KernelTx) error {
 			if err := settleAll(tx, run, k.now()); err != nil || known(run) {
 				return err
 			}

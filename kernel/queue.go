@@ -78,7 +78,7 @@ func (k *Kernel) move() error {
 			return err
 		}
 		k.config.Queued = queue[len(queue)-1].Number
-		if err := k.config.Store.Update(func(tx *store.KernelTx) error { return tx.ForgetAudit(k.config.Queued) }); err != nil {
+		if err := k.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(k.config.Queued) }); err != nil {
 			return err
 		}
 	}

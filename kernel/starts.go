@@ -15,7 +15,7 @@ import (
 // begin makes a run's account and its first grants, at its first start. Where the run
 // starts it returns the number of the start.
 func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(string(audit.KindStart), func(tx *store.KernelTx) error {
 		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
@@ -62,7 +62,7 @@ func nextStart(a *budget.Account) int {
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.
 func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error {
 	var c *call
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	err := k.update("meter", func(tx *store.KernelTx) error {
 		c = &call{Caller: Caller{Run: run}, kernel: k, tx: tx, now: k.now()}
 		chain, err := chainOf(tx, run)
 		if err != nil {
@@ -117,7 +117,9 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 		return err
 	}
 	for _, r := range open {
-		if !until.IsZero() && r.Made.After(until) {
+		// One that was made in the future is from before the clock was set back. Nobody knows
+		// of which start it is, and it must not be forgotten.
+		if !until.IsZero() && r.Made.After(until) && !r.Made.After(now) {
 			continue
 		}
 		r.Begun = true
