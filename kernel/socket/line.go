@@ -49,7 +49,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		if found {
 			l.rest = rest
-			return line, l.conn.SetReadDeadline(time.Time{})
+			return line, l.begun()
 		}
 		if err := l.more(); err != nil {
 			return nil, err
@@ -57,10 +57,19 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// begun bounds the time of the next line, if its beginning came with the last one.
+func (l *lines) begun() error {
+	var end time.Time
+	if len(l.rest) > 0 {
+		end = time.Now().Add(lineTime)
+	}
+	return l.conn.SetReadDeadline(end)
+}
+
 // more reads once. What one recvmsg(2) returns has one sender: the kernel does not join
 // parts with different credentials (unix(7), SO_PASSCRED).
 func (l *lines) more() error {
-	begun := len(l.rest) > 0
+	first := len(l.rest) == 0
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(l.buffer[:], l.oob[:])
 	switch {
 	case err != nil:
@@ -73,11 +82,10 @@ func (l *lines) more() error {
 	if err := l.check(l.oob[:oobn]); err != nil {
 		return err
 	}
-	l.rest = append(l.rest, l.buffer[:n]...)
-	if begun {
-		return nil
+	if l.rest = append(l.rest, l.buffer[:n]...); first {
+		return l.begun()
 	}
-	return l.conn.SetReadDeadline(time.Now().Add(lineTime))
+	return nil
 }
 
 // check returns an error unless the control data names a sender of the sandbox.
