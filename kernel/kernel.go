@@ -159,8 +159,10 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 		if err != nil {
 			return err
 		}
-		s.Net = grant.Rules(grants, k.config.IsHost, now)
 		for _, g := range grants {
+			for _, rule := range grant.Rules([]grant.Grant{g}, k.config.IsHost, now) {
+				s.Net = append(s.Net, api.NetRule{EgressRule: rule, Expires: g.Expires})
+			}
 			if g.Kind == grant.Net && g.Expires.After(now) {
 				until = earlier(until, g.Expires)
 			}
