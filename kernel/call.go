@@ -209,7 +209,11 @@ func (c *call) conclude(method, key, digest string, result json.RawMessage) erro
 		if err != nil {
 			return err
 		}
-		if err := c.tx.PutAnswer(c.Run.Spec.ID, c.keptBelow(key), text); err != nil {
+		keep := c.tx.PutUsersAnswer
+		if c.Agent {
+			keep = c.tx.PutAnswer
+		}
+		if err := keep(c.Run.Spec.ID, c.keptBelow(key), text); err != nil {
 			return err
 		}
 	}
