@@ -221,10 +221,13 @@ func TestANetGrantOpensAndCuts(t *testing.T) {
 }
 
 // A net grant that expires while cloved is away closes all the same. The control is the same
-// target before, also without cloved.
+// target before the expiry, also without cloved.
 func TestANetGrantExpiresWithoutCloved(t *testing.T) {
 	d, _ := newClovedWithInternet(t)
 	r := d.start(self("--name=net", "--network=none", "--agent-socket"), agentInside, agentWord, "steps")
+	if step(r, siteURL) {
+		t.Fatal("control: it is reached without a grant")
+	}
 	const lasts = 4 * time.Second
 	d.api(api.MethodGrantGive, map[string]any{"run": "net", "grant": "net:api.example.com:80", "expires": time.Now().Add(testhost.Patience(lasts))}, nil)
 	d.stop(unix.SIGKILL)
