@@ -129,14 +129,15 @@ func ownTime() time.Duration {
 }
 
 // burn uses processor time for some milliseconds, so many thousandths of a processor, and
-// makes no call.
+// makes no call. It has as many threads as the processes of a flood have running: the agent,
+// its gate, its supervisor and cloved, each with two.
 func burn([]string) error {
 	return eachLine(func(numbers []int) (string, error) {
 		end := time.Now().Add(time.Duration(numbers[0]) * time.Millisecond)
-		const slice, processors = 2 * time.Millisecond, 2
-		busy := slice * time.Duration(numbers[1]) / 1000 / processors
+		const slice, threads = 8 * time.Millisecond, 8
+		busy := slice * time.Duration(numbers[1]) / 1000 / threads
 		var all sync.WaitGroup
-		for range processors {
+		for range threads {
 			all.Go(func() {
 				for now := time.Now(); now.Before(end); now = time.Now() {
 					for time.Since(now) < busy { // it computes
@@ -212,10 +213,11 @@ func writeOnly(c net.Conn, text string) error {
 
 // notReading makes calls with long answers and reads none, until the gate has cut it off.
 func notReading(c net.Conn) error {
-	for range 100 {
-		if err := writeOnly(c, strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"grant.list","params":{}}`+"\n", 10)); err != nil {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		if err := writeOnly(c, `{"jsonrpc":"2.0","id":1,"method":"grant.list","params":{}}`+"\n"); err != nil {
 			return err
 		}
+		time.Sleep(5 * time.Millisecond) // or most calls would be refused, with short answers
 	}
 	return nil
 }

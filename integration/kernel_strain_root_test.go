@@ -124,7 +124,7 @@ func memoryOf(t *testing.T, pid int) (kib int) {
 
 // gateMemory bounds what clients add to a gate: for each connection a line and the answers
 // that wait, and what Go's collector leaves until its next turn.
-const gateMemory = 40 << 10
+const gateMemory = 24 << 10
 
 // Clients that do nothing, send half a line, do not read, or shut half of the connection take
 // little of the gate's memory, however many there are, and another agent is answered.
@@ -166,6 +166,7 @@ func TestCallsWaitForAStoppedCloved(t *testing.T) {
 	if err := d.cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = d.cmd.Process.Signal(unix.SIGCONT) }) // it may have ended
 	fmt.Fprintln(r.stdin, "go")
 	refused, answered, _ := r.numbers()
 	if err := d.cmd.Process.Signal(unix.SIGCONT); err != nil {
