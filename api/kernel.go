@@ -267,13 +267,20 @@ type KernelMeterParams struct {
 // NoteStanding is the notification of kernel.attach.
 const NoteStanding = "kernel.standing"
 
+// NetRule is what a net grant allows.
+type NetRule struct {
+	agent.EgressRule
+	// Expires is when the supervisor closes it, also while cloved is away; zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
 // Standing is how a run stands after a change of its grants or budgets.
 type Standing struct {
-	Net     []agent.EgressRule `json:"net"`               // of its net grants
-	Spent   []Budget           `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
-	Metered []string           `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
-	Start   int                `json:"start,omitempty"`   // the number of the run's start, where it has just begun
-	Notices []Notice           `json:"notices,omitempty"` // for the agent, new ones only
+	Net     []NetRule `json:"net"`               // of its net grants
+	Spent   []Budget  `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
+	Metered []string  `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
+	Start   int       `json:"start,omitempty"`   // the number of the run's start, where it has just begun
+	Notices []Notice  `json:"notices,omitempty"` // for the agent, new ones only
 }
 
 // Notice is one notification for an agent.

@@ -136,7 +136,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
-	kept.Go(func() { d.reconciler.watchClock(keeping) })
+	kept.Go(func() { d.reconciler.watchClock(keeping, d.clockSet) })
 	kept.Go(func() { d.shared.notes.run(keeping) })
 	kept.Go(func() { d.keepAudit(keeping) })
 	server := newServer(d, group)
@@ -158,6 +158,14 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	// Starts and a cleaning that have begun come to their end.
 	d.reconciler.all.Wait()
 	return errors.Join(err)
+}
+
+// clockSet has everything that depends on the wall clock decided anew.
+func (d *Daemon) clockSet() {
+	d.reconciler.nudge()
+	if err := d.shared.kernel.ClockSet(); err != nil {
+		d.log.Error("grants and budgets do not follow the clock", "error", err)
+	}
 }
 
 // Reload reads the configuration anew; a mistake changes nothing. A higher bound may let

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/testhost"
 )
 
 // gates counts the gates among the children of a running clove.
@@ -216,4 +218,26 @@ func TestANetGrantOpensAndCuts(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 	held.wait()
+}
+
+// A net grant that expires while cloved is away closes all the same. The control is the same
+// target before the expiry, also without cloved.
+func TestANetGrantExpiresWithoutCloved(t *testing.T) {
+	d, _ := newClovedWithInternet(t)
+	r := d.start(self("--name=net", "--network=none", "--agent-socket"), agentInside, agentWord, "steps")
+	if step(r, siteURL) {
+		t.Fatal("control: it is reached without a grant")
+	}
+	const lasts = 4 * time.Second
+	d.api(api.MethodGrantGive, map[string]any{"run": "net", "grant": "net:api.example.com:80", "expires": time.Now().Add(testhost.Patience(lasts))}, nil)
+	d.stop(unix.SIGKILL)
+	if !step(r, siteURL) {
+		t.Errorf("control: it is not reached with a grant\n%s", &r.stderr)
+	}
+	until(t, "it is closed", func() bool { return !step(r, siteURL) })
+	d.serve()
+	if step(r, siteURL) {
+		t.Error("the next cloved opens it again")
+	}
+	r.wait()
 }

@@ -33,7 +33,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		return api.BudgetResult{}, err
 	}
 	var answer api.BudgetResult
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(api.MethodBudgetSet, func(tx *store.KernelTx) error {
 		a, err := tx.Account(key)
 		if err != nil {
 			return err

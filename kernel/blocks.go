@@ -227,7 +227,7 @@ func (k *Kernel) endBlocks(run agent.ID, until time.Time) (failed error) {
 // recoverBlocks settles the blocks in which no service works any more: the process that
 // drew them is gone.
 func (k *Kernel) recoverBlocks() error {
-	return k.config.Store.Update(func(tx *store.KernelTx) error {
+	return k.update("sweep", func(tx *store.KernelTx) error {
 		open, err := tx.Reservations("")
 		for _, r := range open {
 			if err != nil {
@@ -264,7 +264,7 @@ func recoverBlock(tx *store.KernelTx, r budget.Reservation, now time.Time) error
 func (k *Kernel) within(run agent.Run, decide func(*call) error) error {
 	var c *call
 	id := string(agent.NewID())
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	err := k.update("block", func(tx *store.KernelTx) error {
 		c = &call{Caller: Caller{Run: run, ID: id}, kernel: k, tx: tx, now: k.now()}
 		return decide(c)
 	})

@@ -39,7 +39,7 @@ func budgetsOf(a *budget.Account, now time.Time) []api.Budget {
 		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
 			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached}
 		if end := l.Period.End(l.PeriodStart); !end.IsZero() && !now.Before(end) {
-			b.Used, b.Warned, b.Spent, b.Since = 0, false, false, end
+			b.Used, b.Warned, b.Spent, b.Since = 0, false, false, l.Period.Start(now)
 		}
 		if !l.Unlimited {
 			granted := l.Granted

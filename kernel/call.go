@@ -209,12 +209,12 @@ func (k *Kernel) change(c *call, method string, s service, params json.RawMessag
 		return nil, err
 	}
 	digest := digestOf(method, params)
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(method, func(tx *store.KernelTx) error {
 		*c = call{Caller: c.Caller, kernel: k, tx: tx, now: k.now()} // it may run more than once
 		result = nil
 		if key.Key != "" {
 			var err error
-			if result, err = repeated(tx, c.Run.Spec.ID, key.Key, digest); err != nil || result != nil {
+			if result, err = repeated(tx, c.Caller, key.Key, digest); err != nil || result != nil {
 				return err
 			}
 		}
@@ -253,16 +253,24 @@ func (c *call) conclude(method, key, digest string, result json.RawMessage) erro
 		if err != nil {
 			return err
 		}
-		if err := c.tx.PutAnswer(c.Run.Spec.ID, key, text); err != nil {
+		keep := c.tx.PutUsersAnswer
+		if c.Agent {
+			keep = c.tx.PutAnswer
+		}
+		if err := keep(c.Run.Spec.ID, c.keptBelow(key), text); err != nil {
 			return err
 		}
 	}
 	return firstError(c.tx.ForgetAudit(c.kernel.queue.moved.Load()), record(c.tx, c.entry(method, audit.VerdictAllow, digest)))
 }
 
+// keptBelow is where the answer to a call with a key is kept. Each caller has keys of its own:
+// otherwise an agent could take the key with which its owner will revoke a grant.
+func (c Caller) keptBelow(key string) string { return audit.Digest([]byte(c.principal() + " " + key)) }
+
 // repeated returns the answer that an earlier call with this key got; nil: there was none.
-func repeated(tx *store.KernelTx, run agent.ID, key, digest string) (json.RawMessage, error) {
-	text, err := tx.Answer(run, key)
+func repeated(tx *store.KernelTx, c Caller, key, digest string) (json.RawMessage, error) {
+	text, err := tx.Answer(c.Run.Spec.ID, c.keptBelow(key))
 	if err != nil || text == nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -138,6 +139,34 @@ func (k *Kernel) attachmentOf(run agent.ID) *attachment {
 	return k.attached[run]
 }
 
+// update is one transaction: what is the method that asked for it, or the event of a run.
+func (k *Kernel) update(what string, decide func(*store.KernelTx) error) error {
+	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		err := decide(tx)
+		// gofail: var kernelDecided string
+		// if err == nil { err = failpoint(kernelDecided, what) }
+
+		return err
+	})
+	// gofail: var kernelCommitted string
+	// if err == nil { failpoint(kernelCommitted, what) }
+
+	return err
+}
+
+// ClockSet reports anew how every run stands. The wall clock was set: a timer counts seconds
+// of CLOCK_MONOTONIC, and would let a grant go on beyond its expiry.
+func (k *Kernel) ClockSet() error {
+	k.mu.Lock()
+	runs := slices.Collect(maps.Keys(k.attached))
+	k.mu.Unlock()
+	var failed error
+	for _, run := range runs {
+		failed = firstError(failed, k.publish(run, nil))
+	}
+	return failed
+}
+
 // publish reports how a run stands to its supervisor, if one is attached.
 func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 	a := k.attachmentOf(run)
@@ -170,8 +199,10 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 		if err != nil {
 			return err
 		}
-		s.Net = grant.Rules(grants, k.config.IsHost, now)
 		for _, g := range grants {
+			for _, rule := range grant.Rules([]grant.Grant{g}, k.config.IsHost, now) {
+				s.Net = append(s.Net, api.NetRule{EgressRule: rule, Expires: g.Expires})
+			}
 			if g.Kind == grant.Net && g.Expires.After(now) {
 				until = earlier(until, g.Expires)
 			}

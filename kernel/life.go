@@ -73,7 +73,7 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 	if err := k.endBlocks(e.ID, until); err != nil {
 		return err
 	}
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	err := k.update(string(e.Kind), func(tx *store.KernelTx) error {
 		if err := settleUntil(tx, e.ID, until, k.now()); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
 			continue
 		}
 		uid, _ := key.Owner()
-		err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		err := k.update("sweep", func(tx *store.KernelTx) error {
 			if err := settleAll(tx, run, k.now()); err != nil || known(run) {
 				return err
 			}

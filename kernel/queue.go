@@ -132,7 +132,7 @@ func (k *Kernel) room() error {
 // forget removes from the queue what the log has.
 func (k *Kernel) forget() error {
 	k.queue.forgotten = k.queue.moved.Load()
-	return k.config.Store.Update(func(tx *store.KernelTx) error { return tx.ForgetAudit(k.queue.forgotten) })
+	return k.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(k.queue.forgotten) })
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {

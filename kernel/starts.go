@@ -18,7 +18,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 	if err := k.room(); err != nil && begins {
 		return 0, err
 	}
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(string(audit.KindStart), func(tx *store.KernelTx) error {
 		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
@@ -65,7 +65,7 @@ func nextStart(a *budget.Account) int {
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.
 func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error {
 	var c *call
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	err := k.update("meter", func(tx *store.KernelTx) error {
 		c = &call{Caller: Caller{Run: run, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		chain, err := chainOf(tx, run)
 		if err != nil {
@@ -123,7 +123,9 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 		return err
 	}
 	for _, r := range open {
-		if !until.IsZero() && r.Made.After(until) {
+		// One that was made in the future is from before the clock was set back. Nobody knows
+		// of which start it is, and it must not be forgotten.
+		if !until.IsZero() && r.Made.After(until) && !r.Made.After(now) {
 			continue
 		}
 		r.Begun = r.Begun || r.Service == serviceAgent

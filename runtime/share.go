@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -39,7 +40,8 @@ type share struct {
 	ctx      context.Context // of the run
 	stands   chan api.Standing
 	calls    *channel.Conn      // to the gate; nil: the agent has no socket
-	granted  []agent.EgressRule // of net grants; the launch's, then the loop's
+	net      []api.NetRule      // of the last standing; the launch's, then the loop's
+	granted  []agent.EgressRule // those of net that are in force
 	start    int                // the number of this start, for Meter
 	refusals *refusals
 
@@ -73,13 +75,24 @@ func (l *launch) attach() error {
 	}
 	// Before the gate starts: the agent's first connection is decided by all rules.
 	first := l.share.first()
-	l.share.granted, l.share.start = first.Net, first.Start
+	l.share.net, l.share.start = first.Net, first.Start
+	l.share.granted = l.share.open(time.Now())
 	if !l.spec.Gated() {
 		return nil
 	}
 	rules, err := rulesOf(l.share.withGranted(l.spec), l.streams.Owner)
 	l.rules = rules
 	return err
+}
+
+// open are the rules of net grants that have not expired.
+func (s *share) open(now time.Time) (rules []agent.EgressRule) {
+	for _, rule := range s.net {
+		if rule.Expires.IsZero() || now.Before(rule.Expires) {
+			rules = append(rules, rule.EgressRule)
+		}
+	}
+	return rules
 }
 
 // withGranted is the spec with the rules of net grants. nil has none.
@@ -295,7 +308,8 @@ func (s *supervisor) onStanding(now api.Standing) {
 	for _, dimension := range now.Metered {
 		s.share.metered[dimension] = true
 	}
-	s.grantNetwork(now.Net)
+	s.share.net = now.Net
+	s.grantNetwork()
 	pause := false
 	for _, b := range now.Spent {
 		switch b.AtEnd {
@@ -330,7 +344,10 @@ func (o *outcome) blameBudget(hit agent.LimitHit) {
 }
 
 // grantNetwork puts the rules of net grants in force, beside those that the run began with.
-func (s *supervisor) grantNetwork(granted []agent.EgressRule) {
+// It is called again from time to time: cloved may be away when one expires, and the wall
+// clock may be set.
+func (s *supervisor) grantNetwork() {
+	granted := s.share.open(time.Now())
 	if s.gate == nil || s.gate.lost != "" || slices.Equal(s.share.granted, granted) {
 		return
 	}

@@ -128,8 +128,9 @@ func (a *kernelAudit) everyAnswer() {
 	ordered := map[string]bool{}
 	counts := map[string]int{}
 	for key, value := range a.rows(bucketAnswerOrder) {
-		run, number, _ := bytes.Cut(key, []byte("/"))
-		if _, ok := numbered(number); !ok || !agent.ID(run).Valid() {
+		run, place, _ := bytes.Cut(key, []byte("/"))
+		number, ok := numbered(place)
+		if !ok || !agent.ID(run).Valid() {
 			a.problem("answer order %q: it is no number of a run", key)
 			continue
 		}
@@ -138,7 +139,8 @@ func (a *kernelAudit) everyAnswer() {
 			a.problem("answer %q: the order has it, and it is not there, or twice", answer)
 		}
 		ordered[answer] = true
-		if counts[string(run)]++; counts[string(run)] == maxAnswers+1 {
+		caller := fmt.Sprint(string(run), " ", number >= usersAnswers)
+		if counts[caller]++; counts[caller] == maxAnswers+1 {
 			a.problem("run %q: has more than %d answers", run, maxAnswers)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 //	answers
 //	└── <run>/<key>              → the answer to the call that had this key
 //	answer-order
-//	└── <run>/<number: 8 bytes, big endian> → key; the last maxAnswers of each run
+//	└── <run>/<number: 8 bytes, big endian> → key; the last maxAnswers of each run's agent, and with usersAnswers added of users
 //	grants
 //	└── <id>                     → grant.Grant as JSON
 //	holders
