@@ -28,6 +28,8 @@ const (
 	MethodBudgetReset   = "budget.reset"
 	MethodBudgetSet     = "budget.set"
 	MethodBudgetList    = "budget.list"
+	MethodBudgetReport  = "budget.report"
+	MethodBudgetTop     = "budget.top"
 
 	// These are a supervisor's, which has them from the agent or from the Linux kernel.
 	MethodKernelAttach = "kernel.attach"
@@ -154,7 +156,8 @@ type Budget struct {
 	Period    string    `json:"period,omitempty"` // hour, day or month, UTC
 	Since     time.Time `json:"since,omitzero"`   // when the period began
 	Warned    bool      `json:"warned,omitempty"`
-	Spent     bool      `json:"spent,omitempty"` // nothing is left
+	Spent     bool      `json:"spent,omitempty"`  // more is used than was granted, or Wanted is set
+	Wanted    int64     `json:"wanted,omitempty"` // the reservation that stopped the run, because less than it is left
 }
 
 // BudgetResult is what a run spends from.
@@ -227,6 +230,51 @@ type BudgetListParams struct {
 type BudgetListResult struct {
 	Budgets []Budget `json:"budgets"`
 	Next    string   `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// BudgetReportParams chooses days of UTC, written as 2026-11-23. Empty: the first and the
+// last of which there are sums.
+type BudgetReportParams struct {
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`    // included
+	After string `json:"after,omitempty"` // next of the answer before
+}
+
+// BudgetReportResult is a part of the sums, in the order of days, users and dimensions.
+type BudgetReportResult struct {
+	Days []DaySum `json:"days"`
+	Next string   `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// DaySum is what all runs of a user spent of a dimension in one day.
+type DaySum struct {
+	Day       string `json:"day"` // of UTC, as 2026-11-23
+	Owner     uint32 `json:"owner"`
+	Dimension string `json:"dimension"` // "(other)": those of a user who had very many on that day
+	Used      int64  `json:"used"`
+}
+
+// BudgetTopParams chooses among the runs that spend.
+type BudgetTopParams struct {
+	Dimension string `json:"dimension,omitempty"` // empty: all
+	Limit     int    `json:"limit,omitempty"`     // runs of each dimension, at most 100; 0: 10
+}
+
+// BudgetTopResult lists who spends most, by dimension.
+type BudgetTopResult struct {
+	Spenders []Spender `json:"spenders"`
+}
+
+// Spender is a run that spent something of a dimension in the last minute.
+type Spender struct {
+	ID         agent.ID `json:"id"`
+	Name       string   `json:"name"`
+	Owner      uint32   `json:"owner"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Dimension  string   `json:"dimension"`
+	LastMinute int64    `json:"last_minute"`       // since cloved began, if that is later
+	Used       int64    `json:"used"`              // of the run's own budget, in its period
+	Granted    *int64   `json:"granted,omitempty"` // absent: the run itself has no limit
 }
 
 // BudgetNote says that a dimension reached a mark.

@@ -168,6 +168,10 @@ var Methods = []Method{
 		"Sets what all runs of a user, of a namespace or with a name may spend together. Root sets the budget of a user, and a user those below it."},
 	{MethodBudgetList, ShapeCall, AccessMember, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
 		"Lists what accounts may spend and have spent, with all accounts below them. If there are more, the answer has next, and the same request with that as after returns the following part."},
+	{MethodBudgetReport, ShapeCall, AccessMember, BudgetReportParams{}, BudgetReportResult{}, "", nil,
+		"Returns what users' runs spent by day and dimension, for the last 400 days on which something was spent; of everybody's for root, of one's own for others. If there is more, the answer has next, and the same request with that as after returns the following part."},
+	{MethodBudgetTop, ShapeCall, AccessMember, BudgetTopParams{}, BudgetTopResult{}, "", nil,
+		"Returns which runs spent most of each dimension in the last minute; of everybody's for root, of one's own for others."},
 
 	{MethodKernelAttach, ShapeStream, AccessRoot, KernelParams{}, Nothing{}, NoteStanding, onRun,
 		"A supervisor's: makes the run's grants and budgets ready, and returns how it stands, now and after each change."},

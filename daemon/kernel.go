@@ -110,6 +110,12 @@ func (s shared) methods() map[string]handler {
 	all[api.MethodBudgetList] = handle(func(c *call, p api.BudgetListParams) (any, error) {
 		return s.kernel.ListBudgets(c.peer.owner.UID, p)
 	})
+	all[api.MethodBudgetReport] = handle(func(c *call, p api.BudgetReportParams) (any, error) {
+		return s.kernel.ReportBudgets(c.peer.owner.UID, p)
+	})
+	all[api.MethodBudgetTop] = handle(func(c *call, p api.BudgetTopParams) (any, error) {
+		return s.kernel.TopBudgets(c.peer.owner.UID, p)
+	})
 	for _, name := range kernel.Methods() {
 		all[name] = func(c *call, params json.RawMessage) (any, error) {
 			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)

@@ -58,7 +58,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		return api.BudgetResult{}, err
 	}
 	k.queue.wake()
-	return answer, k.publishBelow(key)
+	return answer, k.publishBelow("", key)
 }
 
 // limitsOf reads the texts of a request.
@@ -79,12 +79,17 @@ func limitsOf(p api.BudgetSetParams) (limits []budget.Limit, at budget.AtEnd, er
 	return limits, at, err
 }
 
-// publishBelow reports anew to the supervisors of all runs that spend from an account.
-func (k *Kernel) publishBelow(key budget.Key) error {
+// publishBelow reports anew to the supervisors of all runs that spend from one of the
+// accounts, except to that of one run.
+func (k *Kernel) publishBelow(except agent.ID, keys ...budget.Key) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	k.mu.Lock()
 	var runs []agent.ID
 	for id, a := range k.attached {
-		if slices.Contains(keysOf(a.run), key) {
+		below := slices.ContainsFunc(keysOf(a.run), func(key budget.Key) bool { return slices.Contains(keys, key) })
+		if below && id != except {
 			runs = append(runs, id)
 		}
 	}
@@ -125,7 +130,7 @@ func (k *Kernel) ListBudgets(uid uint32, p api.BudgetListParams) (answer api.Bud
 				answer.Next = string(all[at+i-1].Key)
 				break
 			}
-			answer.Budgets = append(answer.Budgets, budgetsOf(a, k.now())...)
+			answer.Budgets = append(answer.Budgets, budgetsOf(a, budget.Chain{a}.Short(k.now()), k.now())...)
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
 )
 
@@ -46,6 +47,11 @@ type call struct {
 	// changed is set by a call that changes grants or budgets; notices are for the agent.
 	changed bool
 	notices []api.Notice
+	// ended are the accounts above the run's of which nothing is left since the call.
+	ended []budget.Key
+	used  []budget.Amounts // what was spent
+	// refusal is set by a call that is refused although it has changed something.
+	refusal error
 }
 
 // service does one method.
@@ -184,7 +190,7 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 			}
 		}
 		answer, err := s.serve(done, params)
-		if err != nil {
+		if err != nil || done.refusal != nil {
 			return err
 		}
 		if result, err = json.Marshal(answer); err != nil {
@@ -196,10 +202,19 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 		return nil, err
 	}
 	k.queue.wake()
-	if done.changed {
-		err = k.publish(c.Run.Spec.ID, done.notices)
+	if err := k.publishChange(done); err != nil {
+		return nil, err
 	}
-	return result, err
+	return result, done.refusal
+}
+
+// publishChange reports what a call changed to the supervisors of all runs that it concerns.
+func (k *Kernel) publishChange(c *call) (err error) {
+	k.rates.add(c.Run, c.now, c.used...)
+	if c.changed {
+		err = k.publish(c.Run.Spec.ID, c.notices)
+	}
+	return firstError(err, k.publishBelow(c.Run.Spec.ID, c.ended...))
 }
 
 // conclude keeps the answer to a call with a key, and records the call.

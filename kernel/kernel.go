@@ -44,6 +44,7 @@ type Kernel struct {
 	attached map[agent.ID]*attachment
 
 	queue mover
+	rates rates
 }
 
 // attachment is a supervisor that wants to know how its run stands.
@@ -98,6 +99,10 @@ func (k *Kernel) attachmentOf(run agent.ID) *attachment {
 	return k.attached[run]
 }
 
+// lookAgain bounds the wait for a moment: the clock may be set forward, and a timer does not
+// notice that.
+const lookAgain = time.Minute
+
 // publish reports how a run stands to its supervisor, if one is attached.
 func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 	a := k.attachmentOf(run)
@@ -115,7 +120,7 @@ func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 		a.again.Stop()
 	}
 	if !until.IsZero() {
-		a.again = time.AfterFunc(until.Sub(now), func() { _ = k.publish(run, nil) }) // the next change tries again
+		a.again = time.AfterFunc(min(until.Sub(now), lookAgain), func() { _ = k.publish(run, nil) }) // the next change tries again
 	}
 	standing.Notices, standing.Start = notices, a.start
 	a.changed(standing)
@@ -137,18 +142,16 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 			}
 		}
 		chain, err := chainOf(tx, run)
-		for _, a := range chain {
-			until = earlier(until, addBudgets(&s, a, now))
-		}
+		until = earlier(until, addBudgets(&s, chain, now))
 		return err
 	})
 	return s, until, err
 }
 
-// addBudgets adds to a standing what an account says, and returns when a period ends of
+// addBudgets adds to a standing what the accounts say, and returns when a period ends of
 // which nothing is left.
-func addBudgets(s *api.Standing, a *budget.Account, now time.Time) (until time.Time) {
-	for _, b := range budgetsOf(a, now) {
+func addBudgets(s *api.Standing, chain budget.Chain, now time.Time) (until time.Time) {
+	for _, b := range result(chain, now).Budgets {
 		if b.Spent {
 			s.Spent = append(s.Spent, b)
 			until = earlier(until, budget.Period(b.Period).End(b.Since))

@@ -36,12 +36,14 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
 		return k.config.Log.Enqueue(entry)
 	}
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+	k.rates.forget(e.ID)
+	var ended []budget.Key
+	err := k.config.Store.Update(func(tx *store.KernelTx) (err error) {
 		until := e.Time // the event may come late, when the next start has reserved again
 		if e.Kind == agent.RunRemoved {
 			until = time.Time{}
 		}
-		if err := settleUntil(tx, e.ID, until, k.now()); err != nil {
+		if ended, err = settleUntil(tx, e.ID, until, k.now()); err != nil {
 			return err
 		}
 		if e.Kind == agent.RunRemoved {
@@ -52,7 +54,7 @@ func (k *Kernel) Happened(e agent.RunEvent) error {
 		return record(tx, entry)
 	})
 	k.queue.wake()
-	return err
+	return firstError(err, k.publishBelow(e.ID, ended...))
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
@@ -76,7 +78,8 @@ func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
 		}
 		uid, _ := key.Owner()
 		err := k.config.Store.Update(func(tx *store.KernelTx) error {
-			if err := settleAll(tx, run, k.now()); err != nil || known(run) {
+			// Nobody is attached yet who would have to know of an account above.
+			if _, err := settleUntil(tx, run, time.Time{}, k.now()); err != nil || known(run) {
 				return err
 			}
 			_, err := tx.ForgetRun(uid, run)

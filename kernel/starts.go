@@ -15,8 +15,9 @@ import (
 // begin makes a run's account and its first grants, at its first start. Where the run
 // starts it returns the number of the start.
 func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
+	var c *call
 	err = k.config.Store.Update(func(tx *store.KernelTx) error {
-		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
+		c = &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
 		if err != nil {
@@ -26,7 +27,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 			start = nextStart(account)
 		}
 		if account != nil {
-			return c.again(begins)
+			return c.again(account, begins)
 		}
 		account = &budget.Account{Key: key, AtEnd: budget.AtEnd(run.Spec.Kernel.AtEnd)}
 		for _, text := range run.Spec.Kernel.Budgets {
@@ -45,7 +46,10 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
 	})
 	k.queue.wake()
-	return start, err
+	if err != nil {
+		return 0, err
+	}
+	return start, k.publishBelow(run.Spec.ID, c.ended...)
 }
 
 // nextStart is above every start of which something was metered.
@@ -68,6 +72,7 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 		if err != nil {
 			return err
 		}
+		var all []budget.Effects
 		for _, name := range slices.Sorted(maps.Keys(totals)) {
 			d := budget.Dimension(name)
 			if !d.Metered() {
@@ -77,14 +82,14 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 			if err != nil {
 				return err
 			}
-			c.report(effects)
+			all = append(all, effects)
 		}
-		return tx.PutChain(chain)
+		return c.putSpent(chain, all...)
 	})
-	if err == nil && c.changed {
-		err = k.publish(run.Spec.ID, c.notices)
+	if err != nil {
+		return err
 	}
-	return err
+	return k.publishChange(c)
 }
 
 func (c *call) startEntry() audit.Entry {
@@ -93,28 +98,32 @@ func (c *call) startEntry() audit.Entry {
 	return e
 }
 
-// again settles what the agent of an earlier start had reserved.
-func (c *call) again(begins bool) error {
+// again settles what the agent of an earlier start had reserved, and forgets what it wanted.
+func (c *call) again(account *budget.Account, begins bool) error {
 	if !begins {
 		return nil
 	}
-	if err := settleAll(c.tx, c.Run.Spec.ID, c.now); err != nil {
+	if account.Short != nil {
+		account.Short = nil
+		if err := c.tx.PutAccount(account); err != nil {
+			return err
+		}
+	}
+	ended, err := settleUntil(c.tx, c.Run.Spec.ID, time.Time{}, c.now)
+	if err != nil {
 		return err
 	}
+	c.ended = ended
 	return record(c.tx, c.startEntry())
 }
 
-// settleAll settles what a run's agent had reserved as if all had been used: nobody knows
-// better any more.
-func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
-	return settleUntil(tx, run, time.Time{}, now)
-}
-
-// settleUntil is settleAll for what was reserved until a moment; zero: for all.
-func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
+// settleUntil settles what a run's agent had reserved until a moment, zero: all, as if all
+// had been used: nobody knows better any more. It returns the accounts of several runs of
+// which nothing is left since.
+func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) (ended []budget.Key, err error) {
 	open, err := tx.Reservations(run)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range open {
 		if !until.IsZero() && r.Made.After(until) {
@@ -123,14 +132,16 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
 		r.Begun = true
 		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := chain.Recover(r, now); err != nil {
-			return err
+		effects, err := chain.Recover(r, now)
+		if err != nil {
+			return nil, err
 		}
-		if err := firstError(tx.PutChain(chain), tx.DeleteReservation(r.Run, r.ID)); err != nil {
-			return err
+		ended = append(ended, endedAbove(effects)...)
+		if err := firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID)); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return ended, nil
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -296,8 +298,8 @@ func (s *supervisor) onStanding(now api.Standing) {
 		s.share.metered[dimension] = true
 	}
 	s.grantNetwork(now.Net)
-	pause := false
-	for _, b := range now.Spent {
+	var pause *api.Budget
+	for i, b := range now.Spent {
 		switch b.AtEnd {
 		case "end":
 			peak := b.Peak
@@ -305,7 +307,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 			s.end(causeBudget, 0)
 			return
 		case "pause":
-			pause = true
+			pause = cmp.Or(pause, &now.Spent[i])
 		}
 	}
 	s.pauseForBudget(pause)
@@ -315,10 +317,9 @@ func (s *supervisor) onStanding(now api.Standing) {
 func (s *supervisor) warn(notices []api.Notice) {
 	for _, n := range notices {
 		var note api.BudgetNote
-		if s.streams.Warned == nil || n.Method == api.NoteGrantsChanged || json.Unmarshal(n.Params, &note) != nil {
-			continue
+		if s.streams.Warned != nil && n.Method == api.NoteBudgetWarning && json.Unmarshal(n.Params, &note) == nil {
+			s.streams.Warned(note.Budget)
 		}
-		s.streams.Warned(note.Budget, n.Method == api.NoteBudgetPause)
 	}
 }
 
@@ -346,7 +347,9 @@ func (s *supervisor) grantNetwork(granted []agent.EgressRule) {
 }
 
 // pauseForBudget freezes the agent while a budget of which nothing is left asks for that.
-func (s *supervisor) pauseForBudget(pause bool) {
+// nil: none does.
+func (s *supervisor) pauseForBudget(spent *api.Budget) {
+	pause := spent != nil
 	if pause == s.share.paused {
 		return
 	}
@@ -365,4 +368,15 @@ func (s *supervisor) pauseForBudget(pause bool) {
 		s.share.stoodNS += now - s.share.pausedAt
 	}
 	s.share.paused = pause
+	if pause && s.streams.PausedFor != nil {
+		s.streams.PausedFor(*spent, s.timeoutAt())
+	}
+}
+
+// timeoutAt is when the wall clock ends the agent; zero: never.
+func (s *supervisor) timeoutAt() time.Time {
+	if s.spec.Limits.WallClock == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(s.spec.Limits.WallClock - time.Duration(boottime.NowNS()-s.began))
 }

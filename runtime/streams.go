@@ -31,9 +31,11 @@ type IO struct {
 
 	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
-	// Warned gets a budget that reached its mark, or of which nothing is left: then the run
-	// is paused.
-	Warned func(b api.Budget, paused bool)
+	// Warned gets a budget that reached its mark.
+	Warned func(b api.Budget)
+	// PausedFor gets the budget of which nothing is left, when the run is paused for it.
+	// timeout is when the wall clock ends the run all the same; zero: never.
+	PausedFor func(b api.Budget, timeout time.Time)
 	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
 	// Started is called once the agent executes.

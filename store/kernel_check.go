@@ -26,6 +26,7 @@ func (k *Kernel) Check() (problems []string, err error) {
 		}
 		a.everyReservation()
 		a.everyAccount()
+		a.everyDay()
 		a.everyAnswer()
 		a.everyGrant()
 		a.everyEntry()
@@ -121,6 +122,27 @@ func (a *kernelAudit) unheld(key budget.Key) {
 		a.problem("account %q: there is no %s, and reservations hold %d of it", key, d, a.held[key][d])
 	}
 	delete(a.held, key)
+}
+
+// everyDay decodes each daily sum, and holds their number against the bounds.
+func (a *kernelAudit) everyDay() {
+	days, rows := map[string]bool{}, map[string]int{}
+	for key, value := range a.rows(bucketDays) {
+		s, err := daySumOf(row{key, value})
+		if err != nil {
+			a.problem("daily sum %q: %v", key, err)
+			continue
+		}
+		days[s.Day] = true
+		if of := dayPrefix(s.Day, s.Owner); s.Dimension != OtherDimensions {
+			if rows[of]++; rows[of] == maxDayDimensions+1 {
+				a.problem("daily sums of %q: there are more than %d", of, maxDayDimensions)
+			}
+		}
+	}
+	if len(days) > maxDays {
+		a.problem("daily sums: they are of %d days, more than %d", len(days), maxDays)
+	}
 }
 
 // everyAnswer holds the answers against their order, both ways.

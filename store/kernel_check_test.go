@@ -56,8 +56,13 @@ var kernelSpoilings = map[string]struct {
 		r.Held["7"]["n"] = 6
 		return firstOf(err, tx.PutReservation(*r))
 	}, "holds 6 of n in 7, and is of 5"},
-	"answer without order": {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, answerKey(s.run, "z"), nil) }, "the order lacks it"},
-	"order without answer": {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, answerKey(s.run, "key")) }, "the order has it"},
+	"daily sum of no day":       {rawPut(bucketDays, "2026-11-31/7/n", "1"), "is no day, user and dimension"},
+	"daily sum of nobody":       {rawPut(bucketDays, "2026-11-30/x/n", "1"), "is no day, user and dimension"},
+	"daily sum of no dimension": {rawPut(bucketDays, "2026-11-30/7/N", "1"), "is no day, user and dimension"},
+	"daily sum that is none":    {rawPut(bucketDays, "2026-11-30/7/n", "{"), `daily sum "2026-11-30/7/n"`},
+	"daily sum below zero":      {rawPut(bucketDays, "2026-11-30/7/n", "-1"), "is negative"},
+	"answer without order":      {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, answerKey(s.run, "z"), nil) }, "the order lacks it"},
+	"order without answer":      {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, answerKey(s.run, "key")) }, "the order has it"},
 	"order twice": {func(tx *KernelTx, s *spender) error {
 		return tx.put(bucketAnswerOrder, append([]byte(s.run+"/"), numberKey(2)...), []byte("key"))
 	}, "the order has it"},

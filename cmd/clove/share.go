@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,6 +14,7 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/runtime"
 )
 
@@ -42,13 +44,43 @@ func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Clo
 	return own, own, nil
 }
 
-// reportBudget says that a budget reached its mark, or that a run is paused for it.
-func (p *program) reportBudget(b api.Budget, paused bool) {
-	text := fmt.Sprintf("budget: %d of %d %s are used", b.Used, *b.Granted, b.Dimension)
-	if paused {
-		text += "; the run is paused until clove budget raise gives more"
+// reportWarned says that a budget reached its mark.
+func (p *program) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+usedText(b)) }
+
+// reportPaused says why the run is paused, and what lets it continue.
+func (p *program) reportPaused(b api.Budget, timeout time.Time) {
+	text := "budget: " + usedText(b)
+	if b.Wanted > 0 {
+		text += fmt.Sprintf(", %d more are wanted", b.Wanted)
+	}
+	text += "; the run is paused until clove budget "
+	if shared(b) {
+		text += "set gives " + b.Account + " more"
+	} else {
+		text += "raise gives more"
+	}
+	if b.Period != "" {
+		text += " or the " + b.Period + " ends"
+	}
+	if !timeout.IsZero() {
+		text += "; --timeout ends it at " + timeout.Format(time.TimeOnly)
 	}
 	p.say("clove", cyan, text)
+}
+
+// usedText is how much of a budget is used. An account that others spend from too is named.
+func usedText(b api.Budget) string {
+	text := fmt.Sprintf("%d of %d %s are used", b.Used, *b.Granted, b.Dimension)
+	if shared(b) {
+		text += " in " + b.Account
+	}
+	return text
+}
+
+// shared reports whether several runs spend from the account.
+func shared(b api.Budget) bool {
+	_, ofRun := budget.Key(b.Account).Run()
+	return !ofRun
 }
 
 // closers are closed in order.

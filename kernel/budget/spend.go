@@ -111,7 +111,7 @@ func (c Chain) Recover(r Reservation, now time.Time) (Effects, error) {
 	}
 	for d, amount := range r.Amounts {
 		for _, a := range c.with(d) {
-			a.Lines[d].Assumed = add(a.Lines[d].Assumed, amount)
+			a.Lines[d].Assumed = Sum(a.Lines[d].Assumed, amount)
 		}
 	}
 	return e, nil
@@ -161,6 +161,7 @@ func (c Chain) Meter(r Reading, now time.Time) (Effects, error) {
 
 // charge adds amounts to every account that has the dimension.
 func (c Chain) charge(amounts Amounts) (e Effects) {
+	e.Used = amounts
 	for _, d := range amounts.sorted() {
 		for _, a := range c.with(d) {
 			e.charge(a, d, amounts[d])
@@ -188,6 +189,9 @@ func (c Chain) take(amounts Amounts, now time.Time) (Amounts, error) {
 		for _, a := range c.with(d) {
 			a.Lines[d].roll(now)
 		}
+	}
+	if len(c) > 0 && c.Short(now) == nil {
+		c[0].Short = nil
 	}
 	return amounts, nil
 }

@@ -149,7 +149,8 @@ class Budget:
     period: str = ""  # hour, day or month, UTC
     since: Optional[datetime] = None  # when the period began
     warned: bool = False
-    spent: bool = False  # nothing is left
+    spent: bool = False  # more is used than was granted, or wanted is set
+    wanted: int = 0  # the reservation that stopped the run, because less than it is left
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Budget:
@@ -166,6 +167,7 @@ class Budget:
             since=read_time(o.get("since")),
             warned=o.get("warned") or False,
             spent=o.get("spent") or False,
+            wanted=o.get("wanted") or 0,
         )
 
 
