@@ -205,6 +205,7 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 			}
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Parent = run.Parent
 		// Refused makes the record of a start that failed. Here nothing failed: the run was
 		// ended.
 		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled

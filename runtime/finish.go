@@ -210,7 +210,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		started = l.run.Created
 	}
 	r := agent.Record{
-		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Command: l.spec.Command,
+		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Namespace: l.spec.Kernel.Namespace, Parent: l.run.Parent, Command: l.spec.Command,
 		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(), ExecutedMS: roundedUp(seen.executed),
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
 		Usage: usage(seen, stats), Events: events(seen, stats),
