@@ -37,6 +37,12 @@ func checkKernel(s Spec) error {
 	if _, _, err := k.Denial(); err != nil {
 		return err
 	}
+	if err := ValidateCallout("kernel.on_warn", k.OnWarn); err != nil {
+		return err
+	}
+	if err := ValidateCallout("kernel.on_end", k.OnEnd); err != nil {
+		return err
+	}
 	return ValidateNamespace(k.Namespace)
 }
 

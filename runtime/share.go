@@ -44,6 +44,7 @@ type share struct {
 	granted  []agent.EgressRule // of net grants; the launch's, then the loop's
 	start    int                // the number of this start, for Meter
 	refusals *refusals
+	callouts *callouts
 
 	// The loop's:
 	metered  map[string]bool  // dimensions of which somebody limits what the Linux kernel counts
@@ -68,7 +69,7 @@ func (l *launch) attach() error {
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, callouts: newCallouts(l), sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
@@ -297,6 +298,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 	for _, dimension := range now.Metered {
 		s.share.metered[dimension] = true
 	}
+	s.share.callouts.spent(now.Spent)
 	s.grantNetwork(now.Net)
 	var pause *api.Budget
 	for i, b := range now.Spent {
@@ -317,7 +319,11 @@ func (s *supervisor) onStanding(now api.Standing) {
 func (s *supervisor) warn(notices []api.Notice) {
 	for _, n := range notices {
 		var note api.BudgetNote
-		if s.streams.Warned != nil && n.Method == api.NoteBudgetWarning && json.Unmarshal(n.Params, &note) == nil {
+		if n.Method != api.NoteBudgetWarning || json.Unmarshal(n.Params, &note) != nil {
+			continue
+		}
+		s.share.callouts.warned(note.Budget)
+		if s.streams.Warned != nil {
 			s.streams.Warned(note.Budget)
 		}
 	}

@@ -36,6 +36,9 @@ type IO struct {
 	// PausedFor gets the budget of which nothing is left, when the run is paused for it.
 	// timeout is when the wall clock ends the run all the same; zero: never.
 	PausedFor func(b api.Budget, timeout time.Time)
+	// CalloutFailed gets why the command or URL of a flag could not be used. It is called
+	// from any goroutine.
+	CalloutFailed func(flag string, err error)
 	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
 	// Started is called once the agent executes.

@@ -144,3 +144,39 @@ func TestBudgetLines(t *testing.T) {
 		t.Errorf("%s", stderr)
 	}
 }
+
+// Without cloved, a run in the foreground has nothing that outlasts it, and stands still only
+// where somebody sees it. The control of each line is the same one with cloved.
+func TestWhatNeedsCloved(t *testing.T) {
+	_, terminal := pseudoTerminal(t)
+	for _, row := range []struct {
+		line     string
+		terminal bool
+		refused  string // the flag; "": it runs
+	}{
+		{line: "--budget tokens=10"},
+		{line: "--budget tokens=10/day", refused: "--budget"},
+		{line: "--budget tokens=10 --budget reviews=10/month", terminal: true, refused: "--budget"},
+		{line: "--namespace acme", refused: "--namespace"},
+		{line: "--namespace acme --grant tool:fetch", terminal: true, refused: "--namespace"},
+		{line: "--budget tokens=10 --at-end pause", refused: "--at-end"},
+		{line: "--budget tokens=10 --at-end pause", terminal: true},
+		{line: "--budget tokens=10 --at-end refuse --on-warn true --on-end true"},
+	} {
+		for _, cloved := range []bool{false, true} {
+			b := newBench(t)
+			b.backend.record = agent.Record{Status: agent.StatusExited}
+			if row.terminal {
+				b.in = terminal
+			}
+			if cloved {
+				b.cloved()
+			}
+			status, _, stderr := b.clove(append(append([]string{"run"}, strings.Fields(row.line)...), "--", "true")...)
+			refused := row.refused != "" && !cloved
+			if refused != (status == agent.ExitStartFailed) || refused != (b.backend.spec == nil) || refused && (!strings.Contains(stderr, row.refused+": ") || !strings.Contains(stderr, "start cloved")) {
+				t.Errorf("%s, terminal %t, cloved %t: %d, %s", row.line, row.terminal, cloved, status, stderr)
+			}
+		}
+	}
+}

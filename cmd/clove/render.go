@@ -172,6 +172,8 @@ var notInCluster = map[string]string{
 	flagGrant:          notForContainers,
 	flagBudget:         notForContainers,
 	flagAtEnd:          notForContainers,
+	flagOnWarn:         notForContainers,
+	flagOnEnd:          notForContainers,
 	flagOnDenial:       notForContainers,
 }
 

@@ -135,6 +135,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		streams.Kernel = share
 	}
 	if !p.json {
+		streams.CalloutFailed = p.reportCallout
 		streams.Warned, streams.PausedFor = p.reportWarned, p.reportPaused
 	}
 	// While the agent has the terminal, clove's own lines need a carriage return.

@@ -62,6 +62,8 @@ const (
 	flagGrant       = "grant"
 	flagBudget      = "budget"
 	flagAtEnd       = "at-end"
+	flagOnWarn      = "on-warn"
+	flagOnEnd       = "on-end"
 	flagOnDenial    = "on-denial"
 
 	flagSeccomp = "seccomp"
@@ -133,6 +135,8 @@ func sharedFlags() []cli.Flag {
 		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
 		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
 		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),
+		value(groupShared, flagOnWarn, "", "when a budget reaches its warning: run this command as you, or post to this URL", ""),
+		value(groupShared, flagOnEnd, "", "when a budget is spent: run this command as you, or post to this URL", ""),
 		value(groupShared, flagOnDenial, "", "when it is refused something: deny, pause, end or end-after:N", "deny"),
 		value(groupShared, flagNamespace, "", "path below you that its names and budgets belong to", ""),
 		boolean(groupShared, flagAgentSocket, "", "give it a socket of its own, also without a grant"),

@@ -56,7 +56,7 @@ func requestOf(c *cli.Context) build.Request {
 		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
 
 		AgentSocket: c.Bool(flagAgentSocket), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
-		OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
+		OnWarn: c.String(flagOnWarn), OnEnd: c.String(flagOnEnd), OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
 
 		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),
 

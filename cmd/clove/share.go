@@ -21,17 +21,24 @@ import (
 // share finds who answers for what agents share: cloved where it runs, else this process.
 // The closer is called when the run has ended.
 func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Closer, error) {
-	if !spec.Kernel.Shares() {
+	if !spec.Kernel.Shares() && spec.Kernel.Namespace == "" {
 		return nil, io.NopCloser(nil), nil
 	}
 	d, err := p.dial(c.Context, socket(c))
 	if err == nil {
+		if !spec.Kernel.Shares() {
+			return nil, d, nil
+		}
 		s := client.NewShare(d)
 		return s, closers{s, d}, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
 		return nil, nil, err
 	}
+	if err := checkAlone(spec.Kernel, isTerminal(p.in)); err != nil {
+		return nil, nil, err
+	}
+	p.alone = true
 	paths, err := directories(c)
 	if err != nil {
 		return nil, nil, err
@@ -44,6 +51,31 @@ func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Clo
 	return own, own, nil
 }
 
+// checkAlone refuses what a run in the foreground cannot have where no cloved runs: what
+// outlasts it, and a pause that nobody at a terminal sees.
+func checkAlone(k agent.Kernel, terminal bool) error {
+	for _, text := range k.Budgets {
+		limit, err := budget.ParseLimit(text)
+		if err != nil {
+			return err
+		}
+		if limit.Period != "" {
+			return needsCloved(flagBudget, "a "+string(limit.Period)+" outlasts the run, and cloved, which counts it, does not run")
+		}
+	}
+	switch {
+	case k.Namespace != "":
+		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
+	case k.AtEnd == string(budget.Pause) && !terminal:
+		return needsCloved(flagAtEnd, "the run would stand still unseen: there is no terminal, and cloved, which could give more, does not run")
+	}
+	return nil
+}
+
+func needsCloved(flag, message string) error {
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flag, Message: message, Hint: "start cloved (systemctl start clove, or sudo cloved &), or leave it away"}
+}
+
 // reportWarned says that a budget reached its mark.
 func (p *program) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+usedText(b)) }
 
@@ -53,11 +85,13 @@ func (p *program) reportPaused(b api.Budget, timeout time.Time) {
 	if b.Wanted > 0 {
 		text += fmt.Sprintf(", %d more are wanted", b.Wanted)
 	}
-	text += "; the run is paused until clove budget "
-	if shared(b) {
-		text += "set gives " + b.Account + " more"
-	} else {
-		text += "raise gives more"
+	switch {
+	case p.alone:
+		text += "; the run is paused, and without cloved nobody can give more: three times ctrl-c ends it"
+	case shared(b):
+		text += "; the run is paused until clove budget set gives " + b.Account + " more"
+	default:
+		text += "; the run is paused until clove budget raise gives more"
 	}
 	if b.Period != "" {
 		text += " or the " + b.Period + " ends"
@@ -67,6 +101,10 @@ func (p *program) reportPaused(b api.Budget, timeout time.Time) {
 	}
 	p.say("clove", cyan, text)
 }
+
+// reportCallout says that a command or URL of the user's failed. What a command wrote may be
+// in it.
+func (p *program) reportCallout(flag string, err error) { p.say("clove", red, flag+": "+err.Error()) }
 
 // usedText is how much of a budget is used. An account that others spend from too is named.
 func usedText(b api.Budget) string {

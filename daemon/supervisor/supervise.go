@@ -101,6 +101,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		defer func() { share.Close(); cloved.Close() }()
 		streams.Kernel = share
 	}
+	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true

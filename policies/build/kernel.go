@@ -34,6 +34,13 @@ func (b *builder) readKernel() error {
 	if _, _, err := k.Denial(); err != nil {
 		return mistake("on-denial", err)
 	}
+	k.OnWarn, k.OnEnd = b.asked.OnWarn, b.asked.OnEnd
+	if err := agent.ValidateCallout("on-warn", k.OnWarn); err != nil {
+		return mistake("on-warn", err)
+	}
+	if err := agent.ValidateCallout("on-end", k.OnEnd); err != nil {
+		return mistake("on-end", err)
+	}
 	if err := agent.ValidateNamespace(k.Namespace); err != nil {
 		return mistake("namespace", err)
 	}
