@@ -50,7 +50,7 @@ var agentPrograms = map[string]func(args []string) error{
 	"steps":   fetchByStep,
 	"flush":   flushRules,
 
-	"calls": passCalls,
+	"calls": passCalls, "reserve": reserveAtOnce,
 	"hand":  handConnection,
 	"take":  takeConnection,
 	"forge": forgeSender,

@@ -157,6 +157,8 @@ func TestEndings(t *testing.T) {
 			[]string{"disk limit of 1GiB reached: raise --disk, or let the agent remove what it no longer needs"}},
 		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: hit("tokens", 1000, number(1050))},
 			[]string{"budget of 1000 tokens spent (peak 1050): give more with --budget, or let the agent use less"}},
+		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: hit("tokens", 1000, number(950))},
+			[]string{"budget of 1000 tokens has less left than the agent wanted to reserve (peak 950): give more with --budget, or let the agent use less"}},
 		{agent.Record{Status: agent.StatusKilled, ExitCode: 137}, []string{"killed: somebody asked for it, or its supervisor ended"}},
 		{agent.Record{Status: agent.StatusPolicyKill, ExitCode: 137, Policy: agent.Policy{Name: "p"}, Denials: []agent.Denial{{Kind: "network", Target: "a:1", Rule: "deny"}}},
 			[]string{"ended by --on-denial: network a:1 (deny); --allow it if it is meant to be"}},
