@@ -88,7 +88,7 @@ func New(o Options) *Daemon {
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
 		paths: o.Paths, log: o.Log, config: d.config, socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
 			return d.config().Users.checkReach(spec, principal{owner: owner})
-		}})
+		}, metered: func(run agent.Run) (bool, error) { return d.shared.kernel.Metered(run) }})
 	return d
 }
 

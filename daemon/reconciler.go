@@ -30,6 +30,8 @@ type parts struct {
 	socket    func() string // cloved's own
 	// admits refuses a run that the configuration forbids by now.
 	admits func(agent.Spec, agent.Owner) error
+	// metered reports whether an account above the run limits what the Linux kernel counts.
+	metered func(agent.Run) (bool, error)
 }
 
 // leftovers are what the reconciler needs of the runtime.

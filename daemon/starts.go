@@ -50,8 +50,12 @@ func (r *reconciler) begin(run agent.Run) {
 func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-chan struct{}) {
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
+	metered := false
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(),
+		metered, err = r.metered(run)
+	}
+	if err == nil {
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered,
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {

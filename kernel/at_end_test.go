@@ -171,3 +171,25 @@ func TestARefusalHasNoAnswerToKeep(t *testing.T) {
 		t.Errorf("%d refusals are in the log", denied)
 	}
 }
+
+// A run spends from an account above it without a budget of its own, where the account limits
+// what the Linux kernel counts.
+func TestWhoIsMetered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{})
+	plain := newRun(1000, agent.Kernel{})
+	want := func(when string, want bool) {
+		t.Helper()
+		for _, uid := range []uint32{1000, 1001} {
+			plain.Owner.UID = uid
+			if got, err := r.Metered(plain); err != nil || got != (want && uid == 1000) {
+				t.Errorf("%s, user %d: %t, %v", when, uid, got, err)
+			}
+		}
+	}
+	want("without an account", false)
+	r.set(budget.OwnerKey(1000), "end", "tokens=10", "reviews=10")
+	want("with what the agent counts", false)
+	r.set(budget.NameKey(1000, "worker"), "end", "cpu_ms=10")
+	want("with what the Linux kernel counts", true)
+}

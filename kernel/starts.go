@@ -92,6 +92,19 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 	return k.publishChange(c)
 }
 
+// Metered reports whether an account that the run spends from limits what the Linux kernel
+// counts: then the run has a part in it also where it shares nothing itself.
+func (k *Kernel) Metered(run agent.Run) (metered bool, err error) {
+	err = k.config.Store.Read(func(tx *store.KernelTx) error {
+		chain, err := chainOf(tx, run)
+		for _, b := range result(chain, k.now()).Budgets {
+			metered = metered || b.Granted != nil && budget.Dimension(b.Dimension).Metered()
+		}
+		return err
+	})
+	return metered, err
+}
+
 func (c *call) startEntry() audit.Entry {
 	e := c.entry("", "", "")
 	e.Kind = audit.KindStart

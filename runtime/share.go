@@ -61,7 +61,7 @@ type share struct {
 
 // attach makes ready what the run shares with others.
 func (l *launch) attach() error {
-	if !l.spec.Kernel.Shares() {
+	if l.streams.Kernel == nil && !l.spec.Kernel.Shares() {
 		return nil
 	}
 	if l.streams.Kernel == nil {

@@ -26,7 +26,7 @@ type IO struct {
 	Owner      agent.Owner
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
-	Kernel     Kernel    // answers for what agents share; nil: a run that has a part in it is refused
+	Kernel     Kernel    // answers for what agents share, and what their accounts spend; nil: a run that has a part in it is refused
 	// The functions may be nil. All but Drained and Ended must not block.
 
 	// Denied gets the first denial of each target, and the loss of the gate.

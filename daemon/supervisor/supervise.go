@@ -35,7 +35,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, metered: order.Metered, hub: newHub(), ended: make(chan struct{})}
 	if order.Spec.Foreground {
 		s.hub.host = newHost()
 	}
@@ -62,6 +62,7 @@ type supervisor struct {
 	spec    agent.Spec
 	owner   agent.Owner
 	socket  string // cloved's
+	metered bool   // as Order.Metered
 	log     *logs.Log
 	lines   []*logs.Lines // of the agent's streams, for flush
 	hub     *hub
@@ -95,7 +96,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
-	if s.spec.Kernel.Shares() {
+	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
 		share := client.NewShare(cloved)
 		defer func() { share.Close(); cloved.Close() }()
