@@ -5,10 +5,12 @@ package integration
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,6 +147,25 @@ func TestReservationsAtOnceNeverOvershoot(t *testing.T) {
 	d.ok("check")
 }
 
+// socketOwner is the user of a TCP connection from an address of 127.0.0.1, as /proc/net/tcp has it.
+func socketOwner(t *testing.T, address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Error(err)
+	}
+	number, _ := strconv.Atoi(port)
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 7 && fields[1] == fmt.Sprintf("0100007F:%04X", number) {
+			return " of " + fields[7]
+		}
+	}
+	return " of nobody"
+}
+
 // What a member of cloved's group wants done at a mark is done with the member's ids and
 // none of root's groups; root's own command is root's. A URL gets the event.
 func TestCalloutsHaveTheirUsersRights(t *testing.T) {
@@ -160,7 +181,7 @@ func TestCalloutsHaveTheirUsersRights(t *testing.T) {
 	posted := make(chan string, 4)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		posted <- string(text)
+		posted <- string(text) + socketOwner(t, r.RemoteAddr)
 	}))
 	defer server.Close()
 	write := func(name string) string {
@@ -188,7 +209,7 @@ func TestCalloutsHaveTheirUsersRights(t *testing.T) {
 			t.Errorf("%s: %q, want %q", run, text, want)
 		}
 		charge(3)
-		if event := <-posted; !strings.Contains(event, `"event":"budget-end"`) || !strings.Contains(event, `"used":11`) || !strings.Contains(event, `"name":"`+name+`"`) {
+		if event := <-posted; !strings.Contains(event, `"event":"budget-end"`) || !strings.Contains(event, `"used":11`) || !strings.Contains(event, `"name":"`+name+`"`) || !strings.HasSuffix(event, map[string]string{"mine": fmt.Sprint(" of ", memberUID), "roots": " of 0"}[name]) {
 			t.Errorf("%s: %s", run, event)
 		}
 	}
@@ -196,4 +217,27 @@ func TestCalloutsHaveTheirUsersRights(t *testing.T) {
 		t.Errorf("once more: %s", <-posted)
 	}
 	d.ok("rm", "-f", members("mine"), "roots")
+}
+
+// A user's account holds for runs that name no budget, where it limits what the Linux kernel
+// counts. The control is the same run of another user.
+func TestAUsersLimitHoldsWithoutABudget(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	d.ok("budget", "set", fmt.Sprint(memberUID), "cpu_ms=200")
+	for _, uid := range []uint32{otherUID, memberUID} {
+		if r := d.as(uid, []uint32{groupID}, "run", "-d", "--name", "burns", "--", "sh", "-c", "while :; do :; done"); r.code != 0 {
+			t.Fatal(r.stderr)
+		}
+	}
+	if r := d.as(memberUID, []uint32{groupID}, "wait", "burns"); r.code == 0 && strings.TrimSpace(r.stdout) != "137" {
+		t.Errorf("%+v", r)
+	}
+	run := d.inspect(members("burns"))
+	if hit := run.Record.Limit; run.Record.Status != agent.StatusBudget || hit == nil || hit.Name != "cpu_ms" || hit.Value != 200 {
+		t.Errorf("%+v", run.Record)
+	}
+	if other := d.inspect(ownersName(otherUID, "burns")); other.State != agent.StateRunning {
+		t.Errorf("control: %s", other.State)
+	}
+	d.ok("rm", "-f", members("burns"), ownersName(otherUID, "burns"))
 }

@@ -72,7 +72,7 @@ var mayImport = []struct {
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bundle", nil, "an archive of what it is given"},
-	{"internal/callout", []string{"agent"}, "what a user wants done is a value, and who calls decides when"},
+	{"internal/callout", []string{"agent", "internal/nsthread"}, "what a user wants done is a value, and who calls decides when"},
 	{"internal/descriptor", nil, "a leaf"},
 	{"internal/initproto", []string{"internal/passfd", "internal/rlimits"}, "a protocol is values and one connection"},
 	{"internal/lasting", nil, "a leaf"},

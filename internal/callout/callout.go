@@ -3,8 +3,8 @@
 //
 // The caller is a process of root's. A command has the user's ids and none of the caller's
 // environment and groups, so it can do what the user could do at a login. A URL is called by
-// the caller itself: every user may open the same connections. Nothing of the answer is kept
-// but its status.
+// the caller itself, over sockets that belong to the user. Nothing of the answer is kept but
+// its status.
 package callout
 
 import (
@@ -45,7 +45,7 @@ func (c Callout) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	if agent.IsURL(c.Target) {
-		return post(ctx, c.Target, event)
+		return c.post(ctx, event)
 	}
 	return c.execute(ctx, event)
 }
@@ -95,7 +95,18 @@ func (h *head) line() string {
 var waits = [...]time.Duration{0, time.Second, 4 * time.Second}
 
 // post tries again where the other side may be back soon.
-func post(ctx context.Context, to string, event []byte) (err error) {
+func (c Callout) post(ctx context.Context, event []byte) error {
+	d, err := newDialer(c.Owner)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	caller := &http.Client{
+		// No proxy of the caller's environment, and no redirect, which could lead to somewhere
+		// that the user did not name.
+		Transport:     &http.Transport{DialContext: d.toName, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	for _, wait := range waits {
 		select {
 		case <-time.After(wait):
@@ -103,26 +114,21 @@ func post(ctx context.Context, to string, event []byte) (err error) {
 			return err
 		}
 		var again bool
-		if again, err = postOnce(ctx, to, event); !again {
+		if again, err = postOnce(ctx, caller, c.Target, event); !again {
 			return err
 		}
 	}
 	return err
 }
 
-// postOnce follows no redirect, which could lead to somewhere that the user did not name,
-// and uses no proxy of the caller's environment.
-func postOnce(ctx context.Context, to string, event []byte) (again bool, err error) {
+// postOnce also reports whether another attempt may succeed.
+func postOnce(ctx context.Context, caller *http.Client, to string, event []byte) (again bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(event))
 	if err != nil {
 		return false, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "clove")
-	caller := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	answer, err := caller.Do(request)
 	var failed *url.Error
 	switch {

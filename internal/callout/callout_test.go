@@ -101,7 +101,7 @@ func TestAURLGetsTheEvent(t *testing.T) {
 		"/ok": {1, ""}, "/away": {1, "it answered with status 307"}, "/wrong": {1, "it answered with status 404"}, "/second": {2, ""},
 	} {
 		calls.Store(0)
-		err := Callout{Target: server.URL + path, Event: map[string]int{"used": 7}}.Do(context.Background())
+		err := Callout{Target: server.URL + path, Owner: self(), Event: map[string]int{"used": 7}}.Do(context.Background())
 		if textOf(err) != want.err || calls.Load() != want.calls || body.Load() != `POST application/json {"used":7}` {
 			t.Errorf("%s: %v after %d calls, %v", path, err, calls.Load(), body.Load())
 		}
@@ -113,7 +113,7 @@ func TestAnErrorHidesTheURL(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	err := Callout{Target: "http://127.0.0.1:1/secret"}.Do(ctx)
+	err := Callout{Target: "http://127.0.0.1:1/secret", Owner: self()}.Do(ctx)
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
