@@ -241,3 +241,24 @@ func TestAUsersLimitHoldsWithoutABudget(t *testing.T) {
 	}
 	d.ok("rm", "-f", members("burns"), ownersName(otherUID, "burns"))
 }
+
+// A member's run in the foreground is cloved's; its lines about budgets are the same as
+// root's.
+func TestAMemberSeesTheWarning(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	const charge = `import json, os, socket
+s = socket.socket(socket.AF_UNIX); s.connect(os.environ["CLOVE_AGENT_SOCKET"]); f = s.makefile("rw")
+for n in 8, 3:
+    print(json.dumps({"jsonrpc": "2.0", "id": n, "method": "budget.charge", "params": {"amounts": {"reviews": n}}}), file=f, flush=True)
+    f.readline()
+`
+	r := d.as(memberUID, []uint32{groupID}, "run", "--rm", "--budget", "reviews=10", "--at-end", "pause", "--timeout", "3s", "--", "python3", "-c", charge)
+	for _, want := range []string{"clove: budget: 8 of 10 reviews are used\n", "clove: budget: 11 of 10 reviews are used; the run is paused until clove budget raise gives more; --timeout ends it at "} {
+		if strings.Count(r.stderr, want) != 1 {
+			t.Errorf("%q is not once in\n%s", want, r.stderr)
+		}
+	}
+	if r.code != agent.ExitTimeout {
+		t.Errorf("exit %d\n%s", r.code, r.stderr)
+	}
+}

@@ -235,14 +235,27 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {
-		if denied := piece.Denied; denied != nil {
+		if piece.Denied != nil || piece.Budget != nil {
 			if !f.json {
-				f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
+				f.reportPiece(piece)
 			}
 			continue
 		}
 		if errors.Is(f.show(piece), unix.EPIPE) {
 			_ = f.session.CloseOutput(piece.Stream) // it may be over
 		}
+	}
+}
+
+// reportPiece prints what clove itself has to say of a run.
+func (f *foreground) reportPiece(piece api.SessionOutput) {
+	if denied := piece.Denied; denied != nil {
+		f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
+		return
+	}
+	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark
+		f.reportPaused(b.Budget, b.Timeout)
+	} else if b.Granted != nil {
+		f.reportWarned(b.Budget)
 	}
 }
