@@ -91,6 +91,9 @@ func (a *kernelAudit) everyAccount() {
 		if _, ok := account.Key.Owner(); !ok {
 			a.problem("account %q: it is nobody's", key)
 		}
+		if _, ofRun := account.Key.Run(); account.Short != nil && !ofRun {
+			a.problem("account %q: it is no run's, and is stopped by a reservation", key)
+		}
 		for _, d := range slices.Sorted(maps.Keys(account.Lines)) {
 			a.everyLine(&account, d)
 		}

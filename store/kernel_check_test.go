@@ -43,6 +43,11 @@ var kernelSpoilings = map[string]struct {
 	"breached and not":       {editLine(func(l *budget.Line) { l.Breached = true }), "it is exceeded, and it is not"},
 	"period":                 {editLine(func(l *budget.Line) { l.Period = "year" }), "its period is none"},
 	"period without a start": {editLine(func(l *budget.Line) { l.Period, l.PeriodStart = budget.Day, l.PeriodStart.Add(1) }), "its period began at no beginning"},
+	"shortage of a user": {func(tx *KernelTx, s *spender) error {
+		a, err := tx.Account(budget.OwnerKey(s.uid))
+		a.Short = &budget.Shortage{Account: a.Key, Dimension: "n"}
+		return firstOf(err, tx.PutAccount(a))
+	}, "it is no run's, and is stopped by a reservation"},
 	"account gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteAccount(budget.OwnerKey(s.uid)) },
 		"there is no n, and reservations hold 5 of it"},
 	"reservation gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteReservation(s.run, "1") }, "5 of n are reserved, the reservations say 0"},
