@@ -108,7 +108,7 @@ func (c *redisCaller) call(words ...string) (string, error) {
 	}
 	switch line[0] {
 	case '-':
-		return "", errors.New("Redis answers " + line[1:])
+		return "", errors.New("the server answers " + line[1:])
 	case '$':
 		if _, err := strconv.Atoi(line[1:]); err != nil {
 			return "", err
@@ -121,7 +121,7 @@ func (c *redisCaller) call(words ...string) (string, error) {
 func (c *redisCaller) line() (string, error) {
 	line, err := c.in.ReadString('\n')
 	if err == nil && len(line) < 3 {
-		err = fmt.Errorf("Redis answers %q", line)
+		err = fmt.Errorf("the server answers %q", line)
 	}
 	return strings.TrimRight(line, "\r\n"), err
 }
