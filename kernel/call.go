@@ -95,6 +95,10 @@ func Methods() []string {
 // Call is the one function that every call passes. The error is an *api.Error, or becomes
 // one (api.ErrorOf).
 func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	if a := k.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
+		a.places <- struct{}{}
+		defer func() { <-a.places }()
+	}
 	result, err := k.pass(c, method, params)
 	if err != nil {
 		k.refused(c, method, params, err)

@@ -53,9 +53,16 @@ type attachment struct {
 	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
 	refused atomic.Int64
-	again   *time.Timer // when to report anew though nothing is changed; turn guards it
-	turn    sync.Mutex  // one notification after the other, so that the last one is the newest
+	places  chan struct{} // has an element for each call of the agent's that is being decided
+	again   *time.Timer   // when to report anew though nothing is changed; turn guards it
+	turn    sync.Mutex    // one notification after the other, so that the last one is the newest
 }
+
+// decidedAtOnce bounds the calls of one agent that are decided at once. Its others wait for
+// these: a commit has room for all, and takes the longer the more calls share it, so an agent
+// with a hundred in flight would make those of all others wait. With fewer, one agent's calls
+// would share too few commits (TestAFloodCostsOthersItsProcessorTimeOnly has the figures).
+const decidedAtOnce = 16
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
@@ -77,7 +84,7 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 	if err != nil {
 		return err
 	}
-	a := &attachment{run: run, start: start, changed: changed}
+	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
 	k.mu.Lock()
 	k.attached[run.Spec.ID] = a
 	k.mu.Unlock()
