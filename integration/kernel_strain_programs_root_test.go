@@ -48,33 +48,44 @@ func eachLine(do func(numbers []int) (string, error)) error {
 	return lines.Err()
 }
 
-// timeCalls calls one after the other for some milliseconds, a check and a charge by turns,
-// and prints the 99th percentiles of their times in microseconds, and how many there were.
+// timeCalls makes one call after the other for some milliseconds, several checks to a charge,
+// for one of two measurements. It prints the 99th percentiles of all times that this
+// measurement has so far, in microseconds, and how many checks there were.
 func timeCalls([]string) error {
 	conn, err := ownSocket()
 	if err != nil {
 		return err
 	}
+	checks, charges := [2][]time.Duration{}, [2][]time.Duration{}
 	return eachLine(func(numbers []int) (string, error) {
-		took := [2][]time.Duration{}
+		which := numbers[1]
 		for end := time.Now().Add(time.Duration(numbers[0]) * time.Millisecond); time.Now().Before(end); {
-			for i, call := range []struct{ method, params string }{{api.MethodGrantCheck, `{"what":"tool:fetch"}`}, {api.MethodBudgetCharge, `{"amounts":{"n":1}}`}} {
-				began := time.Now()
-				m, err := conn.exchange(call.method, []byte(call.params))
-				if err != nil || len(m.Error) > 0 {
-					return "", fmt.Errorf("%s: %s, %w", call.method, m.Error, err)
+			for range 4 {
+				if checks[which], err = conn.timed(checks[which], api.MethodGrantCheck, `{"what":"tool:fetch"}`); err != nil {
+					return "", err
 				}
-				took[i] = append(took[i], time.Since(began))
+			}
+			if charges[which], err = conn.timed(charges[which], api.MethodBudgetCharge, `{"amounts":{"n":1}}`); err != nil {
+				return "", err
 			}
 		}
-		return fmt.Sprint(percentile(took[0]).Microseconds(), " ", percentile(took[1]).Microseconds(), " ", len(took[0])), nil
+		return fmt.Sprint(percentile(checks[which]).Microseconds(), " ", percentile(charges[which]).Microseconds(), " ", len(checks[which])), nil
 	})
+}
+
+// timed adds the time of a call.
+func (c *lineConn) timed(took []time.Duration, method, params string) ([]time.Duration, error) {
+	began := time.Now()
+	m, err := c.exchange(method, []byte(params))
+	if err != nil || len(m.Error) > 0 {
+		return nil, fmt.Errorf("%s: %s, %w", method, m.Error, err)
+	}
+	return append(took, time.Since(began)), nil
 }
 
 // percentile is the 99th.
 func percentile(took []time.Duration) time.Duration {
-	slices.Sort(took)
-	return took[len(took)*99/100]
+	return slices.Sorted(slices.Values(took))[len(took)*99/100]
 }
 
 // flood makes as many calls as it can for some milliseconds, on all connections that it may
