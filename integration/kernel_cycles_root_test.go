@@ -27,8 +27,11 @@ const (
 	callSteps = 12
 	// callGranted is so little that every round has reservations that do not fit.
 	callGranted = 60
+	// killsInRound is how often cloved is killed in one round: what comes after the calls
+	// takes as long as a few kills.
+	killsInRound = 4
 	// roundsInLife are the rounds of an agent. It must end within patience.
-	roundsInLife = 20
+	roundsInLife = 16
 )
 
 // calling is a cloved that is killed while 64 callers in eight sandboxes use it.
@@ -46,8 +49,9 @@ type calling struct {
 
 // TestKernelCycles kills cloved at random moments beside 64 callers, each on its own
 // connection to the socket of a real sandbox. A call that is answered with busy is repeated
-// with its key, some also when they were answered. After each kill one order must explain all
-// answers, the budgets must be the sum of what was acknowledged, and nothing may exceed them.
+// with its key, some also when they were answered. After each round, of four kills, one order
+// must explain all answers, the budgets must be the sum of what was acknowledged, and nothing
+// may exceed them.
 // At the end the audit log has each acknowledged change once. CLOVE_CYCLES sets the number of
 // kills, CLOVE_SEED repeats the order of the calls.
 func TestKernelCycles(t *testing.T) {
@@ -57,15 +61,16 @@ func TestKernelCycles(t *testing.T) {
 	s := &calling{cloved: newCloved(t), random: rand.New(rand.NewPCG(uint64(seed), 14)), methods: map[string]int{}}
 	s.api(api.MethodBudgetSet, map[string]any{"account": "0", "limits": []string{"n=1000000000000"}}, nil)
 	began := time.Now()
-	for i := range cycles {
+	rounds := (cycles + killsInRound - 1) / killsInRound
+	for i := range rounds {
 		if i%roundsInLife == 0 {
 			s.begin(i / roundsInLife)
 		}
-		s.cycle(i, seed)
+		s.round(i, seed, min(killsInRound, cycles-i*killsInRound))
 		if t.Failed() {
-			t.Fatalf("cycle %d of CLOVE_SEED=%d", i, seed)
+			t.Fatalf("round %d of CLOVE_SEED=%d", i, seed)
 		}
-		if i%roundsInLife == roundsInLife-1 || i == cycles-1 {
+		if i%roundsInLife == roundsInLife-1 || i == rounds-1 {
 			s.end()
 		}
 	}
@@ -107,18 +112,20 @@ func (s *calling) end() {
 	}
 }
 
-// longestRound is about the time that the calls of a round take.
-func longestRound() time.Duration { return testhost.Patience(150 * time.Millisecond) }
+// longestUp is the longest time that cloved lives: a round's calls take a few times as long.
+func longestUp() time.Duration { return testhost.Patience(80 * time.Millisecond) }
 
-// cycle is one round of all callers, and one kill in it.
-func (s *calling) cycle(i, seed int) {
+// round has all callers make their calls, and kills cloved meanwhile.
+func (s *calling) round(i, seed, kills int) {
 	s.t.Helper()
 	for _, r := range s.agents {
 		fmt.Fprintln(r.stdin, fmt.Sprintf("c%d", i), seed+i)
 	}
-	<-time.After(time.Duration(s.random.Int64N(int64(longestRound()))))
-	s.stop(unix.SIGKILL)
-	s.serve()
+	for range kills {
+		<-time.After(time.Duration(s.random.Int64N(int64(longestUp()))))
+		s.stop(unix.SIGKILL)
+		s.serve()
+	}
 	var budgets, grants []porcupine.Operation
 	for _, r := range s.agents {
 		for {
