@@ -18,7 +18,7 @@ quickstart: build ## install what is missing, build, and run a first agent
 	$(SUDO) bin/clove run examples/agent.py --memory 256M
 
 .PHONY: build
-build: ## bin/clove, bin/cloved, bin/clove-oci, bin/clove-init, bin/clove-gate, and the tests' program of attacks
+build: ## bin/clove, bin/cloved, bin/clove-oci, bin/clove-init, bin/clove-gate, bin/clove-models, bin/clove-upstream, and the tests' program of attacks
 	@integration/install.sh build
 	@$(MAKE) --no-print-directory programs
 	integration/probe/build.sh bin/clove-probe
@@ -32,6 +32,8 @@ programs:
 	CGO_ENABLED=1 $(GOBUILD) $(STATIC) -o $(BIN)/clove-oci ./cmd/clove-oci
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-init ./cmd/clove-init
 	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-gate ./cmd/clove-gate
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-models ./cmd/clove-models
+	CGO_ENABLED=0 $(GOBUILD) -tags $(TAGS) -ldflags "-s -w" -o $(BIN)/clove-upstream ./cmd/clove-upstream
 
 .PHONY: deb
 deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (VERSION=1.2.3)
@@ -49,13 +51,13 @@ tests: failpoints
 
 .PHONY: test
 test: ## what CI checks: lint, and a sample of every test in the lanes unit, root and v2 (as root; RUN=Pattern for some tests)
-	@integration/install.sh build lint test engines vm deb runc
+	@integration/install.sh build lint test engines vm deb runc libraries
 	@$(MAKE) --no-print-directory tests
 	@integration/test.sh
 
 .PHONY: test-all
 test-all: ## everything: long modes, fuzzing, root tests under the race detector, all of them in the machine (FROM=part goes on)
-	@integration/install.sh build lint test engines vm deb runc
+	@integration/install.sh build lint test engines vm deb runc libraries agents
 	@$(MAKE) --no-print-directory tests
 	@RACE=1 integration/prebuild.sh
 	@LONG=1 integration/test.sh
@@ -77,7 +79,7 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 
 .PHONY: root
 root: ## tests that need root, on this machine (RUN=Pattern for some, LONG=1 for the whole of each)
-	@integration/install.sh build test engines runc
+	@integration/install.sh build test engines runc libraries $(if $(LONG),agents)
 	@$(MAKE) --no-print-directory tests
 	@$(if $(LONG),RACE=1 integration/prebuild.sh)
 	@integration/lane.sh root
@@ -97,7 +99,7 @@ vm: ## every root test in that virtual machine (RUN=Pattern for some)
 
 .PHONY: flaky
 flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy processors and a busy disk: how often each fails
-	@integration/install.sh build test engines runc
+	@integration/install.sh build test engines runc libraries agents
 	@$(MAKE) --no-print-directory tests
 	@integration/flaky.sh
 
@@ -107,10 +109,10 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	@integration/fuzz.sh
 
 .PHONY: bench
-bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network or daemon for a part)
+bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network, daemon or kernel for a part; BEFORE=PATH of an earlier clove)
 	@integration/install.sh bench
 	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
-	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY))
+	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY)) $(if $(BEFORE),-before $(BEFORE))
 
 .PHONY: microbench
 microbench: build ## the benchmarks of single packages, as root

@@ -23,8 +23,8 @@ func (c Container) RunID() ID {
 	return ID(hex.EncodeToString(sum[:8]))
 }
 
-// ContainerPrefix begins the name of every OCI container's run. namePattern has no '+', so
-// such a name never collides with that of another run.
+// ContainerPrefix begins the name of every OCI container's run. No other run's name has a
+// '+' (ValidateName), so the two never collide.
 const ContainerPrefix = "oci+"
 
 // How much of the engine's id the name shows: most engines make ids of 64 hexadecimal
@@ -49,18 +49,17 @@ func (c Container) LongName() string { return c.Name() + "+" + string(c.RunID())
 
 // Bounds of an engine's container id and directory.
 const (
-	maxContainerID        = 1024 // libcontainer's bound
-	maxContainerDirectory = 4095 // PATH_MAX
+	containerIDCharacters = letters + digits + "_+.-" // libcontainer's rule
+	maxContainerID        = 1024                      // and its bound
+	maxContainerDirectory = 4095                      // PATH_MAX
 )
-
-var containerID = pattern(`^[a-zA-Z0-9_+.-]+$`) // libcontainer's rule
 
 // Validate rejects a container whose id or directory cannot be shown or typed safely.
 func (c Container) Validate() error {
-	if len(c.ID) <= maxContainerID && containerID().MatchString(c.ID) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
+	if c.ID != "" && len(c.ID) <= maxContainerID && consists(c.ID, containerIDCharacters) && strings.HasPrefix(c.Directory, "/") && len(c.Directory) <= maxContainerDirectory {
 		return nil
 	}
-	return &Error{Kind: KindInvalid, Step: "container", Message: "no engine has such a container", Hint: "clove-oci tells of those that ended"}
+	return &Error{Kind: KindInvalid, Step: "container", Message: "the container's id or directory is not valid", Hint: "clove-oci reports containers that ended"}
 }
 
 // CheckOwn rejects an operation that clove performs on its own runs only. Of an OCI
@@ -69,6 +68,6 @@ func (r Run) CheckOwn() error {
 	if r.Container == nil {
 		return nil
 	}
-	return &Error{Kind: KindConflict, Message: r.Spec.Name + " was an engine's container, and only its record is here",
-		Hint: "ask the engine that ran it, which calls it " + r.Container.ID}
+	return &Error{Kind: KindConflict, Message: r.Spec.Name + " was an OCI container; clove has only its record",
+		Hint: "use the engine that ran it; its id there is " + r.Container.ID}
 }

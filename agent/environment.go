@@ -16,9 +16,6 @@ var (
 	secretWords = []string{"KEY", "KEYS", "PASS", "PWD", "AUTH", "PAT", "DSN", "SALT", "PIN", "OTP", "JWT", "WEBHOOK"}
 )
 
-// userInfo finds the password in a URL, RFC 3986 section 3.2.1.
-var userInfo = regexp.MustCompile(`(://[^/?#@\s:]*:)[^/?#\s]*@`)
-
 // WithoutEnv returns the run as lists show it. Lists have no use for environment values,
 // and some of them are secrets.
 func (r Run) WithoutEnv() Run {
@@ -31,6 +28,9 @@ func (r Run) WithoutEnv() Run {
 // recognise a secret under another name.
 func (r Run) WithoutSecrets() Run {
 	r.Spec.Env = slices.Clone(r.Spec.Env)
+	// A password in a URL, RFC 3986 section 3.2.1. A package variable would be compiled at
+	// each start, and linked into clove-gate.
+	userInfo := regexp.MustCompile(`(://[^/?#@\s:]*:)[^/?#\s]*@`)
 	for i, entry := range r.Spec.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		// An empty value shows that the variable is set to nothing, which is no secret.

@@ -14,10 +14,10 @@ const (
 	KindInvalid       Kind = "invalid"       // the request is wrong: change it
 	KindNotFound      Kind = "not-found"     // no such agent, file or command
 	KindConflict      Kind = "conflict"      // the name is taken, the state forbids it
-	KindUnenforceable Kind = "unenforceable" // this host cannot hold the limit
+	KindUnenforceable Kind = "unenforceable" // this host cannot enforce the limit
 	KindPrivilege     Kind = "privilege"     // root or a capability is missing
 	KindBusy          Kind = "busy"          // another process holds it: try again
-	KindInternal      Kind = "internal"      // a step failed that should not
+	KindInternal      Kind = "internal"      // an internal error occurred
 )
 
 // Error is the one error type for users: the step that failed, what happened, and a hint.
@@ -27,8 +27,12 @@ type Error struct {
 	Step    string // the launch step or the flag, for example "rootfs: mount overlay" or "--memory"
 	Message string // lower case, no full stop
 	Hint    string // what to do about it; may be empty
+	Rule    string // of a refusal: what decided, as api.ErrorData has it; may be empty
 	Err     error
 }
+
+// RulePanic is the Rule of what a panic forbids.
+const RulePanic = "panic"
 
 // Error leaves the hint out: each caller shows it apart from the message.
 func (e *Error) Error() string {

@@ -4,8 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"regexp"
-	"sync"
+	"strings"
 )
 
 // ID identifies one run for ever: 16 lower-case hexadecimal digits, 64 random bits.
@@ -18,24 +17,25 @@ func NewID() ID {
 	return ID(hex.EncodeToString(b[:]))
 }
 
-// Regular expressions are compiled at first use: libcontainer executes the clove binary a
-// second time for each launch, so package initialisation is paid for twice.
-var (
-	idPattern = pattern(`^[0-9a-f]{16}$`)
-	// namePattern is docker's container name rule, so that names carry over.
-	namePattern = pattern(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+const (
+	hexDigits = "0123456789abcdef"
+	letters   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits    = "0123456789"
 )
 
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
+// maxName and the characters of a name are docker's rule for containers, so that names carry
+// over.
+const maxName = 63
+
+// consists reports whether all characters of text are in set.
+func consists(text, set string) bool { return strings.Trim(text, set) == "" }
 
 // Valid reports whether id has the form that NewID returns.
-func (id ID) Valid() bool { return idPattern().MatchString(string(id)) }
+func (id ID) Valid() bool { return len(id) == 16 && consists(string(id), hexDigits) }
 
 // ValidateName rejects a name that is not safe to show, to type or to use as a file name.
 func ValidateName(name string) error {
-	if namePattern().MatchString(name) {
+	if name != "" && len(name) <= maxName && consists(name[:1], letters+digits) && consists(name, letters+digits+"_.-") {
 		return nil
 	}
 	return &Error{Kind: KindInvalid, Step: "name",

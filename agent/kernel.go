@@ -13,6 +13,8 @@ type Kernel struct {
 	Budgets   []string `json:"budgets,omitempty"`   // DIMENSION=AMOUNT..., set at the first start
 	AtEnd     string   `json:"at_end,omitempty"`    // what happens when a budget is spent, one of AtEnds; empty: end
 	OnDenial  string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
+	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
 	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 }
 
@@ -32,6 +34,14 @@ func (k Kernel) HasSocket() bool {
 		dimension, _, _ := strings.Cut(text, "=")
 		return !slices.Contains(metered, dimension)
 	})
+}
+
+// ModelPort is where an agent that may call models finds them, on its own loopback.
+const ModelPort = 8411
+
+// HasModels reports whether the agent has the HTTP interface of models.
+func (k Kernel) HasModels() bool {
+	return slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "model:") })
 }
 
 // Shares reports whether the run has a part in what agents share: a socket or a budget.

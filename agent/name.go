@@ -30,7 +30,7 @@ func (r Run) AfterNames() []RunName {
 }
 
 // String returns UID/NAME, which means the same run for every caller. No name
-// contains a '/' (namePattern), so nothing else has this form.
+// contains a '/' (ValidateName), so nothing else has this form.
 func (n RunName) String() string { return strconv.FormatUint(uint64(n.UID), 10) + "/" + n.Name }
 
 // For returns the name as the user uid writes it: a run of their own without its owner.

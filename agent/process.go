@@ -43,10 +43,10 @@ func checkProcess(s Spec) error {
 		}
 	}
 	if n := s.Limits.StopSignal; n < 0 || n > signalMost || n == signalKill || n == signalStop {
-		return wrong("limits.stop_signal", "name one that a program can catch, for example INT", "%d is not a signal to ask with", n)
+		return wrong("limits.stop_signal", "name one that a program can handle, for example INT", "signal %d cannot ask a program to end", n)
 	}
 	if len(s.CapDrop) > len(Capabilities) {
-		return wrong("cap_drop", "name each capability once", "there are more than there are capabilities")
+		return wrong("cap_drop", "name each capability once", "the list has more names than there are capabilities")
 	}
 	if len(s.Hosts) > entriesMost {
 		return wrong("hosts", fmt.Sprintf("use at most %d", entriesMost), "there are too many")
@@ -66,9 +66,9 @@ func (s Spec) CheckExec(e Exec) error {
 	case u == nil:
 		return nil
 	case u.UID > MaxUser || u.GID > MaxUser:
-		return wrong("exec.user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "%d:%d is no user that a process can be", u.UID, u.GID)
+		return wrong("exec.user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "a process cannot have the user and group %d:%d", u.UID, u.GID)
 	case s.User.UID != 0 && (u.UID == 0 || u.GID == 0):
-		return wrong("exec.user", "start the agent itself with --user root", "the agent is not root, and no process may be more than the agent")
+		return wrong("exec.user", "start the agent itself with --user root", "the agent does not run as root, and no process in its sandbox may have more rights")
 	}
 	return nil
 }

@@ -2,9 +2,10 @@ package agent
 
 import "time"
 
-// RecordVersion is the version of Record that this build writes. Later
-// versions may add fields; none changes meaning or disappears within one.
-const RecordVersion = 1
+// RecordVersion is the version of Record that this build writes. Later versions may add
+// fields; none changes meaning or disappears within one. Version 2 added Parent, Namespace,
+// Usage.Models and the statuses budget and policy-kill; records of version 1 stay readable.
+const RecordVersion = 2
 
 // Status says in one word how a run ended.
 type Status string
@@ -18,7 +19,6 @@ const (
 	StatusOOM         Status = "oom"
 	StatusOutputLimit Status = "output-limit"
 	StatusDiskFull    Status = "disk-full"
-	// No part of clove ends a run with it today.
 	StatusPolicyKill  Status = "policy-kill"
 	StatusBudget      Status = "budget"
 	StatusKilled      Status = "killed"
@@ -45,6 +45,8 @@ type Record struct {
 	Version    int               `json:"version"`
 	ID         ID                `json:"id"`
 	Name       string            `json:"name"`
+	Namespace  string            `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	Parent     ID                `json:"parent,omitempty"`    // the run whose agent started this one; empty: a person did
 	Command    []string          `json:"command"`
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended"`
@@ -72,8 +74,9 @@ type Stopped struct {
 	Time time.Time `json:"time"`
 }
 
-// LimitHit names the limit that ended the run. Value and Peak are in the
-// limit's own unit: bytes, milliseconds for clocks, or files.
+// LimitHit names the limit that ended the run. Value and Peak are in the limit's own unit:
+// bytes, milliseconds for clocks, or files. Of a budget Name is the dimension, and the unit
+// is the dimension's.
 type LimitHit struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
@@ -104,6 +107,21 @@ type Usage struct {
 	NetTxBytes           *int64 `json:"net_tx_bytes,omitempty"`
 	DiskBytes            *int64 `json:"disk_bytes,omitempty"`   // held by the writable layer at the end
 	OutputBytes          *int64 `json:"output_bytes,omitempty"` // stdout and stderr together
+	// Models is what clove's model service counted, in the order of the models' names;
+	// empty: the agent called none. What an agent charges itself is in its budget only.
+	Models []ModelUse `json:"models,omitempty"`
+}
+
+// ModelUse is what one model's calls cost together.
+type ModelUse struct {
+	Model        string `json:"model"`
+	Calls        int64  `json:"calls"`
+	TokensIn     int64  `json:"tokens_in"` // without cached ones
+	TokensOut    int64  `json:"tokens_out"`
+	TokensCached int64  `json:"tokens_cached"`
+	CostMicros   int64  `json:"cost_micros"`      // millionths of a US dollar
+	Failed       int64  `json:"failed,omitempty"` // of Calls: without an answer, or with an error
+	Over         int64  `json:"over,omitempty"`   // of Calls: used more than was reserved for them
 }
 
 // Events counts what the kernel did to the agent.

@@ -53,5 +53,12 @@ func GuardGateID(pid int) uint32 {
 	return FirstHostID + IDRanges*IDsPerAgent + IDRanges + uint32(pid)%(IDsPerAgent-IDRanges)
 }
 
+// ServiceID returns the host id of the number-th process without rights that a process
+// starts for itself, as GuardGateID does for a guard's gate.
+func ServiceID(pid, number int) uint32 { return GuardGateID(pid + number*serviceStride) }
+
+// serviceStride keeps the processes of neighbouring pids apart. It is a prime.
+const serviceStride = 4099
+
 // GateID returns the host id, user and group, that the agent's gate runs as.
 func (l Lease) GateID() uint32 { return FirstHostID + IDRanges*IDsPerAgent + uint32(l.IDRange) }

@@ -17,6 +17,11 @@ type RunEvent struct {
 	ExitCode *int         `json:"exit_code,omitempty"` // of an end
 	Detail   string       `json:"detail,omitempty"`    // for people
 	Sum      *Sum         `json:"sum,omitempty"`       // of an end
+	// Causation is the id of the call that this follows from, Correlation the id that is the
+	// same in all that follows from one call, and in its audit record. Only events of grants,
+	// budgets and refusals have them.
+	Causation   string `json:"causation,omitempty"`
+	Correlation string `json:"correlation,omitempty"`
 }
 
 // Sum is what one end adds to the installation's counters. It is stored in the event
@@ -72,4 +77,12 @@ const (
 	RunSkipped       RunEventKind = "skipped"  // the time of its schedule came while the previous time still ran
 	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.
 	ContainerEnded RunEventKind = "container-ended"
+
+	// What was decided about a run's grants and budgets. Detail names it.
+	RunGrantGiven   RunEventKind = "grant-given"
+	RunGrantRevoked RunEventKind = "grant-revoked"
+	RunBudgetWarned RunEventKind = "budget-warned" // a budget reached its mark
+	RunBudgetEnded  RunEventKind = "budget-ended"  // nothing is left of one
+	RunBudgetPaused RunEventKind = "budget-paused" // the same, and the agent is frozen until there is more
+	RunRefused      RunEventKind = "refused"       // a call of the agent
 )

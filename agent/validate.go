@@ -69,7 +69,7 @@ func unshowable(c rune) bool {
 // messages.
 func checkIdentity(s Spec) error {
 	if !s.ID.Valid() {
-		return wrong("id", "leave the id away, and clove makes one", "%.64q is not an id", string(s.ID))
+		return wrong("id", "omit the id, and clove makes one", "%.64q is not an id", string(s.ID))
 	}
 	if err := ValidateName(s.Name); err != nil {
 		return err
@@ -137,14 +137,14 @@ func checkWords(s Spec) error {
 				return wrong(field, "leave the zero byte out", "%.64q has a zero byte", word)
 			}
 			if len(word) >= wordMost {
-				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel takes %d", len(word), wordMost-1)
+				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel accepts at most %d", len(word), wordMost-1)
 			}
 			// execve(2) counts the zero byte at the end of each.
 			all += len(word) + 1
 		}
 	}
 	if all > wordsAllMost {
-		return wrong("command", "put some of it into a file", "command and environment have %d bytes, and the kernel takes %d", all, wordsAllMost)
+		return wrong("command", "put some of it into a file", "command and environment have %d bytes, and the kernel accepts at most %d", all, wordsAllMost)
 	}
 	for _, entry := range s.Env {
 		if key, _, is := strings.Cut(entry, "="); !is || key == "" || strings.ContainsAny(key, " \t\n") {
@@ -159,7 +159,7 @@ func checkWords(s Spec) error {
 func checkUserInside(s Spec) error {
 	u := s.User
 	if u.UID > MaxUser || u.GID > MaxUser {
-		return wrong("user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "%d:%d is no user that an agent can be", u.UID, u.GID)
+		return wrong("user", fmt.Sprintf("use ids from 0 to %d", MaxUser), "an agent cannot have the user and group %d:%d", u.UID, u.GID)
 	}
 	for field, text := range map[string]string{"user.name": u.Name, "user.home": u.Home} {
 		if err := checkText(field, text, pathMost); err != nil {
@@ -235,10 +235,10 @@ func checkTargets(targets []string) error {
 		if target == "/" || slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool {
 			return target == dir || strings.HasPrefix(target, dir+"/")
 		}) {
-			return wrong("files", "choose another target", "nothing can be shown at %s", target)
+			return wrong("files", "choose another target", "nothing can be mounted at %s", target)
 		}
 		if slices.Contains(targets[:i], target) {
-			return wrong("files", "choose another target for one of them", "two things are to appear at %s", target)
+			return wrong("files", "choose another target for one of them", "two mounts have the target %s", target)
 		}
 	}
 	return nil
@@ -248,7 +248,7 @@ func checkTargets(targets []string) error {
 func checkFilter(s Spec) error {
 	switch {
 	case s.Seccomp.Profile == "":
-		return wrong("seccomp.profile", "name a profile, for example standard", "there is no filter")
+		return wrong("seccomp.profile", "name a profile, for example standard", "no system call filter is named")
 	case len(s.Seccomp.Document) > seccompMost:
 		return wrong("seccomp.document", fmt.Sprintf("use at most %d bytes", seccompMost), "it has %d bytes", len(s.Seccomp.Document))
 	}
@@ -266,23 +266,23 @@ func checkSupervision(s Spec) error {
 	case r.Max < 0:
 		return wrong("restart.max", "write a maximum of 0 or more", "%d is not a number of restarts", r.Max)
 	case s.Remove && r.Policy.Restarts():
-		return wrong("remove", "leave one of them away", "a run that keeps nothing cannot be restarted")
+		return wrong("remove", "omit one of them", "a run that is removed when it ends cannot be restarted")
 	case s.Priority < -PriorityCeiling || s.Priority > PriorityCeiling:
 		return wrong("priority", fmt.Sprintf("write a number from -%d to %[1]d", PriorityCeiling), "%d is not a priority", s.Priority)
 	case s.StartTimeout != 0 && (s.StartTimeout < StartTimeoutFloor || s.StartTimeout > StartTimeoutCeiling):
-		return wrong("start_timeout_ns", fmt.Sprintf("give a time from %s to %s, or leave it away", StartTimeoutFloor, StartTimeoutCeiling),
-			"%s is no time for a step of the start", s.StartTimeout)
+		return wrong("start_timeout_ns", fmt.Sprintf("give a time from %s to %s, or omit it", StartTimeoutFloor, StartTimeoutCeiling),
+			"%s is not a valid time limit for a step of the start", s.StartTimeout)
 	case len(s.After) > entriesMost:
-		return wrong("after", fmt.Sprintf("use at most %d", entriesMost), "it comes after %d runs", len(s.After))
+		return wrong("after", fmt.Sprintf("use at most %d", entriesMost), "it names %d runs", len(s.After))
 	case s.Schedule != "" && s.Remove:
-		return wrong("schedule", "leave one of them away", "a run that keeps nothing cannot be started again by a schedule")
+		return wrong("schedule", "omit one of them", "a run that is removed when it ends cannot be started again by a schedule")
 	case s.Schedule != "" && r.Policy == RestartAlways:
-		return wrong("schedule", "use on-failure, which holds for each time by itself", "a run that is always restarted has no time for a schedule")
+		return wrong("schedule", "use on-failure, which applies to each scheduled start separately", "a run that is always restarted never waits for its schedule")
 	case s.KeepFiles && s.Schedule == "":
-		return wrong("keep_files", "leave it away: a restart keeps them anyway", "only a schedule begins with new files each time")
+		return wrong("keep_files", "omit it: a restart keeps them anyway", "only a scheduled run begins with new files each time")
 	}
 	if s.Foreground && (r.Policy.Restarts() || s.Schedule != "" || len(s.After) > 0) {
-		return wrong("foreground", "leave it away: only a detached run can wait or start again", "a run in the foreground starts once, and at once")
+		return wrong("foreground", "omit it: only a detached run can wait or start again", "a run in the foreground starts once, and at once")
 	}
 	for _, name := range s.After {
 		if err := checkText("after", name, labelKeyMost); err != nil {

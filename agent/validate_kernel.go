@@ -27,7 +27,7 @@ func checkKernel(s Spec) error {
 	case k.HasSocket() && s.Network == NetworkHost:
 		return wrong("kernel", "use another --network: the gate that serves the agent's socket is also its network", "a run in the host's network cannot have a socket of its own")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
-		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q is not what may happen when a budget is spent", k.AtEnd)
+		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q is not an action for a spent budget", k.AtEnd)
 	}
 	for _, text := range slices.Concat(k.Grants, k.Budgets) {
 		if err := checkText("kernel", text, grantTextMost); err != nil {
@@ -35,6 +35,12 @@ func checkKernel(s Spec) error {
 		}
 	}
 	if _, _, err := k.Denial(); err != nil {
+		return err
+	}
+	if err := ValidateCallout("kernel.on_warn", k.OnWarn); err != nil {
+		return err
+	}
+	if err := ValidateCallout("kernel.on_end", k.OnEnd); err != nil {
 		return err
 	}
 	return ValidateNamespace(k.Namespace)
@@ -67,5 +73,5 @@ func (k Kernel) Denial() (what string, after int, err error) {
 			return "end", n, nil
 		}
 	}
-	return "", 0, wrong("kernel.on_denial", "use deny, pause, end or end-after:N", "%.64q is not what a refusal may do to a run", k.OnDenial)
+	return "", 0, wrong("kernel.on_denial", "use deny, pause, end or end-after:N", "%.64q is not an action for a refused call", k.OnDenial)
 }

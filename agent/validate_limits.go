@@ -79,7 +79,7 @@ func checkPids(n int64) error {
 // checkCPUs accepts 0 for no limit. NaN fails every comparison, so it is rejected by name.
 func checkCPUs(n float64) error {
 	if n != 0 && !(n >= CPUsFloor && n <= CPUsCeiling) || math.IsNaN(n) {
-		return wrong("limits.cpus", fmt.Sprintf("give at least %v, for example 1.5, or leave it away for no limit", CPUsFloor), "%v is not a number of CPUs", n)
+		return wrong("limits.cpus", fmt.Sprintf("give at least %v, for example 1.5, or omit it for no limit", CPUsFloor), "%v is not a number of CPUs", n)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func checkCPUs(n float64) error {
 // checkClock accepts 0, which means no limit for the clocks that have none, and no grace.
 func checkClock(field string, d time.Duration) error {
 	if d < 0 || d > ClockCeiling {
-		return wrong(field, "give a time of at most a hundred years, or leave it away", "%d ns are not a time", int64(d))
+		return wrong(field, "give a time of at most a hundred years, or omit it", "%d ns are not a time", int64(d))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func checkRlimits(limits []Rlimit) error {
 		seen[l.Name] = true
 	}
 	if !seen["nofile"] {
-		return wrong("limits.rlimits", "give one, for example 4096", "there is no limit nofile, and there is always one")
+		return wrong("limits.rlimits", "add it, for example with 4096", "the resource limit nofile is missing, and every run needs one")
 	}
 	return nil
 }

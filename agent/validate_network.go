@@ -47,7 +47,7 @@ func (s Spec) checkGateLimits() error {
 	case l.PerSecond < least || l.PerSecond > PerSecondCeiling:
 		return wrong("egress.limits.per_second", fmt.Sprintf("give a number from 1 to %d", PerSecondCeiling), "%d is not a rate", l.PerSecond)
 	case l.Bytes < 0 || l.Bytes > SizeCeiling:
-		return wrong("egress.limits.bytes", "leave it away for no limit", "%d is not a number of bytes", l.Bytes)
+		return wrong("egress.limits.bytes", "omit it for no limit", "%d is not a number of bytes", l.Bytes)
 	}
 	return nil
 }

@@ -117,6 +117,8 @@ var refusals = []struct {
 	{"kernel", func(s *Spec) { s.Kernel.Budgets = []string{"a=1\nb"} }},
 	{"kernel", func(s *Spec) { s.Kernel.Socket, s.Network, s.Egress = true, NetworkHost, Egress{} }},
 	{"kernel.at_end", func(s *Spec) { s.Kernel.AtEnd = "stop" }},
+	{"kernel.on_warn", func(s *Spec) { s.Kernel.OnWarn = "ftp://a.example/" }},
+	{"kernel.on_end", func(s *Spec) { s.Kernel.OnEnd = "a\nb" }},
 	{"kernel.on_denial", func(s *Spec) { s.Kernel.OnDenial = "stop" }},
 	{"kernel.namespace", func(s *Spec) { s.Kernel.Namespace = "/acme" }},
 	{"kernel.namespace", func(s *Spec) { s.Kernel.Namespace = "acme//x" }},

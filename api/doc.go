@@ -20,13 +20,13 @@
 // one there and the last.
 //
 // Every error has one of a closed set of codes, and in its data the code's
-// stable word, the step that failed and a hint.
+// stable word, the step that failed, the rule that decided and a hint.
 //
 // # Change
 //
-// testdata/contract.golden is the whole contract as text, and docs/api.md is
-// made of the same table. Fields and methods may be added; a test fails when
-// one disappears or changes its meaning.
+// Each method has a tier. Package api/contract has the whole contract as data, compares
+// it with the accepted one of its version, and makes docs/api.md of the same table.
+// Fields and methods may be added; a test fails when one is taken away or narrowed.
 //
 // It refuses to hold behaviour: daemon serves the table, client asks it.
 package api

@@ -47,19 +47,19 @@ type codeRow struct {
 
 // Codes is the closed set, in the order of the documents.
 var Codes = []codeRow{
-	{CodeParse, "parse", agent.KindInvalid, "the line is no JSON, or nests too deeply", "send one JSON object a line"},
-	{CodeRequest, "request", agent.KindInvalid, "the object is no request", "docs/api.md says what a request looks like"},
+	{CodeParse, "parse", agent.KindInvalid, "the line is not JSON, or nests too deeply", "send one JSON object a line"},
+	{CodeRequest, "request", agent.KindInvalid, "the object is not a request", "docs/api.md says what a request looks like"},
 	{CodeMethod, "method", agent.KindNotFound, "there is no such method", "docs/api.md lists the methods"},
 	{CodeParams, "invalid", agent.KindInvalid, "the parameters are wrong: change them", "docs/api.md lists each method's parameters"},
-	{CodeInternal, "internal", agent.KindInternal, "a step failed that should not", "cloved's own log says more"},
+	{CodeInternal, "internal", agent.KindInternal, "an internal error occurred", "cloved's own log says more"},
 	{CodeNotFound, "not-found", agent.KindNotFound, "there is no such run, file or command; also for what the caller may not see", "clove ps -a lists the runs"},
 	{CodeConflict, "conflict", agent.KindConflict, "the name is taken, or the run's state forbids it", "clove ps -a shows its state"},
-	{CodeUnenforceable, "unenforceable", agent.KindUnenforceable, "this host cannot hold the limit", "clove doctor says why"},
+	{CodeUnenforceable, "unenforceable", agent.KindUnenforceable, "this host cannot enforce the limit", "clove doctor says why"},
 	{CodeDenied, "denied", agent.KindPrivilege, "the caller may not do that", "ask root"},
 	{CodeBusy, "busy", agent.KindBusy, "another process holds it, or there are too many: try again", "try again in a moment"},
 	{CodeTooLarge, "too-large", agent.KindInvalid, "the message is larger than the limit", "send less at once"},
-	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled", "ask again if it was not you"},
-	{CodeDraining, "draining", agent.KindBusy, "cloved is ending: ask the next one; the agents go on", "connect again in a moment"},
+	{CodeCancelled, "cancelled", agent.KindConflict, "the request was cancelled", "send it again if you did not cancel it"},
+	{CodeDraining, "draining", agent.KindBusy, "cloved is shutting down; agents continue to run", "connect again in a moment"},
 	{CodeStorage, "storage", agent.KindInternal, "the disk is full or fails; nothing was changed", "make space for cloved's state directory"},
 	{CodeSession, "session", agent.KindInvalid, "a session needs a connection of its own", "open another connection for it"},
 	{CodeBudget, "budget", agent.KindBusy, "nothing of the amount is left, or less than was asked for", "clove budget raise gives more"},
@@ -87,9 +87,28 @@ type Error struct {
 type ErrorData struct {
 	Word string `json:"word"`           // the code's stable string
 	Step string `json:"step,omitempty"` // which step or parameter it was
+	Rule string `json:"rule,omitempty"` // of a refusal: what decided, one of the rules below
 	Hint string `json:"hint,omitempty"` // what to do about it
 	// Record is that of a run whose start failed.
 	Record *agent.Record `json:"record,omitempty"`
+}
+
+// The rules that refuse. Behind those that end with a colon stands what they name.
+const (
+	RuleMethods = "methods"       // the method is not for this caller
+	RuleOwnRun  = "own-run"       // an agent calls for its own run
+	RuleGrant   = "grant:"        // the grant with this id
+	RuleBudget  = "budget:"       // ACCOUNT DIMENSION
+	RuleCounted = "counted:"      // clove counts this dimension itself
+	RuleNetwork = "network"       // what the run's own network, or its owner's rules, can reach
+	RulePanic   = agent.RulePanic // clove panic
+)
+
+// By notes in a refusal which rule decided, and in which step of the call; empty: in none
+// that has a name. It returns the error.
+func (e *Error) By(step, rule string) *Error {
+	e.Data.Step, e.Data.Rule = step, rule
+	return e
 }
 
 // Error is the text that the same error has in a clove without cloved.
@@ -102,7 +121,7 @@ func (e *Error) Unwrap() error { return e.Known() }
 // Known is the error as the rest of clove knows it. A code that is not known is an internal
 // error.
 func (e *Error) Known() *agent.Error {
-	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint}
+	known := &agent.Error{Kind: agent.KindInternal, Step: e.Data.Step, Message: e.Message, Hint: e.Data.Hint, Rule: e.Data.Rule}
 	if row, found := rowOf(e.Code); found {
 		known.Kind = row.Kind
 	}
@@ -146,6 +165,10 @@ func ErrorOf(err error) *Error {
 	}
 	e := Failure(code, failure.Hint, "%s", failure.Message)
 	e.Data.Step = failure.Step
+	var known *agent.Error
+	if errors.As(err, &known) {
+		e.Data.Rule = known.Rule
+	}
 	return e
 }
 

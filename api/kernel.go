@@ -28,6 +28,11 @@ const (
 	MethodBudgetReset   = "budget.reset"
 	MethodBudgetSet     = "budget.set"
 	MethodBudgetList    = "budget.list"
+	MethodBudgetReport  = "budget.report"
+	MethodBudgetTop     = "budget.top"
+
+	MethodAuditQuery = "audit.query"
+	MethodAuditRead  = "audit.read"
 
 	// These are a supervisor's, which has them from the agent or from the Linux kernel.
 	MethodKernelAttach = "kernel.attach"
@@ -59,7 +64,7 @@ type AgentResult struct {
 	Namespace string      `json:"namespace"`
 	Parent    agent.ID    `json:"parent,omitempty"`
 	State     agent.State `json:"state"`
-	Grants    []Grant     `json:"grants"` // the first hundred; grant.list has all
+	Grants    []Grant     `json:"grants"` // the first forty; grant.list has all
 	Budgets   []Budget    `json:"budgets"`
 	Refused   int64       `json:"refused"` // calls that were refused since the run began, or cloved did; the audit log has all
 }
@@ -154,7 +159,8 @@ type Budget struct {
 	Period    string    `json:"period,omitempty"` // hour, day or month, UTC
 	Since     time.Time `json:"since,omitzero"`   // when the period began
 	Warned    bool      `json:"warned,omitempty"`
-	Spent     bool      `json:"spent,omitempty"` // nothing is left
+	Spent     bool      `json:"spent,omitempty"`  // more is used than was granted, or Wanted is set
+	Wanted    int64     `json:"wanted,omitempty"` // the reservation that stopped the run, because less than it is left
 }
 
 // BudgetResult is what a run spends from.
@@ -229,6 +235,51 @@ type BudgetListResult struct {
 	Next    string   `json:"next,omitempty"` // what to ask with in After; empty: these were the last
 }
 
+// BudgetReportParams chooses days of UTC, written as 2026-11-23. Empty: the first and the
+// last of which there are sums.
+type BudgetReportParams struct {
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`    // included
+	After string `json:"after,omitempty"` // next of the answer before
+}
+
+// BudgetReportResult is a part of the sums, in the order of days, users and dimensions.
+type BudgetReportResult struct {
+	Days []DaySum `json:"days"`
+	Next string   `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// DaySum is what all runs of a user spent of a dimension in one day.
+type DaySum struct {
+	Day       string `json:"day"` // of UTC, as 2026-11-23
+	Owner     uint32 `json:"owner"`
+	Dimension string `json:"dimension"` // "(other)": those of a user who had very many on that day
+	Used      int64  `json:"used"`
+}
+
+// BudgetTopParams chooses among the runs that spend.
+type BudgetTopParams struct {
+	Dimension string `json:"dimension,omitempty"` // empty: all
+	Limit     int    `json:"limit,omitempty"`     // runs of each dimension, at most 100; 0: 10
+}
+
+// BudgetTopResult lists who spends most, by dimension.
+type BudgetTopResult struct {
+	Spenders []Spender `json:"spenders"`
+}
+
+// Spender is a run that spent something of a dimension in the last minute.
+type Spender struct {
+	ID         agent.ID `json:"id"`
+	Name       string   `json:"name"`
+	Owner      uint32   `json:"owner"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Dimension  string   `json:"dimension"`
+	LastMinute int64    `json:"last_minute"`       // since cloved began, if that is later
+	Used       int64    `json:"used"`              // of the run's own budget, in its period
+	Granted    *int64   `json:"granted,omitempty"` // absent: the run itself has no limit
+}
+
 // BudgetNote says that a dimension reached a mark.
 type BudgetNote struct {
 	Budget Budget `json:"budget"`
@@ -264,13 +315,20 @@ type KernelMeterParams struct {
 // NoteStanding is the notification of kernel.attach.
 const NoteStanding = "kernel.standing"
 
+// NetRule is what a net grant allows.
+type NetRule struct {
+	agent.EgressRule
+	// Expires is when the supervisor closes it, also while cloved is away; zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
 // Standing is how a run stands after a change of its grants or budgets.
 type Standing struct {
-	Net     []agent.EgressRule `json:"net"`               // of its net grants
-	Spent   []Budget           `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
-	Metered []string           `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
-	Start   int                `json:"start,omitempty"`   // the number of the run's start, where it has just begun
-	Notices []Notice           `json:"notices,omitempty"` // for the agent, new ones only
+	Net     []NetRule `json:"net"`               // of its net grants
+	Spent   []Budget  `json:"spent,omitempty"`   // dimensions of which nothing is left, with what happens then
+	Metered []string  `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
+	Start   int       `json:"start,omitempty"`   // the number of the run's start, where it has just begun
+	Notices []Notice  `json:"notices,omitempty"` // for the agent, new ones only
 }
 
 // Notice is one notification for an agent.

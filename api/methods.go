@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Version is the contract's own: it rises when a method or a field is added.
 const Version = 1
@@ -21,6 +24,24 @@ const (
 	AccessSelf   Access = "self"   // the run's agent alone
 )
 
+// Callers are those who may call, as a contract lists them: root, member (whoever may connect),
+// owner (of the run that the parameters name) and agent.
+func (a Access) Callers() []string {
+	return map[Access][]string{
+		AccessMember: {"root", "member"}, AccessOwner: {"root", "owner"}, AccessRoot: {"root"},
+		AccessAgent: {"root", "owner", "agent"}, AccessSelf: {"agent"},
+	}[a]
+}
+
+// Tier says what a method promises to programs that call it.
+type Tier string
+
+// The tiers.
+const (
+	Stable       Tier = "stable"       // nothing that callers rely on is taken away while Version stays
+	Experimental Tier = "experimental" // may change in each release, which CHANGELOG.md says
+)
+
 // Shape says what a call looks like on the wire.
 type Shape string
 
@@ -36,6 +57,7 @@ type Method struct {
 	Name   string
 	Shape  Shape
 	Access Access
+	Tier   Tier
 	Params any // a zero value of the type
 	Result any
 	Notes  string // of a stream: its notification's method
@@ -43,8 +65,42 @@ type Method struct {
 	Doc    string
 }
 
+// Summary is the first sentence of the description.
+func (m Method) Summary() string {
+	first, _, _ := strings.Cut(m.Doc, ". ")
+	return strings.TrimSuffix(first, ".")
+}
+
 // ForAgents reports whether an agent may call the method over its own socket.
 func (m Method) ForAgents() bool { return m.Access == AccessAgent || m.Access == AccessSelf }
+
+// AgentParams returns a pointer to empty parameters of a method for agents, nil for another
+// one. It is apart from Methods so that clove-gate contains the types of no other parameters.
+func AgentParams(method string) any {
+	switch method {
+	case MethodAgentGet, MethodBudgetGet:
+		return &RunParams{}
+	case MethodAgentListen:
+		return &Nothing{}
+	case MethodGrantList:
+		return &GrantListParams{}
+	case MethodGrantDerive:
+		return &GrantDeriveParams{}
+	case MethodGrantRevoke:
+		return &GrantRevokeParams{}
+	case MethodGrantCheck:
+		return &GrantCheckParams{}
+	case MethodBudgetReserve:
+		return &BudgetReserveParams{}
+	case MethodBudgetSettle:
+		return &BudgetSettleParams{}
+	case MethodBudgetRelease:
+		return &BudgetReleaseParams{}
+	case MethodBudgetCharge:
+		return &BudgetChargeParams{}
+	}
+	return nil
+}
 
 // CommonErrors can come from every method.
 var CommonErrors = []Code{CodeParams, CodeInternal, CodeDenied, CodeBusy, CodeCancelled, CodeStorage, CodeDraining}
@@ -64,118 +120,127 @@ var onRun = []Code{CodeNotFound, CodeConflict}
 
 // Methods is the contract.
 var Methods = []Method{
-	{MethodInfo, ShapeCall, AccessMember, Nothing{}, InfoResult{}, "", nil,
+	{MethodInfo, ShapeCall, AccessMember, Stable, Nothing{}, InfoResult{}, "", nil,
 		"Describes this cloved: versions, directories, and the number of runs in each state."},
-	{MethodReload, ShapeCall, AccessRoot, Nothing{}, Nothing{}, "", nil,
+	{MethodReload, ShapeCall, AccessRoot, Stable, Nothing{}, Nothing{}, "", nil,
 		"Reads the configuration anew. A file with a mistake changes nothing."},
-	{MethodDrain, ShapeCall, AccessRoot, DrainParams{}, Nothing{}, "", nil,
+	{MethodDrain, ShapeCall, AccessRoot, Stable, DrainParams{}, Nothing{}, "", nil,
 		"With on, cloved starts nothing more: new runs wait in the queue, and running agents continue. With off, it starts again. The setting survives a restart of cloved."},
-	{MethodPanic, ShapeCall, AccessRoot, PanicParams{}, PanicResult{}, "", nil,
+	{MethodPanic, ShapeCall, AccessRoot, Stable, PanicParams{}, PanicResult{}, "", nil,
 		"Kills every agent of the installation at once, with the reason in each record, and lets nothing start until it is called with clear. It survives a restart of cloved and of the host."},
-	{MethodBackup, ShapeCall, AccessRoot, BackupParams{}, Nothing{}, "", []Code{CodeConflict},
+	{MethodBackup, ShapeCall, AccessRoot, Stable, BackupParams{}, Nothing{}, "", []Code{CodeConflict},
 		"Writes a consistent copy of kernel.db, which cloved alone has open, to a file that does not exist yet. clove backup calls it."},
-	{MethodCheck, ShapeCall, AccessRoot, Nothing{}, CheckResult{}, "", nil,
+	{MethodCheck, ShapeCall, AccessRoot, Stable, Nothing{}, CheckResult{}, "", nil,
 		"Checks kernel.db, which cloved alone has open. clove check calls it."},
-	{MethodDebug, ShapeCall, AccessRoot, DebugParams{}, DebugResult{}, "", nil,
+	{MethodDebug, ShapeCall, AccessRoot, Experimental, DebugParams{}, DebugResult{}, "", nil,
 		"Returns one part of cloved's internal state (clove debug requests all of them). No part contains an agent's input or output."},
-	{MethodCancel, ShapeCall, AccessMember, CancelParams{}, Nothing{}, "", nil,
+	{MethodCancel, ShapeCall, AccessMember, Stable, CancelParams{}, Nothing{}, "", nil,
 		"Cancels a request of the same connection, which is answered with the error cancelled."},
-	{MethodGuard, ShapeCall, AccessRoot, GuardParams{}, Nothing{}, "", []Code{CodeConflict, CodeUnenforceable},
+	{MethodGuard, ShapeCall, AccessRoot, Experimental, GuardParams{}, Nothing{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Applies network rules in the namespace of an OCI container that does not execute yet, and answers when they are in force. clove-oci calls it, and removes the rules when the container is deleted; they do not depend on cloved's life."},
-	{MethodContainer, ShapeCall, AccessRoot, ContainerParams{}, Nothing{}, "", []Code{CodeConflict},
+	{MethodContainer, ShapeCall, AccessRoot, Experimental, ContainerParams{}, Nothing{}, "", []Code{CodeConflict},
 		"Stores the record of an OCI container; clove-oci reports those whose annotations ask for a record. It becomes an ended run of root's that can be listed, shown, waited for and removed, and nothing else. The same container's next record replaces it. Beyond a thousand, the oldest are removed."},
 
-	{MethodRunStart, ShapeCall, AccessMember, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
+	{MethodRunStart, ShapeCall, AccessMember, Stable, StartParams{}, RunResult{}, "", []Code{CodeConflict, CodeUnenforceable},
 		"Stores a run and starts it as the queue allows. The answer comes when the agent executes, or at once with state queued and the reason if it has to wait for more than other starts."},
-	{MethodRunList, ShapeCall, AccessMember, ListParams{}, ListResult{}, "", nil,
+	{MethodRunList, ShapeCall, AccessMember, Stable, ListParams{}, ListResult{}, "", nil,
 		"Lists the caller's runs, newest first, without their environment; root sees all. An answer has a part of them: if there are more it has next, and the same request with that as after returns the following part."},
-	{MethodRunGet, ShapeCall, AccessOwner, RunParams{}, RunResult{}, "", []Code{CodeNotFound},
+	{MethodRunGet, ShapeCall, AccessOwner, Stable, RunParams{}, RunResult{}, "", []Code{CodeNotFound},
 		"Returns everything that is known of one run. Values of the environment that look like secrets are redacted, here and in every answer with a run."},
-	{MethodRunWait, ShapeCall, AccessOwner, RunParams{}, WaitResult{}, "", []Code{CodeNotFound},
+	{MethodRunWait, ShapeCall, AccessOwner, Stable, RunParams{}, WaitResult{}, "", []Code{CodeNotFound},
 		"Answers with the record when the run has ended and no policy starts it again."},
-	{MethodRunRemove, ShapeCall, AccessOwner, RemoveParams{}, Nothing{}, "", onRun,
+	{MethodRunRemove, ShapeCall, AccessOwner, Stable, RemoveParams{}, Nothing{}, "", onRun,
 		"Removes a run that has ended or waits: record, layer, log and name. With force, a live run is killed first."},
-	{MethodRunRename, ShapeCall, AccessOwner, RenameParams{}, RunResult{}, "", onRun,
+	{MethodRunRename, ShapeCall, AccessOwner, Stable, RenameParams{}, RunResult{}, "", onRun,
 		"Renames a run that does not execute."},
-	{MethodRunPrune, ShapeCall, AccessMember, Nothing{}, PruneResult{}, "", nil,
+	{MethodRunPrune, ShapeCall, AccessMember, Stable, Nothing{}, PruneResult{}, "", nil,
 		"Removes the caller's ended runs; for root, all ended runs."},
 
-	{MethodRunStop, ShapeCall, AccessOwner, StopParams{}, Nothing{}, "", onRun,
+	{MethodRunStop, ShapeCall, AccessOwner, Stable, StopParams{}, Nothing{}, "", onRun,
 		"Ends a run: TERM, the grace period, then KILL to every process. Answers when it has ended. Its restart policy and schedule are suspended until run.restart."},
-	{MethodRunSignal, ShapeCall, AccessOwner, SignalParams{}, Nothing{}, "", onRun,
+	{MethodRunSignal, ShapeCall, AccessOwner, Stable, SignalParams{}, Nothing{}, "", onRun,
 		"Sends the agent a signal. KILL ends all of its processes. KILL and TERM suspend its restart policy."},
-	{MethodRunRestart, ShapeCall, AccessOwner, RestartParams{}, RunResult{}, "", onRun,
+	{MethodRunRestart, ShapeCall, AccessOwner, Stable, RestartParams{}, RunResult{}, "", onRun,
 		"Ends the run if it lives, and starts it again with the files that it wrote. A waiting run is started now, if there is room. Its policy and its schedule are active again."},
-	{MethodRunPause, ShapeCall, AccessOwner, RunParams{}, Nothing{}, "", onRun,
+	{MethodRunPause, ShapeCall, AccessOwner, Stable, RunParams{}, Nothing{}, "", onRun,
 		"Freezes every process of a live run. Its wall clock continues."},
-	{MethodRunResume, ShapeCall, AccessOwner, RunParams{}, Nothing{}, "", onRun,
+	{MethodRunResume, ShapeCall, AccessOwner, Stable, RunParams{}, Nothing{}, "", onRun,
 		"Resumes a paused run."},
-	{MethodRunUpdate, ShapeCall, AccessOwner, UpdateParams{}, RunResult{}, "", []Code{CodeNotFound, CodeConflict, CodeUnenforceable},
+	{MethodRunUpdate, ShapeCall, AccessOwner, Stable, UpdateParams{}, RunResult{}, "", []Code{CodeNotFound, CodeConflict, CodeUnenforceable},
 		"Changes limits and network rules of a live run: everything that is named, or nothing."},
-	{MethodRunStats, ShapeCall, AccessOwner, RunParams{}, StatsResult{}, "", onRun,
+	{MethodRunStats, ShapeCall, AccessOwner, Stable, RunParams{}, StatsResult{}, "", onRun,
 		"Returns what a live run uses now and has used since its start. A figure that this host cannot supply is absent."},
-	{MethodRunProcesses, ShapeCall, AccessOwner, RunParams{}, ProcessesResult{}, "", onRun,
+	{MethodRunProcesses, ShapeCall, AccessOwner, Stable, RunParams{}, ProcessesResult{}, "", onRun,
 		"Lists the processes of a live run, with the ids that they have inside."},
 
-	{MethodRunLogs, ShapeStream, AccessOwner, LogsParams{}, Nothing{}, NoteLogLine, onRun,
+	{MethodRunLogs, ShapeStream, AccessOwner, Stable, LogsParams{}, Nothing{}, NoteLogLine, onRun,
 		"Returns the run's output, line by line, as run.log notifications; with follow until it has ended and is not restarted."},
-	{MethodRunAttach, ShapeSession, AccessOwner, AttachParams{}, AttachResult{}, NoteOutput, onRun,
+	{MethodRunAttach, ShapeSession, AccessOwner, Stable, AttachParams{}, AttachResult{}, NoteOutput, onRun,
 		"Attaches to the streams of a live run: its output from now on, and its input if it keeps one open. Detaching changes nothing for the agent."},
-	{MethodRunExec, ShapeSession, AccessOwner, ExecParams{}, ExecResult{}, NoteOutput, onRun,
+	{MethodRunExec, ShapeSession, AccessOwner, Stable, ExecParams{}, ExecResult{}, NoteOutput, onRun,
 		"Runs one more process in a live run's sandbox, with the same isolation and limits. It ends with the session."},
-	{MethodRunCopyIn, ShapeSession, AccessOwner, CopyParams{}, Nothing{}, "", onRun,
+	{MethodRunCopyIn, ShapeSession, AccessOwner, Stable, CopyParams{}, Nothing{}, "", onRun,
 		"Unpacks the session's input, a tar archive, in a folder of a live run; the agent owns the files."},
-	{MethodRunCopyOut, ShapeSession, AccessOwner, CopyParams{}, Nothing{}, NoteOutput, onRun,
+	{MethodRunCopyOut, ShapeSession, AccessOwner, Stable, CopyParams{}, Nothing{}, NoteOutput, onRun,
 		"Returns a file or folder of a live run as a tar archive."},
 
-	{MethodRunDiff, ShapeStream, AccessOwner, RunParams{}, DiffResult{}, NoteChange, onRun,
+	{MethodRunDiff, ShapeStream, AccessOwner, Stable, RunParams{}, DiffResult{}, NoteChange, onRun,
 		"Returns what the run changed in its files, as run.change notifications. A live run is frozen while it is read, for at most two minutes. Of the host's side of the workspace, the caller sees only what it may read."},
-	{MethodRunApply, ShapeStream, AccessOwner, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
+	{MethodRunApply, ShapeStream, AccessOwner, Stable, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
 		"Writes the workspace's changes back to the host's directory with the caller's own ids, and reports as run.change notifications what was written and what was refused, and why. A file that a program of the host would execute by itself, such as a git hook (executed_by in a change), is refused unless the parameters allow it. A live run is frozen meanwhile."},
 
-	{MethodAgentGet, ShapeCall, AccessAgent, RunParams{}, AgentResult{}, "", onRun,
+	{MethodAgentGet, ShapeCall, AccessAgent, Experimental, RunParams{}, AgentResult{}, "", onRun,
 		"Returns what a run is, what it may do, what it may spend, and how many of its calls were refused."},
-	{MethodAgentListen, ShapeCall, AccessSelf, Nothing{}, Nothing{}, "", nil,
+	{MethodAgentListen, ShapeCall, AccessSelf, Experimental, Nothing{}, Nothing{}, "", nil,
 		"Sends the agent's notifications on this connection from now on: those that waited first. 256 wait at most; then the oldest go, and agent.lost says how many."},
 
-	{MethodGrantList, ShapeCall, AccessAgent, GrantListParams{}, GrantListResult{}, "", onRun,
+	{MethodGrantList, ShapeCall, AccessAgent, Experimental, GrantListParams{}, GrantListResult{}, "", onRun,
 		"Lists a run's grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
-	{MethodGrantGive, ShapeCall, AccessOwner, GrantGiveParams{}, GrantResult{}, "", onRun,
+	{MethodGrantGive, ShapeCall, AccessOwner, Experimental, GrantGiveParams{}, GrantResult{}, "", onRun,
 		"Gives a run a grant. A net grant acts at once on a run that has an agent socket."},
-	{MethodGrantDerive, ShapeCall, AccessAgent, GrantDeriveParams{}, GrantResult{}, "", onRun,
+	{MethodGrantDerive, ShapeCall, AccessAgent, Experimental, GrantDeriveParams{}, GrantResult{}, "", onRun,
 		"Makes a narrower grant from one that the run holds."},
-	{MethodGrantRevoke, ShapeCall, AccessAgent, GrantRevokeParams{}, GrantRevokeResult{}, "", onRun,
+	{MethodGrantRevoke, ShapeCall, AccessAgent, Experimental, GrantRevokeParams{}, GrantRevokeResult{}, "", onRun,
 		"Takes a grant back, with all that was derived from it. An agent may revoke only what it derived itself."},
-	{MethodGrantCheck, ShapeCall, AccessAgent, GrantCheckParams{}, GrantCheckResult{}, "", onRun,
+	{MethodGrantCheck, ShapeCall, AccessAgent, Experimental, GrantCheckParams{}, GrantCheckResult{}, "", onRun,
 		"Says whether a run may do one thing, and why. Nothing is used up."},
 
-	{MethodBudgetGet, ShapeCall, AccessAgent, RunParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetGet, ShapeCall, AccessAgent, Experimental, RunParams{}, BudgetResult{}, "", onRun,
 		"Returns every budget that the run spends from."},
-	{MethodBudgetReserve, ShapeCall, AccessAgent, BudgetReserveParams{}, BudgetReserveResult{}, "", append([]Code{CodeBudget}, onRun...),
+	{MethodBudgetReserve, ShapeCall, AccessAgent, Experimental, BudgetReserveParams{}, BudgetReserveResult{}, "", []Code{CodeBudget, CodeNotFound, CodeConflict},
 		"Sets amounts of own dimensions aside, all or none."},
-	{MethodBudgetSettle, ShapeCall, AccessAgent, BudgetSettleParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetSettle, ShapeCall, AccessAgent, Experimental, BudgetSettleParams{}, BudgetResult{}, "", onRun,
 		"Says what was used of a reservation; the rest is free again. More than was reserved counts too."},
-	{MethodBudgetRelease, ShapeCall, AccessAgent, BudgetReleaseParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetRelease, ShapeCall, AccessAgent, Experimental, BudgetReleaseParams{}, BudgetResult{}, "", onRun,
 		"Frees a reservation of which nothing was used."},
-	{MethodBudgetCharge, ShapeCall, AccessAgent, BudgetChargeParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetCharge, ShapeCall, AccessAgent, Experimental, BudgetChargeParams{}, BudgetResult{}, "", onRun,
 		"Records what was used of own dimensions. It may exceed what is granted, because it has happened; then at_end is done."},
-	{MethodBudgetRaise, ShapeCall, AccessOwner, BudgetRaiseParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetRaise, ShapeCall, AccessOwner, Experimental, BudgetRaiseParams{}, BudgetResult{}, "", onRun,
 		"Adds to what is granted to a run. A run that was paused for it goes on."},
-	{MethodBudgetReset, ShapeCall, AccessOwner, BudgetResetParams{}, BudgetResult{}, "", onRun,
+	{MethodBudgetReset, ShapeCall, AccessOwner, Experimental, BudgetResetParams{}, BudgetResult{}, "", onRun,
 		"Sets what a run has used of dimensions back to zero."},
 
-	{MethodBudgetSet, ShapeCall, AccessMember, BudgetSetParams{}, BudgetResult{}, "", nil,
+	{MethodBudgetSet, ShapeCall, AccessMember, Experimental, BudgetSetParams{}, BudgetResult{}, "", nil,
 		"Sets what all runs of a user, of a namespace or with a name may spend together. Root sets the budget of a user, and a user those below it."},
-	{MethodBudgetList, ShapeCall, AccessMember, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
+	{MethodBudgetList, ShapeCall, AccessMember, Experimental, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
 		"Lists what accounts may spend and have spent, with all accounts below them. If there are more, the answer has next, and the same request with that as after returns the following part."},
+	{MethodBudgetReport, ShapeCall, AccessMember, Experimental, BudgetReportParams{}, BudgetReportResult{}, "", nil,
+		"Returns what users' runs spent by day and dimension, for the last 400 days on which something was spent; of everybody's for root, of one's own for others. If there is more, the answer has next, and the same request with that as after returns the following part."},
+	{MethodBudgetTop, ShapeCall, AccessMember, Experimental, BudgetTopParams{}, BudgetTopResult{}, "", nil,
+		"Returns which runs spent most of each dimension in the last minute; of everybody's for root, of one's own for others."},
 
-	{MethodKernelAttach, ShapeStream, AccessRoot, KernelParams{}, Nothing{}, NoteStanding, onRun,
+	{MethodAuditRead, ShapeCall, AccessAgent, Experimental, AuditReadParams{}, AuditReadResult{}, "", onRun,
+		"Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."},
+	{MethodAuditQuery, ShapeStream, AccessMember, Experimental, AuditQueryParams{}, AuditQueryResult{}, NoteAuditRecord, nil,
+		"Returns records of the audit log, as audit.record notifications: those about the caller's runs and namespaces, to root all. Nothing is verified: root does that with clove audit verify."},
+
+	{MethodKernelAttach, ShapeStream, AccessRoot, Experimental, KernelParams{}, Nothing{}, NoteStanding, onRun,
 		"A supervisor's: makes the run's grants and budgets ready, and returns how it stands, now and after each change."},
-	{MethodKernelCall, ShapeCall, AccessRoot, KernelCallParams{}, json.RawMessage(nil), "", onRun,
+	{MethodKernelCall, ShapeCall, AccessRoot, Experimental, KernelCallParams{}, json.RawMessage(nil), "", onRun,
 		"A supervisor's: a call of the run's agent. The result is that of the method."},
-	{MethodKernelMeter, ShapeCall, AccessRoot, KernelMeterParams{}, Nothing{}, "", onRun,
+	{MethodKernelMeter, ShapeCall, AccessRoot, Experimental, KernelMeterParams{}, Nothing{}, "", onRun,
 		"A supervisor's: what the Linux kernel has counted of a run."},
 
-	{MethodEventFollow, ShapeStream, AccessMember, EventParams{}, EventResult{}, NoteEvent, nil,
+	{MethodEventFollow, ShapeStream, AccessMember, Stable, EventParams{}, EventResult{}, NoteEvent, nil,
 		"Returns what happened to runs, numbered, as event.happened notifications. Continue from the number of the last one, also after a restart of cloved."},
 }

@@ -1,6 +1,10 @@
 package api
 
-import "clove.run/clove/agent"
+import (
+	"time"
+
+	"clove.run/clove/agent"
+)
 
 // The methods that hold a session.
 const (
@@ -34,6 +38,15 @@ type SessionOutput struct {
 	Lost   int64  `json:"lost_bytes,omitempty"` // bytes missing before it: the caller was too slow
 	// Denied is what the network turned away for the first time, in place of data.
 	Denied *SessionDenied `json:"denied,omitempty"`
+	// Budget reached its mark, in place of data.
+	Budget *SessionBudget `json:"budget,omitempty"`
+}
+
+// SessionBudget is said to the caller of a foreground run.
+type SessionBudget struct {
+	Budget
+	Paused  bool      `json:"paused,omitempty"` // nothing is left, and the run is paused; else it reached its warning
+	Timeout time.Time `json:"timeout,omitzero"` // when the wall clock ends a paused run; absent: never
 }
 
 // SessionDenied is said to the caller of a foreground run.

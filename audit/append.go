@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// queueMax bounds the entries that wait in memory. A caller that is refused then must refuse
-// what it was about to do: nothing happens without its entry.
+// queueMax bounds the entries that wait in memory. An entry without a principal is refused
+// then; of the others only the number is kept.
 const queueMax = 1 << 14
 
 // flushAfter is how long Enqueue's entries wait for more. With the commit that follows they
@@ -50,6 +50,12 @@ func (l *Log) AppendEnd(entries ...Entry) (first uint64, err error) {
 	return l.hand(order{entries: stamped(entries), end: true})
 }
 
+// Room reports whether Append would find room: nil, or the error of a full disk.
+func (l *Log) Room() error {
+	_, err := l.hand(order{change: func(w *writer) error { return w.makeRoom(lineMax, false) }})
+	return err
+}
+
 // stamped copies the entries, with the time where they have none.
 func stamped(entries []Entry) []Entry {
 	now := time.Now()
@@ -71,7 +77,7 @@ func (l *Log) hand(o order) (uint64, error) {
 		return 0, nil
 	}
 	o.answer = make(chan answer, 1)
-	if err := l.take(o, 0); err != nil {
+	if err := l.take(o); err != nil {
 		return 0, err
 	}
 	signal(l.urgent)
@@ -80,39 +86,80 @@ func (l *Log) hand(o order) (uint64, error) {
 }
 
 // take puts an order into the queue.
-func (l *Log) take(o order, enqueued int) error {
+func (l *Log) take(o order) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-		return errClosed
-	case l.failure != nil:
-		return l.failure
-	case l.enqueued+enqueued > queueMax:
-		return &agent.Error{Kind: agent.KindBusy, Step: step, Message: fmt.Sprintf("%d entries wait to be written", l.enqueued), Err: ErrStorage}
-	}
-	if enqueued > 0 {
-		// Before the entry counts as taken: what dies behind this is counted.
-		if err := l.w.head.putUnwritten(l.unwritten + uint64(enqueued)); err != nil {
-			return storage("head", err)
-		}
-		l.unwritten += uint64(enqueued)
-		l.enqueued += enqueued
+	if err := l.usable(); err != nil {
+		return err
 	}
 	l.orders = append(l.orders, o)
 	return nil
 }
 
+// usable refuses what cannot be written any more. l.mu is held.
+func (l *Log) usable() error {
+	if l.closed {
+		return errClosed
+	}
+	return l.failure
+}
+
 var errClosed = errors.New("the audit log is closed")
 
 // Enqueue hands over an entry, which is durable within 100 ms and lost if the process is
-// killed before. The error says that it was not taken.
+// killed before. Of a principal that hands over too many, only their number is written
+// (flood.go). The error says that the entry was not taken.
 func (l *Log) Enqueue(e Entry) error {
-	if err := l.take(order{entries: stamped([]Entry{e})}, 1); err != nil {
+	entries := stamped([]Entry{e})
+	l.mu.Lock()
+	err := l.enqueue(entries)
+	l.mu.Unlock()
+	if err == nil {
+		signal(l.lazy)
+	}
+	return err
+}
+
+// enqueue takes one entry, or counts it. l.mu is held.
+func (l *Log) enqueue(entries []Entry) error {
+	if err := l.usable(); err != nil {
 		return err
 	}
-	signal(l.lazy)
+	full := l.enqueued >= queueMax
+	if f := l.floodOf(entries[0]); f != nil && (full || !f.may(time.Now())) {
+		return l.leaveOut(f, entries[0])
+	}
+	if full {
+		return &agent.Error{Kind: agent.KindBusy, Step: step, Message: fmt.Sprintf("%d entries wait to be written", l.enqueued), Err: ErrStorage}
+	}
+	if err := l.miss(1); err != nil {
+		return err
+	}
+	l.enqueued++
+	l.orders = append(l.orders, order{entries: entries})
 	return nil
+}
+
+// miss counts in head what is lost if the process dies now. It comes before the entry counts
+// as taken. l.mu is held.
+func (l *Log) miss(entries uint64) error {
+	if err := l.w.head.putUnwritten(l.unwritten + entries); err != nil {
+		return storage("head", err)
+	}
+	l.unwritten += entries
+	return nil
+}
+
+// lost is how many entries are lost with an order: a gap stands for those that it counts.
+func (o order) lost() (entries uint64) {
+	for _, e := range o.entries {
+		if e.Kind == KindGap {
+			entries += max(1, e.Count)
+		} else {
+			entries++
+		}
+	}
+	return entries
 }
 
 // write is the goroutine that writes. It ends when the log is closed and nothing is left that
@@ -161,12 +208,14 @@ func (l *Log) round(orders []order) []order {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failure = failure
+	l.failure, l.records = failure, l.w.tip.tree.size
 	l.orders = append(left, l.orders...)
 	l.enqueued = 0
+	unwritten := l.leftOut
 	for _, o := range l.orders {
 		if o.answer == nil {
 			l.enqueued += len(o.entries)
+			unwritten += o.lost()
 		} else if failure != nil {
 			o.answer <- answer{err: failure}
 		}
@@ -175,8 +224,8 @@ func (l *Log) round(orders []order) []order {
 		l.orders = nil
 		return nil
 	}
-	if l.unwritten != uint64(l.enqueued) && l.w.head.putUnwritten(uint64(l.enqueued)) == nil {
-		l.unwritten = uint64(l.enqueued)
+	if l.unwritten != unwritten && l.w.head.putUnwritten(unwritten) == nil {
+		l.unwritten = unwritten
 	}
 	return left
 }

@@ -6,6 +6,7 @@
 //	DIR/hashes                      the Merkle tree (tlog's stored hashes); rebuilt from the segments
 //	DIR/head                        the last acknowledged record, and how many entries wait in memory
 //	DIR/checkpoints                 signed tree heads, one JSON object a line
+//	DIR/begin                       a signed note on where the chain begins, once records were removed
 //	DIR/lock                        locked (flock) by the one process that writes
 //	DIR/runs/ID                     the log of a foreground run that had no cloved
 //	DIR/linked/ID                   the same, since a record of kind link covers it
@@ -27,7 +28,19 @@
 //
 // The size of the segment in use is allocated when it is made. Append leaves the reserve at
 // the segment's end alone: if the disk is full and no next segment can be made, Append fails
-// with ErrStorage and the ends of what runs can still be written.
+// with ErrStorage and the ends of what runs can still be written. A log whose first segment
+// cannot be allocated opens all the same, with what reserve there is.
+//
+// Enqueue bounds what one principal writes (flood.go): entries beyond that are counted, and a
+// record of kind gap has their number and kinds.
+//
+// # Removing
+//
+// Remove removes the oldest segments beyond a size or an age, after it has verified them. A
+// record of kind remove says so, and begin has what following the chain from there needs:
+// the hash of the last removed record and the right edge of the tree. The hashes of removed
+// records stay, so older checkpoints can still be compared. begin is written first: what a
+// kill leaves of the older segments is ignored, and removed the next time.
 //
 // # After a crash
 //
@@ -45,7 +58,7 @@
 //
 // # What it refuses
 //
-// It never changes or removes a record, does not repair a damaged log, and stores no
+// It never changes a record, removes none that Remove is not asked for, does not repair a damaged log, and stores no
 // contents: an entry has digests of arguments. It knows nothing of grants and budgets; callers
 // say what was decided. Whoever is root on the host can write a whole new log with the key:
 // only a checkpoint that was exported to another place finds that.

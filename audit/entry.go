@@ -24,10 +24,10 @@ const (
 	KindAdmin    Kind = "admin"    // a caller on the host did something
 	KindPanic    Kind = "panic"    // all agents were ended, or may start again
 	// The following are written by this package.
-	KindGap        Kind = "gap"        // entries before this one may be missing
-	KindRotate     Kind = "rotate"     // the signing key was replaced
-	KindLink       Kind = "link"       // the log of a run of its own
-	KindCheckpoint Kind = "checkpoint" // a checkpoint was made at a caller's request
+	KindGap    Kind = "gap"    // entries before this one may be missing
+	KindRotate Kind = "rotate" // the signing key was replaced
+	KindLink   Kind = "link"   // the log of a run of its own
+	KindRemove Kind = "remove" // the oldest records were removed
 )
 
 // The usual verdicts. A refusal may have the word of its error instead of VerdictDeny.
@@ -50,7 +50,7 @@ type Entry struct {
 	Namespace   string    `json:"namespace,omitempty"`
 	Agent       string    `json:"agent,omitempty"` // the run's name
 	Run         agent.ID  `json:"run,omitempty"`
-	Principal   string    `json:"principal,omitempty"` // who called: PrincipalUser or PrincipalRun
+	Principal   string    `json:"principal,omitempty"` // who called: PrincipalUser, PrincipalRun or PrincipalService
 	Method      string    `json:"method,omitempty"`
 	What        string    `json:"what,omitempty"` // the text of a grant, a limit, a reason: at most 512 bytes
 	Verdict     string    `json:"verdict,omitempty"`
@@ -71,6 +71,9 @@ func PrincipalUser(uid uint32) string { return "uid:" + strconv.FormatUint(uint6
 
 // PrincipalRun is an agent as a caller.
 func PrincipalRun(run agent.ID) string { return "run:" + string(run) }
+
+// PrincipalService is a service of clove's that acts for an agent.
+func PrincipalService(name string) string { return "service:" + name }
 
 // Digest is the hexadecimal SHA-256 of arguments in their canonical form.
 func Digest(canonical []byte) string {

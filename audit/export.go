@@ -12,26 +12,37 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Export verifies the log in dir, writes its records to w as they are, and returns a new
-// checkpoint over them. Verify accepts a file of them with that checkpoint. A damaged log is
-// not exported: the error is a *Problem. It may run beside the writer.
-func Export(dir string, keys *Keys, w io.Writer) (signed []byte, records uint64, err error) {
+// Exported is what belongs to a file of records.
+type Exported struct {
+	Checkpoint []byte // a new signed note over all records of the log
+	Begin      []byte // where the log begins; nil: at record 1. Verify wants it in FILE.begin
+	First      uint64 // the first record
+	Last       uint64
+}
+
+// Export verifies the log in dir, and writes its records to w as they are. Verify accepts a
+// file of them with the checkpoint. A damaged log is not exported: the error is a *Problem.
+// It may run beside the writer.
+func Export(dir string, keys *Keys, w io.Writer) (e Exported, err error) {
 	lines := bufio.NewWriterSize(w, 64<<10)
 	v, err := verified(dir, keys, false, func(p place, _ record) error {
 		_, err := lines.Write(append(p.line, '\n'))
 		return err
 	})
 	if err != nil {
-		return nil, 0, err
+		return e, err
 	}
+	defer v.stored.close()
 	if err := lines.Flush(); err != nil {
-		return nil, 0, err
+		return e, err
 	}
-	signed, err = v.sign(keys)
-	return signed, v.tip.tree.size, err
+	e.First, e.Last, e.Begin = v.removed+1, v.tip.tree.size, v.beginNote
+	e.Checkpoint, err = v.sign(keys)
+	return e, err
 }
 
-// verified walks along a log that must be sound, and keeps all hashes if asked to.
+// verified walks along a log that must be sound, and keeps all hashes if asked to. Without an
+// error the caller closes the verifier's stored hashes.
 func verified(dir string, keys *Keys, keep bool, each func(place, record) error) (*verifier, error) {
 	public, err := keys.Public()
 	if err != nil {
@@ -41,11 +52,15 @@ func verified(dir string, keys *Keys, keep bool, each func(place, record) error)
 	if err := v.prepare(dir, public, nil); err != nil {
 		return nil, err
 	}
-	defer v.stored.close()
-	if err := v.walk(v.segments); err != nil {
+	err = v.walk(v.segments)
+	if err == nil {
+		err = v.end()
+	}
+	if err != nil {
+		v.stored.close()
 		return nil, err
 	}
-	return v, v.end()
+	return v, nil
 }
 
 func (v *verifier) sign(keys *Keys) ([]byte, error) {
@@ -78,29 +93,42 @@ func Prove(dir string, keys *Keys, number uint64) (Proof, error) {
 	if err != nil {
 		return proof, err
 	}
+	defer v.stored.close()
 	if proof.Record == "" {
-		return proof, &agent.Error{Kind: agent.KindNotFound, Step: step, Message: fmt.Sprintf("there is no record %d: the log has %d", number, v.tip.tree.size)}
+		return proof, &agent.Error{Kind: agent.KindNotFound, Step: step, Message: fmt.Sprintf("there is no record %d: the log has those from %d to %d", number, v.removed+1, v.tip.tree.size)}
 	}
 	signed, err := v.sign(keys)
 	if err != nil {
 		return proof, err
 	}
 	proof.Checkpoint = string(signed)
-	proof.Hashes, err = tlog.ProveRecord(int64(v.tip.tree.size), int64(number-1), keptHashes(v.hashes))
+	proof.Hashes, err = tlog.ProveRecord(int64(v.tip.tree.size), int64(number-1), v)
+	if err == nil {
+		_, err = VerifyProof(proof, v.public) // the stored hashes of removed records may be damaged
+	}
 	return proof, err
 }
 
-// keptHashes are all hashes of a tree, in tlog's order.
-type keptHashes []tlog.Hash
-
-// ReadHashes implements tlog.HashReader.
-func (k keptHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+// ReadHashes implements tlog.HashReader with the hashes that were kept on the way, and the
+// stored ones of removed records.
+func (v *verifier) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	first := tlog.StoredHashCount(int64(v.removed))
 	found := make([]tlog.Hash, 0, len(indexes))
 	for _, index := range indexes {
-		if index >= int64(len(k)) {
+		switch {
+		case index >= first+int64(len(v.hashes)):
 			return nil, fmt.Errorf("the tree has no hash %d", index)
+		case index >= first:
+			found = append(found, v.hashes[index-first])
+		case v.stored == nil:
+			return nil, errors.New("the hashes of the removed records are not there")
+		default:
+			stored, err := v.stored.ReadHashes([]int64{index})
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, stored...)
 		}
-		found = append(found, k[index])
 	}
 	return found, nil
 }

@@ -62,3 +62,63 @@ func TestFullDisk(t *testing.T) {
 	must(t, l.Close())
 	sound(t, dir, written+2)
 }
+
+// A log is opened on a disk without room for a segment. Append is refused, the ends of runs
+// are recorded in what room there is, and Append works when there is more.
+func TestFullDiskFromTheStart(t *testing.T) {
+	testhost.Root(t)
+	disk := t.TempDir()
+	must(t, unix.Mount("tmpfs", disk, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=2m"))
+	t.Cleanup(func() { must(t, unix.Unmount(disk, 0)) })
+	dir := filepath.Join(disk, "audit")
+	options := Options{SegmentBytes: 4 << 20, ReserveBytes: 1 << 20}
+	l, err := Open(dir, options)
+	must(t, err)
+	refused := func() {
+		t.Helper()
+		if _, err := l.Append(decision("")); !errors.Is(err, ErrStorage) || !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("a decision: %v", err)
+		}
+		if err := l.Room(); !errors.Is(err, ErrStorage) {
+			t.Errorf("it says that there is room: %v", err)
+		}
+	}
+	refused()
+	// What is left of the disk is used up: only what the log holds is there for ends.
+	fill(t, filepath.Join(disk, "filler"))
+	const ends = 200
+	for range ends {
+		if _, err := l.AppendEnd(Entry{Kind: KindEnd, What: strings.Repeat("x", whatMax)}); err != nil {
+			t.Fatalf("an end: %v", err)
+		}
+	}
+	refused()
+	must(t, l.Enqueue(decision("kept in memory")))
+	if err := l.Close(); !errors.Is(err, ErrStorage) {
+		t.Errorf("it closes without the entry that waits: %v", err)
+	}
+	l, err = Open(dir, options) // again on the full disk, with a gap to record
+	must(t, err)
+	refused()
+	must(t, os.Remove(filepath.Join(disk, "filler")), unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, "size=32m"))
+	with(t, l, decision("room"))
+	must(t, l.Close())
+	sound(t, dir, ends+2)
+	if gap := all(t, dir)[ends]; gap.Kind != KindGap || gap.Code != gapKilled || gap.Count != 1 {
+		t.Errorf("%+v", gap)
+	}
+}
+
+// fill uses up a disk.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	must(t, err)
+	defer file.Close()
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}

@@ -29,6 +29,9 @@ type Options struct {
 	// 0 is 1024 records and 5 minutes.
 	CheckpointRecords uint64
 	CheckpointAfter   time.Duration
+	// FloodBurst and FloodPerSecond bound the entries that Enqueue writes for one principal;
+	// 0 is 100 and 10.
+	FloodBurst, FloodPerSecond int
 }
 
 // RunOptions are those of the log of one foreground run: it is small, and the record that
@@ -40,6 +43,8 @@ func (o Options) filled() (Options, error) {
 	set(&o.ReserveBytes, o.SegmentBytes/4)
 	set(&o.CheckpointRecords, 1024)
 	set(&o.CheckpointAfter, 5*time.Minute)
+	set(&o.FloodBurst, floodBurst)
+	set(&o.FloodPerSecond, floodPerSecond)
 	if o.ReserveBytes < 0 || o.SegmentBytes-o.ReserveBytes < lineMax {
 		return o, &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("a segment of %d bytes with a reserve of %d has no room for a record", o.SegmentBytes, o.ReserveBytes)}
 	}
@@ -66,6 +71,7 @@ const (
 	headName        = "head"
 	hashesName      = "hashes"
 	checkpointsName = "checkpoints"
+	anchorName      = "begin"
 	lockName        = "lock"
 	runsName        = "runs"
 	linkedName      = "linked"
@@ -83,8 +89,11 @@ type Log struct {
 
 	mu        sync.Mutex // guards the following, and writes of the unwritten count to head
 	orders    []order
-	enqueued  int    // entries of orders, and of those being written, that nobody waits for
-	unwritten uint64 // the same, as head has it
+	enqueued  int               // entries of orders, and of those being written, that nobody waits for
+	unwritten uint64            // how many entries are lost if the process dies now, as head has it
+	records   uint64            // durable
+	leftOut   uint64            // entries that floods count
+	floods    map[string]*flood // by principal and run
 	closed    bool
 	failure   error // the file's state is not known any more: nothing is written
 
@@ -106,21 +115,53 @@ func Open(dir string, options Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, options: options, lock: lock, urgent: make(chan struct{}, 1), lazy: make(chan struct{}, 1), ended: make(chan struct{})}
+	l := &Log{dir: dir, options: options, lock: lock, urgent: make(chan struct{}, 1), lazy: make(chan struct{}, 1), ended: make(chan struct{}), floods: map[string]*flood{}}
 	l.w = writer{dir: dir, options: options}
 	gap, err := l.w.open()
 	if err != nil {
 		return nil, errors.Join(err, l.w.close(), lock.Close())
 	}
+	if gap != nil {
+		l.unwritten = order{entries: []Entry{*gap}}.lost()
+	}
+	l.records = l.w.tip.tree.size
 	go l.write()
 	if gap == nil {
 		return l, nil
 	}
-	if _, err := l.AppendEnd(*gap); err != nil {
+	if err := l.appendGap(*gap); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
+
+// appendGap writes a gap, on a full disk as soon as there is room: until then head counts
+// what it stands for.
+func (l *Log) appendGap(gap Entry) error {
+	_, err := l.AppendEnd(gap)
+	if !errors.Is(err, ErrStorage) {
+		return err
+	}
+	o := order{entries: stamped([]Entry{gap}), end: true}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.usable(); err != nil {
+		return err
+	}
+	if err := l.miss(o.lost()); err != nil {
+		return err
+	}
+	l.enqueued++
+	l.orders = append(l.orders, o)
+	return nil
+}
+
+// A process that is killed while it starts another leaves that with a copy of the lock, for
+// the moment between fork and exec. On a busy machine that is longer than a second.
+const (
+	lockPatience = 5 * time.Second
+	lockPoll     = 5 * time.Millisecond
+)
 
 // hold takes the log's lock, which a killed process leaves free.
 func hold(dir string) (*os.File, error) {
@@ -128,7 +169,12 @@ func hold(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = descriptor.Lock(file, unix.LOCK_EX|unix.LOCK_NB)
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPoll) {
+		err = descriptor.Lock(file, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
+	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = &agent.Error{Kind: agent.KindBusy, Step: step, Message: "another process writes the log " + dir}
 	}
@@ -138,11 +184,27 @@ func hold(dir string) (*os.File, error) {
 	return file, nil
 }
 
+// State is how a log stands.
+type State struct {
+	Records uint64 // the number of the last one
+	Waiting uint64 // entries in memory only
+}
+
+// State returns how the log stands.
+func (l *Log) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return State{Records: l.records, Waiting: l.unwritten}
+}
+
 // Close writes what waits and a checkpoint, marks the log as closed, and releases it. A second
 // call does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	already := l.closed
+	for _, f := range l.floods {
+		l.endFlood(f)
+	}
 	l.closed = true
 	l.mu.Unlock()
 	signal(l.urgent)
@@ -152,8 +214,8 @@ func (l *Log) Close() error {
 	}
 	l.mu.Lock()
 	err := l.failure
-	if left := l.enqueued; err == nil && left > 0 {
-		err = fmt.Errorf("%w: %d entries could not be written", ErrStorage, left)
+	if err == nil && l.unwritten > 0 {
+		err = fmt.Errorf("%w: %d entries could not be written", ErrStorage, l.unwritten)
 	}
 	l.mu.Unlock()
 	if err == nil {

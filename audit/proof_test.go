@@ -19,7 +19,8 @@ func TestExportAndProofAreVerifiedOffline(t *testing.T) {
 	t.Parallel()
 	s := newSample(t)
 	var text bytes.Buffer
-	signed, records, err := Export(s.dir, s.keys, &text)
+	exported, err := Export(s.dir, s.keys, &text)
+	signed, records := exported.Checkpoint, exported.Last
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "export")
 	must(t, os.WriteFile(file, text.Bytes(), 0o600))

@@ -3,7 +3,9 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -118,5 +120,13 @@ func (f Filter) in(s segment) (found []Entry, bad, err error) {
 		}
 		return nil
 	})
-	return found, bad, err
+	return found, bad, unlessRemoved(err)
+}
+
+// unlessRemoved leaves out the error of a segment that was removed after it was listed.
+func unlessRemoved(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -20,6 +20,11 @@ func (w *writer) open() (gap *Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
+	begins, err := anchored(anchorPath(w.dir, true))
+	if err != nil {
+		return nil, damaged(anchorName, err.Error())
+	}
+	segments, _ = behind(segments, begins.tree.size)
 	past, unwritten, err := readHead(w.path(headName))
 	if errors.Is(err, fs.ErrNotExist) && len(segments) == 0 {
 		if err := makeHead(w.path(headName)); err != nil {
@@ -43,7 +48,7 @@ func (w *writer) open() (gap *Entry, err error) {
 	if err := mendLines(w.path(checkpointsName)); err != nil {
 		return nil, err
 	}
-	cutOff, err := w.recover(segments, past)
+	cutOff, err := w.recover(segments, begins, past)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +61,11 @@ func (w *writer) open() (gap *Entry, err error) {
 	}
 	w.head.now = past
 	gap = gapOf(past, boot, unwritten, cutOff)
-	// Open, and with no entries in memory, from here on.
-	return gap, errors.Join(w.head.put(head{count: w.tip.tree.size, hash: w.tip.hash, boot: boot}), w.head.putUnwritten(0), w.head.sync())
+	if unwritten = 0; gap != nil {
+		unwritten = order{entries: []Entry{*gap}}.lost() // until it is written
+	}
+	// Open from here on.
+	return gap, errors.Join(w.head.putUnwritten(unwritten), w.head.put(head{count: w.tip.tree.size, hash: w.tip.hash, boot: boot}), w.head.sync())
 }
 
 func bootID() (string, error) {
@@ -102,15 +110,15 @@ func gapOf(past head, boot string, unwritten uint64, cutOff int64) *Entry {
 
 // recover reads the last segment, cuts off what was not acknowledged, and opens the segment
 // for writing. It returns how many bytes it cut off.
-func (w *writer) recover(segments []segment, past head) (cutOff int64, err error) {
+func (w *writer) recover(segments []segment, begins anchor, past head) (cutOff int64, err error) {
 	if len(segments) == 0 {
 		if past.count > 0 {
 			return 0, missing(past.count, 0)
 		}
-		return 0, storageOf(w.begin())
+		return 0, storageOf(w.beginFirst())
 	}
 	last := segments[len(segments)-1]
-	if w.tip, err = w.before(segments, last.first-1); err != nil {
+	if w.tip, err = w.before(segments, begins, last.first-1); err != nil {
 		return 0, err
 	}
 	end, err := w.read(last, past)
@@ -131,7 +139,7 @@ func (w *writer) recover(segments []segment, past head) (cutOff int64, err error
 		err = errors.Join(w.file.Truncate(end), w.file.Sync())
 	}
 	w.size = end
-	w.allocate()
+	_ = w.allocate() // w.soft says how it went
 	return cutOff, err
 }
 
@@ -139,18 +147,18 @@ func storageOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return storage("the first segment", err)
+	return storage("a segment", err)
 }
 
 // before returns the chain's end after the first count records, of which the hashes are
 // stored. Where the file of hashes is too short it is made again from the segments.
-func (w *writer) before(segments []segment, count uint64) (tip, error) {
+func (w *writer) before(segments []segment, begins anchor, count uint64) (tip, error) {
 	stored, err := w.hashes.count()
 	if err != nil {
 		return tip{}, err
 	}
 	if stored < tlog.StoredHashCount(int64(count)) {
-		if err := w.rebuild(segments[:len(segments)-1]); err != nil {
+		if err := w.rebuild(segments[:len(segments)-1], begins); err != nil {
 			return tip{}, err
 		}
 	}
@@ -162,13 +170,20 @@ func (w *writer) before(segments []segment, count uint64) (tip, error) {
 	return tip{hash, t}, nil
 }
 
-// rebuild makes the file of hashes from whole segments.
-func (w *writer) rebuild(segments []segment) error {
-	v := verifier{keep: true}
+// rebuild makes the file of hashes from whole segments. Of removed records it has what going
+// on needs.
+func (w *writer) rebuild(segments []segment, begins anchor) error {
+	v := verifier{keep: true, tip: begins.tip}
 	if err := v.walk(segments); err != nil {
 		return err
 	}
-	return hashesError(w.hashes.write(0, v.hashes))
+	removed := int64(begins.tree.size)
+	for level, hash := range begins.tree.last {
+		if err := w.hashes.write(tlog.StoredHashIndex(level, removed>>level-1), []tlog.Hash{hash}); err != nil {
+			return hashesError(err)
+		}
+	}
+	return hashesError(w.hashes.write(tlog.StoredHashCount(removed), v.hashes))
 }
 
 func hashesError(err error) error {

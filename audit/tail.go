@@ -48,7 +48,7 @@ func (c *cursor) catchUp(filter Filter, each func(Entry) error) error {
 		if s.path != c.segment.path {
 			c.segment, c.offset = s, 0
 		}
-		if err := c.read(filter, each); err != nil {
+		if err := unlessRemoved(c.read(filter, each)); err != nil {
 			return err
 		}
 	}

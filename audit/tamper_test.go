@@ -41,8 +41,9 @@ func newSample(t testing.TB) sample {
 	must(t, l.Close())
 	s.public, err = keys.Public()
 	must(t, err)
-	s.exported, _, err = Export(s.dir, keys, new(bytes.Buffer))
+	exported, err := Export(s.dir, keys, new(bytes.Buffer))
 	must(t, err)
+	s.exported = exported.Checkpoint
 	return s
 }
 
@@ -238,7 +239,8 @@ func TestRollBackIsNamed(t *testing.T) {
 	l := open(t, s.dir, o)
 	with(t, l, decision("newer"))
 	must(t, l.Close())
-	exported, _, err := Export(s.dir, s.keys, new(bytes.Buffer))
+	now, err := Export(s.dir, s.keys, new(bytes.Buffer))
+	exported := now.Checkpoint
 	must(t, err)
 
 	check := func(name, dir string, exported []byte, want *Problem) {

@@ -16,10 +16,11 @@ import (
 
 // Report is what Verify looked at.
 type Report struct {
-	Records     uint64   `json:"records"`
-	Root        string   `json:"root"`        // of the tree, base64
-	Checkpoints int      `json:"checkpoints"` // that are good
-	Runs        int      `json:"runs"`        // logs of runs of their own
+	Records     uint64   `json:"records"`           // the number of the last one
+	Removed     uint64   `json:"removed,omitempty"` // the number of the last one that Log.Remove removed
+	Root        string   `json:"root"`              // of the tree, base64
+	Checkpoints int      `json:"checkpoints"`       // that are good
+	Runs        int      `json:"runs"`              // logs of runs of their own
 	Problem     *Problem `json:"problem,omitempty"`
 }
 
@@ -29,13 +30,23 @@ type Report struct {
 // says that something could not be read.
 //
 // It may run beside the writer. What is not acknowledged yet is not looked at.
-func Verify(path string, keys []string, exported []byte) (Report, error) {
+func Verify(path string, keys []string, exported []byte) (report Report, err error) {
+	for range 3 {
+		// A segment that was listed may be removed before it is read.
+		if report, err = verifyOnce(path, keys, exported); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return report, err
+}
+
+func verifyOnce(path string, keys []string, exported []byte) (Report, error) {
 	v := verifier{}
 	err := v.prepare(path, keys, exported)
 	if err == nil {
 		err = v.verify(path)
 	}
-	report := Report{Records: v.tip.tree.size, Checkpoints: v.good, Runs: v.runs}
+	report := Report{Records: v.tip.tree.size, Removed: v.removed, Checkpoints: v.good, Runs: v.runs}
 	var problem *Problem
 	if errors.As(err, &problem) {
 		report.Problem, err = problem, nil
@@ -48,15 +59,19 @@ func Verify(path string, keys []string, exported []byte) (Report, error) {
 
 // verifier walks along a log.
 type verifier struct {
-	tip      tip
-	segments []segment
-	head     *head         // nil: there is none, all lines must be records
-	stored   *storedHashes // what the file says; nil: nothing
-	trust    *trust        // nil: no signature is looked at
-	claims   []claim       // not reached yet, the smallest first
-	good     int           // claims that held
-	links    []Entry
-	runs     int
+	tip       tip
+	removed   uint64    // records, behind which the log begins
+	beginRoot tlog.Hash // of the tree of those
+	beginNote []byte    // that says so; nil: none are removed
+	public    []string  // keys
+	segments  []segment
+	head      *head         // nil: there is none, all lines must be records
+	stored    *storedHashes // what the file says; nil: nothing
+	trust     *trust        // nil: no signature is looked at
+	claims    []claim       // not reached yet, the smallest first
+	good      int           // claims that held
+	links     []Entry
+	runs      int
 
 	keep   bool // keep all hashes
 	hashes []tlog.Hash
@@ -72,6 +87,7 @@ type claim struct {
 
 // prepare reads what is beside the records.
 func (v *verifier) prepare(path string, keys []string, exported []byte) (err error) {
+	v.public = keys
 	if len(keys) > 0 {
 		if v.trust, err = newTrust(keys); err != nil {
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: err.Error()}
@@ -87,7 +103,7 @@ func (v *verifier) prepare(path string, keys []string, exported []byte) (err err
 		}
 	}
 	// After the head: a writer may begin the next segment at any moment.
-	if v.segments, err = segmentsOf(path); err != nil {
+	if err := v.list(path, info.IsDir()); err != nil {
 		return err
 	}
 	if info.IsDir() && v.head == nil && len(v.segments)+len(v.claims) > 0 {
@@ -101,6 +117,23 @@ func (v *verifier) prepare(path string, keys []string, exported []byte) (err err
 		v.claims = append(v.claims, claim{c.size, exported, "the given checkpoint"})
 	}
 	slices.SortStableFunc(v.claims, func(a, b claim) int { return cmp.Compare(a.size, b.size) })
+	return nil
+}
+
+// list finds where the log begins, and the segments from there on. Between the two readings
+// a writer may remove segments, but only behind a newer beginning.
+func (v *verifier) list(path string, dir bool) error {
+	segments, err := segmentsOf(path)
+	if err != nil {
+		return err
+	}
+	if err := v.begin(anchorPath(path, dir)); err != nil {
+		return err
+	}
+	if !dir {
+		segments[0].first = v.removed + 1
+	}
+	v.segments, _ = behind(segments, v.removed)
 	return nil
 }
 
@@ -229,11 +262,22 @@ func (v *verifier) hold(c claim) error {
 	if claimed.size != c.size {
 		return damaged("", fmt.Sprintf("%s is over %d records, not %d", c.from, claimed.size, c.size))
 	}
-	root, err := v.tip.tree.root()
+	root, err := v.rootAt(c.size)
+	if err != nil && c.size < v.removed {
+		return damaged(hashesName, fmt.Sprintf("%s, over %d records of the %d that were removed, cannot be compared: %v", c.from, c.size, v.removed, err))
+	}
 	if err != nil || root == claimed.root {
 		return err
 	}
 	return &Problem{Kind: Rewritten, Number: c.size, Message: "the records up to this one are not those of " + c.from}
+}
+
+// rootAt is the root of the tree as it is now, or as it was in the part that was removed.
+func (v *verifier) rootAt(size uint64) (tlog.Hash, error) {
+	if size < v.removed {
+		return v.rootBefore(size)
+	}
+	return v.tip.tree.root()
 }
 
 // end looks at what claims more records than there are.

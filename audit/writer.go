@@ -183,11 +183,7 @@ func (w *writer) put(s stage) error {
 // rotate begins the next segment. Nothing is staged.
 func (w *writer) rotate() error {
 	if w.size == 0 {
-		w.allocate()
-		if w.soft > 0 {
-			return nil
-		}
-		return storage("a segment", unix.ENOSPC)
+		return storageOf(w.allocate())
 	}
 	old, size := w.file, w.size
 	if err := w.begin(); err != nil {
@@ -203,44 +199,39 @@ func (w *writer) rotate() error {
 
 // begin makes the segment that follows the tip. If it fails, the one in use stays.
 func (w *writer) begin() error {
-	path := w.path(segmentName(w.tip.tree.size + 1))
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := w.create()
 	if err != nil {
 		return err
 	}
-	err = errors.Join(reserve(file, 0, w.options.SegmentBytes), w.reserveHashes())
-	if err == nil {
-		err = atomicfile.Sync(w.dir)
-	}
-	if err != nil {
-		return errors.Join(err, file.Close(), os.Remove(path))
+	if err := w.reserve(file, 0, w.options.SegmentBytes); err != nil {
+		return errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
 	w.file, w.size, w.soft = file, 0, w.options.SegmentBytes-w.options.ReserveBytes
 	return nil
 }
 
-// allocate allocates the segment in use again. On a full disk only its reserve is left.
-func (w *writer) allocate() {
-	w.soft = w.options.SegmentBytes - w.options.ReserveBytes
-	if err := errors.Join(reserve(w.file, 0, w.options.SegmentBytes), w.reserveHashes()); err != nil {
-		w.soft = 0
+// beginFirst is begin for a log without a segment, which opens also on a full disk: then the
+// segment has room for ends of runs only, if any.
+func (w *writer) beginFirst() error {
+	file, err := w.create()
+	if err != nil {
+		return err
 	}
+	w.file, w.size = file, 0
+	_ = w.allocate() // w.soft says how it went
+	return nil
 }
 
-// reserveHashes allocates what the hashes of a segment's records can take: two for each, of
-// which none is shorter than 128 bytes.
-func (w *writer) reserveHashes() error {
-	return reserve(w.hashes.file, tlog.StoredHashCount(int64(w.tip.tree.size))*tlog.HashSize, w.options.SegmentBytes/2)
-}
-
-// reserve allocates bytes of file from an offset, and keeps the file's size. File systems
-// that cannot do it (copy on write) give no reserve.
-func reserve(file *os.File, offset, bytes int64) error {
-	err := descriptor.Use(file, func(fd int) error { return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, offset, bytes) })
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return nil
+func (w *writer) create() (*os.File, error) {
+	path := w.path(segmentName(w.tip.tree.size + 1))
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if err := atomicfile.Sync(w.dir); err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
+	return file, nil
 }
 
 // finish marks the log as closed, after a last checkpoint.

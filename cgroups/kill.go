@@ -74,7 +74,7 @@ func (g *Group) KillBut(keep int) error {
 		case len(pids) == 0:
 			return nil
 		case time.Now().After(deadline):
-			return fmt.Errorf("cannot kill %s: there are always more", describe(pids))
+			return fmt.Errorf("cannot kill %s: new processes appear all the time", describe(pids))
 		}
 		for some := range slices.Chunk(pids, batch) {
 			if err := g.signal(some); err != nil {

@@ -102,7 +102,7 @@ func (g *Group) Shrink(limit int64) error {
 		used := f.number(dir, "memory.current")
 		switch {
 		case f.err != nil:
-			return fmt.Errorf("cannot tell the memory in use: %w", f.err)
+			return fmt.Errorf("cannot read the memory in use: %w", f.err)
 		case used == nil || *used <= limit:
 			return nil
 		}

@@ -73,7 +73,7 @@ func (g *Group) WatchOOM(ctx context.Context) (<-chan struct{}, error) {
 		return make(chan struct{}), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot watch for want of memory: %w", err)
+		return nil, fmt.Errorf("cannot watch for out-of-memory events: %w", err)
 	}
 	w := oomWatch{group: g, events: events, kills: make(chan struct{}, 1), notifiedEarly: isV1, patience: settleTime}
 	go w.run(ctx)

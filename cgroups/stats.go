@@ -92,7 +92,7 @@ func (g *Group) CPUTime() (time.Duration, error) {
 		}
 	}
 	if f.err != nil {
-		return 0, fmt.Errorf("cannot tell the CPU time: %w", f.err)
+		return 0, fmt.Errorf("cannot read the CPU time: %w", f.err)
 	}
 	return *used, nil
 }

@@ -51,3 +51,29 @@ func (c *Client) ListBudgets(ctx context.Context, account string) ([]api.Budget,
 		p.After = part.Next
 	}
 }
+
+// ReportBudgets returns what users' runs spent on the days from and to, both included, and
+// all days where they are empty. A cloved that names a next part again and again ends it
+// with ctx.
+func (c *Client) ReportBudgets(ctx context.Context, from, to string) ([]api.DaySum, error) {
+	p := api.BudgetReportParams{From: from, To: to}
+	var all []api.DaySum
+	for {
+		part, err := call[api.BudgetReportResult](ctx, c, api.MethodBudgetReport, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part.Days...)
+		if part.Next == "" {
+			return all, nil
+		}
+		p.After = part.Next
+	}
+}
+
+// TopBudgets returns which runs spent most of a dimension in the last minute, empty: of
+// each.
+func (c *Client) TopBudgets(ctx context.Context, dimension string) ([]api.Spender, error) {
+	r, err := call[api.BudgetTopResult](ctx, c, api.MethodBudgetTop, api.BudgetTopParams{Dimension: dimension})
+	return r.Spenders, err
+}

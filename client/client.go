@@ -183,7 +183,7 @@ func notes[N any](each func(N) error) func(string, json.RawMessage) error {
 func lost(err error) error {
 	if rpc.IsGone(err) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &agent.Error{Kind: agent.KindBusy, Message: "cloved ended before it answered", Err: err,
-			Hint: "the agents go on; look at them when cloved is back (clove ps)"}
+			Hint: "agents continue to run; clove ps shows them when cloved is back"}
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
 )
@@ -46,6 +47,7 @@ type dispatcher struct {
 	streams  *slots // requests that notify until they are cancelled
 	meter    *metrics.Meter
 	tracer   *traces.Tracer
+	entries  func(audit.Entry) error // of the audit log; nil: there is none
 	log      *slog.Logger
 }
 
@@ -54,15 +56,15 @@ type dispatcher struct {
 func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
 	if peer.isAgent() {
 		// Refused without a look at the rule: no row of the table is for agents.
-		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name)
+		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name).By("", api.RuleMethods)
 	}
 	switch m.Access {
 	case api.AccessRoot:
 		if !peer.root() {
-			return agent.Run{}, api.Failure(api.CodeDenied, "use sudo", "%s is for root", m.Name)
+			return agent.Run{}, api.Failure(api.CodeDenied, "use sudo", "%s is for root", m.Name).By("", api.RuleMethods)
 		}
 	case api.AccessSelf:
-		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name)
+		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name).By("", api.RuleMethods)
 	case api.AccessOwner, api.AccessAgent:
 		// Only the run's name is read here; handle reads all parameters again, strictly.
 		// Both find the same name: keys that differ in case alone were refused with the

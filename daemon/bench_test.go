@@ -118,7 +118,7 @@ const loggedLines = 190_000
 func logsOverTheSocket(b *testing.B, p api.LogsParams, want int) {
 	r := newRig(b, nil)
 	run := r.add("talker", rootCaller.owner, agent.StateEnded)
-	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), logs.DefaultCap)
+	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), 64<<20)
 	must(b, err)
 	_, _ = log.Stream("stdout").Write(bytes.Repeat([]byte(strings.Repeat("x", 99)+"\n"), loggedLines))
 	must(b, log.Close())

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchClock asks for a look whenever the wall clock jumps: it was set, or the
-// host slept. A timer counts seconds of CLOCK_MONOTONIC and would notice too late.
-func (r *reconciler) watchClock(ctx context.Context) {
+// watchClock calls set whenever the wall clock jumps: it was set, or the host slept. A timer
+// counts seconds of CLOCK_MONOTONIC and would notice too late.
+func (r *reconciler) watchClock(ctx context.Context, set func()) {
 	clock, err := openClock()
 	if err != nil {
-		r.log.Warn("schedules do not notice at once when the clock is set", "error", err)
+		r.log.Warn("schedules, grants and budgets do not notice at once when the clock is set", "error", err)
 		return
 	}
 	defer context.AfterFunc(ctx, func() { clock.Close() })()
@@ -23,7 +23,7 @@ func (r *reconciler) watchClock(ctx context.Context) {
 		_, err := clock.Read(make([]byte, 8))
 		if errors.Is(err, unix.ECANCELED) && armClock(clock) == nil {
 			r.log.Info("the clock was set")
-			r.nudge()
+			set()
 			continue
 		}
 		clock.Close()

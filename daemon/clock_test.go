@@ -26,7 +26,7 @@ func TestClockIsWatched(t *testing.T) {
 	r := newRig(t, nil)
 	alive, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); r.d.reconciler.watchClock(alive) }()
+	go func() { defer close(ended); r.d.reconciler.watchClock(alive, r.d.clockSet) }()
 	stop()
 	select {
 	case <-ended:

@@ -13,11 +13,15 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/audit"
+	"clove.run/clove/models/config"
+	"clove.run/clove/models/control"
 )
 
 // DefaultConfigFile is read when no other is named; it need not exist.
@@ -39,6 +43,10 @@ type Config struct {
 	StartsAtOnce int `json:"starts_at_once"`
 	// LogCap bounds the log of each agent: 64M.
 	LogCap string `json:"log_cap"`
+	// AuditCap bounds the audit log: 4G. The oldest records beyond it are removed; empty: none are.
+	AuditCap string `json:"audit_cap"`
+	// AuditDays is how many days records of the audit log are kept: 0, as long as AuditCap lets them.
+	AuditDays int `json:"audit_days"`
 	// MetricsAddress is a loopback address and port that answers GET /metrics for
 	// everybody on the host: none. A change takes a restart.
 	MetricsAddress string `json:"metrics_address"`
@@ -47,6 +55,10 @@ type Config struct {
 	MetricsSocket string `json:"metrics_socket"`
 	// LogLevel is debug, info, warn or error: info.
 	LogLevel string `json:"log_level"`
+	// Models is the file of model providers (docs/models.md): /etc/clove/models.yaml.
+	Models string `json:"models"`
+	// Secrets is the directory of the providers' keys: /etc/clove/secrets.
+	Secrets string `json:"secrets"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
 }
@@ -68,7 +80,8 @@ type UserLimits struct {
 
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
-	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", LogLevel: "info", Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
+		Models: config.DefaultFile, Secrets: control.SecretsDir, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
@@ -132,6 +145,8 @@ func (c Config) check() error {
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
 	case c.StartsAtOnce < 0:
 		return fmt.Errorf("starts_at_once: %d is less than 0", c.StartsAtOnce)
+	case c.AuditDays < 0 || c.AuditDays > maxAuditDays:
+		return fmt.Errorf("audit_days: %d is not a number from 0 to %d", c.AuditDays, maxAuditDays)
 	case c.Users.Runs < 0:
 		return fmt.Errorf("users.runs: %d is less than 0", c.Users.Runs)
 	case c.Users.Kept < 0:
@@ -140,7 +155,7 @@ func (c Config) check() error {
 	for _, size := range []struct {
 		field, text string
 		floor       int64
-	}{{"log_cap", c.LogCap, 0}, {"users.memory", c.Users.Memory, agent.MemoryFloorBytes}, {"users.disk", c.Users.Disk, agent.DiskFloorBytes}} {
+	}{{"log_cap", c.LogCap, 0}, {"audit_cap", c.AuditCap, 0}, {"users.memory", c.Users.Memory, agent.MemoryFloorBytes}, {"users.disk", c.Users.Disk, agent.DiskFloorBytes}} {
 		n, err := parseSize(size.text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", size.field, err)
@@ -155,6 +170,9 @@ func (c Config) check() error {
 	if c.LogCapBytes() < minLogCap {
 		return fmt.Errorf("log_cap: %s is less than 64K", c.LogCap)
 	}
+	if kept := c.auditKept(); kept.Bytes > 0 && kept.Bytes < minAuditCap {
+		return fmt.Errorf("audit_cap: %s is less than 64M", c.AuditCap)
+	}
 	if c.MetricsAddress != "" {
 		if err := checkLoopback(c.MetricsAddress); err != nil {
 			return err
@@ -166,6 +184,18 @@ func (c Config) check() error {
 
 // minLogCap leaves room for a few of the longest lines.
 const minLogCap = 64 << 10
+
+// minAuditCap leaves room for a few segments, and maxAuditDays is what a time.Duration holds.
+const (
+	minAuditCap  = 64 << 20
+	maxAuditDays = 36500
+)
+
+// auditKept is how much of the audit log is kept.
+func (c Config) auditKept() audit.Keep {
+	bytes, _ := parseSize(c.AuditCap) // it was checked
+	return audit.Keep{Bytes: bytes, Age: time.Duration(c.AuditDays) * 24 * time.Hour}
+}
 
 // LogCapBytes is LogCap as a number.
 func (c Config) LogCapBytes() int64 {
@@ -201,7 +231,7 @@ func checkLoopback(address string) error {
 	case err != nil:
 		return fmt.Errorf("metrics_address: %q is not an address and a port such as 127.0.0.1:9464", address)
 	case !at.Addr().IsLoopback():
-		return fmt.Errorf("metrics_address: %s is not a loopback address: let a proxy that knows who asks stand before it", at.Addr())
+		return fmt.Errorf("metrics_address: %s is not a loopback address: put a proxy that authenticates its callers before it", at.Addr())
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func (o containers) record(c *call, p api.ContainerParams) (any, error) {
 	// The name that store.KeepContainer expects; it gives the record the run's.
 	r.Name = p.Container.ID
 	if !slices.Contains(agent.Statuses, r.Status) {
-		return nil, api.Failure(api.CodeParams, "clove-oci tells of containers", "%q is no way to end", r.Status)
+		return nil, api.Failure(api.CodeParams, "clove-oci reports the records of containers", "%q is not the status of a record", r.Status)
 	}
 	var run agent.Run
 	err := o.records.change(func(s *store.Store) (err error) { run, err = s.KeepContainer(p.Container, r); return err })

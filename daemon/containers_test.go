@@ -74,7 +74,7 @@ func TestAContainerIsTheEngines(t *testing.T) {
 		must(t, err)
 		fault := api.ParseError(answer.Error)
 		wantCode(t, fault, api.CodeConflict)
-		if !strings.Contains(fault.Error(), "engine") {
+		if !strings.Contains(fault.Error(), "OCI container") {
 			t.Errorf("%s: %v", m.Name, fault)
 		}
 	}

@@ -165,7 +165,7 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	// and other callers go on meanwhile.
 	run, found := r.cache.get(c.run.Spec.ID)
 	if !found {
-		return nil, api.Failure(api.CodeNotFound, "leave --rm away for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
+		return nil, api.Failure(api.CodeNotFound, "omit --rm for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 	}
 	var err error
 	switch run.State {

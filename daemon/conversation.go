@@ -218,9 +218,10 @@ func (c *conversation) cancel(id json.RawMessage) {
 func (c *conversation) answer(l *line) {
 	answers := make([]rpc.Message, len(l.calls))
 	var all sync.WaitGroup
-	for i, r := range l.calls {
-		all.Go(func() { answers[i] = c.respond(r, l.owed) })
+	for i, r := range l.calls[1:] {
+		all.Go(func() { answers[i+1] = c.respond(r, l.owed) })
 	}
+	answers[0] = c.respond(l.calls[0], l.owed) // here: most lines have no other request
 	all.Wait()
 	c.release(l)                    // before the write: then its caller may use the ids again
 	_ = c.send(l.batch, answers...) // a caller that has gone needs none

@@ -42,16 +42,18 @@ type Daemon struct {
 	started    time.Time
 	records    records
 	cache      *cache
-	shared     shared // while it serves
+	shared     shared     // while it serves
+	inference  *inference // while it serves
 	reconciler *reconciler
 	guards     guards
 	sandboxes  sandboxes
 	current    atomic.Pointer[Config] // a reload replaces it while requests read it
 	readers    *slots                 // of layers
 	looks      *slots                 // with the rights of callers
+	audits     *slots                 // queries of the audit log
 	streams    *slots                 // requests that notify until they are cancelled
 	owed       *slots                 // bytes of requests and answers that are held
-	makes      *slots                 // answers that are being made, which takes several times their length
+	makes      *slots                 // requests in progress, which takes several times their length
 	rootMakes  *slots                 // the same of root, which must not wait for users
 	watches    watch.Source
 	admission  sync.Mutex // from counting a user's runs until the next one is stored
@@ -60,25 +62,27 @@ type Daemon struct {
 	tracer      *traces.Tracer
 	connections atomic.Int64             // to the API, open
 	lives       map[agent.ID]traces.Life // the goroutine of follow alone
+	namespaces  map[agent.ID]string      // the same; of runs that have one
 	socket      atomic.Pointer[string]   // where it listens, once it does
 }
 
 // New makes a cloved that does nothing yet.
 func New(o Options) *Daemon {
 	d := &Daemon{options: o, log: o.Log, started: time.Now().UTC(), sandboxes: o.Sandboxes,
-		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}}
+		tracer: o.Tracer, lives: map[agent.ID]traces.Life{}, namespaces: map[agent.ID]string{}}
 	supervisors := processes{program: o.Clove, state: o.Paths.State, run: o.Paths.Run, cgroup: runtime.SupervisorCgroup}
 	d.guards = supervisors
 	d.current.Store(&o.Config)
 	// How many in all, then for each user; 0: no bound. Those in all make a caller wait,
 	// those of a user refuse.
-	d.readers = newSlots("layers that are read", 4, 2)
+	d.readers = newSlots("layer reads", 4, 2)
 	// No bound in all: a file system that hangs for one user must not use up the places of
 	// others.
-	d.looks = newSlots("workspaces that are looked at", 0, 4)
+	d.looks = newSlots("workspace checks", 0, 4)
+	d.audits = newSlots("audit log queries", 2, 1)
 	d.streams = newSlots("streams", 0, 64)
-	d.makes = newSlots("answers that are being made", 4, 0)
-	d.rootMakes = newSlots("answers that are being made", 4, 0)
+	d.makes = newSlots("requests in progress", 4, 0)
+	d.rootMakes = newSlots("requests in progress", 4, 0)
 	d.owed = newSlots("bytes of requests and unread answers", 0, maxOwed)
 	d.owed.root, d.owed.members = maxOwedRoot, maxOwedRest
 	// The gauges are asked for at a scrape, when the fields below are set.
@@ -88,7 +92,7 @@ func New(o Options) *Daemon {
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
 		paths: o.Paths, log: o.Log, config: d.config, socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
 			return d.config().Users.checkReach(spec, principal{owner: owner})
-		}})
+		}, metered: func(run agent.Run) (bool, error) { return d.shared.kernel.Metered(run) }})
 	return d
 }
 
@@ -117,6 +121,12 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	}
 	d.reconciler.cleanFirst()
 	d.shared.recover(d.log)
+	serving, left := context.WithCancel(context.Background())
+	defer left()
+	if err := d.openModels(serving); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.inference.close()) }()
 	defer d.watches.Close()
 	// Before anything is served: a change that comes after the first look is noticed.
 	written, err := d.watches.Dir(d.options.Paths.State)
@@ -133,7 +143,9 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	kept.Go(func() { d.reconciler.run(keeping, written) })
 	kept.Go(func() { d.follow(keeping, last) })
 	kept.Go(func() { d.scrape(keeping, d.options.Scrapes, group) })
-	kept.Go(func() { d.reconciler.watchClock(keeping) })
+	kept.Go(func() { d.reconciler.watchClock(keeping, d.clockSet) })
+	kept.Go(func() { d.shared.notes.run(keeping) })
+	kept.Go(func() { d.keepAudit(keeping) })
 	server := newServer(d, group)
 	failed := make(chan error, 1)
 	go func() { failed <- server.accept(listener) }()
@@ -155,6 +167,14 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	return errors.Join(err)
 }
 
+// clockSet has everything that depends on the wall clock decided anew.
+func (d *Daemon) clockSet() {
+	d.reconciler.nudge()
+	if err := d.shared.kernel.ClockSet(); err != nil {
+		d.log.Error("grants and budgets do not follow the clock", "error", err)
+	}
+}
+
 // Reload reads the configuration anew; a mistake changes nothing. A higher bound may let
 // queued runs start, so the reconciler looks.
 func (d *Daemon) Reload() error {
@@ -162,11 +182,16 @@ func (d *Daemon) Reload() error {
 	if err != nil {
 		return err
 	}
+	if m := d.inference; m != nil {
+		if err := m.reload(config.Models); err != nil {
+			return err
+		}
+	}
 	d.current.Store(&config)
 	if d.options.Reloaded != nil {
 		d.options.Reloaded(config)
 	}
 	d.reconciler.nudge()
-	d.log.Info("the configuration is read anew", "file", d.options.ConfigFile)
+	d.log.Info("the configuration was reloaded", "file", d.options.ConfigFile)
 	return nil
 }

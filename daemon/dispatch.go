@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"clove.run/clove/api"
-	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/rpc"
 )
 
 // errEnding answers requests that have no end of their own, when cloved ends.
-var errEnding = api.Failure(api.CodeDraining, "the agents go on; ask again when cloved is back", "cloved is ending")
+var errEnding = api.Failure(api.CodeDraining, "agents continue to run; try again when cloved is back", "cloved is ending")
 
 // bounded lets a call that has no end of its own end with cloved. Other calls go on when
 // cloved ends: they are answered, within drainTime.
@@ -35,7 +35,7 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
 	// agent.listen is answered by the agent's gate, and by nobody else.
 	case m.Access == api.AccessSelf:
-		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name)
+		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name).By("", api.RuleMethods)
 	// It is in the table and has no handler: a session (rooms.go).
 	case d.handlers[name] == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
@@ -86,8 +86,9 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 // perform has serve answer a request if its caller may ask for that.
 func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request, serve handler) (any, error) {
 	d := c.dispatch
-	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (any, error) {
+	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (_ any, err error) {
 		run, err := d.allow(c.peer.principal, m, r.Params)
+		defer func() { d.audit(c.peer, m, run, r.Params, err) }()
 		if err != nil {
 			return nil, err
 		}
@@ -99,12 +100,12 @@ func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request,
 // opened.
 func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
 	began := time.Now()
-	ctx, span := d.tracer.Call(ctx, method, peer.owner.UID, params)
-	result, err := answer(ctx)
-	word := metrics.Done
-	if err != nil {
-		word = faultOf(err).Data.Word
+	var span traces.Span
+	if method != api.MethodKernelCall { // the agent's call has a span
+		ctx, span = d.tracer.Call(ctx, method, peer.owner.UID, params)
 	}
+	result, err := answer(ctx)
+	word := wordOf(err)
 	d.meter.Called(method, word, time.Since(began))
 	span.End(word)
 	return result, err
@@ -115,7 +116,7 @@ func (d dispatcher) observed(ctx context.Context, peer caller, method string, pa
 func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			d.log.Error("a request failed that should not", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			d.log.Error("a request failed with an internal error", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
 			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
 		}
 	}()

@@ -38,7 +38,7 @@ func TestAGuardsAnswerIsTheCallers(t *testing.T) {
 	}{
 		"holds":        {good, &fakeGuards{answer: supervisor.Answer{Started: true}}, ""},
 		"refuses":      {good, &fakeGuards{answer: supervisor.Answer{Error: api.Failure(api.CodeUnenforceable, "", "no tproxy")}}, "no tproxy"},
-		"dies":         {good, &fakeGuards{err: errors.New("it ended without a word")}, "without a word"},
+		"dies":         {good, &fakeGuards{err: errors.New("it ended without sending an answer")}, "without sending an answer"},
 		"no process":   {api.GuardParams{Guard: agent.Guard{Directory: "/run/x"}}, &fakeGuards{}, "needs a container's process"},
 		"no directory": {api.GuardParams{Guard: agent.Guard{PID: 7, Directory: "x"}}, &fakeGuards{}, "needs a container's process"},
 	} {
@@ -58,7 +58,7 @@ func TestAGuardIsAProcess(t *testing.T) {
 	for name, row := range map[string]struct{ script, want string }{
 		"answers": {`test "$1" = guard && grep '"pid":7' <&3 && echo '{"started":true}' >&4`, ""},
 		"refuses": {`cat <&3; echo '{"error":{"code":-32003,"message":"no tproxy"}}' >&4`, "no tproxy"},
-		"dies":    {`cat <&3; echo because >&2; exit 1`, "without a word"},
+		"dies":    {`cat <&3; echo because >&2; exit 1`, "without sending an answer"},
 	} {
 		dir := t.TempDir()
 		program := filepath.Join(dir, "clove")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -56,6 +57,7 @@ func newRigIn(t testing.TB, dir string, change func(*Config)) *rig {
 	}
 	r.d = New(Options{Paths: runtime.Paths{State: filepath.Join(r.dir, "state"), Run: filepath.Join(r.dir, "run")}, Config: config,
 		Sandboxes: r, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	must(t, os.Mkdir(filepath.Join(r.dir, "run"), 0o755))
 	r.d.reconciler.starter, r.d.guards = r, &fakeGuards{answer: supervisor.Answer{Started: true}}
 	r.d.socket.Store(new(filepath.Join(r.dir, "s"))) // where serve listens; supervisors get it also without that
 	r.records = r.d.records

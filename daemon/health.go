@@ -18,7 +18,7 @@ func (d *Daemon) Healthy(ctx context.Context) error {
 		return fmt.Errorf("the API does not answer: %w", err)
 	}
 	if err := d.reconciler.looks(ctx); err != nil {
-		return fmt.Errorf("the reconciler does not look: %w", err)
+		return fmt.Errorf("the reconciler does not respond: %w", err)
 	}
 	return nil
 }

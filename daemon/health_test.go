@@ -43,7 +43,7 @@ func TestHealthy(t *testing.T) {
 }
 
 // A reconciler that is stuck is reported, although the API answers.
-func TestUnhealthyKeeper(t *testing.T) {
+func TestUnhealthyReconciler(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.serve()

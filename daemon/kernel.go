@@ -5,10 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/daemon/traces"
 	"clove.run/clove/kernel"
 	"clove.run/clove/runtime"
 	"clove.run/clove/store"
@@ -23,7 +26,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 		}
 	}()
 	paths := d.options.Paths
-	s.cache, s.sandboxes, s.logDir = d.cache, d.sandboxes, audit.Dir(paths.State)
+	s.cache, s.sandboxes, s.logDir, s.tracer, s.audits = d.cache, d.sandboxes, audit.Dir(paths.State), d.tracer, d.audits
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
 		return s, err
 	}
@@ -38,7 +41,9 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet})
+	s.notes = newNotes(d.records, d.meter, d.log)
+	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
+		Note: s.notes.add, Called: d.kernelCalled})
 	return s, nil
 }
 
@@ -99,16 +104,26 @@ type shared struct {
 	cache     *cache
 	sandboxes sandboxes
 	logDir    string
+	notes     *notes
+	tracer    *traces.Tracer
+	audits    *slots // queries of the audit log
 }
 
 func (s shared) methods() map[string]handler {
 	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
 		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter), api.MethodPanic: handle(s.panic)}
+	all[api.MethodAuditQuery] = handle(s.auditQuery)
 	all[api.MethodBudgetSet] = handle(func(c *call, p api.BudgetSetParams) (any, error) {
 		return s.kernel.SetBudget(c.peer.owner.UID, p)
 	})
 	all[api.MethodBudgetList] = handle(func(c *call, p api.BudgetListParams) (any, error) {
 		return s.kernel.ListBudgets(c.peer.owner.UID, p)
+	})
+	all[api.MethodBudgetReport] = handle(func(c *call, p api.BudgetReportParams) (any, error) {
+		return s.kernel.ReportBudgets(c.peer.owner.UID, p)
+	})
+	all[api.MethodBudgetTop] = handle(func(c *call, p api.BudgetTopParams) (any, error) {
+		return s.kernel.TopBudgets(c.peer.owner.UID, p)
 	})
 	for _, name := range kernel.Methods() {
 		all[name] = func(c *call, params json.RawMessage) (any, error) {
@@ -156,16 +171,20 @@ func (s shared) panic(c *call, p api.PanicParams) (any, error) {
 	}
 	result := api.PanicResult{Ended: []string{}}
 	var err error
+	id := string(agent.NewID())
 	if p.Clear {
 		err = s.sandboxes.ClearPanic()
 	} else {
 		var runs []agent.Run
 		runs, err = s.sandboxes.Panic(p.Reason)
+		s.kernel.Caused(id, runs)
 		for _, run := range runs {
 			result.Ended = append(result.Ended, run.Name().String())
 		}
 	}
-	_, lerr := s.log.AppendEnd(audit.PanicEntry(c.peer.owner.UID, p.Reason, len(result.Ended)))
+	entry := audit.PanicEntry(c.peer.owner.UID, p.Reason, len(result.Ended))
+	entry.Correlation = id
+	_, lerr := s.log.AppendEnd(entry)
 	return result, errors.Join(err, lerr)
 }
 
@@ -184,7 +203,32 @@ func (s shared) call(_ *call, p api.KernelCallParams) (any, error) {
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
 	}
-	return s.kernel.Call(kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID}, p.Method, p.Params)
+	id := string(agent.NewID())
+	span := s.tracer.AgentCall(run, p.Method, id)
+	result, err := s.kernel.Call(kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, p.Method, p.Params)
+	span.End(wordOf(err))
+	return result, err
+}
+
+// kernelCalled counts a call that the Kernel has decided.
+func (d *Daemon) kernelCalled(c kernel.Caller, method string, err error, took time.Duration) {
+	who := metrics.ByUser
+	if c.Agent {
+		who = metrics.ByAgent
+	}
+	var fault *api.Error
+	if err != nil {
+		fault = faultOf(err)
+	}
+	d.meter.Decided(who, method, fault, took)
+}
+
+// wordOf is the word of a call's result.
+func wordOf(err error) string {
+	if err == nil {
+		return metrics.Done
+	}
+	return faultOf(err).Data.Word
 }
 
 // backup copies kernel.db: no other process may open it.

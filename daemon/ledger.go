@@ -27,7 +27,7 @@ const (
 type ledger struct {
 	uid   uint32
 	bytes *slots // of all connections
-	makes *slots // answers that are being made, root's apart; nil: no bound
+	makes *slots // requests in progress, root's apart; nil: no bound
 
 	making  chan struct{} // held while an answer is made
 	writing chan struct{} // held from then until it is written, unless it belongs to a batch
@@ -119,7 +119,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 	}
 	defer func() { <-l.making }()
 	// Room is taken before the answer is made, and corrected when its length is known: many
-	// answers that are being made at once cannot pass the bound together.
+	// requests in progress at once cannot pass the bound together.
 	work, isLater := value.(later)
 	room := answerRoom
 	if isLater && work.room > 0 {

@@ -63,7 +63,7 @@ func (l limits) noCircle(name agent.RunName, after []agent.RunName) error {
 		return nil // nothing of the past is read
 	}
 	if chain := circle(name, after, l.cache.all(func(*agent.Run) bool { return true })); chain != "" {
-		return api.Failure(api.CodeParams, "leave one --after away", "they would wait for each other: %s", chain)
+		return api.Failure(api.CodeParams, "omit one --after", "they would wait for each other: %s", chain)
 	}
 	return nil
 }

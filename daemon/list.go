@@ -29,7 +29,7 @@ func (r runs) list(c *call, p api.ListParams) (any, error) {
 		return nil, err
 	}
 	if p.Limit < 0 {
-		return nil, api.Failure(api.CodeParams, "leave it away for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
+		return nil, api.Failure(api.CodeParams, "omit it for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
 	}
 	return later{make: func() (any, error) { return r.page(c, p, from) }}, nil
 }

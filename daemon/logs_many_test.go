@@ -20,7 +20,7 @@ func TestManyLinesInOneNotification(t *testing.T) {
 	const lines = 3000
 	r := newRig(t, nil)
 	run := r.add("a", ownerCaller.owner, agent.StateEnded)
-	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), logs.DefaultCap)
+	log, err := logs.Open(r.d.options.Paths.Log(run.Spec.ID), 64<<20)
 	must(t, err)
 	out := log.Stream("stdout")
 	for i := range lines {

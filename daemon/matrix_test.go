@@ -84,6 +84,11 @@ var matrix = map[string]row{
 	api.MethodBudgetReset:   forOwner.with(`,"dimensions":["reviews"]`),
 	api.MethodBudgetSet:     row{passes, passes, api.CodeDenied, `-"account":"64001/name:RUNNAME","limits":["reviews=1"]`},
 	api.MethodBudgetList:    forAll,
+	api.MethodBudgetReport:  forAll,
+	api.MethodBudgetTop:     forAll,
+
+	api.MethodAuditQuery: forAll,
+	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),
 
 	api.MethodKernelAttach: forRoot.with(`-"run":"ID"`),
 	api.MethodKernelCall:   forRoot.with(`-"run":"ID","method":"agent.get"`),

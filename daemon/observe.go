@@ -42,9 +42,21 @@ func (d *Daemon) follow(ctx context.Context, after uint64) {
 
 // audit records what happened to a run, and ends its part in what agents share.
 func (d *Daemon) audit(o agent.RunEvent) {
-	if err := d.shared.kernel.Happened(o); err != nil {
+	if err := d.shared.kernel.Happened(o, d.namespaceOf(o)); err != nil {
 		d.log.Error("an event is not in the audit log", "run", o.Name, "event", string(o.Kind), "error", err)
 	}
+}
+
+// namespaceOf is that of an event's run. With --rm the run is gone when its end is seen.
+func (d *Daemon) namespaceOf(o agent.RunEvent) string {
+	if run, found := d.cache.get(o.ID); found && run.Spec.Kernel.Namespace != "" {
+		d.namespaces[o.ID] = run.Spec.Kernel.Namespace
+	}
+	namespace := d.namespaces[o.ID]
+	if o.Kind == agent.RunRemoved {
+		delete(d.namespaces, o.ID)
+	}
+	return namespace
 }
 
 // lifeOf keeps what a span needs of a run. The run itself may be gone when the life ends.
@@ -101,6 +113,7 @@ func (d *Daemon) gauges() []metrics.Sample {
 	set(metrics.Draining, map[bool]float64{true: 1}[draining])
 	set(metrics.MemoryPromised, float64(promised))
 	set(metrics.MemoryLimit, float64(d.config().memoryBytes()))
+	d.shared.gauges(set)
 	set(metrics.Connections, float64(d.connections.Load()))
 	if info, serr := os.Stat(d.records.path); err == nil && serr == nil {
 		set(metrics.StoreSize, float64(info.Size()))

@@ -70,8 +70,8 @@ func (c *cache) lastRecord(run agent.Run) (agent.Record, bool) {
 	defer c.mu.Unlock()
 	for _, o := range slices.Backward(c.past) {
 		if o.ID == run.Spec.ID && o.ExitCode != nil {
-			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Command: run.Spec.Command, Started: run.Started,
-				Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
+			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Namespace: run.Spec.Kernel.Namespace, Parent: run.Parent,
+				Command: run.Spec.Command, Started: run.Started, Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
 				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy}, true
 		}
 	}

@@ -84,6 +84,7 @@ func TestMetadataIsForRoot(t *testing.T) {
 func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
+	r.d.reconciler.metered = func(agent.Run) (bool, error) { return false, nil } // kernel.db is not open
 	s := networked("api.example.com")
 	run := agent.Run{Spec: s, Owner: ownerCaller.owner}
 	answers := func() supervisor.Answer {

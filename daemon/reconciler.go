@@ -30,6 +30,8 @@ type parts struct {
 	socket    func() string // cloved's own
 	// admits refuses a run that the configuration forbids by now.
 	admits func(agent.Spec, agent.Owner) error
+	// metered reports whether an account above the run limits what the Linux kernel counts.
+	metered func(agent.Run) (bool, error)
 }
 
 // leftovers are what the reconciler needs of the runtime.
@@ -46,6 +48,8 @@ type reconciler struct {
 	parts
 	retry time.Duration // retryTime, and less in tests
 	wake  chan struct{} // a look is asked for; it has room for one, which stands for all that came since
+
+	seen uint64 // revision of the store when the last look began; of run's goroutine
 
 	// A failure that lasts is one line in the log, and not one for each look.
 	looking, cleaning logLimiter
@@ -99,12 +103,16 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 		case <-r.wake:
 		case <-timer.C:
 		case <-written.Changed:
+			if !r.unseen() {
+				continue
+			}
 		}
+		r.seen, _ = store.Revision(r.records.path) // the look reports what is wrong with the file
 		// One look at a time: what comes meanwhile is one more wake.
 		next, err := r.look(ctx)
 		r.lookEnded()
 		if r.looking.worth(err, time.Now()) {
-			r.log.Error("cannot look after the runs", "error", err)
+			r.log.Error("cannot reconcile the runs", "error", err)
 		}
 		if err != nil {
 			// Nothing reports that a store that was full or busy works again.
@@ -114,6 +122,14 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 			timer.Reset(time.Until(next))
 		}
 	}
+}
+
+// unseen reports whether the store was written since the last look began. kernel.db, in the
+// same directory, is written with each call of an agent's that changes something: it must not
+// cost a look, which goes through all runs.
+func (r *reconciler) unseen() bool {
+	revision, err := store.Revision(r.records.path)
+	return err != nil || revision != r.seen
 }
 
 // look is one comparison. next is when the clock asks for another.
@@ -205,6 +221,7 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 			}
 		}
 		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
+		record.Parent = run.Parent
 		// Refused makes the record of a start that failed. Here nothing failed: the run was
 		// ended.
 		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled

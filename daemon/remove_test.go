@@ -144,7 +144,7 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 		proceed()
 		must(t, <-removed)
 		if _, err := os.Lstat(r.d.options.Paths.Log(s.ID)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("force %v: a log is left: %v", force, err)
+			t.Errorf("force %v: cannot remove a log: %v", force, err)
 		}
 		wantCode(t, <-started, api.CodeConflict)
 	}

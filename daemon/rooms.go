@@ -45,7 +45,11 @@ func (d *Daemon) limits() limits { return limits{cache: d.cache, config: d.confi
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
 
 func (d *Daemon) dispatcher() dispatcher {
-	return dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+	all := dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+	if d.shared.log != nil {
+		all.entries = d.shared.log.Enqueue
+	}
+	return all
 }
 
 // ledger is that of a new connection. Root's answers are made in places of their own, and

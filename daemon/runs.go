@@ -73,7 +73,7 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 		return nil, err
 	}
 	if p.DelayNS > 0 && spec.Foreground {
-		return nil, api.Failure(api.CodeParams, "leave one of them away", "a run in the foreground starts at once, and there is a delay")
+		return nil, api.Failure(api.CodeParams, "omit one of them", "a run in the foreground starts at once, and there is a delay")
 	}
 	if p.DelayNS > 0 {
 		run.Queue.NotBefore = now.Add(time.Duration(p.DelayNS))
@@ -148,7 +148,7 @@ func (r runs) withdraw(spec agent.Spec, reason string) error {
 	if err := r.sandboxes.Remove(string(spec.ID)); err != nil && agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
-	return api.Failure(api.CodeBusy, "with -d it waits for its turn", "%s would have to wait: %s", spec.Name, reason)
+	return api.Failure(api.CodeBusy, "with -d it waits in the queue", "%s would have to wait: %s", spec.Name, reason)
 }
 
 // admit stores a run that its owner has room for, under an id that is new.
@@ -165,7 +165,7 @@ func (r runs) admit(c *call, run agent.Run) error {
 	// read the log of another user.
 	_, known := r.cache.get(run.Spec.ID)
 	if _, err := os.Lstat(r.paths.Log(run.Spec.ID)); known || !errors.Is(err, fs.ErrNotExist) {
-		return api.Failure(api.CodeConflict, "leave the id away, and cloved makes one", "the id %s has been used", run.Spec.ID)
+		return api.Failure(api.CodeConflict, "omit the id, and cloved makes one", "the id %s has been used", run.Spec.ID)
 	}
 	_, err := r.records.enqueue(run)
 	return err
@@ -204,7 +204,7 @@ func (r runs) hold(c *call, ref string) (release func(), err error) {
 	}
 	r.reconciler.names.RUnlock()
 	if err == nil {
-		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q means another run by now", ref)
+		err = api.Failure(api.CodeNotFound, "clove ps -a lists the runs", "%q is the name of another run now", ref)
 	}
 	return nil, err
 }
@@ -249,7 +249,7 @@ func (r runs) rename(c *call, p api.RenameParams) (any, error) {
 	case err != nil:
 		return nil, err
 	case r.reconciler.at(run.Spec.ID):
-		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and its supervisor knows it by its name", run.Spec.Name)
+		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and cannot be renamed until it has ended", run.Spec.Name)
 	}
 	// Runs come after names, so a new name can close a circle.
 	if err := r.limits.noCircle(agent.RunName{UID: run.Owner.UID, Name: p.Name}, run.AfterNames()); err != nil {

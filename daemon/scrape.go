@@ -64,7 +64,7 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 		all.Go(func() {
 			defer stop()
 			if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-				d.log.Error("metrics are served no more", "address", listener.Addr().String(), "error", err)
+				d.log.Error("the metrics server has stopped", "address", listener.Addr().String(), "error", err)
 			}
 		})
 	}

@@ -84,8 +84,9 @@ func inForeground(request rpc.Message) bool {
 }
 
 // reach connects to the supervisor of the run that a session is about.
-func (s *server) reach(peer caller, m api.Method, request rpc.Message) (*rpc.Conn, error) {
+func (s *server) reach(peer caller, m api.Method, request rpc.Message) (_ *rpc.Conn, err error) {
 	run, err := s.dispatch.allow(peer.principal, m, request.Params)
+	defer func() { s.dispatch.audit(peer, m, run, request.Params, err) }()
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (p processes) ask(log *os.File, command, role string, order any, answer *su
 	// (runtime/start.go), so there is no limit here.
 	if err := json.NewDecoder(answers).Decode(answer); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it ended without a word")
+			err = errors.New("it ended without sending an answer")
 		}
 		return gone, fmt.Errorf("a %s failed (%s says more): %w", role, log.Name(), err)
 	}

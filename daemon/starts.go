@@ -50,15 +50,19 @@ func (r *reconciler) begin(run agent.Run) {
 func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-chan struct{}) {
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
+	metered := false
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(),
+		metered, err = r.metered(run)
+	}
+	if err == nil {
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered,
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {
 		return answer, gone
 	}
 	if rerr := r.sandboxes.Refuse(run.Spec.ID, err); r.looking.worth(rerr, time.Now()) {
-		r.log.Error("a run that was not started has no record", "run", run.Spec.Name, "error", rerr)
+		r.log.Error("cannot store the record of a run that was not started", "run", run.Spec.Name, "error", rerr)
 	}
 	return supervisor.Answer{Error: api.ErrorOf(err)}, gone
 }
@@ -95,7 +99,7 @@ func (r *reconciler) forgetLog(id agent.ID) {
 	}
 	if _, found := r.cache.get(id); !found {
 		if err := r.paths.RemoveLog(id); err != nil {
-			r.log.Warn("a log is left", "id", id, "error", err)
+			r.log.Warn("cannot remove a log", "id", id, "error", err)
 		}
 	}
 }

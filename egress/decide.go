@@ -25,7 +25,7 @@ func (r *Rules) Resolve(name Name) Verdict {
 		return Verdict{Allowed: true, Reason: ReasonHostMode}
 	}
 	if name.IsLocalhost() {
-		return refused(string(ClassLoopback), fmt.Sprintf("%s is never asked for outside", name), "--host-port PORT")
+		return refused(string(ClassLoopback), fmt.Sprintf("%s is never looked up: it is the agent itself", name), "--host-port PORT")
 	}
 	// Deny first, and before the query leaves: a query for a denied name would already be a
 	// message to its owner.

@@ -121,7 +121,7 @@ func modeOf(config Config) (string, error) {
 		given := config.Rules[allow]
 		return "", invalid(given.Source, fmt.Sprintf("cannot allow %s in mode none, which has no network", quote(given.Target)), "use mode allowlist")
 	case mode == agent.NetworkHost && len(config.Rules) > 0:
-		return "", invalid(config.Rules[0].Source, "cannot hold rules in mode host, where nothing stands between the agent and the network", "use mode allowlist or public")
+		return "", invalid(config.Rules[0].Source, "cannot enforce rules in mode host, where nothing is between the agent and the network", "use mode allowlist or public")
 	case mode == agent.NetworkHost && len(config.HostPorts) > 0:
 		return "", invalid("--host-port", "mode host reaches every port of the host already", "use mode none or allowlist, or leave --host-port out")
 	case slices.Contains(agent.NetworkModes, mode):

@@ -1,10 +1,11 @@
 """A small agent that spends from a budget: it sums up chapters, and each costs tokens.
 
     sudo clove run -v "$PWD/sdk/python:/opt/sdk:ro" -e PYTHONPATH=/opt/sdk \
-        --budget tokens=1000 examples/budget_agent.py
+        --budget tokens=1000 --at-end refuse examples/budget_agent.py
 
 It reserves the most that a chapter can cost before it begins, and settles what it has cost.
-So it stops in time, and never spends more than it was given.
+So it stops in time, and never spends more than it was given. Without --at-end refuse, the
+reservation that does not fit would end the run.
 """
 
 import clove

@@ -172,18 +172,18 @@ func (s *storm) killSupervisor() {
 	w := s.writers[s.random.IntN(len(s.writers))]
 	w.mu.Lock() // its writer may be sending a request
 	p := w.own
-	keeper, restarts := p.keeper, p.restarts
-	spared := p.mortal && !restarts || keeper == 0
+	supervisor, restarts := p.supervisor, p.restarts
+	spared := p.mortal && !restarts || supervisor == 0
 	p.mortal = p.mortal || !spared
 	w.mu.Unlock()
 	if spared {
 		return
 	}
 	s.buried++
-	if err := unix.Kill(keeper, unix.SIGKILL); err != nil && !restarts {
-		s.t.Errorf("supervisor %d of %v: %v", keeper, p.names, err)
+	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil && !restarts {
+		s.t.Errorf("supervisor %d of %v: %v", supervisor, p.names, err)
 	}
-	awaitExit(s.t, keeper)
+	awaitExit(s.t, supervisor)
 }
 
 // awaitDead waits for the records of agents whose supervisor was killed: where cleaning up

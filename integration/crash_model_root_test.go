@@ -46,15 +46,15 @@ type promise struct {
 	exists []bool
 	// late are updates whose answers were lost: a supervisor that has the request applies it
 	// later, with or without cloved. The value is how many more looks may find it.
-	late     map[time.Duration]int
-	ends     int  // exit code of the agent itself
-	live     bool // it runs until it is stopped
-	restarts bool // by its policy, when it ends
-	pid      int  // of clove-init, if live; 0: not known yet
-	keeper   int  // pid of its supervisor; 0: not known
-	mortal   bool // its supervisor was killed
-	lines    int  // of its log that were read
-	finished bool // its record was seen
+	late       map[time.Duration]int
+	ends       int  // exit code of the agent itself
+	live       bool // it runs until it is stopped
+	restarts   bool // by its policy, when it ends
+	pid        int  // of clove-init, if live; 0: not known yet
+	supervisor int  // pid of its supervisor; 0: not known
+	mortal     bool // its supervisor was killed
+	lines      int  // of its log that were read
+	finished   bool // its record was seen
 }
 
 func newModel() *model {
@@ -134,9 +134,9 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 		}
 		p.pid = run.PID
 	}
-	p.keeper = 0 // an ended process's pid may be another's
+	p.supervisor = 0 // an ended process's pid may be another's
 	if run.Lease != nil {
-		p.keeper = run.Lease.SupervisorPID
+		p.supervisor = run.Lease.SupervisorPID
 	}
 	if p.mortal && !p.restarts && run.Record == nil {
 		m.fault("%v is %s after its supervisor's death", p.names, run.State)

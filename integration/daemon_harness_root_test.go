@@ -52,6 +52,7 @@ func newClovedIn(t *testing.T, run string) *cloved {
 		d.clean()
 		d.stop(unix.SIGTERM)
 		os.Remove(d.socket) // left by a daemon that was killed
+		os.Remove(filepath.Join(d.run, "models.sock"))
 	})
 	return d
 }

@@ -37,6 +37,9 @@ func TestFailpoints(t *testing.T) {
 		t.Fatalf("control: %d of %d requests succeed", done, len(way))
 	}
 	reached := map[string]bool{}
+	for _, point := range inKernel { // by TestKernelFailpoints
+		reached[point.name] = true
+	}
 	every := testhost.Sample(1, 4, 9)
 	number := 0
 	for process, points := range map[string][]failpoint{"cloved": inCloved, "supervisor": inSupervisor} {
@@ -235,7 +238,7 @@ func (f *faulty) settle(t *testing.T) {
 	for _, dir := range []string{filepath.Join(f.state, "logs"), filepath.Join(f.state, "layers"), f.run} {
 		left, _ := os.ReadDir(dir)
 		for _, entry := range left {
-			if !slices.Contains([]string{string(f.old.Spec.ID), string(f.old.Spec.ID) + ".img", "clove.sock"}, entry.Name()) {
+			if !slices.Contains([]string{string(f.old.Spec.ID), string(f.old.Spec.ID) + ".img", "clove.sock", "models.sock"}, entry.Name()) {
 				t.Errorf("%s holds %s", dir, entry.Name())
 			}
 		}

@@ -31,7 +31,7 @@ var inCloved = append([]failpoint{
 	{"starterSpawned", "", true}, {"starterOrdered", "", true}, {"starterAnswered", "", false},
 	{"pauseAsked", "", true}, {"resumeAsked", "", true}, {"updateAsked", "", true},
 	{"againQueued", "", false}, {"endNoted", "", true}, {"removeForgotten", "", true},
-	{"deathSeen", "", false}, {"buryCleaned", "", true}, {"buryRecorded", "", false},
+	{"deathSeen", "", false}, {"leftoversCleaned", "", true}, {"leftoversRecorded", "", false},
 }, noted("queued", "renamed", "updated", "paused", "resumed", "stop-asked", "requeued", "removed", "lost", "ended")...)
 
 // inSupervisor are the failpoints in a supervisor.

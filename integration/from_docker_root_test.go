@@ -109,7 +109,7 @@ func TestExecAsAnotherUser(t *testing.T) {
 		t.Errorf("control: %q", got)
 	}
 	for _, user := range []string{"root", "0", "1234:0"} {
-		if r := d.clove("exec", "-u", user, "agent", "--", "id"); r.code != agent.ExitStartFailed || r.stdout != "" || !strings.Contains(r.stderr, "more than the agent") {
+		if r := d.clove("exec", "-u", user, "agent", "--", "id"); r.code != agent.ExitStartFailed || r.stdout != "" || !strings.Contains(r.stderr, "may have more rights") {
 			t.Errorf("exec -u %s: %d, %q, %q", user, r.code, r.stdout, r.stderr)
 		}
 	}

@@ -18,8 +18,10 @@ packages() {
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables ;;
 		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
-		# The second line has the engine in its world (see integration/engines).
+		# The second line has the peers of an agent's calls, the third the engine in its world
+		# (see integration/engines).
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin \
+		redis-server python3-minimal libpython3-stdlib \
 		docker.io containerd runc iptables busybox-static tini ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
@@ -98,6 +100,22 @@ install_runc() {
 	done
 }
 
+# install_clients GROUP installs the clients of models that the tests run, as the lock below
+# integration/clients names them, into build/clients. The programs bring their own Node.js,
+# which Debian's would be too old for; npm is what the machine has.
+install_clients() {
+	local from=integration/clients/$1 to=build/clients/$1
+	! cmp -s "$from/package-lock.json" "$to/installed" || return 0
+	command -v npm >/dev/null || apt_install npm || die "cannot install npm, for $from"
+	say "installing $from"
+	rm -rf "$to"
+	mkdir -p "$to"
+	cp "$from/package.json" "$from/package-lock.json" "$to"
+	(cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error >&2) ||
+		die "npm cannot install $from"
+	cp "$from/package-lock.json" "$to/installed"
+}
+
 main() {
 	local group wanted=() missing
 	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
@@ -106,6 +124,10 @@ main() {
 		deb) install_nfpm ;;
 		runc)
 			install_runc
+			continue
+			;;
+		libraries | agents)
+			install_clients "$group"
 			continue
 			;;
 		esac

@@ -16,7 +16,7 @@ execute() {
 	if [ -n "$FILE" ]; then worker=("$TOP/integration/worker.sh" "clove-worker-$$"); fi
 	wanted=$(awk -v folder="$FOLDER" -v file="$FILE" '$1 == folder && (file == "" || $2 == file) {print $3}' "$ITEMS/chosen" | pattern)
 	(cd "$FOLDER" && CLOVE_BIN_DIR=$TOP/bin exec "${worker[@]}" "$tests/$(binary_of "$FOLDER")" \
-		-test.v -test.run="$wanted" -test.timeout=60m -test.count="${TIMES:-1}" "${short[@]}" </dev/null) || status=$?
+		-test.v -test.run="$wanted" -test.timeout=120m -test.count="${TIMES:-1}" "${short[@]}" </dev/null) || status=$?
 	[ $status = 0 ] || word=FAIL
 	printf '%s\t%s %s\t%ds\n' "$word" "$FOLDER" "$FILE" $((SECONDS - began))
 	return $status

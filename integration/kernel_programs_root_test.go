@@ -11,6 +11,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +75,50 @@ func passCalls([]string) error {
 		}
 	}
 	return lines.Err()
+}
+
+// reserveAtOnce reserves one review in each of many calls at once, on some connections, and
+// prints how many were granted and how many were refused for the budget: reserve CALLS. It
+// begins with the first line of its input.
+func reserveAtOnce(args []string) error {
+	calls, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	const connections = 10
+	conns := make([]*lineConn, connections)
+	for i := range conns {
+		if conns[i], err = ownSocket(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("up")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	answers := make(chan string, calls)
+	for i, conn := range conns {
+		share := (calls + i) / connections // together: calls
+		go func() {
+			_, _ = conn.Write([]byte(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"budget.reserve","params":{"amounts":{"reviews":1}}}`+"\n", share)))
+			for range share {
+				answer, err := conn.answers.ReadString('\n')
+				answers <- answer + fmt.Sprint(err)
+			}
+		}()
+	}
+	granted, refused := 0, 0
+	for range calls {
+		switch answer := <-answers; {
+		case strings.Contains(answer, `"reservation":`):
+			granted++
+		case strings.Contains(answer, `"word":"budget"`):
+			refused++
+		default:
+			fmt.Println(answer)
+		}
+	}
+	fmt.Println(granted, refused)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // whoami is a call that every agent may make; its answer has the agent's name.

@@ -11,33 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/testhost"
 )
-
-// gates counts the gates among the children of a running clove.
-func gates(t *testing.T, clove int) (n int) {
-	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		var pid, parent int
-		var name, state string
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		if _, err := fmt.Sscanf(string(text), "%d %s %s %d", &pid, &name, &state, &parent); err == nil && parent == clove && name == "(clove-gate)" {
-			n++
-		}
-	}
-	return n
-}
 
 // A run without a part in what agents share has no socket, no directory, no variable and no
 // process for it. The control is one beside it that has, without a network in both.
@@ -58,7 +39,7 @@ func TestWithoutAGrantNothingIsThere(t *testing.T) {
 		if line := r.line(); line != row.want {
 			t.Errorf("%q: %q, want %q", row.flags, line, row.want)
 		}
-		if n := gates(t, r.cmd.Process.Pid); n != row.gates {
+		if n := len(childrenNamed(t, r.cmd.Process.Pid, "clove-gate")); n != row.gates {
 			t.Errorf("%q: %d gates, want %d", row.flags, n, row.gates)
 		}
 		r.wait()
@@ -216,4 +197,26 @@ func TestANetGrantOpensAndCuts(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 	held.wait()
+}
+
+// A net grant that expires while cloved is away closes all the same. The control is the same
+// target before the expiry, also without cloved.
+func TestANetGrantExpiresWithoutCloved(t *testing.T) {
+	d, _ := newClovedWithInternet(t)
+	r := d.start(self("--name=net", "--network=none", "--agent-socket"), agentInside, agentWord, "steps")
+	if step(r, siteURL) {
+		t.Fatal("control: it is reached without a grant")
+	}
+	const lasts = 4 * time.Second
+	d.api(api.MethodGrantGive, map[string]any{"run": "net", "grant": "net:api.example.com:80", "expires": time.Now().Add(testhost.Patience(lasts))}, nil)
+	d.stop(unix.SIGKILL)
+	if !step(r, siteURL) {
+		t.Errorf("control: it is not reached with a grant\n%s", &r.stderr)
+	}
+	until(t, "it is closed", func() bool { return !step(r, siteURL) })
+	d.serve()
+	if step(r, siteURL) {
+		t.Error("the next cloved opens it again")
+	}
+	r.wait()
 }

@@ -50,11 +50,19 @@ var agentPrograms = map[string]func(args []string) error{
 	"steps":   fetchByStep,
 	"flush":   flushRules,
 
-	"calls": passCalls,
-	"hand":  handConnection,
-	"take":  takeConnection,
-	"forge": forgeSender,
-	"hold":  holdOne,
+	"calls":    passCalls,
+	"reserve":  reserveAtOnce,
+	"rounds":   callInRounds,
+	"time":     timeCalls,
+	"flood":    flood,
+	"burn":     burn,
+	"crowd":    crowdSocket,
+	"overfill": overfill,
+	"mutate":   mutateLines,
+	"hand":     handConnection,
+	"take":     takeConnection,
+	"forge":    forgeSender,
+	"hold":     holdOne,
 }
 
 // attempt is one thing that an agent tries. Exactly one of the groups of fields is used.

@@ -19,26 +19,55 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// gateOf finds the gate among the children of a running clove.
-func gateOf(t *testing.T, clove int) int {
+// childrenNamed returns the processes of a name that a process has started.
+func childrenNamed(t *testing.T, parent int, name string) (pids []int) {
 	t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		var pid, parent int
-		var name, state string
-		if _, err := fmt.Sscanf(string(text), "%d %s %s %d", &pid, &name, &state, &parent); err == nil && parent == clove && name == "(clove-gate)" {
-			return pid
+	for _, path := range stats {
+		text, _ := os.ReadFile(path) // it may have ended
+		var pid, ppid int
+		var command, state string
+		if n, _ := fmt.Sscanf(string(text), "%d %s %s %d", &pid, &command, &state, &ppid); n == 4 && ppid == parent && command == "("+name+")" {
+			pids = append(pids, pid)
 		}
 	}
-	t.Fatal("clove has no gate")
-	return 0
+	return pids
+}
+
+// gateOf finds the gate among the children of a running clove.
+func gateOf(t *testing.T, clove int) int {
+	t.Helper()
+	gates := childrenNamed(t, clove, "clove-gate")
+	if len(gates) == 0 {
+		t.Fatal("clove has no gate")
+	}
+	return gates[0]
+}
+
+// A signal of the terminal goes to the whole process group of clove. It must not end the
+// gate: the agent would be without a network while it stops.
+func TestTheGateIsOutOfTheTerminalsReach(t *testing.T) {
+	h := newHost(t)
+	r := h.start([]string{"--network=allowlist", "--allow=a.example.com"}, "sh", "-c", "echo begun; read end")
+	if line := r.line(); line != "begun" {
+		t.Fatal(line)
+	}
+	clove := r.cmd.Process.Pid
+	of := func(pid int) int {
+		group, err := unix.Getpgid(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return group
+	}
+	if group := of(gateOf(t, clove)); group == of(clove) {
+		t.Errorf("both are in the process group %d", group)
+	}
+	r.stdin.Close()
+	r.wait()
 }
 
 // step has a steps agent fetch a URL, and reports whether a server was reached.

@@ -35,7 +35,7 @@ func exampleOf(t *testing.T, file string) string {
 // The examples of docs/sdk-python.md, each in a sandbox.
 func TestPythonExamples(t *testing.T) {
 	h := newHost(t)
-	h.agent(withSDK(t, "--budget", "tokens=1000", exampleOf(t, "budget_agent.py"))).want(t, agent.StatusExited, 0,
+	h.agent(withSDK(t, "--budget", "tokens=1000", "--at-end", "refuse", exampleOf(t, "budget_agent.py"))).want(t, agent.StatusExited, 0,
 		"chapter One took 260 tokens\nchapter Two took 240 tokens\nchapter Three took 310 tokens\nchapter Four has to wait: budget\n"+
 			"warned: tokens reached 800\nused 810 of 1000 tokens\n")
 	h.agent(withSDK(t, "--grant", "tool:fetch", exampleOf(t, "grant_agent.py"))).want(t, agent.StatusExited, 0,

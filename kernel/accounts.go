@@ -23,14 +23,17 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		return api.BudgetResult{}, api.Failure(api.CodeParams, "write UID, UID/ns:NAMESPACE or UID/name:NAME", "%.128q is not an account", p.Account)
 	}
 	if uid != 0 && (uid != owner || key == budget.OwnerKey(owner)) {
-		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key)
+		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key).By(stageBudget, api.RuleMethods)
 	}
 	limits, at, err := limitsOf(p)
 	if err != nil {
 		return api.BudgetResult{}, err
 	}
+	if err := k.room(); err != nil {
+		return api.BudgetResult{}, err
+	}
 	var answer api.BudgetResult
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
+	err = k.update(api.MethodBudgetSet, func(tx *store.KernelTx) error {
 		a, err := tx.Account(key)
 		if err != nil {
 			return err
@@ -43,7 +46,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		}
 		for _, l := range limits {
 			if line := a.Lines[l.Dimension]; line != nil && !line.Unlimited && !line.MayChange(uid) {
-				return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", l.Dimension, line.Setter)
+				return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", l.Dimension, line.Setter).By(stageBudget, budgetRule(key, l.Dimension))
 			}
 			if _, err := a.Set(l, uid, k.now()); err != nil {
 				return err
@@ -58,7 +61,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		return api.BudgetResult{}, err
 	}
 	k.queue.wake()
-	return answer, k.publishBelow(key)
+	return answer, k.publishBelow("", key)
 }
 
 // limitsOf reads the texts of a request.
@@ -79,12 +82,17 @@ func limitsOf(p api.BudgetSetParams) (limits []budget.Limit, at budget.AtEnd, er
 	return limits, at, err
 }
 
-// publishBelow reports anew to the supervisors of all runs that spend from an account.
-func (k *Kernel) publishBelow(key budget.Key) error {
+// publishBelow reports anew to the supervisors of all runs that spend from one of the
+// accounts, except to that of one run.
+func (k *Kernel) publishBelow(except agent.ID, keys ...budget.Key) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	k.mu.Lock()
 	var runs []agent.ID
 	for id, a := range k.attached {
-		if slices.Contains(keysOf(a.run), key) {
+		below := slices.ContainsFunc(keysOf(a.run), func(key budget.Key) bool { return slices.Contains(keys, key) })
+		if below && id != except {
 			runs = append(runs, id)
 		}
 	}
@@ -125,7 +133,7 @@ func (k *Kernel) ListBudgets(uid uint32, p api.BudgetListParams) (answer api.Bud
 				answer.Next = string(all[at+i-1].Key)
 				break
 			}
-			answer.Budgets = append(answer.Budgets, budgetsOf(a, k.now())...)
+			answer.Budgets = append(answer.Budgets, budgetsOf(a, budget.Chain{a}.Short(k.now()), k.now())...)
 		}
 		return nil
 	})

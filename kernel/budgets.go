@@ -30,16 +30,16 @@ func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
 	return tx.Chain(keysOf(run)...)
 }
 
-// budgetsOf are the lines of an account as callers see them at now: a period that is over
-// counts no more, also where nobody has used anything since.
-func budgetsOf(a *budget.Account, now time.Time) []api.Budget {
+// budgetsOf are the lines of an account as callers see them at now. short is what stops
+// the run that they are shown for; nil: nothing does.
+func budgetsOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.Budget {
 	var all []api.Budget
 	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
-		l := a.Lines[d]
+		l := a.Lines[d].At(now)
 		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
 			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached}
-		if end := l.Period.End(l.PeriodStart); !end.IsZero() && !now.Before(end) {
-			b.Used, b.Warned, b.Spent, b.Since = 0, false, false, end
+		if short != nil && short.Account == a.Key && short.Dimension == d {
+			b.Spent, b.Wanted = true, short.Wanted
 		}
 		if !l.Unlimited {
 			granted := l.Granted
@@ -67,8 +67,9 @@ func (c *call) budgets() (any, error) {
 
 func result(chain budget.Chain, now time.Time) api.BudgetResult {
 	all := api.BudgetResult{Budgets: []api.Budget{}}
+	short := chain.Short(now)
 	for _, a := range chain {
-		all.Budgets = append(all.Budgets, budgetsOf(a, now)...)
+		all.Budgets = append(all.Budgets, budgetsOf(a, short, now)...)
 	}
 	return all
 }
@@ -82,12 +83,16 @@ func (c *call) amounts(given map[string]int64) (budget.Amounts, error) {
 	for name, amount := range given {
 		d := budget.Dimension(name)
 		if d.Counted() {
-			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name)
+			c.about = budgetText(budget.Amounts{d: amount})
+			return nil, api.Failure(api.CodeDenied, "clove counts it; use a dimension of your own", "%.32s cannot be charged from outside of clove", name).By(stageBudget, api.RuleCounted+name)
 		}
 		amounts[d] = amount
 	}
+	if err := amounts.Validate(); err != nil {
+		return nil, err
+	}
 	c.about = budgetText(amounts)
-	return amounts, amounts.Validate()
+	return amounts, nil
 }
 
 func (c *call) budgetReserve(p api.BudgetReserveParams) (any, error) {
@@ -101,7 +106,7 @@ func (c *call) budgetReserve(p api.BudgetReserveParams) (any, error) {
 	}
 	r := budget.Reservation{ID: string(agent.NewID()), Run: c.Run.Spec.ID, Service: serviceAgent, Amounts: amounts}
 	if err := chain.Reserve(&r, c.now); err != nil {
-		return nil, exceeded(err)
+		return nil, c.exceeded(chain, err)
 	}
 	if err := firstError(c.tx.PutReservation(r), c.tx.PutChain(chain)); err != nil {
 		return nil, err
@@ -109,13 +114,29 @@ func (c *call) budgetReserve(p api.BudgetReserveParams) (any, error) {
 	return api.BudgetReserveResult{Reservation: r.ID}, nil
 }
 
-// exceeded is the error of what does not fit, for callers.
-func exceeded(err error) error {
+// exceeded refuses what does not fit. Where the run is stopped by that, the call succeeds in
+// noting it, and is refused all the same.
+func (c *call) exceeded(chain budget.Chain, err error) error {
 	var over *budget.Exceeded
 	if !errors.As(err, &over) {
 		return err
 	}
-	return api.Failure(api.CodeBudget, "", "%v", over)
+	refusal := api.Failure(api.CodeBudget, "", "%v", over).By(stageBudget, budgetRule(over.Account, over.Dimension))
+	if !chain.Stop(over) {
+		return refusal
+	}
+	c.refusal, c.changed = refusal, true
+	if over.AtEnd == budget.Pause {
+		note := noteOf(over.Notice)
+		note.Budget.Wanted = over.Wanted
+		c.notices = append(c.notices, notice(api.NoteBudgetPause, note))
+	}
+	return c.tx.PutAccount(chain[0])
+}
+
+// budgetRule names one line of an account.
+func budgetRule(account budget.Key, d budget.Dimension) string {
+	return api.RuleBudget + string(account) + " " + string(d)
 }
 
 // reservation returns an open one that the agent may settle.
@@ -160,11 +181,34 @@ func (c *call) budgetRelease(p api.BudgetReleaseParams) (any, error) {
 
 // spent stores a chain whose reservation has ended.
 func (c *call) spent(r budget.Reservation, chain budget.Chain, effects budget.Effects) (any, error) {
-	if err := firstError(c.tx.PutChain(chain), c.tx.DeleteReservation(r.Run, r.ID)); err != nil {
+	if err := firstError(c.putSpent(chain, effects), c.tx.DeleteReservation(r.Run, r.ID)); err != nil {
 		return nil, err
 	}
-	c.report(effects)
 	return result(chain, c.now), nil
+}
+
+// putSpent stores a chain with what was spent from it, and notes what that means for the
+// run.
+func (c *call) putSpent(chain budget.Chain, effects ...budget.Effects) error {
+	for _, e := range effects {
+		c.report(e)
+		c.used = append(c.used, e.Used)
+	}
+	return putSpent(c.tx, chain, c.now, effects...)
+}
+
+// putSpent stores a chain, and adds what was spent from it to the sums of the day.
+func putSpent(tx *store.KernelTx, chain budget.Chain, now time.Time, effects ...budget.Effects) error {
+	for _, e := range effects {
+		if len(e.Used) == 0 {
+			continue
+		}
+		owner, _ := chain[0].Key.Owner()
+		if err := tx.CountDay(owner, e.Used, now); err != nil {
+			return err
+		}
+	}
+	return tx.PutChain(chain)
 }
 
 func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
@@ -180,15 +224,13 @@ func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.tx.PutChain(chain); err != nil {
-		return nil, err
-	}
-	c.report(effects)
-	return result(chain, c.now), nil
+	return result(chain, c.now), c.putSpent(chain, effects)
 }
 
-// report notes what a change of the chain means for the run.
+// report notes what a change of the chain means for the run, and which accounts above it
+// have nothing left: that concerns all runs below them.
 func (c *call) report(e budget.Effects) {
+	c.ended = append(c.ended, endedAbove(e)...)
 	for _, n := range e.Warned {
 		c.notices = append(c.notices, notice(api.NoteBudgetWarning, noteOf(n)))
 	}
@@ -197,7 +239,18 @@ func (c *call) report(e budget.Effects) {
 			c.notices = append(c.notices, notice(api.NoteBudgetPause, noteOf(n)))
 		}
 	}
+	c.spendingHappened(e)
 	c.changed = c.changed || len(e.Warned) > 0 || len(e.Ended) > 0
+}
+
+// endedAbove are the accounts of several runs that exceeded a limit.
+func endedAbove(e budget.Effects) (keys []budget.Key) {
+	for _, n := range e.Ended {
+		if _, ofRun := n.Account.Run(); !ofRun {
+			keys = append(keys, n.Account)
+		}
+	}
+	return keys
 }
 
 func noteOf(n budget.Notice) api.BudgetNote {
@@ -223,7 +276,7 @@ func (c *call) account(dimensions []budget.Dimension) (*budget.Account, error) {
 	}
 	for _, d := range dimensions {
 		if l := a.Lines[d]; l != nil && !l.MayChange(c.UID) {
-			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter)
+			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
 		}
 	}
 	return a, nil
@@ -237,12 +290,12 @@ func (c *call) budgetRaise(p api.BudgetRaiseParams) (any, error) {
 	if err := amounts.Validate(); err != nil {
 		return nil, err
 	}
+	c.about = budgetText(amounts)
 	dimensions := slices.Sorted(maps.Keys(amounts))
 	a, err := c.account(dimensions)
 	if err != nil {
 		return nil, err
 	}
-	c.about = budgetText(amounts)
 	for _, d := range dimensions {
 		to := amounts[d]
 		if l := a.Lines[d]; l != nil {

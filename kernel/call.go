@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
 )
 
@@ -17,6 +19,7 @@ type Caller struct {
 	Run   agent.Run
 	Agent bool   // the run's own agent calls, otherwise the user
 	UID   uint32 // the user
+	ID    string // of the call, for what follows from it; empty: the Kernel makes one
 }
 
 // principal names the caller as the audit log and grants do.
@@ -43,9 +46,18 @@ type call struct {
 	now    time.Time
 	about  string // what the call names, for the audit log
 	rule   string // the grant that decided
+	// verdict is set by a call that changes nothing and decides.
+	verdict string
+	events  []agent.RunEvent
+	ends    bool // a budget: the run's end follows from this call
 	// changed is set by a call that changes grants or budgets; notices are for the agent.
 	changed bool
 	notices []api.Notice
+	// ended are the accounts above the run's of which nothing is left since the call.
+	ended []budget.Key
+	used  []budget.Amounts // what was spent
+	// refusal is set by a call that is refused although it has changed something.
+	refusal error
 }
 
 // service does one method.
@@ -73,6 +85,7 @@ var services = map[string]service{
 	api.MethodGrantGive:     does(true, (*call).grantGive),
 	api.MethodGrantDerive:   does(true, (*call).grantDerive),
 	api.MethodGrantRevoke:   does(true, (*call).grantRevoke),
+	api.MethodAuditRead:     does(false, (*call).auditRead),
 	api.MethodBudgetGet:     does(false, (*call).budgetGet),
 	api.MethodBudgetReserve: does(true, (*call).budgetReserve),
 	api.MethodBudgetSettle:  does(true, (*call).budgetSettle),
@@ -95,22 +108,35 @@ func Methods() []string {
 // Call is the one function that every call passes. The error is an *api.Error, or becomes
 // one (api.ErrorOf).
 func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
-	result, err := k.pass(c, method, params)
-	if err != nil {
-		k.refused(c, method, params, err)
+	c.ID = cmp.Or(c.ID, string(agent.NewID()))
+	if a := k.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
+		a.places <- struct{}{}
+		defer func() { <-a.places }()
+	}
+	began := time.Now()
+	on := &call{Caller: c, kernel: k, now: k.now()}
+	result, err := k.pass(on, method, params)
+	if k.config.Called != nil {
+		k.config.Called(c, method, err, time.Since(began))
+	}
+	switch {
+	case err != nil:
+		on.refused(method, params, err)
+	case on.verdict != "":
+		on.checked(method, params)
 	}
 	return result, err
 }
 
 // pass takes a call through the stages.
-func (k *Kernel) pass(c Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+func (k *Kernel) pass(c *call, method string, params json.RawMessage) (json.RawMessage, error) {
 	m, known := api.Find(method)
 	s, served := services[method]
 	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
-		return nil, api.Failure(api.CodeMethod, "", "there is no method %.64q", method)
+		return nil, noMethod(known, method)
 	}
 	if c.Agent {
-		if err := ownRun(c, params); err != nil {
+		if err := ownRun(c.Caller, params); err != nil {
 			return nil, err
 		}
 	}
@@ -119,6 +145,22 @@ func (k *Kernel) pass(c Caller, method string, params json.RawMessage) (json.Raw
 		return k.change(c, method, s, params)
 	}
 	return k.look(c, s, params)
+}
+
+// The names of the stages, as refusals have them.
+const (
+	stageKnown  = "known"
+	stageGrant  = "grant"
+	stageBudget = "budget"
+)
+
+// noMethod refuses a method that is not there for the caller.
+func noMethod(known bool, method string) error {
+	err := api.Failure(api.CodeMethod, "", "there is no method %.64q", method).By(stageKnown, "")
+	if known {
+		err.Data.Rule = api.RuleMethods
+	}
+	return err
 }
 
 // ownRun refuses an agent that names another run than its own.
@@ -132,14 +174,15 @@ func ownRun(c Caller, params json.RawMessage) error {
 	if p.Run == "" || p.Run == string(c.Run.Spec.ID) {
 		return nil
 	}
-	return api.Failure(api.CodeNotFound, "leave the run out: an agent calls for itself", "no run %.64q", p.Run)
+	return api.Failure(api.CodeNotFound, "leave the run out: an agent calls for itself", "no run %.64q", p.Run).By(stageKnown, api.RuleOwnRun)
 }
 
 // look serves a method that changes nothing.
-func (k *Kernel) look(c Caller, s service, params json.RawMessage) (result json.RawMessage, err error) {
+func (k *Kernel) look(c *call, s service, params json.RawMessage) (result json.RawMessage, err error) {
 	var answer any
 	readErr := k.config.Store.Read(func(tx *store.KernelTx) error {
-		answer, err = s.serve(&call{Caller: c, kernel: k, tx: tx, now: k.now()}, params)
+		c.tx = tx
+		answer, err = s.serve(c, params)
 		return err
 	})
 	if err = firstError(err, readErr); err != nil {
@@ -164,7 +207,7 @@ const maxKey = 64
 
 // change serves a method that changes something: the change, its audit entry and the
 // answer that a repetition gets are one transaction.
-func (k *Kernel) change(c Caller, method string, s service, params json.RawMessage) (result json.RawMessage, err error) {
+func (k *Kernel) change(c *call, method string, s service, params json.RawMessage) (result json.RawMessage, err error) {
 	var key keyed
 	if len(params) > 0 {
 		_ = json.Unmarshal(params, &key) // serve reports what cannot be read
@@ -172,34 +215,54 @@ func (k *Kernel) change(c Caller, method string, s service, params json.RawMessa
 	if len(key.Key) > maxKey {
 		return nil, api.Failure(api.CodeParams, "", "a key has at most %d bytes", maxKey)
 	}
+	if err := k.room(); err != nil {
+		return nil, err
+	}
 	digest := digestOf(method, params)
-	var done *call
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
-		done = &call{Caller: c, kernel: k, tx: tx, now: k.now()}
+	err = k.update(method, func(tx *store.KernelTx) error {
+		*c = call{Caller: c.Caller, kernel: k, tx: tx, now: k.now()} // it may run more than once
 		result = nil
 		if key.Key != "" {
 			var err error
-			if result, err = repeated(tx, c.Run.Spec.ID, key.Key, digest); err != nil || result != nil {
+			if result, err = repeated(tx, c.Caller, key.Key, digest); err != nil || result != nil {
 				return err
 			}
 		}
-		answer, err := s.serve(done, params)
-		if err != nil {
+		answer, err := s.serve(c, params)
+		if err != nil || c.refusal != nil {
 			return err
 		}
 		if result, err = json.Marshal(answer); err != nil {
 			return err
 		}
-		return done.conclude(method, key.Key, digest, result)
+		return c.conclude(method, key.Key, digest, result)
 	})
 	if err != nil {
 		return nil, err
 	}
 	k.queue.wake()
-	if done.changed {
-		err = k.publish(c.Run.Spec.ID, done.notices)
+	c.decided()
+	if err := k.publishChange(c); err != nil {
+		return nil, err
 	}
-	return result, err
+	return result, c.refusal
+}
+
+// publishChange reports what a call changed to the supervisors of all runs that it concerns.
+func (k *Kernel) publishChange(c *call) (err error) {
+	k.rates.add(c.Run, c.now, c.used...)
+	if c.changed {
+		err = k.publish(c.Run.Spec.ID, c.notices)
+	}
+	return firstError(err, k.publishBelow(c.Run.Spec.ID, c.ended...))
+}
+
+// decided passes on what happened with a change that is durable.
+func (c *call) decided() {
+	if c.ends {
+		c.kernel.causes.set(c.Run.Spec.ID, c.ID)
+	}
+	c.note()
 }
 
 // conclude keeps the answer to a call with a key, and records the call.
@@ -209,16 +272,24 @@ func (c *call) conclude(method, key, digest string, result json.RawMessage) erro
 		if err != nil {
 			return err
 		}
-		if err := c.tx.PutAnswer(c.Run.Spec.ID, key, text); err != nil {
+		keep := c.tx.PutUsersAnswer
+		if c.Agent {
+			keep = c.tx.PutAnswer
+		}
+		if err := keep(c.Run.Spec.ID, c.keptBelow(key), text); err != nil {
 			return err
 		}
 	}
-	return record(c.tx, c.entry(method, audit.VerdictAllow, digest))
+	return firstError(c.tx.ForgetAudit(c.kernel.queue.moved.Load()), record(c.tx, c.entry(method, audit.VerdictAllow, digest)))
 }
 
+// keptBelow is where the answer to a call with a key is kept. Each caller has keys of its own:
+// otherwise an agent could take the key with which its owner will revoke a grant.
+func (c Caller) keptBelow(key string) string { return audit.Digest([]byte(c.principal() + " " + key)) }
+
 // repeated returns the answer that an earlier call with this key got; nil: there was none.
-func repeated(tx *store.KernelTx, run agent.ID, key, digest string) (json.RawMessage, error) {
-	text, err := tx.Answer(run, key)
+func repeated(tx *store.KernelTx, c Caller, key, digest string) (json.RawMessage, error) {
+	text, err := tx.Answer(c.Run.Spec.ID, c.keptBelow(key))
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -248,18 +319,7 @@ func (c *call) entry(method, verdict, digest string) audit.Entry {
 		kind = audit.KindAdmin
 	}
 	return audit.Entry{Time: c.now, Kind: kind, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
-		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest}
-}
-
-// refused records a call that was not done. The entry may be lost if the process is killed
-// within the next moment; the log says then that some are.
-func (k *Kernel) refused(c Caller, method string, params json.RawMessage, err error) {
-	if a := k.attachmentOf(c.Run.Spec.ID); a != nil && c.Agent {
-		a.refused.Add(1)
-	}
-	e := (&call{Caller: c, kernel: k, now: k.now()}).entry(method, audit.VerdictDeny, digestOf(method, params))
-	e.Code = api.ErrorOf(err).Data.Word
-	_ = k.config.Log.Enqueue(e) // a refusal changes nothing; the log itself counts what it lost
+		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest, Correlation: c.ID}
 }
 
 func firstError(errs ...error) error {

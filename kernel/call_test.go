@@ -3,12 +3,16 @@ package kernel
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/store"
 )
 
 // A repetition with the same key gets the first answer and changes nothing, also from
@@ -88,6 +92,52 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 	if used := r.line("reviews").Used; used != 5 {
 		t.Errorf("%d are used", used)
+	}
+}
+
+// Of one agent's calls a few are decided at once, and the others wait for these. The control
+// is another agent, which need not wait.
+func TestOneAgentsCallsWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
+	first := r.attachmentOf(r.run.Spec.ID)
+	other := newRun(1000, agent.Kernel{})
+	must(t, r.Attach(t.Context(), other, true, func(api.Standing) {}))
+	begun, hold := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	var all sync.WaitGroup
+	all.Go(func() {
+		_ = r.file.Update(func(*store.KernelTx) error { close(begun); <-hold; return nil })
+	})
+	<-begun // no change can be committed any more
+	const calls = decidedAtOnce + 20
+	for range calls {
+		all.Go(func() {
+			if _, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for deadline := time.Now().Add(patience); len(first.places) < decidedAtOnce; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are being decided", len(first.places))
+		}
+	}
+	waits := make(chan struct{})
+	all.Go(func() { _, _ = r.asAgent(api.MethodBudgetGet, api.Nothing{}); close(waits) })
+	if _, err := r.Call(Caller{Run: other, Agent: true}, api.MethodGrantList, nil); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-waits:
+		t.Error("its call does not wait for the others")
+	default:
+	}
+	release()
+	all.Wait()
+	if used := r.line("reviews").Used; used != calls || len(first.places) != 0 {
+		t.Errorf("%d are used, %d places are taken", used, len(first.places))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/store"
 )
@@ -94,16 +95,17 @@ func (c *call) grantCheck(p api.GrantCheckParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.about, c.verdict = what.String(), audit.VerdictDeny
 	by, reason, ok := grant.Check(held, what, c.now)
 	if ok {
 		reason = "grant " + by.ID + " allows it"
+		c.rule, c.verdict = by.ID, audit.VerdictAllow
 	}
 	return api.GrantCheckResult{Allowed: ok, Grant: by.ID, Reason: reason}, nil
 }
 
 // request reads what was asked for.
 func (c *call) request(text string, holder agent.ID, expires time.Time, uses *int64, reason string) (grant.Request, error) {
-	c.about = text
 	scope, err := grant.Parse(text)
 	if err != nil {
 		return grant.Request{}, err
@@ -139,9 +141,17 @@ func (k *Kernel) mayHold(run agent.Run, scope grant.Scope) error {
 		return nil
 	}
 	if !run.Spec.Gated() {
-		return api.Failure(api.CodeConflict, "start the run with --agent-socket, or with a network", "%s has no network that a rule could open", run.Spec.Name)
+		return api.Failure(api.CodeConflict, "start the run with --agent-socket, or with a network", "%s has no network that a rule could open", run.Spec.Name).By(stageGrant, api.RuleNetwork)
 	}
-	return k.config.CheckNet(agent.EgressRule{Target: scope.Pattern()}, run.Owner)
+	return refusedBy(api.RuleNetwork, k.config.CheckNet(agent.EgressRule{Target: scope.Pattern()}, run.Owner))
+}
+
+// refusedBy notes in an error which rule decided, if it is a refusal.
+func refusedBy(rule string, err error) error {
+	if err == nil || agent.KindOf(err) != agent.KindPrivilege {
+		return err
+	}
+	return api.ErrorOf(err).By(stageGrant, rule)
 }
 
 // enter stores a new grant.
@@ -150,6 +160,7 @@ func (c *call) enter(g grant.Grant) (any, error) {
 		return nil, err
 	}
 	c.rule, c.changed = g.ID, true
+	c.happened(agent.RunGrantGiven, shown(g).Grant)
 	if agent.ID(g.Holder) == c.Run.Spec.ID {
 		c.notices = append(c.notices, notice(api.NoteGrantsChanged, api.Nothing{}))
 	}
@@ -176,7 +187,7 @@ func (c *call) grantDerive(p api.GrantDeriveParams) (any, error) {
 	holder := cmp.Or(p.To, c.Run.Spec.ID)
 	if holder != c.Run.Spec.ID {
 		// Runs that agents start come later; until then a run has no descendants.
-		return nil, api.Failure(api.CodeNotFound, "derive for the run itself", "no run %.64q", string(holder))
+		return nil, api.Failure(api.CodeNotFound, "derive for the run itself", "no run %.64q", string(holder)).By(stageGrant, api.RuleOwnRun)
 	}
 	want, err := c.request(p.Grant, holder, p.Expires, p.Uses, p.Reason)
 	if err != nil {
@@ -195,7 +206,7 @@ func (c *call) grantDerive(p api.GrantDeriveParams) (any, error) {
 	}
 	g, err := grant.Derive(from, want, c.now)
 	if err != nil {
-		return nil, err
+		return nil, refusedBy(api.RuleGrant+from.ID, err)
 	}
 	return c.enter(g)
 }
@@ -206,7 +217,7 @@ func (c *call) grantRevoke(p api.GrantRevokeParams) (any, error) {
 		return nil, err
 	}
 	if c.Agent && g.Giver != c.giver() {
-		return nil, api.Failure(api.CodeDenied, "ask whoever gave it", "grant %s was not derived by this agent", g.ID)
+		return nil, api.Failure(api.CodeDenied, "ask whoever gave it", "grant %s was not derived by this agent", g.ID).By(stageGrant, api.RuleGrant+g.ID)
 	}
 	c.about, c.rule = shown(g).Grant, g.ID
 	gone, err := c.tx.DeleteGrant(g.ID)
@@ -218,6 +229,7 @@ func (c *call) grantRevoke(p api.GrantRevokeParams) (any, error) {
 		result.Revoked = append(result.Revoked, g.ID)
 	}
 	c.changed = true
+	c.happened(agent.RunGrantRevoked, c.about)
 	c.notices = append(c.notices, notice(api.NoteGrantsChanged, api.Nothing{}))
 	return result, nil
 }

@@ -49,6 +49,25 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
+// However often somebody asks, a check takes no use away.
+func TestChecksUseNothingUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Socket: true})
+	uses := int64(1)
+	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Uses: &uses})
+	must(t, err)
+	for range 3 {
+		for _, check := range []func(string, any) (json.RawMessage, error){r.asAgent, func(method string, params any) (json.RawMessage, error) { return r.asUser(1000, method, params) }} {
+			if got := answerOf[api.GrantCheckResult](t)(check(api.MethodGrantCheck, api.GrantCheckParams{What: "tool:fetch"})); !got.Allowed {
+				t.Errorf("%+v", got)
+			}
+		}
+	}
+	if g := r.grants()["tool:fetch"]; g.UsesLeft == nil || *g.UsesLeft != 1 {
+		t.Errorf("%+v", g)
+	}
+}
+
 // An agent derives what its grant covers and nothing wider, for itself only.
 func TestDeriveIsNarrower(t *testing.T) {
 	t.Parallel()

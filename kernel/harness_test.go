@@ -61,7 +61,7 @@ func (r *rig) open() {
 	must(r.t, err)
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
-	r.Kernel = New(Config{Store: r.file, Log: r.log, Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet})
+	r.Kernel = New(Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet})
 	r.now = func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })

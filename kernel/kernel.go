@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -20,7 +21,9 @@ import (
 // Log is where decisions go; *audit.Log is one.
 type Log interface {
 	Append(entries ...audit.Entry) (first uint64, err error)
+	AppendEnd(entries ...audit.Entry) (first uint64, err error)
 	Enqueue(e audit.Entry) error
+	Room() error
 }
 
 // Config is what a Kernel works with. The files stay the caller's.
@@ -33,6 +36,13 @@ type Config struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+	// LogDir is where Log lies, for reading.
+	LogDir string
+	// Note gets what happened to the grants and budgets of runs; nil: nobody wants it. It must
+	// not block.
+	Note func(agent.RunEvent)
+	// Called gets each call with the word of its result and its time; nil: nobody wants it.
+	Called func(c Caller, method string, err error, took time.Duration)
 }
 
 // Kernel decides calls. Its methods may be called from many goroutines.
@@ -42,8 +52,12 @@ type Kernel struct {
 
 	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
+	blocks   map[string]*Block // that services work in, by the reservation's id
 
-	queue mover
+	queue   mover
+	causes  causes
+	rates   rates
+	reading sync.Mutex // held while an agent has the log read
 }
 
 // attachment is a supervisor that wants to know how its run stands.
@@ -52,14 +66,22 @@ type attachment struct {
 	start   int // the number of the start that began with Attach
 	changed func(api.Standing)
 	refused atomic.Int64
-	again   *time.Timer // when to report anew though nothing is changed; turn guards it
-	turn    sync.Mutex  // one notification after the other, so that the last one is the newest
+	events  eventBound
+	places  chan struct{} // has an element for each call of the agent's that is being decided
+	again   *time.Timer   // when to report anew though nothing is changed; turn guards it
+	turn    sync.Mutex    // one notification after the other, so that the last one is the newest
 }
+
+// decidedAtOnce bounds the calls of one agent that are decided at once. Its others wait for
+// these: a commit has room for all, and takes the longer the more calls share it, so an agent
+// with a hundred in flight would make those of all others wait. With fewer, one agent's calls
+// would share too few commits (TestAFloodCostsOthersItsProcessorTimeOnly has the figures).
+const decidedAtOnce = 16
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
 func New(c Config) *Kernel {
-	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}}
+	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}, blocks: map[string]*Block{}}
 	k.queue.start(k)
 	return k
 }
@@ -69,14 +91,19 @@ func (k *Kernel) Close() error { return k.queue.close() }
 
 // Attach makes a run's grants and budgets ready, unless they are from an earlier start,
 // and calls changed with how the run stands: once before it returns, and after each change
-// until ctx ends. Where begins is set the run starts: what its agent had reserved before
-// is settled as if all had been used.
+// until ctx ends. Where begins is set the run starts: its blocks end, and what its agent had
+// reserved before is settled as if all had been used.
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
+	if begins {
+		if err := k.endBlocks(run.Spec.ID, time.Time{}); err != nil {
+			return err
+		}
+	}
 	start, err := k.begin(run, begins)
 	if err != nil {
 		return err
 	}
-	a := &attachment{run: run, start: start, changed: changed}
+	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
 	k.mu.Lock()
 	k.attached[run.Spec.ID] = a
 	k.mu.Unlock()
@@ -91,12 +118,66 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 	return k.publish(run.Spec.ID, nil)
 }
 
+// Sockets is how many live agents have a socket of their own.
+func (k *Kernel) Sockets() (count int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.attached {
+		if a.run.Spec.Kernel.HasSocket() {
+			count++
+		}
+	}
+	return count
+}
+
+// Waiting is how many entries of decisions are in the store and not in the log yet; 0 where
+// the store cannot be read.
+func (k *Kernel) Waiting() (count int) {
+	_ = k.config.Store.Read(func(tx *store.KernelTx) (err error) {
+		count, err = tx.CountAudit(k.queue.moved.Load())
+		return err
+	})
+	return count
+}
+
 // attachmentOf returns that of a run; nil: no supervisor is attached.
 func (k *Kernel) attachmentOf(run agent.ID) *attachment {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.attached[run]
 }
+
+// update is one transaction: what is the method that asked for it, or the event of a run.
+func (k *Kernel) update(what string, decide func(*store.KernelTx) error) error {
+	err := k.config.Store.Update(func(tx *store.KernelTx) error {
+		err := decide(tx)
+		// gofail: var kernelDecided string
+		// if err == nil { err = failpoint(kernelDecided, what) }
+
+		return err
+	})
+	// gofail: var kernelCommitted string
+	// if err == nil { failpoint(kernelCommitted, what) }
+
+	return err
+}
+
+// ClockSet reports anew how every run stands. The wall clock was set: a timer counts seconds
+// of CLOCK_MONOTONIC, and would let a grant go on beyond its expiry.
+func (k *Kernel) ClockSet() error {
+	k.mu.Lock()
+	runs := slices.Collect(maps.Keys(k.attached))
+	k.mu.Unlock()
+	var failed error
+	for _, run := range runs {
+		failed = firstError(failed, k.publish(run, nil))
+	}
+	return failed
+}
+
+// lookAgain bounds the wait for a moment: the clock may be set forward, and a timer does not
+// notice that.
+const lookAgain = time.Minute
 
 // publish reports how a run stands to its supervisor, if one is attached.
 func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
@@ -115,7 +196,7 @@ func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
 		a.again.Stop()
 	}
 	if !until.IsZero() {
-		a.again = time.AfterFunc(until.Sub(now), func() { _ = k.publish(run, nil) }) // the next change tries again
+		a.again = time.AfterFunc(min(until.Sub(now), lookAgain), func() { _ = k.publish(run, nil) }) // the next change tries again
 	}
 	standing.Notices, standing.Start = notices, a.start
 	a.changed(standing)
@@ -130,25 +211,25 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 		if err != nil {
 			return err
 		}
-		s.Net = grant.Rules(grants, k.config.IsHost, now)
 		for _, g := range grants {
+			for _, rule := range grant.Rules([]grant.Grant{g}, k.config.IsHost, now) {
+				s.Net = append(s.Net, api.NetRule{EgressRule: rule, Expires: g.Expires})
+			}
 			if g.Kind == grant.Net && g.Expires.After(now) {
 				until = earlier(until, g.Expires)
 			}
 		}
 		chain, err := chainOf(tx, run)
-		for _, a := range chain {
-			until = earlier(until, addBudgets(&s, a, now))
-		}
+		until = earlier(until, addBudgets(&s, chain, now))
 		return err
 	})
 	return s, until, err
 }
 
-// addBudgets adds to a standing what an account says, and returns when a period ends of
+// addBudgets adds to a standing what the accounts say, and returns when a period ends of
 // which nothing is left.
-func addBudgets(s *api.Standing, a *budget.Account, now time.Time) (until time.Time) {
-	for _, b := range budgetsOf(a, now) {
+func addBudgets(s *api.Standing, chain budget.Chain, now time.Time) (until time.Time) {
+	for _, b := range result(chain, now).Budgets {
 		if b.Spent {
 			s.Spent = append(s.Spent, b)
 			until = earlier(until, budget.Period(b.Period).End(b.Since))

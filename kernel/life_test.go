@@ -43,14 +43,14 @@ func TestTheEndOfARun(t *testing.T) {
 	}))
 	r.charge("reviews", 5)
 	r.reserve("reviews", 30)
-	must(t, r.Happened(r.event(agent.RunEnded)))
+	must(t, r.Happened(r.event(agent.RunEnded), ""))
 	if l := r.line("reviews"); l.Used != 35 || l.Reserved != 0 {
 		t.Errorf("%+v", l)
 	}
 	if got := r.rows(r.run.Spec.ID); got != "account true, 0 reservations, 1 grants" {
 		t.Error(got)
 	}
-	must(t, r.Happened(r.event(agent.RunRemoved)))
+	must(t, r.Happened(r.event(agent.RunRemoved), ""))
 	if got := r.rows(r.run.Spec.ID); got != "account false, 0 reservations, 0 grants" {
 		t.Error(got)
 	}
@@ -73,7 +73,7 @@ func TestALateEndSettlesNothingOfTheNextStart(t *testing.T) {
 	r.clock.Add(1)
 	r.attach(true)
 	id := r.reserve("reviews", 20)
-	must(t, r.Happened(late))
+	must(t, r.Happened(late, ""))
 	if l := r.line("reviews"); l.Used != 10 || l.Reserved != 20 {
 		t.Errorf("%+v", l)
 	}
@@ -86,12 +86,15 @@ func TestWhatHappensIsInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
 	for _, kind := range []agent.RunEventKind{agent.RunStarted, agent.RunUpdated, agent.RunPaused, agent.RunEnded, agent.RunRemoved, "nonsense"} {
-		must(t, r.Happened(r.event(kind)))
+		must(t, r.Happened(r.event(kind), "acme"))
 	}
 	got := map[string]int{}
 	for _, e := range r.entries() {
 		if e.Method != "" {
 			got[string(e.Kind)+" "+e.Method]++
+		}
+		if named := e.Namespace == "acme"; named != (e.Method != string(agent.RunStarted)) { // that one begin has recorded
+			t.Errorf("%s: namespace %q", e.Method, e.Namespace)
 		}
 		if e.Run != r.run.Spec.ID || e.Owner != 1000 || e.Agent != "worker" {
 			t.Errorf("%+v", e)

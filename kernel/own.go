@@ -11,13 +11,14 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
 )
 
 // Own answers for one run in the foreground, where no cloved runs: the run has its own
 // grants and budgets only. It is a runtime.Kernel.
 type Own struct {
-	Config // without Store, Log and Queued
+	Config // without Store, Log, LogDir and Queued
 	// Dir and Audit are the directories of the file and of the log.
 	Dir, Audit func(agent.ID) string
 
@@ -41,7 +42,7 @@ func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standi
 		return errors.Join(err, file.Close())
 	}
 	c := o.Config
-	c.Store, c.Log = file, log
+	c.Store, c.Log, c.LogDir = file, log, o.Audit(run.Spec.ID)
 	o.mu.Lock()
 	o.kernel, o.run = New(c), run
 	o.mu.Unlock()
@@ -74,4 +75,31 @@ func (o *Own) Close() error {
 	}
 	err := o.kernel.Close()
 	return errors.Join(err, o.kernel.config.Log.(*audit.Log).Close(), o.kernel.config.Store.Close())
+}
+
+// The methods of services of clove's, for the run that is attached.
+
+// Allowed is Kernel.Allowed.
+func (o *Own) Allowed(run agent.Run, what string) (bool, error) {
+	return o.attached().Allowed(run, what)
+}
+
+// Free is Kernel.Free.
+func (o *Own) Free(run agent.Run, d budget.Dimension) (int64, error) {
+	return o.attached().Free(run, d)
+}
+
+// Reserve is Kernel.Reserve.
+func (o *Own) Reserve(run agent.Run, s Spending) (string, error) { return o.attached().Reserve(run, s) }
+
+// Settle is Kernel.Settle.
+func (o *Own) Settle(run agent.Run, service, reservation string, used budget.Amounts) (budget.Amounts, error) {
+	return o.attached().Settle(run, service, reservation, used)
+}
+
+// attached is the Kernel that Attach made.
+func (o *Own) attached() *Kernel {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kernel
 }

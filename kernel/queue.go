@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"sync/atomic"
+	"time"
 
+	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/store"
 )
@@ -23,24 +26,38 @@ func record(tx *store.KernelTx, e audit.Entry) error {
 // the log. A crash between the two leaves an entry in both; the log's record has its
 // number in the queue, so the next Kernel leaves it out.
 type mover struct {
+	full  atomic.Bool // the log had room only for what was decided already
 	news  chan struct{}
 	end   chan struct{}
 	ended chan error
+
+	moved     atomic.Uint64 // the highest number that the log has
+	forgotten uint64        // up to which the mover itself has emptied the queue
 }
 
 // moveAtOnce bounds one append to the log.
 const moveAtOnce = 256
 
+// moveEvery is the least time between two appends. Each waits for the disk, as the changes
+// do that are made meanwhile.
+const moveEvery = 20 * time.Millisecond
+
 func (m *mover) start(k *Kernel) {
 	m.news, m.end, m.ended = make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+	m.moved.Store(k.config.Queued)
 	m.news <- struct{}{} // what an earlier process left
+	m.full.Store(k.config.Log.Room() != nil)
 	go func() {
 		for {
 			select {
 			case <-m.news:
 				_ = k.move() // tried again with the next entry, and at the end
+				select {
+				case <-time.After(moveEvery):
+				case <-m.end:
+				}
 			case <-m.end:
-				m.ended <- k.move()
+				m.ended <- firstError(k.move(), k.forget())
 				return
 			}
 		}
@@ -59,12 +76,12 @@ func (m *mover) close() error {
 	return <-m.ended
 }
 
-// move empties the queue. It is called by one goroutine.
+// move moves what the queue has. It is called by one goroutine.
 func (k *Kernel) move() error {
 	for {
 		var queue []store.AuditEntry
 		err := k.config.Store.Read(func(tx *store.KernelTx) (err error) {
-			queue, err = tx.AuditQueue(k.config.Queued, moveAtOnce)
+			queue, err = tx.AuditQueue(k.queue.moved.Load(), moveAtOnce)
 			return err
 		})
 		if err != nil || len(queue) == 0 {
@@ -74,14 +91,48 @@ func (k *Kernel) move() error {
 		if err != nil {
 			return err
 		}
-		if _, err := k.config.Log.Append(entries...); err != nil {
+		if err := k.append(entries); err != nil {
 			return err
 		}
-		k.config.Queued = queue[len(queue)-1].Number
-		if err := k.config.Store.Update(func(tx *store.KernelTx) error { return tx.ForgetAudit(k.config.Queued) }); err != nil {
+		k.queue.moved.Store(queue[len(queue)-1].Number)
+		if k.queue.moved.Load()-k.queue.forgotten < moveAtOnce {
+			continue // the next call that changes something removes them, without a commit more
+		}
+		if err := k.forget(); err != nil {
 			return err
 		}
 	}
+}
+
+// append writes entries of what is decided. On a full disk they go into the log's reserve,
+// and nothing more is decided (room).
+func (k *Kernel) append(entries []audit.Entry) error {
+	_, err := k.config.Log.Append(entries...)
+	if !errors.Is(err, audit.ErrStorage) {
+		return err
+	}
+	k.queue.full.Store(true)
+	_, err = k.config.Log.AppendEnd(entries...)
+	return err
+}
+
+// room refuses a decision while the log has no room for its entry.
+func (k *Kernel) room() error {
+	if !k.queue.full.Load() {
+		return nil
+	}
+	if err := k.config.Log.Room(); err != nil {
+		return api.Failure(api.CodeStorage, "", "the audit log has no room for what would be decided: %v", err)
+	}
+	k.queue.full.Store(false)
+	k.queue.wake() // what did not fit into the reserve
+	return nil
+}
+
+// forget removes from the queue what the log has.
+func (k *Kernel) forget() error {
+	k.queue.forgotten = k.queue.moved.Load()
+	return k.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(k.queue.forgotten) })
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {

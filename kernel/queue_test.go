@@ -196,3 +196,33 @@ func TestAStartIsInTheLogWithoutACall(t *testing.T) {
 		}
 	}
 }
+
+// What the log has leaves the queue with the next call that changes something, and at the
+// end.
+func TestTheQueueForgetsWhatTheLogHas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
+	r.charge("reviews", 1)
+	for deadline := time.Now().Add(patience); r.queue.moved.Load() < 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the log does not get the entries")
+		}
+	}
+	r.charge("reviews", 1)
+	var queue []store.AuditEntry
+	queued := func(tx *store.KernelTx) (err error) {
+		queue, err = tx.AuditQueue(0, 10)
+		return err
+	}
+	must(t, r.file.Read(queued))
+	if len(queue) != 1 || queue[0].Number != 3 {
+		t.Errorf("the queue has %d entries: %v", len(queue), queue)
+	}
+	must(t, r.Kernel.Close())
+	must(t, r.file.Read(queued))
+	if len(queue) != 0 {
+		t.Errorf("at the end the queue has %d entries", len(queue))
+	}
+	r.Kernel = New(r.config) // for the rig's end
+	wantNumbers(t, numbers(r.entries()), 1, 3)
+}

@@ -15,8 +15,12 @@ import (
 // begin makes a run's account and its first grants, at its first start. Where the run
 // starts it returns the number of the start.
 func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
-	err = k.config.Store.Update(func(tx *store.KernelTx) error {
-		c := &call{Caller: Caller{Run: run, UID: run.Owner.UID}, kernel: k, tx: tx, now: k.now()}
+	if err := k.room(); err != nil && begins {
+		return 0, err
+	}
+	var c *call
+	err = k.update(string(audit.KindStart), func(tx *store.KernelTx) error {
+		c = &call{Caller: Caller{Run: run, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		key := budget.RunKey(run.Owner.UID, run.Spec.ID)
 		account, err := tx.Account(key)
 		if err != nil {
@@ -26,7 +30,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 			start = nextStart(account)
 		}
 		if account != nil {
-			return c.again(begins)
+			return c.again(account, begins)
 		}
 		account = &budget.Account{Key: key, AtEnd: budget.AtEnd(run.Spec.Kernel.AtEnd)}
 		for _, text := range run.Spec.Kernel.Budgets {
@@ -45,7 +49,10 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
 	})
 	k.queue.wake()
-	return start, err
+	if err != nil {
+		return 0, err
+	}
+	return start, k.publishBelow(run.Spec.ID, c.ended...)
 }
 
 // nextStart is above every start of which something was metered.
@@ -62,12 +69,13 @@ func nextStart(a *budget.Account) int {
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.
 func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error {
 	var c *call
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		c = &call{Caller: Caller{Run: run}, kernel: k, tx: tx, now: k.now()}
+	err := k.update("meter", func(tx *store.KernelTx) error {
+		c = &call{Caller: Caller{Run: run, ID: string(agent.NewID())}, kernel: k, tx: tx, now: k.now()}
 		chain, err := chainOf(tx, run)
 		if err != nil {
 			return err
 		}
+		var all []budget.Effects
 		for _, name := range slices.Sorted(maps.Keys(totals)) {
 			d := budget.Dimension(name)
 			if !d.Metered() {
@@ -77,60 +85,82 @@ func (k *Kernel) Meter(run agent.Run, start int, totals map[string]int64) error 
 			if err != nil {
 				return err
 			}
-			c.report(effects)
+			all = append(all, effects)
 		}
-		return tx.PutChain(chain)
+		return c.putSpent(chain, all...)
 	})
-	if err == nil && c.changed {
-		err = k.publish(run.Spec.ID, c.notices)
+	if err != nil {
+		return err
 	}
-	return err
+	return k.publishChange(c)
+}
+
+// Metered reports whether an account that the run spends from limits what the Linux kernel
+// counts: then the run has a part in it also where it shares nothing itself.
+func (k *Kernel) Metered(run agent.Run) (metered bool, err error) {
+	err = k.config.Store.Read(func(tx *store.KernelTx) error {
+		chain, err := chainOf(tx, run)
+		for _, b := range result(chain, k.now()).Budgets {
+			metered = metered || b.Granted != nil && budget.Dimension(b.Dimension).Metered()
+		}
+		return err
+	})
+	return metered, err
 }
 
 func (c *call) startEntry() audit.Entry {
-	e := c.entry("", "", "")
+	e := c.entry(string(agent.RunStarted), "", "")
 	e.Kind = audit.KindStart
 	return e
 }
 
-// again settles what the agent of an earlier start had reserved.
-func (c *call) again(begins bool) error {
+// again settles what the agent of an earlier start had reserved, and forgets what it wanted.
+func (c *call) again(account *budget.Account, begins bool) error {
 	if !begins {
 		return nil
 	}
-	if err := settleAll(c.tx, c.Run.Spec.ID, c.now); err != nil {
-		return err
+	if account.Short != nil {
+		account.Short = nil
+		if err := c.tx.PutAccount(account); err != nil {
+			return err
+		}
 	}
-	return record(c.tx, c.startEntry())
-}
-
-// settleAll settles what a run's agent had reserved as if all had been used: nobody knows
-// better any more.
-func settleAll(tx *store.KernelTx, run agent.ID, now time.Time) error {
-	return settleUntil(tx, run, time.Time{}, now)
-}
-
-// settleUntil is settleAll for what was reserved until a moment; zero: for all.
-func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) error {
-	open, err := tx.Reservations(run)
+	ended, err := settleUntil(c.tx, c.Run.Spec.ID, time.Time{}, c.now)
 	if err != nil {
 		return err
 	}
+	c.ended = ended
+	return record(c.tx, c.startEntry())
+}
+
+// settleUntil settles what was reserved for a run until a moment; zero: all. What its agent
+// had reserved counts as used, because nobody knows better any more; what a service had that
+// had not begun, as not used. It returns the accounts of several runs of which nothing is left
+// since.
+func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) (ended []budget.Key, err error) {
+	open, err := tx.Reservations(run)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range open {
-		if !until.IsZero() && r.Made.After(until) {
+		// One that was made in the future is from before the clock was set back. Nobody knows
+		// of which start it is, and it must not be forgotten.
+		if !until.IsZero() && r.Made.After(until) && !r.Made.After(now) {
 			continue
 		}
-		r.Begun = true
+		r.Begun = r.Begun || r.Service == serviceAgent
 		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := chain.Recover(r, now); err != nil {
-			return err
+		effects, err := chain.Recover(r, now)
+		if err != nil {
+			return nil, err
 		}
-		if err := firstError(tx.PutChain(chain), tx.DeleteReservation(r.Run, r.ID)); err != nil {
-			return err
+		ended = append(ended, endedAbove(effects)...)
+		if err := firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID)); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return ended, nil
 }

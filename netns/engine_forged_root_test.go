@@ -12,9 +12,9 @@ import (
 	"github.com/google/nftables"
 )
 
-// TestTheGateHearsWhomItAsked: the container sends a datagram with the server's address over
+// TestTheGateGetsAnswersOfWhomItAsked: the container sends a datagram with the server's address over
 // loopback, before the true answer arrives.
-func TestTheGateHearsWhomItAsked(t *testing.T) {
+func TestTheGateGetsAnswersOfWhomItAsked(t *testing.T) {
 	prepare(t)
 	w, network := engineWorld(t, true)
 	server := netip.MustParseAddrPort("[fd77::1]:53")

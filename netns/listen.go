@@ -115,6 +115,19 @@ func (n *Namespace) Listen() ([]Socket, error) {
 	return made, nil
 }
 
+// ListenInside makes a TCP socket that listens on a port of the namespace's own loopback.
+// The caller closes it.
+func (n *Namespace) ListenInside(port uint16) (file *os.File, err error) {
+	err = n.do(func() error {
+		file, err = socket{KindHostPort, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), port}.open()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on port %d inside: %w", port, err)
+	}
+	return file, nil
+}
+
 func (s socket) open() (*os.File, error) {
 	kind := unix.SOCK_STREAM
 	if s.datagrams() {

@@ -66,7 +66,7 @@ func readSize(value string, bytes *int64) error {
 	case err != nil:
 		return err
 	case n == 0:
-		return invalid("leave the annotation away, or write a size such as 256M", "%q is no limit", value)
+		return invalid("omit the annotation, or write a size such as 256M", "%q is no limit", value)
 	}
 	*bytes = n
 	return nil

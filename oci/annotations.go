@@ -64,7 +64,7 @@ var annotations = []struct {
 
 // notYet are the flags of clove run that need a socket of the agent's own. An engine's
 // container has none.
-var notYet = []string{"agent-socket", "grant", "budget", "at-end", "on-denial", "namespace"}
+var notYet = []string{"agent-socket", "grant", "budget", "at-end", "on-warn", "on-end", "on-denial", "namespace"}
 
 // Parse reads all annotations of clove's, or returns an *agent.Error of KindInvalid whose
 // Step names the first one that is wrong. Annotations of others are ignored. For says which
@@ -113,7 +113,7 @@ func (r *Rules) read(key, value string) error {
 	}
 	if slices.Contains(notYet, strings.TrimPrefix(key, Prefix)) {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "not for OCI containers yet",
-			Hint: "leave it away: an agent of clove run has a socket, grants and budgets"}
+			Hint: "omit it: an agent of clove run has a socket, grants and budgets"}
 	}
 	known := make([]string, 0, len(annotations))
 	for _, a := range annotations {
@@ -163,11 +163,11 @@ func readTimeout(value string, r *Rules) error {
 	case err != nil || strings.HasPrefix(value, "+"):
 		return invalid(hint, "%q is not a time", value)
 	case d <= 0:
-		return invalid("leave the annotation away for no deadline", "%q leaves the agent no time", value)
+		return invalid("omit the annotation for no deadline", "%q leaves the agent no time", value)
 	case d < time.Millisecond:
 		return invalid("give at least 1ms", "%q is too short", value)
 	case d > timeoutCeiling:
-		return invalid("leave the annotation away for no deadline", "%q is too long", value)
+		return invalid("omit the annotation for no deadline", "%q is too long", value)
 	}
 	r.Limits.WallClock = d
 	return nil

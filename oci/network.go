@@ -73,14 +73,14 @@ func (r Rules) tightenNetwork(spec *specs.Spec) error {
 	// it.
 	case network.Path == "" && namespaceOf(spec, specs.UserNamespace) != nil:
 		return unguarded("the container's user namespace would own its network, and its root could change the rules",
-			"leave one of the two away")
+			"omit one of the two")
 	case len(spec.Linux.NetDevices) > 0:
 		// The rules see IP packets, and a device need not make any: everybody may use a
 		// CAN bus in its namespace, a tap's owner writes packets that seem to have begun
 		// outside, and an RDMA device's queues are behind no hook of the kernel's.
 		return unguarded("linux.netDevices would bring "+strings.Join(slices.Sorted(maps.Keys(spec.Linux.NetDevices)), ", ")+
 			" into its network, and the rules cannot hold what goes by such a device",
-			"leave one of the two away, or have the engine's network (CNI) make the interface")
+			"omit one of the two, or have the engine's network (CNI) make the interface")
 	}
 	// Root in the container can write there without any capability unless the path is
 	// read-only. tcp_fwmark_accept, for one, gives accepted sockets the mark of the
@@ -115,7 +115,7 @@ func tightenCapabilities(p *specs.Process) error {
 		for _, name := range *set {
 			if slices.Contains(undoing, strings.ToUpper(name)) {
 				return unguarded(fmt.Sprintf("the process would have %s, and could change the rules", name),
-					"leave the capability away; a privileged container cannot have network rules")
+					"omit the capability; a privileged container cannot have network rules")
 			}
 		}
 		// A clone: DeleteFunc would change the caller's list in place.

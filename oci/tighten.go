@@ -159,7 +159,7 @@ func (r Rules) quota(period uint64) int64 { return int64(math.Round(r.Limits.CPU
 // wider is the error for an annotation that the engine's config contradicts.
 func wider(key, message, hint string) error {
 	if hint == "" {
-		hint = "annotations only ever take away: lower it, or raise the engine's"
+		hint = "an annotation can only lower a limit: lower it, or raise the engine's"
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: message, Hint: hint}
 }

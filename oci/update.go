@@ -70,6 +70,6 @@ func within(key string, limit *int64, most int64) error {
 
 // beyond is the error for an update that an annotation forbids.
 func beyond(key, message string) error {
-	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "the update would go beyond it: " + message,
-		Hint: "annotations hold for the container's whole life: stay below, or make it anew"}
+	return &agent.Error{Kind: agent.KindInvalid, Step: "annotation " + key, Message: "the update would exceed it: " + message,
+		Hint: "annotations apply for the container's whole life: stay below them, or create it again"}
 }

@@ -72,7 +72,7 @@ func (r refusal) Error() string { return string(r) }
 // Refusals with more than one place of origin.
 const (
 	errMounted refusal = "another file system is mounted there"
-	errStale   refusal = "the layer is not what it was when it was listed"
+	errStale   refusal = "the layer has changed since it was listed"
 )
 
 // applier has both sides open while Apply runs.

@@ -65,7 +65,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 }
 
 const (
-	templateAbandoned = "whoever made this template was killed"
+	templateAbandoned = "the process that made this template was killed"
 	templateUnused    = "no run has used this template for a month"
 )
 

@@ -22,7 +22,7 @@ func (c Consent) withhold(changes []rootfs.Change) []rootfs.Change {
 	changes = slices.Clone(changes)
 	for i, change := range changes {
 		if change.ExecutedBy != "" && change.Refused == "" && !c.ExecutableConfig && !slices.Contains(c.Executable, change.Path) {
-			changes[i].Refused = "it would execute on the host, and nobody agreed to that"
+			changes[i].Refused = "a program of the host would execute it, and that was not allowed"
 		}
 	}
 	return changes

@@ -46,7 +46,7 @@ func (c copier) out(name string, to io.Writer) error {
 	}
 	if len(o.left) > 0 {
 		return &agent.Error{Kind: agent.KindConflict, Step: "copy", Message: "not everything was copied", Err: &leftOut{o.left},
-			Hint: "pipes, sockets, devices, what the agent itself may not read, more than 1 GiB of holes in sparse files, and what changes meanwhile cannot be"}
+			Hint: "these are never copied: pipes, sockets, devices, files that the agent may not read or that change meanwhile, and more than 1 GiB of holes in sparse files"}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	// A process that joins a frozen cgroup is frozen as well, and the start would wait for
 	// it.
 	case len(s.freezer.holds) > 0:
-		return &agent.Error{Kind: agent.KindBusy, Step: "exec", Message: s.spec.Name + " stands still while its changes are read",
+		return &agent.Error{Kind: agent.KindBusy, Step: "exec", Message: s.spec.Name + " is frozen while its changes are read",
 			Hint: "try again in a moment"}
 	case s.freezer.paused:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is paused",
@@ -195,7 +195,7 @@ func (x *execSession) enter() (err error) {
 func (x *execSession) start() error {
 	m, err := x.conn.Receive()
 	if err != nil {
-		return fmt.Errorf("it ended on its way in: %w", err)
+		return fmt.Errorf("it ended while it entered the sandbox: %w", err)
 	}
 	if m.Entered == nil {
 		return errNonsense
@@ -220,7 +220,7 @@ func (x *execSession) start() error {
 }
 
 // errNonsense is a message that the protocol does not allow at this point.
-var errNonsense = errors.New("clove-init makes no sense")
+var errNonsense = errors.New("clove-init sent an unexpected message")
 
 // await returns when the process executes.
 func (x *execSession) await() error {

@@ -100,7 +100,7 @@ func (l *launch) endSessions(patience time.Duration) error {
 		// They may hold the launch thread, so nothing can be taken back on it.
 		l.occupied = true
 		l.undo.Release()
-		return fmt.Errorf("cannot send away an exec, a copy or a reader of the layer within %s", patience)
+		return fmt.Errorf("cannot end an exec session, a copy or a reader of the layer within %s", patience)
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		started = l.run.Created
 	}
 	r := agent.Record{
-		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Command: l.spec.Command,
+		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Namespace: l.spec.Kernel.Namespace, Parent: l.run.Parent, Command: l.spec.Command,
 		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(), ExecutedMS: roundedUp(seen.executed),
 		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
 		Usage: usage(seen, stats), Events: events(seen, stats),
@@ -218,6 +218,9 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
+	if l.models != nil {
+		r.Usage.Models = l.models()
+	}
 	return r
 }
 

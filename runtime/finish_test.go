@@ -41,6 +41,20 @@ func TestFiguresThatAreNotThereAreAbsent(t *testing.T) {
 	}
 }
 
+// The record says to whom the run belongs; a run that a person started has no parent.
+func TestTheRecordNamesParentAndNamespace(t *testing.T) {
+	t.Parallel()
+	l := &launch{spec: testSpec(), run: agent.Run{Parent: "00112233aabbccdd"}, probes: &probes{cgroups: &cgroups.Host{}}}
+	l.spec.Kernel.Namespace = "acme/research"
+	if r := l.record(outcome{}, cgroups.Stats{}, time.Now()); r.Version != 2 || r.Parent != l.run.Parent || r.Namespace != "acme/research" {
+		t.Errorf("%+v", r)
+	}
+	alone, err := json.Marshal(recorded(agent.Run{}, outcome{}, time.Now()))
+	if text := string(alone); err != nil || strings.Contains(text, "parent") || strings.Contains(text, "namespace") || strings.Contains(text, "models") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 // recorded makes a record without a host.
 func recorded(run agent.Run, seen outcome, ended time.Time) agent.Record {
 	l := &launch{spec: testSpec(), run: run, probes: &probes{cgroups: &cgroups.Host{}},

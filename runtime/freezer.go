@@ -37,8 +37,8 @@ func (f *freezer) pause(ending bool) error {
 	}
 	if err := f.group.Freeze(); err != nil { // it may be frozen already, for a reader
 		f.releaseAll() // a part of it may be frozen, so all of it is thawed
-		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot stop all of " + f.name,
-			Hint: "it goes on; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
+		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot freeze all processes of " + f.name,
+			Hint: "it continues to run; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
 	}
 	f.paused = true
 	return nil
@@ -85,7 +85,7 @@ func (f *freezer) hold(h *hold, ending bool) error {
 	}
 	if !f.frozen() {
 		if err := f.group.Freeze(); err != nil {
-			return &agent.Error{Kind: freezeKind(err), Step: "layer", Message: f.name + " cannot be held still, so what it changes cannot be read",
+			return &agent.Error{Kind: freezeKind(err), Step: "layer", Message: f.name + " cannot be frozen, so its changes cannot be read",
 				Hint: "wait for its end; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
 		}
 	}

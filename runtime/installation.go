@@ -209,9 +209,9 @@ func (p Paths) binding() (noted installation, here directory, err error) {
 }
 
 func otherDirectory(state, noted, here string) error {
-	message := fmt.Sprintf("what lives of %s uses the run directory %s, not %s", state, noted, here)
+	message := fmt.Sprintf("live runs of %s use the run directory %s, not %s", state, noted, here)
 	if noted == here || noted == "" {
-		message = fmt.Sprintf("what lives of %s uses another directory than this %s: it was removed, or this is another mount namespace", state, here)
+		message = fmt.Sprintf("live runs of %s use another directory than this %s: it was removed, or this is another mount namespace", state, here)
 	}
 	return &agent.Error{Kind: agent.KindConflict, Step: "run directory", Message: message,
 		Hint: "one state directory has one run directory: name both (--root, --run-dir) or neither; after a loss `clove check` lists " +

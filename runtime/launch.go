@@ -58,11 +58,12 @@ type launch struct {
 	conn     *initproto.Conn
 	sockets  *socketWatch // nil: they are not limited
 	refusals *refusals
-	share    *share         // nil: the run has no part in what agents share
-	sessions sync.WaitGroup // exec sessions, copies and readers of a Live, from before they start until they are gone
-	occupied bool           // a session did not end: the launch thread may not be free
-	keep     bool           // the layer outlives the run
-	stale    error          // why an old layer is still there
+	share    *share                  // nil: the run has no part in what agents share
+	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
+	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
+	occupied bool                    // a session did not end: the launch thread may not be free
+	keep     bool                    // the layer outlives the run
+	stale    error                   // why an old layer is still there
 }
 
 // step is one row of the launch; its name is what a failure reports.
@@ -75,6 +76,7 @@ type step struct {
 var steps = []step{
 	{"network", (*launch).awaitNetwork},
 	{"kernel", (*launch).attach},
+	{"models", (*launch).openModels},
 	{"gate", (*launch).openGate},
 	{"rootfs", (*launch).makeRoot},
 	{"streams", (*launch).connect},
@@ -123,7 +125,7 @@ func stepFailed(step string, err error) error {
 	case errors.Is(err, rootfs.ErrLoopForbidden):
 		hint = "start it with --device-cgroup-rule 'b 7:* rw' (docs/docker.md)"
 	case errors.Is(err, rootfs.ErrUnmappable):
-		hint = "in a container put it on a volume, whose owners can be mapped; what is copied for want of one has to fit into --disk"
+		hint = "in a container put it on a volume, whose owners can be mapped; otherwise it is copied, and the copy has to fit into --disk"
 	}
 	return &agent.Error{Step: step, Message: "cannot start the agent", Err: err, Hint: hint}
 }

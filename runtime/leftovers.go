@@ -84,8 +84,8 @@ func (r *Runtime) reapOne(run agent.Run) error {
 		dir.release()
 		return err
 	}
-	// gofail: var buryRecorded string
-	// failpoint(buryRecorded, "")
+	// gofail: var leftoversRecorded string
+	// failpoint(leftoversRecorded, "")
 
 	return dir.remove()
 }
@@ -97,8 +97,8 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
-	// gofail: var buryCleaned string
-	// if err := failpoint(buryCleaned, ""); err != nil { return err }
+	// gofail: var leftoversCleaned string
+	// if err := failpoint(leftoversCleaned, ""); err != nil { return err }
 
 	record := r.lostRecord(run, dir)
 	// An agent that never ran wrote nothing, but it may have done so before.
@@ -158,7 +158,7 @@ func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 			Hint: "a --restart policy starts such an agent again"}
 	case removed:
 		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran: nobody could reach it any more",
-			Hint: "leave what is below --run-dir alone while agents live"}
+			Hint: "do not remove anything below --run-dir while agents live"}
 	}
 	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
 		Hint: "the agent was ended with it"}

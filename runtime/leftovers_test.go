@@ -68,7 +68,7 @@ func TestOnlyTheUnsupervisedAreDead(t *testing.T) {
 	}
 }
 
-func TestTheDeadAreBuried(t *testing.T) {
+func TestLeftoversOfTheDeadAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
 	run, dir := deadRun(t, r, nil)

@@ -162,7 +162,7 @@ func idsOf(found ...[]string) []agent.ID {
 func gateProblems() []Problem {
 	var orphans []Problem
 	for _, pid := range host.Orphans() {
-		orphans = append(orphans, Problem{ProblemGate, strconv.Itoa(pid), "the clove that owned this process with the id of a gate is gone"})
+		orphans = append(orphans, Problem{ProblemGate, strconv.Itoa(pid), "the clove process that owned this gate has ended"})
 	}
 	return orphans
 }
@@ -212,7 +212,7 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
 		if len(fields) > 4 && (below(fields[4], r.paths.Run) || below(fields[4], r.paths.State)) {
-			stray = append(stray, Problem{ProblemMount, fields[4], "a mount of clove's shows in the host's namespace"})
+			stray = append(stray, Problem{ProblemMount, fields[4], "a mount of clove's is visible in the host's mount namespace"})
 		}
 	}
 	return stray, nil

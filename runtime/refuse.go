@@ -11,7 +11,7 @@ import (
 // it has no usage and enforced nothing.
 func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 	return agent.Record{
-		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Command: append([]string{}, spec.Command...),
+		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Namespace: spec.Kernel.Namespace, Command: append([]string{}, spec.Command...),
 		Started: started, Ended: time.Now(),
 		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
 		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
@@ -35,7 +35,9 @@ func (r *Runtime) Refuse(id agent.ID, cause error) error {
 				return err
 			}
 		}
-		_, err = s.Finish(id, agent.EventRecorded, Refused(run.Spec, time.Now(), cause), nil)
+		record := Refused(run.Spec, time.Now(), cause)
+		record.Parent = run.Parent
+		_, err = s.Finish(id, agent.EventRecorded, record, nil)
 		return err
 	})
 }

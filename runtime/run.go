@@ -37,6 +37,9 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 	if err == nil && streams.Ended != nil {
 		streams.Ended(record)
 	}
+	if l.share != nil {
+		l.share.callouts.finish() // the record does not wait for them
+	}
 	return record, err
 }
 

@@ -129,6 +129,12 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
+// Programs is the directory of the programs that clove starts.
+func Programs() (string, error) {
+	executable, err := findInit()
+	return filepath.Dir(executable), err
+}
+
 // besideInit is another of clove's programs; they are installed together.
 func besideInit(init, name string) string { return filepath.Join(filepath.Dir(init), name) }
 

@@ -72,7 +72,7 @@ func createSandbox(dir string, spec *specs.Spec, userNamespace string) (*sandbox
 func oomScore() (*int, error) {
 	text, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell what the OOM killer thinks of clove: %w", err)
+		return nil, fmt.Errorf("cannot read clove's own oom_score_adj: %w", err)
 	}
 	if !strings.HasPrefix(string(text), "-") {
 		return nil, nil

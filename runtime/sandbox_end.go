@@ -63,7 +63,7 @@ func lastInside(init int) string {
 		}
 	}
 	if len(left) == 0 {
-		return "nobody that can be seen"
+		return "a process that is not visible here"
 	}
 	return strings.Join(left, ", ")
 }

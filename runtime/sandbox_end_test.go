@@ -60,9 +60,9 @@ func TestStraysAreTakenAway(t *testing.T) {
 	}
 }
 
-// TestAGuestWhoStaysDoesNotHoldTheEnd: an exec session that does not end is reported, and what
+// TestAnExecSessionDoesNotDelayTheEnd: an exec session that does not end is reported, and what
 // it may still use is not removed. The control is a session that ends.
-func TestAGuestWhoStaysDoesNotHoldTheEnd(t *testing.T) {
+func TestAnExecSessionDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
 	l, tookBack := &launch{tree: new(rootfs.Tree)}, false
 	l.undo.Add("what a guest uses", func() error { tookBack = true; return nil })

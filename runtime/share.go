@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -39,9 +41,11 @@ type share struct {
 	ctx      context.Context // of the run
 	stands   chan api.Standing
 	calls    *channel.Conn      // to the gate; nil: the agent has no socket
-	granted  []agent.EgressRule // of net grants; the launch's, then the loop's
+	net      []api.NetRule      // of the last standing; the launch's, then the loop's
+	granted  []agent.EgressRule // those of net that are in force
 	start    int                // the number of this start, for Meter
 	refusals *refusals
+	callouts *callouts
 
 	// The loop's:
 	metered  map[string]bool  // dimensions of which somebody limits what the Linux kernel counts
@@ -58,28 +62,39 @@ type share struct {
 
 // attach makes ready what the run shares with others.
 func (l *launch) attach() error {
-	if !l.spec.Kernel.Shares() {
+	if l.streams.Kernel == nil && !l.spec.Kernel.Shares() {
 		return nil
 	}
 	if l.streams.Kernel == nil {
-		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "nothing here answers for grants and budgets",
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "grants and budgets are not available here",
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, callouts: newCallouts(l), sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
 	}
 	// Before the gate starts: the agent's first connection is decided by all rules.
 	first := l.share.first()
-	l.share.granted, l.share.start = first.Net, first.Start
+	l.share.net, l.share.start = first.Net, first.Start
+	l.share.granted = l.share.open(time.Now())
 	if !l.spec.Gated() {
 		return nil
 	}
 	rules, err := rulesOf(l.share.withGranted(l.spec), l.streams.Owner)
 	l.rules = rules
 	return err
+}
+
+// open are the rules of net grants that have not expired.
+func (s *share) open(now time.Time) (rules []agent.EgressRule) {
+	for _, rule := range s.net {
+		if rule.Expires.IsZero() || now.Before(rule.Expires) {
+			rules = append(rules, rule.EgressRule)
+		}
+	}
+	return rules
 }
 
 // withGranted is the spec with the rules of net grants. nil has none.
@@ -295,9 +310,11 @@ func (s *supervisor) onStanding(now api.Standing) {
 	for _, dimension := range now.Metered {
 		s.share.metered[dimension] = true
 	}
-	s.grantNetwork(now.Net)
-	pause := false
-	for _, b := range now.Spent {
+	s.share.callouts.spent(now.Spent)
+	s.share.net = now.Net
+	s.grantNetwork()
+	var pause *api.Budget
+	for i, b := range now.Spent {
 		switch b.AtEnd {
 		case "end":
 			peak := b.Peak
@@ -305,7 +322,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 			s.end(causeBudget, 0)
 			return
 		case "pause":
-			pause = true
+			pause = cmp.Or(pause, &now.Spent[i])
 		}
 	}
 	s.pauseForBudget(pause)
@@ -315,10 +332,13 @@ func (s *supervisor) onStanding(now api.Standing) {
 func (s *supervisor) warn(notices []api.Notice) {
 	for _, n := range notices {
 		var note api.BudgetNote
-		if s.streams.Warned == nil || n.Method == api.NoteGrantsChanged || json.Unmarshal(n.Params, &note) != nil {
+		if n.Method != api.NoteBudgetWarning || json.Unmarshal(n.Params, &note) != nil {
 			continue
 		}
-		s.streams.Warned(note.Budget, n.Method == api.NoteBudgetPause)
+		s.share.callouts.warned(note.Budget)
+		if s.streams.Warned != nil {
+			s.streams.Warned(note.Budget)
+		}
 	}
 }
 
@@ -330,7 +350,10 @@ func (o *outcome) blameBudget(hit agent.LimitHit) {
 }
 
 // grantNetwork puts the rules of net grants in force, beside those that the run began with.
-func (s *supervisor) grantNetwork(granted []agent.EgressRule) {
+// It is called again from time to time: cloved may be away when one expires, and the wall
+// clock may be set.
+func (s *supervisor) grantNetwork() {
+	granted := s.share.open(time.Now())
 	if s.gate == nil || s.gate.lost != "" || slices.Equal(s.share.granted, granted) {
 		return
 	}
@@ -346,7 +369,9 @@ func (s *supervisor) grantNetwork(granted []agent.EgressRule) {
 }
 
 // pauseForBudget freezes the agent while a budget of which nothing is left asks for that.
-func (s *supervisor) pauseForBudget(pause bool) {
+// nil: none does.
+func (s *supervisor) pauseForBudget(spent *api.Budget) {
+	pause := spent != nil
 	if pause == s.share.paused {
 		return
 	}
@@ -365,4 +390,15 @@ func (s *supervisor) pauseForBudget(pause bool) {
 		s.share.stoodNS += now - s.share.pausedAt
 	}
 	s.share.paused = pause
+	if pause && s.streams.PausedFor != nil {
+		s.streams.PausedFor(*spent, s.timeoutAt())
+	}
+}
+
+// timeoutAt is when the wall clock ends the agent; zero: never.
+func (s *supervisor) timeoutAt() time.Time {
+	if s.spec.Limits.WallClock == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(s.spec.Limits.WallClock - time.Duration(boottime.NowNS()-s.began))
 }

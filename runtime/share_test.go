@@ -184,7 +184,7 @@ func TestTheNewestStandingHasAllNotices(t *testing.T) {
 	if first := s.first(); first.Start != 1 {
 		t.Errorf("%+v", first)
 	}
-	s.changed(api.Standing{Start: 2, Net: []agent.EgressRule{{Target: "x"}}})
+	s.changed(api.Standing{Start: 2, Net: []api.NetRule{{EgressRule: agent.EgressRule{Target: "x"}}}})
 	s.changed(api.Standing{Start: 3, Notices: []api.Notice{{Method: "b"}, {Method: "c"}}})
 	want := api.Standing{Start: 3, Notices: []api.Notice{{Method: "a"}, {Method: "b"}, {Method: "c"}}}
 	if got := <-s.stands; !reflect.DeepEqual(got, want) {
@@ -193,6 +193,19 @@ func TestTheNewestStandingHasAllNotices(t *testing.T) {
 	s.changed(api.Standing{Start: 4})
 	if got := <-s.stands; got.Start != 4 || len(got.Notices) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Rules of net grants are in force until they expire, by the wall clock of that moment.
+func TestExpiredRulesAreNotOpen(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	a, b := agent.EgressRule{Target: "a"}, agent.EgressRule{Target: "b"}
+	s := &share{net: []api.NetRule{{EgressRule: a, Expires: now}, {EgressRule: b}}}
+	for after, want := range map[time.Duration][]agent.EgressRule{-time.Hour: {a, b}, -1: {a, b}, 0: {b}, time.Hour: {b}} {
+		if got := s.open(now.Add(after)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s after its expiry: %v", after, got)
+		}
 	}
 }
 

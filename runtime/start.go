@@ -80,7 +80,7 @@ func noProgress(step string, bound time.Duration) error {
 
 // interrupted: received is nil where no signal said so.
 func interrupted(step string, received os.Signal) error {
-	how := "its end was asked for"
+	how := "a stop was requested"
 	if number, ok := received.(syscall.Signal); ok {
 		how = unix.SignalName(number) + " came"
 	}

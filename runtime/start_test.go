@@ -41,7 +41,7 @@ func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
 	}{
 		"no progress": {50 * time.Millisecond, func(*supervised) {}, "no progress for 50ms"},
 		"a signal":    {time.Hour, func(s *supervised) { s.signals.incoming <- unix.SIGTERM }, "SIGTERM came"},
-		"its end":     {time.Hour, func(s *supervised) { s.cancel() }, "its end was asked for"},
+		"its end":     {time.Hour, func(s *supervised) { s.cancel() }, "a stop was requested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,14 +26,20 @@ type IO struct {
 	Owner      agent.Owner
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
-	Kernel     Kernel    // answers for what agents share; nil: a run that has a part in it is refused
+	Models     Models    // serves models to the agent; nil: a run that may call them is refused
+	Kernel     Kernel    // answers for what agents share, and what their accounts spend; nil: a run that has a part in it is refused
 	// The functions may be nil. All but Drained and Ended must not block.
 
 	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
-	// Warned gets a budget that reached its mark, or of which nothing is left: then the run
-	// is paused.
-	Warned func(b api.Budget, paused bool)
+	// Warned gets a budget that reached its mark.
+	Warned func(b api.Budget)
+	// PausedFor gets the budget of which nothing is left, when the run is paused for it.
+	// timeout is when the wall clock ends the run all the same; zero: never.
+	PausedFor func(b api.Budget, timeout time.Time)
+	// CalloutFailed gets why the command or URL of a flag could not be used. It is called
+	// from any goroutine.
+	CalloutFailed func(flag string, err error)
 	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
 	// Started is called once the agent executes.

@@ -181,6 +181,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.onStanding(standing)
 		case <-s.metered.C:
 			s.meter()
+			s.grantNetwork()
 		case err := <-s.share.reported():
 			s.onMetered(err)
 		case <-s.refusals.news:

@@ -95,7 +95,7 @@ func lostRun(run agent.Run) Problem {
 
 // errUnseen is for a supervisor that holds its sign but cannot be found in this pid
 // namespace's /proc, so it cannot be killed from here.
-var errUnseen = errors.New("its supervisor is in another pid namespace: look after it there")
+var errUnseen = errors.New("its supervisor is in another pid namespace: end it there")
 
 // inUse is an error where the run directory is only not the one that is used here.
 func (s *survivor) inUse() error {

@@ -199,7 +199,7 @@ func (s *supervisor) planClock(u agent.Update, next *planned) error {
 		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),
 			"it counts from the agent's start; `clove stop` ends it now")
 	case len(s.freezer.holds) > 0:
-		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " stands still while its changes are read",
+		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is frozen while its changes are read",
 			Hint: "try again in a moment"}
 	case s.freezer.paused:
 		// clove-init, which keeps the clock, stands still with the rest.

@@ -34,7 +34,7 @@ func (c limiter) apply(from, to agent.Limits, steps *undo.Stack) error {
 	}
 	if to.MemoryBytes < from.MemoryBytes && !c.frozen && c.host.Mode() == cgroups.ModeV2 {
 		if err := c.group.Freeze(); err != nil {
-			return &agent.Error{Step: "update", Message: "cannot hold the agent still", Err: errors.Join(err, c.group.Thaw())}
+			return &agent.Error{Step: "update", Message: "cannot freeze the agent", Err: errors.Join(err, c.group.Thaw())}
 		}
 		defer c.group.Thaw()
 	}
@@ -102,7 +102,7 @@ func (c limiter) refused(to agent.Limits, err error) error {
 			Hint:    "give more than it uses, or stop it; `clove stats` shows it", Err: err}
 	}
 	return &agent.Error{Step: "update", Message: "the kernel does not take these limits", Err: err,
-		Hint: "nothing was changed; `clove doctor` shows what this host can hold"}
+		Hint: "nothing was changed; `clove doctor` shows what this host can enforce"}
 }
 
 // verify reads back what was changed.
@@ -140,8 +140,8 @@ func (c limiter) verify(from, to agent.Limits) error {
 	}
 	if len(wrong) > 0 {
 		slices.Sort(wrong)
-		return &agent.Error{Kind: agent.KindUnenforceable, Step: "update", Message: fmt.Sprintf("the kernel does not hold %v", wrong),
-			Hint: "nothing was changed; `clove doctor` shows what this host can hold"}
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "update", Message: fmt.Sprintf("the kernel did not set %v", wrong),
+			Hint: "nothing was changed; `clove doctor` shows what this host can enforce"}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func CheckSchedule(text string, now time.Time) error {
 	}
 	if strings.Contains(text, "@every") {
 		// It would count from cloved's own start, which may be any time.
-		return refused("an interval has no times of day")
+		return refused("@every is not supported; write times of day")
 	}
 	times, err := crontab.Parse(text)
 	if err != nil {
@@ -96,9 +96,9 @@ func skipped(times timetable, first, until time.Time) clockEvent {
 	if n == 0 {
 		return clockEvent{wake: next}
 	}
-	detail := first.Format(time.RFC3339) + ": the time before has not ended"
+	detail := first.Format(time.RFC3339) + ": the previous start has not ended"
 	if n > 1 {
-		detail = fmt.Sprintf("%s and %d more: the time before had not ended", first.Format(time.RFC3339), n-1)
+		detail = fmt.Sprintf("%s and %d more: the previous start had not ended", first.Format(time.RFC3339), n-1)
 	}
 	return clockEvent{what: agent.RunSkipped, detail: detail, settled: until}
 }
@@ -126,7 +126,7 @@ func waitsForTime(run *agent.Run) (reason string, next time.Time) {
 		return "its schedule cannot be read: " + err.Error(), next
 	}
 	if next = nextTime(run, times); next.IsZero() {
-		return "its schedule has no time to come", next
+		return "its schedule has no further start time", next
 	}
 	return "its schedule starts it at " + next.Format(time.RFC3339), next
 }

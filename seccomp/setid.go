@@ -59,7 +59,7 @@ func noSetID(name string, accept ...[]specs.LinuxSeccompArg) condition {
 	return condition{
 		name:    name,
 		allowed: "modes without set-user-ID and set-group-ID",
-		reason:  "the file would lend the owner of a directory of the host's to everybody",
+		reason:  "in a directory of the host, such a file would give its owner's rights to everybody",
 		accept:  accept,
 	}
 }

@@ -15,7 +15,7 @@ var strictRefusals = []refusal{
 			"shmget", "shmat", "shmdt", "shmctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
 			"mq_notify", "mq_getsetattr"}},
 	{reason: "code that runs should be a file that can be seen", names: []string{"memfd_create"}},
-	{reason: "pages that pipes share with memory and files have been a way to write what is read-only",
+	{reason: "pages that pipes share with files have let exploits write read-only files",
 		names: []string{"vmsplice", "tee"}},
 	{reason: "no program needs another personality", names: []string{"personality"}},
 	{reason: "the mount table is in /proc for those who must know", names: []string{"statmount", "listmount"}},
@@ -37,7 +37,7 @@ func strictConditions(standard []condition) []condition {
 			accept:  oneOf(0, unix.AF_UNIX)},
 		{name: "ioctl",
 			allowed: "terminals, pseudo-terminals, pipes, descriptor flags and copying by reference",
-			reason:  "each other command is a door of its own to a driver or file system",
+			reason:  "every other command reaches code of a driver or file system",
 			accept:  oneOf(1, strictIoctls...)},
 	}
 	var conditions []condition

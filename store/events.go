@@ -31,12 +31,7 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	// lastNoted = string(what)
 	// if err := failpoint(storeNoted, lastNoted); err != nil { return err }
 
-	number, err := t.events.NextSequence()
-	if err != nil {
-		return err
-	}
-	o := agent.RunEvent{Sequence: number, Time: time.Now().UTC(), Kind: what, ID: run.Spec.ID, Name: run.Spec.Name,
-		Owner: run.Owner, State: run.State, Detail: detail}
+	o := agent.RunEvent{Time: time.Now().UTC(), Kind: what, Detail: detail}
 	ends := what == agent.RunEnded || what == agent.RunLost
 	if run.Record != nil && (ends || what == agent.ContainerEnded) {
 		code := run.Record.ExitCode
@@ -47,6 +42,16 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	if run.Record != nil && ends {
 		o.Sum = agent.SumOf(*run.Record)
 	}
+	return t.putEvent(run, o)
+}
+
+// putEvent gives an event of a run the next number.
+func (t *tables) putEvent(run agent.Run, o agent.RunEvent) error {
+	number, err := t.events.NextSequence()
+	if err != nil {
+		return err
+	}
+	o.Sequence, o.ID, o.Name, o.Owner, o.State = number, run.Spec.ID, run.Spec.Name, run.Owner, run.State
 	value, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -56,6 +61,28 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 		err = t.events.Delete(numberKey(number - maxEvents))
 	}
 	return errors.Join(err, t.events.Put(numberKey(number), value))
+}
+
+// Note logs events that changed no run, such as decisions about grants, in one transaction.
+// Of each only the time, the kind, the detail and the causes are read besides the run's id;
+// those of runs that are gone are left out.
+func (s *Store) Note(events []agent.RunEvent) error {
+	return s.update(func(t *tables) error {
+		for _, o := range events {
+			run, err := t.get([]byte(o.ID))
+			if err != nil {
+				return err
+			}
+			if run == nil {
+				continue
+			}
+			o.Time = o.Time.UTC()
+			if err := t.putEvent(*run, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Events returns the events with a higher number than after, at most limit of

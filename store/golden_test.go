@@ -43,11 +43,34 @@ func TestStoredFieldsAreGolden(t *testing.T) {
 	}
 }
 
+// A run whose records are of version 1 reads, and is stored unchanged: the fields of version
+// 2 are absent.
+func TestARunWithRecordsOfVersion1Reads(t *testing.T) {
+	t.Parallel()
+	stored, err := os.ReadFile("testdata/run.record1.json")
+	must(t, err)
+	run, err := decode([]byte("id"), stored)
+	must(t, err)
+	for _, r := range []*agent.Record{run.Record, run.Previous} {
+		if r == nil || r.Version != 1 || r.Parent != "" || r.Namespace != "" || r.Usage.Models != nil || r.Limit == nil || r.Usage.CPUMS == nil {
+			t.Errorf("%+v", r)
+		}
+	}
+	again, err := json.MarshalIndent(run, "", "  ")
+	must(t, err)
+	if string(again)+"\n" != string(stored) {
+		t.Errorf("it is stored as\n%s", again)
+	}
+	if problem := wrongRecord(agent.Spec{ID: run.Record.ID, Name: run.Record.Name}, *run.Record); problem != "" {
+		t.Errorf("a record of version 1 is refused: %s", problem)
+	}
+}
+
 // A run that was stored before runs had parents reads as one that a person started, and is
 // stored unchanged.
 func TestARunWithoutAParentReads(t *testing.T) {
 	t.Parallel()
-	golden, err := os.ReadFile("testdata/run.golden.json")
+	golden, err := os.ReadFile("testdata/run.record1.json")
 	must(t, err)
 	var fields map[string]json.RawMessage
 	must(t, json.Unmarshal(golden, &fields))

@@ -7,8 +7,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-// maxAnswers bounds the answers that are kept of a run.
+// maxAnswers bounds the answers that are kept of a run's agent, and of users.
 const maxAnswers = 4096
+
+// usersAnswers is added to the numbers of answers to users. Their order is apart: an agent that
+// calls often must not push out the answer that its owner will ask for again.
+const usersAnswers = 1 << 63
 
 // Answer returns the answer to the call of a run that had this key, and nil where none
 // is kept.
@@ -18,10 +22,20 @@ func (t *KernelTx) Answer(run agent.ID, key string) ([]byte, error) {
 
 func answerKey(run agent.ID, key string) []byte { return []byte(string(run) + "/" + key) }
 
-// PutAnswer keeps the answer to a call, for a caller that asks again, and forgets the
-// run's oldest one beyond maxAnswers. A key that has an answer keeps it, which is an error:
+// PutAnswer keeps the answer to a call of a run's agent, for when it asks again, and forgets
+// its oldest one beyond maxAnswers. A key that has an answer keeps it, which is an error:
 // ask Answer first.
 func (t *KernelTx) PutAnswer(run agent.ID, key string, answer []byte) error {
+	return t.keepAnswer(run, 0, key, answer)
+}
+
+// PutUsersAnswer is PutAnswer for a call of a user about a run.
+func (t *KernelTx) PutUsersAnswer(run agent.ID, key string, answer []byte) error {
+	return t.keepAnswer(run, usersAnswers, key, answer)
+}
+
+// keepAnswer gives an answer the next number above base.
+func (t *KernelTx) keepAnswer(run agent.ID, base uint64, key string, answer []byte) error {
 	if !run.Valid() || key == "" || len(key) > maxID {
 		return wrongKey("an answer", key)
 	}
@@ -29,18 +43,19 @@ func (t *KernelTx) PutAnswer(run agent.ID, key string, answer []byte) error {
 		return firstError(err, fmt.Errorf("the call %q of run %s has an answer", key, run))
 	}
 	order := []byte(run + "/")
-	newest, err := t.last(bucketAnswerOrder, order)
+	// No caller makes 2^56 calls, so the first byte tells the two orders apart.
+	newest, err := t.last(bucketAnswerOrder, append(order[:len(order):len(order)], numberKey(base)[0]))
 	if err != nil {
 		return err
 	}
-	number := uint64(1)
+	number := base + 1
 	if newest.key != nil {
 		number = binary.BigEndian.Uint64(newest.key[len(order):]) + 1
 	}
 	if err := t.put(bucketAnswers, answerKey(run, key), append([]byte{}, answer...)); err != nil {
 		return err
 	}
-	if err := t.put(bucketAnswerOrder, append(order, numberKey(number)...), []byte(key)); err != nil || number <= maxAnswers {
+	if err := t.put(bucketAnswerOrder, append(order, numberKey(number)...), []byte(key)); err != nil || number-base <= maxAnswers {
 		return err
 	}
 	return t.forgetAnswer(run, number-maxAnswers)

@@ -1,5 +1,7 @@
 package store
 
+import "math"
+
 // AuditEntry is an entry of the audit log that is in no segment yet. Numbers grow by one.
 type AuditEntry struct {
 	Number uint64
@@ -38,6 +40,12 @@ func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
 		queue = append(queue, AuditEntry{Number: number, Entry: r.value})
 	}
 	return queue, err
+}
+
+// CountAudit returns how many entries with a higher number than after are queued.
+func (t *KernelTx) CountAudit(after uint64) (int, error) {
+	rows, err := t.rows(bucketAudit, nil, numberKey(after+1), math.MaxInt)
+	return len(rows), err
 }
 
 // ForgetAudit removes the entries up to a number: segments have them.

@@ -26,6 +26,7 @@ func (k *Kernel) Check() (problems []string, err error) {
 		}
 		a.everyReservation()
 		a.everyAccount()
+		a.everyDay()
 		a.everyAnswer()
 		a.everyGrant()
 		a.everyEntry()
@@ -90,6 +91,9 @@ func (a *kernelAudit) everyAccount() {
 		if _, ok := account.Key.Owner(); !ok {
 			a.problem("account %q: it is nobody's", key)
 		}
+		if _, ofRun := account.Key.Run(); account.Short != nil && !ofRun {
+			a.problem("account %q: it is no run's, and is stopped by a reservation", key)
+		}
 		for _, d := range slices.Sorted(maps.Keys(account.Lines)) {
 			a.everyLine(&account, d)
 		}
@@ -123,13 +127,35 @@ func (a *kernelAudit) unheld(key budget.Key) {
 	delete(a.held, key)
 }
 
+// everyDay decodes each daily sum, and holds their number against the bounds.
+func (a *kernelAudit) everyDay() {
+	days, rows := map[string]bool{}, map[string]int{}
+	for key, value := range a.rows(bucketDays) {
+		s, err := daySumOf(row{key, value})
+		if err != nil {
+			a.problem("daily sum %q: %v", key, err)
+			continue
+		}
+		days[s.Day] = true
+		if of := dayPrefix(s.Day, s.Owner); s.Dimension != OtherDimensions {
+			if rows[of]++; rows[of] == maxDayDimensions+1 {
+				a.problem("daily sums of %q: there are more than %d", of, maxDayDimensions)
+			}
+		}
+	}
+	if len(days) > maxDays {
+		a.problem("daily sums: they are of %d days, more than %d", len(days), maxDays)
+	}
+}
+
 // everyAnswer holds the answers against their order, both ways.
 func (a *kernelAudit) everyAnswer() {
 	ordered := map[string]bool{}
 	counts := map[string]int{}
 	for key, value := range a.rows(bucketAnswerOrder) {
-		run, number, _ := bytes.Cut(key, []byte("/"))
-		if _, ok := numbered(number); !ok || !agent.ID(run).Valid() {
+		run, place, _ := bytes.Cut(key, []byte("/"))
+		number, ok := numbered(place)
+		if !ok || !agent.ID(run).Valid() {
 			a.problem("answer order %q: it is no number of a run", key)
 			continue
 		}
@@ -138,7 +164,8 @@ func (a *kernelAudit) everyAnswer() {
 			a.problem("answer %q: the order has it, and it is not there, or twice", answer)
 		}
 		ordered[answer] = true
-		if counts[string(run)]++; counts[string(run)] == maxAnswers+1 {
+		caller := fmt.Sprint(string(run), " ", number >= usersAnswers)
+		if counts[caller]++; counts[caller] == maxAnswers+1 {
 			a.problem("run %q: has more than %d answers", run, maxAnswers)
 		}
 	}

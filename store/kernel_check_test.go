@@ -43,6 +43,11 @@ var kernelSpoilings = map[string]struct {
 	"breached and not":       {editLine(func(l *budget.Line) { l.Breached = true }), "it is exceeded, and it is not"},
 	"period":                 {editLine(func(l *budget.Line) { l.Period = "year" }), "its period is none"},
 	"period without a start": {editLine(func(l *budget.Line) { l.Period, l.PeriodStart = budget.Day, l.PeriodStart.Add(1) }), "its period began at no beginning"},
+	"shortage of a user": {func(tx *KernelTx, s *spender) error {
+		a, err := tx.Account(budget.OwnerKey(s.uid))
+		a.Short = &budget.Shortage{Account: a.Key, Dimension: "n"}
+		return firstOf(err, tx.PutAccount(a))
+	}, "it is no run's, and is stopped by a reservation"},
 	"account gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteAccount(budget.OwnerKey(s.uid)) },
 		"there is no n, and reservations hold 5 of it"},
 	"reservation gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteReservation(s.run, "1") }, "5 of n are reserved, the reservations say 0"},
@@ -56,8 +61,13 @@ var kernelSpoilings = map[string]struct {
 		r.Held["7"]["n"] = 6
 		return firstOf(err, tx.PutReservation(*r))
 	}, "holds 6 of n in 7, and is of 5"},
-	"answer without order": {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, answerKey(s.run, "z"), nil) }, "the order lacks it"},
-	"order without answer": {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, answerKey(s.run, "key")) }, "the order has it"},
+	"daily sum of no day":       {rawPut(bucketDays, "2026-11-31/7/n", "1"), "is no day, user and dimension"},
+	"daily sum of nobody":       {rawPut(bucketDays, "2026-11-30/x/n", "1"), "is no day, user and dimension"},
+	"daily sum of no dimension": {rawPut(bucketDays, "2026-11-30/7/N", "1"), "is no day, user and dimension"},
+	"daily sum that is none":    {rawPut(bucketDays, "2026-11-30/7/n", "{"), `daily sum "2026-11-30/7/n"`},
+	"daily sum below zero":      {rawPut(bucketDays, "2026-11-30/7/n", "-1"), "is negative"},
+	"answer without order":      {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, answerKey(s.run, "z"), nil) }, "the order lacks it"},
+	"order without answer":      {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, answerKey(s.run, "key")) }, "the order has it"},
 	"order twice": {func(tx *KernelTx, s *spender) error {
 		return tx.put(bucketAnswerOrder, append([]byte(s.run+"/"), numberKey(2)...), []byte("key"))
 	}, "the order has it"},

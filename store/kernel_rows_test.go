@@ -142,6 +142,35 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
+// However often an agent calls, the answers to users stay, and the other way round.
+func TestAnswersToUsersHaveAnOrderOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	k := openKernelNew(t)
+	for name, row := range map[string]struct {
+		one, many func(*KernelTx, agent.ID, string, []byte) error
+	}{
+		"an agent that floods": {(*KernelTx).PutUsersAnswer, (*KernelTx).PutAnswer},
+		"a user that floods":   {(*KernelTx).PutAnswer, (*KernelTx).PutUsersAnswer},
+	} {
+		run := agent.NewID()
+		inTx(t, k, func(tx *KernelTx) error {
+			err := firstOf(row.many(tx, run, "first", []byte("x")), row.one(tx, run, "one", []byte("kept")))
+			for i := range maxAnswers {
+				err = firstOf(err, row.many(tx, run, fmt.Sprint(i), []byte("x")))
+			}
+			return err
+		})
+		inTx(t, k, func(tx *KernelTx) error {
+			one, err := tx.Answer(run, "one")
+			first, err2 := tx.Answer(run, "first")
+			if string(one) != "kept" || first != nil {
+				t.Errorf("%s: %q, and of its own oldest %q", name, one, first)
+			}
+			return firstOf(err, err2)
+		})
+	}
+}
+
 // Audit entries keep their order and their numbers, also when the queue was emptied.
 func TestAuditQueue(t *testing.T) {
 	t.Parallel()

@@ -8,18 +8,20 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// kernel.db, schema 2. Names in <> are keys that vary; → is a value; 0 is a zero byte.
+// kernel.db, schema 3. Names in <> are keys that vary; → is a value; 0 is a zero byte.
 //
 //	meta
-//	└── kernel                   → "2", decimal
+//	└── kernel                   → "3", decimal
 //	accounts
 //	└── <budget.Key>             → budget.Account as JSON
 //	reservations
 //	└── <run>/<id>               → budget.Reservation as JSON, while it is open
+//	days
+//	└── <day>/<user>/<dimension> → what the user's runs spent on that day (UTC), decimal
 //	answers
 //	└── <run>/<key>              → the answer to the call that had this key
 //	answer-order
-//	└── <run>/<number: 8 bytes, big endian> → key; the last maxAnswers of each run
+//	└── <run>/<number: 8 bytes, big endian> → key; the last maxAnswers of each run's agent, and with usersAnswers added of users
 //	grants
 //	└── <id>                     → grant.Grant as JSON
 //	holders
@@ -38,6 +40,7 @@ import (
 var (
 	bucketAccounts     = []byte("accounts")
 	bucketReservations = []byte("reservations")
+	bucketDays         = []byte("days")
 	bucketAnswers      = []byte("answers")
 	bucketAnswerOrder  = []byte("answer-order")
 	bucketGrants       = []byte("grants")
@@ -47,7 +50,7 @@ var (
 )
 
 var kernelFormat = format{version: []byte("kernel"), steps: kernelMigrations,
-	buckets: [][]byte{bucketMeta, bucketAccounts, bucketReservations, bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit},
+	buckets: [][]byte{bucketMeta, bucketAccounts, bucketReservations, bucketDays, bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit},
 	held:    "try again; cloved keeps it for as long as it lives, and process %s has it now"}
 
 // kernelMigrations is every step there ever was, as migrations is.
@@ -56,6 +59,7 @@ var kernelMigrations = []migration{
 	{to: 1, what: "make the file", apply: func(*bbolt.Tx) error { return nil }},
 	{to: 2, what: "make the buckets of budgets, grants, answers and audit entries", apply: makeBuckets(bucketAccounts, bucketReservations,
 		bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit)},
+	{to: 3, what: "make the bucket of daily sums", apply: makeBuckets(bucketDays)},
 }
 
 // load decodes the value of key into value, and reports whether there is one.

@@ -38,7 +38,7 @@ func TestKernelFile(t *testing.T) {
 			t.Errorf("%q, %v", problems, err)
 		}
 		must(t, k.view(func(tx *bbolt.Tx) error {
-			if version := tx.Bucket(bucketMeta).Get([]byte("kernel")); string(version) != "2" {
+			if version := tx.Bucket(bucketMeta).Get([]byte("kernel")); string(version) != "3" {
 				t.Errorf("its version is %q", version)
 			}
 			return nil
@@ -81,7 +81,7 @@ func TestKernelRefusesOtherFiles(t *testing.T) {
 	must(t, open(t, runs).Close())
 	kernel := kernelFile(t)
 	must(t, openKernel(t, kernel).Close())
-	newer := writeBolt(t, func(tx *bbolt.Tx) error { return kernelFormat.setSchema(tx, 3) })
+	newer := writeBolt(t, func(tx *bbolt.Tx) error { return kernelFormat.setSchema(tx, 4) })
 	noEpilogue(t, newer)
 	for name, c := range map[string]struct {
 		path, says string
@@ -89,7 +89,7 @@ func TestKernelRefusesOtherFiles(t *testing.T) {
 	}{
 		"clove.db":  {runs, "not clove", func(path string) error { _, err := OpenKernel(path, patience); return err }},
 		"kernel.db": {kernel, "not clove", func(path string) error { _, err := Open(path, patience); return err }},
-		"newer":     {newer, "has schema 3, this clove knows up to 2", func(path string) error { _, err := OpenKernel(path, patience); return err }},
+		"newer":     {newer, "has schema 4, this clove knows up to 3", func(path string) error { _, err := OpenKernel(path, patience); return err }},
 	} {
 		before, err := os.ReadFile(c.path)
 		must(t, err)

@@ -53,6 +53,6 @@ func (t *tables) mayStart() error {
 	if err != nil || p == nil {
 		return err
 	}
-	return &agent.Error{Kind: agent.KindConflict, Step: "panic", Message: "nothing starts: " + p.Reason,
+	return &agent.Error{Kind: agent.KindConflict, Step: "panic", Rule: agent.RulePanic, Message: "nothing starts: " + p.Reason,
 		Hint: "`clove panic --clear` lets runs start again"}
 }

@@ -156,7 +156,7 @@ func (s *Store) Rename(id agent.ID, name string) (agent.Run, error) {
 		}
 		if run.Lease != nil {
 			return &agent.Error{Kind: agent.KindConflict, Step: step, Hint: "wait for its end",
-				Message: fmt.Sprintf("run %s (%s) is %s, and its supervisor knows it by its name", run.Spec.Name, id, run.State)}
+				Message: fmt.Sprintf("run %s (%s) is %s, and cannot be renamed until it has ended", run.Spec.Name, id, run.State)}
 		}
 		old := run.Name()
 		run.Spec.Name = name
@@ -244,7 +244,7 @@ func (s *Store) move(id agent.ID, e agent.Event, change func(*agent.Run),
 		next, err := run.State.Next(e)
 		if err != nil {
 			return &agent.Error{Kind: agent.KindConflict, Step: step,
-				Message: fmt.Sprintf("run %s (%s) has moved on", run.Spec.Name, id), Err: err}
+				Message: fmt.Sprintf("run %s (%s) has changed meanwhile", run.Spec.Name, id), Err: err}
 		}
 		if err := changed(run, string(e), change); err != nil {
 			return err
@@ -331,7 +331,7 @@ func (t *tables) nameFree(wanted agent.Run) error {
 
 // Unqueued is the error of a run that was ended or removed while it was queued.
 func Unqueued(name string) error {
-	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before its turn came"}
+	return &agent.Error{Kind: agent.KindConflict, Step: "queue", Message: name + " was ended before it was started"}
 }
 
 // wrongRecord checks that a record is its run's, so that the end of one agent is not

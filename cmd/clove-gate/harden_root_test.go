@@ -125,10 +125,10 @@ func TestAWrongLaunchIsRefused(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		{"no user", freshNamespaces, nil, "not by people"},
+		{"no user", freshNamespaces, nil, "started by clove"},
 		{"root as user", freshNamespaces, []string{"0"}, "user id"},
 		{"no number", freshNamespaces, []string{"x"}, "user id"},
-		{"host's pid namespace", 0, []string{uid}, "not by people"},
+		{"host's pid namespace", 0, []string{uid}, "started by clove"},
 		{"host's network", freshNamespaces &^ syscall.CLONE_NEWNET, []string{uid}, "the net namespace is not new"},
 		{"host's mounts", freshNamespaces &^ syscall.CLONE_NEWNS, []string{uid}, "the mnt namespace is not new"},
 	} {

@@ -6,21 +6,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 
 	"clove.run/clove/egress/gate"
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/confine"
 )
 
 const (
-	// The first descriptor after the standard streams, where exec.Cmd.ExtraFiles puts the
-	// channel.
-	channelFD = 3
 	// gcPercent and memoryBytes keep the heap small, because one such process runs for
 	// every agent with a network.
 	gcPercent   = 25
@@ -39,33 +35,28 @@ func main() {
 
 // run returns only after a failure, or when the broker has closed the channel.
 func run(arguments []string) error {
-	// Pid 1 proves a new pid namespace, which clove alone makes.
-	if os.Getpid() != 1 || len(arguments) != 1 {
-		return errors.New("started by clove, not by people")
-	}
-	// Not 0: the gate must not keep root's id, and setresuid(0) would silently do so.
-	uid, err := strconv.ParseUint(arguments[0], 10, 31)
-	if err != nil || uid == 0 {
-		return fmt.Errorf("cannot use %q as user id", arguments[0])
+	uid, err := confine.UserID(arguments)
+	if err != nil {
+		return err
 	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryBytes)
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), maxProcs))
 	// Before the filter, so that Go's poller can still make its descriptors.
-	conn, err := wire.NewConn(os.NewFile(channelFD, "channel"))
+	conn, err := wire.NewConn(os.NewFile(confine.ChannelFD, "channel"))
 	if err != nil {
 		return err
 	}
-	channel, err := numberOfChannel()
+	channel, err := confine.Channel()
 	if err != nil {
 		return err
 	}
-	if err := harden(int(uid)); err != nil {
+	if err := confine.Rights(uid); err != nil {
 		return err
 	}
 	// The second filter needs the numbers of the DNS sockets, which come with the first
 	// message. Serve calls the function before it reads a byte of the agent's.
 	return gate.Serve(conn, func(addressed []int) error {
-		return install(destinationFilter(append(addressed, channel)))
+		return confine.Destinations(append(addressed, channel)...)
 	})
 }

@@ -102,7 +102,7 @@ func (a *agentProcess) follow() {
 		case err == io.EOF:
 			outcome.failure = startFailed("prepare", errors.New("killed before the command was executed"))
 		default:
-			outcome.failure = startFailed("prepare", errors.Join(err, errors.New("second stage makes no sense")))
+			outcome.failure = startFailed("prepare", errors.Join(err, errors.New("the second stage sent an unexpected message")))
 		}
 		break
 	}

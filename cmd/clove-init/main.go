@@ -26,7 +26,7 @@ func main() {
 		exit(enter())
 	}
 	if os.Getpid() != 1 {
-		exit(errors.New("started by clove in a sandbox, not by people"))
+		exit(errors.New("this program is started by clove in a sandbox only"))
 	}
 	nameProcess()
 	runtime.GOMAXPROCS(1) // it does one thing at a time, and its threads count towards the agent's pids limit

@@ -52,7 +52,7 @@ func createFlags() []cli.Flag {
 		&cli.StringFlag{Name: flagPidFile, Usage: "file to write the first process's id to"},
 		&cli.BoolFlag{Name: flagNoPivot, Usage: "do not use pivot_root: the root is on a ramdisk"},
 		&cli.BoolFlag{Name: flagNoNewKeyring, Usage: "let the container have the caller's session keyring"},
-		&cli.IntFlag{Name: flagPreserveFDs, Usage: "hand on so many descriptors besides the standard streams"},
+		&cli.IntFlag{Name: flagPreserveFDs, Usage: "pass this many file descriptors on, after the standard streams"},
 	}
 }
 
@@ -78,7 +78,7 @@ func (p *program) runCommand() *cli.Command {
 		Flags: append(createFlags(),
 			&cli.BoolFlag{Name: flagDetach, Aliases: []string{"d"}, Usage: "do not stay with the process"},
 			&cli.BoolFlag{Name: flagKeep, Usage: "do not delete the container when it ended"},
-			&cli.BoolFlag{Name: flagNoSubreaper, Usage: "leave the container's orphans to others"}),
+			&cli.BoolFlag{Name: flagNoSubreaper, Usage: "do not become the reaper of the container's orphaned processes"}),
 		Action: func(c *cli.Context) error {
 			if err := checkArgs(c, 1, 1); err != nil {
 				return err

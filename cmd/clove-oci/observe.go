@@ -116,10 +116,10 @@ func onOne(name, usage string, do func(*container.Container) error) *cli.Command
 // eventsCommand prints one JSON object per line, in the form of runc's events.
 func (p *program) eventsCommand() *cli.Command {
 	return &cli.Command{
-		Name: "events", Usage: "print what a container uses again and again, and when memory ran out", ArgsUsage: "ID",
+		Name: "events", Usage: "print a container's usage periodically, and its out-of-memory events", ArgsUsage: "ID",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: flagInterval, Value: 5 * time.Second, Usage: "time between two lines"},
-			&cli.BoolFlag{Name: flagStats, Usage: "print what it uses once, and end"},
+			&cli.BoolFlag{Name: flagStats, Usage: "print the usage once, and end"},
 		},
 		Action: func(c *cli.Context) error {
 			found, err := load(c, 1)

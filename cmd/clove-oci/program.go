@@ -69,7 +69,7 @@ func (p *program) commands() []*cli.Command {
 func (p *program) app() *cli.App {
 	return &cli.App{
 		Name:      "clove-oci",
-		Usage:     "run containers by the OCI runtime specification, with the agent's own rules",
+		Usage:     "run containers by the OCI runtime specification, and enforce clove's annotations",
 		Version:   version,
 		Flags:     globalFlags(),
 		Commands:  p.commands(),

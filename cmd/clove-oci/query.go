@@ -52,7 +52,7 @@ func writeState(w io.Writer, state container.State) error {
 
 func (p *program) listCommand() *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "print the containers of the root",
+		Name: "list", Usage: "list the containers below --root",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagFormat, Aliases: []string{"f"}, Value: "table", Usage: "table or json"},
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "print ids only"},

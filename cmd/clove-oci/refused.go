@@ -14,7 +14,7 @@ func (p *program) refusedCommands() []*cli.Command {
 		return &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "ID", SkipFlagParsing: true,
 			Action: func(*cli.Context) error {
-				return errors.New("clove-oci does not " + name + " containers: between the two nobody would hold the agent's rules")
+				return errors.New("clove-oci does not " + name + " containers: between checkpoint and restore nothing would enforce the agent's limits")
 			},
 		}
 	}

@@ -25,9 +25,9 @@ func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--json] NAME|ID",
 		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
-			"What a program of the host's executes by itself, such as git hooks, is shown apart and needs a yes for each,\nor --allow-executable-config; --yes alone leaves it out.\n" +
+			"Files that programs of the host execute by themselves, such as git hooks, are shown apart and need a yes for each,\nor --allow-executable-config; --yes alone leaves them out.\n" +
 			"Exit status 1: something was refused, or you said no.\n" +
-			"With cloved it is written with your own rights, and the run may go on executing: it stands still meanwhile.",
+			"With cloved, changes are written with your own rights. The run need not have ended: it is frozen meanwhile.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself", DisableDefaultText: true},
@@ -152,7 +152,7 @@ func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtim
 	if !consent.Apply || len(executed) == 0 {
 		return consent
 	}
-	fmt.Fprintln(p.err, "The host executes these by itself, as soon as somebody works there:")
+	fmt.Fprintln(p.err, "Programs of the host execute these by themselves, for example when somebody works in that folder:")
 	for _, change := range executed {
 		if p.yes(answers, change.String()+": apply it?") {
 			consent.Executable = append(consent.Executable, change.Path)

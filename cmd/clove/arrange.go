@@ -104,7 +104,7 @@ type arranger struct {
 func (a *arranger) leading(args []string) (rest []string, err error) {
 	for len(args) > 0 && isFlag(args[0]) {
 		if args[0] == terminator {
-			return nil, &agent.Error{Kind: agent.KindInvalid, Message: `no command stands before "--"`, Hint: "clove run -- COMMAND"}
+			return nil, &agent.Error{Kind: agent.KindInvalid, Message: `there is no command before "--"`, Hint: "clove run -- COMMAND"}
 		}
 		if args, err = a.take(args); err != nil {
 			return nil, err
@@ -236,9 +236,9 @@ func (a *arranger) unknown(flag string) error {
 	hint := "clove " + a.command + " --help lists its flags"
 	switch a.command {
 	case "":
-		hint = "the flags of a command stand behind its name: clove run --memory 256M agent.py"
+		hint = "write the flags of a command after its name: clove run --memory 256M agent.py"
 	case runName, renderName:
-		hint = "flags of the agent itself stand behind --: clove run SCRIPT -- " + flag + "; clove run --help lists clove's own"
+		hint = "write flags of the agent after --: clove run SCRIPT -- " + flag + "; clove run --help lists clove's own"
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Message: "unknown flag " + flag, Hint: hint}
 }

@@ -61,7 +61,7 @@ func TestArrangeRefuses(t *testing.T) {
 		{"run --rm=maybe agent.py", `--rm: "maybe" is neither true nor false`},
 		{"--bogus run", "unknown flag --bogus"},
 		{"--memory 1G run", "unknown flag --memory"},
-		{"-- ls", `no command stands before "--"`},
+		{"-- ls", `there is no command before "--"`},
 		{"frobnicate", `there is no command "frobnicate"`},
 		{"ps --memory 1G", "unknown flag --memory"},
 	} {

@@ -47,7 +47,8 @@ func (p *program) auditCommand() *cli.Command {
 		Name: auditName, Usage: "show and verify the log of what was decided", UsageText: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
 		Description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
 			"written, also in a file of export's. export writes the records to FILE and a signed checkpoint to FILE.checkpoint:\n" +
-			"keep that on another machine. prove writes a proof that a record is in the log, for verify --proof. For root only.",
+			"keep that on another machine. prove writes a proof that a record is in the log, for verify --proof. For root; members of\n" +
+			"cloved's group may use tail and query, and see what is about their own runs.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "tail: wait for more", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagOwner, Usage: "only what is about the runs of this user ID"},
@@ -76,7 +77,9 @@ func (p *program) audit(c *cli.Context) error {
 
 // auditError explains what everybody but root gets, and a log that is not there.
 func auditError(c *cli.Context, err error) error {
+	var known *agent.Error
 	switch {
+	case errors.As(err, &known): // also of cloved, which may be out of reach
 	case errors.Is(err, fs.ErrPermission):
 		return &agent.Error{Kind: agent.KindPrivilege, Step: "audit", Message: "only root reads the audit log", Hint: "sudo clove audit " + printable(strings.Join(c.Args().Slice(), " ")), Err: err}
 	case errors.Is(err, fs.ErrNotExist):
@@ -153,7 +156,10 @@ func (p *program) printReport(asJSON bool, report audit.Report) error {
 	if asJSON {
 		return p.printJSON(report)
 	}
-	line := fmt.Sprintf("%d records are as they were written, and agree with %d checkpoints; %d logs of runs of their own too", report.Records, report.Checkpoints, report.Runs)
+	line := fmt.Sprintf("%d records are as they were written, and agree with %d checkpoints; %d logs of runs of their own too", report.Records-report.Removed, report.Checkpoints, report.Runs)
+	if report.Removed > 0 {
+		line += fmt.Sprintf("; records 1 to %d were removed by the configuration's bounds, and the rest follows them", report.Removed)
+	}
 	if report.Problem != nil {
 		line = printable(report.Problem.Error())
 	}
@@ -186,15 +192,18 @@ func (p *program) auditExport(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	signed, records, err := audit.Export(auditDir(c), keys, file)
+	exported, err := audit.Export(auditDir(c), keys, file)
 	err = errors.Join(err, file.Sync(), file.Close())
 	if err == nil {
-		err = os.WriteFile(to+".checkpoint", signed, 0o600)
+		err = os.WriteFile(to+".checkpoint", exported.Checkpoint, 0o600)
+	}
+	if err == nil && exported.Begin != nil {
+		err = os.WriteFile(to+".begin", exported.Begin, 0o600)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(to))
 	}
-	_, err = fmt.Fprintf(p.out, "%d records in %s; keep %s.checkpoint on another machine\n", records, printable(to), printable(to))
+	_, err = fmt.Fprintf(p.out, "%d records in %s; keep %s.checkpoint on another machine\n", exported.Last-exported.First+1, printable(to), printable(to))
 	return err
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/audit"
 )
 
@@ -24,7 +27,37 @@ func (p *program) auditQuery(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return audit.Query(auditDir(c), filter, p.auditPrinter(c))
+	err = audit.Query(auditDir(c), filter, p.auditPrinter(c))
+	if errors.Is(err, fs.ErrPermission) {
+		return p.askAudit(c, filter, false)
+	}
+	return err
+}
+
+// askAudit has cloved read the log, for a member of its group: a user sees what is about its
+// own runs.
+func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	ctx, stop := signal.NotifyContext(c.Context, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	show := p.auditPrinter(c)
+	params := api.AuditQueryParams{Owner: f.Owner, Namespace: f.Namespace, Run: string(f.Run), Kind: string(f.Kind), Verdict: f.Verdict,
+		Since: f.Since, Until: f.Until, Text: f.Text, After: f.After, Last: f.Last, Follow: follow}
+	_, err = d.Audit(ctx, params, func(n api.AuditRecordNote) error {
+		var e audit.Entry
+		if err := json.Unmarshal(n.Record, &e); err != nil {
+			return err
+		}
+		return show(e)
+	})
+	if follow && ctx.Err() != nil {
+		return nil // it was interrupted
+	}
+	return err
 }
 
 // auditTail shows the last records, and with --follow each new one until it is interrupted.
@@ -39,7 +72,11 @@ func (p *program) auditTail(c *cli.Context) error {
 	show := p.auditPrinter(c)
 	// What is written between the two readings comes behind the last record that was there.
 	last := filter.After
-	if err := audit.Query(auditDir(c), audit.Filter{Last: 1}, func(e audit.Entry) error { last = max(last, e.Number); return nil }); err != nil {
+	err = audit.Query(auditDir(c), audit.Filter{Last: 1}, func(e audit.Entry) error { last = max(last, e.Number); return nil })
+	if errors.Is(err, fs.ErrPermission) {
+		return p.askAudit(c, filter, c.Bool(flagFollow))
+	}
+	if err != nil {
 		return err
 	}
 	err = audit.Query(auditDir(c), filter, func(e audit.Entry) error {

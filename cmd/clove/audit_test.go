@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,5 +120,45 @@ func TestAuditRefusesWrongWords(t *testing.T) {
 	}
 	if status, _, stderr := b.clove("audit", "verify", "--root", t.TempDir()); status != exitFailed || !strings.Contains(stderr, "there is no such log") {
 		t.Errorf("%d, %q", status, stderr)
+	}
+}
+
+// TestAuditPageExample does what the worked example of docs/audit.md shows.
+func TestAuditPageExample(t *testing.T) {
+	_, run, state := auditBench(t)
+	keys, err := os.ReadFile(filepath.Join(audit.KeyDir(state), "public"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := readDocument(t, "docs/audit.md")
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("public", keys, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(page, "## A worked example")
+	example, _, _ = strings.Cut(example, "\n## ")
+	commands := strings.Split(example, "    $ ")[1:]
+	for _, command := range commands {
+		line, want, _ := strings.Cut(command, "\n")
+		want = strings.TrimSpace(strings.ReplaceAll(want, "/root/", dir+"/"))
+		var got string
+		if words, is := strings.CutPrefix(strings.TrimPrefix(line, "sudo "), "clove audit "); is {
+			_, got, _ = run(strings.Fields(words)...)
+		} else {
+			text, err := exec.Command("sh", "-c", line).CombinedOutput()
+			if got = string(text); err != nil {
+				t.Fatalf("%s: %v, %s", line, err, text)
+			}
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%s shows\n%s\nwant\n%s", line, got, want)
+		}
+	}
+	if len(commands) != 4 {
+		t.Errorf("%d commands", len(commands))
 	}
 }

@@ -22,30 +22,36 @@ var budgetWords = map[string]word{
 	"reset": {flags: []string{flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetReset)},
 	"set":   {flags: []string{flagAtEnd, flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetSet)},
 	"list":  {flags: []string{flagJSON}, most: 1, do: onCloved((*program).budgetList)},
+
+	"report": {flags: []string{flagFrom, flagTo, flagCSV, flagJSON}, do: onCloved((*program).budgetReport)},
+	"top":    {flags: []string{flagJSON}, most: 1, do: onCloved((*program).budgetTop)},
 }
 
 func (p *program) budgetCommand() *cli.Command {
 	return &cli.Command{
 		Name: budgetName, Usage: "show and change what an agent may spend",
 		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT DIMENSION...\n" +
-			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]",
+			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]\n" +
+			"clove budget report [--from DAY] [--to DAY] [--csv|--json]\nclove budget top [--json] [DIMENSION]",
 		Description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
 			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
 			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero. Only the user who set\n" +
 			"a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
 			"set limits what several runs spend together: ACCOUNT is name:NAME, ns:NAMESPACE or a user's number, for root also\n" +
 			"UID/name:NAME and UID/ns:NAMESPACE. A BUDGET is that of clove run --budget. list shows an account and all below it;\n" +
-			"without one, all that you may see.",
-		Flags: []cli.Flag{
+			"without one, all that you may see.\n" +
+			"report sums up what was spent by day (UTC), owner and dimension, top shows which runs spent most of each dimension in\n" +
+			"the last minute; root sees everybody's, others their own.",
+		Flags: append(reportFlags(),
 			value("", flagAtEnd, "", "set: what happens to a run when nothing is left: end, pause or refuse", "end"),
 			jsonFlag("write the lines as a JSON array"),
-		},
+		),
 		Action: p.budget,
 	}
 }
 
 func (p *program) budget(c *cli.Context) error {
-	return p.doWord(c, budgetWords, "clove budget show AGENT, raise AGENT DIMENSION=AMOUNT, reset AGENT DIMENSION, set ACCOUNT BUDGET or list")
+	return p.doWord(c, budgetWords, "clove budget show AGENT, raise AGENT DIMENSION=AMOUNT, reset AGENT DIMENSION, set ACCOUNT BUDGET, list, report or top")
 }
 
 func (p *program) budgetShow(c *cli.Context, d *client.Client) error {

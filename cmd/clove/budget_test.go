@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
 
@@ -75,6 +77,106 @@ func TestBudgetSet(t *testing.T) {
 		f.heard(api.MethodBudgetSet, &set)
 		if status != 0 || !strings.Contains(stdout, "tokens") || set.Account != key || set.AtEnd != "pause" || !slices.Equal(set.Limits, []string{"tokens=1M/month", "reviews=10"}) {
 			t.Errorf("%s: %d, %q, %q, %+v", account, status, stdout, stderr, set)
+		}
+	}
+}
+
+func TestBudgetReport(t *testing.T) {
+	b := newBench(t)
+	f := b.cloved()
+	f.answer(api.MethodBudgetReport, api.BudgetReportResult{Days: []api.DaySum{{Day: "2026-11-22", Owner: 1000, Dimension: "tokens", Used: 1050}, {Day: "2026-11-23", Owner: 0, Dimension: "(other)", Used: 3}}})
+	for line, want := range map[string]string{
+		"budget report --from 2026-11-01 --to 2026-11-23": "DAY         OWNER  DIMENSION  USED\n2026-11-22  1000   tokens     1050\n2026-11-23  0      (other)    3\n",
+		"budget report --csv":                             "day,owner,dimension,used\n2026-11-22,1000,tokens,1050\n2026-11-23,0,(other),3\n",
+	} {
+		status, stdout, stderr := b.clove(strings.Fields(line)...)
+		var asked api.BudgetReportParams
+		if f.heard(api.MethodBudgetReport, &asked); status != 0 || stdout != want || (asked.From == "2026-11-01") != (asked.To == "2026-11-23") {
+			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
+		}
+	}
+	var days []api.DaySum
+	_, stdout, _ := b.clove("budget", "report", "--json")
+	if unmarshal(t, stdout, &days); len(days) != 2 || days[0].Used != 1050 {
+		t.Errorf("%s", stdout)
+	}
+	for _, line := range []string{"budget report --json --csv", "budget report x", "budget top --csv", "budget top TOKENS"} {
+		if status, stdout, _ := b.clove(strings.Fields(line)...); status == 0 || stdout != "" {
+			t.Errorf("%s: %d, %q", line, status, stdout)
+		}
+	}
+}
+
+func TestBudgetTop(t *testing.T) {
+	b := newBench(t)
+	f, limit := b.cloved(), int64(100)
+	f.answer(api.MethodBudgetTop, api.BudgetTopResult{Spenders: []api.Spender{{ID: "1", Name: "worker", Owner: 1000, Namespace: "acme", Dimension: "cost_micros", LastMinute: 50, Used: 70, Granted: &limit},
+		{ID: "2", Name: "other", Dimension: "tokens", LastMinute: 5, Used: 5}}})
+	status, stdout, stderr := b.clove("budget", "top", "cost")
+	var asked api.BudgetTopParams
+	f.heard(api.MethodBudgetTop, &asked)
+	lines := strings.Split(stdout, "\n")
+	if status != 0 || asked.Dimension != "cost_micros" || len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "cost_micros 50 worker 1000 acme 70 100" ||
+		strings.Join(strings.Fields(lines[2]), " ") != "tokens 5 other 0 5 -" {
+		t.Errorf("%d, %q, %q, %+v", status, stdout, stderr, asked)
+	}
+}
+
+// What clove prints while a run spends: the account is named where others spend from it.
+func TestBudgetLines(t *testing.T) {
+	own := someBudgets()[0]
+	shared, at := own, time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	shared.Account, shared.Period, shared.Wanted = "1000/ns:acme", "day", 70
+	b := newBench(t)
+	b.backend.record = agent.Record{Status: agent.StatusExited}
+	b.backend.during = func() {
+		b.backend.streams.Warned(own)
+		b.backend.streams.Warned(shared)
+		b.backend.streams.PausedFor(own, at)
+		b.backend.streams.PausedFor(shared, time.Time{})
+	}
+	_, _, stderr := b.clove("run", "--", "true")
+	const want = "clove: budget: 1050 of 1000 tokens are used\n" +
+		"clove: budget: 1050 of 1000 tokens are used in 1000/ns:acme\n" +
+		"clove: budget: 1050 of 1000 tokens are used; the run is paused until clove budget raise gives more; --timeout ends it at 03:04:05\n" +
+		"clove: budget: 1050 of 1000 tokens are used in 1000/ns:acme, 70 more are wanted; the run is paused until clove budget set gives 1000/ns:acme more or the day ends\n"
+	if stderr != want {
+		t.Errorf("%s", stderr)
+	}
+}
+
+// Without cloved, a run in the foreground has nothing that outlasts it, and stands still only
+// where somebody sees it. The control of each line is the same one with cloved.
+func TestWhatNeedsCloved(t *testing.T) {
+	_, terminal := pseudoTerminal(t)
+	for _, row := range []struct {
+		line     string
+		terminal bool
+		refused  string // the flag; "": it runs
+	}{
+		{line: "--budget tokens=10"},
+		{line: "--budget tokens=10/day", refused: "--budget"},
+		{line: "--budget tokens=10 --budget reviews=10/month", terminal: true, refused: "--budget"},
+		{line: "--namespace acme", refused: "--namespace"},
+		{line: "--namespace acme --grant tool:fetch", terminal: true, refused: "--namespace"},
+		{line: "--budget tokens=10 --at-end pause", refused: "--at-end"},
+		{line: "--budget tokens=10 --at-end pause", terminal: true},
+		{line: "--budget tokens=10 --at-end refuse --on-warn true --on-end true"},
+	} {
+		for _, cloved := range []bool{false, true} {
+			b := newBench(t)
+			b.backend.record = agent.Record{Status: agent.StatusExited}
+			if row.terminal {
+				b.in = terminal
+			}
+			if cloved {
+				b.cloved()
+			}
+			status, _, stderr := b.clove(append(append([]string{"run"}, strings.Fields(row.line)...), "--", "true")...)
+			refused := row.refused != "" && !cloved
+			if refused != (status == agent.ExitStartFailed) || refused != (b.backend.spec == nil) || refused && (!strings.Contains(stderr, row.refused+": ") || !strings.Contains(stderr, "start cloved")) {
+				t.Errorf("%s, terminal %t, cloved %t: %d, %s", row.line, row.terminal, cloved, status, stderr)
+			}
 		}
 	}
 }

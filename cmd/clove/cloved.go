@@ -47,7 +47,7 @@ func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
 	}
 	b, err := p.backend(c)
 	if agent.KindOf(err) == agent.KindPrivilege && err != nil {
-		err = &agent.Error{Kind: agent.KindPrivilege, Message: "cloved does not run, and only root can do without it", Hint: "use sudo, or start cloved"}
+		err = &agent.Error{Kind: agent.KindPrivilege, Message: "cloved does not run, and only root can use clove without it", Hint: "use sudo, or start cloved"}
 	}
 	return nil, b, err
 }

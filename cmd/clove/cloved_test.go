@@ -128,13 +128,13 @@ func TestDetachRefuses(t *testing.T) {
 		"-d --restart sometimes -- x":          "not a restart policy",
 		"-d --restart never:3 -- x":            "not a restart policy",
 		"-d --restart always:0 -- x":           "not a restart policy",
-		"-d --rm --restart always -- x":        "keeps nothing",
+		"-d --rm --restart always -- x":        "removed when it ends",
 		"-d --priority much -- x":              "not a priority",
 		"-d --delay soon -- x":                 "not a duration",
 		"-d --result out.json -- x":            "does not go together",
 		"-d --network-log out.json -- x":       "does not go together",
 		"-d -- x":                              "cloved does not run",
-		"-d --restart on-failure --rm -- true": "keeps nothing",
+		"-d --restart on-failure --rm -- true": "removed when it ends",
 	} {
 		b := newBench(t)
 		if stderr := b.refuse(strings.Fields(line)...); !strings.Contains(stderr, says) || !strings.Contains(stderr, "hint:") {

@@ -159,7 +159,7 @@ func TestApplyAsksForEachThatExecutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, stderr := b.clove("apply", "done")
-	want := "apply 2 to the host? [y/N] The host executes these by itself, as soon as somebody works there:\n" +
+	want := "apply 2 to the host? [y/N] Programs of the host execute these by themselves, for example when somebody works in that folder:\n" +
 		"A /workspace/.git/hooks/pre-commit (git executes it): apply it? [y/N] C /workspace/.vscode/tasks.json (VS Code executes it): apply it? [y/N] "
 	if !strings.HasSuffix(stderr, want) {
 		t.Errorf("%q", stderr)

@@ -60,7 +60,7 @@ func TestBashCompletesRuns(t *testing.T) {
 clove() { [[ $1 == completion ]] && case $2 in live-runs) echo web; echo worker ;; all-runs) echo web; echo worker; echo old ;; esac; }
 `
 	for words, want := range map[string]string{"clove stop w": "web worker", "clove logs -f ''": "web worker old", "clove rm o": "old", "clove attach o": "", "clove run w": "",
-		"clove grant g": "give", "clove grant list o": "old", "clove budget --json r": "raise reset", "clove audit t": "tail", "clove audit verify w": ""} {
+		"clove grant g": "give", "clove grant list o": "old", "clove budget --json r": "raise report reset", "clove audit t": "tail", "clove audit verify w": ""} {
 		program := text + "COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _clove; echo \"${COMPREPLY[*]}\""
 		out, err := exec.Command("bash", "--norc", "-c", program).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {

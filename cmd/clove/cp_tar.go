@@ -64,7 +64,7 @@ func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to 
 		err = serr
 	}
 	if ctx.Err() != nil {
-		return &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "what stands under its own name is whole"}
+		return &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "every file that has its final name is complete"}
 	}
 	return err
 }

@@ -18,10 +18,10 @@ const flagArchive = "output"
 
 func (p *program) debugCommand() *cli.Command {
 	return &cli.Command{
-		Name: "debug", Usage: "bundle what can be known of clove, for a report", UsageText: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]",
+		Name: "debug", Usage: "collect the state of clove in one file, for a bug report", UsageText: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]",
 		Description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
-			"too, and says in its README.txt what could not be had. Values of environments and labels, arguments of commands,\n" +
-			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it lies there.",
+			"too, and lists in its README.txt what could not be collected. Values of environments and labels, arguments of commands,\n" +
+			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it is stored.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagArchive, Aliases: []string{"o"}, Usage: "`FILE` to write, which must not exist; - is stdout", DefaultText: "clove-debug-TIME.tar.gz"},
 			jsonFlag("debug store: write one JSON object"),
@@ -72,7 +72,7 @@ func (p *program) debug(c *cli.Context) error {
 
 // debugIntro begins the archive's README.txt, so that whoever sends the archive knows
 // what is in it and what is not.
-const debugIntro = `What could be known of this clove. Left out: values of environments and labels, arguments of commands, seccomp
+const debugIntro = `The state of this clove. Left out: values of environments and labels, arguments of commands, seccomp
 documents, what agents asked for that was denied, their files, and all that they wrote.
 `
 

@@ -54,7 +54,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 		{Name: "cloved/process.txt", What: "cloved as the kernel sees it", Make: func(context.Context) ([]byte, error) { return debugProcess(state) }},
 	}
 	for _, part := range api.DebugParts {
-		parts = append(parts, bundle.Part{Name: "cloved/" + string(part) + ".txt", What: "as cloved says itself", Make: func(ctx context.Context) ([]byte, error) {
+		parts = append(parts, bundle.Part{Name: "cloved/" + string(part) + ".txt", What: "as cloved reports it", Make: func(ctx context.Context) ([]byte, error) {
 			// A connection for each part: one that hangs does not delay the others.
 			d, err := p.dial(ctx, socket(c))
 			if err != nil {

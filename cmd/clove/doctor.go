@@ -11,7 +11,7 @@ import (
 func (p *program) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "show what this host can enforce, and what to do about the rest", UsageText: "clove doctor [--json]",
-		Description: "A limit that stands on something missing is refused at the start of a run, never dropped.",
+		Description: "A run that needs something missing is refused at its start; a limit is never dropped.",
 		Flags:       []cli.Flag{jsonFlag("write the findings as a JSON array")},
 		Action:      withoutArguments(p.diagnose),
 	}

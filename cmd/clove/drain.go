@@ -10,10 +10,10 @@ const flagUndo = "undo"
 
 func (p *program) drainCommand() *cli.Command {
 	return &cli.Command{
-		Name: "drain", Usage: "let cloved start nothing more, for maintenance", UsageText: "clove drain [--undo]",
-		Description: "What runs goes on; what is asked for, restarts and schedules wait in the queue, also across a restart of\n" +
-			"cloved or of the host. Runs in the foreground are not cloved's, and start.",
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagUndo, Usage: "start again what waits", DisableDefaultText: true}},
+		Name: "drain", Usage: "make cloved start no more runs, for maintenance", UsageText: "clove drain [--undo]",
+		Description: "Running agents continue. New runs, restarts and schedules wait in the queue, also after a restart of\n" +
+			"cloved or of the host. Runs of root's in the foreground do not go through cloved, and start.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagUndo, Usage: "let cloved start runs again", DisableDefaultText: true}},
 		Action: withoutArguments(p.withCloved(p.drain)),
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (p *program) eventsCommand() *cli.Command {
 	return &cli.Command{
 		Name: "events", Usage: "show what happens to runs, as it happens", UsageText: "clove events [--after NUMBER] [--since WHEN] [--run NAME|ID] [--once] [--json]",
-		Description: "Every event has a number. Who names the last one that he saw with --after misses nothing, also when cloved was restarted.",
+		Description: "Every event has a number. --after with the last number that you saw misses nothing, also after a restart of cloved.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagAfter, Usage: "begin behind the event with this number", DefaultText: "now"},
 			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
@@ -58,7 +58,7 @@ func (p *program) events(c *cli.Context) error {
 	_, err = d.Events(c.Context, params, func(note api.EventNote) error {
 		// cloved keeps a limited number of events.
 		if note.Gap {
-			p.say("clove", cyan, "there are events before this that are not known any more")
+			p.say("clove", cyan, "earlier events are no longer stored")
 		}
 		if note.Event == nil {
 			return nil

@@ -17,7 +17,7 @@ const execName = "exec"
 func (p *program) execCommand() *cli.Command {
 	return &cli.Command{
 		Name: execName, Usage: "run one more process in a live run's sandbox", UsageText: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]",
-		Description: "It is held to the same walls and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
+		Description: "It has the same isolation and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
 			"125 it could not be started, 126 not executable, 127 not found.",
 		Flags: []cli.Flag{
 			boolean("", flagInteractive, "i", "pass stdin on"),

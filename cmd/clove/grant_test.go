@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,8 +209,16 @@ func TestShow(t *testing.T) {
 	f.answer(api.MethodRunGet, api.RunResult{Run: run})
 	f.answer(api.MethodAgentGet, api.AgentResult{ID: run.Spec.ID, Budgets: someBudgets(), Refused: 7})
 	f.answer(api.MethodGrantList, api.GrantListResult{Grants: someGrants()})
+	f.answers[api.MethodEventFollow] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		for i := range 12 {
+			if err := c.Notify(api.NoteEvent, api.EventNote{Event: &agent.RunEvent{Kind: agent.RunRefused, Detail: fmt.Sprint("denied: call ", i), Correlation: "c"}}); err != nil {
+				return nil, err
+			}
+		}
+		return api.EventResult{}, nil
+	}
 	status, stdout, stderr := b.clove("show", "one")
-	for _, want := range []string{"state      running\n", "namespace  acme/research\n", `python3 \x1b[2J`, "refused    7 calls\n", "\nGRANTS\n", "tool:fetch", "\nBUDGETS\n", "1000/run:1111111111111111  tokens"} {
+	for _, want := range []string{"state      running\n", "namespace  acme/research\n", `python3 \x1b[2J`, "refused    7 calls\n", "\nGRANTS\n", "tool:fetch", "\nBUDGETS\n", "1000/run:1111111111111111  tokens", "\nEVENTS\n", "refused  denied: call 11\n"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -219,12 +228,13 @@ func TestShow(t *testing.T) {
 	}
 	var of page
 	_, stdout, _ = b.clove("show", "--json", "one")
-	if unmarshal(t, stdout, &of); of.Run.Spec.Name != "one" || len(of.Grants) != 3 || len(of.Budgets) != 2 || of.Refused != 7 {
+	if unmarshal(t, stdout, &of); of.Run.Spec.Name != "one" || len(of.Grants) != 3 || len(of.Budgets) != 2 || of.Refused != 7 || len(of.Events) != pageEventsMost || of.Events[0].Detail != "denied: call 2" || of.Events[0].Correlation != "c" {
 		t.Errorf("%s", stdout)
 	}
 	f.answer(api.MethodAgentGet, api.AgentResult{})
 	f.answer(api.MethodGrantList, api.GrantListResult{})
-	if _, stdout, _ = b.clove("show", "one"); !strings.Contains(stdout, "\nGRANTS\nnone\n\nBUDGETS\nnone\n") {
+	f.answer(api.MethodEventFollow, api.EventResult{})
+	if _, stdout, _ = b.clove("show", "one"); !strings.Contains(stdout, "\nGRANTS\nnone\n\nBUDGETS\nnone\n\nEVENTS\nnone\n") {
 		t.Errorf("%s", stdout)
 	}
 }

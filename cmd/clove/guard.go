@@ -18,7 +18,7 @@ const guardName = "guard"
 // guardCommand is started by cloved, once for each OCI container with network rules.
 func (p *program) guardCommand() *cli.Command {
 	return &cli.Command{
-		Name: guardName, Usage: "hold an engine's container to its network rules; cloved starts it", UsageText: "clove guard", Hidden: true,
+		Name: guardName, Usage: "enforce the network rules of an OCI container; cloved starts it", UsageText: "clove guard", Hidden: true,
 		Action: withoutArguments(p.guard),
 	}
 }

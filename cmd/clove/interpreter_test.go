@@ -203,7 +203,7 @@ func TestInterpretersThatAreRefused(t *testing.T) {
 		{"a home directory", func(b *bench) {
 			b.program("home/.local/bin/python3")
 			b.path("home/.local/bin")
-		}, "$PWD/home/.local holds more than an interpreter"},
+		}, "$PWD/home/.local contains more than an interpreter"},
 		{"a directory of anything", func(b *bench) {
 			b.program("stuff/bin/python3")
 			b.path("stuff/bin")

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -62,21 +63,21 @@ func TestKernelPageHasEveryMethod(t *testing.T) {
 }
 
 // TestKernelPageComparesWithEverything: each method of the other systems has a row, which
-// names what does it in clove or says that nothing does.
+// names what does it in clove and how to try that, or says that nothing does.
 func TestKernelPageComparesWithEverything(t *testing.T) {
-	text := readDocument(t, "docs/kernel.md")
-	for title, want := range map[string]int{"CheetahClaws": 58, "Microsoft agent_os_kernel": 20, "kernel.chat agent-os": 8, "aaOS": 10} {
-		_, section, _ := strings.Cut(text, "\n### "+title+"\n")
-		section, _, _ = strings.Cut(section, "\n### ")
-		rows := strings.Split(strings.TrimSpace(section), "\n")[2:] // behind the heading and its line
-		for _, row := range rows {
-			if cells := strings.Split(row, "|"); len(cells) != 4 || strings.TrimSpace(cells[2]) != "not yet" && !strings.ContainsAny(cells[2], "`[") {
-				t.Errorf("%s: %q does not say what does it", title, row)
-			}
+	count := map[string]int{}
+	for _, row := range doctest.ComparedRows(t) {
+		count[row.System]++
+		nothing := strings.HasPrefix(row.Does, "not yet")
+		if nothing != (row.Try == doctest.Try{}) || !nothing && !strings.ContainsAny(row.Does, "`[") {
+			t.Errorf("%s: %s does not say what does it, or how to try it", row.System, row.Name)
 		}
-		if len(rows) != want {
-			t.Errorf("%s has %d rows, not %d", title, len(rows), want)
+		if _, found := api.Find(row.Try.Run); row.Try.Where == "api" && !found {
+			t.Errorf("there is no method %s", row.Try.Run)
 		}
+	}
+	if !maps.Equal(count, doctest.ComparedSystems) {
+		t.Errorf("rows: %v", count)
 	}
 }
 

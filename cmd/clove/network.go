@@ -60,5 +60,5 @@ var modeMeanings = map[string]string{
 	agent.NetworkNone:      "loopback and nothing else, no names",
 	agent.NetworkAllowlist: "what the rules allow and nothing else; what is denied stays denied",
 	agent.NetworkPublic:    "every TCP port of the internet, nothing private, and what the rules allow besides",
-	agent.NetworkHost:      "the host's own network; nothing is held, and the record says so",
+	agent.NetworkHost:      "the host's own network; no rule is enforced, and the record says so",
 }

@@ -36,7 +36,7 @@ const clovedAnswer = 2 * time.Minute
 
 func (p *program) nodeCommand() *cli.Command {
 	return &cli.Command{
-		Name: "node", Usage: "make containerd on this machine know clove, for Kubernetes", UsageText: "clove node install|uninstall [flags]",
+		Name: "node", Usage: "register clove with this machine's containerd, for Kubernetes", UsageText: "clove node install|uninstall [flags]",
 		Description: "install adds clove-oci as a runtime handler to containerd's configuration (containerd 1.6 and later), between two\n" +
 			"marker lines, and keeps a copy of the file as it was. A second install changes nothing. uninstall takes away what\n" +
 			"install wrote, byte by byte. A containerd that does not start with the new file gets the old one again.\n" +
@@ -73,7 +73,7 @@ func (p *program) node(c *cli.Context) error {
 	case c.NArg() == 1 && word == "uninstall":
 		for _, flag := range []string{flagHandler, flagRuntime} {
 			if c.IsSet(flag) {
-				return invalid(flag, "leave it away: uninstall takes away what install wrote", "it is install's")
+				return invalid(flag, "omit it: uninstall takes away what install wrote", "it is install's")
 			}
 		}
 		if with {
@@ -136,7 +136,7 @@ func isYes(c *cli.Context, flag string) (bool, error) {
 func containerdOf(c *cli.Context) (node.Containerd, error) {
 	containerd := node.Containerd{Config: c.String(flagContainerdConfig)}
 	if containerd.Config == "" {
-		return containerd, invalid(flagContainerdConfig, "leave the flag away for /etc/containerd/config.toml", "no file is named")
+		return containerd, invalid(flagContainerdConfig, "omit the flag for /etc/containerd/config.toml", "no file is named")
 	}
 	restart, err := isYes(c, flagRestart)
 	if restart {
@@ -182,7 +182,7 @@ func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	if p.json {
 		return p.printJSON(result)
 	}
-	line := result.Config + " is as it should be already"
+	line := result.Config + " is up to date"
 	switch {
 	case result.Restarted:
 		line = result.Config + " changed, and " + c.String(flagService) + " was restarted"
@@ -206,13 +206,13 @@ func tellCloved(word string, result node.ClovedResult) string {
 	}
 	switch {
 	case !result.Own && word == "uninstall":
-		return "there is no cloved of clove node install's"
+		return "clove node install has installed no cloved here"
 	case !result.Own:
-		return "cloved (" + whose + ") is not clove node install's: it is used, and left alone"
+		return "cloved (" + whose + ") was not installed by clove node install: it is used, and not changed"
 	case word == "uninstall":
 		return "cloved was stopped, and " + whose + " removed"
 	case result.Changed:
 		return whose + " changed, and cloved serves"
 	}
-	return whose + " is as it should be already, and cloved serves"
+	return whose + " is up to date, and cloved serves"
 }

@@ -19,7 +19,7 @@ import (
 func nodeBench(t *testing.T) (b *bench, config string) {
 	b = newBench(t)
 	b.file("bin/clove-oci", "", 0o755)
-	for _, name := range []string{"clove", "cloved", "clove-init", "clove-gate"} {
+	for _, name := range []string{"clove", "cloved", "clove-init", "clove-gate", "clove-models", "clove-upstream"} {
 		b.file("bin/"+name, "", 0o755)
 	}
 	b.file("booted", "", 0o644)
@@ -40,10 +40,10 @@ func TestNodeInstallAndUninstall(t *testing.T) {
 	runtime := filepath.Join(b.host.Dir, "bin/clove-oci")
 	for _, row := range []struct{ args, want, calls string }{
 		{"install --runtime " + runtime, config + " changed; containerd reads it when it is restarted\n", ""},
-		{"install --restart yes --runtime " + runtime, config + " is as it should be already\n", ""},
+		{"install --restart yes --runtime " + runtime, config + " is up to date\n", ""},
 		{"install --restart yes --handler mine --service k3s.service --runtime " + runtime, config + " changed, and k3s.service was restarted\n", "restart k3s.service\n"},
 		{"uninstall --restart yes", config + " changed, and containerd.service was restarted\n", "restart k3s.service\nrestart containerd.service\n"},
-		{"uninstall", config + " is as it should be already\n", "restart k3s.service\nrestart containerd.service\n"},
+		{"uninstall", config + " is up to date\n", "restart k3s.service\nrestart containerd.service\n"},
 	} {
 		status, stdout, stderr := b.node(append(strings.Fields(row.args), "--cloved", "no")...)
 		calls, _ := os.ReadFile(filepath.Join(b.host.Dir, "calls")) // none before the first
@@ -91,7 +91,7 @@ func TestNodeBringsCloved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.file("--property=MainPID", strconv.Itoa(os.Getpid())+"\n", 0o644)
-	if _, stdout, stderr := b.node("install", "--runtime", runtime); !strings.HasSuffix(stdout, unit+" is as it should be already, and cloved serves\n") {
+	if _, stdout, stderr := b.node("install", "--runtime", runtime); !strings.HasSuffix(stdout, unit+" is up to date, and cloved serves\n") {
 		t.Errorf("the second time: %q, %s", stdout, stderr)
 	}
 	if _, stdout, _ := b.node("uninstall", "--cloved", "no"); strings.Contains(stdout, "cloved") || b.read(unit) == "" {
@@ -106,7 +106,7 @@ func TestNodeBringsCloved(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(unit)); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
 	}
-	if _, stdout, stderr := b.node("uninstall"); !strings.HasSuffix(stdout, "there is no cloved of clove node install's\n") {
+	if _, stdout, stderr := b.node("uninstall"); !strings.HasSuffix(stdout, "clove node install has installed no cloved here\n") {
 		t.Errorf("the second time: %q, %s", stdout, stderr)
 	}
 }
@@ -124,7 +124,7 @@ func TestNodeUsesAnotherCloved(t *testing.T) {
 	b.answering()
 	b.file("--property=FragmentPath", "/lib/systemd/system/clove.service\n", 0o644)
 	_, stdout, stderr := b.node("install", "--runtime", filepath.Join(b.host.Dir, "bin/clove-oci"))
-	if !strings.HasSuffix(stdout, "cloved (/lib/systemd/system/clove.service) is not clove node install's: it is used, and left alone\n") || b.calls() != "" {
+	if !strings.HasSuffix(stdout, "cloved (/lib/systemd/system/clove.service) was not installed by clove node install: it is used, and not changed\n") || b.calls() != "" {
 		t.Errorf("%q, %s; calls %q", stdout, stderr, b.calls())
 	}
 }

@@ -16,7 +16,7 @@ func (p *program) panicCommand() *cli.Command {
 	return &cli.Command{
 		Name: "panic", Usage: "end all agents at once, and let nothing start", UsageText: "clove panic REASON\nclove panic --clear",
 		Description: "Kills every agent of this installation, whoever owns it, without grace. Until --clear nothing starts, also\n" +
-			"after a restart of the host; what is asked of cloved waits in its queue. For root only.",
+			"after a restart of the host; new runs wait in cloved's queue. For root only.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: flagClear, Usage: "let runs start again", DisableDefaultText: true}},
 		Action: p.panic,
 	}

@@ -25,6 +25,7 @@ type program struct {
 	systemd      systemd
 	ending       func(status int) // called when a foreground run has ended, with its exit status; may be nil
 	json         bool             // errors are JSON objects
+	alone        bool             // no cloved answers for the run in the foreground
 	raw          bool             // the agent has the terminal, which is raw: a line needs a carriage return
 }
 

@@ -56,7 +56,7 @@ func (p *program) ps(c *cli.Context) error {
 	var format *psTemplate
 	if text := c.String(flagFormat); text != "" {
 		if c.Bool(flagJSON) || c.Bool(flagQuiet) {
-			return invalid(flagFormat, "leave one of them away", "--json and --quiet are formats of their own")
+			return invalid(flagFormat, "omit one of them", "--json and --quiet are formats of their own")
 		}
 		if format, err = parseFormat(text); err != nil {
 			return err

@@ -147,20 +147,20 @@ var notInCluster = map[string]string{
 	flagMount:          "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
 	flagAddHost:        "add hostAliases to the Job's pod",
 	flagStopSignal:     "name it in the image with STOPSIGNAL",
-	flagCapDrop:        "leave it away: a pod's agent has none",
-	flagOption:         "leave it away: no pod's agent gains a privilege",
+	flagCapDrop:        "omit it: a pod's agent has none",
+	flagOption:         "omit it: no pod's agent gains a privilege",
 	flagInit:           "let the image begin with a program that reaps, such as tini",
 	flagIDFile:         "kubectl get -o jsonpath={.metadata.uid} shows the Job's",
 	flagRootfs:         "the root is an image's: --image",
 	flagPublish:        "kubectl port-forward reaches a port of the pod; for others make a Service",
 	flagHostPort:       "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
 	flagDNS:            "the cluster's own name servers answer",
-	flagNetConnections: "the node's gate has its own bound",
-	flagNetRate:        "the node's gate has its own bound",
+	flagNetConnections: "the gate on the node has a fixed limit",
+	flagNetRate:        "the gate on the node has a fixed limit",
 	flagNetBytes:       "use --timeout, and a NetworkPolicy of the cluster's",
 	flagNetworkLog:     "refused targets stand in the exit record: --result",
 	flagExplainNetwork: "clove run --explain-network shows the same rules",
-	flagWeaken:         "on a node nothing is weakened: what cannot be enforced fails the pod",
+	flagWeaken:         "on a node every limit is enforced, or the pod fails",
 	flagSchedule:       "put the Job's spec into a CronJob's jobTemplate",
 	flagKeep:           "use a PersistentVolumeClaim",
 	flagAfter:          "wait for another Job with kubectl wait, or use a workflow engine",
@@ -169,14 +169,17 @@ var notInCluster = map[string]string{
 	flagDelay:          "apply the Job later, or use a CronJob",
 	flagDebug:          "kubectl describe shows a pod's steps",
 	flagAgentSocket:    notForContainers,
+	flagModel:          notForContainers,
 	flagGrant:          notForContainers,
 	flagBudget:         notForContainers,
 	flagAtEnd:          notForContainers,
+	flagOnWarn:         notForContainers,
+	flagOnEnd:          notForContainers,
 	flagOnDenial:       notForContainers,
 }
 
 // notForContainers is the hint on what needs a socket of the agent's own.
-const notForContainers = "not for OCI containers yet: leave it away, or use clove run"
+const notForContainers = "not for OCI containers yet: omit it, or use clove run"
 
 // refuseLocal refuses flags and values that would be lost: a limit that is dropped
 // silently looks as if it held.
@@ -197,7 +200,7 @@ func refuseLocal(c *cli.Context) error {
 		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
 	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
-		return invalid(flagPython, "write its absolute path in the image, or its name", "%s would be this host's", python)
+		return invalid(flagPython, "write its absolute path in the image, or its name", "%s is a path of this host, not of the image", python)
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):
 		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", c.String(flagImage))
 	}
@@ -210,7 +213,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	for _, t := range r.spec.Files.Tmpfs {
 		// An emptyDir is always 0777.
 		if t.Mode != 0 && t.Mode != 0o777 {
-			return kubernetes.Run{}, invalid(flagTmpfs, "leave mode away", "in a pod everybody may write in %s", t.Target)
+			return kubernetes.Run{}, invalid(flagTmpfs, "omit mode", "in a pod everybody may write in %s", t.Target)
 		}
 	}
 	run := kubernetes.Run{
@@ -223,7 +226,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	// Equal limits mean no swap, which is what Kubernetes gives a pod that has requests
 	// equal to limits.
 	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
-		return run, invalid(flagMemorySwap, "leave the flag away: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
+		return run, invalid(flagMemorySwap, "omit the flag: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
 	}
 	var err error
 	if run.Variables, err = r.clusterVariables(); err != nil {

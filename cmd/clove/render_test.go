@@ -236,6 +236,8 @@ var refusedRenders = []string{
 	"kubernetes agent.py --image img --grant tool:fetch",
 	"kubernetes agent.py --image img --budget tokens=20k",
 	"kubernetes agent.py --image img --at-end pause",
+	"kubernetes agent.py --image img --on-warn true",
+	"kubernetes agent.py --image img --on-end true",
 	"kubernetes agent.py --image img --on-denial end",
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 )
 
 // The colours of clove's own lines on a terminal.
@@ -24,9 +25,24 @@ func invalid(flag, hint, format string, values ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: fmt.Sprintf(format, values...), Hint: hint}
 }
 
+// typedFailure is an error as programs read it: as cloved's are.
+type typedFailure struct {
+	agent.Failure
+	Code api.Code `json:"code"`
+	Word string   `json:"word"`
+	Rule string   `json:"rule,omitempty"` // of a refusal: what decided
+}
+
 // report prints an error for people, or with --json for a program.
 func (p *program) report(err error) {
-	p.reportFailure(*agent.FailureOf(err))
+	if !p.json {
+		p.reportFailure(*agent.FailureOf(err))
+		return
+	}
+	e := api.ErrorOf(err)
+	_ = writeLine(p.err, struct { // without stderr there is nowhere to report it
+		Error typedFailure `json:"error"`
+	}{typedFailure{*agent.FailureOf(err), e.Code, e.Data.Word, e.Data.Rule}})
 }
 
 // reportFailure is report for a failure from a record.

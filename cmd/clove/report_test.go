@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 )
 
 func reported(t *testing.T, asJSON bool, err error) string {
@@ -40,7 +41,8 @@ func TestReport(t *testing.T) {
 		{false, full, "clove: create: failed: cannot open x: no such file or directory\nhint: try again\n"},
 		{false, fmt.Errorf("around: %w", full), "clove: create: failed: cannot open x: no such file or directory\nhint: try again\n"},
 		{false, &fs.PathError{Op: "open", Path: "a\nclove: fake\x1b[0m", Err: unix.EPERM}, "clove: open a\\nclove: fake\\x1b[0m: operation not permitted\n"},
-		{true, full, `{"error":{"step":"create","message":"failed: cannot open x: no such file or directory","errno":"no such file or directory","hint":"try again"}}` + "\n"},
+		{true, full, `{"error":{"step":"create","message":"failed: cannot open x: no such file or directory","errno":"no such file or directory","hint":"try again","code":-32603,"word":"internal"}}` + "\n"},
+		{true, api.Failure(api.CodeBudget, "", "too little").By("budget", "budget:0 tokens"), `{"error":{"step":"budget","message":"too little","hint":"clove budget raise gives more","code":-32011,"word":"budget","rule":"budget:0 tokens"}}` + "\n"},
 	} {
 		if got := reported(t, c.json, c.err); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

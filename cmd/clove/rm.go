@@ -25,7 +25,7 @@ func (p *program) rm(c *cli.Context) error {
 	if d == nil {
 		if c.Bool(flagForce) {
 			return &agent.Error{Kind: agent.KindConflict, Step: "--" + flagForce, Message: "cloved does not run, and only it can end a run",
-				Hint: "start cloved, or leave --force away"}
+				Hint: "start cloved, or omit --force"}
 		}
 		return p.each(c, 1, b.Remove)
 	}

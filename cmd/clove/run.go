@@ -122,7 +122,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		defer log.Close()
 		streams.NetworkLog = log
 	}
-	share, closer, err := p.share(c, spec)
+	closer, err := p.share(c, spec, &streams)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -131,11 +131,9 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 			p.report(err)
 		}
 	}()
-	if share != nil {
-		streams.Kernel = share
-	}
 	if !p.json {
-		streams.Warned = p.reportBudget
+		streams.CalloutFailed = p.reportCallout
+		streams.Warned, streams.PausedFor = p.reportWarned, p.reportPaused
 	}
 	// While the agent has the terminal, clove's own lines need a carriage return.
 	p.raw = spec.Terminal

@@ -43,7 +43,7 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusBudget && record.Limit != nil:
-		lines = append(lines, fmt.Sprintf("budget of %d %s spent%s: give more with --budget, or let the agent use less", record.Limit.Value, record.Limit.Name, peak(record.Limit.Peak, plain)))
+		lines = append(lines, spent(*record.Limit))
 	case record.Status == agent.StatusPolicyKill && record.Error == nil: // an error is printed already: clove panic's reason
 		lines = append(lines, "ended by --on-denial: "+denied(record.Denials))
 	case record.Status == agent.StatusKilled:
@@ -55,6 +55,16 @@ func ending(record agent.Record, limits agent.Limits) []string {
 			limits.Pids, times(*refused)))
 	}
 	return lines
+}
+
+// spent is the end of a run by a budget. One that was not exceeded had less left than the
+// agent wanted to reserve.
+func spent(limit agent.LimitHit) string {
+	text := fmt.Sprintf("budget of %d %s spent", limit.Value, limit.Name)
+	if limit.Peak != nil && *limit.Peak <= limit.Value {
+		text = fmt.Sprintf("budget of %d %s has less left than the agent wanted to reserve", limit.Value, limit.Name)
+	}
+	return text + peak(limit.Peak, plain) + ": give more with --budget, or let the agent use less"
 }
 
 // plain is a figure of a budget, whose dimension says the unit.

@@ -60,8 +60,11 @@ const (
 
 	flagAgentSocket = "agent-socket"
 	flagGrant       = "grant"
+	flagModel       = "model"
 	flagBudget      = "budget"
 	flagAtEnd       = "at-end"
+	flagOnWarn      = "on-warn"
+	flagOnEnd       = "on-end"
 	flagOnDenial    = "on-denial"
 
 	flagSeccomp = "seccomp"
@@ -121,7 +124,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 		value(groupLimits, flagTimeout, "", "wall clock time, on a clock that sleep does not stop", "no limit"),
 		value(groupLimits, flagStopTimeout, "", "time between the signal that asks it to end and KILL", d.Limits.StopGrace.String()),
 		value(groupLimits, flagStopSignal, "", "signal that asks it to end", "TERM"),
-		value(groupLimits, flagStartTimeout, "", "time in which a step of the start may make no progress", d.StartBound().String()),
+		value(groupLimits, flagStartTimeout, "", "longest time that a step of the start may take without progress", d.StartBound().String()),
 		value(groupLimits, flagOutput, "", "bytes of stdout and stderr together", "no limit"),
 		value(groupLimits, flagDisk, "", "size of the writable layer", size(d.Limits.DiskBytes)),
 		value(groupLimits, flagShm, "", "size of /dev/shm", size(d.Limits.ShmBytes)),
@@ -130,9 +133,12 @@ func limitFlags(d agent.Spec) []cli.Flag {
 
 func sharedFlags() []cli.Flag {
 	return []cli.Flag{
+		values(groupShared, flagModel, "", "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key", ""),
 		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
 		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
 		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),
+		value(groupShared, flagOnWarn, "", "when a budget reaches its warning: run this command as you, or post to this URL", ""),
+		value(groupShared, flagOnEnd, "", "when a budget is spent: run this command as you, or post to this URL", ""),
 		value(groupShared, flagOnDenial, "", "when it is refused something: deny, pause, end or end-after:N", "deny"),
 		value(groupShared, flagNamespace, "", "path below you that its names and budgets belong to", ""),
 		boolean(groupShared, flagAgentSocket, "", "give it a socket of its own, also without a grant"),
@@ -169,7 +175,7 @@ func identityFlags(d agent.Spec) []cli.Flag {
 func networkFlags(d agent.Spec) []cli.Flag {
 	number := strconv.Itoa
 	return []cli.Flag{
-		value(groupNetwork, flagNetwork, "", "none, allowlist, public (the internet, nothing private) or host (no wall at all)", d.Network+"; allowlist with --allow"),
+		value(groupNetwork, flagNetwork, "", "none, allowlist, public (the internet, nothing private) or host (no isolation)", d.Network+"; allowlist with --allow"),
 		values(groupNetwork, flagAllow, "", "reach NAME, *.NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none", ""),
 		values(groupNetwork, flagDeny, "", "never reach TARGET, whatever --allow says; every port if none", ""),
 		values(groupNetwork, flagPublish, "p", "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP", ""),
@@ -189,7 +195,7 @@ func wallFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
 		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
 		values(groupWalls, flagCapDrop, "", "take a capability from root inside, or ALL; any other user has none", ""),
-		values(groupWalls, flagOption, "", "no-new-privileges, which always holds; nothing else", ""),
+		values(groupWalls, flagOption, "", "only no-new-privileges, which always applies", ""),
 		value(groupWalls, flagPolicy, "", "level that the defaults come from; standard is the only one yet", d.Policy.Name),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
@@ -197,10 +203,10 @@ func wallFlags(d agent.Spec) []cli.Flag {
 
 func detachedFlags() []cli.Flag {
 	return []cli.Flag{
-		boolean(groupDetached, flagDetach, "d", "let cloved look after it, print its ID and return"),
+		boolean(groupDetached, flagDetach, "d", "run it under cloved, print its ID and return"),
 		value(groupDetached, flagRestart, "", "when it has ended: never, on-failure[:MAX] or always[:MAX]", "never"),
 		value(groupDetached, flagSchedule, "", "start it at each time of a cron expression, as \"0 3 * * *\" or @hourly; CRON_TZ=ZONE before it", ""),
-		boolean(groupDetached, flagKeep, "", "with --schedule: go on with the files of the time before"),
+		boolean(groupDetached, flagKeep, "", "with --schedule: continue with the files of the previous start"),
 		values(groupDetached, flagAfter, "", "start only when the run with this name has started", ""),
 		value(groupDetached, flagPriority, "", "among those that wait for memory, higher goes first", "0"),
 		value(groupDetached, flagDelay, "", "start it after this time", "at once"),
@@ -213,7 +219,7 @@ func resultFlags() []cli.Flag {
 		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
 		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
 		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),
-		boolean(groupResult, flagInit, "", "have a first process that reaps and passes signals on, which there always is"),
+		boolean(groupResult, flagInit, "", "accepted for docker's users: every sandbox has an init process"),
 		value(groupResult, flagIDFile, "", "write the ID to this file, which must not exist", ""),
 		value(groupResult, flagResult, "", "write the exit record to this file", ""),
 		boolean(groupResult, flagJSON, "", "write the exit record, or {\"error\":…}, to stderr as one line of JSON"),
@@ -267,7 +273,7 @@ func refuseEmpty(flags []cli.Flag, given *cli.Context) error {
 			empty = slices.Contains(given.StringSlice(name), "")
 		}
 		if empty {
-			return invalid(name, "give a value, or leave the flag away", "its value is empty")
+			return invalid(name, "give a value, or omit the flag", "its value is empty")
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ var samples = map[string]string{
 	flagNetwork: "public", flagAllow: "example.com", flagDeny: "example.com", flagPublish: "8080:80", flagHostPort: "80",
 	flagStopSignal: "INT", flagMount: "type=bind,source=folder,target=/data", flagAddHost: "db.example:10.0.0.5", flagCapDrop: "CHOWN",
 	flagNetConnections: "1", flagNetRate: "1", flagNetBytes: "1M",
-	flagGrant: "tool:fetch", flagBudget: "reviews=10", flagAtEnd: "pause", flagOnDenial: "end", flagNamespace: "acme/research", flagAgentSocket: "",
+	flagGrant: "tool:fetch", flagModel: "small", flagBudget: "reviews=10", flagAtEnd: "pause", flagOnWarn: "true", flagOnEnd: "https://a.example/", flagOnDenial: "end", flagNamespace: "acme/research", flagAgentSocket: "",
 	flagSeccomp: "strict", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
@@ -39,6 +39,7 @@ var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagDe
 func TestEveryFlagDoesSomething(t *testing.T) {
 	shown := func(flags ...string) string {
 		b := interpreterBench(t)
+		b.cloved() // without it, some are refused in the foreground
 		b.file("folder/x", "", 0o644)
 		b.file("vars", "B=2\n", 0o644)
 		b.file("work/agent.py", "", 0o644)

@@ -50,7 +50,7 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {
 			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
-				Hint: "leave it away: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
+				Hint: "omit it: clove inspect shows what the network refused, clove debug RUN what there is of a run"}
 		}
 	}
 	d, err := p.cloved(c)
@@ -235,14 +235,27 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {
-		if denied := piece.Denied; denied != nil {
+		if piece.Denied != nil || piece.Budget != nil {
 			if !f.json {
-				f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
+				f.reportPiece(piece)
 			}
 			continue
 		}
 		if errors.Is(f.show(piece), unix.EPIPE) {
 			_ = f.session.CloseOutput(piece.Stream) // it may be over
 		}
+	}
+}
+
+// reportPiece prints what clove itself has to say of a run.
+func (f *foreground) reportPiece(piece api.SessionOutput) {
+	if denied := piece.Denied; denied != nil {
+		f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
+		return
+	}
+	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark
+		f.reportPaused(b.Budget, b.Timeout)
+	} else if b.Granted != nil {
+		f.reportWarned(b.Budget)
 	}
 }

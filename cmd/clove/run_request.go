@@ -55,8 +55,8 @@ func requestOf(c *cli.Context) build.Request {
 		HostPorts: c.StringSlice(flagHostPort), DNS: c.StringSlice(flagDNS), Hosts: c.StringSlice(flagAddHost),
 		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
 
-		AgentSocket: c.Bool(flagAgentSocket), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
-		OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
+		AgentSocket: c.Bool(flagAgentSocket), Models: c.StringSlice(flagModel), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
+		OnWarn: c.String(flagOnWarn), OnEnd: c.String(flagOnEnd), OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
 
 		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),
 
@@ -77,7 +77,7 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 	switch {
 	// docker's IMAGE would stand there; clove has none.
 	case entry != "" && len(own) > 0:
-		return "", nil, invalid(flagEntry, "leave it away, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
+		return "", nil, invalid(flagEntry, "omit it, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
 			"a script is run by its own interpreter")
 	case entry != "":
 		return "", slices.Concat([]string{entry}, args), nil
@@ -96,7 +96,7 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 // hint is given. path is where the script would be.
 func secondWord(own []string, path string) error {
 	rest := strings.Join(own[1:], " ")
-	hint := "arguments of the agent stand behind --: clove run " + own[0] + " -- " + rest
+	hint := "write arguments of the agent after --: clove run " + own[0] + " -- " + rest
 	if _, err := os.Stat(path); err != nil {
 		hint = fmt.Sprintf("there is no script %.64q, and there are no images; a program of the host's runs as clove run -- %s", own[0], rest)
 	}
@@ -107,7 +107,7 @@ func secondWord(own []string, path string) error {
 // and clove always does, and what works only with or only without -d.
 func checkSwitches(c *cli.Context) error {
 	if c.IsSet(flagInit) && !c.Bool(flagInit) {
-		return invalid(flagInit, "leave the flag away", "every sandbox has an init process of clove's")
+		return invalid(flagInit, "omit the flag", "every sandbox has an init process of clove's")
 	}
 	// docker takes both NAME:VALUE and NAME=VALUE.
 	for _, text := range c.StringSlice(flagOption) {
@@ -127,7 +127,7 @@ func checkSwitches(c *cli.Context) error {
 	}
 	for _, flag := range []string{flagResult, flagNetworkLog} {
 		if c.String(flag) != "" {
-			return invalid(flag, "leave it away: clove inspect and clove wait --json show the record", "it does not go together with -d")
+			return invalid(flag, "omit it: clove inspect and clove wait --json show the record", "it does not go together with -d")
 		}
 	}
 	return nil

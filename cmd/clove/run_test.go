@@ -157,6 +157,8 @@ func TestEndings(t *testing.T) {
 			[]string{"disk limit of 1GiB reached: raise --disk, or let the agent remove what it no longer needs"}},
 		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: hit("tokens", 1000, number(1050))},
 			[]string{"budget of 1000 tokens spent (peak 1050): give more with --budget, or let the agent use less"}},
+		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: hit("tokens", 1000, number(950))},
+			[]string{"budget of 1000 tokens has less left than the agent wanted to reserve (peak 950): give more with --budget, or let the agent use less"}},
 		{agent.Record{Status: agent.StatusKilled, ExitCode: 137}, []string{"killed: somebody asked for it, or its supervisor ended"}},
 		{agent.Record{Status: agent.StatusPolicyKill, ExitCode: 137, Policy: agent.Policy{Name: "p"}, Denials: []agent.Denial{{Kind: "network", Target: "a:1", Rule: "deny"}}},
 			[]string{"ended by --on-denial: network a:1 (deny); --allow it if it is meant to be"}},
@@ -181,5 +183,20 @@ func TestTheEndingIsShown(t *testing.T) {
 	b.backend.record = agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: &agent.LimitHit{Value: 1 << 20}}
 	if _, _, stderr := b.clove("run", "--", "true"); !strings.HasPrefix(stderr, "clove: memory limit of 1MiB reached") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("%q", stderr)
+	}
+}
+
+// clove resume reaches detached runs only: a pause in the foreground would be for ever.
+func TestRunPausesForRefusalsDetachedOnly(t *testing.T) {
+	b := newBench(t)
+	b.cloved()
+	status, _, stderr := b.clove("run", "--on-denial", "pause", "--", "true")
+	if status != agent.ExitStartFailed || !strings.Contains(stderr, "--on-denial") || !strings.Contains(stderr, "hint: start it with run -d") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+	for _, what := range []string{"end", "end-after:2", "deny"} {
+		if status, _, stderr := b.clove("run", "--on-denial", what, "--", "true"); status != 0 {
+			t.Errorf("%s: %d, %s", what, status, stderr)
+		}
 	}
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,42 +17,144 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models/attach"
+	"clove.run/clove/models/config"
+	"clove.run/clove/models/control"
 	"clove.run/clove/runtime"
 )
 
 // share finds who answers for what agents share: cloved where it runs, else this process.
 // The closer is called when the run has ended.
-func (p *program) share(c *cli.Context, spec agent.Spec) (runtime.Kernel, io.Closer, error) {
-	if !spec.Kernel.Shares() {
-		return nil, io.NopCloser(nil), nil
+func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (io.Closer, error) {
+	if what, _, _ := spec.Kernel.Denial(); what == "pause" {
+		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--on-denial", Message: "a run in the foreground that is paused could not be resumed",
+			Hint: "start it with run -d, or use --on-denial end"}
+	}
+	if !spec.Kernel.Shares() && spec.Kernel.Namespace == "" {
+		return io.NopCloser(nil), nil
 	}
 	d, err := p.dial(c.Context, socket(c))
 	if err == nil {
+		if !spec.Kernel.Shares() {
+			return d, nil
+		}
 		s := client.NewShare(d)
-		return s, closers{s, d}, nil
+		streams.Kernel = s
+		streams.Models = attach.NewClient(filepath.Dir(socket(c)))
+		return closers{s, d}, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
-		return nil, nil, err
+		return nil, err
 	}
+	if err := checkAlone(spec.Kernel, isTerminal(p.in)); err != nil {
+		return nil, err
+	}
+	p.alone = true
 	paths, err := directories(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	own := &kernel.Own{
 		Config: kernel.Config{IsHost: runtime.IsHost, CheckNet: runtime.CheckRule},
 		Dir:    func(id agent.ID) string { return filepath.Join(paths.Run, string(id)) },
 		Audit:  func(id agent.ID) string { return audit.RunDir(audit.Dir(paths.State), id) },
 	}
-	return own, own, nil
+	streams.Kernel = own
+	if !spec.Kernel.HasModels() {
+		return own, nil
+	}
+	served, err := models(own)
+	if err != nil {
+		return nil, err
+	}
+	streams.Models = served
+	return closers{served, own}, nil // what calls used is settled before the ledger closes
 }
 
-// reportBudget says that a budget reached its mark, or that a run is paused for it.
-func (p *program) reportBudget(b api.Budget, paused bool) {
-	text := fmt.Sprintf("budget: %d of %d %s are used", b.Used, *b.Granted, b.Dimension)
-	if paused {
+// models serves models in this process.
+func models(ledger control.Ledger) (*control.Control, error) {
+	now, err := config.Load(cmp.Or(os.Getenv("CLOVE_MODELS"), config.DefaultFile))
+	if err != nil {
+		return nil, err
+	}
+	return control.New(control.Options{
+		Ledger: ledger, Config: func() *config.Config { return now }, Programs: runtime.Programs,
+		Secret: func(name string) (string, error) {
+			return control.ReadSecret(cmp.Or(os.Getenv("CLOVE_SECRETS"), control.SecretsDir), name)
+		},
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}), nil
+}
+
+// checkAlone refuses what a run in the foreground cannot have where no cloved runs: what
+// outlasts it, and a pause that nobody at a terminal sees.
+func checkAlone(k agent.Kernel, terminal bool) error {
+	for _, text := range k.Budgets {
+		limit, err := budget.ParseLimit(text)
+		if err != nil {
+			return err
+		}
+		if limit.Period != "" {
+			return needsCloved(flagBudget, "a "+string(limit.Period)+" outlasts the run, and cloved, which counts it, does not run")
+		}
+	}
+	switch {
+	case k.Namespace != "":
+		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
+	case k.AtEnd == string(budget.Pause) && !terminal:
+		return needsCloved(flagAtEnd, "the run would stand still unseen: there is no terminal, and cloved, which could give more, does not run")
+	}
+	return nil
+}
+
+func needsCloved(flag, message string) error {
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flag, Message: message, Hint: "start cloved (systemctl start clove, or sudo cloved &), or leave it away"}
+}
+
+// reportWarned says that a budget reached its mark.
+func (p *program) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+usedText(b)) }
+
+// reportPaused says why the run is paused, and what lets it continue.
+func (p *program) reportPaused(b api.Budget, timeout time.Time) {
+	text := "budget: " + usedText(b)
+	if b.Wanted > 0 {
+		text += fmt.Sprintf(", %d more are wanted", b.Wanted)
+	}
+	switch {
+	case p.alone:
+		text += "; the run is paused, and without cloved nobody can give more: three times ctrl-c ends it"
+	case shared(b):
+		text += "; the run is paused until clove budget set gives " + b.Account + " more"
+	default:
 		text += "; the run is paused until clove budget raise gives more"
 	}
+	if b.Period != "" {
+		text += " or the " + b.Period + " ends"
+	}
+	if !timeout.IsZero() {
+		text += "; --timeout ends it at " + timeout.Format(time.TimeOnly)
+	}
 	p.say("clove", cyan, text)
+}
+
+// reportCallout says that a command or URL of the user's failed. What a command wrote may be
+// in it.
+func (p *program) reportCallout(flag string, err error) { p.say("clove", red, flag+": "+err.Error()) }
+
+// usedText is how much of a budget is used. An account that others spend from too is named.
+func usedText(b api.Budget) string {
+	text := fmt.Sprintf("%d of %d %s are used", b.Used, *b.Granted, b.Dimension)
+	if shared(b) {
+		text += " in " + b.Account
+	}
+	return text
+}
+
+// shared reports whether several runs spend from the account.
+func shared(b api.Budget) bool {
+	_, ofRun := budget.Key(b.Account).Run()
+	return !ofRun
 }
 
 // closers are closed in order.

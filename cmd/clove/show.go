@@ -16,7 +16,7 @@ import (
 func (p *program) showCommand() *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show an agent on one page: its run, grants, budgets and refusals", UsageText: "clove show [--json] NAME|ID",
-		Description: "What the run is, what its agent may do, what it has spent, and how many of its calls were refused.\n" +
+		Description: "What the run is, what its agent may do, what it has spent, how many of its calls were refused, and what happened last.\n" +
 			"clove inspect has all of the run, clove audit query the single decisions.",
 		Flags:  []cli.Flag{jsonFlag("write one JSON object")},
 		Action: ofOneRun(p.withCloved(p.showAgent)),
@@ -25,11 +25,17 @@ func (p *program) showCommand() *cli.Command {
 
 // page is all that clove show writes.
 type page struct {
-	Run     agent.Run    `json:"run"`
-	Grants  []api.Grant  `json:"grants"`
-	Budgets []api.Budget `json:"budgets"`
-	Refused int64        `json:"refused"` // calls of the agent
+	Run     agent.Run        `json:"run"`
+	Grants  []api.Grant      `json:"grants"`
+	Budgets []api.Budget     `json:"budgets"`
+	Refused int64            `json:"refused"` // calls of the agent
+	Events  []agent.RunEvent `json:"events"`  // the last ones about its grants, budgets and refusals
 }
+
+// pageEvents are the events of a page, and how many it has.
+var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused}
+
+const pageEventsMost = 10
 
 func (p *program) showAgent(c *cli.Context, d *client.Client) error {
 	of, err := readPage(c, d)
@@ -57,7 +63,23 @@ func readPage(c *cli.Context, d *client.Client) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	return page{Run: found.Run, Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused}, nil
+	of := page{Run: found.Run, Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
+	_, err = d.Events(c.Context, api.EventParams{After: new(uint64), Run: id, What: pageEvents}, func(n api.EventNote) error {
+		if n.Event != nil {
+			of.Events = append(of.Events[max(0, len(of.Events)-pageEventsMost+1):], *n.Event)
+		}
+		return nil
+	})
+	return of, err
+}
+
+// eventRows are the table of a page's events.
+func eventRows(events []agent.RunEvent, now time.Time) [][]string {
+	rows := [][]string{{"WHEN", "WHAT", "DETAIL"}}
+	for _, e := range events {
+		rows = append(rows, []string{age(now.Sub(e.Time)), string(e.Kind), e.Detail})
+	}
+	return rows
 }
 
 func (p *program) printPage(of page) error {
@@ -68,7 +90,7 @@ func (p *program) printPage(of page) error {
 	for _, part := range []struct {
 		title string
 		rows  [][]string
-	}{{"GRANTS", grantRows(of.Grants, now)}, {"BUDGETS", budgetRows(of.Budgets)}} {
+	}{{"GRANTS", grantRows(of.Grants, now)}, {"BUDGETS", budgetRows(of.Budgets)}, {"EVENTS", eventRows(of.Events, now)}} {
 		if len(part.rows) == 1 { // its heading
 			part.rows = [][]string{{"none"}}
 		}

@@ -172,6 +172,8 @@ var refusals = []string{
 	"--budget reviews=10,warn=11 -- true",
 	"--budget cost=0.0000001usd -- true",
 	"--at-end stop -- true",
+	"--on-warn ftp://a.example/ -- true",
+	"--on-end https://user:secret@a.example/ -- true",
 	"--on-denial kill -- true",
 	"--on-denial end-after:0 -- true",
 	"--namespace acme//research -- true",

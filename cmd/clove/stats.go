@@ -22,8 +22,8 @@ func (p *program) statsCommand() *cli.Command {
 		Description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagOnce, Usage: "show it once and end", DisableDefaultText: true},
-			&cli.StringFlag{Name: flagInterval, Usage: "time between two looks", Value: "1s"},
-			jsonFlag("write one JSON object a look, with a list of runs"),
+			&cli.StringFlag{Name: flagInterval, Usage: "time between two samples", Value: "1s"},
+			jsonFlag("write one JSON object for each sample, with a list of runs"),
 		},
 		Action: p.stats,
 	}

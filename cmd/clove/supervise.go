@@ -25,9 +25,9 @@ const flagEnd = "end"
 // clove-agents.service calls it with --end when the host shuts down.
 func (p *program) superviseCommand() *cli.Command {
 	return &cli.Command{
-		Name: superviseName, Usage: "look after one detached run; cloved starts it", UsageText: "clove supervise\nclove supervise --end DUR", Hidden: true,
+		Name: superviseName, Usage: "supervise one detached run; cloved starts it", UsageText: "clove supervise\nclove supervise --end DUR", Hidden: true,
 		Flags: []cli.Flag{&cli.StringFlag{Name: flagEnd, Usage: "end all detached runs instead, each with at most this time between TERM and KILL, " +
-			"and let their restart policies stand"}},
+			"and keep their restart policies"}},
 		Action: withoutArguments(p.supervise),
 	}
 }

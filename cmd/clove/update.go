@@ -19,7 +19,7 @@ const flagNoRules = "no-rules"
 func (p *program) updateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "update", Usage: "change limits and network rules of live runs", UsageText: "clove update [flags] NAME|ID...",
-		Description: "All that is named changes, or nothing. --allow and --deny take the place of all rules that the run had.",
+		Description: "Either all changes are made, or none. --allow and --deny replace all rules that the run had.",
 		Flags: []cli.Flag{
 			value("", flagMemory, "m", "memory of the whole agent", ""),
 			value("", flagMemorySwap, "", "memory and swap together; -1: any amount of swap", "the swap that it had"),
@@ -28,7 +28,7 @@ func (p *program) updateCommand() *cli.Command {
 			value("", flagTimeout, "", "wall clock time, counted from its start; 0: no limit", ""),
 			values("", flagAllow, "", "reach TARGET", ""),
 			values("", flagDeny, "", "never reach TARGET", ""),
-			boolean("", flagNoRules, "", "take all rules away"),
+			boolean("", flagNoRules, "", "remove all rules"),
 		},
 		Action: p.update,
 	}
@@ -123,7 +123,7 @@ func updateRules(c *cli.Context, u *agent.Update) error {
 		return nil
 	}
 	if c.Bool(flagNoRules) && (c.IsSet(flagAllow) || c.IsSet(flagDeny)) {
-		return invalid(flagNoRules, "leave one of them away", "rules cannot be taken away and given at once")
+		return invalid(flagNoRules, "omit one of them", "rules cannot be removed and given at the same time")
 	}
 	rules, err := build.ParseRules(c.StringSlice(flagAllow), c.StringSlice(flagDeny))
 	rules = append([]agent.EgressRule{}, rules...) // null would mean no change

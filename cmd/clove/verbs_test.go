@@ -54,7 +54,7 @@ func TestVerbsRefuse(t *testing.T) {
 	}
 	for line, says := range map[string]string{
 		"kill -s NOPE one": "not a signal", "kill -s 65 one": "not a signal", "stop -t soon one": "not a duration", "update one": "nothing is to change",
-		"update --cpus 0 one": "not a number of CPUs", "update --no-rules --allow example.com one": "at once", "logs --tail some one": "not a number of lines",
+		"update --cpus 0 one": "not a number of CPUs", "update --no-rules --allow example.com one": "at the same time", "logs --tail some one": "not a number of lines",
 		"logs --since once one": "not a time", "events --after x": "not a number", "attach --detach-keys ctrl-1 one": "not a key", "prune": "--yes",
 		"rename one": "two names", "ps --filter colour=red": "not a filter", "ps --filter state=ran": "no state", "rm -f one": "only it can end", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
 	} {
@@ -122,7 +122,7 @@ func TestEventsPrint(t *testing.T) {
 		return api.EventResult{Last: 9}, err
 	}
 	status, stdout, stderr := b.clove("events", "--once")
-	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "not known any more") {
+	if status != 0 || !strings.HasPrefix(stdout, "9 ") || !strings.HasSuffix(stdout, ` ended web (aaaaaaaa) exited 3: a\nb`+"\n") || !strings.Contains(stderr, "no longer stored") {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
 }

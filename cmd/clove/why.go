@@ -24,8 +24,8 @@ func (p *program) whyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "why", Usage: "say whether rules let an agent reach something, and which",
 		UsageText: "clove why [udp://]HOST[:PORT] [--network MODE] [--allow TARGET] [--deny TARGET]",
-		Description: "Nothing is asked and nothing is sent: a name is taken to lead to a public address.\n" +
-			"Exit status: 0 it is reached, 1 it is not.",
+		Description: "Nothing is sent to any server: a name is assumed to resolve to a public address.\n" +
+			"Exit status: 0 if it can be reached, else 1.",
 		Flags:  append(flags, jsonFlag("write the steps as JSON")),
 		Action: p.why,
 	}

@@ -119,8 +119,8 @@ func TestServiceLife(t *testing.T) {
 		s.hears("RELOADING=1")
 		s.hears(want)
 	}
-	hangup("group: root\nnonsense: 1\n", "the configuration stays as it was")
-	hangup("group: root\nlog_level: debug\n", "the configuration is read anew")
+	hangup("group: root\nnonsense: 1\n", "the configuration was not reloaded")
+	hangup("group: root\nlog_level: debug\n", "the configuration was reloaded")
 	if err := s.ask(); err != nil {
 		t.Error(err)
 	}

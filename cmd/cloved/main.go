@@ -68,7 +68,7 @@ func readOptions(args []string, out io.Writer) (options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		flags.SetOutput(out)
-		fmt.Fprintln(out, "cloved keeps agents alive and answers for them on a socket.")
+		fmt.Fprintln(out, "cloved runs detached agents, and serves its API on a socket.")
 		flags.PrintDefaults()
 		return o, err
 	case err != nil:
@@ -109,7 +109,7 @@ const firstInherited = 3
 func serve(o options) error {
 	// The supervisors outlive cloved and must not inherit descriptors that cloved was started with.
 	if err := unix.CloseRange(firstInherited, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("cannot keep descriptors from the supervisors: %w", err)
+		return fmt.Errorf("cannot make inherited descriptors close-on-exec: %w", err)
 	}
 	// First: it takes systemd's variables out of the environment, which supervisors
 	// inherit.
@@ -159,9 +159,9 @@ func serve(o options) error {
 	alive, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	defer stop()
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, unix.SIGHUP)                                                                        // before cloved reports that it is ready: SIGHUP would kill it
-	go reload(alive, hangups, d, notifier, log)                                                                // ends with alive
-	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("the watchdog is not fed", "error", err) }) // ends with alive
+	signal.Notify(hangups, unix.SIGHUP)                                                                                 // before cloved reports that it is ready: SIGHUP would kill it
+	go reload(alive, hangups, d, notifier, log)                                                                         // ends with alive
+	go notifier.Feed(alive, d.Healthy, func(err error) { log.Error("cannot notify systemd's watchdog", "error", err) }) // ends with alive
 	notified := make(chan struct{})
 	// systemd is notified when the stop begins, because Serve returns only after the last
 	// answer.
@@ -188,10 +188,10 @@ func reload(ctx context.Context, hangups <-chan os.Signal, d *daemon.Daemon, not
 			return
 		case <-hangups:
 			notifier.Reloading()
-			status := "the configuration is read anew"
+			status := "the configuration was reloaded"
 			if err := d.Reload(); err != nil {
-				log.Error("the configuration stays as it was", "error", err)
-				status = "the configuration stays as it was: " + err.Error()
+				log.Error("the configuration was not reloaded", "error", err)
+				status = "the configuration was not reloaded: " + err.Error()
 			}
 			notifier.Ready(status)
 		}

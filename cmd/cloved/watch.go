@@ -50,6 +50,6 @@ func (w *watched) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
 	if err := w.tracer.Close(ctx); err != nil {
-		w.log.Warn("some traces were not handed over", "error", err)
+		w.log.Warn("some traces were not exported", "error", err)
 	}
 }

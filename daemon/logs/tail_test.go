@@ -57,7 +57,7 @@ func tailOf(t testing.TB, dir string, n int, whole bool) (lines []api.LogLine) {
 // an entry, and without the index of offsets.
 func TestTailFromTheEnd(t *testing.T) {
 	t.Parallel()
-	for name, dir := range map[string]string{"short": written(t, DefaultCap, 10), "one file": written(t, DefaultCap, 5000),
+	for name, dir := range map[string]string{"short": written(t, roomy, 10), "one file": written(t, roomy, 5000),
 		"rotated": written(t, 3<<20, 5000), "lost": written(t, 1<<20, 5000)} {
 		all := tailOf(t, dir, 6000, true)
 		for _, n := range []int{1, 5, 100, 900, 2500, 5000, 6000} {
@@ -82,7 +82,7 @@ func TestTailFromTheEnd(t *testing.T) {
 // A few of the last lines need few reads. The control reads everything.
 func TestTailReadsLittle(t *testing.T) {
 	t.Parallel()
-	dir := written(t, DefaultCap, 20_000)
+	dir := written(t, roomy, 20_000)
 	file, err := os.Open(filepath.Join(dir, newer))
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestTailReadsLittle(t *testing.T) {
 // A follower that began with the tail continues with the next line.
 func TestFollowFromTheTail(t *testing.T) {
 	t.Parallel()
-	dir := written(t, DefaultCap, 5000)
-	log, err := Open(dir, DefaultCap)
+	dir := written(t, roomy, 5000)
+	log, err := Open(dir, roomy)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,6 @@ import (
 	"clove.run/clove/api"
 )
 
-// DefaultCap bounds a run's log where nothing else is asked for.
-const DefaultCap = 64 << 20
-
 // Log is the log of one run, opened for writing by its one supervisor.
 type Log struct {
 	dir  string

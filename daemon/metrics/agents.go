@@ -30,10 +30,10 @@ var AgentTable = []agentRow{
 	{"clove_agent_memory_bytes", Gauge, "Memory in use, page cache included.", func(s agent.Stats) *float64 { return figure(s.MemoryBytes, 1) }},
 	{"clove_agent_memory_limit_bytes", Gauge, "The memory limit.", func(s agent.Stats) *float64 { return figure(&s.Limits.MemoryBytes, 1) }},
 	{"clove_agent_pids", Gauge, "Processes and threads.", func(s agent.Stats) *float64 { return figure(s.Pids, 1) }},
-	{"clove_agent_disk_bytes", Gauge, "What the writable layer holds.", func(s agent.Stats) *float64 { return figure(s.Usage.DiskBytes, 1) }},
+	{"clove_agent_disk_bytes", Gauge, "Bytes used in the writable layer.", func(s agent.Stats) *float64 { return figure(s.Usage.DiskBytes, 1) }},
 	{"clove_agent_uptime_seconds", Gauge, "Since the agent's start.", func(s agent.Stats) *float64 { return figure(&s.WallMS, 1000) }},
 	{"clove_agent_cpu_seconds_total", Counter, "CPU time.", func(s agent.Stats) *float64 { return figure(s.Usage.CPUMS, 1000) }},
-	{"clove_agent_cpu_throttled_seconds_total", Counter, "Time that the CPU limit took away.", func(s agent.Stats) *float64 { return figure(s.Usage.CPUThrottledMS, 1000) }},
+	{"clove_agent_cpu_throttled_seconds_total", Counter, "Time for which the CPU limit throttled the agent.", func(s agent.Stats) *float64 { return figure(s.Usage.CPUThrottledMS, 1000) }},
 	{"clove_agent_output_bytes_total", Counter, "Written to stdout and stderr.", func(s agent.Stats) *float64 { return figure(s.Usage.OutputBytes, 1) }},
 	{"clove_agent_receive_bytes_total", Counter, "Received through the gate.", func(s agent.Stats) *float64 { return figure(s.Usage.NetRxBytes, 1) }},
 	{"clove_agent_transmit_bytes_total", Counter, "Sent through the gate.", func(s agent.Stats) *float64 { return figure(s.Usage.NetTxBytes, 1) }},
@@ -43,7 +43,7 @@ var AgentTable = []agentRow{
 // leftOut is the row that says how many agents one answer leaves out.
 const leftOut = "clove_agents_left_out"
 
-const leftOutHelp = "Live agents that this answer does not tell of: they did not answer in time, or are too many."
+const leftOutHelp = "Live agents missing from this answer: they did not respond in time, or there are too many."
 
 // figure converts to the unit that Prometheus wants, such as milliseconds to seconds.
 func figure(value *int64, per float64) *float64 {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -130,6 +131,8 @@ func (m *Meter) Happened(o agent.RunEvent) {
 		m.forget(o.ID)
 	case agent.RunGivenUp:
 		m.count(giveUps, 1)
+	case agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused:
+		m.count(budgetMarks, 1, string(o.Kind))
 	case agent.RunLost:
 		m.count(lost, 1)
 		m.ended(o)
@@ -166,6 +169,9 @@ func (m *Meter) ended(o agent.RunEvent) {
 	if limit == agent.LimitDiskFiles {
 		limit = agent.ControlDisk
 	}
+	if o.Status == agent.StatusBudget {
+		limit = budgetLimit
+	}
 	if limit != "" {
 		m.count(limitHits, 1, limit)
 	}
@@ -194,6 +200,21 @@ func (m *Meter) Called(method, code string, took time.Duration) {
 	if row, known := api.Find(method); known && row.Shape == api.ShapeCall {
 		m.observe(requestSeconds, took, method)
 	}
+}
+
+// Decided counts a call about grants and budgets; err is nil or its error.
+func (m *Meter) Decided(caller, method string, err *api.Error, took time.Duration) {
+	code := Done
+	if err != nil {
+		code = err.Data.Word
+		rule := ruleWord(err.Data.Rule)
+		if !slices.Contains(Rules, rule) {
+			rule = otherRule
+		}
+		m.count(kernelRefusals, 1, rule)
+	}
+	m.count(kernelCalls, 1, caller, methodOf(method), code)
+	m.observe(kernelSeconds, took, caller)
 }
 
 // Refused counts a connection that was not let in.

@@ -65,7 +65,9 @@ func TestHappened(t *testing.T) {
 	happen(time.Second, agent.RunLost, agent.StatusKilled, nil)
 	happen(0, agent.RunGivenUp, "", nil)
 	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunEnded, ID: "b", Status: agent.StatusDiskFull, Sum: &agent.Sum{Limit: agent.LimitDiskFiles}})
-	wants(t, text(t, m), "clove_starts_total 1", `clove_ends_total{status="oom"} 1`, `clove_ends_total{status="killed"} 1`, `clove_ends_total{status="exited"} 0`,
+	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunEnded, ID: "c", Status: agent.StatusBudget, Sum: &agent.Sum{Limit: "reviews"}})
+	m.Happened(agent.RunEvent{Time: at, Kind: agent.RunBudgetWarned, ID: "c"})
+	wants(t, text(t, m), `clove_ends_total{status="budget"} 1`, `clove_limit_hits_total{limit="budget"} 1`, `clove_budget_marks_total{mark="budget-warned"} 1`, "clove_starts_total 1", `clove_ends_total{status="oom"} 1`, `clove_ends_total{status="killed"} 1`, `clove_ends_total{status="exited"} 0`,
 		"clove_supervisors_lost_total 1", "clove_restarts_total 1", "clove_restart_give_ups_total 1",
 		`clove_limit_hits_total{limit="memory"} 1`, `clove_limit_hits_total{limit="pids"} 1`, `clove_limit_hits_total{limit="disk"} 1`, `clove_limit_hits_total{limit="output"} 0`,
 		"clove_forks_refused_total 7", "clove_cpu_seconds_total 1.5", "clove_network_denials_total 4", "clove_gate_receive_bytes_total 10",

@@ -32,9 +32,9 @@ func (m *Meter) Handler(agents AgentsOf) http.Handler {
 		case wish == "" || wish == "0":
 			plain.ServeHTTP(w, r)
 		case wish != "1":
-			http.Error(w, "agents is 0 or 1", http.StatusBadRequest)
+			http.Error(w, "agents must be 0 or 1", http.StatusBadRequest)
 		case agents == nil:
-			http.Error(w, "agents are told of on metrics_socket only: here nobody knows who asks", http.StatusForbidden)
+			http.Error(w, "agents are listed on metrics_socket only: this address does not identify its callers", http.StatusForbidden)
 		default:
 			usage, out := agents(r.Context())
 			// A registry for this answer alone: the figures belong to this caller's agents.

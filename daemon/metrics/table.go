@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strings"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/scheduler"
@@ -56,6 +58,10 @@ const (
 	requestSeconds = "clove_api_request_seconds"
 	refusals       = "clove_api_connections_refused_total"
 	dropped        = "clove_event_notifications_dropped_total"
+	kernelCalls    = "clove_kernel_calls_total"
+	kernelRefusals = "clove_kernel_refusals_total"
+	kernelSeconds  = "clove_kernel_call_seconds"
+	budgetMarks    = "clove_budget_marks_total"
 
 	Agents         = "clove_agents"
 	Queue          = "clove_queue_length"
@@ -64,6 +70,10 @@ const (
 	Draining       = "clove_draining"
 	StoreSize      = "clove_store_size_bytes"
 	Connections    = "clove_api_connections"
+	AuditRecords   = "clove_audit_records"
+	AuditWaiting   = "clove_audit_waiting"
+	AuditQueued    = "clove_audit_queued"
+	AgentSockets   = "clove_agent_sockets"
 	BuildInfo      = "clove_build_info"
 )
 
@@ -83,19 +93,40 @@ const Unknown = "unknown"
 // Done is the code of a call without an error.
 const Done = "ok"
 
-// Limits are the values of the label limit.
-var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock}
+// The callers of methods about grants and budgets.
+const (
+	ByAgent = "agent"
+	ByUser  = "user"
+)
 
-// Statuses are all that a record can have.
-var Statuses = []agent.Status{agent.StatusExited, agent.StatusSignaled, agent.StatusTimeout, agent.StatusCPUTime, agent.StatusOOM,
-	agent.StatusOutputLimit, agent.StatusDiskFull, agent.StatusPolicyKill, agent.StatusKilled, agent.StatusStartFailed}
+// otherRule stands for refusals that no rule decided: what was asked for is not there, or not
+// sound.
+const otherRule = "none"
+
+// Rules are the values of the label rule: those of errors, without what they name.
+var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleNetwork, otherRule}
+
+// ruleWord is a rule without what it names, such as a grant's id.
+func ruleWord(rule string) string {
+	word, _, _ := strings.Cut(rule, ":")
+	return word
+}
+
+// Marks are what happens to a budget, as the event of it is called.
+var Marks = []agent.RunEventKind{agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused}
+
+// Limits are the values of the label limit.
+var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
+
+// budgetLimit stands for every dimension of a budget: callers choose the names of their own.
+const budgetLimit = "budget"
 
 // Table is every metric of clove's own, in the order of the document.
 var Table = []Metric{
 	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs in each state, whoever started them."},
 	{starts, Counter, nil, nil, "Agents that began to execute."},
 	{startSeconds, Histogram, nil, startBuckets, "From leaving the queue until the agent executes."},
-	{ends, Counter, []Label{{Name: "status", Values: words(Statuses)}}, nil, "Runs that ended, by the status of their record."},
+	{ends, Counter, []Label{{Name: "status", Values: words(agent.Statuses)}}, nil, "Runs that ended, by the status of their record."},
 	{lost, Counter, nil, nil, "Runs whose supervisor died. Another clove process ended them; they are among the ends."},
 	{restarts, Counter, nil, nil, "Ended runs that were queued again, by their policy or by a caller."},
 	{giveUps, Counter, nil, nil, "Runs whose restart policy had no restarts left."},
@@ -121,6 +152,15 @@ var Table = []Metric{
 	{refusals, Counter, []Label{{Name: "reason", Values: []string{"denied", "draining", "busy"}}}, nil, "Connections to the API that were refused."},
 	{dropped, Counter, nil, nil, "Events that a reader of event.follow missed because it was too slow."},
 	{unseen, Counter, nil, nil, "Events that were dropped before they were counted: the counters of runs are too low by this number."},
+	{kernelCalls, Counter, []Label{{Name: "caller", Of: "agent, user"}, {Name: "method", Of: "the API's methods about grants and budgets, and unknown"}, {Name: "code", Of: "ok, and the words of the API's errors"}}, nil,
+		"Calls about grants and budgets, of agents and of users, with those that were refused."},
+	{kernelRefusals, Counter, []Label{{Name: "rule", Values: Rules}}, nil, "Such calls that were refused, by the rule that decided."},
+	{kernelSeconds, Histogram, []Label{{Name: "caller", Values: []string{ByAgent, ByUser}}}, callBuckets, "Until such a call was decided, and a change was on the disk."},
+	{budgetMarks, Counter, []Label{{Name: "mark", Values: words(Marks)}}, nil, "Budgets that reached their mark, or of which nothing was left."},
+	{AgentSockets, Gauge, nil, nil, "Live agents with a socket of their own."},
+	{AuditRecords, Gauge, nil, nil, "Number of the last record of the audit log."},
+	{AuditWaiting, Gauge, nil, nil, "Entries of the audit log that are in memory only: checks and refusals of the last moment, and all while its disk is full."},
+	{AuditQueued, Gauge, nil, nil, "Entries of decisions that are in kernel.db and not in the audit log yet."},
 	{BuildInfo, Gauge, []Label{{Name: "version", Of: "one"}, {Name: "goversion", Of: "one"}, {Name: "api", Of: "one"}}, nil, "Always 1; the labels name the versions."},
 }
 

@@ -30,6 +30,7 @@ func TestPromlint(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
 	m.Called(api.MethodRunList, Done, time.Millisecond)
+	m.Decided(ByAgent, api.MethodGrantCheck, nil, time.Millisecond)
 	var agents []Usage
 	for i := range 3 {
 		agents = append(agents, Usage{fmt.Sprintf("agent-%d", i), fullStats()})

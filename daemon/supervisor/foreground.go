@@ -117,7 +117,7 @@ func (v *server) foreground(c *rpc.Conn, request rpc.Message) {
 		return
 	}
 	if !v.hub.host.take() {
-		_ = c.Respond(request.ID, nil, api.Failure(api.CodeConflict, "clove attach joins it", "%s has no place for a caller in the foreground", v.spec.Name))
+		_ = c.Respond(request.ID, nil, api.Failure(api.CodeConflict, "clove attach joins it", "%s already has a caller in the foreground", v.spec.Name))
 		return
 	}
 	caller, err := receiveCaller(c, p.Rest)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -91,8 +92,23 @@ func (h *host) next() (piece api.SessionOutput, more bool) {
 
 // denied passes on a connection that the network rules refused. It never waits.
 func (h *host) denied(d agent.Denial, reason, hint string) {
+	h.report(api.SessionOutput{Denied: &api.SessionDenied{Denial: d, Reason: reason, Hint: hint}})
+}
+
+// warned passes on a budget that reached its warning.
+func (h *host) warned(b api.Budget) {
+	h.report(api.SessionOutput{Budget: &api.SessionBudget{Budget: b}})
+}
+
+// paused passes on the budget that the run is paused for.
+func (h *host) paused(b api.Budget, timeout time.Time) {
+	h.report(api.SessionOutput{Budget: &api.SessionBudget{Budget: b, Paused: true, Timeout: timeout}})
+}
+
+// report is say for what clove itself has to say. It never waits.
+func (h *host) report(piece api.SessionOutput) {
 	select {
-	case h.pieces <- api.SessionOutput{Denied: &api.SessionDenied{Denial: d, Reason: reason, Hint: hint}}:
+	case h.pieces <- piece:
 	default:
 	}
 }

@@ -82,6 +82,8 @@ func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
 		h := newHost()
 		full(h)
 		h.denied(agent.Denial{}, "", "")
+		h.warned(api.Budget{})
+		h.paused(api.Budget{}, time.Time{})
 		var err error
 		said := doing(func() { err = h.say(api.SessionOutput{Stream: stdout}) })
 		c.end(h)
@@ -94,6 +96,22 @@ func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
 	waited := doing(h.await)
 	h.hasty.set()
 	soon(t, "it awaits who is not waited for", waited)
+}
+
+// What clove itself has to say comes in order, in place of output.
+func TestAHostGetsWhatIsSaidOfBudgets(t *testing.T) {
+	t.Parallel()
+	h, at := newHost(), time.Unix(1_800_000_000, 0)
+	h.warned(api.Budget{Dimension: "tokens"})
+	h.paused(api.Budget{Dimension: "reviews"}, at)
+	first, _ := h.next()
+	second, _ := h.next()
+	if b := first.Budget; b == nil || b.Dimension != "tokens" || b.Paused || first.Data != nil {
+		t.Errorf("%+v", first)
+	}
+	if b := second.Budget; b == nil || b.Dimension != "reviews" || !b.Paused || !b.Timeout.Equal(at) {
+		t.Errorf("%+v", second)
+	}
 }
 
 // The other stream continues.

@@ -91,7 +91,7 @@ func Layer(ctx context.Context, runDir string, id agent.ID, use func(ctx context
 	return err
 }
 
-var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "the agent had to go on before its changes were read",
+var errWanted = &agent.Error{Kind: agent.KindConflict, Step: "layer", Message: "the agent was resumed before its changes were read",
 	Hint: "it has ended, or there is too much to read at once: `clove ps -a` shows it"}
 
 // receiveFile reads the answer, and the descriptor that comes with it.

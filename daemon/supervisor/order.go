@@ -17,11 +17,12 @@ const SocketName = "supervisor.sock"
 // can read those in /proc, and the agent's environment may have secrets.
 type Order struct {
 	Spec        agent.Spec       `json:"spec"`
-	Owner       agent.Owner      `json:"owner"`            // whose rights host paths are opened with
-	LogDir      string           `json:"log_dir"`          // made where it is not there
-	LogCapBytes int64            `json:"log_cap_bytes"`    // of both files of the log together
-	Socket      string           `json:"socket,omitempty"` // cloved's, which answers for what agents share
-	Size        *api.SessionSize `json:"size,omitempty"`   // of its terminal, where a caller waits for it
+	Owner       agent.Owner      `json:"owner"`             // whose rights host paths are opened with
+	LogDir      string           `json:"log_dir"`           // made where it is not there
+	LogCapBytes int64            `json:"log_cap_bytes"`     // of both files of the log together
+	Socket      string           `json:"socket,omitempty"`  // cloved's, which answers for what agents share
+	Metered     bool             `json:"metered,omitempty"` // an account above the run limits what the Linux kernel counts
+	Size        *api.SessionSize `json:"size,omitempty"`    // of its terminal, where a caller waits for it
 }
 
 // Step is a part of the launch, and when it was.

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/internal/undo"
+	"clove.run/clove/models/attach"
 	"clove.run/clove/runtime"
 )
 
@@ -35,7 +36,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, metered: order.Metered, hub: newHub(), ended: make(chan struct{})}
 	if order.Spec.Foreground {
 		s.hub.host = newHost()
 	}
@@ -62,6 +63,7 @@ type supervisor struct {
 	spec    agent.Spec
 	owner   agent.Owner
 	socket  string // cloved's
+	metered bool   // as Order.Metered
 	log     *logs.Log
 	lines   []*logs.Lines // of the agent's streams, for flush
 	hub     *hub
@@ -95,12 +97,14 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	var steps []Step
 	streams := s.streams.io
 	streams.Owner = s.owner
-	if s.spec.Kernel.Shares() {
+	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
 		share := client.NewShare(cloved)
 		defer func() { share.Close(); cloved.Close() }()
 		streams.Kernel = share
+		streams.Models = attach.NewClient(filepath.Dir(s.socket))
 	}
+	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
@@ -126,7 +130,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		}
 	}
 	if s.hub.host != nil {
-		streams.Denied = s.hub.host.denied
+		streams.Denied, streams.Warned, streams.PausedFor = s.hub.host.denied, s.hub.host.warned, s.hub.host.paused
 		// Runtime handles them while it runs; one that comes later must not end this process.
 		signal.Notify(make(chan os.Signal, 1), hostSignals...)
 	}

@@ -145,7 +145,7 @@ func TestOrder(t *testing.T) {
 func TestLogAndHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l, err := logs.Open(filepath.Join(dir, "log"), logs.DefaultCap)
+	l, err := logs.Open(filepath.Join(dir, "log"), 64<<20)
 	must(t, err)
 	defer l.Close()
 	h := newHub()

@@ -5,6 +5,7 @@
 //	├── queue                from joining the queue to leaving it
 //	├── start                until the agent executes, or does not
 //	│   └── launch.network, launch.rootfs, …   the launch's steps, as the supervisor timed them
+//	├── agent.grant.check, … each call of the agent over its own socket
 //	└── run                  the agent's life, with the status of its end
 //
 // A run keeps the trace that it belongs to in the store, so its life joins it

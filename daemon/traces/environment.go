@@ -39,7 +39,7 @@ func FromEnvironment(ctx context.Context, version string, log *slog.Logger) (*Tr
 		return nil, refused(err.Error())
 	}
 	// A collector that is away is worth a line, and nothing more.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("cannot hand over traces", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("cannot export traces", "error", err) }))
 	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))
 	return &Tracer{provider: provider, tracer: provider.Tracer("clove.run/clove")}, nil
 }

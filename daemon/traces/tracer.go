@@ -56,6 +56,23 @@ func (t *Tracer) Call(ctx context.Context, method string, uid uint32, params jso
 	return ctx, Span{span}
 }
 
+// AgentCall begins the span of an agent's call, in the trace of its run. id is the call's, as
+// the audit log has it in correlation.
+func (t *Tracer) AgentCall(run agent.Run, method, id string) Span {
+	if t == nil {
+		return Span{}
+	}
+	row, known := api.Find(method)
+	if !known || !row.ForAgents() {
+		row.Name = "unknown" // an agent chooses what it sends
+	}
+	ctx, options := related(run.Queue.Trace, run.Queue.Starts)
+	options = append(options, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(runAttributes(run.Spec.ID, run.Spec.Name)...),
+		trace.WithAttributes(attribute.String("rpc.system", "jsonrpc"), attribute.String("rpc.method", row.Name), attribute.String("clove.correlation", id)))
+	_, span := t.tracer.Start(ctx, "agent."+row.Name, options...)
+	return Span{span}
+}
+
 // End ends the span of a call with a code's word.
 func (s Span) End(word string) {
 	if s.span == nil {

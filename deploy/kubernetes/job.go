@@ -51,7 +51,7 @@ func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / t
 // change the rules, so clove-oci refuses network rules there.
 func checkNode(run Run) error {
 	if run.Spec.User.UID == 0 {
-		return refused("--user", "leave the flag away, or name a user other than root",
+		return refused("--user", "omit the flag, or name a user other than root",
 			"in a pod its root would be the node's, or could change the network's rules")
 	}
 	// Each start is a new container to the engine, and a record belongs to one

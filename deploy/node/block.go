@@ -112,7 +112,7 @@ func split(text []byte) (before, after []byte, err error) {
 	_, after, closed := bytes.Cut(rest, []byte(blockEnd))
 	// Half a block, or two, cannot be removed without guessing which lines are clove's.
 	if begins != 1 || ends != 1 || !closed {
-		return nil, nil, refused("restore the file's backup, or remove the lines of clove by hand", "clove's block in it is not whole", nil)
+		return nil, nil, refused("restore the file's backup, or remove the lines of clove by hand", "clove's block in it is incomplete", nil)
 	}
 	return before, after, nil
 }
@@ -197,7 +197,7 @@ func means(text []byte, want table) error {
 		return err
 	}
 	if !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("it would come to mean something else")
+		return fmt.Errorf("its meaning would change")
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func takenBack(err, left error) error {
 	if left == nil {
 		return err
 	}
-	return &agent.Error{Kind: agent.KindInternal, Step: "cloved", Message: "the node is not as it was before", Err: errors.Join(err, left),
+	return &agent.Error{Kind: agent.KindInternal, Step: "cloved", Message: "the node was not restored to its previous state", Err: errors.Join(err, left),
 		Hint: "clove node uninstall takes away what is left"}
 }
 
@@ -135,14 +135,14 @@ func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	case err == nil:
 		return unit, false, nil
 	case unit != "":
-		return unit, false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: unit + " is not clove node install's, and its cloved does not serve", Err: err,
-			Hint: "start it: systemctl enable --now " + socketUnit + " " + serviceUnit + "; or leave cloved away with --cloved no: pods with network rules do not start then"}
+		return unit, false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: unit + " was not installed by clove node install, and its cloved does not respond", Err: err,
+			Hint: "start it: systemctl enable --now " + socketUnit + " " + serviceUnit + "; or omit cloved with --cloved no: pods with network rules do not start then"}
 	case !booted:
 		return "", false, &agent.Error{Kind: agent.KindUnenforceable, Step: "cloved", Message: "systemd does not run here, and no cloved either", Err: err,
-			Hint: "have your own service manager start cloved; or leave it away with --cloved no: pods with network rules do not start then"}
+			Hint: "have your own service manager start cloved; or omit it with --cloved no: pods with network rules do not start then"}
 	case agent.KindOf(err) != agent.KindNotFound:
-		return "", false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: "a cloved that systemd does not know has the socket, and does not serve", Err: err,
-			Hint: "end it, or mend it; or leave cloved away with --cloved no: pods with network rules do not start then"}
+		return "", false, &agent.Error{Kind: agent.KindBusy, Step: "cloved", Message: "a cloved that systemd did not start holds the socket, and does not respond", Err: err,
+			Hint: "end or repair it; or omit cloved with --cloved no: pods with network rules do not start then"}
 	}
 	return filepath.Join(c.Units, serviceUnit), true, nil
 }

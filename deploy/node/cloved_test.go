@@ -44,7 +44,7 @@ func newClovedPlace(t *testing.T) *clovedPlace {
 			return &agent.Error{Kind: agent.KindNotFound, Message: "nobody listens"}
 		}}
 	p.put(minimal2)
-	for _, name := range []string{"clove", "clove-init", "clove-gate"} {
+	for _, name := range []string{"clove", "clove-init", "clove-gate", "clove-models", "clove-upstream"} {
 		p.write(filepath.Join(dir, name), "")
 	}
 	own, err := os.Executable()
@@ -207,12 +207,12 @@ func TestAClovedThatServesIsUsed(t *testing.T) {
 		"the Debian package's": {func(p *clovedPlace) string {
 			p.unit = "/lib/systemd/system/clove.service"
 			return p.unit
-		}, "is not clove node install's"},
+		}, "was not installed by clove node install"},
 		"the administrator's": {func(p *clovedPlace) string {
 			unit := filepath.Join(p.cloved.Units, serviceUnit)
 			p.write(unit, "[Service]\nExecStart=/usr/local/sbin/cloved\n")
 			return unit
-		}, "is not clove node install's"},
+		}, "was not installed by clove node install"},
 		"without a systemd": {func(p *clovedPlace) string {
 			if err := os.Remove(p.cloved.Booted); err != nil {
 				p.t.Fatal(err)
@@ -300,7 +300,7 @@ func TestWhatCannotBeTakenBackIsSaid(t *testing.T) {
 	p.mute = errors.New("it hangs")
 	p.fail = "disable --now clove.service clove.socket"
 	_, err := p.installBoth()
-	if err == nil || !strings.Contains(err.Error(), "the node is not as it was before") || !strings.Contains(err.Error(), "it hangs") || !strings.Contains(err.Error(), "exit status 5") {
+	if err == nil || !strings.Contains(err.Error(), "the node was not restored to its previous state") || !strings.Contains(err.Error(), "it hangs") || !strings.Contains(err.Error(), "exit status 5") {
 		t.Error(err)
 	}
 }

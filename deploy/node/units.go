@@ -36,7 +36,7 @@ const unitMark = "# Written by clove node install; clove node uninstall takes it
 
 // clovedPrograms are cloved and the programs that it starts, which it looks for in its
 // own directory.
-var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate"}
+var clovedPrograms = []string{"cloved", "clove", "clove-init", "clove-gate", "clove-models", "clove-upstream"}
 
 // plainPath is a path without characters that mean something else in a unit: %, spaces,
 // quotes.
@@ -67,7 +67,7 @@ func (c Cloved) checkPrograms() error {
 		path := filepath.Join(c.Programs, name)
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			return &agent.Error{Kind: agent.KindNotFound, Step: "cloved", Message: "there is no program " + path, Err: err,
-				Hint: "put all of clove's programs beside clove-oci, or leave cloved away with --cloved no"}
+				Hint: "put all of clove's programs beside clove-oci, or omit cloved with --cloved no"}
 		}
 	}
 	return nil

@@ -16,9 +16,13 @@ import (
 	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/resolver"
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/confine/parent"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/netns"
 )
+
+// Program is the name of the gate's program, which is installed beside clove-init.
+const Program = "clove-gate"
 
 // Config describes a gate: whose network it serves, with which rules and limits.
 type Config struct {
@@ -41,7 +45,7 @@ type Config struct {
 // reads what the agent writes, and the broker here, which decides.
 type Gate struct {
 	broker  *broker.Broker
-	process *process
+	process *parent.Process
 	served  chan error         // closed when the broker ended; its reason comes first
 	cancel  context.CancelFunc // ends the broker
 	undo    undo.Stack
@@ -84,12 +88,12 @@ func (g *Gate) start(c Config, out leg) error {
 	g.undo.Add("gate channel", func() error { conn.Close(); return nil }) // the broker may have closed it
 	// Before the listeners: clove-gate drops its privileges while they are made, and then
 	// waits for the broker's Setup.
-	g.process, err = startProcess(c.Program, c.ID, inherited)
+	g.process, err = parent.Start(c.Program, c.ID, inherited)
 	inherited.Close()
 	if err != nil {
 		return err
 	}
-	g.undo.Add("gate process", g.process.kill)
+	g.undo.Add("gate process", g.process.Kill)
 	all, err := listeners(c, out)
 	if err != nil {
 		return err
@@ -132,8 +136,8 @@ func (g *Gate) Lost() <-chan error { return g.served }
 
 // Reason explains why the gate ended by itself; lost is the value from Lost.
 func (g *Gate) Reason(lost error) error {
-	g.process.kill()
-	return errors.Join(lost, g.process.failure())
+	g.process.Kill()
+	return errors.Join(lost, g.process.Failure())
 }
 
 // listeners makes every socket that the gate will hold, the host's included.

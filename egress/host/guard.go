@@ -94,7 +94,7 @@ var nameless = logLine{Reason: "no name resolves: there is no name server, or on
 // rules are checked before anything is done.
 func (g *guard) rules() (*egress.Rules, error) {
 	if g.order.Network == agent.NetworkHost {
-		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "network", Message: "mode host holds no rules", Hint: "use none, allowlist or public"}
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "network", Message: "no rule is enforced in mode host", Hint: "use none, allowlist or public"}
 	}
 	return egress.New(egress.Config{Mode: g.order.Network, Rules: g.order.Rules, IsHost: g.isHost})
 }
@@ -153,7 +153,7 @@ func (g *guard) refused(err error, hint string) error {
 	if err == nil {
 		return nil
 	}
-	return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "cannot hold the container's network rules", Hint: hint, Err: err}
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "cannot enforce the container's network rules", Hint: hint, Err: err}
 }
 
 // logLine is a line of the guard's log.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"clove.run/clove/internal/packet"
 )
 
 // ends returns both sides of one channel.
@@ -74,7 +76,7 @@ func TestAGateHasNoFilesToGive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.send(Request{Ready: &Ready{}}, []*os.File{write}); err != nil {
+	if err := gate.Send(Request{Ready: &Ready{}}, write); err != nil {
 		t.Fatal(err)
 	}
 	write.Close()
@@ -107,14 +109,14 @@ func TestWhatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	broker, gate := ends(t)
 	for _, text := range []string{"no json", `{"id":"x"}`, `{"open":{"target":"1.2.3.4"}}`} {
-		if _, err := gate.socket.WriteString(text); err != nil {
+		if _, err := gate.File().WriteString(text); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := broker.ReceiveRequest(); err == nil || err == io.EOF {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if err := gate.SendRequest(Request{Lookup: &Lookup{Name: strings.Repeat("x", MaxMessageBytes)}}); err == nil {
+	if err := gate.SendRequest(Request{Lookup: &Lookup{Name: strings.Repeat("x", packet.MaxBytes)}}); err == nil {
 		t.Error("a message that is too long was sent")
 	}
 }

@@ -2,7 +2,7 @@
 // agent writes, and the broker in clove, which decides and dials.
 //
 // It is a SOCK_SEQPACKET pair. Each message is one packet of JSON, of at most
-// MaxMessageBytes, with the descriptors that belong to it. The gate sends requests,
+// packet.MaxBytes, with the descriptors that belong to it. The gate sends requests,
 // and the broker answers each with its number. The only message that the broker
 // sends by itself is the Setup at the beginning.
 //

@@ -5,12 +5,6 @@ import (
 	"os"
 )
 
-// MaxMessageBytes bounds one message. The largest is a DNS answer of 64 KiB in base64.
-const MaxMessageBytes = 96 << 10
-
-// MaxFiles bounds the descriptors of one message (SCM_MAX_FD is 253).
-const MaxFiles = 240
-
 // Request is a message of the gate. Exactly one of the pointers is set. ID is the gate's
 // number for the answer, 0 if it expects none.
 type Request struct {

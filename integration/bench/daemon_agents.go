@@ -68,7 +68,7 @@ func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
 		all.Go(func() {
 			defer c.Close()
 			for i := first; i < number; i += startsAhead {
-				run, serr := startOne(c, fmt.Sprintf("live-%d", i))
+				run, serr := startOne(c, idleSpec(fmt.Sprintf("live-%d", i)))
 				mu.Lock()
 				runs, err = append(runs, run), errors.Join(err, serr)
 				mu.Unlock()
@@ -84,14 +84,14 @@ func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
 
 // startOne returns when the agent runs. A start that has to wait in the queue is
 // answered before, so its events are followed.
-func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
+func startOne(c *cloveclient.Client, spec agent.Spec) (agent.Run, error) {
 	watching, enough := context.WithTimeout(context.Background(), time.Minute)
 	defer enough()
-	result, err := c.Start(watching, api.StartParams{Spec: idleSpec(name)})
+	result, err := c.Start(watching, api.StartParams{Spec: spec})
 	if err != nil || result.Run.State == agent.StateRunning {
 		return result.Run, err
 	}
-	_, err = c.Events(watching, api.EventParams{Run: name, After: new(uint64), Follow: true}, func(note api.EventNote) error {
+	_, err = c.Events(watching, api.EventParams{Run: spec.Name, After: new(uint64), Follow: true}, func(note api.EventNote) error {
 		if note.Event != nil && note.Event.State == agent.StateRunning {
 			enough()
 		}
@@ -99,9 +99,9 @@ func startOne(c *cloveclient.Client, name string) (agent.Run, error) {
 	})
 	// Any other error came before the agent ran.
 	if !errors.Is(err, context.Canceled) {
-		return result.Run, fmt.Errorf("%s does not run: %w", name, err)
+		return result.Run, fmt.Errorf("%s does not run: %w", spec.Name, err)
 	}
-	result, err = c.Get(context.Background(), name)
+	result, err = c.Get(context.Background(), spec.Name)
 	return result.Run, err
 }
 

@@ -16,6 +16,7 @@ import (
 type options struct {
 	rounds  int
 	clove   string // path of the binary
+	before  string // path of an earlier one, to compare starts with; empty for none
 	only    string // the part to run; empty for all
 	json    string // where the figures go
 	scratch string // where directories for the runs are made: a disk, as clove's own would be
@@ -30,11 +31,12 @@ const (
 	partDocker  = "docker"
 	partNetwork = "network"
 	partDaemon  = "daemon"
+	partKernel  = "kernel"
 )
 
 // roles are what this binary does when it starts itself: as a client in the network
-// part, in place of a shim, and inside the environment of an engine.
-var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain}
+// part, in place of a shim, inside the environment of an engine, and as an agent.
+var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain}
 
 func main() {
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
@@ -47,7 +49,8 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+" or "+partDaemon)
+	flag.StringVar(&o.before, "before", "", "an earlier clove, whose start is compared in the part "+partKernel)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+" or "+partKernel)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
@@ -87,6 +90,7 @@ func run(o options) error {
 // bench has what all measurements share.
 type bench struct {
 	clove, runc    string
+	before         string // see options
 	self           string // this binary
 	scratch, cache string
 	world          string // see options
@@ -100,6 +104,11 @@ func newBench(o options) (b *bench, err error) {
 	b = &bench{rounds: max(o.rounds, 1)}
 	if b.clove, err = filepath.Abs(o.clove); err != nil {
 		return nil, err
+	}
+	if o.before != "" {
+		if b.before, err = filepath.Abs(o.before); err != nil {
+			return nil, err
+		}
 	}
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err

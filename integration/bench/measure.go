@@ -41,6 +41,7 @@ type results struct {
 	Memories []memory           `json:"memory"`
 	Network  *network           `json:"network,omitempty"`
 	Daemon   []daemonFigure     `json:"daemon,omitempty"`
+	Shared   *shared            `json:"shared,omitempty"`
 }
 
 // figure is one line of the table: a peer, a moment, a number of runs at once.
@@ -95,14 +96,19 @@ func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 		r.Daemon, err = b.measureDaemon()
 		return err
 	}
+	kernel := func(r *results) (err error) {
+		r.Shared, err = b.measureKernel()
+		return err
+	}
 	parts := map[string][]func(*results) error{
 		// measureRuns includes the bundles, so measureOCI is not repeated.
-		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon},
+		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel},
 		partRuns:    {b.measureRuns},
 		partOCI:     {b.measureOCI, b.measureLives, b.measureDocker},
 		partDocker:  {b.measureDocker},
 		partNetwork: {network},
 		partDaemon:  {daemon},
+		partKernel:  {kernel},
 	}
 	if parts[only] == nil {
 		return nil, fmt.Errorf("no part is called %q", only)

@@ -51,20 +51,26 @@ func serveOrders(args []string, in io.Reader, out io.Writer) error {
 		return errors.New("client wants a proxy and a name server")
 	}
 	c := &client{proxy: args[0], server: args[1]}
-	fmt.Fprintln(out, ready)
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			return err
-		}
-		var r report
+	return answerOrders(in, out, func(o order) (r report) {
 		values, err := c.obey(o)
-		// An error is an answer: the client stays for the next order.
 		if r.Values = values; err != nil {
 			r.Error = err.Error()
 		}
-		if err := json.NewEncoder(out).Encode(r); err != nil {
+		return r
+	})
+}
+
+// answerOrders reads orders as lines of JSON, and writes a report on each. An error is a
+// report too: the client stays for the next order.
+func answerOrders[O, R any](in io.Reader, out io.Writer, obey func(O) R) error {
+	fmt.Fprintln(out, ready)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		var o O
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return err
+		}
+		if err := json.NewEncoder(out).Encode(obey(o)); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"clove.run/clove/internal/nsthread"
 )
 
 // The peers of the network's table.
@@ -60,22 +62,27 @@ type program struct {
 	stderr tail
 }
 
-// start starts cmd and keeps it for close. It is killed with its thread, so nothing is
-// left after a crash of the bench.
+// start starts cmd in the benchmark's network and keeps it for close.
 func (w *world) start(cmd *exec.Cmd) (*program, error) {
+	cmd.Dir = w.scratch
+	p, err := w.bench.program(w.here, cmd)
+	if err == nil {
+		w.programs = append(w.programs, p)
+	}
+	return p, err
+}
+
+// program starts cmd on a thread. It is killed with the thread, so nothing is left after a
+// crash of the bench.
+func (b *bench) program(on *nsthread.Thread, cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
 	cmd.Stderr = &p.stderr
-	cmd.Dir = w.scratch
-	cmd.Env = w.bench.environment()
+	cmd.Env = b.environment()
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	if err := w.here.Do(cmd.Start); err != nil {
-		return nil, err
-	}
-	w.programs = append(w.programs, p)
-	return p, nil
+	return p, on.Do(cmd.Start)
 }
 
 // end sends SIGTERM: clove then ends its agent and cleans up, and the proxies end at
@@ -104,7 +111,11 @@ type remote struct {
 // starts the sandbox around it.
 func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
 	argv = append(argv, "client", proxy, server)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	return newRemote(exec.Command(argv[0], argv[1:]...), w.start)
+}
+
+// newRemote starts a client and returns when it waits for orders.
+func newRemote(cmd *exec.Cmd, start func(*exec.Cmd) (*program, error)) (*remote, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -114,32 +125,42 @@ func (w *world) client(proxy, server string, argv ...string) (*remote, error) {
 		return nil, err
 	}
 	r := &remote{in: in, out: bufio.NewReader(out)}
-	if r.program, err = w.start(cmd); err != nil {
+	if r.program, err = start(cmd); err != nil {
 		return nil, err
 	}
 	if line, err := r.out.ReadString('\n'); err != nil || line != ready+"\n" {
-		return nil, fmt.Errorf("the client does not begin: %q %w: %s", line, err, lastLine(r.program.stderr.text))
+		return nil, errors.Join(fmt.Errorf("the client does not begin: %q %w: %s", line, err, lastLine(r.program.stderr.text)), r.program.end())
 	}
 	return r, nil
 }
 
 // run sends an order and waits for the report.
 func (r *remote) run(o order) ([]float64, error) {
-	if err := json.NewEncoder(r.in).Encode(o); err != nil {
+	var said report
+	if err := r.ask(o, &said); err != nil {
 		return nil, err
+	}
+	return said.Values, r.failure(said.Error)
+}
+
+// ask sends an order and reads the report on it.
+func (r *remote) ask(order, report any) error {
+	if err := json.NewEncoder(r.in).Encode(order); err != nil {
+		return err
 	}
 	line, err := r.out.ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("the client is gone: %w: %s", err, lastLine(r.program.stderr.text))
+		return fmt.Errorf("the client is gone: %w: %s", err, lastLine(r.program.stderr.text))
 	}
-	var said report
-	if err := json.Unmarshal(line, &said); err != nil {
-		return nil, err
+	return json.Unmarshal(line, report)
+}
+
+// failure is what a report says went wrong.
+func (r *remote) failure(said string) error {
+	if said == "" {
+		return nil
 	}
-	if said.Error != "" {
-		return nil, fmt.Errorf("%s (%s)", said.Error, lastLine(r.program.stderr.text))
-	}
-	return said.Values, nil
+	return fmt.Errorf("%s (%s)", said, lastLine(r.program.stderr.text))
 }
 
 func openDirect(w *world) (*way, error) {

@@ -26,6 +26,9 @@ func table(r *results) string {
 	if len(r.Daemon) > 0 {
 		writeDaemon(&text, r.Daemon)
 	}
+	if r.Shared != nil {
+		writeKernel(&text, r.Shared)
+	}
 	return text.String()
 }
 

@@ -88,7 +88,7 @@ func TestNoDeviceIsBroughtIntoARuledNetwork(t *testing.T) {
 		"allowlist": allowing(ocitest.AllowedAddress),
 	} {
 		got := doFrom(host, n.Runtime, "create", "--bundle", n.Bundle(devices, n.in(annotations...), bringing), "one")
-		if got.Status != 1 || !strings.Contains(got.Err, "linux.netDevices would bring eth0") || !strings.Contains(got.Err, "leave one of the two away") {
+		if got.Status != 1 || !strings.Contains(got.Err, "linux.netDevices would bring eth0") || !strings.Contains(got.Err, "omit one of the two") {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if _, err := os.Stat(filepath.Join(n.Root, "one")); !os.IsNotExist(err) || !hasDevice(t, host) {

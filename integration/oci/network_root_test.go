@@ -289,7 +289,7 @@ func TestNetworkRulesAreRefused(t *testing.T) {
 	refuse("privileged", "CAP_SYS_ADMIN", n.in(some...), func(s *specs.Spec) {
 		s.Process.Capabilities.Bounding = append(s.Process.Capabilities.Bounding, "CAP_SYS_ADMIN")
 	})
-	refuse("a pod's member without its sandbox", "no rules hold in the pod's network", n.in(append(some, podRole, "container", podSandbox, "sandbox")...))
+	refuse("a pod's member without its sandbox", "no network rules are in force in the pod's network", n.in(append(some, podRole, "container", podSandbox, "sandbox")...))
 	guarded(t, n, "first", some...)
 	for name, second := range map[string][]string{"a second one": some, "a second one that calls itself a member": append(some, podRole, "container")} {
 		got := n.Do("run", "--bundle", n.bundle(ocitest.ServerAddress, "echo executed", n.in(second...)), "refused")

@@ -118,9 +118,9 @@ func TestSystemdsListenersAreHandedDown(t *testing.T) {
 	}
 }
 
-// TestTheServiceManagerHearsThatItIsReady: when the process inside says so, with the process
+// TestTheServiceManagerIsNotifiedOfTheStart: when the process inside says so, with the process
 // to watch: by run, and by create and start.
-func TestTheServiceManagerHearsThatItIsReady(t *testing.T) {
+func TestTheServiceManagerIsNotifiedOfTheStart(t *testing.T) {
 	r := newRuntime(t)
 	path, manager := listen(t, r, "unixgram", "manager")
 	env := []string{"NOTIFY_SOCKET=" + path}

@@ -64,7 +64,7 @@ func TestAnUpdateStaysWithinTheAnnotations(t *testing.T) {
 		switch {
 		case row.beyond == "" && (got.Status != 0 || !strings.Contains(after, row.want)):
 			t.Errorf("%s: %+v, %s", row.args, got, after)
-		case row.beyond != "" && (got.Status != 1 || !strings.Contains(got.Err, "annotation run.clove.limits."+row.beyond+": the update would go beyond it") || after != before):
+		case row.beyond != "" && (got.Status != 1 || !strings.Contains(got.Err, "annotation run.clove.limits."+row.beyond+": the update would exceed it") || after != before):
 			t.Errorf("%s: %+v, %s became %s", row.args, got, before, after)
 		}
 	}

@@ -87,12 +87,12 @@ func TestSystemdReload(t *testing.T) {
 	pid := mainPID(t)
 	sh(t, "echo 'memory_shar: 1' >>/etc/clove/clove.yaml")
 	do(t, "systemctl", "reload", "clove.service")
-	until(t, "the mistake is told", func() bool {
-		return strings.Contains(status(), "stays as it was") && strings.Contains(status(), "memory_shar")
+	until(t, "the mistake is reported", func() bool {
+		return strings.Contains(status(), "was not reloaded") && strings.Contains(status(), "memory_shar")
 	})
 	sh(t, "sed -i '$d' /etc/clove/clove.yaml")
 	do(t, "systemctl", "reload", "clove.service")
-	until(t, "the reload is told", func() bool { return strings.Contains(status(), "read anew") })
+	until(t, "the reload is reported", func() bool { return strings.Contains(status(), "was reloaded") })
 	if mainPID(t) != pid {
 		t.Error("it was restarted")
 	}

@@ -3,12 +3,17 @@
 package systemd
 
 import (
+	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
 )
 
 const year = 365 * 24 * time.Hour
@@ -68,4 +73,62 @@ func TestSystemdClock(t *testing.T) {
 		t.Errorf("it ran for %v of %v", ran, limit)
 	}
 	t.Logf("ran %v; the clock was set back to %s meanwhile", ran, back.Format(time.DateOnly))
+}
+
+// A period begins and a grant expires when the wall clock is set, not when a timer ends that
+// counts seconds. Set back, the period stays the one that has begun.
+func TestSystemdClockOfGrantsAndBudgets(t *testing.T) {
+	installed(t)
+	detach(t, "daily", counting, "--grant", "tool:other", "--budget", "reviews=10/day", "--at-end", "pause")
+	do(t, "clove", "grant", "give", "--expires", "1h", "daily", "tool:fetch")
+	allowed := func() bool { return try(t, "clove", "grant", "check", "daily", "tool:fetch").code == 0 }
+	charge(t, "daily", 11)
+	until(t, "it is frozen", func() bool { return frozen(t, "daily") })
+	if !allowed() {
+		t.Error("control: the grant allows nothing before its expiry")
+	}
+	restore := rememberClock(t)
+	t.Cleanup(restore)
+	turnClock(t, 24*time.Hour)
+	until(t, "it goes on in the next period", func() bool { return !frozen(t, "daily") })
+	if allowed() {
+		t.Error("the grant allows something after its expiry")
+	}
+	charge(t, "daily", 11)
+	until(t, "it is frozen again", func() bool { return frozen(t, "daily") })
+	turnClock(t, -48*time.Hour)
+	if !allowed() {
+		t.Error("the grant does not follow the clock back")
+	}
+	if !frozen(t, "daily") {
+		t.Error("the clock that was set back gave a new budget")
+	}
+	restore()
+}
+
+// charge is a charge of reviews by root.
+func charge(t *testing.T, run string, amount int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.Dial(ctx, "/run/clove/clove.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	params := api.BudgetChargeParams{RunParams: api.RunParams{Run: run}, Amounts: map[string]int64{"reviews": amount}}
+	if err := c.Call(ctx, api.MethodBudgetCharge, params, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frozen reports whether all processes of a run stand still.
+func frozen(t *testing.T, run string) bool {
+	t.Helper()
+	lease := inspect(t, run).Lease
+	if lease == nil {
+		return false
+	}
+	text, err := os.ReadFile(lease.Cgroups[""] + "/cgroup.events")
+	return err == nil && strings.Contains(string(text), "frozen 1")
 }

@@ -30,19 +30,24 @@ var mayImport = []struct {
 	{"netns", []string{"internal/descriptor", "internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
 	{"rootfs", []string{"internal/descriptor", "internal/nsthread", "internal/undo"}, "a kernel leaf"},
 	{"egress", []string{"agent"}, "the decision core has no sockets; its errors are for people"},
-	{"egress/wire", []string{"internal/passfd"}, "what two processes say is values and one connection"},
+	{"egress/wire", []string{"internal/packet"}, "what two processes say is values and one connection"},
 	{"egress/dnsmsg", nil, "a message format"},
 	{"egress/resolver", []string{"egress/dnsmsg"}, "asks name servers, and decides nothing"},
 	{"egress/broker", []string{"egress", "egress/dnsmsg", "egress/wire", "internal/descriptor"}, "root's side never meets what reads the agent's bytes"},
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "kernel/channel", "kernel/socket", "internal/descriptor", "internal/passfd"}, "the side that may be taken over knows no rules"},
-	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
-	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/descriptor"}, "the process that may be taken over stays small"},
+	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/confine/parent", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
+	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/confine"}, "the process that may be taken over stays small"},
 	{"kernel/budget", []string{"agent"}, "decisions are pure: accounts and times are arguments"},
 	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
+	{"models", nil, "the words that its parts share"},
+	{"models/config", []string{"agent", "kernel/budget", "kernel/grant", "models"}, "providers and prices are values; it opens no key and no connection"},
+	{"models/scripted", []string{"agent", "kernel/grant", "models", "models/config"}, "answers from a file, and reaches nobody"},
+	{"models/format", []string{"models"}, "a format is values, and what parses an agent's bytes decides nothing"},
+	{"models/usage", []string{"models"}, "what a provider's bytes report is values"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
+	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "netns", "oci/convert", "rootfs", "seccomp", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
@@ -51,19 +56,30 @@ var mayImport = []struct {
 	{"deploy/node", []string{"agent", "oci", "internal/atomicfile", "internal/undo"}, "edits files; knows of clove only what they name"},
 	{"oci/monitor", []string{"agent", "api", "cgroups", "client", "oci", "oci/container", "internal/atomicfile", "internal/boottime", "internal/lasting", "internal/pidfd"}, "what holds a container from outside needs no store and no sandbox"},
 	{"kernel", []string{"agent", "api", "audit", "kernel/budget", "kernel/grant", "store"}, "joins the pure decisions, the rows and the log in one transaction; knows no sandbox"},
-	{"kernel/channel", []string{"api", "internal/passfd"}, "what two processes say is values and one connection"},
+	{"kernel/channel", []string{"api", "internal/packet"}, "what two processes say is values and one connection"},
 	{"kernel/socket", []string{"api", "kernel/channel", "internal/rpc"}, "the side that may be taken over decides nothing"},
 	{"api", []string{"agent"}, "a contract is values"},
+	{"api/contract", []string{"api"}, "compares tables, and calls nothing"},
+	{"models", nil, "words"},
+	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
+	{"models/control", []string{"agent", "api", "kernel", "kernel/budget", "models", "models/config", "models/link", "models/queue", "models/route", "internal/confine/parent", "internal/packet", "internal/passfd"}, "root's side never meets what parses"},
+	{"models/front", []string{"agent", "models", "models/format", "models/link", "models/scripted", "internal/packet"}, "the side that may be taken over knows no key and no rule"},
+	{"models/link", []string{"agent", "models"}, "what processes say is values"},
+	{"models/queue", nil, "decides whose turn it is; pure"},
+	{"models/route", nil, "decides which target serves; pure"},
+	{"models/upstream", []string{"models", "models/link", "models/usage", "internal/packet"}, "the side with the keys meets no parser of agents' bytes"},
+	{"cmd/clove-models", []string{"models/front", "internal/confine", "internal/packet"}, "the process that may be taken over stays small"},
+	{"cmd/clove-upstream", []string{"models/upstream", "internal/confine", "internal/packet"}, "the process with the keys stays small"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "models/attach", "models/config", "models/control", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "scheduler"}, "counters of what it is told"},
 	{"daemon/traces", []string{"agent", "api", "daemon/supervisor"}, "spans of what it is told"},
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
-	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
+	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "audit", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
@@ -72,10 +88,14 @@ var mayImport = []struct {
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bundle", nil, "an archive of what it is given"},
+	{"internal/callout", []string{"agent", "internal/nsthread"}, "what a user wants done is a value, and who calls decides when"},
+	{"internal/confine", []string{"internal/descriptor"}, "what takes rights away brings nothing along"},
+	{"internal/confine/parent", []string{"internal/nsthread"}, "the other side of confine"},
 	{"internal/descriptor", nil, "a leaf"},
 	{"internal/initproto", []string{"internal/passfd", "internal/rlimits"}, "a protocol is values and one connection"},
 	{"internal/lasting", nil, "a leaf"},
 	{"internal/nsthread", nil, "a leaf"},
+	{"internal/packet", []string{"internal/passfd"}, "a channel, whatever is said on it"},
 	{"internal/passfd", nil, "a leaf"},
 	{"internal/pidfd", nil, "a leaf"},
 	{"internal/rlimits", nil, "a table"},
@@ -113,7 +133,7 @@ var owners = []struct {
 	{"github.com/prometheus/common", "daemon/metrics", "comes with the counters"},
 	{"go.opentelemetry.io/otel", "daemon/traces", "spans are made in one place"},
 	{"go.opentelemetry.io/proto/otlp", "daemon/traces/tracetest", "only tests read what a collector gets"},
-	{"sigs.k8s.io/yaml", "daemon deploy/kubernetes", "configuration and manifests end at the edges"},
+	{"sigs.k8s.io/yaml", "daemon deploy/kubernetes models/config", "configuration and manifests end at the edges"},
 	{"github.com/pelletier/go-toml/v2", "deploy/node", "one reader of containerd's configuration"},
 	{"github.com/coreos/go-systemd/v22", "daemon oci/container", "what the service manager hands down: to cloved, and through to a container"},
 	{"github.com/urfave/cli/v2", "cmd/clove cmd/clove-oci", "flags end at the edges"},
@@ -200,7 +220,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-models", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)
@@ -216,7 +236,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 
 // pure lists the packages that get everything as values. They must not import packages that
 // act or wait.
-var pure = []string{"kernel/budget", "scheduler"}
+var pure = []string{"kernel/budget", "models/format", "models/route", "models/usage", "scheduler"}
 
 var effects = []string{"bufio", "context", "io", "log", "net", "os", "runtime", "sync", "syscall"}
 

@@ -39,14 +39,7 @@ type spent struct{ used, reserved int64 }
 // BudgetModel is the sequential specification of an account with one limit.
 var BudgetModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		var accounts [][]porcupine.Operation
-		for _, o := range history {
-			for o.Input.(BudgetInput).Account >= len(accounts) {
-				accounts = append(accounts, nil)
-			}
-			accounts[o.Input.(BudgetInput).Account] = append(accounts[o.Input.(BudgetInput).Account], o)
-		}
-		return accounts
+		return partition(history, func(input any) int { return input.(BudgetInput).Account })
 	},
 	Init: func() any { return spent{} },
 	Step: func(state, input, output any) (bool, any) {

@@ -20,6 +20,11 @@ func CheckBudgets(history []porcupine.Operation, patience time.Duration) error {
 	return search(BudgetModel, history, patience)
 }
 
+// CheckGrants is Check for answers of GrantModel.
+func CheckGrants(history []porcupine.Operation, patience time.Duration) error {
+	return search(GrantModel, history, patience)
+}
+
 func search(model porcupine.Model, history []porcupine.Operation, patience time.Duration) error {
 	result, info := porcupine.CheckOperationsVerbose(model, history, patience)
 	switch result {

@@ -15,7 +15,7 @@
 // history is about.
 //
 // Budgets have a model of their own (budget.go): what an account grants, and what callers
-// reserve in it, settle, charge and see.
+// reserve in it, settle, charge and see. So have grants (grant.go).
 //
 // It refuses to know cloved: it sees only what any client sees.
 package linear

@@ -13,6 +13,8 @@ type Account struct {
 	Key   Key                 `json:"-"`
 	AtEnd AtEnd               `json:"at_end,omitempty"`
 	Lines map[Dimension]*Line `json:"lines"`
+	// Short is of a run's account: the last reservation that stopped the run.
+	Short *Shortage `json:"short,omitempty"`
 }
 
 // Line is one dimension of an account, in the dimension's unit.
@@ -134,6 +136,14 @@ func (l *Line) roll(now time.Time) {
 		l.PeriodStart = start
 		l.forget()
 	}
+}
+
+// At returns the line as it is at now: a period that is over counts no more, also where
+// nobody has used anything since.
+func (l *Line) At(now time.Time) Line {
+	at := *l
+	at.roll(now)
+	return at
 }
 
 func (l *Line) forget() { l.Used, l.Assumed, l.Warned, l.Breached = 0, 0, false, false }

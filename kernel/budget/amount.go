@@ -51,8 +51,8 @@ func (a Amounts) whole() Amounts {
 	return all
 }
 
-// add returns the sum of two amounts that are not negative, at most the highest int64.
-func add(a, b int64) int64 {
+// Sum returns the sum of two amounts that are not negative, at most the highest int64.
+func Sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}

@@ -19,3 +19,26 @@ func (a *Account) Used() Amounts {
 	}
 	return used
 }
+
+// Reserved returns what open reservations hold.
+func (a *Account) Reserved() Amounts {
+	reserved := Amounts{}
+	for d, line := range a.Lines {
+		reserved[d] = line.Reserved
+	}
+	return reserved
+}
+
+// Covers divides what was used into what r has reserved and what is beyond that.
+func (r Reservation) Covers(used Amounts) (covered, over Amounts) {
+	used = used.whole()
+	covered, over = Amounts{}, Amounts{}
+	for d, amount := range used {
+		over[d] = max(0, amount-r.Amounts[d])
+	}
+	over = over.whole() // tokens beyond it are beyond it in the sum too
+	for d, amount := range used {
+		covered[d] = amount - over[d]
+	}
+	return covered, over
+}

@@ -7,6 +7,7 @@ type Effects struct {
 	Warned []Notice `json:"warned,omitempty"` // lines that reached WarnAt
 	Ended  []Notice `json:"ended,omitempty"`  // lines that exceeded Granted
 	Over   Amounts  `json:"over,omitempty"`   // settled beyond what was reserved
+	Used   Amounts  `json:"used,omitempty"`   // what was added, in each account that has the dimension
 }
 
 // Notice is a line as it was when it reached its warning or its end.
@@ -42,7 +43,7 @@ func notice(a *Account, d Dimension) Notice {
 // charge adds amount to a line, and notes what that reaches for the first time.
 func (e *Effects) charge(a *Account, d Dimension, amount int64) {
 	l := a.Lines[d]
-	l.Used = add(l.Used, amount)
+	l.Used = Sum(l.Used, amount)
 	l.Peak = max(l.Peak, l.Used)
 	if l.Unlimited {
 		return

@@ -49,7 +49,8 @@ func (p Period) validate() error {
 	return invalid("use hour, day or month", "%.64q is not a period", string(p))
 }
 
-// AtEnd is what happens to a run when a limit is reached or a reservation does not fit.
+// AtEnd is what happens to a run when more is used than was granted, or when it wants to
+// reserve more than is left beside what was used (Chain.Stop).
 type AtEnd string
 
 // The choices. The zero value is End.

@@ -105,13 +105,25 @@ func (c Chain) Recover(r Reservation, now time.Time) (Effects, error) {
 	if !r.Begun {
 		return Effects{}, c.Release(r)
 	}
-	e, err := c.Settle(r, r.Amounts, now)
+	return c.SettleBlock(r, nil, r.Amounts, now)
+}
+
+// SettleBlock settles r with what was used of it, and with what is taken for used because
+// nobody knows better: the lines show that as assumed.
+func (c Chain) SettleBlock(r Reservation, used, assumed Amounts, now time.Time) (Effects, error) {
+	actual := Amounts{}
+	for _, part := range []Amounts{used, assumed} {
+		for d, amount := range part {
+			actual[d] = Sum(actual[d], amount)
+		}
+	}
+	e, err := c.Settle(r, actual, now)
 	if err != nil {
 		return e, err
 	}
-	for d, amount := range r.Amounts {
+	for d, amount := range assumed {
 		for _, a := range c.with(d) {
-			a.Lines[d].Assumed = add(a.Lines[d].Assumed, amount)
+			a.Lines[d].Assumed = Sum(a.Lines[d].Assumed, amount)
 		}
 	}
 	return e, nil
@@ -161,6 +173,7 @@ func (c Chain) Meter(r Reading, now time.Time) (Effects, error) {
 
 // charge adds amounts to every account that has the dimension.
 func (c Chain) charge(amounts Amounts) (e Effects) {
+	e.Used = amounts
 	for _, d := range amounts.sorted() {
 		for _, a := range c.with(d) {
 			e.charge(a, d, amounts[d])
@@ -188,6 +201,9 @@ func (c Chain) take(amounts Amounts, now time.Time) (Amounts, error) {
 		for _, a := range c.with(d) {
 			a.Lines[d].roll(now)
 		}
+	}
+	if len(c) > 0 && c.Short(now) == nil {
+		c[0].Short = nil
 	}
 	return amounts, nil
 }

@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"reflect"
 	"testing"
@@ -315,5 +316,31 @@ func TestBlock(t *testing.T) {
 	e, err := c.Settle(drawn, inside[0].Used(), noon)
 	if err != nil || e.Over != nil || c[0].Lines["reviews"].Used != 5 {
 		t.Errorf("%+v, %v, %s", e, err, textOf(t, c))
+	}
+}
+
+// What was used is divided without a rest, and nothing is negative. Tokens are at least
+// their sum in both parts.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ reserved, used, over Amounts }{
+		{Amounts{"reviews": 5}, Amounts{"reviews": 5}, Amounts{}},
+		{Amounts{"reviews": 5}, Amounts{"reviews": 7}, Amounts{"reviews": 2}},
+		{Amounts{}, Amounts{"reviews": 7}, Amounts{"reviews": 7}},
+		{Amounts{TokensIn: 100, TokensOut: 50}, Amounts{TokensIn: 150, TokensOut: 10}, Amounts{TokensIn: 50, Tokens: 50}},
+		{Amounts{TokensIn: 100}, Amounts{TokensIn: 10, Tokens: 130}, Amounts{Tokens: 30}},
+	} {
+		covered, over := Reservation{Amounts: c.reserved.whole()}.Covers(c.used)
+		if !maps.Equal(over, c.over) {
+			t.Errorf("%v of %v: %v is over", c.used, c.reserved, over)
+		}
+		for d, amount := range c.used.whole() {
+			if covered[d] < 0 || covered[d]+over[d] != amount {
+				t.Errorf("%v of %v: %v, %v", c.used, c.reserved, covered, over)
+			}
+		}
+		if covered[TokensIn]+covered[TokensOut] > covered[Tokens] {
+			t.Errorf("%v of %v: %v", c.used, c.reserved, covered)
+		}
 	}
 }

@@ -2,7 +2,8 @@
 // writes to its socket, and the supervisor, which has the calls answered.
 //
 // It is a SOCK_SEQPACKET pair. Each message is one packet of JSON that one of the two
-// encoded itself; no packet contains text of the agent's as the agent wrote it.
+// encoded itself (internal/packet); no packet contains text of the agent's as the agent
+// wrote it.
 //
 //	clove-gate ── Call, Cancel ─────▶ supervisor
 //	           ◀── Answer, Notice ──
@@ -14,24 +15,21 @@ package channel
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
-	"clove.run/clove/internal/passfd"
+	"clove.run/clove/internal/packet"
 )
 
-const (
-	// MaxMessageBytes bounds a packet. An agent's line, api.MaxAgentLine, fits into it
-	// with its envelope.
-	MaxMessageBytes = 96 << 10
-	// MaxCalls is how many calls of one agent may be in flight.
-	MaxCalls = 128
-)
+// MaxMessageBytes bounds a packet. An agent's line, api.MaxAgentLine, fits into it with its
+// envelope.
+const MaxMessageBytes = packet.MaxBytes
+
+// ErrTooLong says that a message does not fit into a packet. Nothing was sent.
+var ErrTooLong = packet.ErrTooLong
+
+// MaxCalls is how many calls of one agent may be in flight.
+const MaxCalls = 128
 
 // FromGate is a message of the gate. Exactly one field is set.
 type FromGate struct {
@@ -66,62 +64,28 @@ type Notice struct {
 }
 
 // Conn is one side. One goroutine may receive while any number send.
-type Conn struct {
-	socket    *os.File
-	receiving sync.Mutex // guards buffer
-	buffer    []byte
-}
+type Conn struct{ *packet.Conn }
 
 // Pair makes a channel: the supervisor's side, and the file for the gate, which the
 // caller closes when the gate has it.
 func Pair() (*Conn, *os.File, error) {
-	own, gate, err := passfd.Pair(unix.SOCK_SEQPACKET)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot make the agent socket's channel: %w", err)
-	}
-	return New(own), gate, nil
+	own, gate, err := packet.Pair()
+	return &Conn{own}, gate, err
 }
 
 // New takes over a file that Pair made, non-blocking.
-func New(file *os.File) *Conn { return &Conn{socket: file, buffer: make([]byte, MaxMessageBytes)} }
+func New(file *os.File) *Conn { return &Conn{packet.New(file)} }
 
-// Close ends the channel; the other side sees io.EOF.
-func (c *Conn) Close() error { return c.socket.Close() }
+// Send writes one packet.
+func (c *Conn) Send(message any) error { return c.Conn.Send(message) }
 
-// File is the channel's descriptor, which stays the Conn's.
-func (c *Conn) File() *os.File { return c.socket }
-
-// Send writes one packet. sendmsg(2) on a SOCK_SEQPACKET socket is atomic, so concurrent
-// senders need no lock. It waits while the other side's buffer is full.
-func (c *Conn) Send(message any) error {
-	data, err := json.Marshal(message)
-	if err != nil {
-		return fmt.Errorf("cannot encode message: %w", err)
-	}
-	if len(data) > MaxMessageBytes {
-		return ErrTooLong
-	}
-	_, err = passfd.Send(c.socket, data)
-	return err
-}
-
-// ErrTooLong says that a message does not fit into a packet. Nothing was sent.
-var ErrTooLong = errors.New("the message is too long for its channel")
-
-// Receive reads one packet into message. It returns io.EOF when the other side is gone or
-// this side was closed.
+// Receive reads one packet into message. No honest side passes descriptors: one that does
+// is an error.
 func (c *Conn) Receive(message any) error {
-	c.receiving.Lock()
-	defer c.receiving.Unlock()
-	n, _, err := passfd.Receive(c.socket, c.buffer, 0)
-	if err == io.EOF || errors.Is(err, os.ErrClosed) {
-		return io.EOF // no message is empty, so 0 bytes mean the end
+	files, err := c.Conn.Receive(message)
+	packet.CloseAll(files)
+	if err == nil && len(files) > 0 {
+		err = errors.New("a message brings descriptors")
 	}
-	if err == nil {
-		err = json.Unmarshal(c.buffer[:n], message)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot receive message: %w", err)
-	}
-	return nil
+	return err
 }

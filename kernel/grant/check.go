@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -75,7 +76,7 @@ func (g Grant) lacks(near nearness, what Scope, now time.Time) string {
 	case otherPattern:
 		return fmt.Sprintf("grant %s is for %s, which does not cover %s", g.ID, has, what)
 	case otherRights:
-		return fmt.Sprintf("grant %s gives %s on %s, not %s", g.ID, g.Rights, g.Pattern, what.rights)
+		return fmt.Sprintf("grant %s gives %s on %s, not %s", g.ID, cmp.Or(g.Rights, "no rights"), g.Pattern, what.rights)
 	}
 	return g.ended(now)
 }

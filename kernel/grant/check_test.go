@@ -20,6 +20,9 @@ func TestCheckSaysWhy(t *testing.T) {
 	readOnly, free, other, bad := row("ro", State, "/notes", ReadOnly), row("free", State, "/", ReadWrite), row("other", State, "/notes2", ReadWrite), row("bad", State, "notes", ReadWrite)
 	foreign := row("tool", Tool, "*", NoRights)
 
+	if _, reason, ok := Check([]Grant{row("m", Model, "a*", NoRights)}, scope(t, "model:ab:provider-tools"), now); ok || reason != "grant m gives no rights on a*, not provider-tools" {
+		t.Errorf("%q, %t", reason, ok)
+	}
 	for _, row := range []struct {
 		name   string
 		grants []Grant

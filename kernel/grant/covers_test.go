@@ -20,6 +20,10 @@ var coverRows = []struct {
 	{"send:a/*", []string{"send:a/b", "send:a/b/c", "send:a/*"}, []string{"send:a", "send:ab/c"}},
 	{"secret:OPENAI_API_KEY", nil, []string{"secret:openai_api_key", "secret:OPENAI_API_KE*"}},
 
+	{"model:qwen3:*", []string{"model:qwen3:8b", "model:qwen3:*"}, []string{"model:qwen3", "model:qwen3:8b:provider-tools", "model:qwen3:8b:provider-state"}},
+	{"model:qwen3*:provider-tools", []string{"model:qwen3:8b", "model:qwen3:8b:provider-tools"}, []string{"model:*:provider-tools", "model:qwen3:8b:provider-state"}},
+	{"model:x:provider-state", []string{"model:x", "model:x:provider-state"}, []string{"model:x:provider-tools", "model:y:provider-state"}},
+
 	{"state:/notes:rw", []string{"state:/notes", "state:/notes:rw", "state:/notes/:ro", "state:/notes/a/b:rw"},
 		[]string{"state:/notes2", "state:/note", "state:/", "state:/Notes", "state:/notes%2fa", "file:/notes", "state:/notes2/a", "state:/notеs", "state:/notes.", "state:/ notes"}},
 	{"state:/notes:ro", []string{"state:/notes/a:ro", "state:/notes/%2e%2e/x"}, []string{"state:/notes:rw", "state:/notes/a:rw"}},

@@ -5,7 +5,9 @@
 //
 //	kind               pattern                                covers
 //	tool spawn send    a name; * is any run of characters     names that match, case counts
-//	  secret model
+//	  secret
+//	model              the same, then :provider-tools or      calls of models that match; with
+//	                   :provider-state, or neither            rights, also what they name
 //	net                a target of --allow (egress)           what an allow rule for it allows
 //	file state         an absolute path, then :ro or :rw      the path and everything below it
 //	audit              a namespace; / is the owner's own      the namespace and those below it

@@ -10,8 +10,14 @@ const nameSet = "_.-/@+"
 // run of characters, also none, and also across a slash.
 func parseGlob(_ *Scope, pattern string) (string, *refusal) { return checkGlob(pattern, nameSet) }
 
-// parseModel also allows a colon, which versions of models have: llama3:8b.
-func parseModel(_ *Scope, pattern string) (string, *refusal) { return checkGlob(pattern, nameSet+":") }
+// parseModel also allows a colon, which versions of models have: llama3:8b. A version that is
+// a word of rights would make a text with two readings.
+func parseModel(s *Scope, pattern string) (string, *refusal) {
+	if _, rights := s.kind.splitRights(pattern); rights != NoRights {
+		return "", refuse("the name of a model does not end in :%s", rights)
+	}
+	return checkGlob(pattern, nameSet+":")
+}
 
 // checkGlob returns the pattern as it is: each has one spelling.
 func checkGlob(pattern, set string) (string, *refusal) {

@@ -1,6 +1,9 @@
 package grant
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind is what a grant is for.
 type Kind string
@@ -19,14 +22,22 @@ const (
 	Taint  Kind = "taint"  // remove a taint
 )
 
-// Rights narrow what may be done within a pattern. Only file and state have them.
+// Rights are what may be done within a pattern. Only file, state and model have them.
 type Rights string
 
-// The rights. ReadWrite covers ReadOnly.
+// The rights. ReadWrite covers ReadOnly. For a model NoRights is to call it, which each
+// other right includes; none of the others includes another.
 const (
-	NoRights  Rights = ""
-	ReadOnly  Rights = "ro"
-	ReadWrite Rights = "rw"
+	NoRights      Rights = ""
+	ReadOnly      Rights = "ro"
+	ReadWrite     Rights = "rw"
+	ProviderTools Rights = "provider-tools" // the provider reaches the network or runs code
+	ProviderState Rights = "provider-state" // the provider keeps what the agent sent
+)
+
+var (
+	pathRights  = []Rights{ReadOnly, ReadWrite}
+	modelRights = []Rights{NoRights, ProviderTools, ProviderState}
 )
 
 // grammar is how a kind reads and compares patterns.
@@ -37,19 +48,19 @@ type grammar struct {
 	parse func(s *Scope, pattern string) (string, *refusal)
 	// covers compares patterns of this kind; kind and rights are compared before.
 	covers func(wide, narrow Scope) bool
-	rights bool // whether the kind has rights
+	rights []Rights // the narrowest first; nil: the kind has none
 	// concrete reports whether the pattern means one thing. nil: each does.
 	concrete func(Scope) bool
 }
 
 var grammars = []grammar{
 	{kind: Tool, example: "tool:fetch", parse: parseGlob, covers: globCovers, concrete: noStar},
-	{kind: Model, example: "model:claude-*", parse: parseModel, covers: globCovers, concrete: noStar},
+	{kind: Model, example: "model:claude-*", parse: parseModel, covers: globCovers, rights: modelRights, concrete: noStar},
 	{kind: Net, example: "net:api.example.com:443", parse: parseNet, covers: netCovers, concrete: oneEndpoint},
-	{kind: File, example: "file:/data:ro", parse: parsePath, covers: pathCovers, rights: true},
+	{kind: File, example: "file:/data:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
 	{kind: Spawn, example: "spawn:worker-*", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Send, example: "send:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
-	{kind: State, example: "state:/notes:ro", parse: parsePath, covers: pathCovers, rights: true},
+	{kind: State, example: "state:/notes:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
 	{kind: Secret, example: "secret:OPENAI_API_KEY", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Audit, example: "audit:acme/research", parse: parseNamespace, covers: pathCovers},
 	{kind: Taint, example: "taint:web", parse: parseTaint, covers: samePattern},
@@ -73,9 +84,20 @@ func (k Kind) grammar() *grammar {
 	return &grammars[i]
 }
 
-// covers compares rights; those of a kind without rights are equal.
+// covers compares rights of one kind; those of a kind without rights are equal.
 func (r Rights) covers(narrow Rights) bool {
-	return r == narrow || r == ReadWrite && narrow == ReadOnly
+	return r == narrow || narrow == NoRights || r == ReadWrite && narrow == ReadOnly
+}
+
+// splitRights cuts the rights off a pattern. ro and rw are rights whatever the kind; the
+// words of models are names elsewhere, as of a taint agent:provider-tools.
+func (k Kind) splitRights(pattern string) (string, Rights) {
+	cut := strings.LastIndexByte(pattern, ':')
+	after := Rights(pattern[cut+1:])
+	if cut >= 0 && after != NoRights && (slices.Contains(pathRights, after) || k == Model && slices.Contains(modelRights, after)) {
+		return pattern[:cut], after
+	}
+	return pattern, NoRights
 }
 
 func samePattern(wide, narrow Scope) bool { return wide.pattern == narrow.pattern }

@@ -16,7 +16,10 @@ import (
 // request.
 func trusted(t *testing.T, wide, what Scope) bool {
 	switch wide.kind {
-	case Tool:
+	case Tool, Model:
+		if what.rights != NoRights && what.rights != wide.rights {
+			return false
+		}
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(wide.pattern), `\*`, ".*")
 		return regexp.MustCompile("^(?s:" + pattern + ")$").MatchString(what.pattern)
 	case State, Audit:

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,20 +42,14 @@ func (s Scope) String() string {
 }
 
 // Parse reads KIND:PATTERN[:RIGHTS]. A text that ends in :ro or :rw has rights, whatever
-// its kind: a kind without rights refuses it. The error is of KindInvalid, and its hint
+// its kind: a kind without these rights refuses it. The error is of KindInvalid, and its hint
 // shows a scope of the right form.
 func Parse(text string) (Scope, error) {
 	kind, pattern, found := strings.Cut(text, ":")
 	if !found {
 		return Scope{}, wrong(text, refuse("it has no kind"), grammars[0].example)
 	}
-	rights := NoRights
-	if cut := strings.LastIndexByte(pattern, ':'); cut >= 0 {
-		switch after := Rights(pattern[cut+1:]); after {
-		case ReadOnly, ReadWrite:
-			pattern, rights = pattern[:cut], after
-		}
-	}
+	pattern, rights := Kind(kind).splitRights(pattern)
 	return NewScope(Kind(kind), pattern, rights)
 }
 
@@ -82,12 +77,13 @@ func NewScope(kind Kind, pattern string, rights Rights) (Scope, error) {
 // setRights fills in the narrowest rights: a short scope errs on the safe side.
 func (s *Scope) setRights(g *grammar) *refusal {
 	switch {
-	case !g.rights && s.rights != NoRights:
+	case g.rights == nil && s.rights != NoRights:
 		return refuse("a grant of kind %s has no rights", s.kind)
-	case g.rights && s.rights == NoRights:
-		s.rights = ReadOnly
-	case g.rights && s.rights != ReadOnly && s.rights != ReadWrite:
-		return refuse("the rights are ro or rw, not %s", quote(string(s.rights)))
+	case g.rights != nil && s.rights == NoRights:
+		s.rights = g.rights[0]
+	case g.rights != nil && !slices.Contains(g.rights, s.rights):
+		last := g.rights[len(g.rights)-2:]
+		return refuse("the rights are %s or %s, not %s", last[0], last[1], quote(string(s.rights)))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (w world) path() string {
 
 var (
 	names    = []string{"example.com", "api.example.com", "a.api.example.com", "badexample.com", "example.com.evil.test"}
-	prefixes = []string{"10.0.0.0/8", "10.0.0.0/7", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3", "10.1.2.4", "0.0.0.0/0", "93.0.0.0/8", "93.184.216.34", "169.254.169.254", "169.254.0.0/16",
+	prefixes = []string{"10.0.0.0/8", "10.0.0.0/7", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3", "10.1.2.4", "0.0.0.0/0", "93.0.0.0/8", "92.0.0.0/8", "92.0.0.0/7", "93.184.216.34", "169.254.169.254", "169.254.0.0/16",
 		"168.63.129.0/24", "100.64.0.9", "[::ffff:10.1.2.3]", "[fd00::]/8", "[fd00:ec2::254]", "[2606:2800::]/32", "[2606:2800::1]", "[2002:a01:203::1]", "[64:ff9b::a01:203]", "[::]/0"}
 	ports = []string{"", "", ":80", ":443", ":22", ":80-443", ":22-80", ":*"}
 )
@@ -85,11 +85,13 @@ func (w world) net() string {
 	return w.pick("", "", "", "tcp://", "udp://") + place + w.pick(ports...)
 }
 
-// text draws a scope of a kind: one kind for each grammar, and state for its rights.
+// text draws a scope of a kind: one kind for each grammar, and state and model for their rights.
 func (w world) text(kind Kind) string {
 	switch kind {
 	case Tool:
 		return "tool:" + w.word("a", "b", "a", "*", "/")
+	case Model:
+		return "model:" + w.word("a", "b", "a", "*", ":") + w.pick("", ":provider-tools", ":provider-state")
 	case Net:
 		return "net:" + w.net()
 	case State:
@@ -100,7 +102,7 @@ func (w world) text(kind Kind) string {
 	return "taint:" + w.pick("web", "mail", "agent:a", "agent:b")
 }
 
-var drawnKinds = []Kind{Tool, Net, State, Audit, Taint}
+var drawnKinds = []Kind{Tool, Model, Net, State, Audit, Taint}
 
 // connection has shown its name, where it has one.
 func (w world) connection() egress.Connection {

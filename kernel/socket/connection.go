@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"reflect"
 	"time"
 
 	"clove.run/clove/api"
@@ -108,15 +107,14 @@ func (c *connection) call(r rpc.Request) {
 // typed decodes parameters into their method's type, and encodes that: nobody behind the
 // gate reads text of the agent's.
 func typed(method string, params json.RawMessage) (json.RawMessage, error) {
-	m, known := api.Find(method)
-	if !known || !m.ForAgents() {
+	value := api.AgentParams(method)
+	if value == nil {
 		return nil, api.Failure(api.CodeMethod, "agent.get is one", "there is no method %.64q for agents", method)
 	}
-	value := reflect.New(reflect.TypeOf(m.Params))
-	if err := api.DecodeParams(params, value.Interface()); err != nil {
+	if err := api.DecodeParams(params, value); err != nil {
 		return nil, err
 	}
-	return json.Marshal(value.Interface())
+	return json.Marshal(value)
 }
 
 // cancel ends a call of this connection.

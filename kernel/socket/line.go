@@ -32,6 +32,7 @@ type lines struct {
 	conn   *net.UnixConn
 	allow  ids
 	rest   []byte // read, and not returned yet
+	timed  bool   // the connection has a deadline
 	oob    [oobBytes]byte
 	buffer [4 << 10]byte
 }
@@ -49,7 +50,10 @@ func (l *lines) next() ([]byte, error) {
 		}
 		if found {
 			l.rest = rest
-			return line, l.conn.SetReadDeadline(time.Time{})
+			return line, l.time(false)
+		}
+		if err := l.time(len(l.rest) > 0); err != nil {
+			return nil, err
 		}
 		if err := l.more(); err != nil {
 			return nil, err
@@ -57,10 +61,23 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// time bounds the wait for the rest of a line that has begun, or waits without a bound. A
+// line that comes at once needs neither.
+func (l *lines) time(begun bool) error {
+	if l.timed == begun {
+		return nil
+	}
+	l.timed = begun
+	var end time.Time
+	if begun {
+		end = time.Now().Add(lineTime)
+	}
+	return l.conn.SetReadDeadline(end)
+}
+
 // more reads once. What one recvmsg(2) returns has one sender: the kernel does not join
 // parts with different credentials (unix(7), SO_PASSCRED).
 func (l *lines) more() error {
-	begun := len(l.rest) > 0
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(l.buffer[:], l.oob[:])
 	switch {
 	case err != nil:
@@ -74,10 +91,7 @@ func (l *lines) more() error {
 		return err
 	}
 	l.rest = append(l.rest, l.buffer[:n]...)
-	if begun {
-		return nil
-	}
-	return l.conn.SetReadDeadline(time.Now().Add(lineTime))
+	return nil
 }
 
 // check returns an error unless the control data names a sender of the sandbox.

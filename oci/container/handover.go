@@ -110,7 +110,7 @@ func checkSockets(process *libcontainer.Process, streams bool) error {
 		if errors.Is(err, unix.ENOTSOCK) || err == nil && domain == unix.AF_UNIX {
 			continue
 		}
-		return errors.Join(fmt.Errorf("cannot hand on %s: it is a socket of another network, and the container has network rules; close it, or leave them away", file.Name()), err)
+		return errors.Join(fmt.Errorf("cannot hand on %s: it is a socket of another network, and the container has network rules; close it, or omit them", file.Name()), err)
 	}
 	return nil
 }

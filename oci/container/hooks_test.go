@@ -27,7 +27,7 @@ func (w *hooks) Loaded(*Container) error            { return w.note("loaded") }
 func (w *hooks) Starting(*Container) error          { return w.note("starting") }
 func (w *hooks) Ended(*Container) error             { return w.note("ended") }
 
-func TestNothingHappensBehindTheWardensBack(t *testing.T) {
+func TestNothingHappensWithoutTheHooks(t *testing.T) {
 	for name, row := range map[string]struct {
 		fails string
 		do    func(*Container) error
@@ -63,8 +63,8 @@ func TestNothingHappensBehindTheWardensBack(t *testing.T) {
 	}
 }
 
-// TestAWardenSeesThePlainFacts: those of state.json.
-func TestAWardenSeesThePlainFacts(t *testing.T) {
+// TestHooksSeeTheContainersState: those of state.json.
+func TestHooksSeeTheContainersState(t *testing.T) {
 	e := Engine{Root: t.TempDir()}
 	pid := os.Getpid()
 	kept(t, e, "one", pid)

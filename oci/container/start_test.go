@@ -86,9 +86,9 @@ func TestAPidFileIsWrittenWhole(t *testing.T) {
 	}
 }
 
-// TestEveryEndIsBuried: run is the parent of the orphans that its container leaves, and reaps
+// TestEveryEndIsReaped: run is the parent of the orphans that its container leaves, and reaps
 // them.
-func TestEveryEndIsBuried(t *testing.T) {
+func TestEveryEndIsReaped(t *testing.T) {
 	for name, row := range map[string]struct {
 		script string
 		want   int

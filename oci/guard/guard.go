@@ -71,7 +71,7 @@ func lock(ctx context.Context, directory string) (*os.File, error) {
 	select {
 	case err = <-locked:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("a start of the container still asks for its network rules: %w", ctx.Err())
+		return nil, fmt.Errorf("another start of the container still sets up its network rules: %w", ctx.Err())
 	}
 	if err != nil {
 		file.Close()
@@ -88,7 +88,7 @@ func endEarlier(directory string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read what holds the network rules: %w", err)
+		return fmt.Errorf("cannot read the state of the container's guard: %w", err)
 	}
 	return end(state)
 }
@@ -109,13 +109,13 @@ func Ruled(order agent.Guard) error {
 		return err
 	}
 	if !ruled {
-		return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no rules hold in the pod's network",
+		return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "no network rules are in force in the pod's network",
 			Hint: "the pod's sandbox needs the same annotations: containerd hands them on when pod_annotations of the runtime names run.clove.*; " +
 				"Podman's does not get them, so run the container in no pod"}
 	}
 	serves, err := n.Serves(order.Policy())
 	if err == nil && !serves {
-		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "the rules that hold in the pod's network are not this container's",
+		err = &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "the network rules in force in the pod's network are not this container's",
 			Hint: "give the pod's sandbox and all its containers the same network annotations; a container that needs others needs a pod of its own"}
 	}
 	return err
@@ -149,7 +149,7 @@ func Release(directory, path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read what holds the network rules: %w", err)
+		return fmt.Errorf("cannot read the state of the container's guard: %w", err)
 	}
 	// Again, under the lock: a start may have begun a new guard after the first look.
 	if err := end(state); err != nil {

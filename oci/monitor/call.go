@@ -31,7 +31,7 @@ type answer struct {
 }
 
 // errNobody means that no monitor listens on the socket.
-var errNobody = errors.New("no monitor holds the container")
+var errNobody = errors.New("the container has no monitor")
 
 // ask sends verb to the monitor of the container in directory and waits for the
 // answer, after finish also for the monitor's end.

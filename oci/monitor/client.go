@@ -67,7 +67,7 @@ func Needed(rules oci.Rules) bool { return rules.Limits.WallClock != 0 || rules.
 func (c Client) prepareRecord(whose owner) (source, string, error) {
 	from, err := findSource(sourcePidfd, sourceTaskstats)
 	if errors.Is(err, errStatus) {
-		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "leave it away; the engine knows the exit status"}
+		return "", "", &agent.Error{Kind: agent.KindUnenforceable, Message: err.Error(), Hint: "omit it; the engine knows the exit status"}
 	} else if err != nil {
 		return "", "", err
 	}
@@ -81,7 +81,7 @@ func failed(key string, err error) error {
 		return nil
 	}
 	named := &agent.Error{Kind: agent.KindOf(err), Step: "annotation " + key, Message: err.Error(),
-		Hint: "leave it away, or run the agent with clove run"}
+		Hint: "omit it, or run the agent with clove run"}
 	var known *agent.Error
 	if errors.As(err, &known) {
 		named.Message, named.Hint = known.Message, known.Hint
@@ -134,7 +134,7 @@ func (c Client) Starting(found *container.Container) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot hold the container to its rules: %w", err)
+		return fmt.Errorf("cannot enforce the container's rules: %w", err)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func checkUnneeded(found *container.Container) error {
 	if err != nil || !Needed(rules) {
 		return err
 	}
-	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot hold the container to its rules: it was not created to its end",
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "cannot enforce the container's rules: it was not created completely",
 		Hint: "delete it, and create it again"}
 }
 
@@ -174,5 +174,5 @@ func (c Client) Ended(found *container.Container) error {
 	case err == nil, read == nil && (!has || o.Phase == phaseEnded), errors.Is(err, errNobody) && o.Phase == phaseCreated:
 		return read
 	}
-	return fmt.Errorf("cannot account for the container: %w", err)
+	return fmt.Errorf("cannot finish the container's record: %w", err)
 }

@@ -43,9 +43,9 @@ func (e *ends) take(pid uint32, t threadEnd) {
 
 // Why a status is not known. The record has these texts.
 var (
-	errEndLost    = errors.New("the kernel had no room to tell how it ended")
-	errEndMissing = errors.New("the kernel did not tell how it ended")
-	errEndTwice   = errors.New("its threads ended in different ways, and this kernel does not tell which of them was the process's")
+	errEndLost    = errors.New("the kernel's report of its end was lost: the queue was full")
+	errEndMissing = errors.New("the kernel did not report how it ended")
+	errEndTwice   = errors.New("its threads ended in different ways, and this kernel does not report which status is the process's")
 )
 
 func (e *ends) status() (unix.WaitStatus, error) {

@@ -36,7 +36,7 @@ func reaped(p *pidfd.Process) (status unix.WaitStatus, known bool) {
 }
 
 // errStatus means that this kernel does not show the exit status of another process's child.
-var errStatus = errors.New("nothing here tells how somebody else's child ended: it needs Linux 6.15, or from Linux 5.18 on its taskstats and the host's own namespaces")
+var errStatus = errors.New("this host does not report the exit status of a process that is not clove-oci's child: that needs Linux 6.15, or Linux 5.18 with taskstats and the host's own namespaces")
 
 // source is where the exit status of the first process comes from.
 type source string
@@ -127,7 +127,7 @@ func reap(pid int) (how unix.WaitStatus, err error) {
 	}
 }
 
-// reapLook is the time between two looks at a zombie whose status is not readable:
+// reapLook is the time between two samples at a zombie whose status is not readable:
 // the kernel has no event for its reaping.
 const reapLook = 100 * time.Millisecond
 

@@ -69,7 +69,7 @@ func TestALivingProcessHasNoStatus(t *testing.T) {
 	}
 }
 
-func TestAProcessBesideTheKeeperIsInReach(t *testing.T) {
+func TestAProcessBesideTheMonitorIsInReach(t *testing.T) {
 	if hidden, err := hiddenFrom(os.Getpid()); hidden || err != nil {
 		t.Errorf("the monitor's own pid namespace: %t, %v", hidden, err)
 	}

@@ -195,9 +195,9 @@ func TestAnIdIsOnesOnlyBelowOneRoot(t *testing.T) {
 	}
 }
 
-// TestAKilledKeeperLeavesNothingForGood: the next monitor of its container takes over the
+// TestAKilledMonitorLeavesNothingForGood: the next monitor of its container takes over the
 // temporary file. Another container's is not touched.
-func TestAKilledKeeperLeavesNothingForGood(t *testing.T) {
+func TestAKilledMonitorLeavesNothingForGood(t *testing.T) {
 	directory := t.TempDir()
 	begun := func(id string) string { return filepath.Join(directory, temporaryName(of(id).directory)) }
 	for _, id := range []string{"one", "two"} {

@@ -52,7 +52,7 @@ type end struct {
 }
 
 // errUnheld is why there is no status when no monitor ran.
-var errUnheld = errors.New("the container's monitor was killed before it, so nobody knows how it ended")
+var errUnheld = errors.New("the container's monitor was killed before the container ended, so its exit status is unknown")
 
 // arm opens what the monitor needs of the container, and checks that it can enforce
 // the deadline.

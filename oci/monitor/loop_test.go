@@ -87,7 +87,7 @@ func expectDone(t *testing.T, done <-chan struct{}) {
 	}
 }
 
-func TestAKeeperCountsFromTheStart(t *testing.T) {
+func TestAMonitorCountsFromTheStart(t *testing.T) {
 	m, _ := holding(t, order{Limits: agent.Limits{WallClock: time.Millisecond}})
 	done := serveTest(t, m)
 	if err := ask(m.directory, "dance", patience); err == nil || !strings.Contains(err.Error(), "dance") {
@@ -207,7 +207,7 @@ func TestTheDirectoryIsTheClaim(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
+func TestNobodyAnswersWithoutAMonitor(t *testing.T) {
 	directory := t.TempDir()
 	if err := ask(directory, verbStart, patience); !errors.Is(err, errNobody) {
 		t.Errorf("no socket: %v", err)
@@ -230,9 +230,9 @@ func TestNobodyAnswersWithoutAKeeper(t *testing.T) {
 	}
 }
 
-// TestAKeeperThatIsOnlyBegunIsWaitedFor: it holds the lock, which the caller checks, before it
+// TestAMonitorThatIsOnlyBegunIsWaitedFor: it holds the lock, which the caller checks, before it
 // listens.
-func TestAKeeperThatIsOnlyBegunIsWaitedFor(t *testing.T) {
+func TestAMonitorThatIsOnlyBegunIsWaitedFor(t *testing.T) {
 	directory := t.TempDir()
 	held, err := lock(directory)
 	if err != nil {
@@ -290,7 +290,7 @@ func TestASocketFitsEverywhere(t *testing.T) {
 	}
 }
 
-func TestAKeeperIsNotForPeople(t *testing.T) {
+func TestAMonitorIsStartedByCloveOnly(t *testing.T) {
 	if _, err := arm(t.TempDir(), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it holds nothing: %v", err)
 	}

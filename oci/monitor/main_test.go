@@ -12,7 +12,7 @@ import (
 )
 
 // role names what a copy of the test binary does instead of testing.
-const role = "CLOVE_KEEPER_ROLE"
+const role = "CLOVE_MONITOR_ROLE"
 
 // init keeps the main goroutine on the process's first thread.
 func init() {

@@ -36,7 +36,7 @@ func TestTheDeadlineIsNoClocksThatAnybodySets(t *testing.T) {
 	}
 }
 
-func TestAnOrderOutlivesItsKeeper(t *testing.T) {
+func TestAnOrderOutlivesItsMonitor(t *testing.T) {
 	directory := t.TempDir()
 	if _, found, err := readOrder(directory); found || err != nil {
 		t.Errorf("a container without rules: %t, %v", found, err)

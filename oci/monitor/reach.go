@@ -25,7 +25,7 @@ func CheckReach(pid int) error {
 	if err != nil || !mapped {
 		return err
 	}
-	return &agent.Error{Kind: agent.KindUnenforceable, Message: "the container shares the host's pid namespace as the host's root, and could end whoever holds its rules",
+	return &agent.Error{Kind: agent.KindUnenforceable, Message: "the container shares the host's pid namespace as the host's root, and could kill the process that enforces its rules",
 		Hint: "give it a pid namespace of its own, or a user namespace without the host's root"}
 }
 

@@ -49,8 +49,8 @@ func fakeCloved(t *testing.T, answer func(*rpc.Conn, rpc.Message) error) (socket
 
 func agrees(c *rpc.Conn, m rpc.Message) error { return c.Respond(m.ID, api.Nothing{}, nil) }
 
-// TestClovedHearsOfTheRecord: the record that is in the file.
-func TestClovedHearsOfTheRecord(t *testing.T) {
+// TestClovedGetsTheRecord: the record that is in the file.
+func TestClovedGetsTheRecord(t *testing.T) {
 	socket, heard := fakeCloved(t, agrees)
 	path := filepath.Join(t.TempDir(), "one.json")
 	m, _ := holding(t, order{Command: []string{"sh", "-c", "exit 7"}, Record: path, Socket: socket})

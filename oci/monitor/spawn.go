@@ -31,7 +31,7 @@ func spawn(directory string, held *os.File) error {
 		return err
 	// It was killed, or crashed: an error of its own would have been its answer.
 	case len(answer) == 0:
-		return fmt.Errorf("the container's monitor ended without a word; %s says more", failures.Name())
+		return fmt.Errorf("the container's monitor ended without an answer; %s says more", failures.Name())
 	case string(answer) != armed:
 		return errors.New(string(answer))
 	}

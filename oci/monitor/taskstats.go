@@ -48,7 +48,7 @@ type listener struct {
 }
 
 // errTaskstats means that the kernel does not report ends here.
-var errTaskstats = errors.New("the kernel's accounting of ends cannot be listened to")
+var errTaskstats = errors.New("cannot listen to the kernel's taskstats")
 
 // listenEnds subscribes to the ends of pid's threads from now on. It needs
 // CAP_NET_ADMIN, and the host's own network, user and pid namespaces.

@@ -141,7 +141,7 @@ func (b *builder) readSwitches() error {
 // readPolicy accepts the name of the only level, which the spec began as.
 func (b *builder) readPolicy() error {
 	if name := b.asked.Policy; name != "" && name != policies.StandardName {
-		return invalid("policy", "leave the flag away, or write --policy "+policies.StandardName, "there is no policy %q", name)
+		return invalid("policy", "omit the flag, or write --policy "+policies.StandardName, "there is no policy %q", name)
 	}
 	return nil
 }

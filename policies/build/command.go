@@ -88,7 +88,7 @@ func (b *builder) findScript() (scriptFile, error) {
 		b.spec.Files.Workspace = workspace
 	}
 	if !host.Within(real, workspace) {
-		return scriptFile{}, invalid("workspace", "name a workspace that holds the script, or leave the flag away", "%s is not in %s", b.asked.Script, workspace)
+		return scriptFile{}, invalid("workspace", "name a workspace that holds the script, or omit the flag", "%s is not in %s", b.asked.Script, workspace)
 	}
 	return scriptFile{real, path.Join(agent.WorkspaceDir, real[len(workspace):])}, nil
 }
@@ -139,7 +139,7 @@ func (b *builder) interpretScript(script scriptFile) ([]string, error) {
 	case index >= 0 && !(hasLine && ending == ".sh"): // a shell script's first line names its shell
 		return b.languageCommand(languages[index], script)
 	case b.asked.Python != "" && !(hasLine && interpreter.IsPython(line.Program)):
-		return nil, invalid("python", "leave the flag away", "%s is not a Python script", b.asked.Script)
+		return nil, invalid("python", "omit the flag", "%s is not a Python script", b.asked.Script)
 	case hasLine:
 		return b.lineCommand(line, script)
 	}
@@ -154,7 +154,7 @@ func (b *builder) languageCommand(l language, script scriptFile) ([]string, erro
 	}
 	switch {
 	case choice != "" && l.inside != pythonProgram:
-		return nil, invalid("python", "leave the flag away", "%s is not a Python script", b.asked.Script)
+		return nil, invalid("python", "omit the flag", "%s is not a Python script", b.asked.Script)
 	// Nothing can be checked: the interpreter is in a root that this host does not run.
 	case b.foreignRoot() && choice != "":
 		return []string{choice}, nil
@@ -194,7 +194,7 @@ func (b *builder) plainCommand() error {
 	name := b.asked.Args[0]
 	choice := b.asked.Python
 	if choice != "" && (strings.Contains(name, "/") || !interpreter.IsPython(name)) {
-		return invalid("python", "leave the flag away", "%s is not Python", name)
+		return invalid("python", "omit the flag", "%s is not Python", name)
 	}
 	if b.foreignRoot() {
 		if choice != "" {

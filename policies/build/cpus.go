@@ -26,9 +26,9 @@ func (b *builder) readCPUs() error {
 	case n < 0:
 		return invalid("cpus", hint, "%s is negative", text)
 	case n < agent.CPUsFloor:
-		return invalid("cpus", "leave the flag away for no limit, or give at least 0.01", "%s is too little to run on", text)
+		return invalid("cpus", "omit the flag for no limit, or give at least 0.01", "%s is too little to run on", text)
 	case n > float64(have) && !b.image:
-		return invalid("cpus", fmt.Sprintf("give at most %d, or leave the flag away for no limit", have),
+		return invalid("cpus", fmt.Sprintf("give at most %d, or omit the flag for no limit", have),
 			"%s is more than this host has, which is %d", text, have)
 	}
 	b.spec.Limits.CPUs = n

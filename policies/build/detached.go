@@ -23,7 +23,7 @@ func (b *builder) readDetached() (err error) {
 	// cloved parses the schedule: it runs in its time zone.
 	b.spec.Schedule, b.spec.KeepFiles = b.asked.Schedule, b.asked.KeepFiles
 	if b.spec.Remove && b.spec.Restart.Policy.Restarts() {
-		return invalid("restart", "leave --rm away", "a run that keeps nothing cannot be restarted")
+		return invalid("restart", "omit --rm", "a run that is removed when it ends cannot be restarted")
 	}
 	if text := b.asked.Priority; text != "" {
 		if b.spec.Priority, err = strconv.Atoi(text); err != nil || b.spec.Priority < -agent.PriorityCeiling || b.spec.Priority > agent.PriorityCeiling {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,9 @@ func (b *builder) readEnvironment() error {
 			env["TERM"] = term
 		}
 	}
+	if b.spec.Kernel.HasModels() {
+		maps.Copy(env, modelVariables)
+	}
 	err := b.eachVariable(func(_, key, value string, hasValue bool) error {
 		// A variable that the caller does not have either is left out, as docker does.
 		if !hasValue {
@@ -67,6 +71,21 @@ func (b *builder) readEnvironment() error {
 	slices.Sort(b.spec.Env)
 	return nil
 }
+
+// modelVariables lead clients of models to clove. A request may set others. The keys are
+// there because clients refuse to start without one; they open nothing.
+var modelVariables = map[string]string{
+	"CLOVE_MODEL_URL":    modelURL,
+	"OPENAI_BASE_URL":    modelURL + "/v1",
+	"OPENAI_API_BASE":    modelURL + "/v1", // what it was called once
+	"OPENAI_API_KEY":     "clove",
+	"ANTHROPIC_BASE_URL": modelURL,
+	"ANTHROPIC_API_KEY":  "clove",
+	"NO_PROXY":           "127.0.0.1,localhost",
+	"no_proxy":           "127.0.0.1,localhost",
+}
+
+var modelURL = "http://127.0.0.1:" + strconv.Itoa(agent.ModelPort)
 
 // ownVariables are for programs that choose their memory and threads by their limits.
 // Without them a program sees the whole host in /proc.

@@ -35,7 +35,7 @@ func (b *builder) readRootfs() (err error) {
 		b.spec.Files.Rootfs, err = b.directory("rootfs", text)
 	}
 	if b.spec.Files.Rootfs == "/" {
-		return invalid("rootfs", "leave the flag away: the host's own system is the default", "/ is the whole host")
+		return invalid("rootfs", "omit the flag: the host's own system is the default", "/ is the whole host")
 	}
 	return err
 }

@@ -17,6 +17,13 @@ func (b *builder) readKernel() error {
 		}
 		k.Grants = append(k.Grants, scope.String())
 	}
+	for _, name := range b.asked.Models {
+		scope, err := grant.Parse(string(grant.Model) + ":" + name)
+		if err != nil {
+			return mistake("model", err)
+		}
+		k.Grants = append(k.Grants, scope.String())
+	}
 	for _, text := range b.asked.Budgets {
 		limit, err := budget.ParseLimit(text)
 		if err != nil {
@@ -33,6 +40,13 @@ func (b *builder) readKernel() error {
 	}
 	if _, _, err := k.Denial(); err != nil {
 		return mistake("on-denial", err)
+	}
+	k.OnWarn, k.OnEnd = b.asked.OnWarn, b.asked.OnEnd
+	if err := agent.ValidateCallout("on-warn", k.OnWarn); err != nil {
+		return mistake("on-warn", err)
+	}
+	if err := agent.ValidateCallout("on-end", k.OnEnd); err != nil {
+		return mistake("on-end", err)
 	}
 	if err := agent.ValidateNamespace(k.Namespace); err != nil {
 		return mistake("namespace", err)

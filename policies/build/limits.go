@@ -52,7 +52,7 @@ func (b *builder) readTimes() (err error) {
 			return err
 		}
 		if *f.field == 0 {
-			return invalid(f.name, "leave the flag away for no limit", "0 leaves the agent no time")
+			return invalid(f.name, "omit the flag for no limit", "0 leaves the agent no time")
 		}
 	}
 	if text := b.asked.StopTimeout; text != "" {
@@ -72,8 +72,8 @@ func (b *builder) readStartTimeout() (err error) {
 		return err
 	}
 	if d := b.spec.StartTimeout; d < agent.StartTimeoutFloor || d > agent.StartTimeoutCeiling {
-		return invalid("start-timeout", fmt.Sprintf("give a time from %s to %s, or leave the flag away", agent.StartTimeoutFloor, agent.StartTimeoutCeiling),
-			"%q is no time for a step of the start", text)
+		return invalid("start-timeout", fmt.Sprintf("give a time from %s to %s, or omit the flag", agent.StartTimeoutFloor, agent.StartTimeoutCeiling),
+			"%q is not a valid time limit for a step of the start", text)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (b *builder) checkNetwork() error {
 	case b.spec.Network == agent.NetworkNone && len(e.Rules) == 0 && len(e.DNS) > 0:
 		return invalid("dns", "add --allow NAME, or --network public", "the agent may resolve no name, so a name server has no use")
 	case b.spec.Network == agent.NetworkNone && len(e.Rules) > 0:
-		return invalid("network", "leave --network away, or write --network allowlist", "%q allows nothing, but there are rules", b.spec.Network)
+		return invalid("network", "omit --network, or write --network allowlist", "%q allows nothing, but there are rules", b.spec.Network)
 	}
 	_, err := Rules(b.spec)
 	return err

@@ -39,7 +39,7 @@ func (b *builder) readHosts() error {
 		name, shown := text[:cut], text[cut+1:]
 		// docker's word for the host's address on its bridge.
 		if shown == "host-gateway" {
-			return invalid("add-host", "let the agent reach a port of the host's 127.0.0.1 with --host-port", "the host has no address inside")
+			return invalid("add-host", "let the agent reach a port of the host's 127.0.0.1 with --host-port", "the host has no address inside the sandbox")
 		}
 		address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(shown, "["), "]"))
 		if err != nil || address.Zone() != "" {

@@ -47,9 +47,12 @@ type Request struct {
 
 	// What agents share, see docs/kernel.md.
 	AgentSocket bool     // the agent has a socket of its own
+	Models      []string // names or globs, each a grant of kind model
 	Grants      []string // KIND:PATTERN[:RIGHTS]
 	Budgets     []string // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
 	AtEnd       string   // what happens when a budget is spent: end, pause or refuse; default: end
+	OnWarn      string   // command or URL for a budget that reached its warning
+	OnEnd       string   // command or URL for a budget of which nothing is left
 	OnDenial    string   // what a refusal does to the run: deny, pause, end or end-after:N; default: deny
 	Namespace   string   // a path below the owner; default: the owner's own
 

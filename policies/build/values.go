@@ -46,7 +46,7 @@ func ParseClock(field, text string) (time.Duration, error) {
 	case d < 0:
 		return 0, invalid(field, hint, "%q is negative", text)
 	case d > agent.ClockCeiling:
-		return 0, invalid(field, "leave the flag away for no limit", "%q is more than a hundred years", text)
+		return 0, invalid(field, "omit the flag for no limit", "%q is more than a hundred years", text)
 	}
 	return d, nil
 }

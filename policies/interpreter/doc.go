@@ -9,5 +9,5 @@
 // file and answers what the kernel would answer: the #! line, or the machine of a program.
 //
 // It executes nothing: the shims of version managers are shell scripts, and would run as
-// root. It refuses to show a directory that holds more than an interpreter.
+// root. It refuses to show a directory that contains more than an interpreter.
 package interpreter

@@ -181,7 +181,7 @@ func prefixOf(program string) (string, error) {
 	case filepath.Base(filepath.Dir(program)) != "bin":
 		return "", refused("it is not in a directory called bin")
 	case slices.Contains(host.SharedDirs, prefix) || isPersonal(prefix):
-		return "", refused(prefix + " holds more than an interpreter")
+		return "", refused(prefix + " contains more than an interpreter")
 	case !isInstallation(prefix):
 		return "", refused(prefix + " is not the prefix of an interpreter")
 	}

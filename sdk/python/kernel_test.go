@@ -127,7 +127,7 @@ func TestExamples(t *testing.T) {
 		shared agent.Kernel
 		want   string
 	}{
-		{"budget_agent.py", agent.Kernel{Budgets: []string{"tokens=1000"}},
+		{"budget_agent.py", agent.Kernel{Budgets: []string{"tokens=1000"}, AtEnd: "refuse"},
 			"chapter One took 260 tokens\nchapter Two took 240 tokens\nchapter Three took 310 tokens\nchapter Four has to wait: budget\n" +
 				"warned: tokens reached 800\nused 810 of 1000 tokens\n"},
 		{"grant_agent.py", agent.Kernel{Grants: []string{"tool:fetch"}},

@@ -21,11 +21,11 @@ MAX_LINE = 65536
 
 
 class ParseError(CloveError):
-    """The line is no JSON, or nests too deeply."""
+    """The line is not JSON, or nests too deeply."""
 
 
 class RequestError(CloveError):
-    """The object is no request."""
+    """The object is not a request."""
 
 
 class MethodError(CloveError):
@@ -37,7 +37,7 @@ class InvalidError(CloveError):
 
 
 class InternalError(CloveError):
-    """A step failed that should not."""
+    """An internal error occurred."""
 
 
 class NotFoundError(CloveError):
@@ -49,7 +49,7 @@ class ConflictError(CloveError):
 
 
 class UnenforceableError(CloveError):
-    """This host cannot hold the limit."""
+    """This host cannot enforce the limit."""
 
 
 class DeniedError(CloveError):
@@ -69,7 +69,7 @@ class CancelledError(CloveError):
 
 
 class DrainingError(CloveError):
-    """Cloved is ending: ask the next one; the agents go on."""
+    """Cloved is shutting down; agents continue to run."""
 
 
 class StorageError(CloveError):
@@ -149,7 +149,8 @@ class Budget:
     period: str = ""  # hour, day or month, UTC
     since: Optional[datetime] = None  # when the period began
     warned: bool = False
-    spent: bool = False  # nothing is left
+    spent: bool = False  # more is used than was granted, or wanted is set
+    wanted: int = 0  # the reservation that stopped the run, because less than it is left
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Budget:
@@ -166,6 +167,7 @@ class Budget:
             since=read_time(o.get("since")),
             warned=o.get("warned") or False,
             spent=o.get("spent") or False,
+            wanted=o.get("wanted") or 0,
         )
 
 
@@ -179,7 +181,7 @@ class AgentResult:
     namespace: str = ""
     parent: str = ""
     state: str = ""
-    grants: list[Grant] = field(default_factory=list)  # the first hundred; grant.list has all
+    grants: list[Grant] = field(default_factory=list)  # the first forty; grant.list has all
     budgets: list[Budget] = field(default_factory=list)
     refused: int = 0  # calls that were refused since the run began, or cloved did; the audit log has all
 
@@ -279,6 +281,21 @@ class BudgetReserveResult:
     def read(cls, o: Mapping[str, Any]) -> BudgetReserveResult:
         return cls(
             reservation=o.get("reservation") or "",
+        )
+
+
+@dataclass(frozen=True)
+class AuditReadResult:
+    """A part of the records about a namespace, the oldest first."""
+
+    records: list[Any] = field(default_factory=list)  # docs/audit.md has their fields
+    next: int = 0  # what to ask with in after; absent: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AuditReadResult:
+        return cls(
+            records=list(o.get("records") or ()),
+            next=o.get("next") or 0,
         )
 
 
@@ -429,6 +446,25 @@ class BudgetMethods:
         return BudgetResult.read(self._call("budget.charge", params))
 
 
+class AuditMethods:
+    """The methods audit.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def read(self, namespace: str, *, after: Optional[int] = None) -> AuditReadResult:
+        """Returns records of the audit log about a namespace of the run's owner. An
+        agent needs a grant of kind audit that covers it. If there is more, the
+        answer has next, and the same request with that as after returns the
+        following part, which may be empty.
+
+        Args:
+            namespace: with those below it
+        """
+        params = {"namespace": namespace, "after": after}
+        return AuditReadResult.read(self._call("audit.read", params))
+
+
 class Methods(AgentMethods):
     """Every method: those of agent.* themselves, the others by their noun."""
 
@@ -436,6 +472,7 @@ class Methods(AgentMethods):
         super().__init__(call)
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
+        self.audit = AuditMethods(call)
 
 
 class Param(NamedTuple):
@@ -541,6 +578,14 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "audit.read": Method(
+        "audit.read",
+        "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
+        [
+            Param("namespace", "string", True, "with those below it"),
+            Param("after", "integer", False, ""),
+        ],
+    ),
 }
 """The methods that Agent.call serves."""
 
@@ -576,5 +621,6 @@ __all__ = [
     "GrantCheckResult",
     "BudgetResult",
     "BudgetReserveResult",
+    "AuditReadResult",
     "BudgetNote",
 ]

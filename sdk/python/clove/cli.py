@@ -122,16 +122,21 @@ def find(words: list[str]) -> tuple[api.Method, list[str]]:
 
 
 def summary() -> str:
-    rows = [("  " + name.replace(".", " "), m.doc.partition(". ")[0]) for name, m in sorted(methods().items())]
+    rows = [("  " + name.replace(".", " "), m.doc.partition(". ")[0].rstrip(".")) for name, m in sorted(methods().items())]
     return "\n".join(f"{name:<18}{doc}" for name, doc in rows)
 
 
 def explain(method: api.Method) -> str:
-    lines = ["usage: python3 -m clove " + " ".join([*method.name.split("."), *map(pattern, method.params)])]
+    lines = ["usage: python3 -m clove " + " ".join([*method.name.split("."), *map(pattern, ordered(method))])]
     lines += ["", method.doc]
-    for p in method.params:
+    for p in ordered(method):
         lines.append(f"  {p.name:<12} {p.kind}{'; ' if p.doc else ''}{p.doc}")
     return "\n".join(lines)
+
+
+def ordered(method: api.Method) -> list[api.Param]:
+    """What is required stands first: it may stand without its key."""
+    return sorted(method.params, key=lambda p: not p.required)
 
 
 def pattern(p: api.Param) -> str:

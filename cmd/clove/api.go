@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/contract"
+)
+
+const apiName = "api"
+
+// apiWords are what clove api does.
+var apiWords = map[string]word{
+	"list": {flags: []string{flagJSON}, do: (*program).apiList},
+	"diff": {flags: []string{flagJSON}, least: 1, do: (*program).apiDiff},
+}
+
+func (p *program) apiCommand() *cli.Command {
+	return &cli.Command{
+		Name: apiName, Usage: "list the methods of the API, and compare them with others",
+		UsageText: "clove api list [--json]\nclove api diff [--json] FILE|VERSION",
+		Description: "list shows each method with its tier and who may call it: root, member (whoever may connect to cloved), owner (of the\n" +
+			"run) and agent (over its own socket). With --json, list prints the whole contract, with all parameters and results.\n" +
+			"diff shows what this clove has changed since FILE, which list --json of another clove printed, or since a VERSION of\n" +
+			"the contract. Its exit status is 1 if a change breaks programs that work with the other one. cloved need not run.",
+		Flags:  []cli.Flag{jsonFlag("write the contract, or the changes, as JSON")},
+		Action: p.api,
+	}
+}
+
+func (p *program) api(c *cli.Context) error {
+	return p.doWord(c, apiWords, "clove api list, or clove api diff FILE|VERSION")
+}
+
+func (p *program) apiList(c *cli.Context) error {
+	if c.Bool(flagJSON) {
+		return p.printJSON(contract.Current())
+	}
+	rows := [][]string{{"METHOD", "TIER", "CALLERS", "WHAT IT DOES"}}
+	for _, m := range api.Methods {
+		rows = append(rows, []string{m.Name, string(m.Tier), strings.Join(m.Access.Callers(), ","), m.Summary()})
+	}
+	return printTable(p.out, rows)
+}
+
+// contractChanges is the answer of clove api diff.
+type contractChanges struct {
+	From     int               `json:"from"` // contract versions
+	To       int               `json:"to"`
+	Breaking bool              `json:"breaking"`
+	Changes  []contract.Change `json:"changes"`
+}
+
+func (p *program) apiDiff(c *cli.Context) error {
+	old, err := otherContract(c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	now := contract.Current()
+	d := contractChanges{From: old.Version, To: now.Version, Changes: append([]contract.Change{}, contract.Diff(old, now)...)}
+	d.Breaking = slices.ContainsFunc(d.Changes, func(c contract.Change) bool { return c.Breaking })
+	if err := p.printContractChanges(c.Bool(flagJSON), d); err != nil {
+		return err
+	}
+	if d.Breaking {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+// otherContract reads what clove api diff compares with.
+func otherContract(name string) (contract.Contract, error) {
+	if version, err := strconv.Atoi(name); err == nil {
+		old, err := contract.Of(version)
+		if err != nil {
+			return old, invalid("", fmt.Sprintf("versions are 1 to %d; a file may also be named ./%s", api.Version, name), "%v", err)
+		}
+		return old, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return contract.Contract{}, &agent.Error{Kind: agent.KindNotFound, Step: apiName, Message: "cannot read the other contract", Hint: "clove api list --json prints one", Err: err}
+	}
+	old, err := contract.Parse(text)
+	if err != nil {
+		return old, &agent.Error{Kind: agent.KindInvalid, Step: apiName, Message: fmt.Sprintf("%.256q is no contract", name), Hint: "clove api list --json prints one", Err: err}
+	}
+	return old, nil
+}
+
+func (p *program) printContractChanges(asJSON bool, d contractChanges) error {
+	if asJSON {
+		return p.printJSON(d)
+	}
+	if len(d.Changes) == 0 {
+		_, err := fmt.Fprintln(p.out, "nothing has changed")
+		return err
+	}
+	rows := [][]string{{"CHANGE", "TIER", "OF", "WHAT"}}
+	for _, change := range d.Changes {
+		kind := "addition"
+		if change.Breaking {
+			kind = "breaking"
+		}
+		rows = append(rows, []string{kind, string(change.Tier), change.Subject, change.What})
+	}
+	return printTable(p.out, rows)
+}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/daemon/metrics"
+)
+
+// auditQuery returns records of the audit log. It reads files, as long as the log is, so the
+// places for it are few.
+func (s shared) auditQuery(c *call, p api.AuditQueryParams) (any, error) {
+	filter, err := s.auditFilter(c, p)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := s.audits.enter(c, c.peer.owner.UID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	result := api.AuditQueryResult{Last: s.log.State().Records}
+	send := func(e audit.Entry) error {
+		if err := c.Err(); err != nil {
+			return err
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return c.note(api.NoteAuditRecord, api.AuditRecordNote{ID: c.id, Record: line})
+	}
+	// What is written between the two readings comes behind the last record that was there.
+	err = audit.Query(s.logDir, filter, func(e audit.Entry) error {
+		if e.Number > result.Last {
+			return nil
+		}
+		return send(e)
+	})
+	if err != nil || !p.Follow {
+		return result, err
+	}
+	leave() // to follow costs only what is written
+	filter.After = max(filter.After, result.Last)
+	if err := audit.Follow(c, s.logDir, filter, send); !errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	return nil, c.Err()
+}
+
+// auditFilter is what a caller asked for, of what it may see: root all, and everybody else
+// what is about its own runs and namespaces.
+func (s shared) auditFilter(c *call, p api.AuditQueryParams) (audit.Filter, error) {
+	f := audit.Filter{Owner: p.Owner, Namespace: p.Namespace, Run: agent.ID(p.Run), Kind: audit.Kind(p.Kind), Verdict: p.Verdict,
+		Since: p.Since, Until: p.Until, Text: p.Text, After: p.After, Last: p.Last}
+	if p.Last < 0 || p.Last > auditLast {
+		return f, api.Failure(api.CodeParams, "ask for all, and read them in parts with after", "last: %d is not a number from 0 to %d", p.Last, auditLast)
+	}
+	if run, err := s.cache.resolve(p.Run, c.peer.principal); err == nil && p.Run != "" {
+		f.Run = run.Spec.ID // else it is gone, and meant by its id
+	}
+	if c.peer.root() {
+		return f, nil
+	}
+	uid := c.peer.owner.UID
+	if p.Owner != nil && *p.Owner != uid {
+		return f, api.Failure(api.CodeDenied, "leave the owner out", "user %d sees no records of user %d", uid, *p.Owner)
+	}
+	f.Owner = &uid
+	return f, nil
+}
+
+// auditLast bounds how many records are held in memory for one answer.
+const auditLast = 10_000
+
+// auditTick is how often the audit log is held to its bounds.
+const auditTick = 10 * time.Minute
+
+// keepAudit removes what is not kept of the audit log, now and then, until ctx ends.
+func (d *Daemon) keepAudit(ctx context.Context) {
+	tick := time.NewTicker(auditTick)
+	defer tick.Stop()
+	before := uint64(0)
+	for {
+		removed, err := d.shared.log.Remove(d.config().auditKept())
+		switch {
+		case err != nil:
+			d.log.Error("old records of the audit log cannot be removed", "error", err)
+		case removed > before && before > 0:
+			d.log.Info("old records of the audit log are removed", "up_to", removed)
+		}
+		before = max(before, removed, 1)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// gauges are those of the audit log and of agents' sockets.
+func (s shared) gauges(set func(name string, value float64, labels ...string)) {
+	var log audit.State
+	var queued, sockets int
+	if s.kernel != nil { // else it does not serve yet
+		log, queued, sockets = s.log.State(), s.kernel.Waiting(), s.kernel.Sockets()
+	}
+	set(metrics.AuditRecords, float64(log.Records))
+	set(metrics.AuditWaiting, float64(log.Waiting))
+	set(metrics.AuditQueued, float64(queued))
+	set(metrics.AgentSockets, float64(sockets))
+}

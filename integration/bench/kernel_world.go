@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/grant"
+	"clove.run/clove/store"
+)
+
+// The peers.
+const (
+	ledgerClove  = "clove"
+	ledgerMany   = "clove, 10 000 agents"
+	ledgerSQLite = "SQLite"
+	ledgerRedis  = "Redis"
+)
+
+// ledgerKind is one place in which an agent's reservations are durable. open returns a
+// peer, or why this machine does not have it.
+type ledgerKind struct {
+	name string
+	does string
+	open func(*ledgers) (*ledgerPeer, error)
+}
+
+var ledgerKinds = []ledgerKind{
+	{ledgerClove, "the agent's socket and cloved; also checks who calls, and writes a hash-chained log", func(w *ledgers) (*ledgerPeer, error) {
+		return &ledgerPeer{ledgerClove, ledgerClove, w.inside}, nil
+	}},
+	{ledgerMany, "the same beside the accounts, grants and answers of 10 000 other agents", (*ledgers).openMany},
+	{ledgerSQLite, "a file in a folder of the agent's (-v), WAL, synchronous=FULL, from Python; callers take turns with a lock", func(w *ledgers) (*ledgerPeer, error) {
+		return w.proven(&ledgerPeer{ledgerSQLite, ledgerSQLite, w.inside})
+	}},
+	{ledgerRedis, "a server outside, its socket in a folder of the agent's (-v), appendfsync always; a script for each change", (*ledgers).openRedis},
+}
+
+// ledgerPeer is a ledger as seen by an agent in a sandbox.
+type ledgerPeer struct {
+	name   string
+	ledger string
+	client *remote
+}
+
+func (p *ledgerPeer) run(o ledgerOrder) (said ledgerReport, err error) {
+	o.Ledger = p.ledger
+	if err = p.client.ask(o, &said); err == nil {
+		err = p.client.failure(said.Error)
+	}
+	if err != nil {
+		return said, fmt.Errorf("cannot measure %s: %w", p.name, err)
+	}
+	return said, nil
+}
+
+// ledgers are the peers, with a cloved and a sandbox for each of the first two.
+type ledgers struct {
+	*bench
+	folder   string // what the sandboxes share with the host
+	few      *cloved
+	many     *cloved
+	inside   *remote // the agent of few
+	peers    []*ledgerPeer
+	absent   map[string]string
+	programs []*program
+}
+
+// newLedgers starts everything. After an error the caller still closes it.
+func newLedgers(b *bench) (*ledgers, error) {
+	w := &ledgers{bench: b, folder: filepath.Join(b.scratch, "shared"), absent: map[string]string{}}
+	// The agent's id is another one on the host.
+	if err := errors.Join(os.Mkdir(w.folder, 0o777), os.Chmod(w.folder, 0o777)); err != nil {
+		return w, err
+	}
+	w.few = b.newCloved("few")
+	if err := w.few.serve(); err != nil {
+		return w, err
+	}
+	var err error
+	if w.inside, err = w.agentOf(w.few); err != nil {
+		return w, err
+	}
+	for _, k := range ledgerKinds {
+		p, err := k.open(w)
+		if err != nil {
+			w.absent[k.name] = err.Error()
+			continue
+		}
+		w.peers = append(w.peers, p)
+	}
+	return w, nil
+}
+
+// close ends the agents, then the servers.
+func (w *ledgers) close() error {
+	var errs []error
+	for _, p := range slices.Backward(w.programs) {
+		errs = append(errs, p.end())
+	}
+	for _, d := range []*cloved{w.few, w.many} {
+		if d != nil {
+			errs = append(errs, d.end())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (w *ledgers) start(cmd *exec.Cmd) (*program, error) {
+	cmd.Dir = w.scratch
+	p, err := w.program(w.thread, cmd)
+	if err == nil {
+		w.programs = append(w.programs, p)
+	}
+	return p, err
+}
+
+// agentOf starts a sandbox whose ledger is that of d, with this binary as its agent.
+func (w *ledgers) agentOf(d *cloved) (*remote, error) { return w.agentNamed(d, "bench-ledger") }
+
+func (w *ledgers) agentNamed(d *cloved, name string) (*remote, error) {
+	const inside, folder = "/client", "/shared"
+	return newRemote(exec.Command(w.clove, "--root", d.state, "--run-dir", d.run, "run", "--rm", "--name", name,
+		"-v", w.self+":"+inside+":ro", "-v", w.folder+":"+folder, "--grant", checked, "--budget", spent+"=1000000g", "--at-end", "refuse",
+		"--", inside, roleLedger, folder), w.start)
+}
+
+func (w *ledgers) openMany() (*ledgerPeer, error) {
+	w.many = w.newCloved("others")
+	if err := errors.Join(w.many.remember(records), w.many.share()); err != nil {
+		return nil, err
+	}
+	if err := w.many.serve(); err != nil {
+		return nil, err
+	}
+	client, err := w.agentOf(w.many)
+	return &ledgerPeer{ledgerMany, ledgerClove, client}, err
+}
+
+// share gives each run of the past an account, a grant and an answer.
+func (d *cloved) share() error {
+	s, err := store.Open(filepath.Join(d.state, "clove.db"), time.Minute)
+	if err != nil {
+		return err
+	}
+	runs, err := s.List()
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	file, err := store.OpenKernel(filepath.Join(d.state, "kernel.db"), time.Minute)
+	if err != nil {
+		return err
+	}
+	err = file.Update(func(tx *store.KernelTx) error {
+		for i, run := range runs {
+			if err := sharedOnce(tx, run.Spec.ID, uint32(1000+i%10)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, file.Close())
+}
+
+// sharedOnce writes the rows of one run that has called.
+func sharedOnce(tx *store.KernelTx, run agent.ID, owner uint32) error {
+	now := time.Now()
+	account := &budget.Account{Key: budget.RunKey(owner, run)}
+	_, err := account.Set(budget.Limit{Dimension: spent, Granted: 1000}, owner, now)
+	if err != nil {
+		return err
+	}
+	scope, err := grant.Parse(checked)
+	if err != nil {
+		return err
+	}
+	given, err := grant.New(grant.Request{ID: string(agent.NewID()), Scope: scope, Holder: string(run), Giver: "uid:0"}, now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(tx.PutAccount(account), tx.PutGrant(given), tx.PutAnswer(run, "first", []byte(`{"reservation":"0000000000000000"}`)))
+}
+
+// proven has a peer work once, so that one that cannot is left out.
+func (w *ledgers) proven(p *ledgerPeer) (*ledgerPeer, error) {
+	_, err := p.run(ledgerOrder{Callers: 1, Turns: 2})
+	return p, err
+}
+
+// openRedis starts a server that this benchmark alone uses.
+func (w *ledgers) openRedis() (*ledgerPeer, error) {
+	socket := filepath.Join(w.folder, redisSocket)
+	data := filepath.Join(w.scratch, "redis")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := w.start(exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777", "--dir", data,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "")); err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		} else if time.Since(began) > startPatience {
+			return nil, err
+		}
+	}
+	return w.proven(&ledgerPeer{ledgerRedis, ledgerRedis, w.inside})
+}

@@ -1,0 +1,280 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/client"
+	"clove.run/clove/internal/testhost"
+)
+
+// inKernel are the failpoints of each transaction of kernel.db: before its commit, and after.
+var inKernel = decided("start", api.MethodBudgetSet, api.MethodBudgetReserve, api.MethodBudgetCharge, api.MethodBudgetSettle, api.MethodBudgetRelease,
+	api.MethodBudgetRaise, api.MethodBudgetReset, api.MethodGrantGive, api.MethodGrantDerive, api.MethodGrantRevoke, "meter", "audit", "sweep", "ended", "removed")
+
+func decided(whats ...string) (all []failpoint) {
+	for _, what := range whats {
+		all = append(all, failpoint{"kernelDecided", what, true}, failpoint{"kernelCommitted", what, false})
+	}
+	return all
+}
+
+// TestKernelFailpoints has cloved die, or fail, before and after the commit of each
+// transaction of kernel.db. Every request that had no answer is repeated with its key. What is
+// stored in the end is the same as without a failure, which is the control: nothing is half,
+// lost or done twice.
+func TestKernelFailpoints(t *testing.T) {
+	f := newFaulty(t)
+	want := f.share(t, failpoint{}, "")
+	every := testhost.Sample(1, 4, 12)
+	number := 0
+	for _, point := range inKernel {
+		hows := []string{"die"}
+		if point.errors {
+			hows = append(hows, "error")
+		}
+		for _, how := range hows {
+			if number++; number%every != 0 {
+				continue
+			}
+			t.Run(point.name+point.at+"/"+how, func(t *testing.T) {
+				if got := f.share(t, point, how); got != want {
+					t.Errorf("%s\nwithout a failure\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// sharing is a run whose agent, owner and supervisor call everything that changes kernel.db.
+type sharing struct {
+	*faulty
+	name string
+	id   agent.ID
+	keys int
+}
+
+// share leads one run from its start to its removal, with one failure, and returns what
+// kernel.db had of it.
+func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string) {
+	defer func(outer *testing.T) { f.t = outer }(f.t)
+	process := "cloved"
+	if point.name == "" || point.at == "sweep" { // cloved sweeps when it starts
+		process = ""
+	}
+	f.arm(t, point, process, how)
+	s := &sharing{faulty: f, name: "shared-" + string(agent.NewID())}
+	s.do(api.MethodBudgetSet, map[string]any{"account": "0/name:" + s.name, "limits": []string{"reviews=1000"}}, nil)
+	s.begin()
+	s.everyChange()
+	s.awaitFailure(process, point, "ended", "removed")
+	stored = s.stored()
+	if point.at == "sweep" {
+		s.diesWhenItStarts(point, how)
+	}
+	s.repeat(func(ctx context.Context, c *client.Client, _ *faulty) error {
+		return notFoundIsFine(c.Remove(ctx, string(s.id), true))
+	})
+	s.awaitFailure(process, point)
+	until(t, "the account is forgotten", func() bool { return !slices.Contains(s.accounts(), fmt.Sprintf("0/run:%s", s.id)) })
+	stored += "\nat last " + s.account("0/name:"+s.name)
+	for _, args := range [][]string{{"check"}, {"audit", "verify"}} {
+		if r := f.clove(args...); r.code != 0 {
+			t.Errorf("%v: %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+	return stored
+}
+
+// repeat makes a request until it is answered.
+func (s *sharing) repeat(ask func(context.Context, *client.Client, *faulty) error) {
+	s.t.Helper()
+	err := s.request(ask)
+	for range 2 {
+		if lostAnswer(err) {
+			s.stop(unix.SIGKILL)
+			s.serve()
+		}
+		if err != nil {
+			err = s.request(ask)
+		}
+	}
+	if err != nil {
+		s.t.Errorf("%s: %v", s.name, err)
+	}
+}
+
+func notFoundIsFine(err error) error {
+	if agent.KindOf(err) == agent.KindNotFound && !lostAnswer(err) {
+		return nil
+	}
+	return err
+}
+
+// begin starts the run, again if cloved died meanwhile: then its supervisor has no rules to
+// start it with.
+func (s *sharing) begin() {
+	s.t.Helper()
+	s.repeat(func(ctx context.Context, c *client.Client, _ *faulty) error {
+		if err := notFoundIsFine(c.Remove(ctx, s.name, true)); err != nil {
+			return err
+		}
+		spec := s.spec(s.name, "sleep 1000")
+		spec.Kernel = agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=100", "wall_ms=1000000000"}}
+		s.id = spec.ID
+		_, err := c.Start(ctx, api.StartParams{Spec: spec})
+		return err
+	})
+}
+
+// do calls a method as root.
+func (s *sharing) do(method string, params map[string]any, result any) {
+	s.t.Helper()
+	s.repeat(func(ctx context.Context, c *client.Client, _ *faulty) error {
+		return c.Call(ctx, method, params, result)
+	})
+}
+
+// owner is do for a method about the run, with a key.
+func (s *sharing) owner(method string, params map[string]any, result any) {
+	s.t.Helper()
+	s.keys++
+	params["run"], params["key"] = s.id, fmt.Sprint(s.keys)
+	s.do(method, params, result)
+}
+
+// agent calls a method as the supervisor does for the agent.
+func (s *sharing) agent(method string, params map[string]any, result any) {
+	s.t.Helper()
+	s.keys++
+	params["key"] = fmt.Sprint(s.keys)
+	text, err := json.Marshal(params)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.do(api.MethodKernelCall, map[string]any{"run": s.id, "method": method, "params": json.RawMessage(text)}, result)
+}
+
+// everyChange calls each method that changes something.
+func (s *sharing) everyChange() {
+	s.t.Helper()
+	reviews := func(n int) map[string]any { return map[string]any{"amounts": map[string]int{"reviews": n}} }
+	var first, second, open api.BudgetReserveResult
+	s.agent(api.MethodBudgetReserve, reviews(30), &first)
+	s.agent(api.MethodBudgetReserve, reviews(20), &second)
+	s.agent(api.MethodBudgetReserve, reviews(3), &open)
+	s.agent(api.MethodBudgetCharge, reviews(5), nil)
+	settle := reviews(10)
+	settle["reservation"] = first.Reservation
+	s.agent(api.MethodBudgetSettle, settle, nil)
+	s.agent(api.MethodBudgetRelease, map[string]any{"reservation": second.Reservation}, nil)
+	s.owner(api.MethodBudgetRaise, reviews(50), nil)
+	s.owner(api.MethodBudgetReset, map[string]any{"dimensions": []string{"reviews"}}, nil)
+	s.agent(api.MethodBudgetCharge, reviews(7), nil)
+	var given, derived api.GrantResult
+	s.owner(api.MethodGrantGive, map[string]any{"grant": "tool:search"}, &given)
+	s.agent(api.MethodGrantDerive, map[string]any{"from": given.Grant.ID, "grant": "tool:search"}, &derived)
+	s.agent(api.MethodGrantDerive, map[string]any{"from": derived.Grant.ID, "grant": "tool:search"}, nil)
+	s.agent(api.MethodGrantRevoke, map[string]any{"id": derived.Grant.ID}, nil)
+}
+
+// awaitFailure waits for a failure that no request meets, unless it comes later.
+func (s *sharing) awaitFailure(process string, point failpoint, later ...string) {
+	s.t.Helper()
+	if process == "" || slices.Contains(later, point.at) {
+		return
+	}
+	until(s.t, "the failpoint is reached", func() bool { _, err := os.Stat(s.seen()); return err == nil })
+}
+
+// diesWhenItStarts has the next cloved fail while it settles what the run had reserved: the
+// one before has died when the run ended.
+func (s *sharing) diesWhenItStarts(point failpoint, how string) {
+	s.t.Helper()
+	s.stop(unix.SIGKILL)
+	s.env = s.order(failpoint{name: "kernelDecided", at: "ended"}, "die")
+	s.serve()
+	s.env = nil
+	if err := s.request(func(ctx context.Context, c *client.Client, _ *faulty) error {
+		return c.Stop(ctx, string(s.id), new(time.Duration))
+	}); err != nil && !lostAnswer(err) {
+		s.t.Error(err)
+	}
+	s.awaitFailure("cloved", point)
+	s.stop(unix.SIGKILL)
+	if err := os.Remove(s.seen()); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	if how == "die" {
+		cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "cloved"), "--root", s.state, "--run-dir", s.run, "--config", s.config())
+		cmd.Env = append(os.Environ(), s.order(point, how)...)
+		err := s.host.begin(cmd)
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+		if err != nil || ctx.Err() != nil {
+			s.t.Errorf("cloved does not die: %v, %v", err, ctx.Err())
+		}
+	} else {
+		s.env = s.order(point, how)
+	}
+	s.serve()
+	s.env = nil
+	if _, err := os.Stat(s.seen()); err != nil {
+		s.t.Errorf("the failpoint was not reached: %v", err)
+	}
+}
+
+// stored is what the run has, without ids and times.
+func (s *sharing) stored() string {
+	s.t.Helper()
+	var list api.GrantListResult
+	s.do(api.MethodGrantList, map[string]any{"run": s.id}, &list)
+	var grants []string
+	for _, g := range list.Grants {
+		grants = append(grants, fmt.Sprintf("%s derived %t", g.Grant, g.Parent != ""))
+	}
+	slices.Sort(grants)
+	return fmt.Sprintf("%q\n%s\n%s", grants, s.account(fmt.Sprintf("0/run:%s", s.id)), s.account("0/name:"+s.name))
+}
+
+// account is the line of reviews of an account.
+func (s *sharing) account(key string) string {
+	s.t.Helper()
+	for _, b := range s.budgets() {
+		if b.Account == key && b.Dimension == "reviews" {
+			return fmt.Sprintf("%d granted, %d reserved, %d used, peak %d", *b.Granted, b.Reserved, b.Used, b.Peak)
+		}
+	}
+	return "none"
+}
+
+func (s *sharing) budgets() []api.Budget {
+	s.t.Helper()
+	var all api.BudgetListResult
+	s.do(api.MethodBudgetList, map[string]any{"account": "0"}, &all)
+	return all.Budgets
+}
+
+func (s *sharing) accounts() (all []string) {
+	s.t.Helper()
+	for _, b := range s.budgets() {
+		all = append(all, b.Account)
+	}
+	return all
+}

@@ -1,0 +1,240 @@
+//go:build root
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/internal/linear"
+	"clove.run/clove/internal/testhost"
+)
+
+const (
+	callingAgents = 8
+	callersEach   = 8
+	// callSteps are the calls of one caller in a round. With more of them the search for an
+	// order takes longer than the round.
+	callSteps = 12
+	// callGranted is so little that every round has reservations that do not fit.
+	callGranted = 60
+	// killsInRound is how often cloved is killed in one round: what comes after the calls
+	// takes as long as a few kills.
+	killsInRound = 4
+	// roundsInLife are the rounds of an agent. It must end within patience.
+	roundsInLife = 16
+)
+
+// calling is a cloved that is killed while 64 callers in eight sandboxes use it.
+type calling struct {
+	*cloved
+	random *rand.Rand
+	agents []*running
+	names  []string
+
+	used     int64          // by all runs, as the callers know it
+	methods  map[string]int // acknowledged calls
+	repeated int            // of these, after cloved was away
+	refused  int
+}
+
+// TestKernelCycles kills cloved at random moments beside 64 callers, each on its own
+// connection to the socket of a real sandbox. A call that is answered with busy is repeated
+// with its key, some also when they were answered. After each round, of four kills, one order
+// must explain all answers, the budgets must be the sum of what was acknowledged, and nothing
+// may exceed them.
+// At the end the audit log has each acknowledged change once. CLOVE_CYCLES sets the number of
+// kills, CLOVE_SEED repeats the order of the calls.
+func TestKernelCycles(t *testing.T) {
+	cycles := numberOf(t, "CLOVE_CYCLES", testhost.Sample(2000, 10, 3))
+	seed := numberOf(t, "CLOVE_SEED", int(time.Now().UnixNano()%1e9))
+	t.Logf("%d cycles, CLOVE_SEED=%d", cycles, seed)
+	s := &calling{cloved: newCloved(t), random: rand.New(rand.NewPCG(uint64(seed), 14)), methods: map[string]int{}}
+	s.api(api.MethodBudgetSet, map[string]any{"account": "0", "limits": []string{"n=1000000000000"}}, nil)
+	began := time.Now()
+	rounds := (cycles + killsInRound - 1) / killsInRound
+	for i := range rounds {
+		if i%roundsInLife == 0 {
+			s.begin(i / roundsInLife)
+		}
+		s.round(i, seed, min(killsInRound, cycles-i*killsInRound))
+		if t.Failed() {
+			t.Fatalf("round %d of CLOVE_SEED=%d", i, seed)
+		}
+		if i%roundsInLife == roundsInLife-1 || i == rounds-1 {
+			s.end()
+		}
+	}
+	s.everyChangeIsInTheLog()
+	t.Logf("%d kills of cloved in %v: %v acknowledged, %d refused, %d repeated because cloved was away, nothing lost",
+		cycles, time.Since(began).Round(time.Second), s.methods, s.refused, s.repeated)
+	if s.repeated < cycles || s.refused < cycles {
+		t.Errorf("control: %d repetitions, %d refusals in %d cycles: the moments are wrong", s.repeated, s.refused, cycles)
+	}
+}
+
+// begin starts the agents.
+func (s *calling) begin(life int) {
+	s.t.Helper()
+	s.agents, s.names = nil, nil
+	for i := range callingAgents {
+		name := fmt.Sprintf("calling-%d-%d", life, i)
+		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
+			agentInside, agentWord, "rounds", fmt.Sprint(i), fmt.Sprint(callersEach), fmt.Sprint(callSteps), fmt.Sprint(callGranted))
+		if line := r.line(); line != "up" {
+			s.t.Fatalf("%q\n%s", line, &r.stderr)
+		}
+		s.agents, s.names = append(s.agents, r), append(s.names, name)
+	}
+}
+
+// end ends the agents, and looks at what is left.
+func (s *calling) end() {
+	s.t.Helper()
+	for _, r := range s.agents {
+		if end := r.wait(); end.code != 0 {
+			s.t.Errorf("exit %d\n%s", end.code, end.stderr)
+		}
+	}
+	for _, args := range [][]string{{"check"}, {"audit", "verify"}} {
+		if r := s.clove(args...); r.code != 0 {
+			s.t.Errorf("%v: %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// longestUp is the longest time that cloved lives: a round's calls take a few times as long.
+func longestUp() time.Duration { return testhost.Patience(80 * time.Millisecond) }
+
+// round has all callers make their calls, and kills cloved meanwhile.
+func (s *calling) round(i, seed, kills int) {
+	s.t.Helper()
+	for _, r := range s.agents {
+		fmt.Fprintln(r.stdin, fmt.Sprintf("c%d", i), seed+i)
+	}
+	for range kills {
+		<-time.After(time.Duration(s.random.Int64N(int64(longestUp()))))
+		s.stop(unix.SIGKILL)
+		s.serve()
+	}
+	var budgets, grants []porcupine.Operation
+	for _, r := range s.agents {
+		for {
+			line := r.line()
+			if line == "done" {
+				break
+			}
+			var made madeCall
+			if err := json.Unmarshal([]byte(line), &made); err != nil {
+				s.t.Fatalf("%q: %v\n%s", line, err, &r.stderr)
+			}
+			s.count(made)
+			o := porcupine.Operation{ClientId: made.Caller, Call: made.Call, Return: made.Return}
+			if made.Budget != nil {
+				o.Input, o.Output = *made.Budget, made.BudgetSaid
+				budgets = append(budgets, o)
+			} else {
+				o.Input, o.Output = *made.Grant, made.GrantAnswer
+				grants = append(grants, o)
+			}
+		}
+	}
+	shown, held := s.after()
+	for _, err := range []error{linear.CheckBudgets(append(budgets, shown...), patience()), linear.CheckGrants(append(grants, held...), patience())} {
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// count adds up what was acknowledged.
+func (s *calling) count(made madeCall) {
+	if made.BudgetSaid.Refused || made.GrantAnswer.Refused {
+		s.refused++
+		return
+	}
+	s.used += made.Amount
+	s.methods[made.Method]++
+	if made.Repeated > 0 {
+		s.repeated++
+	}
+}
+
+// after asks cloved what there is when no call is in flight, as the last operations of the
+// histories, and has the next round begin with nothing.
+func (s *calling) after() (budgets, grants []porcupine.Operation) {
+	s.t.Helper()
+	for i, name := range s.names {
+		params := map[string]any{"run": name}
+		o := porcupine.Operation{ClientId: callingAgents * callersEach, Call: monotonic()}
+		var has api.BudgetResult
+		var list api.GrantListResult
+		s.api(api.MethodBudgetGet, params, &has)
+		s.api(api.MethodGrantList, params, &list)
+		o.Return = monotonic()
+		o.Input, o.Output = linear.BudgetInput{Op: linear.BudgetShow, Account: i, Granted: callGranted}, linear.BudgetOutput{Used: has.Budgets[0].Used, Reserved: has.Budgets[0].Reserved}
+		budgets = append(budgets, o)
+		shown := linear.GrantOutput{}
+		for _, g := range list.Grants {
+			if g.Parent != "" {
+				shown.IDs = append(shown.IDs, g.ID)
+			}
+		}
+		o.Input, o.Output = linear.GrantInput{Op: linear.GrantShow, Holder: i}, shown
+		grants = append(grants, o)
+		s.reset(name, list.Grants)
+	}
+	var all api.BudgetListResult
+	s.api(api.MethodBudgetList, map[string]any{"account": "0"}, &all)
+	if own := all.Budgets[0]; own.Account != "0" || own.Used != s.used || own.Reserved != 0 {
+		s.t.Errorf("%+v, the callers have used %d", own, s.used)
+	}
+	return budgets, grants
+}
+
+// reset frees a run's budget, and revokes what its agent has derived.
+func (s *calling) reset(name string, grants []api.Grant) {
+	s.t.Helper()
+	s.api(api.MethodBudgetReset, map[string]any{"run": name, "dimensions": []string{"n"}}, nil)
+	first := ""
+	for _, g := range grants {
+		if g.Parent == "" {
+			first = g.ID
+		}
+	}
+	for _, g := range grants {
+		if g.Parent == first {
+			s.api(api.MethodGrantRevoke, map[string]any{"run": name, "id": g.ID}, nil)
+		}
+	}
+}
+
+// everyChangeIsInTheLog holds the audit log against what was acknowledged to agents.
+func (s *calling) everyChangeIsInTheLog() {
+	s.t.Helper()
+	s.stop(unix.SIGTERM) // the queue is moved
+	found := map[string]int{}
+	if err := audit.Query(audit.Dir(s.state), audit.Filter{}, func(e audit.Entry) error {
+		if e.Kind == audit.KindDecision && e.Verdict == audit.VerdictAllow {
+			found[e.Method]++
+		}
+		return nil
+	}); err != nil {
+		s.t.Error(filepath.Base(s.state), err)
+	}
+	for _, method := range []string{api.MethodBudgetReserve, api.MethodBudgetSettle, api.MethodBudgetCharge, api.MethodGrantDerive, api.MethodGrantRevoke} {
+		if found[method] != s.methods[method] || found[method] == 0 {
+			s.t.Errorf("%s: %d are in the log, %d were acknowledged", method, found[method], s.methods[method])
+		}
+	}
+	s.serve()
+}

@@ -1,0 +1,232 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/descriptor"
+)
+
+// measure removes one right or resource from the process.
+type measure struct {
+	name string
+	do   func(uid int) error
+}
+
+// measures are in the only order that works. The comments say what depends on the order.
+var measures = []measure{
+	// First: in the host's mount namespace, the measure "root" would detach the host's root.
+	{"namespaces", func(int) error { return newNamespaces() }},
+	// Before the root changes: it needs /proc. The channel is close-on-exec by now.
+	{"descriptors", func(int) error { return descriptor.CloseInherited(unix.Stderr) }},
+	{"rlimits", func(int) error { return setRlimits() }},
+	// Needs CAP_SYS_ADMIN. What follows needs no file.
+	{"root", func(int) error { return emptyRoot() }},
+	// Needs CAP_SETPCAP, which the change of the user removes.
+	{"bounding set", func(int) error { return dropBounding() }},
+	// Groups before the user: without CAP_SETGID they could not be changed any more.
+	{"groups", func(int) error { return syscall.Setgroups(nil) }},
+	{"gid", func(uid int) error { return syscall.Setresgid(uid, uid, uid) }},
+	{"uid", func(uid int) error { return syscall.Setresuid(uid, uid, uid) }},
+	// The change from id 0 has cleared the permitted and effective sets, but not the
+	// inheritable one.
+	{"capabilities", func(int) error { return dropCapabilities() }},
+	// After the change of the user, which resets both (prctl(2)).
+	{"dumpable", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
+	{"parent-death signal", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)) }},
+	{"no_new_privs", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
+	// After no_new_privs, without which only CAP_SYS_ADMIN may load a filter (seccomp(2)).
+	{"filter", func(int) error { return install(callFilter(os.Getpid())) }},
+	// Last: it tests what the measures before it have set.
+	{"probe", func(int) error { return probe() }},
+}
+
+// UserID reads the host's user id, and so the group's, from a program's one argument. It
+// refuses to serve where people started the program.
+func UserID(arguments []string) (int, error) {
+	// Pid 1 proves a new pid namespace, which clove alone makes.
+	if os.Getpid() != 1 || len(arguments) != 1 {
+		return 0, errors.New("this program is started by clove only")
+	}
+	// Not 0: the process must not keep root's id, and setresuid(0) would silently do so.
+	uid, err := strconv.ParseUint(arguments[0], 10, 31)
+	if err != nil || uid == 0 {
+		return 0, fmt.Errorf("cannot use %q as user id", arguments[0])
+	}
+	return int(uid), nil
+}
+
+// Rights removes everything that the process does not need. After an error the process must exit.
+func Rights(uid int) error {
+	for _, measure := range measures {
+		if err := measure.do(uid); err != nil {
+			return fmt.Errorf("cannot harden: %s: %w", measure.name, err)
+		}
+	}
+	return nil
+}
+
+// allThreads makes the call on every thread that Go has started: credentials and these
+// prctl settings belong to a thread.
+func allThreads(trap, a1, a2 uintptr) error {
+	if _, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// newNamespaces checks that each namespace differs from the parent's. The mounted /proc is
+// still that of the parent's pid namespace, in which the parent has a pid; getppid(2)
+// returns 0.
+func newNamespaces() error {
+	parent, err := parentInProc()
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"net", "mnt", "pid", "ipc", "uts", "cgroup"} {
+		own, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		other, err := os.Readlink("/proc/" + parent + "/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		if other == own {
+			return fmt.Errorf("the %s namespace is not new", kind)
+		}
+	}
+	return nil
+}
+
+// parentInProc returns the parent's pid as the mounted /proc shows it.
+func parentInProc() (string, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+	parent, _, found := strings.Cut(rest, "\n")
+	if !found || parent == "0" {
+		return "", errors.New("the parent is not in /proc")
+	}
+	return parent, nil
+}
+
+// ChannelFD is the descriptor of the channel to the parent: the first one after the
+// standard streams, where exec.Cmd.ExtraFiles puts it.
+const ChannelFD = 3
+
+// Channel finds the descriptor of the channel where it was duplicated to a number of Go's
+// choice. It is the only socket of type SOCK_SEQPACKET; few descriptors are open before
+// Rights, so its number is low.
+func Channel() (int, error) {
+	for fd := ChannelFD; fd < 64; fd++ {
+		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+		if err == nil && kind == unix.SOCK_SEQPACKET {
+			return fd, nil
+		}
+	}
+	return -1, errors.New("cannot find the channel: descriptor 3 is none")
+}
+
+// threadsMax is far above the number of threads that Go starts for GOMAXPROCS processors
+// and system calls that never block.
+const threadsMax = 64
+
+// setRlimits also raises the soft limit of open files to the hard one: each connection
+// takes several descriptors, and the gate admits no more than it has descriptors for.
+func setRlimits() error {
+	var files unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
+		return err
+	}
+	// A core dump would hold what the agent sends, or a key. RLIMIT_NPROC counts threads of the user
+	// id, which no other process has. A file size of 0 makes every write to a regular file
+	// fail.
+	for _, limit := range []struct {
+		resource int
+		value    uint64
+	}{
+		{unix.RLIMIT_NOFILE, files.Max}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_MEMLOCK, 0},
+		{unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_NPROC, threadsMax}, {unix.RLIMIT_MSGQUEUE, 0},
+	} {
+		if err := unix.Setrlimit(limit.resource, &unix.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyRoot changes the root to an empty, read-only tmpfs. pivot_root(".", ".") stacks the
+// old root on the new one, from where it is detached (pivot_root(2)).
+func emptyRoot() error {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	// Any directory that every host has would do: the mount covers it in this namespace only.
+	const place = "/proc"
+	// pivot_root refuses a root that is shared, and the mounts below must not propagate to
+	// the host.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private: %w", err)
+	}
+	if err := unix.Mount("empty", place, "tmpfs", flags, "size=4k,nr_inodes=1,mode=555"); err != nil {
+		return fmt.Errorf("tmpfs: %w", err)
+	}
+	if err := unix.Chdir(place); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	// A remount sets all flags anew, so those of the first mount are repeated.
+	return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_RDONLY|flags, "size=4k,nr_inodes=1")
+}
+
+// dropBounding empties the bounding set. EINVAL ends the loop at the kernel's last
+// capability, which this build may not know.
+func dropBounding() error {
+	for number := range uintptr(64) {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0); err == unix.EINVAL {
+			return nil
+		}
+		if err := allThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropCapabilities also empties the inheritable set, which the change of the user keeps,
+// and thereby the ambient set (capabilities(7)).
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return allThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])))
+}
+
+// probe tries calls that must fail, to test the effect of the filter and not only its loading.
+func probe() error {
+	if fd, err := unix.Open("/", unix.O_PATH, 0); err != unix.EPERM {
+		return fmt.Errorf("a folder could be opened: %d, %v", fd, err)
+	}
+	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0); err != unix.EPERM {
+		return fmt.Errorf("a socket could be made: %d, %v", fd, err)
+	}
+	if mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil || mode != unix.SECCOMP_MODE_FILTER {
+		return fmt.Errorf("no filter is on: %d, %v", mode, err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Package parent starts the processes that package confine takes every right from, and ends
+// them.
+package parent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/nsthread"
+)
+
+// Process is one process without rights. It ends with the one that started it.
+type Process struct {
+	command *exec.Cmd
+	thread  *nsthread.Thread // its parent: the parent-death signal is tied to a thread
+	stderr  *head
+	waited  bool
+}
+
+// head keeps only the beginning of what is written to it: a process that was taken over can
+// write for ever, and what is kept is root's memory.
+type head struct{ kept bytes.Buffer }
+
+const headBytes = 4 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.kept.Write(p[:min(len(p), headBytes-h.kept.Len())])
+	return len(p), nil // else the process's write would fail
+}
+
+// namespaces is every kind but the user's: the process gives up root by itself, before it
+// reads a byte.
+const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// Start starts a program with the host's user and group id that it is to take, and with
+// files as its descriptors from confine.ChannelFD on. The caller closes them then. At the
+// end of what it asks for it calls Kill.
+func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
+	thread, err := nsthread.Start(0)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{thread: thread, stderr: &head{}}
+	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
+	// Not nil, which would mean clove's own environment. That may hold secrets, and the
+	// process reads what an agent writes.
+	p.command.Env = []string{}
+	p.command.Dir = "/"
+	p.command.Stderr = p.stderr
+	p.command.ExtraFiles = files
+	// A process group of its own: ctrl-c in a terminal goes to the whole group of clove, and
+	// would end the agent's network before the agent.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: unix.SIGKILL, Setpgid: true}
+	// On a thread that lives as long as the process: with the thread's end the kernel would
+	// send the parent-death signal.
+	if err := thread.Do(p.command.Start); err != nil {
+		thread.Close()
+		return nil, fmt.Errorf("cannot start %s: %w", filepath.Base(executable), err)
+	}
+	return p, nil
+}
+
+// Kill ends the process, if it has not ended, and reaps it. It may be called again.
+func (p *Process) Kill() error {
+	if p.waited {
+		return nil
+	}
+	p.waited = true
+	p.command.Process.Kill() // an error: it has ended already
+	p.command.Wait()         // its status is in ProcessState
+	p.thread.Close()
+	return nil
+}
+
+// Failure reports how the process ended, and the first line of its stderr. It is called
+// after Kill, which does not change the status of a process that had ended.
+func (p *Process) Failure() error {
+	how := p.command.ProcessState.String()
+	if line, _, _ := strings.Cut(strings.TrimSpace(p.stderr.kept.String()), "\n"); line != "" {
+		how += ": " + line
+	}
+	return errors.New(how)
+}

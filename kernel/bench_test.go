@@ -1,0 +1,65 @@
+package kernel
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/store"
+)
+
+// BenchmarkCall is one call of an agent by each of so many callers at once, with the audit
+// log: a check, and a reservation that the next call releases. The figure is the time per
+// call of all callers together.
+func BenchmarkCall(b *testing.B) {
+	for _, method := range []string{api.MethodGrantCheck, api.MethodBudgetReserve} {
+		for _, callers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/callers=%d", method, callers), func(b *testing.B) {
+				k, run := newBenched(b)
+				b.ResetTimer()
+				var all sync.WaitGroup
+				for i := range callers {
+					all.Go(func() {
+						c := Caller{Run: run, Agent: true}
+						open := ""
+						for done := i; done < b.N; done += callers {
+							switch {
+							case method == api.MethodGrantCheck:
+								_, err := k.Call(c, method, []byte(`{"what":"tool:fetch"}`))
+								must(b, err)
+							case open == "":
+								text, err := k.Call(c, method, []byte(`{"amounts":{"reviews":1}}`))
+								must(b, err)
+								open = string(text)
+							default:
+								_, err := k.Call(c, api.MethodBudgetRelease, []byte(open))
+								must(b, err)
+								open = ""
+							}
+						}
+					})
+				}
+				all.Wait()
+			})
+		}
+	}
+}
+
+// newBenched opens a Kernel with one run.
+func newBenched(b *testing.B) (*Kernel, agent.Run) {
+	b.Helper()
+	dir := b.TempDir()
+	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), patience)
+	must(b, err)
+	log, err := audit.Open(filepath.Join(dir, "audit"), audit.RunOptions())
+	must(b, err)
+	k := New(Config{Store: file, Log: log})
+	b.Cleanup(func() { must(b, k.Close()); must(b, log.Close()); must(b, file.Close()) })
+	run := newRun(1000, agent.Kernel{Budgets: []string{"reviews=1000000g"}, Grants: []string{"tool:fetch"}})
+	must(b, k.Attach(b.Context(), run, true, func(api.Standing) {}))
+	return k, run
+}

@@ -1,0 +1,212 @@
+package kernel
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+)
+
+// noted are the events of a rig's kernel.
+type noted struct {
+	mu  sync.Mutex // guards all
+	all []agent.RunEvent
+}
+
+func (n *noted) add(e agent.RunEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, e)
+}
+
+func (n *noted) of(kind agent.RunEventKind) (found []agent.RunEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.all {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// noting has a rig note its events.
+func noting(r *rig) *noted {
+	n := &noted{}
+	r.config.Note = n.add
+	return n
+}
+
+// Grants, budgets and refusals are events. Each has the id that its record has, and the end
+// of a run that a budget ended follows from the call that spent it.
+func TestDecisionsAreEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:*"}, Budgets: []string{"reviews=10,warn=8"}})
+	n := noting(r)
+	from := r.grants()["tool:*"].ID
+	given := answerOf[api.GrantResult](t)(r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: from, Grant: "tool:fetch"})).Grant
+	_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: given.ID})
+	must(t, err)
+	r.charge("reviews", 8)
+	_, err = r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+	wantCode(t, err, api.CodeDenied)
+	r.charge("reviews", 3)
+	for kind, detail := range map[agent.RunEventKind]string{
+		agent.RunGrantGiven: "tool:fetch", agent.RunGrantRevoked: "tool:fetch", agent.RunBudgetWarned: "reviews", agent.RunBudgetEnded: "11 of 10, at end: end",
+		agent.RunRefused: "denied: budget.charge: cpu_ms=1",
+	} {
+		found := n.of(kind)
+		if len(found) != 1 || !strings.Contains(found[0].Detail, detail) || found[0].ID != r.run.Spec.ID || found[0].Causation == "" || found[0].Correlation != found[0].Causation {
+			t.Errorf("%s: %+v", kind, found)
+		}
+	}
+	must(t, r.Happened(r.event(agent.RunEnded), ""))
+	entries := r.entries()
+	ended := n.of(agent.RunBudgetEnded)[0].Causation
+	end := entries[len(entries)-1]
+	if end.Kind != audit.KindEnd || end.Causation != ended || end.Correlation != ended {
+		t.Errorf("%+v, want %s", end, ended)
+	}
+	charged := 0
+	for _, e := range entries {
+		if e.Kind == audit.KindDecision && e.Correlation == ended && e.What == "reviews=3" {
+			charged++
+		}
+	}
+	if charged != 1 {
+		t.Errorf("%d records of the call that ended it", charged)
+	}
+}
+
+// An agent that is refused again and again is some events, and one says how many are not
+// there. The events of its budgets come all the same.
+func TestAnAgentCannotFloodTheEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10,warn=8"}})
+	n := noting(r)
+	refuse := func() {
+		t.Helper()
+		_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+		wantCode(t, err, api.CodeDenied)
+	}
+	const calls = 200
+	for range calls {
+		refuse()
+	}
+	r.charge("reviews", 9)
+	if refused := n.of(agent.RunRefused); len(refused) != eventBurst || len(n.of(agent.RunBudgetWarned)) != 1 {
+		t.Errorf("%d refusals, %+v", len(refused), n.of(agent.RunBudgetWarned))
+	}
+	r.clock.Add(int64(eventEvery / time.Second))
+	refuse()
+	if refused := n.of(agent.RunRefused); len(refused) != eventBurst+1 || !strings.Contains(refused[eventBurst].Detail, "180 events") {
+		t.Errorf("%+v", refused[len(refused)-1])
+	}
+}
+
+// A check is a decision: it is in the log, whatever its answer is.
+func TestChecksAreInTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch"}})
+	id := r.grants()["tool:fetch"].ID
+	for _, what := range []string{"tool:fetch", "tool:other"} {
+		_, err := r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what})
+		must(t, err)
+	}
+	var got []string
+	for _, e := range r.entries() {
+		if e.Method == api.MethodGrantCheck {
+			got = append(got, e.Verdict+" "+e.What+" "+e.Rule)
+		}
+	}
+	if strings.Join(got, "\n") != "allow tool:fetch "+id+"\ndeny tool:other " {
+		t.Errorf("%q", got)
+	}
+}
+
+// What a refused call named is in its record, and the digest of its parameters where nothing
+// could be read.
+func TestARefusalSaysWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=1"}})
+	from := r.grants()["tool:fetch"].ID
+	wants := map[string]string{"budget.charge": "cpu_ms=2", "budget.reserve": "reviews=2", "grant.derive": "tool:other", "grant.check": "sha256:", "grant.revoke": "sha256:"}
+	for method, params := range map[string]string{
+		"budget.charge": `{"amounts":{"cpu_ms":2}}`, "budget.reserve": `{"amounts":{"reviews":2}}`, "grant.derive": `{"from":"` + from + `","grant":"tool:other"}`,
+		"grant.check": `{"what":"nonsense of a secret"}`, "grant.revoke": `{"id":"a secret"}`,
+	} {
+		if _, err := r.asAgent(method, params); err == nil {
+			t.Errorf("%s is allowed", method)
+		}
+	}
+	for _, e := range r.entries() {
+		want, is := wants[e.Method]
+		if !is || e.Verdict != audit.VerdictDeny {
+			continue
+		}
+		if delete(wants, e.Method); !strings.HasPrefix(e.What, want) || strings.Contains(e.What, "secret") {
+			t.Errorf("%s: %q", e.Method, e.What)
+		}
+	}
+	if len(wants) > 0 {
+		t.Errorf("no record of %v", wants)
+	}
+}
+
+// An agent reads the log of a namespace with a grant that covers it, and nothing without. It
+// sees its owner's records only.
+func TestAnAgentReadsTheLogWithAGrant(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"audit:acme"}})
+	for _, e := range []audit.Entry{{Owner: 1001, Namespace: "acme"}, {Owner: 1000, Namespace: "other"}, {Owner: 1000, Namespace: "acme/research"}, {Owner: 1000, Namespace: "acme"}} {
+		e.Kind = audit.KindDecision
+		_, err := r.log.Append(e)
+		must(t, err)
+	}
+	got := answerOf[api.AuditReadResult](t)(r.asAgent(api.MethodAuditRead, `{"namespace":"acme"}`))
+	if len(got.Records) != 2 || got.Next != 0 || !strings.Contains(string(got.Records[0]), `"namespace":"acme/research"`) || !strings.Contains(string(got.Records[1]), `"namespace":"acme"`) {
+		t.Errorf("%s", got.Records)
+	}
+	for params, code := range map[string]api.Code{`{"namespace":"other"}`: api.CodeDenied, `{"namespace":"acmeother"}`: api.CodeDenied, `{"namespace":""}`: api.CodeParams, `{}`: api.CodeParams} {
+		_, err := r.asAgent(api.MethodAuditRead, params)
+		wantCode(t, err, code)
+	}
+	if _, err := r.asUser(1000, api.MethodAuditRead, `{"namespace":"other"}`); err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+	bare := newRig(t, agent.Kernel{})
+	_, err := bare.asAgent(api.MethodAuditRead, `{"namespace":"acme"}`)
+	wantCode(t, err, api.CodeDenied)
+}
+
+// A long log comes in parts that fit into an answer.
+func TestTheLogIsReadInParts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"audit:acme"}})
+	large := strings.Repeat("\x01", 500)
+	const records = 100
+	for range records {
+		_, err := r.log.Append(audit.Entry{Kind: audit.KindDecision, Owner: 1000, Namespace: "acme", What: large})
+		must(t, err)
+	}
+	read, after := 0, uint64(0)
+	for {
+		part := answerOf[api.AuditReadResult](t)(r.asAgent(api.MethodAuditRead, api.AuditReadParams{Namespace: "acme", After: after}))
+		text, err := json.Marshal(part)
+		must(t, err)
+		if read += len(part.Records); len(text) > api.MaxAgentLine || read > records {
+			t.Fatalf("%d bytes, %d records", len(text), read)
+		}
+		if after = part.Next; after == 0 {
+			break
+		}
+	}
+	if read != records {
+		t.Errorf("%d records", read)
+	}
+}

@@ -1,0 +1,180 @@
+// Package attach is how a supervisor has cloved serve models to its agent: it passes the
+// listener over a socket that root alone may use, models.sock beside cloved's. While cloved
+// is away, connections wait in the listener, of which the supervisor keeps a copy.
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/internal/passfd"
+)
+
+// Socket is the name of the socket, in cloved's run directory.
+const Socket = "models.sock"
+
+// request is a supervisor's message: first the run, with the listener; at the agent's end
+// the question what was used.
+type request struct {
+	Run  agent.ID `json:"run,omitempty"`
+	Used bool     `json:"used,omitempty"`
+}
+
+// reply is cloved's.
+type reply struct {
+	Error string           `json:"error,omitempty"`
+	Used  []agent.ModelUse `json:"used,omitempty"`
+}
+
+// Client is a runtime.Models that cloved's socket leads to.
+type Client struct{ path string }
+
+// NewClient uses the socket in a run directory.
+func NewClient(runDir string) *Client { return &Client{filepath.Join(runDir, Socket)} }
+
+// again is between two attempts while cloved is away.
+const again = 200 * time.Millisecond
+
+// Serve has cloved serve the run until ctx ends, also a cloved that starts later. What a
+// cloved that has died had counted is not in used.
+func (c *Client) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
+	conn, err := c.begin(run.Spec.ID, listener)
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	s := &session{client: c, run: run.Spec.ID, listener: listener, conn: conn, replies: make(chan reply, 1)}
+	go s.keep(ctx)
+	return s.used, nil
+}
+
+// session is one run's, over as many connections as it takes.
+type session struct {
+	client   *Client
+	run      agent.ID
+	listener *os.File
+	replies  chan reply
+
+	mu   sync.Mutex // guards conn
+	conn *packet.Conn
+}
+
+// keep has a cloved serve the run until ctx ends.
+func (s *session) keep(ctx context.Context) {
+	defer s.listener.Close()
+	for {
+		s.hold(ctx)
+		for ctx.Err() == nil {
+			conn, err := s.client.begin(s.run, s.listener)
+			if err == nil {
+				s.mu.Lock()
+				s.conn = conn
+				s.mu.Unlock()
+				break
+			}
+			select {
+			case <-time.After(again):
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			s.current().Close() // a connection that came meanwhile; else it is closed already
+			return
+		}
+	}
+}
+
+func (s *session) current() *packet.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn
+}
+
+// hold takes replies until cloved is gone, or ctx ends.
+func (s *session) hold(ctx context.Context) {
+	conn := s.current()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	defer conn.Close()
+	for {
+		var r reply
+		files, err := conn.Receive(&r)
+		packet.CloseAll(files)
+		if err != nil {
+			return
+		}
+		select {
+		case s.replies <- r:
+		default: // nobody asked
+		}
+	}
+}
+
+// usedTime bounds the wait for what was used: cloved may be away, and the record waits.
+const usedTime = 5 * time.Second
+
+func (s *session) used() []agent.ModelUse {
+	if s.current().Send(request{Used: true}) != nil {
+		return nil
+	}
+	select {
+	case r := <-s.replies:
+		return r.Used
+	case <-time.After(usedTime):
+		return nil
+	}
+}
+
+// begin passes the listener.
+func (c *Client) begin(run agent.ID, listener *os.File) (*packet.Conn, error) {
+	conn, err := dial(c.path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot have models served: %w", err)
+	}
+	var r reply
+	err = conn.Send(request{Run: run}, listener)
+	if err == nil {
+		var files []*os.File
+		files, err = conn.Receive(&r)
+		packet.CloseAll(files)
+	}
+	if err == nil && r.Error != "" {
+		err = errors.New(r.Error)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot have models served: %w", err)
+	}
+	return conn, nil
+}
+
+// dial connects by a short path: a run directory may be too long for sockaddr_un.
+func dial(path string) (*packet.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))})
+		dir.Close()
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	file, err := passfd.New(fd)
+	if err != nil {
+		return nil, err
+	}
+	return packet.New(file), nil
+}

@@ -1,0 +1,107 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/packet"
+)
+
+// Serve is what serves a run's agent until ctx ends.
+type Serve func(ctx context.Context, run agent.ID, listener *os.File) (used func() []agent.ModelUse, err error)
+
+// Listen makes the socket in a run directory. A socket that a dead cloved left is replaced.
+func Listen(runDir string) (*net.UnixListener, error) {
+	path := filepath.Join(runDir, Socket)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	dir, err := os.Open(runDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), Socket)
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: short, Net: "unixpacket"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // by then the descriptor of the directory has another meaning
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Accept serves supervisors until the listener closes.
+func Accept(ctx context.Context, l *net.UnixListener, serve Serve) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		go attend(ctx, conn, serve)
+	}
+}
+
+// attend serves one run for as long as its supervisor holds the connection.
+func attend(ctx context.Context, c *net.UnixConn, serve Serve) {
+	file, err := c.File()
+	c.Close()
+	if err != nil {
+		return
+	}
+	conn := packet.New(file)
+	defer conn.Close()
+	if !isOwn(file) {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var r request
+	files, err := conn.Receive(&r)
+	if err != nil || len(files) != 1 || r.Run == "" {
+		packet.CloseAll(files)
+		return
+	}
+	answer := reply{}
+	used, err := serve(ctx, r.Run, files[0])
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	if conn.Send(answer) != nil || err != nil {
+		return
+	}
+	for { // until the supervisor is gone
+		var ask request
+		files, err := conn.Receive(&ask)
+		packet.CloseAll(files)
+		if err != nil || ask.Used && conn.Send(reply{Used: used()}) != nil {
+			return
+		}
+	}
+}
+
+// isOwn reports whether the user of this process, root, is at the other end: the mode of the
+// socket says so already.
+func isOwn(file *os.File) bool {
+	raw, err := file.SyscallConn()
+	own := false
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+			own = err == nil && peer.Uid == uint32(os.Geteuid())
+		})
+	}
+	return own
+}

@@ -1,0 +1,116 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/models/config"
+	"clove.run/clove/models/queue"
+)
+
+// maxWaiting bounds the calls that wait for one provider.
+const maxWaiting = 4096
+
+// turnstile lets calls of one provider and model through, in the order of a queue.
+type turnstile struct {
+	mu      sync.Mutex // guards the following
+	queue   *queue.Queue
+	waiting map[*queue.Call]chan struct{} // closed when the call may run
+	timer   *time.Timer
+	enough  time.Duration // the mean time of a call, for what is told of waits
+}
+
+func newTurnstile(l config.Limits) *turnstile {
+	return &turnstile{queue: queue.New(queue.Limits{Concurrency: l.Concurrency, RequestsPerMinute: l.RequestsPerMinute, TokensPerMinute: l.TokensPerMinute}),
+		waiting: map[*queue.Call]chan struct{}{}}
+}
+
+var errCrowded = errors.New("too many calls wait for the provider")
+
+// enter waits until a call of an agent may run. The caller calls leave at its end.
+func (t *turnstile) enter(ctx context.Context, run agent.ID, tokens int64, weight int) (leave func(), err error) {
+	t.mu.Lock()
+	if t.queue.Waiting() >= maxWaiting {
+		t.mu.Unlock()
+		return nil, errCrowded
+	}
+	call, begins := t.queue.Enter(string(run), tokens, weight), make(chan struct{})
+	t.waiting[call] = begins
+	t.next()
+	t.mu.Unlock()
+	began := time.Time{}
+	leave = sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !began.IsZero() {
+			t.enough = (7*t.enough + time.Since(began)) / 8
+		}
+		delete(t.waiting, call)
+		t.queue.Leave(call)
+		t.next()
+	})
+	select {
+	case <-begins:
+		began = time.Now()
+		return leave, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// next lets through whatever may run now. t.mu is held.
+func (t *turnstile) next() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	for {
+		call, wait := t.queue.Next(time.Now())
+		if call == nil {
+			if wait > 0 {
+				t.timer = time.AfterFunc(wait, func() { t.mu.Lock(); defer t.mu.Unlock(); t.next() })
+			}
+			return
+		}
+		close(t.waiting[call])
+		delete(t.waiting, call)
+	}
+}
+
+// turnstiles are those of a configuration's targets.
+type turnstiles struct {
+	mu  sync.Mutex // guards all
+	all map[string]*turnstile
+}
+
+// of returns the one with a name, made with limits the first time.
+func (ts *turnstiles) of(name string, l config.Limits) *turnstile {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.all[name]
+	if t == nil {
+		t = newTurnstile(l)
+		ts.all[name] = t
+	}
+	return t
+}
+
+// admit waits until a provider has room for a call to a target. Both the provider and the
+// model may limit calls; the provider's queue is the second, so that no call that waits for
+// its model takes a place there.
+func (c *Control) admit(ctx context.Context, k *call, tokens int64) (leave func(), err error) {
+	run := k.served.run.Spec.ID
+	first, err := c.gates.of("model "+k.target.Name, k.target.Limits).enter(ctx, run, tokens, 1)
+	if err != nil {
+		return nil, err
+	}
+	second, err := c.gates.of("provider "+k.target.Provider.Name, k.target.Provider.Limits).enter(ctx, run, tokens, 1)
+	if err != nil {
+		first()
+		return nil, err
+	}
+	return func() { second(); first() }, nil
+}

@@ -1,0 +1,290 @@
+// Package control is root's side of models: it decides each call of an agent, reserves and
+// settles what it costs, and keeps the processes that do the rest. It parses nothing that
+// an agent or a provider wrote.
+//
+// A call passes through it like this:
+//
+//	clove-models: Begin ─▶ model and target ─▶ grant, budget reserved ─▶ clove-upstream: Call
+//	                                                                 └─▶ clove-models: Go
+//	clove-upstream: Done ─▶ budget settled, usage counted
+//
+// Each process is replaced when it ends. What a call had reserved when clove-upstream ended
+// counts as used.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/kernel"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
+	"clove.run/clove/models/config"
+	"clove.run/clove/models/link"
+)
+
+// Ledger has the grants and budgets of runs. *kernel.Kernel is one.
+type Ledger interface {
+	Allowed(run agent.Run, what string) (bool, error)
+	Free(run agent.Run, d budget.Dimension) (int64, error)
+	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
+	Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error)
+}
+
+// Options are what a Control works with.
+type Options struct {
+	Ledger Ledger
+	// Config is the configuration that holds now.
+	Config func() *config.Config
+	// Programs returns the directory of clove-models and clove-upstream.
+	Programs func() (string, error)
+	// Secret returns a provider's key by its name.
+	Secret func(name string) (string, error)
+	Log    *slog.Logger
+}
+
+// groups are those of an owner, which the account database names; none if it cannot be read:
+// then the user alone counts.
+func groups(owner agent.Owner) []uint32 {
+	all := []uint32{owner.GID}
+	account, err := user.LookupId(strconv.FormatUint(uint64(owner.UID), 10))
+	if err != nil {
+		return all
+	}
+	ids, _ := account.GroupIds() // those that could be read
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			all = append(all, uint32(n))
+		}
+	}
+	return all
+}
+
+// Control serves models to runs. Its methods may be called from many goroutines.
+type Control struct {
+	options Options
+	gates   turnstiles
+	health  health
+	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
+
+	mu       sync.Mutex // guards the following
+	closed   bool
+	runs     map[agent.ID]*served
+	fronts   map[uint32]*front // by owner
+	upstream *upstream         // nil: none was needed yet
+	scripts  map[string]*process
+	calls    map[uint64]*call // in flight, by control's number
+	last     uint64
+}
+
+// served is a run whose agent may call models.
+type served struct {
+	run      agent.Run
+	listener *os.File
+
+	mu     sync.Mutex // guards the following
+	flying int        // calls that have reserved and are not paid
+	used   map[string]*models.Use
+}
+
+// New makes a Control. No process is started before a run asks for models.
+func New(o Options) *Control {
+	return &Control{options: o, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+}
+
+// Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
+// used returns what its calls have used, at the end of the agent.
+func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
+	s := &served{run: run, listener: listener, used: map[string]*models.Use{}}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		listener.Close()
+		return nil, errors.New("models are not served any more")
+	}
+	c.runs[run.Spec.ID] = s
+	f, err := c.front(run.Owner.UID)
+	c.mu.Unlock()
+	if err == nil {
+		err = f.serve(s)
+	}
+	if err != nil {
+		c.leave(s)
+		return nil, fmt.Errorf("cannot serve models: %w", err)
+	}
+	context.AfterFunc(ctx, func() { c.leave(s) })
+	return s.spent, nil
+}
+
+// leave ends what a run has.
+func (c *Control) leave(s *served) {
+	c.mu.Lock()
+	f := c.fronts[s.run.Owner.UID]
+	if c.runs[s.run.Spec.ID] == s {
+		delete(c.runs, s.run.Spec.ID)
+	}
+	c.mu.Unlock()
+	s.listener.Close()
+	if f != nil {
+		_ = f.conn.Send(link.ToFront{Leave: s.run.Spec.ID}) // a process that is gone serves nobody
+	}
+}
+
+// Close ends the processes. What calls in flight had reserved counts as used.
+func (c *Control) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	all := []*process{}
+	for _, f := range c.fronts {
+		all = append(all, f.process)
+	}
+	for _, p := range c.scripts {
+		all = append(all, p)
+	}
+	if c.upstream != nil {
+		all = append(all, c.upstream.process)
+	}
+	c.mu.Unlock()
+	for _, p := range all {
+		p.end()
+	}
+	return nil
+}
+
+// front returns the clove-models of an owner. c.mu is held.
+func (c *Control) front(uid uint32) (*front, error) {
+	if f := c.fronts[uid]; f != nil && !f.ended() {
+		return f, nil
+	}
+	p, err := c.start(frontProgram)
+	if err != nil {
+		return nil, err
+	}
+	f := &front{process: p, control: c, uid: uid, calls: map[uint64]*call{}}
+	c.fronts[uid] = f
+	go f.receive()
+	return f, nil
+}
+
+// front is one clove-models.
+type front struct {
+	*process
+	control *Control
+	uid     uint32
+
+	mu    sync.Mutex // guards calls
+	calls map[uint64]*call
+}
+
+// serve passes a run's listener.
+func (f *front) serve(s *served) error {
+	return f.conn.Send(link.ToFront{Serve: &link.Serve{Run: s.run.Spec.ID}}, s.listener)
+}
+
+// receive takes messages until the process ends, and replaces it then.
+func (f *front) receive() {
+	for {
+		var m link.FromFront
+		files, err := f.conn.Receive(&m)
+		packet.CloseAll(files) // an honest one sends none
+		if err != nil {
+			break
+		}
+		switch {
+		case m.Begin != nil:
+			go f.begin(*m.Begin)
+		case m.List != nil:
+			go f.list(*m.List)
+		case m.Cancel != 0:
+			f.cancel(m.Cancel)
+		}
+	}
+	f.end()
+	f.mu.Lock()
+	for _, k := range f.calls {
+		k.gone()
+	}
+	f.mu.Unlock()
+	f.control.replace(f)
+}
+
+// replace starts another clove-models for the runs that one served which has ended.
+func (c *Control) replace(old *front) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.fronts[old.uid] != old {
+		return
+	}
+	delete(c.fronts, old.uid)
+	for _, s := range c.runs {
+		if s.run.Owner.UID != old.uid {
+			continue
+		}
+		c.options.Log.Warn("clove-models has ended and is replaced", "owner", old.uid, "reason", old.reason())
+		f, err := c.front(old.uid)
+		if err == nil {
+			err = f.serve(s)
+		}
+		if err != nil {
+			c.options.Log.Error("a run has no models any more", "run", s.run.Spec.ID, "error", err)
+		}
+	}
+}
+
+// servedBy returns a run that this clove-models serves; nil for any other that it names.
+func (f *front) servedBy(run agent.ID) *served {
+	f.control.mu.Lock()
+	defer f.control.mu.Unlock()
+	if s := f.control.runs[run]; s != nil && s.run.Owner.UID == f.uid {
+		return s
+	}
+	return nil
+}
+
+// list answers which models a run may call.
+func (f *front) list(l link.List) {
+	names := []string{}
+	if s := f.servedBy(l.Run); s != nil {
+		for _, name := range f.control.options.Config().Names(s.run.Owner.UID, groups(s.run.Owner)) {
+			if ok, err := f.control.options.Ledger.Allowed(s.run, "model:"+name); ok && err == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	_ = f.conn.Send(link.ToFront{Names: &link.Names{Number: l.Number, Names: names}})
+}
+
+// take notes a call under its number. It reports whether the number was free.
+func (f *front) take(k *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls[k.begin.Number] != nil {
+		return false
+	}
+	f.calls[k.begin.Number] = k
+	return true
+}
+
+func (f *front) release(k *call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.calls, k.begin.Number)
+}
+
+// cancel ends a call whose client has gone, whether it waits or runs.
+func (f *front) cancel(number uint64) {
+	f.mu.Lock()
+	call := f.calls[number]
+	f.mu.Unlock()
+	if call != nil {
+		call.gone()
+	}
+}

@@ -1,0 +1,265 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/internal/passfd"
+	"clove.run/clove/kernel"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models/config"
+	"clove.run/clove/models/link"
+)
+
+// soon bounds every wait of a test.
+const soon = 20 * time.Second
+
+// ledger has grants and free amounts as the test says, and notes what is reserved.
+type ledger struct {
+	mu       sync.Mutex // guards the following
+	grants   map[string]bool
+	free     map[budget.Dimension]int64
+	last     int
+	open     map[string]kernel.Spending
+	reserved []kernel.Spending
+	settled  chan budget.Amounts
+}
+
+func (l *ledger) Allowed(_ agent.Run, what string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.grants[what], nil
+}
+
+func (l *ledger) Free(_ agent.Run, d budget.Dimension) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n, found := l.free[d]; found {
+		return n, nil
+	}
+	return math.MaxInt64, nil
+}
+
+func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.grants[s.What] {
+		return "", api.Failure(api.CodeDenied, "ask for it", "no grant for %s", s.What)
+	}
+	for d, n := range s.Amounts {
+		if free, found := l.free[d]; found && n > free {
+			return "", api.Failure(api.CodeBudget, "", "%s: %d wanted, %d free", d, n, free)
+		}
+	}
+	l.last++
+	id := fmt.Sprint(l.last)
+	l.open[id] = s
+	l.reserved = append(l.reserved, s)
+	return id, nil
+}
+
+func (l *ledger) Settle(_ agent.Run, service, id string, used budget.Amounts) (budget.Amounts, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, found := l.open[id]; !found || s.Service != service {
+		return nil, api.Failure(api.CodeNotFound, "", "no reservation %s", id)
+	}
+	delete(l.open, id)
+	l.settled <- used
+	return nil, nil
+}
+
+// reservations returns those so far, and how many are open.
+func (l *ledger) reservations() (all []kernel.Spending, open int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reserved, len(l.open)
+}
+
+// fake is the other side of a process: the test plays clove-models or clove-upstream.
+type fake struct {
+	t     *testing.T
+	conn  *packet.Conn
+	setup link.Setup
+	files atomic.Int64
+	front chan link.ToFront
+	up    chan link.ToUpstream
+}
+
+// Kill implements child.
+func (f *fake) Kill() error { return f.conn.Close() }
+
+// Failure implements child.
+func (f *fake) Failure() error { return errors.New("the test ended it") }
+
+// receive takes messages, and keeps none of the descriptors.
+func (f *fake) receive(upstream bool) {
+	for {
+		var m struct {
+			link.ToFront
+			Call   *link.Call
+			Cancel uint64
+			Socket *link.Socket
+		}
+		files, err := f.conn.Receive(&m)
+		f.files.Add(int64(len(files)))
+		packet.CloseAll(files)
+		switch {
+		case err != nil:
+			close(f.front)
+			return
+		case upstream:
+			f.up <- link.ToUpstream{Call: m.Call, Cancel: m.Cancel, Socket: m.Socket}
+		default:
+			f.front <- m.ToFront
+		}
+	}
+}
+
+// rig is a Control whose processes are fakes.
+type rig struct {
+	used func() []agent.ModelUse // of the run that was served last
+	t    *testing.T
+	*Control
+	ledger    *ledger
+	config    atomic.Pointer[config.Config]
+	fronts    chan *fake // in the order of their start
+	upstreams chan *fake
+}
+
+// file is the configuration of the tests.
+const file = `
+providers:
+  p: {family: openai, url: "https://p.example/v1", key: secret, users: ["*"]}
+  narrow: {family: openai, url: "https://p.example/v1", users: ["*"], limits: {concurrency: 1}}
+  metered: {family: openai, url: "https://p.example/v1", users: ["*"], budgets: {1000: [tokens=1000]}}
+  claude: {family: anthropic, url: "https://c.example", users: ["1000"]}
+models:
+  small: {targets: [{provider: p, model: theirs}], factor: 2, max_output: 500, context: 10000}
+  queued: {targets: [{provider: narrow, model: theirs}]}
+  free: {targets: [{provider: p, model: unpriced}]}
+  metered: {targets: [{provider: metered, model: theirs}]}
+  haiku: {targets: [{provider: claude, model: haiku}]}
+aliases: {tiny: small}
+prices:
+- {provider: p, model: theirs, in: 1000, cache_write_long: 5000, out: 10000, tiers: {priority: 2}, date: 2026-11-20, source: a test}
+`
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8),
+		ledger: &ledger{grants: map[string]bool{}, free: map[budget.Dimension]int64{}, open: map[string]kernel.Spending{}, settled: make(chan budget.Amounts, 256)}}
+	for _, name := range []string{"small", "queued", "free", "metered", "haiku", "echo"} {
+		r.ledger.grants["model:"+name] = true
+	}
+	r.load(file)
+	r.Control = New(Options{Ledger: r.ledger, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
+		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler)})
+	r.Control.spawn = r.spawn
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func (r *rig) load(text string) {
+	r.t.Helper()
+	c, err := config.Parse([]byte(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.config.Store(c)
+}
+
+// spawn starts a fake.
+func (r *rig) spawn(executable string, _ uint32, files ...*os.File) (child, error) {
+	conn, err := take(files[0])
+	if err != nil {
+		return nil, err
+	}
+	f := &fake{t: r.t, conn: packet.New(conn), front: make(chan link.ToFront, 256), up: make(chan link.ToUpstream, 256)}
+	to, program := r.fronts, filepath.Base(executable)
+	if program == upstreamProgram {
+		to = r.upstreams
+		pipe, err := take(files[1])
+		if err == nil {
+			err = json.NewDecoder(pipe).Decode(&f.setup)
+			pipe.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	go f.receive(program == upstreamProgram)
+	to <- f
+	return f, f.conn.Send(link.FromFront{Ready: true})
+}
+
+// take duplicates a descriptor that its owner closes.
+func take(file *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return passfd.New(fd)
+}
+
+// serve serves a new run of a user, and returns it.
+func (r *rig) serve(uid uint32) agent.Run {
+	r.t.Helper()
+	run := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker"}, Owner: agent.Owner{UID: uid, GID: uid}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer listener.Close()
+	copied, err := listener.(*net.TCPListener).File()
+	if err == nil {
+		var ctx, cancel = context.WithCancel(r.t.Context())
+		r.t.Cleanup(cancel)
+		r.used, err = r.Serve(ctx, run, copied)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return run
+}
+
+// within waits for a value.
+func within[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(soon):
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+// begin asks for a call, and returns what control answers.
+func (f *fake) begin(b link.Begin) link.ToFront {
+	f.t.Helper()
+	f.send(link.FromFront{Begin: &b})
+	return within(f.t, f.front)
+}
+
+func (f *fake) send(m any) {
+	f.t.Helper()
+	if err := f.conn.Send(m); err != nil {
+		f.t.Fatal(err)
+	}
+}

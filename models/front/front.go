@@ -1,0 +1,195 @@
+// Package front is the HTTP server of clove-models: it reads what agents ask of models, and
+// has control decide. It holds no key and reaches no network; a call's body goes to
+// clove-upstream over a stream that comes with control's permission.
+//
+// Each listener is one run's. Everything is bounded: connections, calls in flight, the size
+// of a request, the time for reading one.
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/models/link"
+)
+
+const (
+	maxConnections = 128 // of one agent, open at once
+	maxCalls       = 64  // of one agent, in flight
+	maxHeader      = 64 << 10
+	// maxBodies bounds the bytes of all requests that are held at once, for all agents.
+	maxBodies = 256 << 20
+
+	headerTime = 10 * time.Second
+	bodyTime   = 2 * time.Minute
+	idleTime   = 5 * time.Minute
+)
+
+// Server serves the agents of one owner.
+type Server struct {
+	control *packet.Conn
+	bodies  *room
+	clients *clients // of a scripted provider; nil: agents are served
+
+	mu      sync.Mutex // guards the following
+	last    uint64
+	waiting map[uint64]chan answer // by the number of a Begin or List
+	agents  map[agent.ID]*http.Server
+}
+
+// answer is control's, to a Begin or a List.
+type answer struct {
+	message link.ToFront
+	stream  *os.File // with Go
+}
+
+// New makes a server that has control decide.
+func New(control *packet.Conn) *Server {
+	return &Server{control: control, bodies: newRoom(maxBodies), waiting: map[uint64]chan answer{}, agents: map[agent.ID]*http.Server{}}
+}
+
+// Serve serves until control is gone; then it returns nil.
+func (s *Server) Serve() error {
+	if err := s.control.Send(link.FromFront{Ready: true}); err != nil {
+		return err
+	}
+	for {
+		var m link.ToFront
+		files, err := s.control.Receive(&m)
+		if err != nil {
+			return ignoreEnd(err)
+		}
+		if m.Script != nil {
+			if err := s.provide(m.Script.Text); err != nil {
+				return err
+			}
+			continue
+		}
+		s.receive(m, files)
+	}
+}
+
+func (s *Server) receive(m link.ToFront, files []*os.File) {
+	switch {
+	case m.Client && len(files) == 1 && s.clients != nil:
+		s.clients.add(files[0])
+	case m.Serve != nil && len(files) == 1:
+		s.serve(m.Serve.Run, files[0])
+	case m.Leave != "":
+		s.leave(m.Leave)
+	case m.Go != nil && len(files) == 1:
+		s.deliver(m.Go.Number, answer{m, files[0]})
+	case m.Refuse != nil:
+		s.deliver(m.Refuse.Number, answer{message: m})
+	case m.Names != nil:
+		s.deliver(m.Names.Number, answer{message: m})
+	default:
+		packet.CloseAll(files)
+	}
+}
+
+// serve begins to serve a run, or goes on with another copy of its listener.
+func (s *Server) serve(run agent.ID, file *os.File) {
+	listener, err := net.FileListener(file)
+	file.Close()
+	if err != nil {
+		log.Printf("run %s: cannot listen: %v", run, err)
+		return
+	}
+	server := &http.Server{
+		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls)},
+		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(nowhere{}, "", 0), // what an agent does wrong is not the host's to read
+	}
+	s.mu.Lock()
+	old := s.agents[run]
+	s.agents[run] = server
+	s.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	go server.Serve(newLimited(listener, maxConnections)) // ends with Close
+}
+
+// leave ends everything of a run's.
+func (s *Server) leave(run agent.ID) {
+	s.mu.Lock()
+	server := s.agents[run]
+	delete(s.agents, run)
+	s.mu.Unlock()
+	if server != nil {
+		server.Close()
+	}
+}
+
+// deliver gives an answer to whoever waits for it; else nobody does any more.
+func (s *Server) deliver(number uint64, a answer) {
+	s.mu.Lock()
+	waiter := s.waiting[number]
+	delete(s.waiting, number)
+	s.mu.Unlock()
+	if waiter != nil {
+		waiter <- a // it has room
+	} else if a.stream != nil {
+		a.stream.Close()
+	}
+}
+
+// ask sends a message with a number of its own, and waits for the answer. Where ctx ends,
+// control is told that nobody waits.
+func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromFront) (answer, uint64, error) {
+	waiter := make(chan answer, 1)
+	s.mu.Lock()
+	s.last++
+	number := s.last
+	s.waiting[number] = waiter
+	s.mu.Unlock()
+	if err := s.control.Send(message(number)); err != nil {
+		s.forget(number)
+		return answer{}, number, err
+	}
+	select {
+	case a := <-waiter:
+		return a, number, nil
+	case <-ctx.Done():
+	}
+	if !s.forget(number) { // the answer is here
+		if a := <-waiter; a.stream != nil {
+			a.stream.Close()
+		}
+	}
+	_ = s.control.Send(link.FromFront{Cancel: number}) // if control is gone, so is the call
+	return answer{}, number, ctx.Err()
+}
+
+// forget reports whether nobody had answered yet.
+func (s *Server) forget(number uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, waits := s.waiting[number]
+	delete(s.waiting, number)
+	return waits
+}
+
+// ignoreEnd is nil for the end of the channel.
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("cannot serve: %w", err)
+}
+
+// nowhere drops what is written to it.
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }

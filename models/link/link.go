@@ -1,0 +1,190 @@
+// Package link is what control, clove-models and clove-upstream say to each other.
+//
+//	control  ══ ToFront, FromFront ══ clove-models     listeners, and one Begin for each call
+//	control  ══ ToUpstream, FromUpstream ══ clove-upstream   one Call for each call
+//	clove-models ══ Stream ══ clove-upstream           the body of a call, and its answer
+//
+// The first two are packets (internal/packet). Control trusts no message of clove-models
+// more than if the agent itself had sent it, and clove-upstream none of its stream.
+package link
+
+import (
+	"strings"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/models"
+)
+
+// ToFront is a message of control to clove-models. Exactly one field is set.
+//
+// A process that gets Script is no server of agents but the scripted provider: with each
+// Client comes a connection of clove-upstream.
+type ToFront struct {
+	Script *Script  `json:"script,omitempty"`
+	Client bool     `json:"client,omitempty"`
+	Serve  *Serve   `json:"serve,omitempty"` // with the listener
+	Leave  agent.ID `json:"leave,omitempty"` // the run has ended
+	Go     *Go      `json:"go,omitempty"`    // with one side of a Stream
+	Refuse *Refuse  `json:"refuse,omitempty"`
+	Names  *Names   `json:"names,omitempty"`
+}
+
+// FromFront is a message of clove-models. Exactly one field is set.
+type FromFront struct {
+	Ready  bool   `json:"ready,omitempty"` // it has no rights left
+	Begin  *Begin `json:"begin,omitempty"`
+	Cancel uint64 `json:"cancel,omitempty"` // the number of a call whose client has gone
+	List   *List  `json:"list,omitempty"`
+}
+
+// Script is what a scripted provider answers from.
+type Script struct {
+	Text string `json:"text"` // empty: echo
+}
+
+// Serve has a run's agent served.
+type Serve struct {
+	Run agent.ID `json:"run"`
+}
+
+// Begin asks for one call of a model.
+type Begin struct {
+	Number uint64        `json:"number"` // clove-models' own; it never repeats
+	Run    agent.ID      `json:"run"`
+	Format models.Format `json:"format"`
+	Model  string        `json:"model"` // as the agent names it
+	Stream bool          `json:"stream,omitempty"`
+	In     int64         `json:"in"`            // estimate, tokens
+	Out    int64         `json:"out,omitempty"` // the most that the request allows, tokens; 0: it says nothing
+	N      int64         `json:"n"`             // answers
+	Needs  []models.Need `json:"needs,omitempty"`
+	Tiers  []string      `json:"tiers,omitempty"` // that change the price, NAME=VALUE; words
+	Betas  []string      `json:"betas,omitempty"` // values of the header anthropic-beta; words
+}
+
+const (
+	// MaxWords bounds the words in each field of a Begin.
+	MaxWords = 32
+	maxWord  = 96 // bytes
+)
+
+// IsWord reports whether text may pass from a request to other processes: it is short, and
+// means nothing in a header.
+func IsWord(text string) bool {
+	return text != "" && len(text) <= maxWord && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=") == ""
+}
+
+// Go lets a call begin.
+type Go struct {
+	Number uint64 `json:"number"`
+	Model  string `json:"model"`         // the provider's name of it
+	Out    int64  `json:"out,omitempty"` // to be written into a request that names no maximum; 0: nothing
+	// Granted are the needs that the grants cover, those of the request among them.
+	Granted []models.Need `json:"granted,omitempty"`
+}
+
+// Refuse says why a call does not begin, or a list cannot be made.
+type Refuse struct {
+	Number  uint64 `json:"number"`
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	After   int    `json:"after,omitempty"` // seconds until a repetition may succeed
+}
+
+// Reason is why a call is refused.
+type Reason string
+
+// The reasons.
+const (
+	ReasonUnknown    Reason = "unknown-model"
+	ReasonNotGranted Reason = "not-granted"
+	ReasonNeed       Reason = "need"   // the grant lacks provider-tools or provider-state
+	ReasonBudget     Reason = "budget" // less is left than the call could use
+	ReasonContext    Reason = "context-length"
+	ReasonNoPrice    Reason = "no-price" // a budget in money, and no price is known
+	ReasonBusy       Reason = "busy"     // too many calls, or cloved is away
+	ReasonFailed     Reason = "failed"
+)
+
+// List asks which models a run may call.
+type List struct {
+	Number uint64   `json:"number"`
+	Run    agent.ID `json:"run"`
+}
+
+// Names answers List.
+type Names struct {
+	Number uint64   `json:"number"`
+	Names  []string `json:"names"`
+}
+
+// Setup is the first that clove-upstream reads, as JSON from a pipe, while it still has all
+// rights. It has the keys, and is nowhere else.
+type Setup struct {
+	Providers map[string]Provider `json:"providers"`
+	Roots     []byte              `json:"roots"` // certificates of authorities, PEM
+}
+
+// Provider is one that clove-upstream may call.
+type Provider struct {
+	Endpoints map[models.Format]string `json:"endpoints"` // where each format is served
+	Key       string                   `json:"key,omitempty"`
+	First     time.Duration            `json:"first"`   // the longest wait for the head of an answer
+	Pause     time.Duration            `json:"between"` // the longest wait for more of it
+	Total     time.Duration            `json:"total"`
+}
+
+// ToUpstream is a message of control to clove-upstream. Exactly one field is set.
+type ToUpstream struct {
+	Call   *Call   `json:"call,omitempty"` // with the other side of the Stream
+	Cancel uint64  `json:"cancel,omitempty"`
+	Socket *Socket `json:"socket,omitempty"` // with a connection, unless Error says why not
+}
+
+// Call is one call to make.
+type Call struct {
+	Number   uint64        `json:"number"` // control's own
+	Provider string        `json:"provider"`
+	Format   models.Format `json:"format"`
+	Stream   bool          `json:"stream,omitempty"`
+	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
+	MostOut  int64         `json:"most_out"` // tokens after which an answer is cut off; 0: none
+	Betas    []string      `json:"betas,omitempty"`
+}
+
+// Socket answers Dial.
+type Socket struct {
+	Number uint64 `json:"number"`
+	Error  string `json:"error,omitempty"`
+}
+
+// FromUpstream is a message of clove-upstream. Exactly one field is set.
+type FromUpstream struct {
+	Ready bool  `json:"ready,omitempty"` // it has no rights left
+	Dial  *Dial `json:"dial,omitempty"`
+	Done  *Done `json:"done,omitempty"`
+}
+
+// Dial asks for a connection to a provider.
+type Dial struct {
+	Number   uint64 `json:"number"`
+	Provider string `json:"provider"`
+}
+
+// Done says how a call ended.
+type Done struct {
+	Number   uint64        `json:"number"`
+	Status   int           `json:"status"`          // of HTTP; 0: there was no answer
+	Usage    models.Usage  `json:"usage"`           // to be settled: as reported, else estimated
+	Tiers    []string      `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
+	Model    string        `json:"model,omitempty"` // that the provider named
+	Reported bool          `json:"reported"`        // the provider said what was used
+	Complete bool          `json:"complete"`        // the answer ended as it should
+	Sent     bool          `json:"sent"`            // the provider has the request, or may have it
+	First    time.Duration `json:"first"`           // until the first byte of the answer
+	Total    time.Duration `json:"total"`
+	Error    string        `json:"error,omitempty"`
+	After    int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
+}

@@ -1,0 +1,73 @@
+package models
+
+// Format is the form of one kind of request and of its answer.
+type Format string
+
+// The formats.
+const (
+	OpenAIChat        Format = "openai-chat"        // POST /v1/chat/completions
+	OpenAIResponses   Format = "openai-responses"   // POST /v1/responses
+	AnthropicMessages Format = "anthropic-messages" // POST /v1/messages
+	AnthropicCount    Format = "anthropic-count"    // POST /v1/messages/count_tokens
+)
+
+// Family is whose format it is: a provider speaks one family.
+func (f Format) Family() Family {
+	switch f {
+	case OpenAIChat, OpenAIResponses:
+		return OpenAI
+	case AnthropicMessages, AnthropicCount:
+		return Anthropic
+	}
+	return ""
+}
+
+// Family is whose formats a provider speaks.
+type Family string
+
+// The families.
+const (
+	OpenAI    Family = "openai"
+	Anthropic Family = "anthropic"
+)
+
+// Need is a right that a request needs beside the grant of its model.
+type Need string
+
+// The needs.
+const (
+	ProviderTools Need = "provider-tools" // the provider reaches the network or runs code for the agent
+	ProviderState Need = "provider-state" // the provider keeps what the agent sent
+)
+
+// Usage is what one call used, in tokens. In excludes what was read from or written to a
+// cache. Out includes Reasoning.
+type Usage struct {
+	In         int64 `json:"in"`
+	Cached     int64 `json:"cached,omitempty"`      // read from the provider's cache
+	CacheWrite int64 `json:"cache_write,omitempty"` // written to it, CacheWriteLong included
+	// CacheWriteLong is kept for the longer of the provider's times, an hour, which costs more.
+	CacheWriteLong int64 `json:"cache_write_long,omitempty"`
+	Out            int64 `json:"out"`
+	Reasoning      int64 `json:"reasoning,omitempty"`
+}
+
+// Add adds what another call used.
+func (u *Usage) Add(more Usage) {
+	u.In += more.In
+	u.Cached += more.Cached
+	u.CacheWrite += more.CacheWrite
+	u.CacheWriteLong += more.CacheWriteLong
+	u.Out += more.Out
+	u.Reasoning += more.Reasoning
+}
+
+// Use is what a run's calls of one model have used.
+type Use struct {
+	Model      string `json:"model"` // as the configuration names it
+	Calls      int64  `json:"calls"`
+	Failed     int64  `json:"failed,omitempty"` // of Calls
+	Usage      Usage  `json:"tokens"`
+	CostMicros int64  `json:"cost_micros"`
+	Over       int64  `json:"over,omitempty"` // calls that used more than was reserved for them
+}

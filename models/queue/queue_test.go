@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// TestAThousandCallsDelayAnotherByOne: with one place, the newcomer is served after the call
+// that runs. The control is the order of coming, in which it would be the last.
+func TestAThousandCallsDelayAnotherByOne(t *testing.T) {
+	t.Parallel()
+	q := New(Limits{Concurrency: 1})
+	for range 1000 {
+		q.Enter("greedy", 500, 1)
+	}
+	running, _ := q.Next(start)
+	other := q.Enter("other", 500, 1)
+	if q.Waiting() != 1000 {
+		t.Fatalf("%d wait", q.Waiting())
+	}
+	if c, _ := q.Next(start); c != nil {
+		t.Fatal("two run at once")
+	}
+	q.Leave(running)
+	if c, _ := q.Next(start); c != other {
+		t.Errorf("another call is before the newcomer's, %d are", q.Position(other))
+	}
+}
+
+// TestSharesFollowWeights serves agents that always wait, for calls of random sizes.
+func TestSharesFollowWeights(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewSource(1))
+	q := New(Limits{Concurrency: 1})
+	weights := map[string]int{"a": 1, "b": 2, "c": 4}
+	served := map[string]int64{}
+	enter := func(name string) { q.Enter(name, 100+random.Int63n(1000), weights[name]) }
+	for name := range weights {
+		for range 3 {
+			enter(name)
+		}
+	}
+	total := int64(0)
+	for range 7000 {
+		c, _ := q.Next(start)
+		served[c.agent] += c.tokens
+		total += c.tokens
+		q.Leave(c)
+		enter(c.agent)
+	}
+	for name, weight := range weights {
+		got, want := float64(served[name])/float64(total), float64(weight)/7
+		if got < want*0.95 || got > want*1.05 {
+			t.Errorf("%s of weight %d got %.3f, want %.3f", name, weight, got, want)
+		}
+	}
+}
+
+// TestNobodyStarves: whatever comes, a call is served before any agent's later tokens exceed
+// its own by more than one call of the largest size for each unit of weight.
+func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(50) {
+		random := rand.New(rand.NewSource(seed))
+		q := New(Limits{Concurrency: 1 + random.Int63n(4)})
+		var running []*Call
+		entered := map[*Call]int{}
+		waited, largest := 0, 0
+		agents := 2 + random.Intn(8)
+		for step := range 3000 {
+			switch random.Intn(3) {
+			case 0:
+				name := fmt.Sprint(random.Intn(agents))
+				if c := q.Enter(name, 1+random.Int63n(1000), 1); q.Waiting() < 100 {
+					entered[c] = step
+				} else {
+					q.Leave(c)
+				}
+			case 1:
+				if c, _ := q.Next(start); c != nil {
+					running = append(running, c)
+					waited = max(waited, step-entered[c])
+					delete(entered, c)
+				}
+			case 2:
+				if len(running) > 0 {
+					q.Leave(running[0])
+					running = running[1:]
+				}
+			}
+			largest = max(largest, q.Waiting())
+		}
+		// A hundred calls wait at most, and about each third step serves one.
+		if waited > 1500 {
+			t.Errorf("seed %d: a call waited for %d steps, with %d waiting", seed, waited, largest)
+		}
+	}
+}
+
+func TestAMinutesRequests(t *testing.T) {
+	t.Parallel()
+	q := New(Limits{RequestsPerMinute: 2})
+	for range 3 {
+		q.Enter("a", 1, 1)
+	}
+	for i := range 2 {
+		if c, _ := q.Next(start); c == nil {
+			t.Fatalf("call %d waits", i)
+		}
+	}
+	c, wait := q.Next(start)
+	if c != nil || wait != 30*time.Second {
+		t.Fatalf("%v, %s: the third waits for half a minute", c, wait)
+	}
+	if c, _ := q.Next(start.Add(wait)); c == nil {
+		t.Error("it waits longer than it was to")
+	}
+}
+
+// TestACallLargerThanAMinute runs alone, and the next waits until it is paid for.
+func TestACallLargerThanAMinute(t *testing.T) {
+	t.Parallel()
+	q := New(Limits{TokensPerMinute: 100})
+	q.Enter("a", 250, 1)
+	q.Enter("a", 100, 1)
+	if c, _ := q.Next(start); c == nil {
+		t.Fatal("it never runs")
+	}
+	if _, wait := q.Next(start); wait != 150*time.Second {
+		t.Errorf("the next waits for %s", wait)
+	}
+}
+
+// TestAClockThatIsSetBackEndsNoWait, and lengthens none.
+func TestAClockThatIsSetBackEndsNoWait(t *testing.T) {
+	t.Parallel()
+	q := New(Limits{RequestsPerMinute: 1})
+	q.Enter("a", 1, 1)
+	q.Enter("a", 1, 1)
+	q.Next(start)
+	if c, wait := q.Next(start.Add(-time.Hour)); c != nil || wait != time.Minute {
+		t.Errorf("%v, %s", c, wait)
+	}
+	if c, _ := q.Next(start.Add(-time.Hour + time.Minute)); c == nil {
+		t.Error("it waits for ever")
+	}
+}

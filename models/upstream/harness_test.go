@@ -1,0 +1,166 @@
+package upstream
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/internal/passfd"
+	"clove.run/clove/models"
+	"clove.run/clove/models/link"
+)
+
+// testKey is the key of the provider.
+const testKey = "sk-key-of-the-test"
+
+// rig is a Server with a control that connects to one provider, over real sockets.
+type rig struct {
+	t      *testing.T
+	conn   *packet.Conn
+	done   chan link.Done
+	served chan error
+	last   uint64
+	dials  atomic.Int64
+}
+
+// newRig serves one provider, named p. change may change it; nil: as it is.
+func newRig(t *testing.T, provider http.HandlerFunc, change func(*link.Setup)) *rig {
+	t.Helper()
+	web := httptest.NewServer(provider)
+	t.Cleanup(web.Close)
+	p := link.Provider{Endpoints: map[models.Format]string{}, Key: testKey, First: time.Minute, Pause: time.Minute, Total: time.Minute}
+	for _, f := range []models.Format{models.OpenAIChat, models.OpenAIResponses, models.AnthropicMessages, models.AnthropicCount} {
+		p.Endpoints[f] = "http://provider.test/" + string(f)
+	}
+	setup := link.Setup{Providers: map[string]link.Provider{"p": p}}
+	if change != nil {
+		change(&setup)
+	}
+	return startRig(t, setup, web.Listener.Addr().String())
+}
+
+// startRig has the Server's connections lead to an address.
+func startRig(t *testing.T, setup link.Setup, address string) *rig {
+	t.Helper()
+	conn, file, err := packet.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := New(packet.New(file), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, conn: conn, done: make(chan link.Done, 256), served: make(chan error, 1)}
+	go func() { r.served <- server.Serve() }()
+	go r.control(address)
+	t.Cleanup(func() { conn.Close() })
+	return r
+}
+
+// control does what models/control does: it connects, and hears how calls ended.
+func (r *rig) control(address string) {
+	for {
+		var m link.FromUpstream
+		files, err := r.conn.Receive(&m)
+		packet.CloseAll(files)
+		switch {
+		case err != nil:
+			return
+		case m.Done != nil:
+			r.done <- *m.Done
+		case m.Dial != nil:
+			r.dials.Add(1)
+			r.connect(m.Dial.Number, address)
+		}
+	}
+}
+
+func (r *rig) connect(number uint64, address string) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		_ = r.conn.Send(link.ToUpstream{Socket: &link.Socket{Number: number, Error: err.Error()}})
+		return
+	}
+	defer conn.Close()
+	if file, err := conn.(*net.TCPConn).File(); err == nil {
+		_ = r.conn.Send(link.ToUpstream{Socket: &link.Socket{Number: number}}, file)
+		file.Close()
+	}
+}
+
+// begin orders a call, and returns the stream with its body sent.
+func (r *rig) begin(c link.Call, body string) *os.File {
+	r.t.Helper()
+	r.last++
+	if c.Number = r.last; c.Provider == "" {
+		c.Provider = "p"
+	}
+	near, far, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
+	if err == nil {
+		err = r.conn.Send(link.ToUpstream{Call: &c}, far)
+		far.Close()
+	}
+	if err == nil {
+		err = link.SendBody(near, []byte(body))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { near.Close() })
+	return near
+}
+
+// answer is what came on a stream.
+type answer struct {
+	head link.Head
+	text string
+	err  error // nil: it is whole
+}
+
+func receive(stream io.Reader) (a answer) {
+	reader := link.NewReader(stream)
+	if a.head, a.err = reader.Head(); a.err != nil {
+		return a
+	}
+	var text strings.Builder
+	for a.err == nil {
+		var part []byte
+		part, a.err = reader.Next()
+		text.Write(part)
+	}
+	if a.text = text.String(); a.err == io.EOF {
+		a.err = nil
+	}
+	return a
+}
+
+// ended waits for the report of a call.
+func (r *rig) ended() link.Done {
+	r.t.Helper()
+	select {
+	case d := <-r.done:
+		return d
+	case <-time.After(30 * time.Second):
+		r.t.Fatal("no call ended")
+		return link.Done{}
+	}
+}
+
+// call makes one whole call.
+func (r *rig) call(c link.Call, body string) (answer, link.Done) {
+	r.t.Helper()
+	a := receive(r.begin(c, body))
+	return a, r.ended()
+}
+
+// untilGone ends when the client of a request has gone.
+func untilGone(r *http.Request) { <-r.Context().Done() }

@@ -1,0 +1,183 @@
+// Package upstream is the HTTP client of clove-upstream: it sends calls to providers, adds
+// the key, does TLS, and reads from the answer what was used. It parses what providers
+// send, and nothing of an agent's: a request's body passes as bytes.
+//
+// It opens no connection: control makes each, to a configured provider only.
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+
+	"clove.run/clove/internal/packet"
+	"clove.run/clove/models/link"
+)
+
+const (
+	maxHead  = 64 << 10 // bytes of an answer's head
+	maxIdle  = 16       // connections that are kept for each provider
+	maxDials = 256
+)
+
+// Server makes the calls that control orders.
+type Server struct {
+	control   *packet.Conn
+	providers map[string]*provider
+
+	mu    sync.Mutex // guards the following
+	last  uint64
+	dials map[uint64]chan dialled
+	calls map[uint64]context.CancelFunc
+}
+
+type dialled struct {
+	file *os.File
+	err  error
+}
+
+// provider is one with its connections.
+type provider struct {
+	link.Provider
+	client *http.Client
+}
+
+// ReadSetup reads the setup, while files may still be read.
+func ReadSetup(r io.Reader) (link.Setup, error) {
+	var setup link.Setup
+	err := json.NewDecoder(r).Decode(&setup)
+	return setup, err
+}
+
+// New makes a server of a setup.
+func New(control *packet.Conn, setup link.Setup) (*Server, error) {
+	s := &Server{control: control, providers: map[string]*provider{}, dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(setup.Roots) // without one, no provider is believed
+	for name, p := range setup.Providers {
+		s.providers[name] = &provider{p, &http.Client{
+			// No redirect is followed: it could carry the key to another place.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				Proxy:                  nil,
+				DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, name) },
+				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+				DisableCompression:     true, // the answer passes as it is
+				MaxResponseHeaderBytes: maxHead,
+				MaxIdleConnsPerHost:    maxIdle,
+				ResponseHeaderTimeout:  p.First,
+			},
+		}}
+	}
+	return s, nil
+}
+
+// Serve serves until control is gone; then it returns nil.
+func (s *Server) Serve() error {
+	if err := s.control.Send(link.FromUpstream{Ready: true}); err != nil {
+		return err
+	}
+	for {
+		var m link.ToUpstream
+		files, err := s.control.Receive(&m)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot serve: %w", err)
+		}
+		switch {
+		case m.Call != nil && len(files) == 1:
+			go s.call(*m.Call, files[0])
+			continue
+		case m.Socket != nil:
+			files = s.connected(*m.Socket, files)
+		case m.Cancel != 0:
+			s.cancel(m.Cancel)
+		}
+		packet.CloseAll(files)
+	}
+}
+
+// dial has control connect to a provider.
+func (s *Server) dial(ctx context.Context, name string) (net.Conn, error) {
+	waiter := make(chan dialled, 1)
+	s.mu.Lock()
+	if len(s.dials) >= maxDials {
+		s.mu.Unlock()
+		return nil, errors.New("too many connections are being made")
+	}
+	s.last++
+	number := s.last
+	s.dials[number] = waiter
+	s.mu.Unlock()
+	if err := s.control.Send(link.FromUpstream{Dial: &link.Dial{Number: number, Provider: name}}); err != nil {
+		return nil, err
+	}
+	var d dialled
+	select {
+	case d = <-waiter:
+	case <-ctx.Done():
+		s.mu.Lock()
+		_, waits := s.dials[number]
+		delete(s.dials, number)
+		s.mu.Unlock()
+		if !waits {
+			if d = <-waiter; d.file != nil {
+				d.file.Close()
+			}
+		}
+		return nil, ctx.Err()
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	defer d.file.Close()
+	return net.FileConn(d.file)
+}
+
+// connected gives a connection to whoever waits for it, and returns what nobody took.
+func (s *Server) connected(m link.Socket, files []*os.File) []*os.File {
+	s.mu.Lock()
+	waiter := s.dials[m.Number]
+	delete(s.dials, m.Number)
+	s.mu.Unlock()
+	switch {
+	case waiter == nil:
+		return files
+	case m.Error != "" || len(files) != 1:
+		waiter <- dialled{err: errors.New(m.Error)}
+		return files
+	}
+	waiter <- dialled{file: files[0]}
+	return nil
+}
+
+// enter notes a call that can be cancelled.
+func (s *Server) enter(number uint64, cancel context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[number] = cancel
+}
+
+func (s *Server) leave(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, number)
+}
+
+func (s *Server) cancel(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.calls[number]; cancel != nil {
+		cancel()
+	}
+}

@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/callout"
+)
+
+// BudgetEvent is what --on-warn and --on-end get as JSON.
+type BudgetEvent struct {
+	Event     string     `json:"event"` // one of the constants below
+	ID        agent.ID   `json:"id"`
+	Name      string     `json:"name"`
+	Owner     uint32     `json:"owner"`
+	Namespace string     `json:"namespace,omitempty"`
+	Budget    api.Budget `json:"budget"`
+}
+
+// The events of budgets.
+const (
+	eventWarning = "budget-warning" // it reached its warning
+	eventEnd     = "budget-end"     // nothing is left: what at_end says follows
+)
+
+// calloutsMost bounds the callouts of a run that wait or are under way.
+const calloutsMost = 16
+
+// callouts does what a run's owner wants done when a budget reaches its mark: one at a time,
+// beside the supervisor's loop. They outlive the agent.
+type callouts struct {
+	spec   agent.Spec
+	owner  agent.Owner
+	failed func(flag string, err error) // may be nil
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  map[budgetEnd]bool // the loop's: ends that were reported
+
+	turn    sync.Mutex // held by the one that is under way
+	waiting chan struct{}
+	all     sync.WaitGroup
+}
+
+// budgetEnd distinguishes the ends of budgets: one is reported once.
+type budgetEnd struct {
+	account, dimension string
+	granted            int64
+	since              time.Time
+}
+
+// errCalloutsMost drops a callout.
+var errCalloutsMost = errors.New("it is left out: too many wait already")
+
+func newCallouts(l *launch) *callouts {
+	c := &callouts{spec: l.spec, owner: l.streams.Owner, failed: l.streams.CalloutFailed, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// warned is for a budget that reached its warning.
+func (c *callouts) warned(b api.Budget) { c.begin("--on-warn", c.spec.Kernel.OnWarn, eventWarning, b) }
+
+// spent gets all budgets of which nothing is left, after each change.
+func (c *callouts) spent(all []api.Budget) {
+	now := map[budgetEnd]bool{}
+	for _, b := range all {
+		end := budgetEnd{b.Account, b.Dimension, *b.Granted, b.Since}
+		if now[end] = true; !c.ended[end] {
+			c.begin("--on-end", c.spec.Kernel.OnEnd, eventEnd, b)
+		}
+	}
+	c.ended = now
+}
+
+func (c *callouts) begin(flag, target, event string, b api.Budget) {
+	if target == "" {
+		return
+	}
+	select {
+	case c.waiting <- struct{}{}:
+	default:
+		c.report(flag, errCalloutsMost)
+		return
+	}
+	call := callout.Callout{Target: target, Owner: c.owner, Env: environmentOf(event, c.spec, b),
+		Event: BudgetEvent{Event: event, ID: c.spec.ID, Name: c.spec.Name, Owner: c.owner.UID, Namespace: c.spec.Kernel.Namespace, Budget: b}}
+	c.all.Go(func() {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		if err := call.Do(c.ctx); err != nil {
+			c.report(flag, err)
+		}
+		<-c.waiting
+	})
+}
+
+func (c *callouts) report(flag string, err error) {
+	if c.failed != nil {
+		c.failed(flag, err)
+	}
+}
+
+// environmentOf is the event as variables, for a command without a JSON parser. None is from
+// an agent: names are checked words.
+func environmentOf(event string, spec agent.Spec, b api.Budget) []string {
+	return []string{
+		"CLOVE_EVENT=" + event, "CLOVE_ID=" + string(spec.ID), "CLOVE_NAME=" + spec.Name, "CLOVE_NAMESPACE=" + spec.Kernel.Namespace,
+		"CLOVE_ACCOUNT=" + b.Account, "CLOVE_DIMENSION=" + b.Dimension, "CLOVE_USED=" + strconv.FormatInt(b.Used, 10),
+		"CLOVE_GRANTED=" + strconv.FormatInt(*b.Granted, 10), "CLOVE_AT_END=" + b.AtEnd,
+	}
+}
+
+// finish waits for those under way, for at most the time that one may take. nil has none.
+func (c *callouts) finish() {
+	if c == nil {
+		return
+	}
+	timer := time.AfterFunc(callout.Patience, c.cancel)
+	c.all.Wait()
+	timer.Stop()
+	c.cancel()
+}
