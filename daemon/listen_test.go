@@ -150,7 +150,11 @@ func TestMakeSocket(t *testing.T) {
 	}
 	first.SetUnlinkOnClose(false)
 	must(t, first.Close()) // as a kill -9 leaves it
+	// A program that a test beside this one starts has a copy of the socket, between fork and exec.
 	second, err := listening()
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); second, err = listening() {
+		time.Sleep(time.Millisecond)
+	}
 	must(t, err)
 	must(t, second.Close())
 	must(t, os.WriteFile(path, nil, 0o600))
