@@ -13,7 +13,8 @@ execute() {
 	local -a short=(-test.short) worker=()
 	local tests=$TOP/build/tests
 	if long; then short=() tests+=-race; fi
-	if [ -n "$FILE" ]; then worker=("$TOP/integration/worker.sh" "clove-worker-$$"); fi
+		# The time, because a killed run leaves its cgroups, and ids of processes come again.
+	if [ -n "$FILE" ]; then worker=("$TOP/integration/worker.sh" "clove-worker-$$-$EPOCHSECONDS"); fi
 	wanted=$(awk -v folder="$FOLDER" -v file="$FILE" '$1 == folder && (file == "" || $2 == file) {print $3}' "$ITEMS/chosen" | pattern)
 	(cd "$FOLDER" && CLOVE_BIN_DIR=$TOP/bin exec "${worker[@]}" "$tests/$(binary_of "$FOLDER")" \
 		-test.v -test.run="$wanted" -test.timeout=120m -test.count="${TIMES:-1}" "${short[@]}" </dev/null) || status=$?
