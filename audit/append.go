@@ -208,7 +208,7 @@ func (l *Log) round(orders []order) []order {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failure, l.records = failure, l.w.tip.tree.size
+	l.failure = failure
 	l.orders = append(left, l.orders...)
 	l.enqueued = 0
 	unwritten := l.leftOut

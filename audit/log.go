@@ -91,13 +91,12 @@ type Log struct {
 	orders    []order
 	enqueued  int               // entries of orders, and of those being written, that nobody waits for
 	unwritten uint64            // how many entries are lost if the process dies now, as head has it
-	records   uint64            // durable
 	leftOut   uint64            // entries that floods count
 	floods    map[string]*flood // by principal and run
 	closed    bool
 	failure   error // the file's state is not known any more: nothing is written
 
-	w writer // of the one goroutine that writes
+	w writer // of the one goroutine that writes, but for durable
 }
 
 // Open makes or continues the log in dir, recovers what a killed writer left, and holds the
@@ -124,7 +123,7 @@ func Open(dir string, options Options) (*Log, error) {
 	if gap != nil {
 		l.unwritten = order{entries: []Entry{*gap}}.lost()
 	}
-	l.records = l.w.tip.tree.size
+	l.w.durable.Store(l.w.tip.tree.size)
 	go l.write()
 	if gap == nil {
 		return l, nil
@@ -190,11 +189,11 @@ type State struct {
 	Waiting uint64 // entries in memory only
 }
 
-// State returns how the log stands.
+// State returns how the log stands. What Append has returned counts.
 func (l *Log) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{Records: l.records, Waiting: l.unwritten}
+	return State{Records: l.w.durable.Load(), Waiting: l.unwritten}
 }
 
 // Close writes what waits and a checkpoint, marks the log as closed, and releases it. A second

@@ -252,3 +252,15 @@ func sampleLog(t testing.TB, records int) string {
 	must(t, l.Close())
 	return dir
 }
+
+// Whoever has the answer finds its record: a query reads up to State's number.
+func TestStateHasWhatAppendHasReturned(t *testing.T) {
+	t.Parallel()
+	l := open(t, t.TempDir(), Options{})
+	for range 1000 {
+		number := with(t, l, decision("done"))
+		if state := l.State(); state.Records < number {
+			t.Fatalf("record %d is written, and the state has %d", number, state.Records)
+		}
+	}
+}

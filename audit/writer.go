@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -15,7 +16,7 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// writer is the files of a log. One goroutine uses it, but for head's unwritten count.
+// writer is the files of a log. One goroutine uses it, but for head's unwritten count and durable.
 type writer struct {
 	dir     string
 	options Options
@@ -26,8 +27,9 @@ type writer struct {
 	soft    int64    // where the reserve begins
 	failure error    // of an fdatasync or the like: what is on the disk is not known
 
-	tip    tip // durable
-	staged stage
+	tip     tip           // durable
+	durable atomic.Uint64 // tip's size, for all goroutines
+	staged  stage
 
 	signed     uint64    // records that the last checkpoint covers
 	signedTime time.Time // when it was made
@@ -146,6 +148,7 @@ func (w *writer) sync() error {
 		w.size += int64(len(s.text))
 		w.tip = s.tip
 		w.staged.tip = s.tip
+		w.durable.Store(s.tree.size) // before the answers: who has one finds its records
 	}
 	for _, answer := range s.answers {
 		answer(err)
