@@ -116,7 +116,7 @@ type Usage struct {
 type ModelUse struct {
 	Model        string `json:"model"`
 	Calls        int64  `json:"calls"`
-	TokensIn     int64  `json:"tokens_in"` // without cached ones
+	TokensIn     int64  `json:"tokens_in"` // without those read from the provider's cache
 	TokensOut    int64  `json:"tokens_out"`
 	TokensCached int64  `json:"tokens_cached"`
 	CostMicros   int64  `json:"cost_micros"`      // millionths of a US dollar

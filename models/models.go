@@ -51,23 +51,3 @@ type Usage struct {
 	Out            int64 `json:"out"`
 	Reasoning      int64 `json:"reasoning,omitempty"`
 }
-
-// Add adds what another call used.
-func (u *Usage) Add(more Usage) {
-	u.In += more.In
-	u.Cached += more.Cached
-	u.CacheWrite += more.CacheWrite
-	u.CacheWriteLong += more.CacheWriteLong
-	u.Out += more.Out
-	u.Reasoning += more.Reasoning
-}
-
-// Use is what a run's calls of one model have used.
-type Use struct {
-	Model      string `json:"model"` // as the configuration names it
-	Calls      int64  `json:"calls"`
-	Failed     int64  `json:"failed,omitempty"` // of Calls
-	Usage      Usage  `json:"tokens"`
-	CostMicros int64  `json:"cost_micros"`
-	Over       int64  `json:"over,omitempty"` // calls that used more than was reserved for them
-}

@@ -35,28 +35,16 @@ func main() {
 
 // run returns only after a failure, or when the broker has closed the channel.
 func run(arguments []string) error {
-	uid, err := confine.UserID(arguments)
-	if err != nil {
-		return err
-	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryBytes)
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), maxProcs))
-	// Before the filter, so that Go's poller can still make its descriptors.
-	conn, err := wire.NewConn(os.NewFile(confine.ChannelFD, "channel"))
+	broker, channel, err := confine.Enter(arguments, nil)
 	if err != nil {
-		return err
-	}
-	channel, err := confine.Channel()
-	if err != nil {
-		return err
-	}
-	if err := confine.Rights(uid); err != nil {
 		return err
 	}
 	// The second filter needs the numbers of the DNS sockets, which come with the first
 	// message. Serve calls the function before it reads a byte of the agent's.
-	return gate.Serve(conn, func(addressed []int) error {
+	return gate.Serve(&wire.Conn{Conn: broker}, func(addressed []int) error {
 		return confine.Destinations(append(addressed, channel)...)
 	})
 }

@@ -11,9 +11,11 @@ import (
 	"runtime/debug"
 
 	"clove.run/clove/internal/confine"
-	"clove.run/clove/internal/packet"
 	"clove.run/clove/models/front"
 )
+
+// memoryBytes is where the heap is kept: requests in flight take at most half of it.
+const memoryBytes = 512 << 20
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -24,20 +26,9 @@ func main() {
 
 // run returns only after a failure, or when control has closed the channel.
 func run(arguments []string) error {
-	uid, err := confine.UserID(arguments)
+	debug.SetMemoryLimit(memoryBytes)
+	control, channel, err := confine.Enter(arguments, nil)
 	if err != nil {
-		return err
-	}
-	debug.SetMemoryLimit(512 << 20)
-	control, err := packet.Inherited(os.NewFile(confine.ChannelFD, "channel"))
-	if err != nil {
-		return err
-	}
-	channel, err := confine.Channel()
-	if err != nil {
-		return err
-	}
-	if err := confine.Rights(uid); err != nil {
 		return err
 	}
 	if err := confine.Destinations(channel); err != nil {

@@ -11,12 +11,14 @@ import (
 	"runtime/debug"
 
 	"clove.run/clove/internal/confine"
-	"clove.run/clove/internal/packet"
+	"clove.run/clove/models/link"
 	"clove.run/clove/models/upstream"
 )
 
-// setupFD is a pipe with the setup.
-const setupFD = confine.ChannelFD + 1
+const (
+	setupFD     = confine.FirstFD // a pipe with the setup
+	memoryBytes = 512 << 20       // where the heap is kept
+)
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -27,26 +29,17 @@ func main() {
 
 // run returns only after a failure, or when control has closed the channel.
 func run(arguments []string) error {
-	uid, err := confine.UserID(arguments)
+	debug.SetMemoryLimit(memoryBytes)
+	var setup link.Setup
+	control, channel, err := confine.Enter(arguments, func() (err error) {
+		file := os.NewFile(setupFD, "setup")
+		defer file.Close()
+		if setup, err = upstream.ReadSetup(file); err != nil {
+			return fmt.Errorf("cannot read the setup: %w", err)
+		}
+		return nil
+	})
 	if err != nil {
-		return err
-	}
-	debug.SetMemoryLimit(512 << 20)
-	file := os.NewFile(setupFD, "setup")
-	setup, err := upstream.ReadSetup(file)
-	file.Close()
-	if err != nil {
-		return fmt.Errorf("cannot read the setup: %w", err)
-	}
-	control, err := packet.Inherited(os.NewFile(confine.ChannelFD, "channel"))
-	if err != nil {
-		return err
-	}
-	channel, err := confine.Channel()
-	if err != nil {
-		return err
-	}
-	if err := confine.Rights(uid); err != nil {
 		return err
 	}
 	if err := confine.Destinations(channel); err != nil {

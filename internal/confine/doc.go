@@ -2,7 +2,7 @@
 // it reads the first byte of it. The process's own program calls it; package
 // confine/parent starts such a process.
 //
-// Rights takes these measures, in this order:
+// Enter takes these measures, in this order:
 //
 //	namespaces   are they new? otherwise the host's root would be detached
 //	descriptors  0, 1, 2 and the channel; the rest is closed

@@ -48,9 +48,9 @@ var measures = []measure{
 	{"probe", func(int) error { return probe() }},
 }
 
-// UserID reads the host's user id, and so the group's, from a program's one argument. It
+// userID reads the host's user id, and so the group's, from a program's one argument. It
 // refuses to serve where people started the program.
-func UserID(arguments []string) (int, error) {
+func userID(arguments []string) (int, error) {
 	// Pid 1 proves a new pid namespace, which clove alone makes.
 	if os.Getpid() != 1 || len(arguments) != 1 {
 		return 0, errors.New("this program is started by clove only")
@@ -63,8 +63,8 @@ func UserID(arguments []string) (int, error) {
 	return int(uid), nil
 }
 
-// Rights removes everything that the process does not need. After an error the process must exit.
-func Rights(uid int) error {
+// takeRights takes the measures, in their order.
+func takeRights(uid int) error {
 	for _, measure := range measures {
 		if err := measure.do(uid); err != nil {
 			return fmt.Errorf("cannot harden: %s: %w", measure.name, err)
@@ -120,15 +120,19 @@ func parentInProc() (string, error) {
 	return parent, nil
 }
 
-// ChannelFD is the descriptor of the channel to the parent: the first one after the
-// standard streams, where exec.Cmd.ExtraFiles puts it.
-const ChannelFD = 3
+const (
+	// channelFD is the descriptor of the channel to the parent: the first one after the
+	// standard streams, where exec.Cmd.ExtraFiles puts it.
+	channelFD = 3
+	// FirstFD is the first one of the program's own files, if its parent gave it some.
+	FirstFD = channelFD + 1
+)
 
-// Channel finds the descriptor of the channel where it was duplicated to a number of Go's
+// findChannel finds the descriptor of the channel where it was duplicated to a number of Go's
 // choice. It is the only socket of type SOCK_SEQPACKET; few descriptors are open before
-// Rights, so its number is low.
-func Channel() (int, error) {
-	for fd := ChannelFD; fd < 64; fd++ {
+// takeRights, so its number is low.
+func findChannel() (int, error) {
+	for fd := channelFD; fd < 64; fd++ {
 		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 		if err == nil && kind == unix.SOCK_SEQPACKET {
 			return fd, nil

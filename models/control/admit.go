@@ -20,12 +20,6 @@ type turnstile struct {
 	queue   *queue.Queue
 	waiting map[*queue.Call]chan struct{} // closed when the call may run
 	timer   *time.Timer
-	enough  time.Duration // the mean time of a call, for what is told of waits
-}
-
-func newTurnstile(l config.Limits) *turnstile {
-	return &turnstile{queue: queue.New(queue.Limits{Concurrency: l.Concurrency, RequestsPerMinute: l.RequestsPerMinute, TokensPerMinute: l.TokensPerMinute}),
-		waiting: map[*queue.Call]chan struct{}{}}
 }
 
 var errCrowded = errors.New("too many calls wait for the provider")
@@ -41,20 +35,15 @@ func (t *turnstile) enter(ctx context.Context, run agent.ID, tokens int64, weigh
 	t.waiting[call] = begins
 	t.next()
 	t.mu.Unlock()
-	began := time.Time{}
 	leave = sync.OnceFunc(func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if !began.IsZero() {
-			t.enough = (7*t.enough + time.Since(began)) / 8
-		}
 		delete(t.waiting, call)
 		t.queue.Leave(call)
 		t.next()
 	})
 	select {
 	case <-begins:
-		began = time.Now()
 		return leave, nil
 	case <-ctx.Done():
 		leave()
@@ -86,15 +75,20 @@ type turnstiles struct {
 	all map[string]*turnstile
 }
 
-// of returns the one with a name, made with limits the first time.
+// of returns the one with a name, with the limits that hold now: a reload may have changed
+// them, while calls wait.
 func (ts *turnstiles) of(name string, l config.Limits) *turnstile {
+	limits := queue.Limits{Concurrency: l.Concurrency, RequestsPerMinute: l.RequestsPerMinute, TokensPerMinute: l.TokensPerMinute}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.all[name]
 	if t == nil {
-		t = newTurnstile(l)
+		t = &turnstile{queue: queue.New(limits), waiting: map[*queue.Call]chan struct{}{}}
 		ts.all[name] = t
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue.SetLimits(limits)
 	return t
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
@@ -51,21 +50,30 @@ type call struct {
 	leave       func()      // gives its place at the provider back; nil: it has none
 }
 
-// begin decides a call, and has it made.
+// begin gives a call a place.
 func (f *front) begin(b link.Begin) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{begin: b, front: f, ctx: ctx, gone: cancel}
-	if !f.take(c) {
+	switch free, full := f.take(c); {
+	case !free: // the number is in use: no honest clove-models does that
 		cancel()
-		return // the number is in use: no honest clove-models does that
+	case full:
+		cancel()
+		_ = f.conn.Send(link.ToFront{Refuse: &link.Refuse{Number: b.Number, Reason: link.ReasonBusy, Message: "too many calls are in flight", After: 1}})
+	default:
+		go f.make(c)
 	}
+}
+
+// make decides a call that has a place, and has it made.
+func (f *front) make(c *call) {
 	refusal := c.decide()
 	if refusal == nil {
 		refusal = f.control.launch(c)
 	}
 	if refusal != nil {
 		f.control.forget(c)
-		refusal.Number = b.Number
+		refusal.Number = c.begin.Number
 		_ = f.conn.Send(link.ToFront{Refuse: refusal})
 	}
 }
@@ -81,7 +89,7 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if k.served == nil || !sensible(b) {
 		return refuse(link.ReasonFailed, "the call makes no sense", "") // no honest clove-models sends it
 	}
-	if k.target, refusal = c.target(k.served.run, b); refusal != nil {
+	if k.target, refusal = c.target(k.served, b); refusal != nil {
 		return refusal
 	}
 	if refusal := k.allowed(); refusal != nil {
@@ -159,8 +167,8 @@ func (k *call) covered(what string) *link.Refuse {
 }
 
 // target chooses who answers.
-func (c *Control) target(run agent.Run, b link.Begin) (config.Target, *link.Refuse) {
-	targets, err := c.options.Config().Resolve(b.Model, run.Owner.UID, groups(run.Owner))
+func (c *Control) target(s *served, b link.Begin) (config.Target, *link.Refuse) {
+	targets, err := c.options.Config().Resolve(b.Model, s.run.Owner.UID, s.groups)
 	var unknown *config.UnknownModelError
 	switch {
 	case errors.As(err, &unknown):
@@ -175,8 +183,8 @@ func (c *Control) target(run agent.Run, b link.Begin) (config.Target, *link.Refu
 	t := c.health.choose(targets)
 	// What a user may spend at one provider is not counted yet, and a limit that does not hold
 	// would be worse than none.
-	if limits := t.Provider.Budget(run.Owner.UID); len(limits) > 0 {
-		return config.Target{}, refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(run.Owner.UID), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
+	if limits := t.Provider.Budget(s.run.Owner.UID); len(limits) > 0 {
+		return config.Target{}, refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(s.run.Owner.UID), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
 			"remove it from models.yaml, and use clove budget set")
 	}
 	if t.Context > 0 && b.In > t.Context {

@@ -26,7 +26,6 @@ import (
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
-	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
@@ -88,11 +87,12 @@ type Control struct {
 // served is a run whose agent may call models.
 type served struct {
 	run      agent.Run
+	groups   []uint32 // of its owner
 	listener *os.File
 
-	mu     sync.Mutex // guards the following
-	flying int        // calls that have reserved and are not paid
-	used   map[string]*models.Use
+	mu     sync.Mutex                 // guards the following
+	flying int                        // calls that have reserved and are not paid
+	used   map[string]*agent.ModelUse // by model
 }
 
 // New makes a Control. No process is started before a run asks for models.
@@ -103,7 +103,7 @@ func New(o Options) *Control {
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
 // used returns what its calls have used, at the end of the agent.
 func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
-	s := &served{run: run, listener: listener, used: map[string]*models.Use{}}
+	s := &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -128,12 +128,13 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 func (c *Control) leave(s *served) {
 	c.mu.Lock()
 	f := c.fronts[s.run.Owner.UID]
-	if c.runs[s.run.Spec.ID] == s {
+	current := c.runs[s.run.Spec.ID] == s // else the run has started again, and is served anew
+	if current {
 		delete(c.runs, s.run.Spec.ID)
 	}
 	c.mu.Unlock()
 	s.listener.Close()
-	if f != nil {
+	if f != nil && current {
 		_ = f.conn.Send(link.ToFront{Leave: s.run.Spec.ID}) // a process that is gone serves nobody
 	}
 }
@@ -168,7 +169,7 @@ func (c *Control) front(uid uint32) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &front{process: p, control: c, uid: uid, calls: map[uint64]*call{}}
+	f := &front{process: p, control: c, uid: uid, lists: make(chan struct{}, maxLists), calls: map[uint64]*call{}}
 	c.fronts[uid] = f
 	go f.receive()
 	return f, nil
@@ -180,9 +181,14 @@ type front struct {
 	control *Control
 	uid     uint32
 
+	lists chan struct{} // places
+
 	mu    sync.Mutex // guards calls
 	calls map[uint64]*call
 }
+
+// maxLists bounds the lists of one clove-models that are made at once.
+const maxLists = 16
 
 // serve passes a run's listener.
 func (f *front) serve(s *served) error {
@@ -200,9 +206,9 @@ func (f *front) receive() {
 		}
 		switch {
 		case m.Begin != nil:
-			go f.begin(*m.Begin)
+			f.begin(*m.Begin)
 		case m.List != nil:
-			go f.list(*m.List)
+			f.list(*m.List)
 		case m.Cancel != 0:
 			f.cancel(m.Cancel)
 		}
@@ -251,9 +257,21 @@ func (f *front) servedBy(run agent.ID) *served {
 
 // list answers which models a run may call.
 func (f *front) list(l link.List) {
+	select {
+	case f.lists <- struct{}{}:
+		go func() {
+			defer func() { <-f.lists }()
+			f.answerList(l)
+		}()
+	default:
+		_ = f.conn.Send(link.ToFront{Refuse: &link.Refuse{Number: l.Number, Reason: link.ReasonBusy, Message: "too many lists are asked for", After: 1}})
+	}
+}
+
+func (f *front) answerList(l link.List) {
 	names := []string{}
 	if s := f.servedBy(l.Run); s != nil {
-		for _, name := range f.control.options.Config().Names(s.run.Owner.UID, groups(s.run.Owner)) {
+		for _, name := range f.control.options.Config().Names(s.run.Owner.UID, s.groups) {
 			if ok, err := f.control.options.Ledger.Allowed(s.run, "model:"+name); ok && err == nil {
 				names = append(names, name)
 			}
@@ -262,15 +280,23 @@ func (f *front) list(l link.List) {
 	_ = f.conn.Send(link.ToFront{Names: &link.Names{Number: l.Number, Names: names}})
 }
 
-// take notes a call under its number. It reports whether the number was free.
-func (f *front) take(k *call) bool {
+// maxFlying bounds the calls and lists of one clove-models that are decided or in flight: one
+// that was taken over asks without end, and each takes memory of root's.
+const maxFlying = 4096
+
+// take notes a call under its number. It reports whether the number was free; full, that
+// there is no place.
+func (f *front) take(k *call) (free, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.calls[k.begin.Number] != nil {
-		return false
+		return false, false
+	}
+	if len(f.calls) >= maxFlying {
+		return true, true
 	}
 	f.calls[k.begin.Number] = k
-	return true
+	return true, false
 }
 
 func (f *front) release(k *call) {

@@ -135,11 +135,13 @@ func (s *served) count(model string, u models.Usage, cost int64, failed, over bo
 	defer s.mu.Unlock()
 	use := s.used[model]
 	if use == nil {
-		use = &models.Use{Model: model}
+		use = &agent.ModelUse{Model: model}
 		s.used[model] = use
 	}
 	use.Calls++
-	use.Usage.Add(u)
+	use.TokensIn += u.In + u.CacheWrite // as in the budgets
+	use.TokensOut += u.Out
+	use.TokensCached += u.Cached
 	use.CostMicros += cost
 	if failed {
 		use.Failed++
@@ -150,10 +152,10 @@ func (s *served) count(model string, u models.Usage, cost int64, failed, over bo
 }
 
 // total returns what the run has used, sorted by model.
-func (s *served) total() []models.Use {
+func (s *served) total() []agent.ModelUse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []models.Use
+	var all []agent.ModelUse
 	for _, name := range slices.Sorted(maps.Keys(s.used)) {
 		all = append(all, *s.used[name])
 	}

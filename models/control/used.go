@@ -26,10 +26,5 @@ func (s *served) fly(more int) int {
 func (s *served) spent() []agent.ModelUse {
 	for deadline := time.Now().Add(settleTime); s.fly(0) > 0 && time.Now().Before(deadline); time.Sleep(settlePoll) {
 	}
-	var all []agent.ModelUse
-	for _, u := range s.total() {
-		all = append(all, agent.ModelUse{Model: u.Model, Calls: u.Calls, Failed: u.Failed, Over: u.Over,
-			TokensIn: u.Usage.In, TokensOut: u.Usage.Out, TokensCached: u.Usage.Cached, CostMicros: u.CostMicros})
-	}
-	return all
+	return s.total()
 }

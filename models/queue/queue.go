@@ -44,11 +44,8 @@ type Queue struct {
 // New makes a queue.
 func New(l Limits) *Queue { return &Queue{limits: l, agents: map[string]float64{}} }
 
-// SetLimits changes what holds from now on, as a provider's headers may say.
+// SetLimits changes what holds from now on.
 func (q *Queue) SetLimits(l Limits) { q.limits = l }
-
-// Limits are those that hold.
-func (q *Queue) Limits() Limits { return q.limits }
 
 // Enter lets a call wait. weight is the agent's share, at least 1; tokens are an estimate.
 func (q *Queue) Enter(agent string, tokens int64, weight int) *Call {
@@ -120,20 +117,8 @@ func (q *Queue) Leave(c *Call) {
 	}
 }
 
-// Position is how many calls are before c; 0: it is next, or runs.
-func (q *Queue) Position(c *Call) int {
-	n := 0
-	for _, w := range q.waiting {
-		if w != c && w.before(c) {
-			n++
-		}
-	}
-	return n
-}
-
-// Waiting and Running are how many calls do so.
-func (q *Queue) Waiting() int   { return len(q.waiting) }
-func (q *Queue) Running() int64 { return q.running }
+// Waiting is how many calls wait.
+func (q *Queue) Waiting() int { return len(q.waiting) }
 
 // bucket holds what may be used at once: a minute's worth at most. What was taken beyond
 // that has to be waited for, so that a call larger than the bucket runs as well.

@@ -42,7 +42,7 @@ func (h *head) Write(p []byte) (int, error) {
 const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // Start starts a program with the host's user and group id that it is to take, and with
-// files as its descriptors from confine.ChannelFD on. The caller closes them then. At the
+// files as its descriptors from 3 on, the channel first. The caller closes them then. At the
 // end of what it asks for it calls Kill.
 func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
 	thread, err := nsthread.Start(0)
