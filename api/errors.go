@@ -101,6 +101,7 @@ const (
 	RuleBudget  = "budget:"       // ACCOUNT DIMENSION
 	RuleCounted = "counted:"      // clove counts this dimension itself
 	RuleNetwork = "network"       // what the run's own network, or its owner's rules, can reach
+	RuleUser    = "user:"         // what users may not use, or have so much of
 	RulePanic   = agent.RulePanic // clove panic
 )
 

@@ -149,34 +149,38 @@ func TestUsersMayNotHave(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
 	user := &call{Context: within(t), peer: ownerCaller}
-	for what, change := range map[string]func(*agent.Spec){
-		"binds":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc/shadow", Target: "/x"}} },
-		"rootfs":    func(s *agent.Spec) { s.Files.Rootfs = "/srv" },
-		"prefixes":  func(s *agent.Spec) { s.Files.Prefixes = []string{"/root/.pyenv"} },
-		"network":   func(s *agent.Spec) { s.Network = agent.NetworkHost },
-		"host port": func(s *agent.Spec) { s.Egress.HostPorts = []uint16{5432} },
-		"low port": func(s *agent.Spec) {
+	for what, row := range map[string]struct {
+		rule   string
+		change func(*agent.Spec)
+	}{
+		"binds":     {"files", func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/etc/shadow", Target: "/x"}} }},
+		"rootfs":    {"rootfs", func(s *agent.Spec) { s.Files.Rootfs = "/srv" }},
+		"prefixes":  {"prefixes", func(s *agent.Spec) { s.Files.Prefixes = []string{"/root/.pyenv"} }},
+		"network":   {"network", func(s *agent.Spec) { s.Network = agent.NetworkHost }},
+		"host port": {"host-port", func(s *agent.Spec) { s.Egress.HostPorts = []uint16{5432} }},
+		"low port": {"publish", func(s *agent.Spec) {
 			s.Egress.Publish = []agent.PublishedPort{{Host: address("127.0.0.1:80"), Port: 80}}
-		},
-		"no filter":   func(s *agent.Spec) { s.Seccomp.Profile = agent.SeccompUnconfined },
-		"own filter":  func(s *agent.Spec) { s.Seccomp.Document = []byte("{}") },
-		"odd filter":  func(s *agent.Spec) { s.Seccomp.Profile = "/tmp/x" },
-		"unenforced":  func(s *agent.Spec) { s.AllowUnenforced = []string{"memory"} },
-		"priority":    func(s *agent.Spec) { s.Priority = 1 },
-		"much memory": func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 30 },
-		"much disk":   func(s *agent.Spec) { s.Limits.DiskBytes = 1 << 30 },
-		"much swap":   func(s *agent.Spec) { s.Limits.MemorySwapBytes = 1 << 30 },
-		"any swap":    func(s *agent.Spec) { s.Limits.MemorySwapBytes = -1 },
-		"much shm":    func(s *agent.Spec) { s.Limits.ShmBytes = 1 << 30 },
-		"real time":   func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "rtprio", Soft: 1 << 40, Hard: 1 << 40}} },
-		"odd rlimit":  func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "x"}} },
+		}},
+		"no filter":   {"seccomp", func(s *agent.Spec) { s.Seccomp.Profile = agent.SeccompUnconfined }},
+		"own filter":  {"seccomp", func(s *agent.Spec) { s.Seccomp.Document = []byte("{}") }},
+		"odd filter":  {"seccomp", func(s *agent.Spec) { s.Seccomp.Profile = "/tmp/x" }},
+		"unenforced":  {"allow-unenforced", func(s *agent.Spec) { s.AllowUnenforced = []string{"memory"} }},
+		"priority":    {"priority", func(s *agent.Spec) { s.Priority = 1 }},
+		"much memory": {"memory", func(s *agent.Spec) { s.Limits.MemoryBytes = 1 << 30 }},
+		"much disk":   {"disk", func(s *agent.Spec) { s.Limits.DiskBytes = 1 << 30 }},
+		"much swap":   {"memory", func(s *agent.Spec) { s.Limits.MemorySwapBytes = 1 << 30 }},
+		"any swap":    {"memory", func(s *agent.Spec) { s.Limits.MemorySwapBytes = -1 }},
+		"much shm":    {"memory", func(s *agent.Spec) { s.Limits.ShmBytes = 1 << 30 }},
+		"real time":   {"rlimits", func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "rtprio", Soft: 1 << 40, Hard: 1 << 40}} }},
+		"odd rlimit":  {"rlimits", func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "x"}} }},
 	} {
 		bad := spec("a")
-		change(&bad)
+		row.change(&bad)
 		if err := r.d.limits().checkUser(user, bad); err == nil {
 			t.Errorf("%s: allowed", what)
 		} else {
 			wantCode(t, err, api.CodeDenied)
+			wantRule(t, err, "user:"+row.rule)
 		}
 	}
 	if err := r.d.limits().checkUser(user, spec("a")); err != nil {
@@ -186,7 +190,17 @@ func TestUsersMayNotHave(t *testing.T) {
 	r.add("two", ownerCaller.owner, agent.StateRunning)
 	r.add("not-mine", otherCaller.owner, agent.StateRunning)
 	must(t, r.d.cache.refresh())
-	wantCode(t, r.d.limits().checkCount(user), api.CodeBusy)
+	err := r.d.limits().checkCount(user)
+	wantCode(t, err, api.CodeBusy)
+	wantRule(t, err, "user:runs")
+}
+
+// wantRule fails unless err says that this rule refused.
+func wantRule(t *testing.T, err error, want string) {
+	t.Helper()
+	if got := api.ErrorOf(err).Data.Rule; got != want {
+		t.Errorf("%v: the rule is %q, want %q", err, got, want)
+	}
 }
 
 func address(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }

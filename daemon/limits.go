@@ -110,11 +110,11 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 	// The cheap checks first: the last one may wait for a slow file system.
 	for _, rule := range userRules {
 		if rule.broken(spec) {
-			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what)
+			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what).By("", api.RuleUser+rule.name)
 		}
 	}
 	if n := spec.TextBytes(); n > maxUserSpec {
-		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (command, environment, labels and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec)
+		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (command, environment, labels and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec).By("", api.RuleUser+"text")
 	}
 	if err := l.checkAmounts(spec.Limits); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 		return nil
 	}
 	if err := l.asUser(c, func() error { return shown(spec.Files) }); err != nil {
-		return api.Failure(api.CodeDenied, "name what you can read yourself, without the rights of further groups", "%v", err)
+		return api.Failure(api.CodeDenied, "name what you can read yourself, without the rights of further groups", "%v", err).By("", api.RuleUser+"files")
 	}
 	return nil
 }
@@ -141,13 +141,13 @@ func (l limits) checkAmounts(asked agent.Limits) error {
 		swap = math.MaxInt64
 	}
 	for _, bound := range []struct {
-		what string
-		have int64
-		most string
-	}{{"memory", asked.MemoryBytes, users.Memory}, {"memory and swap", swap, users.Memory}, {"disk", asked.DiskBytes, users.Disk},
-		{"/dev/shm", asked.ShmBytes, users.Memory}} {
+		name, what string
+		have       int64
+		most       string
+	}{{"memory", "memory", asked.MemoryBytes, users.Memory}, {"memory", "memory and swap", swap, users.Memory},
+		{"disk", "disk", asked.DiskBytes, users.Disk}, {"memory", "/dev/shm", asked.ShmBytes, users.Memory}} {
 		if most, _ := parseSize(bound.most); most > 0 && bound.have > most {
-			return api.Failure(api.CodeDenied, "ask for less", "%s of %d MiB is above what a user may have, %s", bound.what, bound.have>>20, bound.most)
+			return api.Failure(api.CodeDenied, "ask for less", "%s of %d MiB is above what a user may have, %s", bound.what, bound.have>>20, bound.most).By("", api.RuleUser+bound.name)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func checkRlimits(asked []agent.Rlimit) error {
 		if known && unix.Getrlimit(number, &own) == nil && limit.Hard <= own.Max && limit.Soft <= own.Max {
 			continue
 		}
-		return api.Failure(api.CodeDenied, "ask for less, or ask root to start it", "only root may raise the resource limit %.32q to %d", limit.Name, limit.Hard)
+		return api.Failure(api.CodeDenied, "ask for less, or ask root to start it", "only root may raise the resource limit %.32q to %d", limit.Name, limit.Hard).By("", api.RuleUser+"rlimits")
 	}
 	return nil
 }
@@ -185,9 +185,9 @@ func (l limits) checkCount(c *call) error {
 	}
 	switch {
 	case users.Runs > 0 && live >= users.Runs:
-		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, users.Runs)
+		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, users.Runs).By("", api.RuleUser+"runs")
 	case users.Kept > 0 && ended >= users.Kept:
-		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, users.Kept)
+		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, users.Kept).By("", api.RuleUser+"kept")
 	}
 	return nil
 }
@@ -196,22 +196,22 @@ func (l limits) checkCount(c *call) error {
 // that the kernel would not give directly, and must not be preferred to others
 // (SECURITY.md).
 var userRules = []struct {
-	what   string
-	broken func(agent.Spec) bool
+	name, what string
+	broken     func(agent.Spec) bool
 }{
-	{"another root (--rootfs)", func(s agent.Spec) bool { return s.Files.Rootfs != "" }},
+	{"rootfs", "another root (--rootfs)", func(s agent.Spec) bool { return s.Files.Rootfs != "" }},
 	// The directory of an interpreter is opened with root's rights, not with the user's.
-	{"interpreters outside the base system", func(s agent.Spec) bool { return len(s.Files.Prefixes) > 0 }},
-	{"the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
-	{"ports of the host (--host-port)", func(s agent.Spec) bool { return len(s.Egress.HostPorts) > 0 }},
+	{"prefixes", "interpreters outside the base system", func(s agent.Spec) bool { return len(s.Files.Prefixes) > 0 }},
+	{"network", "the host's network (--network host)", func(s agent.Spec) bool { return s.Network == agent.NetworkHost }},
+	{"host-port", "ports of the host (--host-port)", func(s agent.Spec) bool { return len(s.Egress.HostPorts) > 0 }},
 	// 0 means any free port.
-	{"ports below 1024 (--publish)", func(s agent.Spec) bool {
+	{"publish", "ports below 1024 (--publish)", func(s agent.Spec) bool {
 		return slices.ContainsFunc(s.Egress.Publish, func(p agent.PublishedPort) bool { return p.Host.Port() > 0 && p.Host.Port() < 1024 })
 	}},
-	{"other system call filters (--seccomp)", func(s agent.Spec) bool {
+	{"seccomp", "other system call filters (--seccomp)", func(s agent.Spec) bool {
 		return s.Seccomp.Document != nil || s.Seccomp.Profile == agent.SeccompUnconfined || !slices.Contains(seccomp.Names(), s.Seccomp.Profile)
 	}},
-	{"--allow-unenforced", func(s agent.Spec) bool { return len(s.AllowUnenforced) > 0 }},
+	{"allow-unenforced", "--allow-unenforced", func(s agent.Spec) bool { return len(s.AllowUnenforced) > 0 }},
 	// It would overtake the runs of other users. A lower one only lets others pass.
-	{"--priority above 0", func(s agent.Spec) bool { return s.Priority > 0 }},
+	{"priority", "--priority above 0", func(s agent.Spec) bool { return s.Priority > 0 }},
 }
