@@ -69,7 +69,7 @@ func fuzzSocket(t *testing.T, d *cloved, span time.Duration, seed int) {
 	line := r.line() // "LINES lines, ANSWERS answers, ends": it has had an answer afterwards
 	t.Log(line)
 	var lines, answers int
-	if _, err := fmt.Sscanf(line, "%d lines, %d answers", &lines, &answers); err != nil || lines < 1000 || answers < 100 {
+	if _, err := fmt.Sscanf(line, "%d lines, %d answers", &lines, &answers); err != nil || lines < fuzzLines || answers < fuzzAnswers {
 		t.Errorf("control: %q\n%s", line, &r.stderr)
 	}
 	for name, pid := range processes {
@@ -100,6 +100,12 @@ func budgetsOf(t *testing.T, d *cloved, name string) []api.Budget {
 	d.api(api.MethodBudgetGet, map[string]any{"run": name}, &result)
 	return result.Budgets
 }
+
+// What an agent writes and is answered at least: on a slow machine it goes on for longer.
+const (
+	fuzzLines   = 1000
+	fuzzAnswers = 100
+)
 
 // fuzzing is what the connections of mutateLines share.
 type fuzzing struct {
@@ -140,10 +146,14 @@ func mutateLines(args []string) error {
 	return err
 }
 
+func (f *fuzzing) goesOn() bool {
+	return time.Now().Before(f.end) || f.lines.Load() < fuzzLines || f.answers.Load() < fuzzAnswers
+}
+
 // write uses one connection after the other. What the gate ends is over; that it does is no
 // failure.
 func (f *fuzzing) write(dice *rand.Rand) {
-	for time.Now().Before(f.end) {
+	for f.goesOn() {
 		conn, err := net.Dial("unix", agentSocketInside)
 		if err != nil {
 			time.Sleep(time.Millisecond)
