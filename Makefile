@@ -83,7 +83,7 @@ root: ## tests that need root, on this machine (RUN=Pattern for some, LONG=1 for
 	@$(MAKE) --no-print-directory tests
 	@$(if $(LONG),RACE=1 integration/prebuild.sh)
 	@integration/lane.sh root
-	@$(if $(LONG),,integration/lane.sh alone)
+	@integration/lane.sh alone
 
 .PHONY: v2
 v2: ## those root tests that cgroup v2 or systemd can decide otherwise, in a virtual machine

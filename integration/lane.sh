@@ -8,8 +8,8 @@
 #   v2     what integration/lanes.txt chooses, in the virtual machine with cgroup v2
 #   vm     every root test in that machine
 #
-# RUN=PATTERN chooses tests, TIMES says how often each runs. LONG=1 runs each test completely, and all root tests one
-# after the other on the machine itself (root), under the race detector.
+# RUN=PATTERN chooses tests, TIMES says how often each runs. LONG=1 runs each test completely, and the
+# root tests under the race detector.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -58,7 +58,7 @@ have_machine() {
 # run_items queues the lane's tests: by file if there are several workers, else by package.
 run_items() {
 	local byfile='' workers=1
-	if [ "$LANE" = root ] && ! long; then
+	if [ "$LANE" = root ]; then
 		workers=${WORKERS:-3}
 				# worker.sh says why there are none on cgroup v2.
 		if [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ]; then workers=1; fi

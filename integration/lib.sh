@@ -39,7 +39,7 @@ chosen() {
 	local lane=$1 run=${RUN:-} skip='' only=''
 	case $lane in
 	root)
-		long || skip=alone
+		skip=alone
 		long || [ -n "$run" ] || skip+=' long'
 		;;
 	alone | v2) only=$lane ;;

@@ -13,7 +13,7 @@ set -euo pipefail
 
 RESULTS=build/lanes
 PARTS=(deb lint unit root v2 alone)
-if long; then PARTS=(deb lint fuzz unit root vm); fi
+if long; then PARTS=(deb lint fuzz unit root vm alone); fi
 if [ -n "${RUN:-}" ]; then PARTS=(unit root v2 alone); fi
 
 status=0
