@@ -30,8 +30,6 @@ const (
 	// killsInRound is how often cloved is killed in one round: what comes after the calls
 	// takes as long as a few kills.
 	killsInRound = 4
-	// roundsInLife are the rounds of an agent. It must end within patience.
-	roundsInLife = 16
 )
 
 // calling is a cloved that is killed while 64 callers in eight sandboxes use it.
@@ -40,6 +38,7 @@ type calling struct {
 	random *rand.Rand
 	agents []*running
 	names  []string
+	born   time.Time // of the agents, which must end within patience
 
 	used     int64          // by all runs, as the callers know it
 	methods  map[string]int // acknowledged calls
@@ -63,14 +62,14 @@ func TestKernelCycles(t *testing.T) {
 	began := time.Now()
 	rounds := (cycles + killsInRound - 1) / killsInRound
 	for i := range rounds {
-		if i%roundsInLife == 0 {
-			s.begin(i / roundsInLife)
+		if s.agents == nil {
+			s.begin(i)
 		}
 		s.round(i, seed, min(killsInRound, cycles-i*killsInRound))
 		if t.Failed() {
 			t.Fatalf("round %d of CLOVE_SEED=%d", i, seed)
 		}
-		if i%roundsInLife == roundsInLife-1 || i == rounds-1 {
+		if time.Since(s.born) > patience()/4 || i == rounds-1 {
 			s.end()
 		}
 	}
@@ -85,7 +84,7 @@ func TestKernelCycles(t *testing.T) {
 // begin starts the agents.
 func (s *calling) begin(life int) {
 	s.t.Helper()
-	s.agents, s.names = nil, nil
+	s.names, s.born = nil, time.Now()
 	for i := range callingAgents {
 		name := fmt.Sprintf("calling-%d-%d", life, i)
 		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
@@ -105,6 +104,7 @@ func (s *calling) end() {
 			s.t.Errorf("exit %d\n%s", end.code, end.stderr)
 		}
 	}
+	s.agents = nil
 	for _, args := range [][]string{{"check"}, {"audit", "verify"}} {
 		if r := s.clove(args...); r.code != 0 {
 			s.t.Errorf("%v: %d\n%s%s", args, r.code, r.stdout, r.stderr)
