@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
-	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
@@ -312,10 +311,11 @@ func (c *Control) launch(k *call) *link.Refuse {
 	if err != nil {
 		return failed(err)
 	}
-	defer packet.CloseAll([]*os.File{near, far})
+	defer near.Close()
 	c.enter(k, u)
-	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Provider: k.target.Provider.Name, Format: k.begin.Format, Stream: k.begin.Stream,
+	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
 		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
+	far.Close() // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}

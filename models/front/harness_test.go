@@ -121,7 +121,7 @@ func (r *rig) answer(m link.ToFront) {
 	go func() {
 		defer r.sides.Add(-1)
 		defer far.Close()
-		if body, err := link.ReceiveBody(far); err == nil {
+		if body, err := link.ReceiveBody(far, func(int64) bool { return true }); err == nil {
 			r.bodies <- string(body)
 			r.provide(far, link.Answer{W: far})
 		}

@@ -146,9 +146,9 @@ type ToUpstream struct {
 // Call is one call to make.
 type Call struct {
 	Number   uint64        `json:"number"` // control's own
+	Owner    uint32        `json:"owner"`  // user id; bodies are bounded for each
 	Provider string        `json:"provider"`
 	Format   models.Format `json:"format"`
-	Stream   bool          `json:"stream,omitempty"`
 	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
 	MostOut  int64         `json:"most_out"` // tokens after which an answer is cut off; 0: none
 	Betas    []string      `json:"betas,omitempty"`
