@@ -64,6 +64,8 @@ type Begin struct {
 }
 
 const (
+	// MaxName bounds the name of a model as an agent writes it, and of a run, in bytes.
+	MaxName = 256
 	// MaxWords bounds the words in each field of a Begin.
 	MaxWords = 32
 	maxWord  = 96 // bytes
