@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/dnsmsg"
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/packet"
 
 	"clove.run/clove/agent"
 )
@@ -83,14 +84,14 @@ func serve(t testing.TB, config Config) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := wire.NewConn(file)
+	end, err := packet.Inherited(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	go func() { f.served <- f.broker.Serve(ctx, conn); close(f.served) }()
-	f.gate = newFakeGate(t, end)
+	f.gate = newFakeGate(t, &wire.Conn{Conn: end})
 	t.Cleanup(f.end)
 	return f
 }

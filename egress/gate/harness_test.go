@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clove.run/clove/egress/wire"
+	"clove.run/clove/internal/packet"
 )
 
 // patience bounds events that normally come at once.
@@ -31,8 +32,7 @@ func begin(t *testing.T, limits wire.Limits, decide func(wire.Request) wire.Answ
 	t.Helper()
 	conn, file, err := wire.Pair()
 	check(t, err)
-	gate, err := wire.NewConn(file)
-	check(t, err)
+	gate := takeOver(t, file)
 	s, err := newServer(gate, limits)
 	check(t, err)
 	b := &fakeBroker{t: t, conn: conn, decide: decide, closed: make(chan wire.Closed, 4096),
@@ -51,6 +51,14 @@ func begin(t *testing.T, limits wire.Limits, decide func(wire.Request) wire.Answ
 		gate.Close()
 	})
 	return s, b
+}
+
+// takeOver is the gate's side of a channel, as package confine makes it.
+func takeOver(t *testing.T, file *os.File) *wire.Conn {
+	t.Helper()
+	own, err := packet.Inherited(file)
+	check(t, err)
+	return &wire.Conn{Conn: own}
 }
 
 func (b *fakeBroker) serve() {

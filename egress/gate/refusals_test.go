@@ -15,10 +15,7 @@ func brokerChannel(t *testing.T) (broker, gate *wire.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broker.Close() })
-	gate, err = wire.NewConn(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	gate = takeOver(t, file)
 	t.Cleanup(func() { gate.Close() })
 	return broker, gate
 }

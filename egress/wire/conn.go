@@ -15,12 +15,6 @@ func Pair() (*Conn, *os.File, error) {
 	return &Conn{own}, gate, err
 }
 
-// NewConn takes over a file that Pair made.
-func NewConn(file *os.File) (*Conn, error) {
-	own, err := packet.Inherited(file)
-	return &Conn{own}, err
-}
-
 // SendRequest sends a request; only the gate calls it.
 func (c *Conn) SendRequest(r Request) error { return c.Send(r) }
 

@@ -18,10 +18,11 @@ func ends(t *testing.T) (broker, gate *Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err = NewConn(file)
+	own, err := packet.Inherited(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	gate = &Conn{own}
 	t.Cleanup(func() { broker.Close(); gate.Close() })
 	return broker, gate
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
-	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
@@ -50,8 +49,12 @@ type call struct {
 	leave       func()      // gives its place at the provider back; nil: it has none
 }
 
-// begin gives a call a place.
+// begin gives a call a place. What makes no sense gets none: what is held is short.
 func (f *front) begin(b link.Begin) {
+	if !sensible(b) { // no honest clove-models sends it
+		_ = f.conn.Send(link.ToFront{Refuse: &link.Refuse{Number: b.Number, Reason: link.ReasonFailed, Message: senseless}})
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{begin: b, front: f, ctx: ctx, gone: cancel}
 	switch free, full := f.take(c); {
@@ -65,8 +68,12 @@ func (f *front) begin(b link.Begin) {
 	}
 }
 
+// senseless answers what no honest clove-models asks.
+const senseless = "the call makes no sense"
+
 // make decides a call that has a place, and has it made.
 func (f *front) make(c *call) {
+	defer f.decided() // not before the answer is sent: it waits for a clove-models that does not read
 	refusal := c.decide()
 	if refusal == nil {
 		refusal = f.control.launch(c)
@@ -86,8 +93,8 @@ func refuse(reason link.Reason, message, hint string) *link.Refuse {
 func (k *call) decide() (refusal *link.Refuse) {
 	b, c := k.begin, k.front.control
 	k.served = k.front.servedBy(b.Run)
-	if k.served == nil || !sensible(b) {
-		return refuse(link.ReasonFailed, "the call makes no sense", "") // no honest clove-models sends it
+	if k.served == nil {
+		return refuse(link.ReasonFailed, senseless, "") // no honest clove-models sends it
 	}
 	if k.target, refusal = c.target(k.served, b); refusal != nil {
 		return refusal
@@ -107,6 +114,9 @@ func (k *call) decide() (refusal *link.Refuse) {
 // sensible reports whether an honest clove-models may have sent b. What goes on to other
 // processes is short and plain.
 func sensible(b link.Begin) bool {
+	if len(b.Model) > link.MaxName || len(b.Run) > link.MaxName {
+		return false
+	}
 	for _, words := range [][]string{b.Tiers, b.Betas} {
 		if len(words) > link.MaxWords || slices.ContainsFunc(words, func(w string) bool { return !link.IsWord(w) }) {
 			return false
@@ -312,10 +322,11 @@ func (c *Control) launch(k *call) *link.Refuse {
 	if err != nil {
 		return failed(err)
 	}
-	defer packet.CloseAll([]*os.File{near, far})
+	defer near.Close()
 	c.enter(k, u)
-	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Provider: k.target.Provider.Name, Format: k.begin.Format, Stream: k.begin.Stream,
+	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
 		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
+	far.Close() // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}

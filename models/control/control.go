@@ -72,6 +72,7 @@ type Control struct {
 	options Options
 	gates   turnstiles
 	health  health
+	places  int // maxFlying; tests have fewer
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
@@ -97,7 +98,7 @@ type served struct {
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	return &Control{options: o, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+	return &Control{options: o, places: maxFlying, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
 }
 
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
@@ -183,8 +184,9 @@ type front struct {
 
 	lists chan struct{} // places
 
-	mu    sync.Mutex // guards calls
-	calls map[uint64]*call
+	mu       sync.Mutex // guards the following
+	calls    map[uint64]*call
+	deciding int // calls whose answer is not sent
 }
 
 // maxLists bounds the lists of one clove-models that are made at once.
@@ -280,8 +282,8 @@ func (f *front) answerList(l link.List) {
 	_ = f.conn.Send(link.ToFront{Names: &link.Names{Number: l.Number, Names: names}})
 }
 
-// maxFlying bounds the calls and lists of one clove-models that are decided or in flight: one
-// that was taken over asks without end, and each takes memory of root's.
+// maxFlying bounds the calls of one clove-models that are decided, and those that are in
+// flight: one that was taken over asks without end, and each takes memory of root's.
 const maxFlying = 4096
 
 // take notes a call under its number. It reports whether the number was free; full, that
@@ -292,17 +294,28 @@ func (f *front) take(k *call) (free, full bool) {
 	if f.calls[k.begin.Number] != nil {
 		return false, false
 	}
-	if len(f.calls) >= maxFlying {
+	if max(len(f.calls), f.deciding) >= f.control.places {
 		return true, true
 	}
 	f.calls[k.begin.Number] = k
+	f.deciding++
 	return true, false
 }
 
+// decided is called when the answer to a call was sent.
+func (f *front) decided() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deciding--
+}
+
+// release frees a call's number, once: another call may have it then.
 func (f *front) release(k *call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.calls, k.begin.Number)
+	if f.calls[k.begin.Number] == k {
+		delete(f.calls, k.begin.Number)
+	}
 }
 
 // cancel ends a call whose client has gone, whether it waits or runs.

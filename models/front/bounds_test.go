@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/models/link"
 )
 
@@ -156,6 +158,50 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	if len(r.begun) != 1 {
 		t.Errorf("%d calls were asked for, with the control", len(r.begun))
+	}
+}
+
+// An agent begins as many large requests as it can, and ends none. It gets no more room then;
+// other agents of the same owner do. The control: four together take all that there is.
+func TestRoomIsNotTakenFromOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	const large = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+	hold := func(address string) string {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(soon))
+		if _, err := io.WriteString(conn, large); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(conn).ReadString('\r')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	const each = maxOwnBodies / link.MaxBody
+	for i := range each {
+		if line := hold(r.address); !strings.Contains(line, "100 ") { // its body is being read
+			t.Fatalf("request %d: %q", i, line)
+		}
+	}
+	if a := r.ask("POST", "/v1/chat/completions", chat("")); a.status != 503 {
+		t.Errorf("%+v", a)
+	}
+	for _, other := range []agent.ID{"1", "2", "3", "4"} {
+		address, taken := r.listenFor(other), 0
+		for range each {
+			if strings.Contains(hold(address), "100 ") {
+				taken++
+			}
+		}
+		if other < "4" && taken != each || other == "4" && taken > 0 {
+			t.Errorf("agent %s has room for %d requests", other, taken)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 	maxHeader      = 64 << 10
 	// maxBodies bounds the bytes of all requests that are held at once, for all agents.
 	maxBodies = 256 << 20
+	// maxOwnBodies bounds those of one agent: it takes no room from the owner's others by
+	// beginning requests that it never ends.
+	maxOwnBodies = maxBodies / 4
 
 	headerTime = 10 * time.Second
 	bodyTime   = 2 * time.Minute
@@ -107,7 +110,7 @@ func (s *Server) serve(run agent.ID, file *os.File) {
 		return
 	}
 	server := &http.Server{
-		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls)},
+		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls), bodies: newRoom(maxOwnBodies)},
 		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(nowhere{}, "", 0), // what an agent does wrong is not the host's to read
 	}

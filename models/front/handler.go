@@ -21,6 +21,7 @@ type handler struct {
 	server *Server
 	run    agent.ID
 	calls  chan struct{} // places
+	bodies *room
 }
 
 // routes are the paths behind the base URL, with or without /v1: clients differ in which
@@ -137,10 +138,15 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) (body []byte, rel
 	if size < 0 {
 		size = link.MaxBody // chunked: as much as it may become
 	}
-	if !h.server.bodies.take(size) {
-		return nil, nil, &format.Refusal{Cause: format.Overloaded, Message: "too many large requests are in flight"}
+	full := &format.Refusal{Cause: format.Overloaded, Message: "too many large requests are in flight"}
+	if !h.bodies.take(size) {
+		return nil, nil, full
 	}
-	release = func() { h.server.bodies.give(size) }
+	if !h.server.bodies.take(size) {
+		h.bodies.give(size)
+		return nil, nil, full
+	}
+	release = func() { h.server.bodies.give(size); h.bodies.give(size) }
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, link.MaxBody))
 	if err == nil {
 		return body, release, nil

@@ -65,7 +65,10 @@ func newRig(t *testing.T, set func(*rig)) *rig {
 }
 
 // listen gives the run a listener of its own.
-func (r *rig) listen() {
+func (r *rig) listen() { r.address = r.listenFor(theRun) }
+
+// listenFor gives a run a listener of its own, and returns its address.
+func (r *rig) listenFor(run agent.ID) string {
 	r.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,13 +77,13 @@ func (r *rig) listen() {
 	defer listener.Close()
 	copied, err := listener.(*net.TCPListener).File()
 	if err == nil {
-		err = r.conn.Send(link.ToFront{Serve: &link.Serve{Run: theRun}}, copied)
+		err = r.conn.Send(link.ToFront{Serve: &link.Serve{Run: run}}, copied)
 		copied.Close()
 	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.address = listener.Addr().String()
+	return listener.Addr().String()
 }
 
 func (r *rig) control() {
@@ -121,7 +124,7 @@ func (r *rig) answer(m link.ToFront) {
 	go func() {
 		defer r.sides.Add(-1)
 		defer far.Close()
-		if body, err := link.ReceiveBody(far); err == nil {
+		if body, err := link.ReceiveBody(far, func(int64) bool { return true }); err == nil {
 			r.bodies <- string(body)
 			r.provide(far, link.Answer{W: far})
 		}

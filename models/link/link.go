@@ -64,6 +64,8 @@ type Begin struct {
 }
 
 const (
+	// MaxName bounds the name of a model as an agent writes it, and of a run, in bytes.
+	MaxName = 256
 	// MaxWords bounds the words in each field of a Begin.
 	MaxWords = 32
 	maxWord  = 96 // bytes
@@ -146,9 +148,9 @@ type ToUpstream struct {
 // Call is one call to make.
 type Call struct {
 	Number   uint64        `json:"number"` // control's own
+	Owner    uint32        `json:"owner"`  // user id; bodies are bounded for each
 	Provider string        `json:"provider"`
 	Format   models.Format `json:"format"`
-	Stream   bool          `json:"stream,omitempty"`
 	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
 	MostOut  int64         `json:"most_out"` // tokens after which an answer is cut off; 0: none
 	Betas    []string      `json:"betas,omitempty"`

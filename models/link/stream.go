@@ -41,14 +41,14 @@ func SendBody(w io.Writer, body []byte) error {
 	return err
 }
 
-// ReceiveBody reads a request's body.
-func ReceiveBody(r io.Reader) ([]byte, error) {
+// ReceiveBody reads a request's body, if there is room for so many bytes.
+func ReceiveBody(r io.Reader, room func(bytes int64) bool) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(size[:])
-	if n > MaxBody {
+	if n > MaxBody || !room(int64(n)) {
 		return nil, fmt.Errorf("cannot receive a body of %d bytes", n)
 	}
 	body := make([]byte, n)

@@ -101,7 +101,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		if err := SendBody(&out, body); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ReceiveBody(iotest.OneByteReader(&out)); err != nil || !bytes.Equal(got, body) {
+		if got, err := ReceiveBody(iotest.OneByteReader(&out), free); err != nil || !bytes.Equal(got, body) {
 			t.Errorf("%d bytes become %d, %v", size, len(got), err)
 		}
 	}
@@ -109,8 +109,22 @@ func TestBodiesAreBounded(t *testing.T) {
 		t.Error("a longer body was sent")
 	}
 	for _, text := range []string{"", "\x00\x00", "\x00\x00\x00\x02a", string(binary.BigEndian.AppendUint32(nil, MaxBody+1)), "\xff\xff\xff\xff"} {
-		if body, err := ReceiveBody(strings.NewReader(text)); err == nil {
+		if body, err := ReceiveBody(strings.NewReader(text), free); err == nil {
 			t.Errorf("%q is %d bytes", text, len(body))
+		}
+	}
+}
+
+func free(int64) bool { return true }
+
+// A body for which there is no room is not read.
+func TestRoomForABody(t *testing.T) {
+	t.Parallel()
+	for size, room := range map[int64]bool{3: true, 4: false} {
+		text := strings.NewReader(string(binary.BigEndian.AppendUint32(nil, uint32(size))) + "body")
+		body, err := ReceiveBody(text, func(bytes int64) bool { return bytes <= 3 })
+		if (err == nil) != room || (len(body) == 3) != room || text.Len() != 1 && room || text.Len() != 4 && !room {
+			t.Errorf("%d bytes: %q, %v", size, body, err)
 		}
 	}
 }
@@ -142,7 +156,7 @@ func FuzzReader(f *testing.F) {
 		if len(data) > len(text) || h != again || !slices.Equal(data, same) || (err == nil) != (errAgain == nil) {
 			t.Fatalf("%+v, %q, %v; %+v, %q, %v", h, data, err, again, same, errAgain)
 		}
-		if body, err := ReceiveBody(strings.NewReader(text)); err == nil && len(body) > len(text) {
+		if body, err := ReceiveBody(strings.NewReader(text), free); err == nil && len(body) > len(text) {
 			t.Fatalf("%d bytes of %d", len(body), len(text))
 		}
 	})

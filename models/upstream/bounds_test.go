@@ -47,7 +47,7 @@ func TestACutStreamCostsWhatCame(t *testing.T) {
 		}
 		panic(http.ErrAbortHandler)
 	}, nil)
-	a, d := r.call(link.Call{Format: models.AnthropicMessages, Stream: true, In: 99}, "{}")
+	a, d := r.call(link.Call{Format: models.AnthropicMessages, In: 99}, "{}")
 	if a.err == nil || a.err.Error() != "the answer broke off" || d.Complete || d.Usage != (models.Usage{In: 25, Out: 30}) {
 		t.Errorf("%+v, %+v", a, d)
 	}
@@ -86,7 +86,7 @@ func TestErrorsCostNothing(t *testing.T) {
 		w.WriteHeader(529)
 		io.WriteString(w, `{"type":"error","usage":{"input_tokens":5,"output_tokens":5}}`)
 	}, nil)
-	a, d := r.call(link.Call{Format: models.AnthropicMessages, Stream: true, In: 99}, "{}")
+	a, d := r.call(link.Call{Format: models.AnthropicMessages, In: 99}, "{}")
 	if a.err != nil || a.head.Status != 529 || a.head.After != "7" || d.After != 7 || d.Usage != (models.Usage{}) || !d.Sent {
 		t.Errorf("%+v, %+v", a, d)
 	}
@@ -125,7 +125,7 @@ func TestSlowProviders(t *testing.T) {
 				row.limit(&p)
 				s.Providers["p"] = p
 			})
-			if a, d := r.call(link.Call{Format: models.AnthropicMessages, Stream: true}, "{}"); a.err == nil || !strings.Contains(d.Error, row.want) || d.Total > soon {
+			if a, d := r.call(link.Call{Format: models.AnthropicMessages}, "{}"); a.err == nil || !strings.Contains(d.Error, row.want) || d.Total > soon {
 				t.Errorf("%v, %+v", a.err, d)
 			}
 		})
@@ -142,7 +142,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 func TestAnEndlessStreamIsCut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, endless, nil)
-	a, d := r.call(link.Call{Format: models.AnthropicMessages, Stream: true, MostOut: 1000}, "{}")
+	a, d := r.call(link.Call{Format: models.AnthropicMessages, MostOut: 1000}, "{}")
 	if a.err == nil || !strings.Contains(a.err.Error(), "longer than its budget") || d.Usage.Out <= 1000 || d.Usage.Out > 20_000 {
 		t.Errorf("%v, %+v", a.err, d)
 	}
@@ -186,7 +186,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		p.Pause = 4 * short
 		s.Providers["p"] = p
 	})
-	r.begin(link.Call{Format: models.AnthropicMessages, Stream: true, In: 9}, "{}")
+	r.begin(link.Call{Format: models.AnthropicMessages, In: 9}, "{}")
 	if d := r.ended(); d.Status != 200 || d.Complete || d.Usage.Out == 0 {
 		t.Errorf("%+v", d)
 	}

@@ -48,11 +48,12 @@ func (s *Server) call(c link.Call, file *os.File) {
 		done.Error = "no provider " + strconv.Quote(c.Provider)
 		return
 	}
-	body, err := link.ReceiveBody(file)
+	body, release, err := s.body(c, p, file)
 	if err != nil {
 		done.Error = "the request broke off"
 		return
 	}
+	defer release()
 	ctx, stop := context.WithTimeout(ctx, p.Total)
 	defer stop()
 	// A client that reads nothing more would hold the call's place at the provider for ever: a
@@ -64,6 +65,33 @@ func (s *Server) call(c link.Call, file *os.File) {
 		done.Error = reason(ctx, err)
 		_ = e.out.End(link.End{Error: done.Error}) // a client that is gone does not miss it
 	}
+}
+
+// bodyTime bounds the wait for a whole body, which clove-models has when the call begins. One
+// that sent none would hold the call's place at the provider.
+const bodyTime = 30 * time.Second
+
+// body reads a call's body. release gives back the room that it takes.
+func (s *Server) body(c link.Call, p *provider, file *os.File) (body []byte, release func(), err error) {
+	if err := file.SetReadDeadline(time.Now().Add(min(bodyTime, p.Pause))); err != nil {
+		return nil, nil, err
+	}
+	taken := int64(0)
+	release = func() { s.bodies.give(c.Owner, taken) }
+	body, err = link.ReceiveBody(file, func(bytes int64) bool {
+		if s.bodies.take(c.Owner, bytes) {
+			taken = bytes
+			return true
+		}
+		return false
+	})
+	if err == nil {
+		err = file.SetReadDeadline(time.Time{}) // watch waits for as long as the call takes
+	}
+	if err != nil {
+		release()
+	}
+	return body, release, err
 }
 
 // watch cancels a call whose client has gone: nothing more comes on the stream, so the first
@@ -94,7 +122,8 @@ type exchange struct {
 	done     *link.Done
 	began    time.Time
 	cancel   context.CancelFunc
-	sent     atomic.Bool // a connection to the provider took the request, or a part of it
+	meter    *usage.Meter // nil: nothing came that it could measure
+	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
 }
 
 func (e *exchange) run(ctx context.Context, body []byte) error {
@@ -143,8 +172,7 @@ func (e *exchange) authorize(h http.Header) {
 
 // copy passes the answer on as it comes, and measures it.
 func (e *exchange) copy(answer *http.Response) error {
-	meter := usage.New(e.call.Format, e.call.Stream && answer.StatusCode < 300)
-	defer func() { e.settle(meter.Result(), answer.StatusCode) }()
+	defer func() { e.settle(answer.StatusCode) }()
 	idle := time.AfterFunc(e.provider.Pause, e.cancel)
 	defer idle.Stop()
 	buffer, keyless, total := make([]byte, 32<<10), newRedactor(e.provider.Key), 0
@@ -158,16 +186,19 @@ func (e *exchange) copy(answer *http.Response) error {
 			if total += n; total > maxAnswer {
 				return errors.New("the answer is too long")
 			}
-			meter.Write(buffer[:n])
-			if _, werr := e.out.Write(keyless.next(buffer[:n])); werr != nil {
+			part := keyless.next(buffer[:n])
+			e.measure(part)
+			if _, werr := e.out.Write(part); werr != nil {
 				return errors.New("the client is gone")
 			}
-			if most := e.call.MostOut; most > 0 && meter.Streamed() > most {
+			if most := e.call.MostOut; most > 0 && e.meter != nil && e.meter.Streamed() > most {
 				return errors.New("the answer is longer than its budget allows")
 			}
 		}
 		if err == io.EOF {
-			_, _ = e.out.Write(keyless.rest()) // End fails as well
+			part := keyless.rest()
+			e.measure(part)
+			_, _ = e.out.Write(part) // End fails as well
 			return e.out.End(link.End{})
 		}
 		if err != nil {
@@ -176,8 +207,26 @@ func (e *exchange) copy(answer *http.Response) error {
 	}
 }
 
+// measure has the next bytes of an answer measured, without the key: words of the answer go
+// into logs and records. The first byte shows whether it is a document or a stream of
+// events. What clove-models says of that does not count, as it may be taken over: the wrong
+// meter reads nothing.
+func (e *exchange) measure(part []byte) {
+	if e.meter == nil {
+		if part = bytes.TrimLeft(part, " \t\r\n"); len(part) == 0 {
+			return
+		}
+		e.meter = usage.New(e.call.Format, part[0] != '{')
+	}
+	e.meter.Write(part)
+}
+
 // settle notes what to settle. Providers ask nothing for errors.
-func (e *exchange) settle(r usage.Result, status int) {
+func (e *exchange) settle(status int) {
+	var r usage.Result
+	if e.meter != nil {
+		r = e.meter.Result()
+	}
 	e.done.Model, e.done.Tiers, e.done.Reported, e.done.Complete = r.Model, r.Tiers, r.Reported, r.Complete
 	if status < 300 {
 		e.done.Usage = r.Charge(e.call.Format, e.call.In)

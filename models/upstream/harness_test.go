@@ -48,8 +48,8 @@ func newRig(t *testing.T, provider http.HandlerFunc, change func(*link.Setup)) *
 	return startRig(t, setup, web.Listener.Addr().String())
 }
 
-// startRig has the Server's connections lead to an address.
-func startRig(t *testing.T, setup link.Setup, address string) *rig {
+// startRig has the Server's connections lead to an address. change may change the Server.
+func startRig(t *testing.T, setup link.Setup, address string, change ...func(*Server)) *rig {
 	t.Helper()
 	conn, file, err := packet.Pair()
 	if err != nil {
@@ -58,6 +58,9 @@ func startRig(t *testing.T, setup link.Setup, address string) *rig {
 	server, err := New(packet.New(file), setup)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(server)
 	}
 	r := &rig{t: t, conn: conn, done: make(chan link.Done, 256), served: make(chan error, 1)}
 	go func() { r.served <- server.Serve() }()
@@ -100,6 +103,16 @@ func (r *rig) connect(number uint64, address string) {
 // begin orders a call, and returns the stream with its body sent.
 func (r *rig) begin(c link.Call, body string) *os.File {
 	r.t.Helper()
+	near := r.order(c)
+	if err := link.SendBody(near, []byte(body)); err != nil {
+		r.t.Fatal(err)
+	}
+	return near
+}
+
+// order orders a call, and returns the stream on which its body is to come.
+func (r *rig) order(c link.Call) *os.File {
+	r.t.Helper()
 	r.last++
 	if c.Number = r.last; c.Provider == "" {
 		c.Provider = "p"
@@ -108,9 +121,6 @@ func (r *rig) begin(c link.Call, body string) *os.File {
 	if err == nil {
 		err = r.conn.Send(link.ToUpstream{Call: &c}, far)
 		far.Close()
-	}
-	if err == nil {
-		err = link.SendBody(near, []byte(body))
 	}
 	if err != nil {
 		r.t.Fatal(err)

@@ -26,12 +26,16 @@ const (
 	maxHead  = 64 << 10 // bytes of an answer's head
 	maxIdle  = 16       // connections that are kept for each provider
 	maxDials = 256
+	// maxBodies bounds the bodies that are held for each owner, in bytes: as many as an honest
+	// clove-models has. All owners share this process.
+	maxBodies = 256 << 20
 )
 
 // Server makes the calls that control orders.
 type Server struct {
 	control   *packet.Conn
 	providers map[string]*provider
+	bodies    *rooms
 
 	mu    sync.Mutex // guards the following
 	last  uint64
@@ -59,7 +63,7 @@ func ReadSetup(r io.Reader) (link.Setup, error) {
 
 // New makes a server of a setup.
 func New(control *packet.Conn, setup link.Setup) (*Server, error) {
-	s := &Server{control: control, providers: map[string]*provider{}, dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
+	s := &Server{control: control, providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(setup.Roots) // without one, no provider is believed
 	for name, p := range setup.Providers {
