@@ -83,9 +83,10 @@ http {
 `
 
 // openGateway starts the gateway as an unprivileged user. Its folder may be in a place where
-// this user cannot go, so it is bound to one where it can.
+// this user cannot go, so it is bound to one where it can. Node.js finds packages only in a
+// folder of this name.
 func (w *modelWorld) openGateway() (*modelPeer, error) {
-	dir, modules := filepath.Join(w.dir, "gateway"), filepath.Join(w.dir, "modules")
+	dir, modules := filepath.Join(w.dir, "gateway"), filepath.Join(w.dir, "node_modules")
 	if err := nobodysFolder(dir, nil); err != nil {
 		return nil, err
 	}
