@@ -18,10 +18,11 @@ packages() {
 		curl wget git openssl openssh-client python3-pip nodejs postgresql-client iptables ;;
 		# The engines that integration/engines runs over clove-oci.
 	engines) echo docker.io containerd podman runc conmon containernetworking-plugins iptables iproute2 busybox-static tini ;;
-		# The second line has the peers of an agent's calls, the third the engine in its world
-		# (see integration/engines).
+		# The second line has the peers of an agent's calls, the third that of its models, the last
+		# the engine in its world (see integration/engines).
 	bench) echo bubblewrap e2fsprogs iproute2 squid tinyproxy-bin \
 		redis-server python3-minimal libpython3-stdlib \
+		nginx nginx-common \
 		docker.io containerd runc iptables busybox-static tini ;;
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
@@ -55,12 +56,12 @@ apt_install_idle() {
 	return $status
 }
 
-# keep_idle disables the installed engines, so that they do not start at the next boot.
+# keep_idle disables the installed engines and servers, so that they do not start at the next boot.
 keep_idle() {
 	local package unit
 	command -v systemctl >/dev/null || return 0
 	for package; do
-		case $package in docker.io | containerd | podman) ;; *) continue ;; esac
+		case $package in docker.io | containerd | podman | nginx-common) ;; *) continue ;; esac
 		for unit in $(dpkg -L "$package" | sed -nE 's,^/(usr/)?lib/systemd/system/([^/@]*\.(service|socket|timer))$,\2,p'); do
 			as_root systemctl disable --quiet "$unit" 2>/dev/null || say "cannot disable $unit"
 		done
@@ -100,8 +101,8 @@ install_runc() {
 	done
 }
 
-# install_clients GROUP installs the clients of models that the tests run, as the lock below
-# integration/clients names them, into build/clients. The programs bring their own Node.js,
+# install_clients GROUP installs the clients of models that the tests run, and the gateway of
+# the benchmark, as the lock below integration/clients names them, into build/clients. The programs bring their own Node.js,
 # which Debian's would be too old for; npm is what the machine has.
 install_clients() {
 	local from=integration/clients/$1 to=build/clients/$1
@@ -126,7 +127,7 @@ main() {
 			install_runc
 			continue
 			;;
-		libraries | agents)
+		libraries | agents | gateway)
 			install_clients "$group"
 			continue
 			;;

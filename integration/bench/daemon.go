@@ -15,6 +15,7 @@ import (
 
 	"clove.run/clove/agent"
 	cloveclient "clove.run/clove/client"
+	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/store"
 )
 
@@ -37,9 +38,11 @@ type daemonFigure struct {
 // cloved is a daemon that is measured, with directories of its own.
 type cloved struct {
 	*bench
-	cmd   *exec.Cmd
-	run   string
-	state string
+	cmd      *exec.Cmd
+	run      string
+	state    string
+	settings string           // more lines of its configuration
+	on       *nsthread.Thread // in whose namespaces it runs; nil: the host's
 	// Reads cloved's log, which it writes to stderr.
 	complain *bufio.Scanner
 }
@@ -77,7 +80,7 @@ func (d *cloved) serve() error {
 	config := filepath.Join(d.scratch, "clove.yaml")
 	// memory_share 0, so that no agent waits in the queue for memory that others are
 	// promised and do not use. Without a group, because the host may not have it.
-	if err := os.WriteFile(config, []byte("group: \"\"\nmemory_share: 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("group: \"\"\nmemory_share: 0\n"+d.settings), 0o600); err != nil {
 		return err
 	}
 	d.cmd = exec.Command(filepath.Join(filepath.Dir(d.clove), "cloved"), "--root", d.state, "--run-dir", d.run, "--config", config)
@@ -85,7 +88,11 @@ func (d *cloved) serve() error {
 	if err != nil {
 		return err
 	}
-	if err := d.cmd.Start(); err != nil {
+	start := d.cmd.Start
+	if d.on != nil {
+		start = func() error { return d.on.Do(d.cmd.Start) }
+	}
+	if err := start(); err != nil {
 		return err
 	}
 	d.complain = bufio.NewScanner(said)

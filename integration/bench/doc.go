@@ -1,9 +1,9 @@
 // Command bench measures clove beside its peers on the same work, and prints
-// four tables. The first says how long the whole command of
+// five tables. The first says how long the whole command of
 // `clove run --rm -- /bin/true` takes, when the agent executes its first instruction,
 // how much CPU time it costs, and how much of the host's memory an idle agent takes;
 // the second what the way to the network costs; the third is about cloved; the fourth
-// about what agents share. The same figures go to a JSON file.
+// about what agents share; the fifth about the way to language models. The same figures go to a JSON file.
 //
 // # How it measures
 //
@@ -79,6 +79,22 @@
 // What the socket costs an agent that does not use it: the start of `clove run` without a
 // socket beside itself, beside one with a socket and beside an earlier clove (BEFORE), in
 // turn, without cloved; and the host's memory for idle agents with and without a socket.
+//
+// # Models
+//
+// The fifth table is about the way to a provider of language models: a client that asks it
+// itself, nginx, which passes everything through, Portkey's gateway from npm, and clove, whose
+// client is in a sandbox. All of it is in a network namespace that has a loopback and nothing
+// else, so no peer reaches anything but the provider, which is this process. The client is this
+// binary in another role, one on each way for the whole run.
+//
+// The provider answers at a fixed pace, or without a delay where rates are measured. The first
+// token of a stream says how much of the wait for it was the provider's; the client subtracts
+// that, so that the provider's timer is not in the figures. What is beyond the direct
+// connection's median of the same round was added by the way. The ratio is to the gateway.
+//
+// Host memory is that of the processes between client and provider, after a few calls and with
+// streams that are open, at the start of the run: later their heaps have room.
 //
 // # What it refuses
 //

@@ -21,6 +21,7 @@ type options struct {
 	json    string // where the figures go
 	scratch string // where directories for the runs are made: a disk, as clove's own would be
 	cache   string // keeps the runc that was built
+	gateway string // where npm has installed the gateway that models are compared with
 	world   string // the script that makes a private world for an engine
 }
 
@@ -32,11 +33,13 @@ const (
 	partNetwork = "network"
 	partDaemon  = "daemon"
 	partKernel  = "kernel"
+	partModels  = "models"
 )
 
 // roles are what this binary does when it starts itself: as a client in the network
-// part, in place of a shim, inside the environment of an engine, and as an agent.
-var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain}
+// part, in place of a shim, inside the environment of an engine, and as an agent that
+// spends or asks models.
+var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain, roleAsker: askerMain}
 
 func main() {
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
@@ -50,10 +53,11 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
 	flag.StringVar(&o.before, "before", "", "an earlier clove, whose start is compared in the part "+partKernel)
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+" or "+partKernel)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+", "+partKernel+" or "+partModels)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
+	flag.StringVar(&o.gateway, "gateway", "build/clients/gateway/node_modules", "the gateway that the part "+partModels+" compares with (integration/install.sh gateway)")
 	flag.StringVar(&o.world, "world", "integration/testdata/container.sh", "what makes the world in which docker is measured")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -93,7 +97,7 @@ type bench struct {
 	before         string // see options
 	self           string // this binary
 	scratch, cache string
-	world          string // see options
+	world, gateway string // see options
 	rounds         int
 	thread         *nsthread.Thread // starts every command, where the host's root is bound
 	serial         int              // of the last run
@@ -102,9 +106,6 @@ type bench struct {
 // newBench makes the scratch directory on a disk, as clove's own state would be.
 func newBench(o options) (b *bench, err error) {
 	b = &bench{rounds: max(o.rounds, 1)}
-	if b.clove, err = filepath.Abs(o.clove); err != nil {
-		return nil, err
-	}
 	if o.before != "" {
 		if b.before, err = filepath.Abs(o.before); err != nil {
 			return nil, err
@@ -113,11 +114,13 @@ func newBench(o options) (b *bench, err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	if b.cache, err = filepath.Abs(o.cache); err != nil {
-		return nil, err
-	}
-	if b.world, err = filepath.Abs(o.world); err != nil {
-		return nil, err
+	for _, path := range []struct {
+		named string
+		to    *string
+	}{{o.clove, &b.clove}, {o.cache, &b.cache}, {o.world, &b.world}, {o.gateway, &b.gateway}} {
+		if *path.to, err = filepath.Abs(path.named); err != nil {
+			return nil, err
+		}
 	}
 	if b.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
 		return nil, fmt.Errorf("cannot leave the host's mounts (root is needed): %w", err)

@@ -42,6 +42,7 @@ type results struct {
 	Network  *network           `json:"network,omitempty"`
 	Daemon   []daemonFigure     `json:"daemon,omitempty"`
 	Shared   *shared            `json:"shared,omitempty"`
+	Models   *modelResults      `json:"models,omitempty"`
 }
 
 // figure is one line of the table: a peer, a moment, a number of runs at once.
@@ -100,15 +101,20 @@ func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 		r.Shared, err = b.measureKernel()
 		return err
 	}
+	models := func(r *results) (err error) {
+		r.Models, err = b.measureModels()
+		return err
+	}
 	parts := map[string][]func(*results) error{
 		// measureRuns includes the bundles, so measureOCI is not repeated.
-		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel},
+		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel, models},
 		partRuns:    {b.measureRuns},
 		partOCI:     {b.measureOCI, b.measureLives, b.measureDocker},
 		partDocker:  {b.measureDocker},
 		partNetwork: {network},
 		partDaemon:  {daemon},
 		partKernel:  {kernel},
+		partModels:  {models},
 	}
 	if parts[only] == nil {
 		return nil, fmt.Errorf("no part is called %q", only)

@@ -77,7 +77,9 @@ func (w *world) start(cmd *exec.Cmd) (*program, error) {
 func (b *bench) program(on *nsthread.Thread, cmd *exec.Cmd) (*program, error) {
 	p := &program{cmd: cmd}
 	cmd.Stderr = &p.stderr
-	cmd.Env = b.environment()
+	if cmd.Env == nil {
+		cmd.Env = b.environment()
+	}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -192,45 +194,56 @@ const (
 // the foreground, so that it is this process's child.
 func (w *world) openProxy(name, address, config string, argv func(file string) []string) (*way, error) {
 	dir := filepath.Join(w.scratch, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := nobodysFolder(dir, map[string]string{"conf": config, "filter": tinyproxyFilter}); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "conf")
-	// The proxy reads its files as the unprivileged user.
-	for path, text := range map[string]string{file: config, filepath.Join(dir, "filter"): tinyproxyFilter} {
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, nobody, nobody)); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		return nil, err
-	}
-	words := argv(file)
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	p, err := w.start(cmd)
+	p, err := w.start(asNobody(argv(filepath.Join(dir, "conf"))...))
 	if err != nil {
 		return nil, err
 	}
-	if err := w.await(address); err != nil {
-		return nil, fmt.Errorf("%s does not listen: %w: %s", name, err, lastLine(p.stderr.text))
+	if err := p.await(w.here, address); err != nil {
+		return nil, err
 	}
 	c, err := w.client(address, nameServer+":53", w.bench.self)
 	return &way{name: name, client: c, proxy: true}, err
 }
 
-// await connects until somebody accepts: these proxies do not report that they listen.
-func (w *world) await(address string) error {
+// nobodysFolder makes a folder with files for a program that runs as an unprivileged user.
+func nobodysFolder(dir string, files map[string]string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, nobody, nobody)); err != nil {
+			return err
+		}
+	}
+	return os.Chown(dir, nobody, nobody)
+}
+
+// asNobody is a command of that user.
+func asNobody(argv ...string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return cmd
+}
+
+// await connects until p accepts: these servers do not report that they listen.
+func (p *program) await(on *nsthread.Thread, address string) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := w.here.Do(func() error {
+		err := on.Do(func() error {
 			conn, err := net.Dial("tcp", address)
 			if err == nil {
 				conn.Close()
 			}
 			return err
 		})
-		if err == nil || time.Since(began) > startPatience {
-			return err
+		if err == nil {
+			return nil
+		}
+		if time.Since(began) > startPatience {
+			return fmt.Errorf("%s does not listen: %w: %s", filepath.Base(p.cmd.Path), err, lastLine(p.stderr.text))
 		}
 	}
 }

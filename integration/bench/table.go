@@ -29,6 +29,9 @@ func table(r *results) string {
 	if r.Shared != nil {
 		writeKernel(&text, r.Shared)
 	}
+	if r.Models != nil {
+		writeModels(&text, r.Models)
+	}
 	return text.String()
 }
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"maps"
+	"slices"
+)
+
+// heldStreams are open while memory is measured: half of what clove lets an agent have, so
+// that those which end beside the next order are not in its way.
+const heldStreams = maxStreams / 2
+
+// heldMemory is what a peer's processes take, in KiB.
+type heldMemory struct {
+	peer       string
+	byProgram  map[string]float64 // before
+	idle, open float64            // all of it, before and with the streams
+}
+
+// measureMemory opens streams at each peer and leaves them open.
+func (w *modelWorld) measureMemory() ([]modelFigure, error) {
+	var all []heldMemory
+	for _, p := range w.peers {
+		if p.processes == nil {
+			continue
+		}
+		m, err := p.hold()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return memoryFigures(all), nil
+}
+
+// hold measures before and with open streams, and then has the client end them.
+func (p *modelPeer) hold() (m heldMemory, err error) {
+	m.peer = p.name
+	if m.byProgram, m.idle, err = residentByProgram(p.processes()); err != nil {
+		return m, err
+	}
+	if _, err := p.run(modelOrder{Model: modelHeld, Stream: true, Callers: heldStreams, Turns: 1, Hold: true}); err != nil {
+		return m, err
+	}
+	if _, m.open, err = residentByProgram(p.processes()); err != nil {
+		return m, err
+	}
+	_, err = p.run(modelOrder{Model: modelSwift, Callers: 1, Turns: 1})
+	return m, err
+}
+
+// residentByProgram adds up proportional set sizes, in KiB.
+func residentByProgram(pids []int) (by map[string]float64, all float64, err error) {
+	sizes, err := residentKiB(pids, "Pss:")
+	by = map[string]float64{}
+	for i, kib := range sizes {
+		by[programOfProcess(pids[i])] += kib
+		all += kib
+	}
+	return by, all, err
+}
+
+// memoryFigures are the rows of all peers, with the programs of those that have several.
+func memoryFigures(all []heldMemory) (figures []modelFigure) {
+	for _, m := range all {
+		figures = append(figures, m.figure(whatProcesses, unitMiB, all, func(m heldMemory) float64 { return m.idle / 1024 }))
+		if len(m.byProgram) < 2 {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(m.byProgram)) {
+			figures = append(figures, modelFigure{What: whatProcesses, Peer: "  of that, " + name, Unit: unitMiB, Values: spreadOf([]float64{m.byProgram[name] / 1024})})
+		}
+	}
+	for _, m := range all {
+		figures = append(figures, m.figure(whatOpenStream, unitKiB, all, func(m heldMemory) float64 { return (m.open - m.idle) / heldStreams }))
+	}
+	return figures
+}
+
+// figure compares one value of a peer with the gateway's among all.
+func (m heldMemory) figure(what, unit string, all []heldMemory, value func(heldMemory) float64) modelFigure {
+	f := modelFigure{What: what, Peer: m.peer, Unit: unit, Values: spreadOf([]float64{value(m)})}
+	if i := slices.IndexFunc(all, func(o heldMemory) bool { return o.peer == peerGateway }); i >= 0 && m.peer != peerGateway {
+		f.Ratio = ratioOf([]float64{value(m)}, []float64{value(all[i])}, 1)
+	}
+	return f
+}
