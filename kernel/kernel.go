@@ -54,6 +54,7 @@ type Kernel struct {
 	attached map[agent.ID]*attachment
 	blocks   map[string]*Block // that services work in, by the reservation's id
 
+	changes changes
 	queue   mover
 	causes  causes
 	rates   rates
@@ -159,6 +160,9 @@ func (k *Kernel) update(what string, decide func(*store.KernelTx) error) error {
 	// gofail: var kernelCommitted string
 	// if err == nil { failpoint(kernelCommitted, what) }
 
+	if err == nil {
+		k.changes.happened()
+	}
 	return err
 }
 

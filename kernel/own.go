@@ -84,10 +84,11 @@ func (o *Own) Allowed(run agent.Run, what string) (bool, error) {
 	return o.attached().Allowed(run, what)
 }
 
-// Free is Kernel.Free.
-func (o *Own) Free(run agent.Run, d budget.Dimension) (int64, error) {
-	return o.attached().Free(run, d)
-}
+// Left is Kernel.Left.
+func (o *Own) Left(run agent.Run) (budget.Left, error) { return o.attached().Left(run) }
+
+// Changed is Kernel.Changed.
+func (o *Own) Changed() <-chan struct{} { return o.attached().Changed() }
 
 // Reserve is Kernel.Reserve.
 func (o *Own) Reserve(run agent.Run, s Spending) (string, error) { return o.attached().Reserve(run, s) }

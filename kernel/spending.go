@@ -1,7 +1,7 @@
 package kernel
 
 import (
-	"math"
+	"sync"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -16,7 +16,10 @@ type Spending struct {
 	Service string // who settles it
 	Method  string // for the audit log
 	What    string // what a grant must cover, KIND:PATTERN
-	Amounts budget.Amounts
+	// Fit chooses the amounts, of what is left. What it chooses beyond that is refused; its
+	// error is returned as it is, and is no refusal. It may be called more than once. nil: the
+	// service needs the grant alone.
+	Fit func(budget.Left) (budget.Amounts, error)
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
@@ -27,8 +30,10 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		return "", err
 	}
 	on := &call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, now: k.now(), about: s.What}
+	var unfit error
 	err = k.update(s.Method, func(tx *store.KernelTx) error {
 		*on = call{Caller: on.Caller, kernel: k, tx: tx, now: k.now(), about: s.What} // it may run more than once
+		unfit = nil
 		if err := on.granted(s.What); err != nil {
 			return err
 		}
@@ -36,13 +41,21 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		if err != nil {
 			return err
 		}
-		r := budget.Reservation{ID: string(agent.NewID()), Run: run.Spec.ID, Service: s.Service, Amounts: s.Amounts, Begun: true}
+		r := budget.Reservation{ID: string(agent.NewID()), Run: run.Spec.ID, Service: s.Service, Begun: true}
+		if s.Fit != nil {
+			if r.Amounts, unfit = s.Fit(chain.Left(on.now)); unfit != nil {
+				return unfit
+			}
+		}
 		if err := chain.Reserve(&r, on.now); err != nil {
 			return on.exceeded(chain, err)
 		}
 		reservation = r.ID
 		return firstError(on.use(), tx.PutReservation(r), tx.PutChain(chain), record(tx, on.entry(s.Method, audit.VerdictAllow, "")))
 	})
+	if unfit != nil {
+		return "", unfit
+	}
 	if err == nil {
 		k.queue.wake()
 		on.decided()
@@ -104,20 +117,42 @@ func (k *Kernel) Allowed(run agent.Run, what string) (ok bool, err error) {
 	return ok, err
 }
 
-// Free returns how much of a dimension a run could still reserve; math.MaxInt64 where
-// nothing limits it.
-func (k *Kernel) Free(run agent.Run, d budget.Dimension) (free int64, err error) {
-	free = math.MaxInt64
+// Left returns what a run has left of its budgets.
+func (k *Kernel) Left(run agent.Run) (left budget.Left, err error) {
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {
 		chain, err := chainOf(tx, run)
-		for _, a := range chain {
-			if l := a.Lines[d]; l != nil && !l.Unlimited {
-				free = min(free, l.Free())
-			}
-		}
+		left = chain.Left(k.now())
 		return err
 	})
-	return free, err
+	return left, err
+}
+
+// Changed returns a channel that is closed with the next change of any account. Who waits for
+// more to be left takes it before they look.
+func (k *Kernel) Changed() <-chan struct{} { return k.changes.next() }
+
+// changes lets any number of goroutines wait for the next change. The zero value is ready.
+type changes struct {
+	mu      sync.Mutex    // guards the following
+	waiting chan struct{} // nil: nobody waits
+}
+
+func (c *changes) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = make(chan struct{})
+	}
+	return c.waiting
+}
+
+func (c *changes) happened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting != nil {
+		close(c.waiting)
+		c.waiting = nil
+	}
 }
 
 // Settle gives back what a service reserved and adds what was used, also where that is

@@ -36,12 +36,8 @@ func (c Chain) Reserve(r *Reservation, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range amounts.sorted() {
-		for _, a := range c.with(d) {
-			if amounts[d] > a.Lines[d].Free() {
-				return &Exceeded{Notice: notice(a, d), Wanted: amounts[d]}
-			}
-		}
+	if over := c.exceeded(amounts); over != nil {
+		return over
 	}
 	r.Amounts, r.Made, r.Held = amounts, now.UTC(), map[Key]Amounts{}
 	for d, amount := range amounts {
@@ -54,6 +50,26 @@ func (c Chain) Reserve(r *Reservation, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// exceeded returns a line that has too little free, or nil. One that has too little even
+// without all open reservations comes first: that stops the run (Stop).
+func (c Chain) exceeded(amounts Amounts) (over *Exceeded) {
+	for _, d := range amounts.sorted() {
+		for _, a := range c.with(d) {
+			l := a.Lines[d]
+			if amounts[d] <= l.Free() {
+				continue
+			}
+			if final := amounts[d] > l.Granted-l.Used; over == nil || final {
+				over = &Exceeded{Notice: notice(a, d), Wanted: amounts[d]}
+				if final {
+					return over
+				}
+			}
+		}
+	}
+	return over
 }
 
 // Settle gives r back and adds what was used in fact, also where that is more: the excess

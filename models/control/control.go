@@ -33,7 +33,9 @@ import (
 // Ledger has the grants and budgets of runs. *kernel.Kernel is one.
 type Ledger interface {
 	Allowed(run agent.Run, what string) (bool, error)
-	Free(run agent.Run, d budget.Dimension) (int64, error)
+	Left(run agent.Run) (budget.Left, error)
+	// Changed returns a channel that is closed with the next change of any account.
+	Changed() <-chan struct{}
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
 	Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error)
 }
@@ -89,6 +91,7 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
+	line     line // of calls that wait for what others hold
 
 	mu     sync.Mutex                 // guards the following
 	flying int                        // calls that have reserved and are not paid
