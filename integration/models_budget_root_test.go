@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -65,5 +66,35 @@ func TestCallsAtOnceWaitForEachOther(t *testing.T) {
 	}
 	if end.record.Status != agent.StatusBudget || strings.Contains(end.stdout, "200 ") {
 		t.Errorf("control: %s, %s%s", end.record.Status, end.stdout, end.stderr)
+	}
+}
+
+// What a user may spend at a provider holds over runs and over a restart of cloved, and ends
+// no run. Without cloved nobody could count it. The control is the first call.
+func TestAUsersBudgetAtAProviderHolds(t *testing.T) {
+	p := newProvider(t)
+	p.more = ", budgets: {0: [model_calls=1/month]}"
+	d := p.serves(t)
+	flags := []string{"--network=none", "--model=small"}
+	ask := modelAgent(fmt.Sprintf(askChat, "small"), `print("goes on")`)
+	if r := d.agent(flags, ask...); !strings.HasPrefix(r.stdout, "200 ") {
+		t.Fatalf("control: %s%s", r.stdout, r.stderr)
+	}
+	d.stop(unix.SIGTERM)
+	d.serve()
+	if r := d.agent(flags, ask...); strings.HasPrefix(r.stdout, "200 ") || !strings.Contains(r.stdout, "0/provider:near") || !strings.HasSuffix(r.stdout, "goes on\n") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	if list := d.clove("budget", "list"); !strings.Contains(list.stdout, "0/provider:near") {
+		t.Errorf("%s%s", list.stdout, list.stderr)
+	}
+	file, secrets := p.configure(t)
+	t.Setenv("CLOVE_MODELS", file)
+	t.Setenv("CLOVE_SECRETS", secrets)
+	if r := newHost(t).agent(flags, ask...); strings.HasPrefix(r.stdout, "200 ") || !strings.Contains(r.stdout, "cloved") {
+		t.Errorf("without cloved: %s%s", r.stdout, r.stderr)
+	}
+	if got := p.calls.Load(); got != 1 {
+		t.Errorf("the provider had %d calls", got)
 	}
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -16,10 +17,35 @@ type Spending struct {
 	Service string // who settles it
 	Method  string // for the audit log
 	What    string // what a grant must cover, KIND:PATTERN
+	Ceiling *Ceiling
 	// Fit chooses the amounts, of what is left. What it chooses beyond that is refused; its
 	// error is returned as it is, and is no refusal. It may be called more than once. nil: the
 	// service needs the grant alone.
 	Fit func(budget.Left) (budget.Amounts, error)
+}
+
+// Ceiling is an account that a call spends from beside those of its run, with limits that a
+// configuration says. Where nothing is left in it calls are refused, and no run ends.
+type Ceiling struct {
+	Account budget.Key
+	Limits  []budget.Limit // none: what is spent is counted no more than before
+}
+
+// under returns a run's chain below a ceiling; nil: there is none.
+func (c *Ceiling) under(tx *store.KernelTx, run agent.Run, now time.Time) (budget.Chain, error) {
+	chain, err := chainOf(tx, run)
+	if err != nil || c == nil {
+		return chain, err
+	}
+	a, err := tx.Account(c.Account)
+	if err != nil || a == nil && len(c.Limits) == 0 {
+		return chain, err
+	}
+	if a == nil {
+		a = &budget.Account{Key: c.Account}
+	}
+	a.AtEnd = budget.Refuse
+	return append(chain, a), a.Follow(c.Limits, now)
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
@@ -37,7 +63,7 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		if err := on.granted(s.What); err != nil {
 			return err
 		}
-		chain, err := chainOf(tx, run)
+		chain, err := s.Ceiling.under(tx, run, on.now)
 		if err != nil {
 			return err
 		}
@@ -117,10 +143,10 @@ func (k *Kernel) Allowed(run agent.Run, what string) (ok bool, err error) {
 	return ok, err
 }
 
-// Left returns what a run has left of its budgets.
-func (k *Kernel) Left(run agent.Run) (left budget.Left, err error) {
+// Left returns what a run has left of its budgets, and of a ceiling; nil: there is none.
+func (k *Kernel) Left(run agent.Run, ceiling *Ceiling) (left budget.Left, err error) {
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {
-		chain, err := chainOf(tx, run)
+		chain, err := ceiling.under(tx, run, k.now())
 		left = chain.Left(k.now())
 		return err
 	})

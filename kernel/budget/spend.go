@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,13 +22,26 @@ type Reservation struct {
 	Service string   `json:"service"` // who made it, and alone settles it
 	Amounts Amounts  `json:"amounts"`
 	// Begun says that the service may have begun: after a crash all is taken for used.
-	Begun bool            `json:"begun,omitempty"`
-	Made  time.Time       `json:"made"`
-	Held  map[Key]Amounts `json:"held"` // what each account's Reserved contains of it
+	Begun bool      `json:"begun,omitempty"`
+	Made  time.Time `json:"made"`
+	// Held is what each account's Reserved contains of it. It names every account of the
+	// chain: what is used in the end may be of other dimensions.
+	Held map[Key]Amounts `json:"held"`
 }
 
-// Accounts returns the keys of the accounts that hold r, in a fixed order.
-func (r Reservation) Accounts() []Key { return slices.Sorted(maps.Keys(r.Held)) }
+// Accounts returns the keys of the accounts that r was reserved in, as those of a chain: the
+// run's first.
+func (r Reservation) Accounts() []Key {
+	return slices.SortedFunc(maps.Keys(r.Held), func(a, b Key) int {
+		switch {
+		case a.ofRun() == b.ofRun():
+			return cmp.Compare(a, b)
+		case a.ofRun():
+			return -1
+		}
+		return 1
+	})
+}
 
 // Reserve takes r.Amounts from every account that has the dimension, and enters in r what
 // it took. Where one has too little free, the error is an *Exceeded.
@@ -40,12 +54,12 @@ func (c Chain) Reserve(r *Reservation, now time.Time) error {
 		return over
 	}
 	r.Amounts, r.Made, r.Held = amounts, now.UTC(), map[Key]Amounts{}
+	for _, a := range c {
+		r.Held[a.Key] = Amounts{}
+	}
 	for d, amount := range amounts {
 		for _, a := range c.with(d) {
 			a.Lines[d].Reserved += amount
-			if r.Held[a.Key] == nil {
-				r.Held[a.Key] = Amounts{}
-			}
 			r.Held[a.Key][d] = amount
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -175,12 +174,6 @@ func (c *Control) target(s *served, b link.Begin) (config.Target, *link.Refuse) 
 		return config.Target{}, refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
 	}
 	t := c.health.choose(targets)
-	// What a user may spend at one provider is not counted yet, and a limit that does not hold
-	// would be worse than none.
-	if limits := t.Provider.Budget(s.run.Owner.UID); len(limits) > 0 {
-		return config.Target{}, refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(s.run.Owner.UID), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
-			"remove it from models.yaml, and use clove budget set")
-	}
 	if t.Context > 0 && b.In > t.Context {
 		return config.Target{}, refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
 	}

@@ -130,7 +130,6 @@ func TestRefusals(t *testing.T) {
 		"another family":    {change(ask(1, run, "small"), func(b *link.Begin) { b.Format = models.AnthropicMessages }), 0, link.ReasonUnknown},
 		"no grant":          {ask(1, run, "scripted"), 0, link.ReasonNotGranted},
 		"a longer context":  {change(ask(1, run, "small"), func(b *link.Begin) { b.In = 10_001 }), 0, link.ReasonContext},
-		"a user's budget":   {ask(1, run, "metered"), 0, link.ReasonFailed}, // at the provider: nothing counts it
 		"no price":          {ask(1, run, "free"), 1000, link.ReasonNoPrice},
 		"too dear":          {ask(1, run, "small"), 1999, link.ReasonBudget},
 		"a need":            {change(ask(1, run, "small"), func(b *link.Begin) { b.Needs = []models.Need{models.ProviderTools} }), 0, link.ReasonNeed},

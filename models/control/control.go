@@ -33,7 +33,7 @@ import (
 // Ledger has the grants and budgets of runs. *kernel.Kernel is one.
 type Ledger interface {
 	Allowed(run agent.Run, what string) (bool, error)
-	Left(run agent.Run) (budget.Left, error)
+	Left(run agent.Run, c *kernel.Ceiling) (budget.Left, error)
 	// Changed returns a channel that is closed with the next change of any account.
 	Changed() <-chan struct{}
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)

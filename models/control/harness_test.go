@@ -62,7 +62,7 @@ func (l *ledger) Allowed(_ agent.Run, what string) (bool, error) {
 	return l.grants[what], nil
 }
 
-func (l *ledger) Left(agent.Run) (budget.Left, error) {
+func (l *ledger) Left(agent.Run, *kernel.Ceiling) (budget.Left, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left(), nil

@@ -87,7 +87,7 @@ func (c *Control) reserve(k *call) *link.Refuse {
 // attempt makes a call's reservation, if it is its turn. A call that waits for its provider
 // holds nothing of the budget, so the budget is looked at first, and taken last.
 func (c *Control) attempt(k *call, p *place) error {
-	left, err := c.options.Ledger.Left(k.served.run)
+	left, err := c.options.Ledger.Left(k.served.run, k.ceiling())
 	if err == nil {
 		_, err = k.turn(left, p)
 	}
@@ -98,7 +98,7 @@ func (c *Control) attempt(k *call, p *place) error {
 	if err != nil {
 		return &crowdedError{err}
 	}
-	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: k.what(k.begin.Needs...),
+	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (amounts budget.Amounts, err error) {
 			k.reserved, err = k.turn(left, p)
 			return k.reserved, err
@@ -110,6 +110,12 @@ func (c *Control) attempt(k *call, p *place) error {
 	k.leave = leave
 	k.served.fly(1)
 	return nil
+}
+
+// ceiling is what the run's owner may spend at the provider.
+func (k *call) ceiling() *kernel.Ceiling {
+	uid, provider := k.served.run.Owner.UID, k.target.Provider
+	return &kernel.Ceiling{Account: budget.ProviderKey(uid, provider.Name), Limits: provider.Budget(uid)}
 }
 
 // turn is fit for the call whose turn it is. One that does not fit in any case is refused
@@ -133,7 +139,7 @@ func (k *call) refusal(err error) *link.Refuse {
 	case errors.Is(err, errHeld), errors.As(err, &crowded):
 		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
 	case errors.Is(err, errNoPrice):
-		return refuse(link.ReasonNoPrice, "no price of "+k.target.Name+" is known, and the run has a budget of money", "add one to /etc/clove/models.yaml")
+		return refuse(link.ReasonNoPrice, "no price of "+k.target.Name+" is known, and what may be spent is limited", "add one to /etc/clove/models.yaml")
 	}
 	return refusalOf(err)
 }

@@ -235,7 +235,7 @@ func TestManyCallsNeverOvershoot(t *testing.T) {
 		}
 		up.ends(within(t, up.up).Call.Number, 100, 100)
 	}
-	if left, err := k.Left(run); err != nil || made != fit || left.Unheld[budget.Tokens] != 2199-fit*each {
+	if left, err := k.Left(run, nil); err != nil || made != fit || left.Unheld[budget.Tokens] != 2199-fit*each {
 		t.Errorf("%d calls, %+v, %v", made, left, err)
 	}
 }
