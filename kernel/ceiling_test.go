@@ -26,7 +26,7 @@ func (r *rig) spends(c *Ceiling, calls int64) error {
 	amounts := budget.Amounts{budget.ModelCalls: calls}
 	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: c, Fit: exactly(amounts)})
 	if err == nil {
-		_, err = r.Settle(r.run, "model", id, amounts)
+		err = r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: amounts})
 	}
 	return err
 }
@@ -101,8 +101,7 @@ func TestWhatWasNotReservedCountsEverywhere(t *testing.T) {
 	cached := ceilingOf(t, "tokens_cached=50")
 	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: cached, Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
 	must(t, err)
-	_, err = r.Settle(r.run, "model", id, budget.Amounts{budget.ModelCalls: 1, budget.TokensCached: 50})
-	must(t, err)
+	must(t, r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: 1, budget.TokensCached: 50}}))
 	if l := r.line("tokens_cached"); l.Used != 50 {
 		t.Errorf("%+v", l)
 	}

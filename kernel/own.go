@@ -113,8 +113,9 @@ func (o *Own) Reserve(run agent.Run, s Spending) (string, error) {
 }
 
 // Settle is Kernel.Settle.
-func (o *Own) Settle(run agent.Run, service, reservation string, used budget.Amounts) (budget.Amounts, error) {
-	return o.attached().Settle(run, service, reservation, used)
+func (o *Own) Settle(run agent.Run, st Settlement) error {
+	st.Ceiling = nil // as for Reserve
+	return o.attached().Settle(run, st)
 }
 
 // attached is the Kernel that Attach made.

@@ -19,8 +19,8 @@ type Spending struct {
 	What    string // what a grant must cover, KIND:PATTERN
 	Ceiling *Ceiling
 	// Fit chooses the amounts, of what is left. What it chooses beyond that is refused; its
-	// error is returned as it is, and is no refusal. It may be called more than once. nil: the
-	// service needs the grant alone.
+	// error is returned as it is, and is no refusal. It may be called more than once, and what
+	// it chose last holds. nil: the service needs the grant alone.
 	Fit func(budget.Left) (budget.Amounts, error)
 }
 
@@ -49,36 +49,24 @@ func (c *Ceiling) under(tx *store.KernelTx, run agent.Run, now time.Time) (budge
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
-// is used once, and its upper bound is reserved, durably with the audit entry. The service settles what it was
-// given, once. After a crash it counts as used in full.
+// is used once, and its upper bound is reserved, durably with the audit entry. Where a spare
+// fits that is durable already, and the entry comes with the settlement. The service settles
+// what it was given, once. After a crash it counts as used in full.
 func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err error) {
 	if err := k.room(); err != nil {
 		return "", err
 	}
-	on := &call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, now: k.now(), about: s.What}
-	var unfit error
-	err = k.update(s.Method, func(tx *store.KernelTx) error {
-		*on = call{Caller: on.Caller, kernel: k, tx: tx, now: k.now(), about: s.What} // it may run more than once
-		unfit = nil
-		if err := on.granted(s.What); err != nil {
-			return err
+	caller := Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: string(agent.NewID())}
+	if id := k.inSpare(&call{Caller: caller, kernel: k, now: k.now(), about: s.What}, s); id != "" {
+		return id, nil
+	}
+	on := &call{Caller: caller, kernel: k, now: k.now(), about: s.What}
+	reservation, unfit, err := k.reserve(on, s)
+	if unfit != nil {
+		if any, endErr := k.endSpares(ofOwner(run.Owner.UID)); any && endErr == nil {
+			reservation, unfit, err = k.reserve(on, s)
 		}
-		chain, err := s.Ceiling.under(tx, run, on.now)
-		if err != nil {
-			return err
-		}
-		r := budget.Reservation{ID: string(agent.NewID()), Run: run.Spec.ID, Service: s.Service, Begun: true}
-		if s.Fit != nil {
-			if r.Amounts, unfit = s.Fit(chain.Left(on.now)); unfit != nil {
-				return unfit
-			}
-		}
-		if err := chain.Reserve(&r, on.now); err != nil {
-			return on.exceeded(chain, err)
-		}
-		reservation = r.ID
-		return firstError(on.use(), tx.PutReservation(r), tx.PutChain(chain), record(tx, on.entry(s.Method, audit.VerdictAllow, "")))
-	})
+	}
 	if unfit != nil {
 		return "", unfit
 	}
@@ -92,6 +80,33 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		return "", err
 	}
 	return reservation, nil
+}
+
+// reserve is the transaction of Reserve. unfit is the error of s.Fit.
+func (k *Kernel) reserve(on *call, s Spending) (reservation string, unfit, err error) {
+	err = k.update(s.Method, func(tx *store.KernelTx) error {
+		*on = call{Caller: on.Caller, kernel: k, tx: tx, now: k.now(), about: s.What} // it may run more than once
+		unfit = nil
+		if err := on.granted(s.What); err != nil {
+			return err
+		}
+		chain, err := s.Ceiling.under(tx, on.Run, on.now)
+		if err != nil {
+			return err
+		}
+		r := budget.Reservation{ID: string(agent.NewID()), Run: on.Run.Spec.ID, Service: s.Service, Begun: true}
+		if s.Fit != nil {
+			if r.Amounts, unfit = s.Fit(chain.Left(on.now)); unfit != nil {
+				return unfit
+			}
+		}
+		if err := chain.Reserve(&r, on.now); err != nil {
+			return on.exceeded(chain, err)
+		}
+		reservation = r.ID
+		return firstError(on.use(), tx.PutReservation(r), tx.PutChain(chain), record(tx, on.entry(s.Method, audit.VerdictAllow, "")))
+	})
+	return reservation, unfit, err
 }
 
 // granted refuses what no grant covers.
@@ -144,9 +159,14 @@ func (k *Kernel) Allowed(run agent.Run, what string) (ok bool, err error) {
 }
 
 // Left returns what a run has left of its budgets, and of a ceiling; nil: there is none.
+// Spares count as free, since Reserve gives them back where they are in the way.
 func (k *Kernel) Left(run agent.Run, ceiling *Ceiling) (left budget.Left, err error) {
+	unused := k.spares.unused(run.Owner.UID)
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {
 		chain, err := ceiling.under(tx, run, k.now())
+		for _, r := range unused {
+			chain.Without(r)
+		}
 		left = chain.Left(k.now())
 		return err
 	})
@@ -181,28 +201,58 @@ func (c *changes) happened() {
 	}
 }
 
-// Settle gives back what a service reserved and adds what was used, also where that is
-// more: over says by how much.
-func (k *Kernel) Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error) {
-	err = k.within(run, func(c *call) error {
-		r, err := c.tx.Reservation(run.Spec.ID, reservation)
+// Settlement is what became of a reservation.
+type Settlement struct {
+	Service, Reservation string
+	Used                 budget.Amounts
+	// Ahead is drawn for the service's next call of the run, if it is a small part of what is
+	// left; nil: nothing.
+	Ahead   budget.Amounts
+	Ceiling *Ceiling
+}
+
+// Settle gives back what a service reserved and adds what was used, also where that is more.
+func (k *Kernel) Settle(run agent.Run, st Settlement) error {
+	entry, inSpare := k.spares.settled(st.Reservation)
+	var next *spare
+	if st.Ahead != nil {
+		next = k.spares.begin(run)
+	}
+	var drawn budget.Reservation
+	err := k.within(run, func(c *call) error {
+		drawn = budget.Reservation{} // it may run more than once
+		r, err := c.tx.Reservation(run.Spec.ID, st.Reservation)
 		if err != nil {
 			return err
 		}
-		if r == nil || r.Service != service { // the run has ended: it was settled in full
-			return api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, service)
+		if r == nil || r.Service != st.Service { // the run has ended: it was settled in full
+			return notThere(st)
 		}
-		chain, err := c.tx.Chain(r.Accounts()...)
-		if err != nil {
-			return err
+		if inSpare {
+			err = record(c.tx, entry)
 		}
-		effects, err := chain.Settle(*r, used, c.now)
-		if err != nil {
-			return err
+		if err = firstError(err, c.settle(*r, st)); err == nil {
+			drawn, err = k.drawAhead(c.tx, next, st, c.now)
 		}
-		over = effects.Over
-		_, err = c.spent(*r, chain, effects)
-		return firstError(err, record(c.tx, c.serviceEntry(*r, service+".settle", used)))
+		return err
 	})
-	return over, err
+	if err != nil && inSpare {
+		_ = k.append([]audit.Entry{entry}) // the call was made
+	}
+	k.offer(next, drawn, err)
+	return err
+}
+
+// settle pays a reservation from the accounts that hold it.
+func (c *call) settle(r budget.Reservation, st Settlement) error {
+	chain, err := c.tx.Chain(r.Accounts()...)
+	if err != nil {
+		return err
+	}
+	effects, err := chain.Settle(r, st.Used, c.now)
+	if err != nil {
+		return err
+	}
+	_, err = c.spent(r, chain, effects)
+	return firstError(err, record(c.tx, c.serviceEntry(r, st.Service+".settle", st.Used)))
 }

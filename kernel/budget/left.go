@@ -44,3 +44,47 @@ func (a Amounts) Fits(left Amounts) bool {
 	}
 	return true
 }
+
+// Add adds other amounts to a.
+func (a Amounts) Add(other Amounts) {
+	for d, amount := range other {
+		a[d] = Sum(a[d], amount)
+	}
+}
+
+// Times returns a multiple of a.
+func (a Amounts) Times(n int64) Amounts {
+	all := Amounts{}
+	for d, amount := range a {
+		all[d] = amount * n
+	}
+	return all
+}
+
+// Without has the chain look as if r were given back. It is for looking only.
+func (c Chain) Without(r Reservation) {
+	for _, a := range c {
+		for d, amount := range r.Held[a.Key] {
+			if l := a.Lines[d]; l != nil {
+				l.Reserved = max(0, l.Reserved-amount)
+			}
+		}
+	}
+}
+
+// HeldBy reports whether r is held as if it were reserved in the chain now: by these accounts,
+// and in every line of theirs that it concerns.
+func (r Reservation) HeldBy(c Chain) bool {
+	for _, a := range c {
+		held, named := r.Held[a.Key]
+		for d := range r.Amounts {
+			if _, has := held[d]; has != (a.Lines[d] != nil) {
+				return false
+			}
+		}
+		if !named {
+			return false
+		}
+	}
+	return len(c) == len(r.Held)
+}

@@ -153,7 +153,7 @@ func (k *call) covered(what string) *link.Refuse {
 	// Reserve says why, and records the refusal.
 	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: what})
 	if err == nil { // it was granted meanwhile
-		_, _ = k.front.control.options.Ledger.Settle(k.served.run, service, reservation, nil) // else the end of the run settles it
+		_ = k.front.control.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: service, Reservation: reservation}) // else the end of the run settles it
 		return refuse(link.ReasonBusy, "the grants have changed", "ask again")
 	}
 	return refusalOf(err)

@@ -37,7 +37,7 @@ type Ledger interface {
 	// Changed returns a channel that is closed with the next change of any account.
 	Changed() <-chan struct{}
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
-	Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error)
+	Settle(run agent.Run, s kernel.Settlement) error
 }
 
 // Options are what a Control works with.

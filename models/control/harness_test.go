@@ -39,6 +39,7 @@ type ledger struct {
 	open     map[string]reserved
 	reserved []reserved
 	changed  chan struct{}
+	ahead    budget.Amounts // of the last settlement
 	settled  chan budget.Amounts
 }
 
@@ -118,20 +119,21 @@ func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
 	return id, nil
 }
 
-func (l *ledger) Settle(_ agent.Run, service, id string, used budget.Amounts) (budget.Amounts, error) {
+func (l *ledger) Settle(_ agent.Run, s kernel.Settlement) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r, found := l.open[id]; !found || r.Service != service {
-		return nil, api.Failure(api.CodeNotFound, "", "no reservation %s", id)
+	if r, found := l.open[s.Reservation]; !found || r.Service != s.Service {
+		return api.Failure(api.CodeNotFound, "", "no reservation %s", s.Reservation)
 	}
-	delete(l.open, id)
-	for d, n := range used {
+	delete(l.open, s.Reservation)
+	l.ahead = s.Ahead
+	for d, n := range s.Used {
 		l.used[d] += n
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
-	l.settled <- used
-	return nil, nil
+	l.settled <- s.Used
+	return nil
 }
 
 // reservations returns those so far, and how many are open.
