@@ -148,7 +148,7 @@ type GrantCheckResult struct {
 
 // Budget is one dimension of one account that a run spends from.
 type Budget struct {
-	Account   string    `json:"account"` // whose: UID, UID/ns:PATH, UID/name:NAME or UID/run:ID
+	Account   string    `json:"account"` // whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
 	Dimension string    `json:"dimension"`
 	Granted   *int64    `json:"granted,omitempty"` // absent: used is counted, and nothing limits it
 	Reserved  int64     `json:"reserved"`

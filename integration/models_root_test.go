@@ -96,6 +96,7 @@ type provider struct {
 	calls atomic.Int64
 	key   atomic.Value // of the last call
 	then  http.HandlerFunc
+	more  string // keys of the provider in models.yaml
 }
 
 const answerOfProvider = `{"id":"x","object":"chat.completion","created":1,"model":"small-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"from the provider"}}],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`
@@ -121,7 +122,7 @@ const secretKey = "sk-a-key-that-nobody-sees-0123456789"
 func (p *provider) configure(t *testing.T) (file, secrets string) {
 	dir := t.TempDir()
 	file = filepath.Join(dir, "models.yaml")
-	text := "providers:\n  near: {family: openai, url: " + p.URL + "/v1, plain: true, key: near}\n" +
+	text := "providers:\n  near: {family: openai, url: " + p.URL + "/v1, plain: true, key: near" + p.more + "}\n" +
 		"models:\n  small: {targets: [{provider: near, model: small-1}]}\n" +
 		"prices:\n- {provider: near, model: small-1, in: 1000, out: 2000, date: 2026-01-01, source: here}\n"
 	for path, text := range map[string]string{file: text, filepath.Join(dir, "near"): secretKey + "\n"} {

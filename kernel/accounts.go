@@ -22,6 +22,9 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 	if _, run := key.Run(); !ok || run {
 		return api.BudgetResult{}, api.Failure(api.CodeParams, "write UID, UID/ns:NAMESPACE or UID/name:NAME", "%.128q is not an account", p.Account)
 	}
+	if _, provider := key.Provider(); provider {
+		return api.BudgetResult{}, api.Failure(api.CodeParams, "write it below budgets of the provider there, and reload clove", "%s has the limits that models.yaml says", key)
+	}
 	if uid != 0 && (uid != owner || key == budget.OwnerKey(owner)) {
 		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key).By(stageBudget, api.RuleMethods)
 	}
@@ -113,7 +116,7 @@ func (k *Kernel) ListBudgets(uid uint32, p api.BudgetListParams) (answer api.Bud
 	}
 	owner, ok := under.Owner()
 	if under != "" && !ok || uid != 0 && owner != uid {
-		return answer, api.Failure(api.CodeNotFound, "write UID, UID/ns:NAMESPACE, UID/name:NAME or UID/run:ID", "no account %.128q", p.Account)
+		return answer, api.Failure(api.CodeNotFound, "write UID, UID/ns:NAMESPACE, UID/name:NAME, UID/provider:NAME or UID/run:ID", "no account %.128q", p.Account)
 	}
 	answer.Budgets = []api.Budget{}
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {

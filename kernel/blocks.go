@@ -225,6 +225,7 @@ func (k *Kernel) endBlocks(run agent.ID, until time.Time) (failed error) {
 // recoverBlocks settles the blocks in which no service works any more: the process that
 // drew them is gone.
 func (k *Kernel) recoverBlocks() error {
+	defer k.queue.wake()
 	return k.update("sweep", func(tx *store.KernelTx) error {
 		open, err := tx.Reservations("")
 		for _, r := range open {
@@ -255,7 +256,14 @@ func recoverBlock(tx *store.KernelTx, r budget.Reservation, now time.Time) error
 	if err != nil {
 		return err
 	}
-	return firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID))
+	err = firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID))
+	if err != nil || !r.Begun || len(chain) == 0 {
+		return err
+	}
+	// The entry of a call in a spare was to come with its settlement: this one stands for it.
+	owner, _ := chain[0].Key.Owner()
+	c := &call{Caller: Caller{Run: agent.Run{Spec: agent.Spec{ID: r.Run}, Owner: agent.Owner{UID: owner}}, ID: r.ID}, now: now}
+	return record(tx, c.serviceEntry(r, api.MethodBudgetSettle, r.Amounts))
 }
 
 // within runs decide in a transaction about a run that no caller began, and reports what

@@ -63,6 +63,7 @@ func (r *rig) open() {
 	must(r.t, err)
 	r.Kernel = New(Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet})
 	r.now = func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }
+	r.spareTime = time.Hour // a machine may be slow
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
 }

@@ -54,6 +54,10 @@ type Kernel struct {
 	attached map[agent.ID]*attachment
 	blocks   map[string]*Block // that services work in, by the reservation's id
 
+	spareTime time.Duration
+
+	changes changes
+	spares  spares
 	queue   mover
 	causes  causes
 	rates   rates
@@ -81,13 +85,18 @@ const decidedAtOnce = 16
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
 func New(c Config) *Kernel {
-	k := &Kernel{config: c, now: time.Now, attached: map[agent.ID]*attachment{}, blocks: map[string]*Block{}}
+	k := &Kernel{config: c, now: time.Now, spareTime: spareTime, attached: map[agent.ID]*attachment{}, blocks: map[string]*Block{},
+		spares: spares{runs: map[agent.ID][]*spare{}, taken: map[string]audit.Entry{}}}
 	k.queue.start(k)
 	return k
 }
 
-// Close moves the last audit entries, and ends what New began.
-func (k *Kernel) Close() error { return k.queue.close() }
+// Close gives spares back, moves the last audit entries, and ends what New began.
+func (k *Kernel) Close() error {
+	k.spares.close()
+	_, err := k.endSpares(func(*spare) bool { return true })
+	return firstError(k.queue.close(), err)
+}
 
 // Attach makes a run's grants and budgets ready, unless they are from an earlier start,
 // and calls changed with how the run stands: once before it returns, and after each change
@@ -96,6 +105,9 @@ func (k *Kernel) Close() error { return k.queue.close() }
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
 	if begins {
 		if err := k.endBlocks(run.Spec.ID, time.Time{}); err != nil {
+			return err
+		}
+		if _, err := k.endSpares(ofRun(run.Spec.ID)); err != nil {
 			return err
 		}
 	}
@@ -159,6 +171,9 @@ func (k *Kernel) update(what string, decide func(*store.KernelTx) error) error {
 	// gofail: var kernelCommitted string
 	// if err == nil { failpoint(kernelCommitted, what) }
 
+	if err == nil {
+		k.changes.happened()
+	}
 	return err
 }
 

@@ -73,10 +73,13 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 	if err := k.endBlocks(e.ID, until); err != nil {
 		return err
 	}
+	if _, err := k.endSpares(ofRun(e.ID)); err != nil {
+		return err
+	}
 	k.rates.forget(e.ID)
 	var ended []budget.Key
 	err := k.update(string(e.Kind), func(tx *store.KernelTx) (err error) {
-		if ended, err = settleUntil(tx, e.ID, until, k.now()); err != nil {
+		if ended, err = k.settleUntil(tx, e.ID, until); err != nil {
 			return err
 		}
 		if e.Kind == agent.RunRemoved {
@@ -116,7 +119,7 @@ func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
 		uid, _ := key.Owner()
 		err := k.update("sweep", func(tx *store.KernelTx) error {
 			// Nobody is attached yet who would have to know of an account above.
-			if _, err := settleUntil(tx, run, time.Time{}, k.now()); err != nil || known(run) {
+			if _, err := k.settleUntil(tx, run, time.Time{}); err != nil || known(run) {
 				return err
 			}
 			_, err := tx.ForgetRun(uid, run)

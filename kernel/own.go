@@ -84,17 +84,38 @@ func (o *Own) Allowed(run agent.Run, what string) (bool, error) {
 	return o.attached().Allowed(run, what)
 }
 
-// Free is Kernel.Free.
-func (o *Own) Free(run agent.Run, d budget.Dimension) (int64, error) {
-	return o.attached().Free(run, d)
+// Left is Kernel.Left.
+func (o *Own) Left(run agent.Run, c *Ceiling) (budget.Left, error) {
+	if err := c.outlasts(); err != nil {
+		return budget.Left{}, err
+	}
+	return o.attached().Left(run, nil)
 }
 
+// outlasts refuses what several runs spend together: this file is gone with its run.
+func (c *Ceiling) outlasts() error {
+	if c == nil || len(c.Limits) == 0 {
+		return nil
+	}
+	return api.Failure(api.CodeUnenforceable, "start cloved (systemctl start clove, or sudo cloved &)", "the budget of %s is counted by cloved, which does not run", c.Account)
+}
+
+// Changed is Kernel.Changed.
+func (o *Own) Changed() <-chan struct{} { return o.attached().Changed() }
+
 // Reserve is Kernel.Reserve.
-func (o *Own) Reserve(run agent.Run, s Spending) (string, error) { return o.attached().Reserve(run, s) }
+func (o *Own) Reserve(run agent.Run, s Spending) (string, error) {
+	if err := s.Ceiling.outlasts(); err != nil {
+		return "", err
+	}
+	s.Ceiling = nil
+	return o.attached().Reserve(run, s)
+}
 
 // Settle is Kernel.Settle.
-func (o *Own) Settle(run agent.Run, service, reservation string, used budget.Amounts) (budget.Amounts, error) {
-	return o.attached().Settle(run, service, reservation, used)
+func (o *Own) Settle(run agent.Run, st Settlement) error {
+	st.Ceiling = nil // as for Reserve
+	return o.attached().Settle(run, st)
 }
 
 // attached is the Kernel that Attach made.

@@ -1,7 +1,8 @@
 package kernel
 
 import (
-	"math"
+	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -16,33 +17,59 @@ type Spending struct {
 	Service string // who settles it
 	Method  string // for the audit log
 	What    string // what a grant must cover, KIND:PATTERN
-	Amounts budget.Amounts
+	Ceiling *Ceiling
+	// Fit chooses the amounts, of what is left. What it chooses beyond that is refused; its
+	// error is returned as it is, and is no refusal. It may be called more than once, and what
+	// it chose last holds. nil: the service needs the grant alone.
+	Fit func(budget.Left) (budget.Amounts, error)
+}
+
+// Ceiling is an account that a call spends from beside those of its run, with limits that a
+// configuration says. Where nothing is left in it calls are refused, and no run ends.
+type Ceiling struct {
+	Account budget.Key
+	Limits  []budget.Limit // none: what is spent is counted no more than before
+}
+
+// under returns a run's chain below a ceiling; nil: there is none.
+func (c *Ceiling) under(tx *store.KernelTx, run agent.Run, now time.Time) (budget.Chain, error) {
+	chain, err := chainOf(tx, run)
+	if err != nil || c == nil {
+		return chain, err
+	}
+	a, err := tx.Account(c.Account)
+	if err != nil || a == nil && len(c.Limits) == 0 {
+		return chain, err
+	}
+	if a == nil {
+		a = &budget.Account{Key: c.Account}
+	}
+	a.AtEnd = budget.Refuse
+	return append(chain, a), a.Follow(c.Limits, now)
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
-// is used once, and its upper bound is reserved, durably with the audit entry. The service settles what it was
-// given, once. After a crash it counts as used in full.
+// is used once, and its upper bound is reserved, durably with the audit entry. Where a spare
+// fits that is durable already, and the entry comes with the settlement. The service settles
+// what it was given, once. After a crash it counts as used in full.
 func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err error) {
 	if err := k.room(); err != nil {
 		return "", err
 	}
-	on := &call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: string(agent.NewID())}, kernel: k, now: k.now(), about: s.What}
-	err = k.update(s.Method, func(tx *store.KernelTx) error {
-		*on = call{Caller: on.Caller, kernel: k, tx: tx, now: k.now(), about: s.What} // it may run more than once
-		if err := on.granted(s.What); err != nil {
-			return err
+	caller := Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: string(agent.NewID())}
+	if id := k.inSpare(&call{Caller: caller, kernel: k, now: k.now(), about: s.What}, s); id != "" {
+		return id, nil
+	}
+	on := &call{Caller: caller, kernel: k, now: k.now(), about: s.What}
+	reservation, unfit, err := k.reserve(on, s)
+	if unfit != nil {
+		if any, endErr := k.endSpares(ofOwner(run.Owner.UID)); any && endErr == nil {
+			reservation, unfit, err = k.reserve(on, s)
 		}
-		chain, err := chainOf(tx, run)
-		if err != nil {
-			return err
-		}
-		r := budget.Reservation{ID: string(agent.NewID()), Run: run.Spec.ID, Service: s.Service, Amounts: s.Amounts, Begun: true}
-		if err := chain.Reserve(&r, on.now); err != nil {
-			return on.exceeded(chain, err)
-		}
-		reservation = r.ID
-		return firstError(on.use(), tx.PutReservation(r), tx.PutChain(chain), record(tx, on.entry(s.Method, audit.VerdictAllow, "")))
-	})
+	}
+	if unfit != nil {
+		return "", unfit
+	}
 	if err == nil {
 		k.queue.wake()
 		on.decided()
@@ -53,6 +80,33 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		return "", err
 	}
 	return reservation, nil
+}
+
+// reserve is the transaction of Reserve. unfit is the error of s.Fit.
+func (k *Kernel) reserve(on *call, s Spending) (reservation string, unfit, err error) {
+	err = k.update(s.Method, func(tx *store.KernelTx) error {
+		*on = call{Caller: on.Caller, kernel: k, tx: tx, now: k.now(), about: s.What} // it may run more than once
+		unfit = nil
+		if err := on.granted(s.What); err != nil {
+			return err
+		}
+		chain, err := s.Ceiling.under(tx, on.Run, on.now)
+		if err != nil {
+			return err
+		}
+		r := budget.Reservation{ID: string(agent.NewID()), Run: on.Run.Spec.ID, Service: s.Service, Begun: true}
+		if s.Fit != nil {
+			if r.Amounts, unfit = s.Fit(chain.Left(on.now)); unfit != nil {
+				return unfit
+			}
+		}
+		if err := chain.Reserve(&r, on.now); err != nil {
+			return on.exceeded(chain, err)
+		}
+		reservation = r.ID
+		return firstError(on.use(), tx.PutReservation(r), tx.PutChain(chain), record(tx, on.entry(s.Method, audit.VerdictAllow, "")))
+	})
+	return reservation, unfit, err
 }
 
 // granted refuses what no grant covers.
@@ -104,44 +158,101 @@ func (k *Kernel) Allowed(run agent.Run, what string) (ok bool, err error) {
 	return ok, err
 }
 
-// Free returns how much of a dimension a run could still reserve; math.MaxInt64 where
-// nothing limits it.
-func (k *Kernel) Free(run agent.Run, d budget.Dimension) (free int64, err error) {
-	free = math.MaxInt64
+// Left returns what a run has left of its budgets, and of a ceiling; nil: there is none.
+// Spares count as free, since Reserve gives them back where they are in the way.
+func (k *Kernel) Left(run agent.Run, ceiling *Ceiling) (left budget.Left, err error) {
+	unused := k.spares.unused(run.Owner.UID)
 	err = k.config.Store.Read(func(tx *store.KernelTx) error {
-		chain, err := chainOf(tx, run)
-		for _, a := range chain {
-			if l := a.Lines[d]; l != nil && !l.Unlimited {
-				free = min(free, l.Free())
-			}
+		chain, err := ceiling.under(tx, run, k.now())
+		for _, r := range unused {
+			chain.Without(r)
+		}
+		left = chain.Left(k.now())
+		return err
+	})
+	return left, err
+}
+
+// Changed returns a channel that is closed with the next change of any account. Who waits for
+// more to be left takes it before they look.
+func (k *Kernel) Changed() <-chan struct{} { return k.changes.next() }
+
+// changes lets any number of goroutines wait for the next change. The zero value is ready.
+type changes struct {
+	mu      sync.Mutex    // guards the following
+	waiting chan struct{} // nil: nobody waits
+}
+
+func (c *changes) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = make(chan struct{})
+	}
+	return c.waiting
+}
+
+func (c *changes) happened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting != nil {
+		close(c.waiting)
+		c.waiting = nil
+	}
+}
+
+// Settlement is what became of a reservation.
+type Settlement struct {
+	Service, Reservation string
+	Used                 budget.Amounts
+	// Ahead is drawn for the service's next call of the run, if it is a small part of what is
+	// left; nil: nothing.
+	Ahead   budget.Amounts
+	Ceiling *Ceiling
+}
+
+// Settle gives back what a service reserved and adds what was used, also where that is more.
+func (k *Kernel) Settle(run agent.Run, st Settlement) error {
+	entry, inSpare := k.spares.settled(st.Reservation)
+	var next *spare
+	if st.Ahead != nil {
+		next = k.spares.begin(run)
+	}
+	var drawn budget.Reservation
+	err := k.within(run, func(c *call) error {
+		drawn = budget.Reservation{} // it may run more than once
+		r, err := c.tx.Reservation(run.Spec.ID, st.Reservation)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Service != st.Service { // the run has ended: it was settled in full
+			return notThere(st)
+		}
+		if inSpare {
+			err = record(c.tx, entry)
+		}
+		if err = firstError(err, c.settle(*r, st)); err == nil {
+			drawn, err = k.drawAhead(c.tx, next, st, c.now)
 		}
 		return err
 	})
-	return free, err
+	if err != nil && inSpare {
+		_ = k.append([]audit.Entry{entry}) // the call was made
+	}
+	k.offer(next, drawn, err)
+	return err
 }
 
-// Settle gives back what a service reserved and adds what was used, also where that is
-// more: over says by how much.
-func (k *Kernel) Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error) {
-	err = k.within(run, func(c *call) error {
-		r, err := c.tx.Reservation(run.Spec.ID, reservation)
-		if err != nil {
-			return err
-		}
-		if r == nil || r.Service != service { // the run has ended: it was settled in full
-			return api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, service)
-		}
-		chain, err := c.tx.Chain(r.Accounts()...)
-		if err != nil {
-			return err
-		}
-		effects, err := chain.Settle(*r, used, c.now)
-		if err != nil {
-			return err
-		}
-		over = effects.Over
-		_, err = c.spent(*r, chain, effects)
-		return firstError(err, record(c.tx, c.serviceEntry(*r, service+".settle", used)))
-	})
-	return over, err
+// settle pays a reservation from the accounts that hold it.
+func (c *call) settle(r budget.Reservation, st Settlement) error {
+	chain, err := c.tx.Chain(r.Accounts()...)
+	if err != nil {
+		return err
+	}
+	effects, err := chain.Settle(r, st.Used, c.now)
+	if err != nil {
+		return err
+	}
+	_, err = c.spent(r, chain, effects)
+	return firstError(err, record(c.tx, c.serviceEntry(r, st.Service+".settle", st.Used)))
 }

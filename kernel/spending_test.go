@@ -17,7 +17,7 @@ func TestAServiceUsesGrants(t *testing.T) {
 	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "model:small", Uses: &two})
 	must(t, err)
 	spend := func(calls int64) error {
-		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Amounts: budget.Amounts{budget.ModelCalls: calls}})
+		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: calls})})
 		return err
 	}
 	wantCode(t, spend(11), api.CodeBudget)
@@ -31,4 +31,9 @@ func TestAServiceUsesGrants(t *testing.T) {
 	if ok, err := r.Allowed(r.run, "model:small"); ok || err != nil {
 		t.Error("a spent grant allows", err)
 	}
+}
+
+// exactly chooses the same amounts whatever is left.
+func exactly(amounts budget.Amounts) func(budget.Left) (budget.Amounts, error) {
+	return func(budget.Left) (budget.Amounts, error) { return amounts, nil }
 }

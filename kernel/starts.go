@@ -125,7 +125,7 @@ func (c *call) again(account *budget.Account, begins bool) error {
 			return err
 		}
 	}
-	ended, err := settleUntil(c.tx, c.Run.Spec.ID, time.Time{}, c.now)
+	ended, err := c.kernel.settleUntil(c.tx, c.Run.Spec.ID, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,10 @@ func (c *call) again(account *budget.Account, begins bool) error {
 
 // settleUntil settles what was reserved for a run until a moment; zero: all. What its agent
 // had reserved counts as used, because nobody knows better any more; what a service had that
-// had not begun, as not used. It returns the accounts of several runs of which nothing is left
+// had not begun, or drew ahead and did not use, as not used. It returns the accounts of several runs of which nothing is left
 // since.
-func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) (ended []budget.Key, err error) {
+func (k *Kernel) settleUntil(tx *store.KernelTx, run agent.ID, until time.Time) (ended []budget.Key, err error) {
+	now := k.now()
 	open, err := tx.Reservations(run)
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func settleUntil(tx *store.KernelTx, run agent.ID, until, now time.Time) (ended 
 		if !until.IsZero() && r.Made.After(until) && !r.Made.After(now) {
 			continue
 		}
-		r.Begun = r.Begun || r.Service == serviceAgent
+		r.Begun = (r.Begun || r.Service == serviceAgent) && !k.spares.endOne(run, r.ID)
 		chain, err := tx.Chain(r.Accounts()...)
 		if err != nil {
 			return nil, err

@@ -61,6 +61,25 @@ func (a *Account) Set(l Limit, setter uint32, now time.Time) (Effects, error) {
 	return a.review(l.Dimension), nil
 }
 
+// Follow makes limits the only ones of the account, in root's name: a configuration says them.
+// What was used and reserved before stays.
+func (a *Account) Follow(limits []Limit, now time.Time) error {
+	for _, line := range a.Lines {
+		line.Unlimited = true
+	}
+	for _, l := range limits {
+		if _, err := a.Set(l, 0, now); err != nil {
+			return err
+		}
+	}
+	for _, line := range a.Lines {
+		if line.Unlimited {
+			line.Breached = false
+		}
+	}
+	return nil
+}
+
 // Raise sets the limit of d higher. A warning at four fifths moves along.
 func (a *Account) Raise(d Dimension, to int64, now time.Time) (Effects, error) {
 	line, err := a.limited(d)

@@ -7,8 +7,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Key names an account: UID, UID/ns:NAMESPACE, UID/name:NAME or UID/run:ID. UID is the
-// user who owns everything below it.
+// Key names an account: UID, UID/ns:NAMESPACE, UID/name:NAME, UID/provider:NAME or UID/run:ID.
+// UID is the user who owns everything below it.
 type Key string
 
 // OwnerKey is the account of a user.
@@ -22,6 +22,13 @@ func NameKey(uid uint32, name string) Key { return OwnerKey(uid) + Key("/name:"+
 
 // RunKey is the account of one run.
 func RunKey(uid uint32, id agent.ID) Key { return OwnerKey(uid) + Key("/run:"+string(id)) }
+
+// ProviderKey is the account of what all runs of a user spend at a provider of models.
+func ProviderKey(uid uint32, provider string) Key {
+	return OwnerKey(uid) + Key("/"+kindProvider+":"+provider)
+}
+
+const kindProvider = "provider"
 
 // maxNamespace bounds the bytes of a namespace's path.
 const maxNamespace = 255
@@ -38,12 +45,21 @@ func (k Key) Owner() (uid uint32, ok bool) {
 
 // Run returns the run whose account k is; false: it is another account.
 func (k Key) Run() (agent.ID, bool) {
-	_, run, found := strings.Cut(string(k), "/run:")
+	run, found := k.part("run")
 	return agent.ID(run), found
 }
 
 // ofRun reports whether k is the account of a run.
-func (k Key) ofRun() bool { return strings.Contains(string(k), "/run:") }
+func (k Key) ofRun() bool { _, found := k.part("run"); return found }
+
+// Provider returns the provider of models that k is of; false: it is another account.
+func (k Key) Provider() (name string, ok bool) { return k.part(kindProvider) }
+
+// part returns the name below the owner, where it is of a kind. Names may have "/" and ":".
+func (k Key) part(kind string) (name string, ok bool) {
+	_, rest, _ := strings.Cut(string(k), "/")
+	return strings.CutPrefix(rest, kind+":")
+}
 
 // soundPart reports whether text is the part of a key below its owner.
 func soundPart(text string) bool {
@@ -53,10 +69,20 @@ func soundPart(text string) bool {
 		return soundNamespace(name)
 	case "name":
 		return agent.ValidateName(name) == nil
+	case kindProvider:
+		return soundProvider(name)
 	case "run":
 		return agent.ID(name).Valid()
 	}
 	return false
+}
+
+// maxProvider bounds the bytes of a provider's name.
+const maxProvider = 128
+
+// soundProvider reports whether models.yaml may have a provider of this name.
+func soundProvider(name string) bool {
+	return name != "" && len(name) <= maxProvider && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-/:") == ""
 }
 
 // soundNamespace reports whether each step of the path is a name.

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,13 +22,26 @@ type Reservation struct {
 	Service string   `json:"service"` // who made it, and alone settles it
 	Amounts Amounts  `json:"amounts"`
 	// Begun says that the service may have begun: after a crash all is taken for used.
-	Begun bool            `json:"begun,omitempty"`
-	Made  time.Time       `json:"made"`
-	Held  map[Key]Amounts `json:"held"` // what each account's Reserved contains of it
+	Begun bool      `json:"begun,omitempty"`
+	Made  time.Time `json:"made"`
+	// Held is what each account's Reserved contains of it. It names every account of the
+	// chain: what is used in the end may be of other dimensions.
+	Held map[Key]Amounts `json:"held"`
 }
 
-// Accounts returns the keys of the accounts that hold r, in a fixed order.
-func (r Reservation) Accounts() []Key { return slices.Sorted(maps.Keys(r.Held)) }
+// Accounts returns the keys of the accounts that r was reserved in, as those of a chain: the
+// run's first.
+func (r Reservation) Accounts() []Key {
+	return slices.SortedFunc(maps.Keys(r.Held), func(a, b Key) int {
+		switch {
+		case a.ofRun() == b.ofRun():
+			return cmp.Compare(a, b)
+		case a.ofRun():
+			return -1
+		}
+		return 1
+	})
+}
 
 // Reserve takes r.Amounts from every account that has the dimension, and enters in r what
 // it took. Where one has too little free, the error is an *Exceeded.
@@ -36,24 +50,40 @@ func (c Chain) Reserve(r *Reservation, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range amounts.sorted() {
-		for _, a := range c.with(d) {
-			if amounts[d] > a.Lines[d].Free() {
-				return &Exceeded{Notice: notice(a, d), Wanted: amounts[d]}
-			}
-		}
+	if over := c.exceeded(amounts); over != nil {
+		return over
 	}
 	r.Amounts, r.Made, r.Held = amounts, now.UTC(), map[Key]Amounts{}
+	for _, a := range c {
+		r.Held[a.Key] = Amounts{}
+	}
 	for d, amount := range amounts {
 		for _, a := range c.with(d) {
 			a.Lines[d].Reserved += amount
-			if r.Held[a.Key] == nil {
-				r.Held[a.Key] = Amounts{}
-			}
 			r.Held[a.Key][d] = amount
 		}
 	}
 	return nil
+}
+
+// exceeded returns a line that has too little free, or nil. One that has too little even
+// without all open reservations comes first: that stops the run (Stop).
+func (c Chain) exceeded(amounts Amounts) (over *Exceeded) {
+	for _, d := range amounts.sorted() {
+		for _, a := range c.with(d) {
+			l := a.Lines[d]
+			if amounts[d] <= l.Free() {
+				continue
+			}
+			if final := amounts[d] > l.Granted-l.Used; over == nil || final {
+				over = &Exceeded{Notice: notice(a, d), Wanted: amounts[d]}
+				if final {
+					return over
+				}
+			}
+		}
+	}
+	return over
 }
 
 // Settle gives r back and adds what was used in fact, also where that is more: the excess

@@ -106,6 +106,9 @@ func TestBuiltinPrices(t *testing.T) {
 		if _, err := time.Parse(time.DateOnly, k.from.date); err != nil || k.from.url == "" || k.from.host == "" {
 			t.Errorf("%s: %+v", k.name, k.from)
 		}
+		if k.maxOutput <= 0 || k.context < k.maxOutput {
+			t.Errorf("%s: %d tokens of output in %d", k.name, k.maxOutput, k.context)
+		}
 		if k.Cached > k.In || k.CacheWrite < k.In || k.CacheWriteLong < k.CacheWrite || k.Out < k.In || k.Reasoning < k.Out {
 			t.Errorf("%s: %+v is no price of a provider", k.name, k.Rates)
 		}

@@ -12,7 +12,7 @@ type known struct {
 	Rates
 	long      long
 	tiers     map[string]int64
-	context   int64 // tokens of input and output together; 0: unknown
+	context   int64 // tokens of input and output together
 	maxOutput int64
 	from      source
 }
@@ -47,7 +47,8 @@ var (
 // known from the provider's own pages is left out.
 var builtin = []known{
 	{"claude-fable-5-1", Rates{10_000, 250, 12_500, 20_000, 50_000, 50_000}, long{}, batched, 1_000_000, 128_000, claude},
-	{"claude-fable-5", Rates{10_000, 1000, 12_500, 20_000, 50_000, 50_000}, long{}, batched, 0, 0, claude},
+	// Its sizes are from https://platform.claude.com/docs/en/models/fable-5/overview.
+	{"claude-fable-5", Rates{10_000, 1000, 12_500, 20_000, 50_000, 50_000}, long{}, batched, 1_000_000, 128_000, claude},
 	{"claude-opus-5-5", Rates{4000, 200, 5000, 8000, 20_000, 20_000}, long{}, batched, 1_000_000, 128_000, claude},
 	{"claude-opus-5", Rates{5000, 500, 6250, 10_000, 25_000, 25_000}, long{}, batched, 1_000_000, 128_000, claude},
 	{"claude-opus-4-8", Rates{5000, 500, 6250, 10_000, 25_000, 25_000}, long{}, batched, 1_000_000, 128_000, claude},

@@ -3,10 +3,8 @@ package control
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +39,7 @@ type call struct {
 	target      config.Target
 	upstream    *upstream // that makes it; nil: none yet
 	granted     []models.Need
+	out         int64 // the most that each answer may have, tokens; 0: nothing bounds it
 	reservation string
 	reserved    budget.Amounts
 	ctx         context.Context // until the client has gone
@@ -102,12 +101,6 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if refusal := k.allowed(); refusal != nil {
 		return refusal
 	}
-	// Before the reservation: a call that waits holds nothing of the budget.
-	leave, err := c.admit(k.ctx, k, b.In+max(b.Out, 1)*b.N)
-	if err != nil {
-		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
-	}
-	k.leave = leave
 	return c.reserve(k)
 }
 
@@ -170,7 +163,7 @@ func (k *call) covered(what string) *link.Refuse {
 	// Reserve says why, and records the refusal.
 	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: what})
 	if err == nil { // it was granted meanwhile
-		_, _ = k.front.control.options.Ledger.Settle(k.served.run, service, reservation, nil) // else the end of the run settles it
+		_ = k.front.control.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: service, Reservation: reservation}) // else the end of the run settles it
 		return refuse(link.ReasonBusy, "the grants have changed", "ask again")
 	}
 	return refusalOf(err)
@@ -191,38 +184,10 @@ func (c *Control) target(s *served, b link.Begin) (config.Target, *link.Refuse) 
 		return config.Target{}, refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
 	}
 	t := c.health.choose(targets)
-	// What a user may spend at one provider is not counted yet, and a limit that does not hold
-	// would be worse than none.
-	if limits := t.Provider.Budget(s.run.Owner.UID); len(limits) > 0 {
-		return config.Target{}, refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(s.run.Owner.UID), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
-			"remove it from models.yaml, and use clove budget set")
-	}
 	if t.Context > 0 && b.In > t.Context {
 		return config.Target{}, refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
 	}
 	return t, nil
-}
-
-// reserve takes the upper bound of a call from the budgets.
-func (c *Control) reserve(k *call) *link.Refuse {
-	in := int64(math.Ceil(float64(k.begin.In) * k.target.Factor))
-	out, refusal := c.most(k, in)
-	if refusal != nil {
-		return refusal
-	}
-	k.reserved = budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: in, budget.TokensOut: out * k.begin.N}
-	if k.begin.Format == models.AnthropicCount { // it uses no tokens
-		k.reserved = budget.Amounts{budget.ModelCalls: 1}
-	} else if k.target.Price != nil {
-		k.reserved[budget.CostMicros] = k.target.Price.Most(in, out*k.begin.N, k.begin.Tiers...)
-	}
-	var err error
-	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{
-		Service: service, Method: "model.call", What: k.what(k.begin.Needs...), Amounts: k.reserved})
-	if err == nil {
-		k.served.fly(1)
-	}
-	return refusalOf(err)
 }
 
 // refusalOf says why nothing was reserved.
@@ -240,68 +205,6 @@ func refusalOf(err error) *link.Refuse {
 		return refuse(link.ReasonBusy, e.Message, e.Data.Hint)
 	}
 	return refuse(link.ReasonFailed, e.Message, e.Data.Hint)
-}
-
-// most is the most output that one answer may have, in tokens: what the request says, else
-// what is left of the budgets, else what the model can. 0: nothing bounds it.
-func (c *Control) most(k *call, in int64) (int64, *link.Refuse) {
-	left, refusal := c.left(k, in)
-	if refusal != nil {
-		return 0, refusal
-	}
-	switch most := k.target.MaxOutput; {
-	case k.begin.Out > 0:
-		return k.begin.Out, nil
-	case left < math.MaxInt64 && (most == 0 || left < most):
-		// Where nothing is left, Reserve refuses the least that an answer takes: what follows from
-		// that is the budget's to say.
-		k.begin.Out = max(left, 1)
-		return k.begin.Out, nil
-	default:
-		k.begin.Out = most
-		return most, nil
-	}
-}
-
-// left is how many tokens of output the budgets have room for in each answer.
-func (c *Control) left(k *call, in int64) (int64, *link.Refuse) {
-	free := map[budget.Dimension]int64{}
-	for _, d := range []budget.Dimension{budget.TokensOut, budget.Tokens, budget.CostMicros} {
-		var err error
-		if free[d], err = c.options.Ledger.Free(k.served.run, d); err != nil {
-			return 0, refusalOf(err)
-		}
-	}
-	left := free[budget.TokensOut]
-	if free[budget.Tokens] < math.MaxInt64 {
-		left = min(left, free[budget.Tokens]-in)
-	}
-	if money := free[budget.CostMicros]; money < math.MaxInt64 {
-		if k.target.Price == nil {
-			return 0, refuse(link.ReasonNoPrice, "no price of "+k.target.Name+" is known, and the run has a budget of money", "add one to /etc/clove/models.yaml")
-		}
-		left = min(left, affordable(k.target.Price, in, money, k.begin.Tiers))
-	}
-	if left == math.MaxInt64 {
-		return left, nil
-	}
-	return left / k.begin.N, nil
-}
-
-// affordable is the largest output that money pays for beside the input, in tokens.
-func affordable(p *config.Price, in, money int64, tiers []string) int64 {
-	low, high := int64(0), int64(maxTokens) // low is paid for, or nothing is
-	if p.Most(in, high, tiers...) <= money {
-		return math.MaxInt64
-	}
-	for high-low > 1 {
-		if middle := (low + high) / 2; p.Most(in, middle, tiers...) <= money {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low
 }
 
 // launch has a call made: clove-upstream and clove-models each get one side of a stream.
@@ -330,7 +233,7 @@ func (c *Control) launch(k *call) *link.Refuse {
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}
-	_ = k.front.conn.Send(link.ToFront{Go: &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.begin.Out, Granted: k.granted}}, near) // a process that is gone reads nothing: the stream ends
+	_ = k.front.conn.Send(link.ToFront{Go: &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted}}, near) // a process that is gone reads nothing: the stream ends
 	return nil
 }
 

@@ -44,7 +44,7 @@ func TestACallIsReservedMadeAndSettled(t *testing.T) {
 	// In times the factor, out times n, at the highest rate of input and the tier.
 	all, _ := r.ledger.reservations()
 	want := budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: 200, budget.TokensOut: 100, budget.CostMicros: 2 * (200*5 + 100*10)}
-	if len(all) != 1 || fmt.Sprint(all[0].Amounts) != fmt.Sprint(want) || all[0].What != "model:small" {
+	if len(all) != 1 || fmt.Sprint(all[0].amounts) != fmt.Sprint(want) || all[0].What != "model:small" {
 		t.Errorf("%+v, want %v", all, want)
 	}
 	done := link.Done{Number: call.Number, Status: 200, Sent: true, Usage: models.Usage{In: 10, Cached: 5, CacheWrite: 4, CacheWriteLong: 3, Out: 20}, Tiers: []string{"service_tier=priority"}}
@@ -130,7 +130,6 @@ func TestRefusals(t *testing.T) {
 		"another family":    {change(ask(1, run, "small"), func(b *link.Begin) { b.Format = models.AnthropicMessages }), 0, link.ReasonUnknown},
 		"no grant":          {ask(1, run, "scripted"), 0, link.ReasonNotGranted},
 		"a longer context":  {change(ask(1, run, "small"), func(b *link.Begin) { b.In = 10_001 }), 0, link.ReasonContext},
-		"a user's budget":   {ask(1, run, "metered"), 0, link.ReasonFailed}, // at the provider: nothing counts it
 		"no price":          {ask(1, run, "free"), 1000, link.ReasonNoPrice},
 		"too dear":          {ask(1, run, "small"), 1999, link.ReasonBudget},
 		"a need":            {change(ask(1, run, "small"), func(b *link.Begin) { b.Needs = []models.Need{models.ProviderTools} }), 0, link.ReasonNeed},
@@ -146,9 +145,9 @@ func TestRefusals(t *testing.T) {
 		"many betas":        {change(ask(1, run, "small"), func(b *link.Begin) { b.Betas = strings.Split(strings.Repeat("a ", 40), " ")[:40] }), 0, link.ReasonFailed},
 	} {
 		r.ledger.mu.Lock()
-		delete(r.ledger.free, budget.CostMicros)
+		delete(r.ledger.limits, budget.CostMicros)
 		if row.free > 0 {
-			r.ledger.free[budget.CostMicros] = row.free
+			r.ledger.limits[budget.CostMicros] = row.free
 		}
 		r.ledger.mu.Unlock()
 		if m := front.begin(row.begin); m.Refuse == nil || m.Refuse.Reason != row.reason || m.Refuse.Message == "" {
@@ -199,17 +198,17 @@ func TestNeeds(t *testing.T) {
 func TestTheMaximumIsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		free map[budget.Dimension]int64
+		free budget.Amounts
 		out  int64
 	}{
 		"no budget":        {nil, 500},
-		"tokens of output": {map[budget.Dimension]int64{budget.TokensOut: 21}, 10},
-		"tokens":           {map[budget.Dimension]int64{budget.Tokens: 230}, 15},
-		"money":            {map[budget.Dimension]int64{budget.CostMicros: 1000 + 300}, 15}, // 200 in at 5, 30 out at 10
-		"more than it can": {map[budget.Dimension]int64{budget.TokensOut: 1e9}, 500},
+		"tokens of output": {budget.Amounts{budget.TokensOut: 21}, 10},
+		"tokens":           {budget.Amounts{budget.Tokens: 230}, 15},
+		"money":            {budget.Amounts{budget.CostMicros: 1000 + 300}, 15}, // 200 in at 5, 30 out at 10
+		"more than it can": {budget.Amounts{budget.TokensOut: 1e9}, 500},
 	} {
 		r := newRig(t)
-		r.ledger.free = row.free
+		r.ledger.limits = row.free
 		run, front := r.started()
 		b := ask(1, run, "small")
 		b.Out = 0

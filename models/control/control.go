@@ -33,9 +33,11 @@ import (
 // Ledger has the grants and budgets of runs. *kernel.Kernel is one.
 type Ledger interface {
 	Allowed(run agent.Run, what string) (bool, error)
-	Free(run agent.Run, d budget.Dimension) (int64, error)
+	Left(run agent.Run, c *kernel.Ceiling) (budget.Left, error)
+	// Changed returns a channel that is closed with the next change of any account.
+	Changed() <-chan struct{}
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
-	Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error)
+	Settle(run agent.Run, s kernel.Settlement) error
 }
 
 // Options are what a Control works with.
@@ -90,6 +92,7 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
+	line     line // of calls that wait for what others hold
 
 	mu     sync.Mutex                 // guards the following
 	flying int                        // calls that have reserved and are not paid

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,15 +29,32 @@ import (
 // soon bounds every wait of a test.
 const soon = 20 * time.Second
 
-// ledger has grants and free amounts as the test says, and notes what is reserved.
+// ledger has grants and limits as the test says, and notes what is reserved.
 type ledger struct {
 	mu       sync.Mutex // guards the following
 	grants   map[string]bool
-	free     map[budget.Dimension]int64
+	limits   budget.Amounts
+	used     budget.Amounts
 	last     int
-	open     map[string]kernel.Spending
-	reserved []kernel.Spending
+	open     map[string]reserved
+	reserved []reserved
+	changed  chan struct{}
+	ahead    budget.Amounts // of the last settlement
 	settled  chan budget.Amounts
+}
+
+// reserved is what was reserved for a call.
+type reserved struct {
+	kernel.Spending
+	amounts budget.Amounts
+}
+
+func newLedger(models ...string) *ledger {
+	l := &ledger{grants: map[string]bool{}, limits: budget.Amounts{}, used: budget.Amounts{}, open: map[string]reserved{}, changed: make(chan struct{}), settled: make(chan budget.Amounts, 256)}
+	for _, name := range models {
+		l.grants["model:"+name] = true
+	}
+	return l
 }
 
 func (l *ledger) Allowed(_ agent.Run, what string) (bool, error) {
@@ -47,13 +63,37 @@ func (l *ledger) Allowed(_ agent.Run, what string) (bool, error) {
 	return l.grants[what], nil
 }
 
-func (l *ledger) Free(_ agent.Run, d budget.Dimension) (int64, error) {
+func (l *ledger) Left(agent.Run, *kernel.Ceiling) (budget.Left, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n, found := l.free[d]; found {
-		return n, nil
+	return l.left(), nil
+}
+
+// left is what is left. l.mu is held.
+func (l *ledger) left() budget.Left {
+	left := budget.Left{Free: budget.Amounts{}, Unheld: budget.Amounts{}}
+	for d, limit := range l.limits {
+		left.Unheld[d] = limit - of(l.used, d)
+		left.Free[d] = left.Unheld[d]
+		for _, r := range l.open {
+			left.Free[d] -= of(r.amounts, d)
+		}
 	}
-	return math.MaxInt64, nil
+	return left
+}
+
+// of is how much of a dimension amounts have; tokens are both kinds together.
+func of(a budget.Amounts, d budget.Dimension) int64 {
+	if d == budget.Tokens {
+		return a[budget.TokensIn] + a[budget.TokensOut]
+	}
+	return a[d]
+}
+
+func (l *ledger) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
 }
 
 func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
@@ -62,31 +102,42 @@ func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
 	if !l.grants[s.What] {
 		return "", api.Failure(api.CodeDenied, "ask for it", "no grant for %s", s.What)
 	}
-	for d, n := range s.Amounts {
-		if free, found := l.free[d]; found && n > free {
-			return "", api.Failure(api.CodeBudget, "", "%s: %d wanted, %d free", d, n, free)
+	amounts := budget.Amounts{}
+	if s.Fit != nil {
+		var err error
+		if amounts, err = s.Fit(l.left()); err != nil {
+			return "", err
 		}
+	}
+	if !amounts.Fits(l.left().Free) {
+		return "", api.Failure(api.CodeBudget, "", "%v wanted, %v left", amounts, l.left())
 	}
 	l.last++
 	id := fmt.Sprint(l.last)
-	l.open[id] = s
-	l.reserved = append(l.reserved, s)
+	l.open[id] = reserved{s, amounts}
+	l.reserved = append(l.reserved, l.open[id])
 	return id, nil
 }
 
-func (l *ledger) Settle(_ agent.Run, service, id string, used budget.Amounts) (budget.Amounts, error) {
+func (l *ledger) Settle(_ agent.Run, s kernel.Settlement) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s, found := l.open[id]; !found || s.Service != service {
-		return nil, api.Failure(api.CodeNotFound, "", "no reservation %s", id)
+	if r, found := l.open[s.Reservation]; !found || r.Service != s.Service {
+		return api.Failure(api.CodeNotFound, "", "no reservation %s", s.Reservation)
 	}
-	delete(l.open, id)
-	l.settled <- used
-	return nil, nil
+	delete(l.open, s.Reservation)
+	l.ahead = s.Ahead
+	for d, n := range s.Used {
+		l.used[d] += n
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.settled <- s.Used
+	return nil
 }
 
 // reservations returns those so far, and how many are open.
-func (l *ledger) reservations() (all []kernel.Spending, open int) {
+func (l *ledger) reservations() (all []reserved, open int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reserved, len(l.open)
@@ -163,13 +214,18 @@ prices:
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8),
-		ledger: &ledger{grants: map[string]bool{}, free: map[budget.Dimension]int64{}, open: map[string]kernel.Spending{}, settled: make(chan budget.Amounts, 256)}}
-	for _, name := range []string{"small", "queued", "free", "metered", "haiku", "echo"} {
-		r.ledger.grants["model:"+name] = true
-	}
+	l := newLedger("small", "queued", "free", "metered", "haiku", "echo")
+	r := newRigWith(t, l)
+	r.ledger = l
+	return r
+}
+
+// newRigWith is a rig with another ledger.
+func newRigWith(t *testing.T, l Ledger) *rig {
+	t.Helper()
+	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8)}
 	r.load(file)
-	r.Control = New(Options{Ledger: r.ledger, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
+	r.Control = New(Options{Ledger: l, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
 		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler)})
 	r.Control.spawn = r.spawn
 	t.Cleanup(func() { _ = r.Close() })

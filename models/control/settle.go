@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -64,7 +65,7 @@ func (c *Control) done(u *upstream, d link.Done) {
 	cancelled := k.ctx.Err() != nil
 	if c.forget(k) {
 		c.health.report(k.target, d, cancelled)
-		c.settle(k, d)
+		go c.settle(k, d) // it waits for the disk, and other calls end meanwhile
 	}
 }
 
@@ -110,23 +111,34 @@ func (c *Control) settle(k *call, d link.Done) {
 
 // pay settles a call's reservation, and counts it for the run.
 func (c *Control) pay(k *call, used budget.Amounts, u models.Usage, failed bool) {
-	over, err := c.options.Ledger.Settle(k.served.run, service, k.reservation, used)
+	err := c.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: service, Reservation: k.reservation, Used: used, Ahead: k.ahead(failed), Ceiling: k.ceiling()})
 	if err != nil && agent.KindOf(err) != agent.KindNotFound && api.ErrorOf(err).Code != api.CodeNotFound {
 		c.options.Log.Error("a call of a model is not settled", "run", k.served.run.Spec.ID, "error", err)
 	}
-	k.served.count(k.target.Name, u, used[budget.CostMicros], failed, k.exceeded(over))
+	k.served.count(k.target.Name, u, used[budget.CostMicros], failed, k.exceeded(used))
 	k.served.fly(-1)
 }
 
 // exceeded reports whether a call used more than was reserved for it. Where nothing bounds the
 // output, none was reserved.
-func (k *call) exceeded(over budget.Amounts) bool {
-	for d := range over {
-		if k.reserved[d] > 0 {
+func (k *call) exceeded(used budget.Amounts) bool {
+	for d, amount := range used {
+		if most := k.reserved[d]; most > 0 && amount > most {
 			return true
 		}
 	}
 	return false
+}
+
+// ahead is what the next call of the run may want: as this one, with twice the input, because
+// a conversation grows. A call that failed says nothing of the next.
+func (k *call) ahead(failed bool) budget.Amounts {
+	if failed || k.begin.Format == models.AnthropicCount {
+		return nil
+	}
+	next := *k
+	next.begin.In *= 2
+	return next.bound(k.out)
 }
 
 // count adds a call to what the run has used.
