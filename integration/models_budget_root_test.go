@@ -45,11 +45,11 @@ func (p *provider) serves(t *testing.T) *cloved {
 func TestCallsAtOnceWaitForEachOther(t *testing.T) {
 	p := newProvider(t)
 	release := make(chan struct{})
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		<-release
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, answerOfProvider)
-	}
+	})
 	d := p.serves(t)
 	r := d.start([]string{"--network=none", "--model=small", "--budget=tokens=1000", "--at-end=end"}, modelAgent(callsAtOnce, "at_once(4)",
 		`print(ask(base + "/v1/chat/completions", {"messages": said, "max_tokens": 1000}, "small"))`)...)

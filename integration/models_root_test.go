@@ -95,7 +95,7 @@ type provider struct {
 	*httptest.Server
 	calls atomic.Int64
 	key   atomic.Value // of the last call
-	then  http.HandlerFunc
+	then  atomic.Value // http.HandlerFunc
 	more  string // keys of the provider in models.yaml
 }
 
@@ -103,18 +103,21 @@ const answerOfProvider = `{"id":"x","object":"chat.completion","created":1,"mode
 
 func newProvider(t *testing.T) *provider {
 	p := &provider{}
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, answerOfProvider)
-	}
+	})
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.calls.Add(1)
 		p.key.Store(r.Header.Get("Authorization"))
-		p.then(w, r)
+		p.then.Load().(http.HandlerFunc)(w, r)
 	}))
 	t.Cleanup(p.Close)
 	return p
 }
+
+// answers sets what answers the next calls.
+func (p *provider) answers(then http.HandlerFunc) { p.then.Store(then) }
 
 const secretKey = "sk-a-key-that-nobody-sees-0123456789"
 
@@ -201,9 +204,9 @@ func TestNoRedirectionIsFollowed(t *testing.T) {
 	if r := h.agent([]string{"--network=none", "--model=small"}, ask...); !strings.Contains(r.stdout, "from the provider") {
 		t.Fatalf("control: %s%s", r.stdout, r.stderr)
 	}
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL+"/v1/chat/completions", http.StatusTemporaryRedirect)
-	}
+	})
 	if r := h.agent([]string{"--network=none", "--model=small"}, ask...); strings.HasPrefix(r.stdout, "200") || other.calls.Load() != 0 {
 		t.Errorf("%d calls elsewhere: %s%s", other.calls.Load(), r.stdout, r.stderr)
 	}
