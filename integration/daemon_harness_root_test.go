@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type cloved struct {
 	settings string       // lines of its configuration
 	env      []string     // besides the test's own environment
 	said     atomic.Int64 // lines of its log
+	lines    lockedText   // of its log
 }
 
 // newCloved starts a cloved and ends it, with all its agents, at the end of the test.
@@ -96,6 +98,7 @@ func (d *cloved) serve() {
 		lines := bufio.NewScanner(errs)
 		for lines.Scan() {
 			d.said.Add(1)
+			d.lines.add(lines.Text())
 			last.Store(lines.Text())
 			if strings.Contains(lines.Text(), "msg=ready") {
 				ready <- true
@@ -111,6 +114,25 @@ func (d *cloved) serve() {
 	case <-time.After(patience()):
 		d.t.Fatal("cloved is not ready")
 	}
+}
+
+// lockedText is lines that one goroutine adds and another reads.
+type lockedText struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (l *lockedText) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(line + "\n")
+}
+
+// log is what the daemon has logged until now, all its processes one after the other.
+func (d *cloved) log() string {
+	d.lines.mu.Lock()
+	defer d.lines.mu.Unlock()
+	return d.lines.text.String()
 }
 
 // stop ends the daemon, by TERM or KILL, and waits for it.
