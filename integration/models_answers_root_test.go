@@ -49,7 +49,7 @@ func TestAProviderThatLiesAboutUsage(t *testing.T) {
 		reports["lie-"+lie.model] = lie.usage
 		models = append(models, "lie-"+lie.model)
 	}
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Model string }
 		json.NewDecoder(r.Body).Decode(&body)
 		text := `{"model":"x","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"from the provider"}}]`
@@ -57,7 +57,7 @@ func TestAProviderThatLiesAboutUsage(t *testing.T) {
 			text += `,"usage":` + usage
 		}
 		io.WriteString(w, text+"}")
-	}
+	})
 	p.use(t, named(models...))
 	h := newHost(t)
 	var lines []string
@@ -110,7 +110,7 @@ def consume(model, **more):
 func TestAnswersWithoutAnEnd(t *testing.T) {
 	p := newProvider(t)
 	var written atomic.Int64
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		written.Store(0)
 		part := []byte(strings.Repeat(" ", 1<<20)) // of a document
 		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"stream":true`) {
@@ -123,7 +123,7 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 				return
 			}
 		}
-	}
+	})
 	if n := readDirectly(t, p.URL, 200<<20); n != 200<<20 {
 		t.Errorf("control: %d bytes", n)
 	}
@@ -245,7 +245,7 @@ func TestAnswersStayWithTheirAgents(t *testing.T) {
 	p := newProvider(t)
 	var mu sync.Mutex // guards shared
 	shared := map[string]map[string]bool{}
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		_, own, _ := strings.Cut(string(text), `"content": "`)
 		own, _, _ = strings.Cut(own, `"`)
@@ -257,7 +257,7 @@ func TestAnswersStayWithTheirAgents(t *testing.T) {
 		shared[r.RemoteAddr][who] = true
 		mu.Unlock()
 		io.WriteString(w, strings.Replace(answerOfProvider, "from the provider", own, 1))
-	}
+	})
 	file, secrets := p.configure(t)
 	text, err := os.ReadFile(file)
 	if err == nil {

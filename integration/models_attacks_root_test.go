@@ -74,11 +74,11 @@ func (s *seen) note(r *http.Request) {
 
 func newSeen(p *provider) *seen {
 	s := &seen{models: map[string]int{}, paths: map[string]int{}}
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		s.note(r)
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, answerOfProvider)
-	}
+	})
 	return s
 }
 
@@ -257,11 +257,11 @@ func TestParallelCallsKeepTheBudget(t *testing.T) {
 	p := newProvider(t)
 	var open atomic.Value // of chan struct{}
 	var waiting atomic.Int64
-	p.then = func(w http.ResponseWriter, r *http.Request) {
+	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		waiting.Add(1)
 		<-open.Load().(chan struct{})
 		io.WriteString(w, strings.NewReplacer(`"completion_tokens":5`, `"completion_tokens":10`, `"total_tokens":12`, `"total_tokens":17`).Replace(answerOfProvider))
-	}
+	})
 	p.use(t, named("small"))
 	h := newHost(t)
 	for _, row := range []struct {

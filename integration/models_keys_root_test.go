@@ -166,7 +166,7 @@ func shownWith(t *testing.T, text string) (found []string) {
 // itself would get the key each time.
 func TestAKeyIsNowhere(t *testing.T) {
 	p := newProvider(t)
-	p.then = leak
+	p.answers(leak)
 	file, secrets := p.configure(t)
 	var words []string
 	for word := range leaks {

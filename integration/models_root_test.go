@@ -96,7 +96,7 @@ type provider struct {
 	calls atomic.Int64
 	key   atomic.Value // of the last call
 	then  atomic.Value // http.HandlerFunc
-	more  string // keys of the provider in models.yaml
+	more  string       // keys of the provider in models.yaml
 }
 
 const answerOfProvider = `{"id":"x","object":"chat.completion","created":1,"model":"small-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"from the provider"}}],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`
