@@ -120,7 +120,7 @@ func TestCodingAgentsCallModels(t *testing.T) {
 				t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 			}
 			const stopped = 124 // by timeout
-			if r := run(50, name+"-endless", "--model="+name+"-endless"); r.record.Status != agent.StatusExited || r.code == 0 || r.code == stopped ||
+			if r := run(50, name+"-endless", "--model="+name+"-endless", "--at-end=refuse"); r.record.Status != agent.StatusExited || r.code == 0 || r.code == stopped ||
 				!strings.Contains(r.stdout+r.stderr, "of 400000 free") {
 				t.Errorf("endless: %s, exit %d, %s%s", r.record.Status, r.code, r.stdout, r.stderr)
 			}

@@ -16,7 +16,6 @@ import (
 // makes signals of them.
 type terminal struct {
 	master *os.File
-	pty    console.Console
 	own    console.Console // nil when clove's input is no terminal
 }
 
@@ -34,7 +33,6 @@ func terminalSize(stdin *os.File) *initproto.Terminal {
 // joinTerminal begins to copy both ways.
 func joinTerminal(master *os.File, pipes *streams, user IO) *terminal {
 	t := &terminal{master: master}
-	t.pty, _ = console.ConsoleFromFile(master) // it is a pty, clove-init made it
 	if own, err := console.ConsoleFromFile(user.Stdin); err == nil && makeRaw(own) == nil {
 		t.own = own
 	}
@@ -84,9 +82,17 @@ func makeRaw(own console.Console) error {
 // resize gives the pty the size of the user's window; the kernel then sends the agent
 // SIGWINCH.
 func (t *terminal) resize() {
-	if t != nil && t.own != nil && t.pty != nil {
-		_ = t.pty.ResizeFrom(t.own) // a window without a size leaves the old one
+	if t == nil || t.own == nil {
+		return
 	}
+	window, err := t.own.Size()
+	if err != nil {
+		return // a window without a size leaves the old one
+	}
+	// Not with the library: pump closes the master meanwhile, and its number may be another file's then.
+	_ = descriptor.Use(t.master, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: window.Height, Col: window.Width})
+	})
 }
 
 // restore gives the user's terminal back as it was.
