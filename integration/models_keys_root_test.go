@@ -219,7 +219,7 @@ func TestAKeyIsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts["record"] = string(record)
-	texts["events"] = d.clove("events", "--json", "--since", "1h", "--until", "0s").stdout
+	texts["events"] = d.clove("events", "--once", "--json", "--since", "1h").stdout
 	texts["audit"] = d.clove("audit", "tail").stdout
 	for name, text := range texts {
 		if strings.Contains(text, secretKey) {

@@ -151,7 +151,7 @@ func TestAProvidersKeyStaysOutside(t *testing.T) {
 		t.Fatalf("%s%s; the provider saw %v", r.stdout, r.stderr, p.key.Load())
 	}
 	record, _ := json.Marshal(r.record)
-	events := d.clove("events", "--json", "--since", "1h", "--until", "0s")
+	events := d.clove("events", "--once", "--json", "--since", "1h")
 	if used := r.record.Usage.Models; len(used) != 1 || used[0] != (agent.ModelUse{Model: "small", Calls: 1, TokensIn: 7, TokensOut: 5, CostMicros: 17}) {
 		t.Errorf("the record has %+v", used)
 	}
