@@ -92,6 +92,11 @@ func (o *Own) Free(run agent.Run, d budget.Dimension) (int64, error) {
 // Reserve is Kernel.Reserve.
 func (o *Own) Reserve(run agent.Run, s Spending) (string, error) { return o.attached().Reserve(run, s) }
 
+// Raise is Kernel.Raise.
+func (o *Own) Raise(run agent.Run, service, reservation string, amounts budget.Amounts) error {
+	return o.attached().Raise(run, service, reservation, amounts)
+}
+
 // Settle is Kernel.Settle.
 func (o *Own) Settle(run agent.Run, service, reservation string, used budget.Amounts) (budget.Amounts, error) {
 	return o.attached().Settle(run, service, reservation, used)

@@ -120,16 +120,45 @@ func (k *Kernel) Free(run agent.Run, d budget.Dimension) (free int64, err error)
 	return free, err
 }
 
+// Raise has a reservation of a service hold other amounts. Where they do not fit, the error is
+// a *budget.Exceeded, the reservation stays as it was, and nothing happens to the run.
+func (k *Kernel) Raise(run agent.Run, service, reservation string, amounts budget.Amounts) error {
+	return k.within(run, func(c *call) error {
+		r, err := c.reserved(service, reservation)
+		if err != nil {
+			return err
+		}
+		chain, err := chainOf(c.tx, run)
+		if err != nil {
+			return err
+		}
+		if err := chain.Release(*r); err != nil {
+			return err
+		}
+		r.Amounts = amounts
+		if err := chain.Reserve(r, c.now); err != nil {
+			return err
+		}
+		return firstError(c.tx.PutReservation(*r), c.tx.PutChain(chain), record(c.tx, c.serviceEntry(*r, service+".raise", amounts)))
+	})
+}
+
+// reserved returns an open reservation of a service.
+func (c *call) reserved(service, reservation string) (*budget.Reservation, error) {
+	r, err := c.tx.Reservation(c.Run.Spec.ID, reservation)
+	if err == nil && (r == nil || r.Service != service) { // the run has ended: it was settled in full
+		err = api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, service)
+	}
+	return r, err
+}
+
 // Settle gives back what a service reserved and adds what was used, also where that is
 // more: over says by how much.
 func (k *Kernel) Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error) {
 	err = k.within(run, func(c *call) error {
-		r, err := c.tx.Reservation(run.Spec.ID, reservation)
+		r, err := c.reserved(service, reservation)
 		if err != nil {
 			return err
-		}
-		if r == nil || r.Service != service { // the run has ended: it was settled in full
-			return api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, service)
 		}
 		chain, err := c.tx.Chain(r.Accounts()...)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/models/config"
+	"clove.run/clove/models/link"
 	"clove.run/clove/models/queue"
 )
 
@@ -92,19 +93,35 @@ func (ts *turnstiles) of(name string, l config.Limits) *turnstile {
 	return t
 }
 
-// admit waits until a provider has room for a call to a target. Both the provider and the
-// model may limit calls; the provider's queue is the second, so that no call that waits for
-// its model takes a place there.
-func (c *Control) admit(ctx context.Context, k *call, tokens int64) (leave func(), err error) {
-	run := k.served.run.Spec.ID
-	first, err := c.gates.of("model "+k.target.Name, k.target.Limits).enter(ctx, run, tokens, 1)
-	if err != nil {
-		return nil, err
+// places are those that a call has taken. A nil one was not taken.
+type places struct{ model, provider func() }
+
+// leave gives all back.
+func (p places) leave() {
+	for _, leave := range []func(){p.provider, p.model} {
+		if leave != nil {
+			leave()
+		}
 	}
-	second, err := c.gates.of("provider "+k.target.Provider.Name, k.target.Provider.Limits).enter(ctx, run, tokens, 1)
-	if err != nil {
-		first()
-		return nil, err
+}
+
+// admit waits until there is room for a call to a target. Both the provider and the model may
+// limit calls; the provider's queue is the second, so that no call that waits for its model
+// takes a place there. A call that goes on with another target keeps its model's place.
+func (c *Control) admit(k *call) *link.Refuse {
+	run, tokens := k.served.run.Spec.ID, k.begin.In+max(k.begin.Out, 1)*k.begin.N
+	var err error
+	if k.places.model == nil {
+		k.places.model, err = c.gates.of("model "+k.target.Name, k.target.Limits).enter(k.ctx, run, tokens, 1)
 	}
-	return func() { second(); first() }, nil
+	if k.places.provider != nil {
+		k.places.provider()
+	}
+	if err == nil {
+		k.places.provider, err = c.gates.of("provider "+k.target.Provider.Name, k.target.Provider.Limits).enter(k.ctx, run, tokens, 1)
+	}
+	if err != nil {
+		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
+	}
+	return nil
 }

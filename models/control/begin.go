@@ -40,14 +40,20 @@ type call struct {
 	served      *served
 	front       *front
 	target      config.Target
+	others      []config.Target // that may serve it, and were not tried
+	tries       int
 	upstream    *upstream // that makes it; nil: none yet
 	granted     []models.Need
 	reservation string
-	reserved    budget.Amounts
+	reserved    budget.Amounts // for all tries
+	bound       budget.Amounts // of the present one
+	out         int64          // the most that one answer may have, tokens; 0: nothing bounds it
+	used        budget.Amounts // by the tries that have ended
+	usage       models.Usage
 	ctx         context.Context // until the client has gone
 	gone        context.CancelFunc
 	settled     func() bool // nothing is to be cancelled any more; nil: it is not being made
-	leave       func()      // gives its place at the provider back; nil: it has none
+	places      places
 }
 
 // begin gives a call a place.
@@ -89,18 +95,16 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if k.served == nil || !sensible(b) {
 		return refuse(link.ReasonFailed, "the call makes no sense", "") // no honest clove-models sends it
 	}
-	if k.target, refusal = c.target(k.served, b); refusal != nil {
+	if refusal := c.choose(k); refusal != nil {
 		return refusal
 	}
 	if refusal := k.allowed(); refusal != nil {
 		return refusal
 	}
 	// Before the reservation: a call that waits holds nothing of the budget.
-	leave, err := c.admit(k.ctx, k, b.In+max(b.Out, 1)*b.N)
-	if err != nil {
-		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
+	if refusal := c.admit(k); refusal != nil {
+		return refusal
 	}
-	k.leave = leave
 	return c.reserve(k)
 }
 
@@ -166,46 +170,65 @@ func (k *call) covered(what string) *link.Refuse {
 	return refusalOf(err)
 }
 
-// target chooses who answers.
-func (c *Control) target(s *served, b link.Begin) (config.Target, *link.Refuse) {
+// choose chooses who answers, and notes who else may.
+func (c *Control) choose(k *call) *link.Refuse {
+	b, s := k.begin, k.served
 	targets, err := c.options.Config().Resolve(b.Model, s.run.Owner.UID, s.groups)
 	var unknown *config.UnknownModelError
 	switch {
 	case errors.As(err, &unknown):
-		return config.Target{}, refuse(link.ReasonUnknown, err.Error(), "")
+		return refuse(link.ReasonUnknown, err.Error(), "")
 	case err != nil:
-		return config.Target{}, refuse(link.ReasonNotGranted, err.Error(), "")
+		return refuse(link.ReasonNotGranted, err.Error(), "")
 	}
 	targets = slices.DeleteFunc(targets, func(t config.Target) bool { return !t.Provider.Speaks(b.Format.Family()) })
 	if len(targets) == 0 {
-		return config.Target{}, refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
+		return refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
 	}
-	t := c.health.choose(targets)
+	at := c.health.choose(targets)
+	k.target = targets[at]
+	k.others = slices.DeleteFunc(slices.Delete(targets, at, at+1), func(t config.Target) bool {
+		return routeName(t) == routeName(k.target) || k.unsuited(t) != nil
+	})
+	return k.unsuited(k.target)
+}
+
+// unsuited says why a target cannot serve a call.
+func (k *call) unsuited(t config.Target) *link.Refuse {
+	uid := k.served.run.Owner.UID
 	// What a user may spend at one provider is not counted yet, and a limit that does not hold
 	// would be worse than none.
-	if limits := t.Provider.Budget(s.run.Owner.UID); len(limits) > 0 {
-		return config.Target{}, refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(s.run.Owner.UID), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
+	if limits := t.Provider.Budget(uid); len(limits) > 0 {
+		return refuse(link.ReasonFailed, "the budget of user "+strconv.FormatUint(uint64(uid), 10)+" at the provider "+t.Provider.Name+" cannot be enforced yet",
 			"remove it from models.yaml, and use clove budget set")
 	}
-	if t.Context > 0 && b.In > t.Context {
-		return config.Target{}, refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
+	if t.Context > 0 && k.begin.In > t.Context {
+		return refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
 	}
-	return t, nil
+	return nil
+}
+
+// estimate finds the upper bound of a call to its target.
+func (c *Control) estimate(k *call) (refusal *link.Refuse) {
+	in := int64(math.Ceil(float64(k.begin.In) * k.target.Factor))
+	if k.out, refusal = c.most(k, in); refusal != nil {
+		return refusal
+	}
+	k.bound = budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: in, budget.TokensOut: k.out * k.begin.N}
+	if k.begin.Format == models.AnthropicCount { // it uses no tokens
+		k.bound = budget.Amounts{budget.ModelCalls: 1}
+	} else if k.target.Price != nil {
+		k.bound[budget.CostMicros] = k.target.Price.Most(in, k.out*k.begin.N, k.begin.Tiers...)
+	}
+	return nil
 }
 
 // reserve takes the upper bound of a call from the budgets.
 func (c *Control) reserve(k *call) *link.Refuse {
-	in := int64(math.Ceil(float64(k.begin.In) * k.target.Factor))
-	out, refusal := c.most(k, in)
-	if refusal != nil {
+	if refusal := c.estimate(k); refusal != nil {
 		return refusal
 	}
-	k.reserved = budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: in, budget.TokensOut: out * k.begin.N}
-	if k.begin.Format == models.AnthropicCount { // it uses no tokens
-		k.reserved = budget.Amounts{budget.ModelCalls: 1}
-	} else if k.target.Price != nil {
-		k.reserved[budget.CostMicros] = k.target.Price.Most(in, out*k.begin.N, k.begin.Tiers...)
-	}
+	k.reserved = k.bound
 	var err error
 	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{
 		Service: service, Method: "model.call", What: k.what(k.begin.Needs...), Amounts: k.reserved})
@@ -245,10 +268,8 @@ func (c *Control) most(k *call, in int64) (int64, *link.Refuse) {
 	case left < math.MaxInt64 && (most == 0 || left < most):
 		// Where nothing is left, Reserve refuses the least that an answer takes: what follows from
 		// that is the budget's to say.
-		k.begin.Out = max(left, 1)
-		return k.begin.Out, nil
+		return max(left, 1), nil
 	default:
-		k.begin.Out = most
 		return most, nil
 	}
 }
@@ -260,6 +281,9 @@ func (c *Control) left(k *call, in int64) (int64, *link.Refuse) {
 		var err error
 		if free[d], err = c.options.Ledger.Free(k.served.run, d); err != nil {
 			return 0, refusalOf(err)
+		}
+		if free[d] < math.MaxInt64 {
+			free[d] += k.held(d)
 		}
 	}
 	left := free[budget.TokensOut]
@@ -296,8 +320,8 @@ func affordable(p *config.Price, in, money int64, tiers []string) int64 {
 
 // launch has a call made: clove-upstream and clove-models each get one side of a stream.
 func (c *Control) launch(k *call) *link.Refuse {
+	entered := false
 	failed := func(err error) *link.Refuse {
-		entered := k.number != 0
 		if c.forget(k) || !entered { // else its clove-upstream has ended, and it is settled
 			c.settle(k, link.Done{})
 		}
@@ -313,20 +337,23 @@ func (c *Control) launch(k *call) *link.Refuse {
 		return failed(err)
 	}
 	defer packet.CloseAll([]*os.File{near, far})
+	k.tries++
+	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
 	c.enter(k, u)
+	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Provider: k.target.Provider.Name, Format: k.begin.Format, Stream: k.begin.Stream,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
+		In: k.bound[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}
-	_ = k.front.conn.Send(link.ToFront{Go: &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.begin.Out, Granted: k.granted}}, near) // a process that is gone reads nothing: the stream ends
+	_ = k.front.conn.Send(link.ToFront{Go: goes}, near) // a process that is gone reads nothing: the stream ends
 	return nil
 }
 
 // mostOut is when clove-upstream cuts an answer off: its estimate of tokens is rough, so the
 // bound is twice the reservation.
 func (k *call) mostOut() int64 {
-	if most := k.reserved[budget.TokensOut]; most > 0 {
+	if most := k.bound[budget.TokensOut]; most > 0 {
 		return 2*most + 1000
 	}
 	return 0

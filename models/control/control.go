@@ -7,6 +7,7 @@
 //	clove-models: Begin ─▶ model and target ─▶ grant, budget reserved ─▶ clove-upstream: Call
 //	                                                                 └─▶ clove-models: Go
 //	clove-upstream: Done ─▶ budget settled, usage counted
+//	                    └─▶ failed before the first byte: the next target, and Go again
 //
 // Each process is replaced when it ends. What a call had reserved when clove-upstream ended
 // counts as used.
@@ -35,6 +36,7 @@ type Ledger interface {
 	Allowed(run agent.Run, what string) (bool, error)
 	Free(run agent.Run, d budget.Dimension) (int64, error)
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
+	Raise(run agent.Run, service, reservation string, amounts budget.Amounts) error
 	Settle(run agent.Run, service, reservation string, used budget.Amounts) (over budget.Amounts, err error)
 }
 

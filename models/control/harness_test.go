@@ -38,6 +38,7 @@ type ledger struct {
 	last     int
 	open     map[string]kernel.Spending
 	reserved []kernel.Spending
+	raised   []budget.Amounts
 	settled  chan budget.Amounts
 }
 
@@ -72,6 +73,24 @@ func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
 	l.open[id] = s
 	l.reserved = append(l.reserved, s)
 	return id, nil
+}
+
+func (l *ledger) Raise(_ agent.Run, service, id string, amounts budget.Amounts) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, found := l.open[id]
+	if !found || s.Service != service {
+		return api.Failure(api.CodeNotFound, "", "no reservation %s", id)
+	}
+	for d, n := range amounts {
+		if free, found := l.free[d]; found && n-s.Amounts[d] > free {
+			return api.Failure(api.CodeBudget, "", "%s: %d wanted, %d free", d, n, free)
+		}
+	}
+	s.Amounts = amounts
+	l.open[id] = s
+	l.raised = append(l.raised, amounts)
+	return nil
 }
 
 func (l *ledger) Settle(_ agent.Run, service, id string, used budget.Amounts) (budget.Amounts, error) {

@@ -34,47 +34,30 @@ func TestOutcomes(t *testing.T) {
 // Calls go to the next target while the first fails. What an agent cancels says nothing.
 func TestCallsGoToTheNextTarget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.load(`
-providers:
-  p: {family: openai, url: "https://p.example/v1", users: ["*"]}
-  q: {family: openai, url: "https://q.example/v1", users: ["*"]}
-models:
-  small: {targets: [{provider: p, model: first}, {provider: q, model: second, fallback: 1}]}
-`)
-	run, front := r.started()
-	number := uint64(0)
-	var up *fake
-	serve := func(end link.Done, cancel bool) string {
-		number++
-		model := front.begin(ask(number, run, "small")).Go.Model
-		if up == nil {
-			up = within(t, r.upstreams)
-		}
-		call := within(t, up.up).Call
-		if cancel {
-			front.send(link.FromFront{Cancel: number})
-			if m := within(t, up.up); m.Cancel != call.Number {
-				t.Errorf("%+v", m)
-			}
-		}
-		end.Number = call.Number
-		up.send(link.FromUpstream{Done: &end})
-		within(t, r.ledger.settled)
-		return model
-	}
-	overloaded := link.Done{Status: 529, Sent: true}
+	s := newSeveral(t, twoTargets)
 	for range 2 * route.Failures {
-		if got := serve(overloaded, true); got != "first" {
+		if got := s.begin(); got != "first" {
 			t.Fatalf("cancelled calls lead to %s", got)
 		}
+		s.front.send(link.FromFront{Cancel: s.number})
+		if m := within(t, s.up.up); m.Cancel != s.call.Number {
+			t.Errorf("%+v", m)
+		}
+		s.ends(overloaded)
+		within(t, s.ledger.settled)
+		s.stands()
 	}
 	for range route.Failures {
-		if got := serve(overloaded, false); got != "first" {
+		if got := s.begin(); got != "first" {
 			t.Errorf("%s", got)
 		}
+		if got := s.fails(overloaded); got != "second" {
+			t.Errorf("the call goes on with %s", got)
+		}
+		s.ends(answered)
+		within(t, s.ledger.settled)
 	}
-	if got := serve(link.Done{Status: 200, Sent: true, First: 1}, false); got != "second" {
+	if got := s.begin(); got != "second" {
 		t.Errorf("the next call leads to %s", got)
 	}
 }

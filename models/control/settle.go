@@ -26,6 +26,15 @@ func (c *Control) enter(k *call, u *upstream) {
 
 // forget takes a call out of those that are being made. It reports whether it was there.
 func (c *Control) forget(k *call) bool {
+	found := c.detach(k)
+	k.front.release(k)
+	k.gone()
+	k.places.leave()
+	return found
+}
+
+// detach takes a call from its clove-upstream. It reports whether one was making it.
+func (c *Control) detach(k *call) bool {
 	c.mu.Lock()
 	_, found := c.calls[k.number]
 	delete(c.calls, k.number)
@@ -34,13 +43,8 @@ func (c *Control) forget(k *call) bool {
 		c.retire(k.upstream)
 	}
 	c.mu.Unlock()
-	k.front.release(k)
 	if k.settled != nil {
 		k.settled()
-	}
-	k.gone()
-	if k.leave != nil {
-		k.leave()
 	}
 	return found
 }
@@ -53,7 +57,7 @@ func (c *Control) retire(u *upstream) {
 	}
 }
 
-// done settles a call that has ended.
+// done settles a call that has ended, or has another target make it.
 func (c *Control) done(u *upstream, d link.Done) {
 	c.mu.Lock()
 	k := c.calls[d.Number]
@@ -62,10 +66,17 @@ func (c *Control) done(u *upstream, d link.Done) {
 		return
 	}
 	cancelled := k.ctx.Err() != nil
-	if c.forget(k) {
-		c.health.report(k.target, d, cancelled)
-		c.settle(k, d)
+	if !c.detach(k) {
+		return
 	}
+	c.health.report(k, d, cancelled)
+	if !cancelled && k.mayGoOn() && another(d) {
+		go c.goOn(k, d)
+		return
+	}
+	c.forget(k)
+	c.settle(k, d)
+	k.stands(d)
 }
 
 // lost settles, in full, the calls that a clove-upstream did not report: what they used is
@@ -82,6 +93,7 @@ func (c *Control) lost(u *upstream) {
 	for _, k := range all {
 		if c.forget(k) {
 			c.pay(k, k.reserved, models.Usage{In: k.reserved[budget.TokensIn], Out: k.reserved[budget.TokensOut]}, true)
+			k.stands(link.Done{})
 		}
 	}
 }
@@ -89,23 +101,36 @@ func (c *Control) lost(u *upstream) {
 // statusOK is HTTP's; package net/http would make clove larger.
 const statusOK = 200
 
-// settle pays for what a call used.
+// settle pays for what a call used, with all its tries.
 func (c *Control) settle(k *call, d link.Done) {
-	used := budget.Amounts{}
-	if d.Sent {
-		used[budget.ModelCalls] = 1
-	}
+	k.add(d)
+	c.pay(k, k.used, k.usage, d.Status != statusOK)
+}
+
+// add adds what a try used. All of them are one call.
+func (k *call) add(d link.Done) {
 	u := d.Usage
-	used[budget.TokensIn], used[budget.TokensOut], used[budget.TokensCached] = u.In+u.CacheWrite, u.Out, u.Cached
+	used := budget.Amounts{budget.TokensIn: u.In + u.CacheWrite, budget.TokensOut: u.Out, budget.TokensCached: u.Cached}
 	if k.target.Price != nil {
 		used[budget.CostMicros] = k.target.Price.Cost(u, d.Tiers...)
 	}
-	for dimension, amount := range used {
-		if amount == 0 {
-			delete(used, dimension)
+	k.used, k.usage = sum(k.used, used), k.usage.Plus(u)
+	if d.Sent {
+		k.used[budget.ModelCalls] = 1
+	}
+}
+
+// sum adds amounts, and leaves out those that are 0.
+func sum(a, b budget.Amounts) budget.Amounts {
+	all := budget.Amounts{}
+	for _, part := range []budget.Amounts{a, b} {
+		for d, amount := range part {
+			if amount != 0 {
+				all[d] = budget.Sum(all[d], amount)
+			}
 		}
 	}
-	c.pay(k, used, u, d.Status != statusOK)
+	return all
 }
 
 // pay settles a call's reservation, and counts it for the run.

@@ -45,6 +45,11 @@ type state struct {
 // The targets are in the order of their Fallback, and there is one at least. Where all are
 // left out, the first serves it: its error says more than a refusal.
 func (h *Health) Choose(targets []Target, draw float64, now time.Time) int {
+	return max(h.Next(targets, draw, now), 0)
+}
+
+// Next is Choose for a call that another target has failed: -1 where all are left out.
+func (h *Health) Next(targets []Target, draw float64, now time.Time) int {
 	for from := 0; from < len(targets); {
 		to := from
 		for to < len(targets) && targets[to].Fallback == targets[from].Fallback {
@@ -56,7 +61,7 @@ func (h *Health) Choose(targets []Target, draw float64, now time.Time) int {
 		}
 		from = to
 	}
-	return 0
+	return -1
 }
 
 // among chooses by weight; -1: all are left out.

@@ -116,7 +116,7 @@ func TestSlowProviders(t *testing.T) {
 		"no head":  {func(p *link.Provider) { p.First = short }, func(_ http.ResponseWriter, q *http.Request) { io.Copy(io.Discard, q.Body); untilGone(q) }, "did not answer in time"},
 		"no more":  {func(p *link.Provider) { p.Pause = short }, func(w http.ResponseWriter, q *http.Request) { event(w, someText); untilGone(q) }, "broke off"},
 		"no end":   {func(p *link.Provider) { p.Total = 4 * short }, endless, "did not answer in time"},
-		"no bytes": {func(p *link.Provider) { p.Pause = short }, func(w http.ResponseWriter, q *http.Request) { http.NewResponseController(w).Flush(); untilGone(q) }, "broke off"},
+		"no bytes": {func(p *link.Provider) { p.First = short }, func(w http.ResponseWriter, q *http.Request) { http.NewResponseController(w).Flush(); untilGone(q) }, "did not answer in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +129,33 @@ func TestSlowProviders(t *testing.T) {
 				t.Errorf("%v, %+v", a.err, d)
 			}
 		})
+	}
+}
+
+// The wait for the first token is one of its own: a model may think for longer than it pauses
+// later. Until then nothing is passed on, so that another target can serve the call.
+func TestTheFirstTokenMayTakeLongerThanTheNext(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first time.Duration
+		ok    bool
+	}{"control": {soon, true}, "too late": {short, false}} {
+		r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
+			http.NewResponseController(w).Flush()
+			select {
+			case <-time.After(4 * short):
+				event(w, someText)
+			case <-q.Context().Done():
+			}
+		}, func(s *link.Setup) {
+			p := s.Providers["p"]
+			p.First, p.Pause = row.first, 2*short
+			s.Providers["p"] = p
+		})
+		a, d := r.call(link.Call{Format: models.AnthropicMessages, Stream: true, In: 9}, "{}")
+		if (a.err == nil) != row.ok || (a.head.Status == 200) != row.ok || d.Status != 200 || d.Usage.In != 9 || !row.ok && d.First != 0 {
+			t.Errorf("%s: %+v, %+v", name, a, d)
+		}
 	}
 }
 
