@@ -185,7 +185,7 @@ func (c *Control) choose(k *call) *link.Refuse {
 	if len(targets) == 0 {
 		return refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
 	}
-	at := c.health.choose(targets)
+	at := c.health.choose(k, targets)
 	k.target = targets[at]
 	k.others = slices.DeleteFunc(slices.Delete(targets, at, at+1), func(t config.Target) bool {
 		return routeName(t) == routeName(k.target) || k.unsuited(t) != nil
