@@ -63,6 +63,27 @@ func TestAReload(t *testing.T) {
 	}
 }
 
+// What models.yaml says of times reaches the process that enforces it.
+func TestTimeoutsReachTheProvidersSide(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.load(`
+providers:
+  p: {family: openai, url: "https://p.example/v1", users: ["*"], timeouts: {first: 7s, between: 3s, total: 90s}}
+  q: {family: openai, url: "https://q.example/v1", users: ["*"]}
+models: {small: {targets: [{provider: p}]}}
+`)
+	run, front := r.started()
+	front.begin(ask(1, run, "small"))
+	setup := within(t, r.upstreams).setup
+	if p := setup.Providers["p"]; p.First != 7*time.Second || p.Pause != 3*time.Second || p.Total != 90*time.Second {
+		t.Errorf("%+v", p)
+	}
+	if q := setup.Providers["q"]; q.First != 5*time.Minute || q.Pause != 2*time.Minute || q.Total != time.Hour {
+		t.Errorf("%+v", q)
+	}
+}
+
 // Connections lead to configured providers only.
 func TestDials(t *testing.T) {
 	t.Parallel()
