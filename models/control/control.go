@@ -22,6 +22,7 @@ import (
 	"os/user"
 	"strconv"
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
@@ -74,6 +75,7 @@ type Control struct {
 	options Options
 	gates   turnstiles
 	health  health
+	maxWait time.Duration // of a call for its turn
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
@@ -99,7 +101,7 @@ type served struct {
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	return &Control{options: o, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+	return &Control{options: o, spawn: spawn, maxWait: maxWait, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
 }
 
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.

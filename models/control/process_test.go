@@ -128,23 +128,6 @@ func TestALostFront(t *testing.T) {
 	}
 }
 
-// waits returns when so many calls wait for a provider.
-func (r *rig) waits(provider string, calls int) {
-	r.t.Helper()
-	gate := r.gates.of("provider "+provider, r.config.Load().Providers[provider].Limits)
-	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		gate.mu.Lock()
-		n := gate.queue.Waiting()
-		gate.mu.Unlock()
-		if n == calls {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%d calls wait, not %d", n, calls)
-		}
-	}
-}
-
 // Calls that wait hold nothing of the budget, those of another agent are not behind all of
 // one, and one that is cancelled never begins.
 func TestCallsWaitInTurn(t *testing.T) {
@@ -161,11 +144,11 @@ func TestCallsWaitInTurn(t *testing.T) {
 	for i := range 6 {
 		b := ask(uint64(2+i), busy, "queued")
 		front.send(link.FromFront{Begin: &b})
-		r.waits("narrow", i+1)
+		r.waitsAt(ofProvider, "narrow", i+1)
 	}
 	b := ask(100, other, "queued")
 	front.send(link.FromFront{Begin: &b})
-	r.waits("narrow", 7)
+	r.waitsAt(ofProvider, "narrow", 7)
 	if _, open := r.ledger.reservations(); open != 1 {
 		t.Errorf("%d reservations", open)
 	}

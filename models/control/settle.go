@@ -29,7 +29,7 @@ func (c *Control) forget(k *call) bool {
 	found := c.detach(k)
 	k.front.release(k)
 	k.gone()
-	k.places.leave()
+	k.places.end()
 	return found
 }
 
@@ -70,6 +70,7 @@ func (c *Control) done(u *upstream, d link.Done) {
 		return
 	}
 	c.health.report(k, d, cancelled)
+	c.learned(k, d.Limits)
 	if !cancelled && k.mayGoOn() && another(d) {
 		go c.goOn(k, d)
 		return

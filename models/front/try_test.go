@@ -50,7 +50,9 @@ func answers(status int, parts ...string) func(*os.File, link.Answer) {
 }
 
 // unanswered is one that fails before its head.
-func unanswered(_ *os.File, out link.Answer) { _ = out.End(link.End{Error: "the provider cannot be reached"}) }
+func unanswered(_ *os.File, out link.Answer) {
+	_ = out.End(link.End{Error: "the provider cannot be reached"})
+}
 
 // The client gets one answer: of the first target that does not fail, or the last failure.
 // What has begun is never repeated, and neither is an error that the request is the reason of.

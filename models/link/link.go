@@ -187,20 +187,27 @@ type Dial struct {
 	Provider string `json:"provider"`
 }
 
+// Limits are what a provider says that it serves in a minute. 0: it says nothing.
+type Limits struct {
+	Requests int64 `json:"requests,omitempty"`
+	Tokens   int64 `json:"tokens,omitempty"`
+}
+
 // Done says how a call ended.
 type Done struct {
-	Number   uint64        `json:"number"`
-	Status   int           `json:"status"`          // of HTTP; 0: there was no answer
-	Usage    models.Usage  `json:"usage"`           // to be settled: as reported, else estimated
-	Tiers    []string      `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
-	Model    string        `json:"model,omitempty"` // that the provider named
-	Reported bool          `json:"reported"`        // the provider said what was used
-	Complete bool          `json:"complete"`        // the answer ended as it should
-	Sent     bool          `json:"sent"`            // the provider has the request, or may have it
+	Number   uint64       `json:"number"`
+	Status   int          `json:"status"`          // of HTTP; 0: there was no answer
+	Usage    models.Usage `json:"usage"`           // to be settled: as reported, else estimated
+	Tiers    []string     `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
+	Model    string       `json:"model,omitempty"` // that the provider named
+	Reported bool         `json:"reported"`        // the provider said what was used
+	Complete bool         `json:"complete"`        // the answer ended as it should
+	Sent     bool         `json:"sent"`            // the provider has the request, or may have it
 	// Unreached says that no connection to the provider could be made.
-	Unreached bool `json:"unreached,omitempty"`
-	First    time.Duration `json:"first"`           // until the first byte of the answer
-	Total    time.Duration `json:"total"`
-	Error    string        `json:"error,omitempty"`
-	After    int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
+	Unreached bool          `json:"unreached,omitempty"`
+	First     time.Duration `json:"first"` // until the first byte of the answer
+	Total     time.Duration `json:"total"`
+	Error     string        `json:"error,omitempty"`
+	Limits    Limits        `json:"limits,omitzero"` // that the provider named
+	After     int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
 }

@@ -127,8 +127,9 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 		return fmt.Errorf("the provider answers with a redirection (%d), which is not followed", answer.StatusCode)
 	}
-	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header), ID: requestID(answer.Header, e.provider.Key)}
+	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header, time.Now()), ID: requestID(answer.Header, e.provider.Key)}
 	e.done.After, _ = strconv.Atoi(head.After)
+	e.done.Limits = limits(answer.Header)
 	return e.copy(answer, head)
 }
 
@@ -218,16 +219,6 @@ func contentType(h http.Header) string {
 		return "text/event-stream; charset=utf-8"
 	}
 	return "application/json"
-}
-
-// maxAfter bounds what a provider may have clients wait for, in seconds.
-const maxAfter = 3600
-
-func retryAfter(h http.Header) string {
-	if n, err := strconv.Atoi(h.Get("Retry-After")); err == nil && n >= 0 && n <= maxAfter {
-		return strconv.Itoa(n)
-	}
-	return ""
 }
 
 // requestID passes a provider's id of a request, for people who ask the provider.
