@@ -174,3 +174,11 @@ func (k *Kernel) Settle(run agent.Run, service, reservation string, used budget.
 	})
 	return over, err
 }
+
+func (c *call) modelQueue(api.RunParams) (any, error) {
+	answer := api.ModelQueueResult{Calls: []api.WaitingCall{}}
+	if c.kernel.config.Waiting != nil {
+		answer.Calls = append(answer.Calls, c.kernel.config.Waiting(c.Run.Spec.ID)...)
+	}
+	return answer, nil
+}

@@ -64,3 +64,36 @@ func TestWaitsAreBounded(t *testing.T) {
 	within(t, s.ledger.settled)
 	s.begin()
 }
+
+// A run's calls that wait are shown to it with their position, and no other's. How long it takes
+// is known when a call has ended.
+func TestCallsThatWaitAreShown(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, narrowFile)
+	other := s.serve(1000)
+	within(t, s.front.front)
+	if all := s.Waiting(s.run.Spec.ID); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+	s.begin()
+	s.waitsFor(ask(2, s.run, "small"), ofProvider, "p", 1)
+	s.waitsFor(ask(3, s.run, "small"), ofModel, "small", 1)
+	s.waitsFor(ask(4, s.run, "small"), ofModel, "small", 2)
+	all := s.Waiting(s.run.Spec.ID)
+	if len(all) != 3 || all[0].Limit != ofProvider || all[0].Position != 1 || all[0].Model != "small" || all[0].ExpectedMS != nil || all[0].WaitedMS < all[2].WaitedMS {
+		t.Errorf("%+v", all)
+	}
+	if all[1].Limit != ofModel || all[1].Position+all[2].Position != 3 {
+		t.Errorf("%+v", all)
+	}
+	if others := s.Waiting(other.Spec.ID); len(others) != 0 {
+		t.Errorf("another's: %+v", others)
+	}
+	s.ends(answered)
+	if m := within(t, s.front.front); m.Go == nil || m.Go.Number != 2 {
+		t.Fatalf("%+v", m)
+	}
+	if all := s.Waiting(s.run.Spec.ID); len(all) != 2 || all[0].ExpectedMS == nil || all[0].Limit != ofProvider {
+		t.Errorf("%+v", all)
+	}
+}
