@@ -31,6 +31,8 @@ const (
 	MethodBudgetReport  = "budget.report"
 	MethodBudgetTop     = "budget.top"
 
+	MethodModelQueue = "model.queue"
+
 	MethodAuditQuery = "audit.query"
 	MethodAuditRead  = "audit.read"
 
@@ -278,6 +280,21 @@ type Spender struct {
 	LastMinute int64    `json:"last_minute"`       // since cloved began, if that is later
 	Used       int64    `json:"used"`              // of the run's own budget, in its period
 	Granted    *int64   `json:"granted,omitempty"` // absent: the run itself has no limit
+}
+
+// ModelQueueResult has the calls of models that wait for their turn: those that wait longest
+// first, at most 64.
+type ModelQueueResult struct {
+	Calls []WaitingCall `json:"calls"`
+}
+
+// WaitingCall is a call of a model that a limit lets wait.
+type WaitingCall struct {
+	Model      string `json:"model"`
+	Limit      string `json:"limit"`                 // whose it is: model or provider, or target where a provider named it in an answer
+	Position   int    `json:"position"`              // 1: the next
+	WaitedMS   int64  `json:"waited_ms"`             // so far
+	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if nobody comes before it; absent: unknown
 }
 
 // BudgetNote says that a dimension reached a mark.

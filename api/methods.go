@@ -78,7 +78,7 @@ func (m Method) ForAgents() bool { return m.Access == AccessAgent || m.Access ==
 // one. It is apart from Methods so that clove-gate contains the types of no other parameters.
 func AgentParams(method string) any {
 	switch method {
-	case MethodAgentGet, MethodBudgetGet:
+	case MethodAgentGet, MethodBudgetGet, MethodModelQueue:
 		return &RunParams{}
 	case MethodAgentListen:
 		return &Nothing{}
@@ -228,6 +228,9 @@ var Methods = []Method{
 		"Returns what users' runs spent by day and dimension, for the last 400 days on which something was spent; of everybody's for root, of one's own for others. If there is more, the answer has next, and the same request with that as after returns the following part."},
 	{MethodBudgetTop, ShapeCall, AccessMember, Experimental, BudgetTopParams{}, BudgetTopResult{}, "", nil,
 		"Returns which runs spent most of each dimension in the last minute; of everybody's for root, of one's own for others."},
+
+	{MethodModelQueue, ShapeCall, AccessAgent, Experimental, RunParams{}, ModelQueueResult{}, "", onRun,
+		"Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."},
 
 	{MethodAuditRead, ShapeCall, AccessAgent, Experimental, AuditReadParams{}, AuditReadResult{}, "", onRun,
 		"Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."},

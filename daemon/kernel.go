@@ -43,7 +43,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Called: d.kernelCalled})
+		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting})
 	return s, nil
 }
 

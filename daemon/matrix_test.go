@@ -76,6 +76,7 @@ var matrix = map[string]row{
 	api.MethodGrantRevoke: forOwner.with(`,"id":"GRANT"`),
 
 	api.MethodBudgetGet:     forOwner,
+	api.MethodModelQueue:    forOwner,
 	api.MethodBudgetReserve: forOwner.with(`,"amounts":{"reviews":1}`),
 	api.MethodBudgetSettle:  forOwner.with(`,"reservation":"RESERVATION","amounts":{"reviews":1}`),
 	api.MethodBudgetRelease: forOwner.with(`,"reservation":"RESERVATION"`),

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -55,6 +56,14 @@ func (m *inference) serve(ctx context.Context, id agent.ID, listener *os.File) (
 		return nil, err
 	}
 	return m.control.Serve(ctx, run, listener)
+}
+
+// waiting returns a run's calls of models that wait.
+func (d *Daemon) waiting(run agent.ID) []api.WaitingCall {
+	if d.inference == nil {
+		return nil
+	}
+	return d.inference.control.Waiting(run)
 }
 
 // reload reads the file anew.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
@@ -183,9 +182,4 @@ func (k *Kernel) offer(next *spare, drawn budget.Reservation, err error) {
 	case err != nil || !k.spares.ready(next, drawn, time.AfterFunc(k.spareTime, end)):
 		end()
 	}
-}
-
-// notThere is the error of a reservation that was settled already, with its run.
-func notThere(st Settlement) error {
-	return api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", st.Reservation, st.Service)
 }

@@ -93,6 +93,7 @@ var services = map[string]service{
 	api.MethodBudgetCharge:  does(true, (*call).budgetCharge),
 	api.MethodBudgetRaise:   does(true, (*call).budgetRaise),
 	api.MethodBudgetReset:   does(true, (*call).budgetReset),
+	api.MethodModelQueue:    does(false, (*call).modelQueue),
 }
 
 // Methods are the methods that Call serves.

@@ -43,6 +43,8 @@ type Config struct {
 	Note func(agent.RunEvent)
 	// Called gets each call with the word of its result and its time; nil: nobody wants it.
 	Called func(c Caller, method string, err error, took time.Duration)
+	// Waiting returns a run's calls of models that wait; nil: no models are served.
+	Waiting func(run agent.ID) []api.WaitingCall
 }
 
 // Kernel decides calls. Its methods may be called from many goroutines.

@@ -112,6 +112,15 @@ func (o *Own) Reserve(run agent.Run, s Spending) (string, error) {
 	return o.attached().Reserve(run, s)
 }
 
+// Renew is Kernel.Renew.
+func (o *Own) Renew(run agent.Run, n Renewal) error {
+	if err := n.Ceiling.outlasts(); err != nil {
+		return err
+	}
+	n.Ceiling = nil
+	return o.attached().Renew(run, n)
+}
+
 // Settle is Kernel.Settle.
 func (o *Own) Settle(run agent.Run, st Settlement) error {
 	st.Ceiling = nil // as for Reserve

@@ -125,6 +125,13 @@ func (p *spares) settled(reservation string) (e audit.Entry, found bool) {
 	return e, found
 }
 
+// unsettled is for a call in a spare whose reservation stays: settled returned its entry.
+func (p *spares) unsettled(reservation string, e audit.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken[reservation] = e
+}
+
 // end lets nobody take the spares that match any more, and returns them. One that is not
 // drawn yet is not drawn any more.
 func (p *spares) end(match func(*spare) bool) (ended []*spare) {

@@ -221,12 +221,9 @@ func (k *Kernel) Settle(run agent.Run, st Settlement) error {
 	var drawn budget.Reservation
 	err := k.within(run, func(c *call) error {
 		drawn = budget.Reservation{} // it may run more than once
-		r, err := c.tx.Reservation(run.Spec.ID, st.Reservation)
+		r, err := c.reserved(st.Service, st.Reservation)
 		if err != nil {
 			return err
-		}
-		if r == nil || r.Service != st.Service { // the run has ended: it was settled in full
-			return notThere(st)
 		}
 		if inSpare {
 			err = record(c.tx, entry)
@@ -243,6 +240,15 @@ func (k *Kernel) Settle(run agent.Run, st Settlement) error {
 	return err
 }
 
+// reserved returns an open reservation of a service.
+func (c *call) reserved(service, reservation string) (*budget.Reservation, error) {
+	r, err := c.tx.Reservation(c.Run.Spec.ID, reservation)
+	if err == nil && (r == nil || r.Service != service) { // the run has ended: it was settled in full
+		err = api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, service)
+	}
+	return r, err
+}
+
 // settle pays a reservation from the accounts that hold it.
 func (c *call) settle(r budget.Reservation, st Settlement) error {
 	chain, err := c.tx.Chain(r.Accounts()...)
@@ -255,4 +261,12 @@ func (c *call) settle(r budget.Reservation, st Settlement) error {
 	}
 	_, err = c.spent(r, chain, effects)
 	return firstError(err, record(c.tx, c.serviceEntry(r, st.Service+".settle", st.Used)))
+}
+
+func (c *call) modelQueue(api.RunParams) (any, error) {
+	answer := api.ModelQueueResult{Calls: []api.WaitingCall{}}
+	if c.kernel.config.Waiting != nil {
+		answer.Calls = append(answer.Calls, c.kernel.config.Waiting(c.Run.Spec.ID)...)
+	}
+	return answer, nil
 }

@@ -51,3 +51,9 @@ type Usage struct {
 	Out            int64 `json:"out"`
 	Reasoning      int64 `json:"reasoning,omitempty"`
 }
+
+// Plus returns what u and v used together.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{In: u.In + v.In, Cached: u.Cached + v.Cached, CacheWrite: u.CacheWrite + v.CacheWrite,
+		CacheWriteLong: u.CacheWriteLong + v.CacheWriteLong, Out: u.Out + v.Out, Reasoning: u.Reasoning + v.Reasoning}
+}

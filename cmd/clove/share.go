@@ -68,7 +68,7 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	if err != nil {
 		return nil, err
 	}
-	streams.Models = served
+	streams.Models, own.Waiting = served, served.Waiting
 	return closers{served, own}, nil // what calls used is settled before the ledger closes
 }
 

@@ -6,105 +6,115 @@ import (
 	"sync"
 	"time"
 
-	"clove.run/clove/agent"
-	"clove.run/clove/models/config"
+	"clove.run/clove/models/link"
 	"clove.run/clove/models/queue"
 )
 
-// maxWaiting bounds the calls that wait for one provider.
-const maxWaiting = 4096
+// maxWait bounds the time that a call waits for its turn.
+const maxWait = 10 * time.Minute
 
-// turnstile lets calls of one provider and model through, in the order of a queue.
-type turnstile struct {
-	mu      sync.Mutex // guards the following
-	queue   *queue.Queue
-	waiting map[*queue.Call]chan struct{} // closed when the call may run
-	timer   *time.Timer
+var errWaited = errors.New("the call has waited for its turn for too long")
+
+// places are what a call has at turnstiles, in their order.
+type places struct {
+	mu     sync.Mutex // guards the following
+	leaves []func()
+	ended  bool
 }
 
-var errCrowded = errors.New("too many calls wait for the provider")
-
-// enter waits until a call of an agent may run. The caller calls leave at its end.
-func (t *turnstile) enter(ctx context.Context, run agent.ID, tokens int64, weight int) (leave func(), err error) {
-	t.mu.Lock()
-	if t.queue.Waiting() >= maxWaiting {
-		t.mu.Unlock()
-		return nil, errCrowded
+// take notes how to leave a turnstile. It reports false behind end.
+func (p *places) take(leave func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.leaves = append(p.leaves, leave)
 	}
-	call, begins := t.queue.Enter(string(run), tokens, weight), make(chan struct{})
-	t.waiting[call] = begins
-	t.next()
-	t.mu.Unlock()
-	leave = sync.OnceFunc(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.waiting, call)
-		t.queue.Leave(call)
-		t.next()
-	})
-	select {
-	case <-begins:
-		return leave, nil
-	case <-ctx.Done():
+	return !p.ended
+}
+
+// keep gives all places back but the first n, and returns how many are left. The earlier
+// turnstile goes first: whom it lets through waits at the next when that is left, so that each
+// of them serves the call whose turn it is.
+func (p *places) keep(n int) int {
+	p.mu.Lock()
+	n = min(n, len(p.leaves))
+	leaves := p.leaves[n:]
+	p.leaves = p.leaves[:n:n]
+	p.mu.Unlock()
+	for _, leave := range leaves {
 		leave()
-		return nil, ctx.Err()
+	}
+	return n
+}
+
+// end gives all places back, and those that are still to come.
+func (p *places) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.keep(0)
+}
+
+// admit waits until there is room for a call to a target. The model, the target and the provider
+// may limit calls; the provider's queue is the last, so that no call that waits for another
+// limit takes a place there. A call that goes on with another target keeps its model's place.
+// The error is a *crowdedError.
+func (c *Control) admit(k *call) error {
+	gates := []*turnstile{
+		c.gates.of(ofModel, k.target.Name).with(k.target.Limits),
+		c.gates.of(ofTarget, routeName(k.target)),
+		c.gates.of(ofProvider, k.target.Provider.Name).with(k.target.Provider.Limits),
+	}
+	ctx, cancel := context.WithTimeoutCause(k.ctx, c.maxWait, errWaited)
+	defer cancel()
+	passed := make(chan error, 1)
+	k.pass(gates[k.places.keep(1):], time.Now(), passed)
+	if err := outcomeOf(ctx, passed); err != nil {
+		return &crowdedError{err}
+	}
+	return nil
+}
+
+// outcomeOf waits for a value, until ctx ends. One that is there is taken.
+func outcomeOf(ctx context.Context, passed <-chan error) error {
+	select {
+	case err := <-passed:
+		return err
+	default:
+	}
+	select {
+	case err := <-passed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// next lets through whatever may run now. t.mu is held.
-func (t *turnstile) next() {
-	if t.timer != nil {
-		t.timer.Stop()
+// pass takes a call through turnstiles, without a step of its own goroutine in between: behind
+// one it waits at the next before another call can pass there. passed gets one value at most.
+func (k *call) pass(gates []*turnstile, since time.Time, passed chan<- error) {
+	if len(gates) == 0 {
+		passed <- nil
+		return
 	}
-	for {
-		call, wait := t.queue.Next(time.Now())
-		if call == nil {
-			if wait > 0 {
-				t.timer = time.AfterFunc(wait, func() { t.mu.Lock(); defer t.mu.Unlock(); t.next() })
-			}
-			return
-		}
-		close(t.waiting[call])
-		delete(t.waiting, call)
+	w := waiter{run: k.served.run.Spec.ID, model: k.target.Name, tokens: k.begin.In + max(k.begin.Out, 1)*k.begin.N, since: since, taken: k.places.take}
+	w.passes = func() { k.pass(gates[1:], since, passed) }
+	if err := gates[0].enter(w); err != nil {
+		passed <- err
 	}
 }
 
-// turnstiles are those of a configuration's targets.
-type turnstiles struct {
-	mu  sync.Mutex // guards all
-	all map[string]*turnstile
-}
-
-// of returns the one with a name, with the limits that hold now: a reload may have changed
-// them, while calls wait.
-func (ts *turnstiles) of(name string, l config.Limits) *turnstile {
-	limits := queue.Limits{Concurrency: l.Concurrency, RequestsPerMinute: l.RequestsPerMinute, TokensPerMinute: l.TokensPerMinute}
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	t := ts.all[name]
-	if t == nil {
-		t = &turnstile{queue: queue.New(limits), waiting: map[*queue.Call]chan struct{}{}}
-		ts.all[name] = t
+// learned notes the limits that a provider named in an answer. They bound the target alone, as
+// providers limit each model, and only what is not configured.
+func (c *Control) learned(k *call, l link.Limits) {
+	p, m := k.target.Provider.Limits, k.target.Limits
+	if p.RequestsPerMinute > 0 || m.RequestsPerMinute > 0 {
+		l.Requests = 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.queue.SetLimits(limits)
-	return t
-}
-
-// admit waits until a provider has room for a call to a target. Both the provider and the
-// model may limit calls; the provider's queue is the second, so that no call that waits for
-// its model takes a place there.
-func (c *Control) admit(ctx context.Context, k *call, tokens int64) (leave func(), err error) {
-	run := k.served.run.Spec.ID
-	first, err := c.gates.of("model "+k.target.Name, k.target.Limits).enter(ctx, run, tokens, 1)
-	if err != nil {
-		return nil, err
+	if p.TokensPerMinute > 0 || m.TokensPerMinute > 0 {
+		l.Tokens = 0
 	}
-	second, err := c.gates.of("provider "+k.target.Provider.Name, k.target.Provider.Limits).enter(ctx, run, tokens, 1)
-	if err != nil {
-		first()
-		return nil, err
+	if l != (link.Limits{}) {
+		c.gates.of(ofTarget, routeName(k.target)).learn(queue.Limits{RequestsPerMinute: l.Requests, TokensPerMinute: l.Tokens})
 	}
-	return func() { second(); first() }, nil
 }

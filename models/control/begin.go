@@ -37,15 +37,26 @@ type call struct {
 	served      *served
 	front       *front
 	target      config.Target
+	others      []config.Target // that may serve it, and were not tried
+	tries       int
 	upstream    *upstream // that makes it; nil: none yet
 	granted     []models.Need
 	out         int64 // the most that each answer may have, tokens; 0: nothing bounds it
 	reservation string
-	reserved    budget.Amounts
+	reserved    budget.Amounts  // for the present try
+	used        budget.Amounts  // by tries that have ended, and not paid
+	spent       spent           // by all tries that have ended
 	ctx         context.Context // until the client has gone
 	gone        context.CancelFunc
 	settled     func() bool // nothing is to be cancelled any more; nil: it is not being made
-	leave       func()      // gives its place at the provider back; nil: it has none
+	places      places
+}
+
+// spent is what the run's record says of a call.
+type spent struct {
+	usage models.Usage
+	cost  int64 // in millionths of a dollar
+	over  bool  // a try used more than was reserved for it
 }
 
 // begin gives a call a place. What makes no sense gets none: what is held is short.
@@ -95,7 +106,7 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if k.served == nil {
 		return refuse(link.ReasonFailed, senseless, "") // no honest clove-models sends it
 	}
-	if k.target, refusal = c.target(k.served, b); refusal != nil {
+	if refusal := c.choose(k); refusal != nil {
 		return refusal
 	}
 	if refusal := k.allowed(); refusal != nil {
@@ -169,25 +180,35 @@ func (k *call) covered(what string) *link.Refuse {
 	return refusalOf(err)
 }
 
-// target chooses who answers.
-func (c *Control) target(s *served, b link.Begin) (config.Target, *link.Refuse) {
+// choose chooses who answers, and notes who else may.
+func (c *Control) choose(k *call) *link.Refuse {
+	b, s := k.begin, k.served
 	targets, err := c.options.Config().Resolve(b.Model, s.run.Owner.UID, s.groups)
 	var unknown *config.UnknownModelError
 	switch {
 	case errors.As(err, &unknown):
-		return config.Target{}, refuse(link.ReasonUnknown, err.Error(), "")
+		return refuse(link.ReasonUnknown, err.Error(), "")
 	case err != nil:
-		return config.Target{}, refuse(link.ReasonNotGranted, err.Error(), "")
+		return refuse(link.ReasonNotGranted, err.Error(), "")
 	}
 	targets = slices.DeleteFunc(targets, func(t config.Target) bool { return !t.Provider.Speaks(b.Format.Family()) })
 	if len(targets) == 0 {
-		return config.Target{}, refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
+		return refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
 	}
-	t := c.health.choose(targets)
-	if t.Context > 0 && b.In > t.Context {
-		return config.Target{}, refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
+	at := c.health.choose(k, targets)
+	k.target = targets[at]
+	k.others = slices.DeleteFunc(slices.Delete(targets, at, at+1), func(t config.Target) bool {
+		return routeName(t) == routeName(k.target) || k.unsuited(t) != nil
+	})
+	return k.unsuited(k.target)
+}
+
+// unsuited says why a target cannot serve a call.
+func (k *call) unsuited(t config.Target) *link.Refuse {
+	if t.Context > 0 && k.begin.In > t.Context {
+		return refuse(link.ReasonContext, "the request is longer than the context of "+t.Name, "")
 	}
-	return t, nil
+	return nil
 }
 
 // refusalOf says why nothing was reserved.
@@ -209,8 +230,8 @@ func refusalOf(err error) *link.Refuse {
 
 // launch has a call made: clove-upstream and clove-models each get one side of a stream.
 func (c *Control) launch(k *call) *link.Refuse {
+	entered := false
 	failed := func(err error) *link.Refuse {
-		entered := k.number != 0
 		if c.forget(k) || !entered { // else its clove-upstream has ended, and it is settled
 			c.settle(k, link.Done{})
 		}
@@ -226,14 +247,17 @@ func (c *Control) launch(k *call) *link.Refuse {
 		return failed(err)
 	}
 	defer near.Close()
+	k.tries++
+	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
 	c.enter(k, u)
+	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
 		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
 	far.Close() // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}
-	_ = k.front.conn.Send(link.ToFront{Go: &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted}}, near) // a process that is gone reads nothing: the stream ends
+	_ = k.front.conn.Send(link.ToFront{Go: goes}, near) // a process that is gone reads nothing: the stream ends
 	return nil
 }
 

@@ -7,6 +7,7 @@
 //	clove-models: Begin ─▶ model and target ─▶ grant, budget reserved ─▶ clove-upstream: Call
 //	                                                                 └─▶ clove-models: Go
 //	clove-upstream: Done ─▶ budget settled, usage counted
+//	                    └─▶ failed before the first byte: the next target, and Go again
 //
 // Each process is replaced when it ends. What a call had reserved when clove-upstream ended
 // counts as used.
@@ -21,6 +22,7 @@ import (
 	"os/user"
 	"strconv"
 	"sync"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
@@ -37,6 +39,7 @@ type Ledger interface {
 	// Changed returns a channel that is closed with the next change of any account.
 	Changed() <-chan struct{}
 	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
+	Renew(run agent.Run, n kernel.Renewal) error
 	Settle(run agent.Run, s kernel.Settlement) error
 }
 
@@ -74,7 +77,8 @@ type Control struct {
 	options Options
 	gates   turnstiles
 	health  health
-	places  int // maxFlying; tests have fewer
+	places  int           // maxFlying; tests have fewer
+	maxWait time.Duration // of a call for its turn
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
@@ -101,7 +105,7 @@ type served struct {
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	return &Control{options: o, places: maxFlying, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+	return &Control{options: o, places: maxFlying, maxWait: maxWait, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
 }
 
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
@@ -303,6 +307,13 @@ func (f *front) take(k *call) (free, full bool) {
 	f.calls[k.begin.Number] = k
 	f.deciding++
 	return true, false
+}
+
+// decides is called before a goroutine that answers a call which has had an answer.
+func (f *front) decides() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deciding++
 }
 
 // decided is called when the answer to a call was sent.

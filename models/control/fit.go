@@ -91,8 +91,11 @@ func (k *call) room(left budget.Amounts) int64 {
 func (k *call) input() int64 { return int64(math.Ceil(float64(k.begin.In) * k.target.Factor)) }
 
 // bound is the most that a call can use with so much output in each answer.
-func (k *call) bound(out int64) budget.Amounts {
-	in, out := k.input(), out*k.begin.N
+func (k *call) bound(out int64) budget.Amounts { return k.boundOf(k.input(), out) }
+
+// boundOf is bound for so much input.
+func (k *call) boundOf(in, out int64) budget.Amounts {
+	out *= k.begin.N
 	amounts := budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: in, budget.TokensOut: out}
 	if k.target.Price != nil {
 		amounts[budget.CostMicros] = k.target.Price.Most(in, out, k.begin.Tiers...)

@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/models/link"
 )
 
-// places are those of a clove-models in these tests.
-const places = 64
+// fewPlaces are those of a clove-models in these tests.
+const fewPlaces = 64
 
 // stuck returns when a number does not grow any more, and the most goroutines that there were.
 func stuck(t *testing.T, number *atomic.Uint64) (goroutines int) {
@@ -42,7 +42,7 @@ func stuck(t *testing.T, number *atomic.Uint64) (goroutines int) {
 // answer. The test is alone in its process at that time, as it counts goroutines.
 func TestAFloodWhoseAnswersAreNotRead(t *testing.T) {
 	r := newRig(t)
-	r.places = places
+	r.places = fewPlaces
 	run, front := r.started()
 	before := runtime.NumGoroutine()
 	var sent atomic.Uint64
@@ -59,8 +59,8 @@ func TestAFloodWhoseAnswersAreNotRead(t *testing.T) {
 			front.send(link.FromFront{Begin: &b})
 		}
 	}()
-	if n := stuck(t, &sent) - before; n > places+16 {
-		t.Errorf("%d goroutines for %d places", n, places)
+	if n := stuck(t, &sent) - before; n > fewPlaces+16 {
+		t.Errorf("%d goroutines for %d places", n, fewPlaces)
 	}
 	close(stop)
 	answered, reasons, flood := map[uint64]bool{}, map[link.Reason]int{}, uint64(0)
@@ -91,17 +91,17 @@ func TestAFloodWhoseAnswersAreNotRead(t *testing.T) {
 func TestCallsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.places = places
+	r.places = fewPlaces
 	run, front := r.started()
 	if m := front.begin(ask(1, run, "queued")); m.Go == nil {
 		t.Fatalf("%+v", m.Refuse)
 	}
-	for i := range places - 1 {
+	for i := range fewPlaces - 1 {
 		b := ask(uint64(2+i), run, "queued")
 		front.send(link.FromFront{Begin: &b})
 	}
-	r.waits("narrow", places-1)
-	last := ask(places+1, run, "small") // whose provider has room
+	r.waitsAt(ofProvider, "narrow", fewPlaces-1)
+	last := ask(fewPlaces+1, run, "small") // whose provider has room
 	if m := front.begin(last); m.Refuse == nil || m.Refuse.Reason != link.ReasonBusy || m.Refuse.Number != last.Number || m.Refuse.After == 0 {
 		t.Fatalf("%+v", m)
 	}
@@ -229,7 +229,7 @@ func TestAReloadChangesLimits(t *testing.T) {
 		t.Helper()
 		b := ask(number, run, "queued")
 		front.send(link.FromFront{Begin: &b})
-		r.waits("narrow", waiting)
+		r.waitsAt(ofProvider, "narrow", waiting)
 	}
 	goes := func(number uint64) {
 		t.Helper()
@@ -251,7 +251,7 @@ func TestAReloadChangesLimits(t *testing.T) {
 	wait(5, 3)
 	old.send(link.FromUpstream{Done: &link.Done{Number: first.Number, Status: 200, Sent: true}})
 	within(t, r.ledger.settled)
-	r.waits("narrow", 3) // call 2 alone is what may run
+	r.waitsAt(ofProvider, "narrow", 3) // call 2 alone is what may run
 	up := within(t, r.upstreams)
 	second := within(t, up.up).Call
 	up.send(link.FromUpstream{Done: &link.Done{Number: second.Number, Status: 200, Sent: true}})

@@ -38,6 +38,7 @@ type ledger struct {
 	last     int
 	open     map[string]reserved
 	reserved []reserved
+	renewed  []budget.Amounts
 	changed  chan struct{}
 	ahead    budget.Amounts // of the last settlement
 	settled  chan budget.Amounts

@@ -2,6 +2,7 @@ package control
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,33 +13,59 @@ import (
 
 // health is what became of the calls of each target.
 type health struct {
-	mu     sync.Mutex // guards routes
-	routes route.Health
+	mu      sync.Mutex // guards the following
+	routes  route.Health
+	retries route.Retries
 }
 
 // routeName is the same for all models that a target serves.
 func routeName(t config.Target) string { return t.Provider.Name + " " + t.Model }
 
-// choose returns the target that serves the next call.
-func (h *health) choose(targets []config.Target) config.Target {
+// retryName is under what retries of calls are counted: no owner uses up those of another.
+func retryName(k *call) string {
+	return k.target.Provider.Name + " " + strconv.FormatUint(uint64(k.served.run.Owner.UID), 10)
+}
+
+// callerOf is whose call it is: a run's failures keep no others from a target.
+func callerOf(k *call) route.Caller {
+	return route.Caller{Owner: k.served.run.Owner.UID, Run: string(k.served.run.Spec.ID)}
+}
+
+func routesOf(targets []config.Target) []route.Target {
 	var all []route.Target
 	for _, t := range targets {
 		all = append(all, route.Target{Name: routeName(t), Weight: t.Weight, Fallback: t.Fallback})
 	}
+	return all
+}
+
+// choose returns the index of the target that serves a call.
+func (h *health) choose(k *call, targets []config.Target) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return targets[h.routes.Choose(all, rand.Float64(), time.Now())]
+	return h.routes.Choose(routesOf(targets), callerOf(k), rand.Float64(), time.Now())
+}
+
+// next returns the index of the target that serves a call which k.target has failed; -1: none may.
+func (h *health) next(k *call, targets []config.Target) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(targets) == 0 || !h.retries.Take(retryName(k), time.Now()) {
+		return -1
+	}
+	return h.routes.Next(routesOf(targets), callerOf(k), rand.Float64(), time.Now())
 }
 
 // report notes what became of a call. One whose client has gone says nothing.
-func (h *health) report(t config.Target, d link.Done, cancelled bool) {
+func (h *health) report(k *call, d link.Done, cancelled bool) {
 	o := outcome(d)
-	if cancelled && o == route.Failed {
+	if cancelled && o != route.Succeeded {
 		o = route.Unknown
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.routes.Report(routeName(t), o, time.Now())
+	h.retries.Called(retryName(k), time.Now())
+	h.routes.Report(routeName(k.target), callerOf(k), o, time.Now())
 }
 
 const (
@@ -50,6 +77,8 @@ const (
 // says nothing: an agent could keep others from a provider.
 func outcome(d link.Done) route.Outcome {
 	switch {
+	case d.Unreached:
+		return route.Unreached
 	case d.Status == statusOK && (d.First > 0 || d.Complete):
 		return route.Succeeded
 	case d.Error != "" && d.Status <= statusOK, d.Status == statusTooMany, d.Status >= statusFailed:

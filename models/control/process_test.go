@@ -63,6 +63,27 @@ func TestAReload(t *testing.T) {
 	}
 }
 
+// What models.yaml says of times reaches the process that enforces it.
+func TestTimeoutsReachTheProvidersSide(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.load(`
+providers:
+  p: {family: openai, url: "https://p.example/v1", users: ["*"], timeouts: {first: 7s, between: 3s, total: 90s}}
+  q: {family: openai, url: "https://q.example/v1", users: ["*"]}
+models: {small: {targets: [{provider: p}]}}
+`)
+	run, front := r.started()
+	front.begin(ask(1, run, "small"))
+	setup := within(t, r.upstreams).setup
+	if p := setup.Providers["p"]; p.First != 7*time.Second || p.Pause != 3*time.Second || p.Total != 90*time.Second {
+		t.Errorf("%+v", p)
+	}
+	if q := setup.Providers["q"]; q.First != 5*time.Minute || q.Pause != 2*time.Minute || q.Total != time.Hour {
+		t.Errorf("%+v", q)
+	}
+}
+
 // Connections lead to configured providers only.
 func TestDials(t *testing.T) {
 	t.Parallel()
@@ -107,23 +128,6 @@ func TestALostFront(t *testing.T) {
 	}
 }
 
-// waits returns when so many calls wait for a provider.
-func (r *rig) waits(provider string, calls int) {
-	r.t.Helper()
-	gate := r.gates.of("provider "+provider, r.config.Load().Providers[provider].Limits)
-	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		gate.mu.Lock()
-		n := gate.queue.Waiting()
-		gate.mu.Unlock()
-		if n == calls {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%d calls wait, not %d", n, calls)
-		}
-	}
-}
-
 // Calls that wait hold nothing of the budget, those of another agent are not behind all of
 // one, and one that is cancelled never begins.
 func TestCallsWaitInTurn(t *testing.T) {
@@ -140,11 +144,11 @@ func TestCallsWaitInTurn(t *testing.T) {
 	for i := range 6 {
 		b := ask(uint64(2+i), busy, "queued")
 		front.send(link.FromFront{Begin: &b})
-		r.waits("narrow", i+1)
+		r.waitsAt(ofProvider, "narrow", i+1)
 	}
 	b := ask(100, other, "queued")
 	front.send(link.FromFront{Begin: &b})
-	r.waits("narrow", 7)
+	r.waitsAt(ofProvider, "narrow", 7)
 	if _, open := r.ledger.reservations(); open != 1 {
 		t.Errorf("%d reservations", open)
 	}

@@ -94,9 +94,8 @@ func (c *Control) attempt(k *call, p *place) error {
 	if err != nil {
 		return err
 	}
-	leave, err := c.admit(k.ctx, k, k.begin.In+max(k.begin.Out, 1)*k.begin.N)
-	if err != nil {
-		return &crowdedError{err}
+	if err := c.admit(k); err != nil {
+		return err
 	}
 	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (amounts budget.Amounts, err error) {
@@ -104,10 +103,9 @@ func (c *Control) attempt(k *call, p *place) error {
 			return k.reserved, err
 		}})
 	if err != nil {
-		leave()
+		k.places.keep(0)
 		return err
 	}
-	k.leave = leave
 	k.served.fly(1)
 	return nil
 }

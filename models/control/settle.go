@@ -27,6 +27,15 @@ func (c *Control) enter(k *call, u *upstream) {
 
 // forget takes a call out of those that are being made. It reports whether it was there.
 func (c *Control) forget(k *call) bool {
+	found := c.detach(k)
+	k.front.release(k)
+	k.gone()
+	k.places.end()
+	return found
+}
+
+// detach takes a call from its clove-upstream. It reports whether one was making it.
+func (c *Control) detach(k *call) bool {
 	c.mu.Lock()
 	_, found := c.calls[k.number]
 	delete(c.calls, k.number)
@@ -35,13 +44,8 @@ func (c *Control) forget(k *call) bool {
 		c.retire(k.upstream)
 	}
 	c.mu.Unlock()
-	k.front.release(k)
 	if k.settled != nil {
 		k.settled()
-	}
-	k.gone()
-	if k.leave != nil {
-		k.leave()
 	}
 	return found
 }
@@ -54,7 +58,7 @@ func (c *Control) retire(u *upstream) {
 	}
 }
 
-// done settles a call that has ended.
+// done settles a call that has ended, or has another target make it.
 func (c *Control) done(u *upstream, d link.Done) {
 	c.mu.Lock()
 	k := c.calls[d.Number]
@@ -63,10 +67,19 @@ func (c *Control) done(u *upstream, d link.Done) {
 		return
 	}
 	cancelled := k.ctx.Err() != nil
-	if c.forget(k) {
-		c.health.report(k.target, d, cancelled)
-		go c.settle(k, d) // it waits for the disk, and other calls end meanwhile
+	if !c.detach(k) {
+		return
 	}
+	c.health.report(k, d, cancelled)
+	c.learned(k, d.Limits)
+	if !cancelled && k.mayGoOn() && another(d) {
+		k.front.decides()
+		go c.goOn(k, d)
+		return
+	}
+	c.forget(k)
+	go c.settle(k, d) // it waits for the disk, and other calls end meanwhile
+	k.stands(d)
 }
 
 // lost settles, in full, the calls that a clove-upstream did not report: what they used is
@@ -82,7 +95,9 @@ func (c *Control) lost(u *upstream) {
 	c.mu.Unlock()
 	for _, k := range all {
 		if c.forget(k) {
-			c.pay(k, k.reserved, models.Usage{In: k.reserved[budget.TokensIn], Out: k.reserved[budget.TokensOut]}, true)
+			k.stands(link.Done{})
+			k.spent.add(models.Usage{In: k.reserved[budget.TokensIn], Out: k.reserved[budget.TokensOut]}, k.reserved[budget.CostMicros])
+			c.pay(k, k.reserved, true)
 		}
 	}
 }
@@ -90,36 +105,55 @@ func (c *Control) lost(u *upstream) {
 // statusOK is HTTP's; package net/http would make clove larger.
 const statusOK = 200
 
-// settle pays for what a call used.
+// settle pays for what a call used, with all its tries.
 func (c *Control) settle(k *call, d link.Done) {
-	used := budget.Amounts{}
-	if d.Sent {
-		used[budget.ModelCalls] = 1
-	}
+	k.add(d)
+	c.pay(k, k.used, d.Status != statusOK)
+}
+
+// add adds what a try used. All of them are one call.
+func (k *call) add(d link.Done) {
 	u := d.Usage
-	used[budget.TokensIn], used[budget.TokensOut], used[budget.TokensCached] = u.In+u.CacheWrite, u.Out, u.Cached
+	used := budget.Amounts{budget.TokensIn: u.In + u.CacheWrite, budget.TokensOut: u.Out, budget.TokensCached: u.Cached}
 	if k.target.Price != nil {
 		used[budget.CostMicros] = k.target.Price.Cost(u, d.Tiers...)
 	}
-	for dimension, amount := range used {
-		if amount == 0 {
-			delete(used, dimension)
+	k.spent.add(u, used[budget.CostMicros])
+	k.spent.over = k.spent.over || k.exceeded(used)
+	k.used = sum(k.used, used)
+	if d.Sent {
+		k.used[budget.ModelCalls] = 1
+	}
+}
+
+func (s *spent) add(u models.Usage, cost int64) {
+	s.usage, s.cost = s.usage.Plus(u), budget.Sum(s.cost, cost)
+}
+
+// sum adds amounts, and leaves out those that are 0.
+func sum(a, b budget.Amounts) budget.Amounts {
+	all := budget.Amounts{}
+	for _, part := range []budget.Amounts{a, b} {
+		for d, amount := range part {
+			if amount != 0 {
+				all[d] = budget.Sum(all[d], amount)
+			}
 		}
 	}
-	c.pay(k, used, u, d.Status != statusOK)
+	return all
 }
 
 // pay settles a call's reservation, and counts it for the run.
-func (c *Control) pay(k *call, used budget.Amounts, u models.Usage, failed bool) {
+func (c *Control) pay(k *call, used budget.Amounts, failed bool) {
 	err := c.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: service, Reservation: k.reservation, Used: used, Ahead: k.ahead(failed), Ceiling: k.ceiling()})
 	if err != nil && agent.KindOf(err) != agent.KindNotFound && api.ErrorOf(err).Code != api.CodeNotFound {
 		c.options.Log.Error("a call of a model is not settled", "run", k.served.run.Spec.ID, "error", err)
 	}
-	k.served.count(k.target.Name, u, used[budget.CostMicros], failed, k.exceeded(used))
+	k.served.count(k.target.Name, k.spent, failed)
 	k.served.fly(-1)
 }
 
-// exceeded reports whether a call used more than was reserved for it. Where nothing bounds the
+// exceeded reports whether a try used more than was reserved for it. Where nothing bounds the
 // output, none was reserved.
 func (k *call) exceeded(used budget.Amounts) bool {
 	for d, amount := range used {
@@ -136,13 +170,11 @@ func (k *call) ahead(failed bool) budget.Amounts {
 	if failed || k.begin.Format == models.AnthropicCount {
 		return nil
 	}
-	next := *k
-	next.begin.In *= 2
-	return next.bound(k.out)
+	return k.boundOf(2*k.input(), k.out)
 }
 
 // count adds a call to what the run has used.
-func (s *served) count(model string, u models.Usage, cost int64, failed, over bool) {
+func (s *served) count(model string, call spent, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	use := s.used[model]
@@ -150,15 +182,16 @@ func (s *served) count(model string, u models.Usage, cost int64, failed, over bo
 		use = &agent.ModelUse{Model: model}
 		s.used[model] = use
 	}
+	u := call.usage
 	use.Calls++
 	use.TokensIn += u.In + u.CacheWrite // as in the budgets
 	use.TokensOut += u.Out
 	use.TokensCached += u.Cached
-	use.CostMicros += cost
+	use.CostMicros += call.cost
 	if failed {
 		use.Failed++
 	}
-	if over {
+	if call.over {
 		use.Over++
 	}
 }

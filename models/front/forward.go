@@ -2,9 +2,7 @@ package front
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"clove.run/clove/models"
@@ -13,42 +11,38 @@ import (
 )
 
 // forward has control decide on a request, sends it to clove-upstream, and passes the
-// answer on as it comes.
+// answer on as it comes. Where a target fails before the first byte of its answer, control may
+// name another; the client gets one answer.
 func (h *handler) forward(w http.ResponseWriter, r *http.Request, request *format.Request) {
 	ctx := r.Context()
-	a, number, err := h.server.ask(ctx, func(n uint64) link.FromFront {
+	a, q, err := h.server.ask(ctx, func(n uint64) link.FromFront {
 		return link.FromFront{Begin: &link.Begin{Number: n, Run: h.run, Format: request.Format, Model: request.Model, Stream: request.Stream,
 			In: request.In, Out: request.Out, N: request.N, Needs: request.Needs, Tiers: tiers(request), Betas: betas(r, request)}}
 	})
 	if err != nil {
 		return // the client is gone
 	}
+	defer q.end()
 	if a.message.Go == nil {
 		refuse(w, request.Format, a.message.Refuse)
 		return
 	}
-	defer a.stream.Close()
-	// A client that goes away ends the call: clove-upstream sees the stream close.
-	defer func() { _ = h.server.control.Send(link.FromFront{Cancel: number}) }()
-	gone := make(chan struct{})
-	defer close(gone)
-	go func() {
-		select {
-		case <-ctx.Done():
-			a.stream.Close()
-		case <-gone:
+	defer q.cancel()
+	for {
+		t := begin(ctx, request, a)
+		if a.last() || !t.failed() {
+			t.pass(w, request)
+			return
 		}
-	}()
-	request.Granted = a.message.Go.Granted
-	body, err := request.Body(a.message.Go.Model, a.message.Go.Out)
-	if err == nil {
-		err = link.SendBody(a.stream, body)
+		t.hold()
+		if a, err = q.await(ctx); err != nil {
+			return // the client is gone
+		}
+		if a.message.Go == nil { // the last failure stands
+			t.pass(w, request)
+			return
+		}
 	}
-	if err != nil {
-		refuse(w, request.Format, failed(err))
-		return
-	}
-	h.pass(w, request, a.stream)
 }
 
 // tiers are those of a request that are asked for by a word. Another text is an unknown tier,
@@ -79,40 +73,6 @@ func betas(r *http.Request, request *format.Request) []string {
 // failed is for what went wrong on the way to the provider.
 func failed(err error) *link.Refuse {
 	return &link.Refuse{Reason: link.ReasonFailed, Message: err.Error()}
-}
-
-// pass copies an answer to the client.
-func (h *handler) pass(w http.ResponseWriter, request *format.Request, stream *os.File) {
-	answer := link.NewReader(stream)
-	head, err := answer.Head()
-	if err != nil {
-		refuse(w, request.Format, failed(err))
-		return
-	}
-	w.Header().Set("Content-Type", head.Type)
-	if head.After != "" {
-		w.Header().Set("Retry-After", head.After)
-	}
-	if head.ID != "" {
-		w.Header().Set("X-Request-Id", head.ID)
-		w.Header().Set("Request-Id", head.ID)
-	}
-	w.WriteHeader(head.Status)
-	out := outputOf(w, request, head)
-	for {
-		part, err := answer.Next()
-		if err == io.EOF {
-			out.end()
-			return
-		}
-		if err != nil {
-			out.abort(request, err)
-			return
-		}
-		if out.write(part) != nil {
-			return // the client is gone
-		}
-	}
 }
 
 // output writes an answer to a client, each part at once.

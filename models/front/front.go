@@ -7,7 +7,6 @@
 package front
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,19 +45,13 @@ type Server struct {
 
 	mu      sync.Mutex // guards the following
 	last    uint64
-	waiting map[uint64]chan answer // by the number of a Begin or List
+	waiting map[uint64]*question // by the number of a Begin or List
 	agents  map[agent.ID]*http.Server
-}
-
-// answer is control's, to a Begin or a List.
-type answer struct {
-	message link.ToFront
-	stream  *os.File // with Go
 }
 
 // New makes a server that has control decide.
 func New(control *packet.Conn) *Server {
-	return &Server{control: control, bodies: newRoom(maxBodies), waiting: map[uint64]chan answer{}, agents: map[agent.ID]*http.Server{}}
+	return &Server{control: control, bodies: newRoom(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
 }
 
 // Serve serves until control is gone; then it returns nil.
@@ -133,55 +126,6 @@ func (s *Server) leave(run agent.ID) {
 	if server != nil {
 		server.Close()
 	}
-}
-
-// deliver gives an answer to whoever waits for it; else nobody does any more.
-func (s *Server) deliver(number uint64, a answer) {
-	s.mu.Lock()
-	waiter := s.waiting[number]
-	delete(s.waiting, number)
-	s.mu.Unlock()
-	if waiter != nil {
-		waiter <- a // it has room
-	} else if a.stream != nil {
-		a.stream.Close()
-	}
-}
-
-// ask sends a message with a number of its own, and waits for the answer. Where ctx ends,
-// control is told that nobody waits.
-func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromFront) (answer, uint64, error) {
-	waiter := make(chan answer, 1)
-	s.mu.Lock()
-	s.last++
-	number := s.last
-	s.waiting[number] = waiter
-	s.mu.Unlock()
-	if err := s.control.Send(message(number)); err != nil {
-		s.forget(number)
-		return answer{}, number, err
-	}
-	select {
-	case a := <-waiter:
-		return a, number, nil
-	case <-ctx.Done():
-	}
-	if !s.forget(number) { // the answer is here
-		if a := <-waiter; a.stream != nil {
-			a.stream.Close()
-		}
-	}
-	_ = s.control.Send(link.FromFront{Cancel: number}) // if control is gone, so is the call
-	return answer{}, number, ctx.Err()
-}
-
-// forget reports whether nobody had answered yet.
-func (s *Server) forget(number uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, waits := s.waiting[number]
-	delete(s.waiting, number)
-	return waits
 }
 
 // ignoreEnd is nil for the end of the channel.

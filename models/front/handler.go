@@ -73,10 +73,11 @@ func fail(w http.ResponseWriter, f models.Format, e format.Refusal, after int) {
 
 // list answers with the models that the run may call, or with the one that is named.
 func (h *handler) list(w http.ResponseWriter, r *http.Request, name string) {
-	a, _, err := h.server.ask(r.Context(), func(n uint64) link.FromFront { return link.FromFront{List: &link.List{Number: n, Run: h.run}} })
+	a, q, err := h.server.ask(r.Context(), func(n uint64) link.FromFront { return link.FromFront{List: &link.List{Number: n, Run: h.run}} })
 	if err != nil {
 		return
 	}
+	defer q.end()
 	f := formatOf(r)
 	if a.message.Names == nil {
 		refuse(w, f, a.message.Refuse)

@@ -77,13 +77,27 @@ func IsWord(text string) bool {
 	return text != "" && len(text) <= maxWord && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=") == ""
 }
 
-// Go lets a call begin.
+// Go lets a target serve a call.
 type Go struct {
 	Number uint64 `json:"number"`
 	Model  string `json:"model"`         // the provider's name of it
 	Out    int64  `json:"out,omitempty"` // to be written into a request that names no maximum; 0: nothing
 	// Granted are the needs that the grants cover, those of the request among them.
 	Granted []models.Need `json:"granted,omitempty"`
+	// Again says that more follows under Number if the target fails before the first byte of its
+	// answer: a Go for another target, or a Refuse, which lets the failure stand.
+	Again bool `json:"again,omitempty"`
+}
+
+// Overloaded reports whether a status of HTTP says that another target may serve the same
+// request: it is about the provider's load, or its gateway's. 500 is not: a request can
+// provoke it.
+func Overloaded(status int) bool {
+	switch status {
+	case 429, 502, 503, 504, 529: // package net/http would make clove larger
+		return true
+	}
+	return false
 }
 
 // Refuse says why a call does not begin, or a list cannot be made.
@@ -133,7 +147,7 @@ type Setup struct {
 type Provider struct {
 	Endpoints map[models.Format]string `json:"endpoints"` // where each format is served
 	Key       string                   `json:"key,omitempty"`
-	First     time.Duration            `json:"first"`   // the longest wait for the head of an answer
+	First     time.Duration            `json:"first"`   // the longest wait for the first byte of an answer's body
 	Pause     time.Duration            `json:"between"` // the longest wait for more of it
 	Total     time.Duration            `json:"total"`
 }
@@ -175,18 +189,27 @@ type Dial struct {
 	Provider string `json:"provider"`
 }
 
+// Limits are what a provider says that it serves in a minute. 0: it says nothing.
+type Limits struct {
+	Requests int64 `json:"requests,omitempty"`
+	Tokens   int64 `json:"tokens,omitempty"`
+}
+
 // Done says how a call ended.
 type Done struct {
-	Number   uint64        `json:"number"`
-	Status   int           `json:"status"`          // of HTTP; 0: there was no answer
-	Usage    models.Usage  `json:"usage"`           // to be settled: as reported, else estimated
-	Tiers    []string      `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
-	Model    string        `json:"model,omitempty"` // that the provider named
-	Reported bool          `json:"reported"`        // the provider said what was used
-	Complete bool          `json:"complete"`        // the answer ended as it should
-	Sent     bool          `json:"sent"`            // the provider has the request, or may have it
-	First    time.Duration `json:"first"`           // until the first byte of the answer
-	Total    time.Duration `json:"total"`
-	Error    string        `json:"error,omitempty"`
-	After    int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
+	Number   uint64       `json:"number"`
+	Status   int          `json:"status"`          // of HTTP; 0: there was no answer
+	Usage    models.Usage `json:"usage"`           // to be settled: as reported, else estimated
+	Tiers    []string     `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
+	Model    string       `json:"model,omitempty"` // that the provider named
+	Reported bool         `json:"reported"`        // the provider said what was used
+	Complete bool         `json:"complete"`        // the answer ended as it should
+	Sent     bool         `json:"sent"`            // the provider has the request, or may have it
+	// Unreached says that no connection to the provider could be made.
+	Unreached bool          `json:"unreached,omitempty"`
+	First     time.Duration `json:"first"` // until the first byte of the answer
+	Total     time.Duration `json:"total"`
+	Error     string        `json:"error,omitempty"`
+	Limits    Limits        `json:"limits,omitzero"` // that the provider named
+	After     int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
 }

@@ -44,6 +44,9 @@ type Queue struct {
 // New makes a queue.
 func New(l Limits) *Queue { return &Queue{limits: l, agents: map[string]float64{}} }
 
+// Limits are those that hold.
+func (q *Queue) Limits() Limits { return q.limits }
+
 // SetLimits changes what holds from now on.
 func (q *Queue) SetLimits(l Limits) { q.limits = l }
 
@@ -68,8 +71,8 @@ func (q *Queue) Next(now time.Time) (c *Call, wait time.Duration) {
 	if wait > 0 {
 		return nil, wait
 	}
-	q.requests.take(1)
-	q.tokens.take(c.tokens)
+	q.requests.take(q.limits.RequestsPerMinute, 1)
+	q.tokens.take(q.limits.TokensPerMinute, c.tokens)
 	q.waiting = append(q.waiting[:at], q.waiting[at+1:]...)
 	q.running++
 	c.runs = true
@@ -117,18 +120,50 @@ func (q *Queue) Leave(c *Call) {
 	}
 }
 
+// Expect says how many waiting calls are before c, which waits too, and how long it is expected
+// to wait if a call runs for service; a negative wait is unknown. Those that come later and are
+// served earlier are not foreseen.
+func (q *Queue) Expect(c *Call, now time.Time, service time.Duration) (before int, wait time.Duration) {
+	tokens := min(c.tokens, q.limits.TokensPerMinute)
+	for _, w := range q.waiting {
+		if w.before(c) {
+			before++
+			tokens += min(w.tokens, maxDebt*q.limits.TokensPerMinute)
+		}
+	}
+	wait = max(q.requests.after(q.limits.RequestsPerMinute, int64(before)+1, now), q.tokens.after(q.limits.TokensPerMinute, tokens, now))
+	over := q.running + int64(before) + 1 - q.limits.Concurrency
+	if q.limits.Concurrency <= 0 || over <= 0 {
+		return before, wait
+	}
+	if service <= 0 {
+		return before, -1
+	}
+	rounds := (over + q.limits.Concurrency - 1) / q.limits.Concurrency
+	return before, max(wait, time.Duration(rounds)*service)
+}
+
 // Waiting is how many calls wait.
 func (q *Queue) Waiting() int { return len(q.waiting) }
 
 // bucket holds what may be used at once: a minute's worth at most. What was taken beyond
-// that has to be waited for, so that a call larger than the bucket runs as well.
+// that has to be waited for, so that a call larger than the bucket runs as well. Others wait
+// for it no longer than maxDebt: an agent may write any number into its request.
 type bucket struct {
 	used float64   // of the last minute, as if it were given back evenly
 	at   time.Time // when used was so
 }
 
-// wait returns how long until n more may be used.
+// maxDebt bounds what is taken at once, in minutes' worth.
+const maxDebt = 3
+
+// wait returns how long until a call of n may begin.
 func (b *bucket) wait(perMinute, n int64, now time.Time) time.Duration {
+	return b.after(perMinute, min(n, perMinute), now)
+}
+
+// after returns how long until n more are free.
+func (b *bucket) after(perMinute, n int64, now time.Time) time.Duration {
 	if perMinute <= 0 {
 		b.used, b.at = 0, now
 		return 0
@@ -137,11 +172,11 @@ func (b *bucket) wait(perMinute, n int64, now time.Time) time.Duration {
 		b.used = max(0, b.used-passed.Minutes()*float64(perMinute))
 	}
 	b.at = now
-	over := b.used + float64(min(n, perMinute)) - float64(perMinute)
+	over := b.used + float64(n) - float64(perMinute)
 	if over <= 0 {
 		return 0
 	}
-	return time.Duration(math.Ceil(over / float64(perMinute) * float64(time.Minute)))
+	return time.Duration(min(math.Ceil(over/float64(perMinute)*float64(time.Minute)), math.MaxInt64/2)) // a larger float would be a negative time
 }
 
-func (b *bucket) take(n int64) { b.used += float64(n) }
+func (b *bucket) take(perMinute, n int64) { b.used += float64(min(n, maxDebt*perMinute)) }

@@ -149,3 +149,95 @@ func TestAClockThatIsSetBackEndsNoWait(t *testing.T) {
 		t.Error("it waits for ever")
 	}
 }
+
+// TestANumberInARequestStopsNobody: an agent may write any maximum of tokens into a request.
+// The control is a call of three minutes' worth, which is waited for.
+func TestANumberInARequestStopsNobody(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range []int64{300, 1 << 40, 1 << 62} {
+		q := New(Limits{TokensPerMinute: 100})
+		q.Enter("a", tokens, 1)
+		q.Enter("b", 100, 1)
+		if c, _ := q.Next(start); c == nil {
+			t.Fatal("it never runs")
+		}
+		if _, wait := q.Next(start); wait != 3*time.Minute {
+			t.Errorf("behind %d tokens the next waits for %s", tokens, wait)
+		}
+	}
+}
+
+func TestWhatACallExpects(t *testing.T) {
+	t.Parallel()
+	const service = 10 * time.Second
+	for name, row := range map[string]struct {
+		limits  Limits
+		running int
+		ahead   int
+		service time.Duration
+		wait    time.Duration
+	}{
+		"no limit":             {Limits{}, 5, 5, service, 0},
+		"a place is free":      {Limits{Concurrency: 2}, 1, 0, service, 0},
+		"one place":            {Limits{Concurrency: 1}, 1, 0, service, service},
+		"one place, others":    {Limits{Concurrency: 1}, 1, 3, service, 4 * service},
+		"two places, others":   {Limits{Concurrency: 2}, 2, 3, service, 2 * service},
+		"nothing ended yet":    {Limits{Concurrency: 1}, 1, 0, 0, -1},
+		"requests":             {Limits{RequestsPerMinute: 1}, 1, 1, service, 2 * time.Minute},
+		"tokens":               {Limits{TokensPerMinute: 100}, 1, 2, service, 3 * time.Minute},
+		"requests, and places": {Limits{RequestsPerMinute: 1, Concurrency: 1}, 1, 0, service, time.Minute},
+	} {
+		q := New(Limits{})
+		for range row.running {
+			q.Enter("a", 100, 1)
+			q.Next(start)
+		}
+		q.SetLimits(row.limits)
+		if row.limits != (Limits{}) { // what ran before a limit is not counted in it
+			q.requests.used, q.tokens.used, q.requests.at, q.tokens.at = float64(row.running), 100*float64(row.running), start, start
+		}
+		for range row.ahead {
+			q.Enter("a", 100, 1)
+		}
+		if before, wait := q.Expect(q.Enter("a", 100, 1), start, row.service); before != row.ahead || wait != row.wait {
+			t.Errorf("%s: %d are before, and the wait is %s", name, before, wait)
+		}
+	}
+}
+
+// TestExpectationsComeTrue: where calls of one size run for one time and nobody comes, each
+// begins when it was foreseen, or before.
+func TestExpectationsComeTrue(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(30) {
+		random := rand.New(rand.NewSource(seed))
+		q := New(Limits{Concurrency: 1 + random.Int63n(3), RequestsPerMinute: 10 + random.Int63n(50)})
+		now, service := start, time.Duration(1+random.Intn(5))*time.Second
+		foreseen, ends := map[*Call]time.Time{}, map[*Call]time.Time{}
+		for i := range 40 {
+			c := q.Enter(fmt.Sprint(i%4), 1, 1)
+			_, wait := q.Expect(c, now, service)
+			foreseen[c] = now.Add(wait)
+		}
+		for _, c := range q.waiting { // those that came earlier are served in between
+			_, wait := q.Expect(c, now, service)
+			foreseen[c] = now.Add(wait)
+		}
+		for len(foreseen) > 0 {
+			for c, end := range ends {
+				if !end.After(now) {
+					q.Leave(c)
+					delete(ends, c)
+				}
+			}
+			for c, _ := q.Next(now); c != nil; c, _ = q.Next(now) {
+				if late := now.Sub(foreseen[c]); late > 2*service {
+					t.Fatalf("seed %d: a call begins %s late", seed, late)
+				}
+				delete(foreseen, c)
+				ends[c] = now.Add(service)
+			}
+			now = now.Add(100 * time.Millisecond)
+		}
+	}
+}

@@ -10,9 +10,12 @@ import (
 
 var now = time.Unix(1_800_000_000, 0)
 
+// me is who calls.
+var me = Caller{Owner: 1000, Run: "mine"}
+
 func (h *Health) failing(name string, times int) {
 	for range times {
-		h.Report(name, Failed, now)
+		h.Report(name, me, Failed, now)
 	}
 }
 
@@ -37,7 +40,7 @@ func TestWeights(t *testing.T) {
 		}
 		var got []int
 		for _, draw := range []float64{0, 0.25, 0.5, 0.75, 0.999999} {
-			got = append(got, h.Choose(targets, draw, now))
+			got = append(got, h.Choose(targets, me, draw, now))
 		}
 		if fmt.Sprint(got) != row.want {
 			t.Errorf("%s: %v, want %s", name, got, row.want)
@@ -51,12 +54,12 @@ func TestATargetThatComesBack(t *testing.T) {
 	t.Parallel()
 	var h Health
 	targets := []Target{{"a", 1, 0}, {"b", 1, 1}}
-	served := func(after time.Duration) int { return h.Choose(targets, 0, now.Add(after)) }
+	served := func(after time.Duration) int { return h.Choose(targets, me, 0, now.Add(after)) }
 	h.failing("a", Failures-1)
 	if served(0) != 0 {
 		t.Error("it is left out too early")
 	}
-	h.Report("a", Unknown, now)
+	h.Report("a", me, Unknown, now)
 	h.failing("a", 1)
 	if served(0) != 1 || served(Pause-1) != 1 {
 		t.Error("it is not left out")
@@ -64,11 +67,11 @@ func TestATargetThatComesBack(t *testing.T) {
 	if served(Pause) != 0 || served(Pause) != 1 || served(2*Pause-1) != 1 {
 		t.Error("not exactly one call tries it")
 	}
-	h.Report("a", Failed, now.Add(Pause+5))
+	h.Report("a", me, Failed, now.Add(Pause+5))
 	if served(2*Pause) != 1 || served(2*Pause+5) != 0 {
 		t.Error("the failure of the trial does not count")
 	}
-	h.Report("a", Succeeded, now.Add(2*Pause+5))
+	h.Report("a", me, Succeeded, now.Add(2*Pause+5))
 	for range 3 {
 		if served(2*Pause+5) != 0 {
 			t.Error("it does not serve again")
@@ -94,15 +97,15 @@ func TestChoices(t *testing.T) {
 			open := map[int]bool{}
 			first := -1
 			for i, target := range targets {
-				if open[i] = h.open(target.Name, at); open[i] && first < 0 {
+				if open[i] = h.open(target.Name, me, at); open[i] && first < 0 {
 					first = i
 				}
 			}
-			got := h.Choose(targets, rapid.Float64Range(0, 0.999).Draw(t, "draw"), at)
+			got := h.Choose(targets, me, rapid.Float64Range(0, 0.999).Draw(t, "draw"), at)
 			if first < 0 && got != 0 || first >= 0 && (!open[got] || targets[got].Fallback != targets[first].Fallback) {
 				t.Fatalf("%d of %+v, open: %v", got, targets, open)
 			}
-			h.Report(targets[got].Name, Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")), at)
+			h.Report(targets[got].Name, me, Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), at)
 		}
 	})
 }

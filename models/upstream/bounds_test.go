@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,7 +117,7 @@ func TestSlowProviders(t *testing.T) {
 		"no head":  {func(p *link.Provider) { p.First = short }, func(_ http.ResponseWriter, q *http.Request) { io.Copy(io.Discard, q.Body); untilGone(q) }, "did not answer in time"},
 		"no more":  {func(p *link.Provider) { p.Pause = short }, func(w http.ResponseWriter, q *http.Request) { event(w, someText); untilGone(q) }, "broke off"},
 		"no end":   {func(p *link.Provider) { p.Total = 4 * short }, endless, "did not answer in time"},
-		"no bytes": {func(p *link.Provider) { p.Pause = short }, func(w http.ResponseWriter, q *http.Request) { http.NewResponseController(w).Flush(); untilGone(q) }, "broke off"},
+		"no bytes": {func(p *link.Provider) { p.First = short }, func(w http.ResponseWriter, q *http.Request) { http.NewResponseController(w).Flush(); untilGone(q) }, "did not answer in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +130,34 @@ func TestSlowProviders(t *testing.T) {
 				t.Errorf("%v, %+v", a.err, d)
 			}
 		})
+	}
+}
+
+// The wait for the first token is one of its own: a model may think for longer than it pauses
+// later. Until then nothing is passed on, so that another target can serve the call.
+func TestTheFirstTokenMayTakeLongerThanTheNext(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		first time.Duration
+		ok    bool
+	}{"control": {patience, true}, "too late": {short, false}} {
+		r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(chatAnswer))) // so that nothing is waited for behind it
+			http.NewResponseController(w).Flush()
+			select {
+			case <-time.After(4 * short):
+				io.WriteString(w, chatAnswer)
+			case <-q.Context().Done():
+			}
+		}, func(s *link.Setup) {
+			p := s.Providers["p"]
+			p.First, p.Pause = row.first, short
+			s.Providers["p"] = p
+		})
+		a, d := r.call(link.Call{Format: models.OpenAIChat, In: 9}, "{}")
+		if (a.err == nil) != row.ok || (a.head.Status == 200) != row.ok || (d.First > 0) != row.ok || !row.ok && d.Error != "the provider did not answer in time" {
+			t.Errorf("%s: %+v, %+v", name, a, d)
+		}
 	}
 }
 

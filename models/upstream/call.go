@@ -33,7 +33,8 @@ const endTime = time.Second
 // call makes one call, and reports how it ended.
 func (s *Server) call(c link.Call, file *os.File) {
 	began := time.Now()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
+	cancel := func() { stop(nil) }
 	s.enter(c.Number, cancel)
 	done := link.Done{Number: c.Number}
 	defer func() {
@@ -54,13 +55,13 @@ func (s *Server) call(c link.Call, file *os.File) {
 		return
 	}
 	defer release()
-	ctx, stop := context.WithTimeout(ctx, p.Total)
-	defer stop()
+	ctx, end := context.WithTimeoutCause(ctx, p.Total, errSlow)
+	defer end()
 	// A client that reads nothing more would hold the call's place at the provider for ever: a
 	// moment after the end there is room for the error, and then the writes fail.
 	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(endTime)) })()
 	go watch(file, cancel)
-	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, cancel: cancel}
+	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
 		_ = e.out.End(link.End{Error: done.Error}) // a client that is gone does not miss it
@@ -102,12 +103,18 @@ func watch(file *os.File, cancel context.CancelFunc) {
 	cancel()
 }
 
+// What ends a call that takes too long.
+var (
+	errSlow   = errors.New("the provider did not answer in time")
+	errPaused = errors.New("the answer broke off: the provider paused for too long")
+)
+
 // reason is what of an error an agent may read: no address and no key.
 func reason(ctx context.Context, err error) string {
 	var failed *url.Error
-	switch {
-	case errors.As(err, &failed) && failed.Timeout(), errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "the provider did not answer in time"
+	switch cause := context.Cause(ctx); {
+	case cause == errSlow, cause == errPaused:
+		return cause.Error()
 	case errors.As(err, &failed):
 		return "the provider cannot be reached"
 	}
@@ -121,7 +128,8 @@ type exchange struct {
 	out      link.Answer
 	done     *link.Done
 	began    time.Time
-	cancel   context.CancelFunc
+	stop     context.CancelCauseFunc
+	wait     *time.Timer  // for the next byte of the answer
 	meter    *usage.Meter // nil: nothing came that it could measure
 	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
 }
@@ -134,9 +142,12 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	e.authorize(request.Header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "clove")
+	e.wait = time.AfterFunc(e.provider.First, func() { e.stop(errSlow) })
+	defer func() { e.wait.Stop() }()
 	connected := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { e.sent.Store(true) }}
 	answer, err := e.provider.client.Do(request.WithContext(httptrace.WithClientTrace(ctx, connected)))
 	if e.done.Sent = e.sent.Load(); err != nil {
+		e.done.Unreached = !e.done.Sent && !errors.Is(err, errDials) && (ctx.Err() == nil || context.Cause(ctx) == errSlow)
 		e.assume()
 		return err
 	}
@@ -145,12 +156,10 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 		return fmt.Errorf("the provider answers with a redirection (%d), which is not followed", answer.StatusCode)
 	}
-	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header), ID: requestID(answer.Header, e.provider.Key)}
+	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header, time.Now()), ID: requestID(answer.Header, e.provider.Key)}
 	e.done.After, _ = strconv.Atoi(head.After)
-	if err := e.out.Head(head); err != nil {
-		return err
-	}
-	return e.copy(answer)
+	e.done.Limits = limits(answer.Header)
+	return e.copy(answer, head)
 }
 
 // authorize adds the key in the family's own way.
@@ -170,19 +179,21 @@ func (e *exchange) authorize(h http.Header) {
 	}
 }
 
-// copy passes the answer on as it comes, and measures it.
-func (e *exchange) copy(answer *http.Response) error {
+// copy passes the answer on as it comes, and measures it. The head goes with the first byte: until
+// then another target may serve the call.
+func (e *exchange) copy(answer *http.Response, head link.Head) error {
 	defer func() { e.settle(answer.StatusCode) }()
-	idle := time.AfterFunc(e.provider.Pause, e.cancel)
-	defer idle.Stop()
 	buffer, keyless, total := make([]byte, 32<<10), newRedactor(e.provider.Key), 0
 	for {
 		n, err := answer.Body.Read(buffer)
-		idle.Reset(e.provider.Pause)
-		if n > 0 {
-			if e.done.First == 0 {
-				e.done.First = time.Since(e.began)
+		if total == 0 && (n > 0 || err == io.EOF) {
+			e.begins(n > 0)
+			if werr := e.out.Head(head); werr != nil {
+				return werr
 			}
+		}
+		if n > 0 {
+			e.wait.Reset(e.provider.Pause)
 			if total += n; total > maxAnswer {
 				return errors.New("the answer is too long")
 			}
@@ -221,6 +232,15 @@ func (e *exchange) measure(part []byte) {
 	e.meter.Write(part)
 }
 
+// begins ends the wait for the first byte of the answer, if it has one.
+func (e *exchange) begins(has bool) {
+	e.wait.Stop()
+	e.wait = time.AfterFunc(e.provider.Pause, func() { e.stop(errPaused) })
+	if has {
+		e.done.First = time.Since(e.began)
+	}
+}
+
 // settle notes what to settle. Providers ask nothing for errors.
 func (e *exchange) settle(status int) {
 	var r usage.Result
@@ -248,16 +268,6 @@ func contentType(h http.Header) string {
 		return "text/event-stream; charset=utf-8"
 	}
 	return "application/json"
-}
-
-// maxAfter bounds what a provider may have clients wait for, in seconds.
-const maxAfter = 3600
-
-func retryAfter(h http.Header) string {
-	if n, err := strconv.Atoi(h.Get("Retry-After")); err == nil && n >= 0 && n <= maxAfter {
-		return strconv.Itoa(n)
-	}
-	return ""
 }
 
 // requestID passes a provider's id of a request, for people who ask the provider.

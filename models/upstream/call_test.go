@@ -118,7 +118,7 @@ func TestProvidersProveTheirNames(t *testing.T) {
 func TestCallsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") }, nil)
-	if a, d := r.call(link.Call{Provider: "other", Format: models.OpenAIChat}, "{}"); a.err == nil || d.Sent || !strings.Contains(d.Error, `no provider "other"`) {
+	if a, d := r.call(link.Call{Provider: "other", Format: models.OpenAIChat}, "{}"); a.err == nil || d.Sent || d.Unreached || !strings.Contains(d.Error, `no provider "other"`) {
 		t.Errorf("%+v, %+v", a, d)
 	}
 	stream := r.begin(link.Call{Format: models.OpenAIChat}, "")
@@ -127,7 +127,7 @@ func TestCallsThatCannotBeMade(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	nobody := startRig(t, link.Setup{Providers: map[string]link.Provider{"p": {Endpoints: map[models.Format]string{models.OpenAIChat: "http://provider.test/"}, First: soon, Pause: soon, Total: soon}}}, "127.0.0.1:1")
-	if a, d := nobody.call(link.Call{Format: models.OpenAIChat, In: 9}, "{}"); a.err == nil || d.Sent || d.Usage != (models.Usage{}) || d.Error != "the provider cannot be reached" {
+	if a, d := nobody.call(link.Call{Format: models.OpenAIChat, In: 9}, "{}"); a.err == nil || d.Sent || !d.Unreached || d.Usage != (models.Usage{}) || d.Error != "the provider cannot be reached" {
 		t.Errorf("%+v, %+v", a, d)
 	}
 }

@@ -22,6 +22,9 @@ import (
 // testKey is the key of the provider.
 const testKey = "sk-key-of-the-test"
 
+// patience is a limit that no test runs into, also on a loaded machine.
+const patience = 10 * time.Minute
+
 // rig is a Server with a control that connects to one provider, over real sockets.
 type rig struct {
 	t      *testing.T
@@ -37,7 +40,7 @@ func newRig(t *testing.T, provider http.HandlerFunc, change func(*link.Setup)) *
 	t.Helper()
 	web := httptest.NewServer(provider)
 	t.Cleanup(web.Close)
-	p := link.Provider{Endpoints: map[models.Format]string{}, Key: testKey, First: time.Minute, Pause: time.Minute, Total: time.Minute}
+	p := link.Provider{Endpoints: map[models.Format]string{}, Key: testKey, First: patience, Pause: patience, Total: patience}
 	for _, f := range []models.Format{models.OpenAIChat, models.OpenAIResponses, models.AnthropicMessages, models.AnthropicCount} {
 		p.Endpoints[f] = "http://provider.test/" + string(f)
 	}

@@ -77,7 +77,6 @@ func New(control *packet.Conn, setup link.Setup) (*Server, error) {
 				DisableCompression:     true, // the answer passes as it is
 				MaxResponseHeaderBytes: maxHead,
 				MaxIdleConnsPerHost:    maxIdle,
-				ResponseHeaderTimeout:  p.First,
 			},
 		}}
 	}
@@ -111,13 +110,16 @@ func (s *Server) Serve() error {
 	}
 }
 
+// errDials is of this process, and says nothing of a provider.
+var errDials = errors.New("too many connections are being made")
+
 // dial has control connect to a provider.
 func (s *Server) dial(ctx context.Context, name string) (net.Conn, error) {
 	waiter := make(chan dialled, 1)
 	s.mu.Lock()
 	if len(s.dials) >= maxDials {
 		s.mu.Unlock()
-		return nil, errors.New("too many connections are being made")
+		return nil, errDials
 	}
 	s.last++
 	number := s.last

@@ -37,7 +37,7 @@ func TestModuleIsCurrent(t *testing.T) {
 // connection. That is safe only if a call that changes something has a key.
 func TestEveryChangeHasAKey(t *testing.T) {
 	t.Parallel()
-	reading := []string{api.MethodAgentGet, api.MethodGrantList, api.MethodGrantCheck, api.MethodBudgetGet, api.MethodAuditRead}
+	reading := []string{api.MethodAgentGet, api.MethodGrantList, api.MethodGrantCheck, api.MethodBudgetGet, api.MethodModelQueue, api.MethodAuditRead}
 	w := newWriter(t)
 	for _, r := range w.rows {
 		if keyed := r.keyed(); keyed == slices.Contains(reading, r.Name) {

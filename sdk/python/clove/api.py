@@ -285,6 +285,42 @@ class BudgetReserveResult:
 
 
 @dataclass(frozen=True)
+class WaitingCall:
+    """A call of a model that a limit lets wait."""
+
+    model: str = ""
+    limit: str = ""  # whose it is: model or provider, or target where a provider named it in an answer
+    position: int = 0  # 1: the next
+    waited_ms: int = 0  # so far
+    expected_ms: Optional[int] = None  # that it still waits, if nobody comes before it; absent: unknown
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> WaitingCall:
+        return cls(
+            model=o.get("model") or "",
+            limit=o.get("limit") or "",
+            position=o.get("position") or 0,
+            waited_ms=o.get("waited_ms") or 0,
+            expected_ms=o.get("expected_ms"),
+        )
+
+
+@dataclass(frozen=True)
+class ModelQueueResult:
+    """Has the calls of models that wait for their turn: those that wait longest first,
+    at most 64.
+    """
+
+    calls: list[WaitingCall] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelQueueResult:
+        return cls(
+            calls=[WaitingCall.read(x) for x in o.get("calls") or ()],
+        )
+
+
+@dataclass(frozen=True)
 class AuditReadResult:
     """A part of the records about a namespace, the oldest first."""
 
@@ -446,6 +482,20 @@ class BudgetMethods:
         return BudgetResult.read(self._call("budget.charge", params))
 
 
+class ModelMethods:
+    """The methods model.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def queue(self) -> ModelQueueResult:
+        """Returns the run's calls of models that wait for their turn: the position of
+        each, and how long it is expected to wait.
+        """
+        params = {}
+        return ModelQueueResult.read(self._call("model.queue", params))
+
+
 class AuditMethods:
     """The methods audit.*."""
 
@@ -472,6 +522,7 @@ class Methods(AgentMethods):
         super().__init__(call)
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
+        self.model = ModelMethods(call)
         self.audit = AuditMethods(call)
 
 
@@ -578,6 +629,12 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "model.queue": Method(
+        "model.queue",
+        "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait.",
+        [
+        ],
+    ),
     "audit.read": Method(
         "audit.read",
         "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
@@ -621,6 +678,8 @@ __all__ = [
     "GrantCheckResult",
     "BudgetResult",
     "BudgetReserveResult",
+    "WaitingCall",
+    "ModelQueueResult",
     "AuditReadResult",
     "BudgetNote",
 ]

@@ -1,0 +1,53 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// maxShown bounds the calls in one answer: those that an honest clove-models has in flight.
+const maxShown = 64
+
+// Waiting returns a run's calls that wait for their turn, those that wait longest first.
+func (c *Control) Waiting(run agent.ID) []api.WaitingCall {
+	var all []api.WaitingCall
+	now := time.Now()
+	for _, t := range c.gates.each() {
+		all = append(all, t.waitingOf(run, now)...)
+	}
+	slices.SortFunc(all, func(a, b api.WaitingCall) int {
+		return cmp.Or(-cmp.Compare(a.WaitedMS, b.WaitedMS), cmp.Compare(a.Position, b.Position))
+	})
+	return all[:min(len(all), maxShown)]
+}
+
+func (ts *turnstiles) each() (all []*turnstile) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, t := range ts.all {
+		all = append(all, t)
+	}
+	return all
+}
+
+// waitingOf returns the calls of a run that wait here.
+func (t *turnstile) waitingOf(run agent.ID, now time.Time) (all []api.WaitingCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for call, w := range t.waiting {
+		if w.run != run {
+			continue
+		}
+		before, wait := t.queue.Expect(call, now, t.service)
+		shown := api.WaitingCall{Model: w.model, Limit: t.kind, Position: before + 1, WaitedMS: now.Sub(w.since).Milliseconds()}
+		if wait >= 0 {
+			shown.ExpectedMS = new(wait.Milliseconds())
+		}
+		all = append(all, shown)
+	}
+	return all
+}
