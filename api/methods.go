@@ -229,6 +229,11 @@ var Methods = []Method{
 	{MethodBudgetTop, ShapeCall, AccessMember, Experimental, BudgetTopParams{}, BudgetTopResult{}, "", nil,
 		"Returns which runs spent most of each dimension in the last minute; of everybody's for root, of one's own for others."},
 
+	{MethodModelList, ShapeCall, AccessMember, Experimental, Nothing{}, ModelListResult{}, "", nil,
+		"Lists the language models that the caller may use, with who serves them and how that goes."},
+	{MethodModelPrices, ShapeCall, AccessMember, Experimental, Nothing{}, ModelPricesResult{}, "", nil,
+		"Returns what the tokens of models cost, with date and source. Rows for a provider that the caller may not use are left out."},
+
 	{MethodAuditRead, ShapeCall, AccessAgent, Experimental, AuditReadParams{}, AuditReadResult{}, "", onRun,
 		"Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."},
 	{MethodAuditQuery, ShapeStream, AccessMember, Experimental, AuditQueryParams{}, AuditQueryResult{}, NoteAuditRecord, nil,

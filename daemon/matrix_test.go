@@ -87,6 +87,9 @@ var matrix = map[string]row{
 	api.MethodBudgetReport:  forAll,
 	api.MethodBudgetTop:     forAll,
 
+	api.MethodModelList:   forAll,
+	api.MethodModelPrices: forAll,
+
 	api.MethodAuditQuery: forAll,
 	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),
 

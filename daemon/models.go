@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -45,6 +46,17 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	d.inference = m
 	go attach.Accept(ctx, m.listener, m.serve)
 	return nil
+}
+
+func (m *inference) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodModelList: handle(func(c *call, _ api.Nothing) (any, error) {
+			return api.ModelListResult{Models: m.control.List(c.peer.owner)}, nil
+		}),
+		api.MethodModelPrices: handle(func(c *call, _ api.Nothing) (any, error) {
+			return api.ModelPricesResult{Prices: m.control.Prices(c.peer.owner)}, nil
+		}),
+	}
 }
 
 // serve serves the run that a supervisor names.
