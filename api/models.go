@@ -1,9 +1,13 @@
 package api
 
+import "clove.run/clove/agent"
+
 // The methods about language models (docs/models.md).
 const (
 	MethodModelList   = "model.list"
 	MethodModelPrices = "model.prices"
+	MethodModelTest   = "model.test"
+	MethodModelTop    = "model.top"
 )
 
 // ModelListResult lists models and aliases in the order of their names.
@@ -75,4 +79,68 @@ type ModelRates struct {
 	CacheWriteLong int64 `json:"cache_write_long"` // for the longer of the provider's times
 	Out            int64 `json:"out"`
 	Reasoning      int64 `json:"reasoning"`
+}
+
+// ModelTestParams names a model or alias.
+type ModelTestParams struct {
+	Model string `json:"model"`
+}
+
+// ModelTestResult is how one call of a model went.
+type ModelTestResult struct {
+	Model        string        `json:"model"` // after aliases
+	Provider     string        `json:"provider"`
+	Target       string        `json:"target"` // the provider's name of the model
+	Format       string        `json:"format"`
+	Status       int           `json:"status,omitempty"` // of HTTP; absent: there was no answer
+	FirstNS      int64         `json:"first_ns"`         // until the first byte of the answer
+	TotalNS      int64         `json:"total_ns"`
+	TokensIn     int64         `json:"tokens_in"` // without those read from the provider's cache
+	TokensCached int64         `json:"tokens_cached"`
+	TokensOut    int64         `json:"tokens_out"`
+	Reported     bool          `json:"reported"`              // by the provider; else the tokens are estimated
+	CostMicros   *int64        `json:"cost_micros,omitempty"` // absent: no price is known
+	Failure      *ModelFailure `json:"failure,omitempty"`     // absent: it went well
+}
+
+// ModelFailure is why a call went wrong.
+type ModelFailure struct {
+	Reason  string `json:"reason"` // one of the reasons below
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// The reasons of ModelFailure.
+const (
+	FailedUnreachable = "unreachable"
+	FailedTLS         = "tls"
+	FailedTimeout     = "timeout"
+	FailedLost        = "lost" // the connection ended without an answer
+	FailedKey         = "key"
+	FailedName        = "name" // the provider does not know the model
+	FailedBusy        = "busy"
+	FailedRefused     = "refused"
+	FailedRedirect    = "redirect"
+	FailedBroken      = "broken" // the answer is not whole, or none in the format
+)
+
+// ModelTopResult lists runs that use models now, at most 100: those with most calls first.
+type ModelTopResult struct {
+	Runs []ModelRun `json:"runs"`
+}
+
+// ModelRun is what a run has under way, and has used in the last minute, since cloved began if
+// that is later.
+type ModelRun struct {
+	ID         agent.ID `json:"id"`
+	Name       string   `json:"name"`
+	Owner      uint32   `json:"owner"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Models     []string `json:"models"`    // that it has called
+	InFlight   int      `json:"in_flight"` // calls
+	Waiting    int      `json:"waiting"`   // calls that wait for a provider
+	Calls      int64    `json:"calls"`     // that ended in the last minute
+	TokensIn   int64    `json:"tokens_in"`
+	TokensOut  int64    `json:"tokens_out"`
+	CostMicros int64    `json:"cost_micros"`
 }

@@ -17,3 +17,15 @@ func (c *Client) ModelPrices(ctx context.Context) ([]api.ModelPrice, error) {
 	r, err := call[api.ModelPricesResult](ctx, c, api.MethodModelPrices, api.Nothing{})
 	return r.Prices, err
 }
+
+// TestModel makes one small call of a model. One that failed is no error: the result has a
+// Failure.
+func (c *Client) TestModel(ctx context.Context, name string) (api.ModelTestResult, error) {
+	return call[api.ModelTestResult](ctx, c, api.MethodModelTest, api.ModelTestParams{Model: name})
+}
+
+// TopModels returns which runs use models now, those with most calls first.
+func (c *Client) TopModels(ctx context.Context) ([]api.ModelRun, error) {
+	r, err := call[api.ModelTopResult](ctx, c, api.MethodModelTop, api.Nothing{})
+	return r.Runs, err
+}

@@ -89,6 +89,8 @@ var matrix = map[string]row{
 
 	api.MethodModelList:   forAll,
 	api.MethodModelPrices: forAll,
+	api.MethodModelTest:   forRoot.with(`-"model":"none"`),
+	api.MethodModelTop:    forAll,
 
 	api.MethodAuditQuery: forAll,
 	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),

@@ -22,31 +22,36 @@ const modelsName = "models"
 // modelsWords are what clove models does.
 var modelsWords = map[string]word{
 	"list":   {flags: []string{flagQuiet, flagFormat, flagJSON}, do: (*program).modelsList},
+	"test":   {flags: []string{flagJSON}, least: 1, do: (*program).modelsTest},
 	"prices": {flags: []string{flagJSON}, do: (*program).modelsPrices},
+	"top":    {flags: []string{flagJSON}, do: onCloved((*program).modelsTop)},
 }
 
 func (p *program) modelsCommand() *cli.Command {
 	return &cli.Command{
 		Name: modelsName, Usage: "show the language models that agents can call",
-		UsageText: "clove models list [-q] [--format TEMPLATE] [--json]\nclove models prices [--json]",
+		UsageText: "clove models list [-q] [--format TEMPLATE] [--json]\nclove models test [--json] NAME\nclove models prices [--json]\nclove models top [--json]",
 		Description: "list shows what you may give an agent with clove run --model, and how its providers do: ok, failing (the last call\n" +
-			"failed) or out (several failed in a row: others serve it meanwhile). prices shows dollars for a million tokens, with date\n" +
-			"and source; the first row that fits a model holds. Without cloved, root sees what models.yaml says.",
+			"failed) or out (several failed in a row: others serve it meanwhile). test makes one small call of a model, with the\n" +
+			"provider's key, and says how long it took and what it cost, or what to mend; it is for root, as no agent's budget pays.\n" +
+			"prices shows dollars for a million tokens, with date and source; the first row that fits a model holds. top shows which\n" +
+			"runs use models now, and what they used in the last minute. Without cloved, root sees what models.yaml says; top needs\n" +
+			"cloved.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "list: only their names", DisableDefaultText: true},
 			value("", flagFormat, "", "list: write each by a Go template, such as '{{.Name}} {{.Providers}}' or 'table {{.Name}}\\t{{.Health}}'", ""),
-			jsonFlag("write a JSON array"),
+			jsonFlag("write a JSON array; test: an object"),
 		},
 		Action: p.models,
 	}
 }
 
 func (p *program) models(c *cli.Context) error {
-	return p.doWord(c, modelsWords, "clove models list or prices")
+	return p.doWord(c, modelsWords, "clove models list, test NAME, prices or top")
 }
 
 // ofModels asks cloved, or, where none runs, looks for root into models.yaml.
-func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, context.Context) (T, error), look func(*control.Control, agent.Owner) T) (result T, err error) {
+func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, context.Context) (T, error), look func(*control.Control) (T, error)) (result T, err error) {
 	d, err := p.cloved(c)
 	if err == nil {
 		defer d.Close()
@@ -60,7 +65,12 @@ func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, contex
 		return result, err
 	}
 	defer own.Close()
-	return look(own, agent.Owner{}), nil
+	return look(own)
+}
+
+// roots is what look returns of a list: root's.
+func roots[T any](list func(*control.Control, agent.Owner) T) func(*control.Control) (T, error) {
+	return func(own *control.Control) (T, error) { return list(own, agent.Owner{}), nil }
 }
 
 // modelFields are the names that a template of --format may use.
@@ -77,7 +87,7 @@ func (p *program) modelsList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := ofModels(p, c, (*client.Client).Models, (*control.Control).List)
+	all, err := ofModels(p, c, (*client.Client).Models, roots((*control.Control).List))
 	if err != nil {
 		return err
 	}
@@ -131,7 +141,7 @@ func tokens(n int64) string {
 }
 
 func (p *program) modelsPrices(c *cli.Context) error {
-	all, err := ofModels(p, c, (*client.Client).ModelPrices, (*control.Control).Prices)
+	all, err := ofModels(p, c, (*client.Client).ModelPrices, roots((*control.Control).Prices))
 	if err != nil {
 		return err
 	}

@@ -94,3 +94,56 @@ prices: [{provider: local, model: "*", in: 1500, out: 0, date: 2026-11-23, sourc
 		t.Errorf("%d, %s", status, stderr)
 	}
 }
+
+func TestModelsTest(t *testing.T) {
+	b := newBench(t)
+	cost := int64(34)
+	f := b.cloved()
+	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "openai", Target: "gpt-5.4-mini", Format: "openai-chat", Status: 200, FirstNS: 312_456_789, TotalNS: 1_850_000_000,
+		TokensIn: 12, TokensOut: 5, Reported: true, CostMicros: &cost})
+	status, stdout, stderr := b.clove("models", "test", "tiny")
+	var asked api.ModelTestParams
+	f.heard(api.MethodModelTest, &asked)
+	want := "MODEL  PROVIDER  AS            FORMAT       FIRST TOKEN  TOTAL  IN  CACHED  OUT  COST\n" +
+		"small  openai    gpt-5.4-mini  openai-chat  312ms        1.85s  12  0       5    $0.000034\n"
+	if status != 0 || stdout != want || asked.Model != "tiny" {
+		t.Errorf("%d, %s, %s, %+v", status, stderr, stdout, asked)
+	}
+	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "local", Target: "qwen3", Format: "openai-chat", Status: 200, TokensIn: 12, TokensOut: 5})
+	if status, stdout, stderr = b.clove("models", "test", "small"); status != 0 || !strings.HasSuffix(stdout, "5    -\n") || !strings.Contains(stderr, "estimated") {
+		t.Errorf("%d, %s, %s", status, stderr, stdout)
+	}
+	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "openai", Status: 401, Failure: &api.ModelFailure{Reason: api.FailedKey, Message: "it answers with status 401", Hint: "write the right key"}})
+	for _, line := range []string{"models test small", "models test --json small"} {
+		status, stdout, stderr = b.clove(strings.Fields(line)...)
+		if status != exitFailed || stdout != "" || !strings.Contains(stderr, "it answers with status 401") || !strings.Contains(stderr, "write the right key") {
+			t.Errorf("%s: %d, %s, %s", line, status, stderr, stdout)
+		}
+	}
+	for _, line := range []string{"models test", "models test a b", "models test -q a"} {
+		if status, _, _ := b.clove(strings.Fields(line)...); status != exitFailed {
+			t.Errorf("%s: %d", line, status)
+		}
+	}
+}
+
+func TestModelsTop(t *testing.T) {
+	b := newBench(t)
+	b.cloved().answer(api.MethodModelTop, api.ModelTopResult{Runs: []api.ModelRun{
+		{ID: "1", Name: "worker", Owner: 1000, Namespace: "acme", Models: []string{"coder", "small"}, InFlight: 2, Waiting: 7, Calls: 30, TokensIn: 1200, TokensOut: 300, CostMicros: 1_250_000}}})
+	status, stdout, stderr := b.clove("models", "top")
+	want := "AGENT   OWNER  NAMESPACE  MODELS       IN FLIGHT  WAITING  CALLS  IN    OUT  COST\n" +
+		"worker  1000   acme       coder,small  2          7        30     1200  300  $1.25\n"
+	if status != 0 || stdout != want {
+		t.Errorf("%d, %s, %s", status, stderr, stdout)
+	}
+	var runs []api.ModelRun
+	_, stdout, _ = b.clove("models", "top", "--json")
+	if unmarshal(t, stdout, &runs); len(runs) != 1 || runs[0].Waiting != 7 {
+		t.Errorf("%s", stdout)
+	}
+	b.daemon = nil
+	if status, _, stderr = b.clove("models", "top"); status != exitFailed || !strings.Contains(stderr, "cloved does not run") {
+		t.Errorf("%d, %s", status, stderr)
+	}
+}

@@ -96,7 +96,9 @@ func (k *call) decide() (refusal *link.Refuse) {
 		return refusal
 	}
 	// Before the reservation: a call that waits holds nothing of the budget.
+	k.served.wait(1)
 	leave, err := c.admit(k.ctx, k, b.In+max(b.Out, 1)*b.N)
+	k.served.wait(-1)
 	if err != nil {
 		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strconv"
@@ -62,6 +61,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, cancel: cancel}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
+		done.Fault, done.Detail = e.fault(ctx, err)
 		_ = e.out.End(link.End{Error: done.Error}) // a client that is gone does not miss it
 	}
 }
@@ -95,6 +95,7 @@ type exchange struct {
 	began    time.Time
 	cancel   context.CancelFunc
 	sent     atomic.Bool // a connection to the provider took the request, or a part of it
+	unproven atomic.Bool // TLS failed
 }
 
 func (e *exchange) run(ctx context.Context, body []byte) error {
@@ -105,8 +106,7 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	e.authorize(request.Header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "clove")
-	connected := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { e.sent.Store(true) }}
-	answer, err := e.provider.client.Do(request.WithContext(httptrace.WithClientTrace(ctx, connected)))
+	answer, err := e.provider.client.Do(request.WithContext(e.trace(ctx)))
 	if e.done.Sent = e.sent.Load(); err != nil {
 		e.assume()
 		return err
