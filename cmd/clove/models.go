@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/client"
+	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
 )
 
@@ -50,8 +51,8 @@ func (p *program) models(c *cli.Context) error {
 	return p.doWord(c, modelsWords, "clove models list, test NAME, prices or top")
 }
 
-// ofModels asks cloved, or, where none runs, looks for root into models.yaml.
-func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, context.Context) (T, error), look func(*control.Control) (T, error)) (result T, err error) {
+// ofModels asks cloved, or, where none runs, has root look itself.
+func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, context.Context) (T, error), look func() (T, error)) (result T, err error) {
 	d, err := p.cloved(c)
 	if err == nil {
 		defer d.Close()
@@ -60,17 +61,18 @@ func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, contex
 	if agent.KindOf(err) != agent.KindNotFound || os.Geteuid() != 0 {
 		return result, err
 	}
-	own, err := models(nil)
-	if err != nil {
-		return result, err
-	}
-	defer own.Close()
-	return look(own)
+	return look()
 }
 
-// roots is what look returns of a list: root's.
-func roots[T any](list func(*control.Control, agent.Owner) T) func(*control.Control) (T, error) {
-	return func(own *control.Control) (T, error) { return list(own, agent.Owner{}), nil }
+// ofFile returns what models.yaml says to root.
+func ofFile[T any](say func(*config.Config, agent.Owner) T) func() (T, error) {
+	return func() (said T, err error) {
+		now, err := loadModels()
+		if err != nil {
+			return said, err
+		}
+		return say(now, agent.Owner{}), nil
+	}
 }
 
 // modelFields are the names that a template of --format may use.
@@ -87,7 +89,7 @@ func (p *program) modelsList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := ofModels(p, c, (*client.Client).Models, roots((*control.Control).List))
+	all, err := ofModels(p, c, (*client.Client).Models, ofFile(control.List))
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func tokens(n int64) string {
 }
 
 func (p *program) modelsPrices(c *cli.Context) error {
-	all, err := ofModels(p, c, (*client.Client).ModelPrices, roots((*control.Control).Prices))
+	all, err := ofModels(p, c, (*client.Client).ModelPrices, ofFile(control.Prices))
 	if err != nil {
 		return err
 	}

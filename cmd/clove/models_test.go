@@ -86,6 +86,9 @@ prices: [{provider: local, model: "*", in: 1500, out: 0, date: 2026-11-23, sourc
 	if status != 0 || stdout != "echo\nmine\nscripted\n" {
 		t.Errorf("%d, %s, %q", status, stderr, stdout)
 	}
+	if _, stdout, stderr = b.clove("models", "list", "--format", "{{.Name}} {{.Health}}"); stdout != "echo -\nmine -\nscripted -\n" { // nobody has called them
+		t.Errorf("%s, %q", stderr, stdout)
+	}
 	if status, stdout, stderr = b.clove("models", "prices"); status != 0 || !strings.Contains(stdout, "local              1.5 ") || !strings.Contains(stdout, "claude-opus-5-5") {
 		t.Errorf("%d, %s, %s", status, stderr, stdout)
 	}

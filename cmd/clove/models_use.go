@@ -12,16 +12,15 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/client"
-	"clove.run/clove/models/control"
 )
 
 // modelsTest prints how a call of a model went. A failure is this command's.
 func (p *program) modelsTest(c *cli.Context) error {
 	name := c.Args().Get(1)
-	r, err := ofModels(p, c, func(d *client.Client, ctx context.Context) (api.ModelTestResult, error) {
+	ask := func(d *client.Client, ctx context.Context) (api.ModelTestResult, error) {
 		return d.TestModel(ctx, name)
-	},
-		func(own *control.Control) (api.ModelTestResult, error) { return own.Test(c.Context, name) })
+	}
+	r, err := ofModels(p, c, ask, func() (api.ModelTestResult, error) { return testAlone(c.Context, name) })
 	switch {
 	case err != nil:
 		return err
@@ -41,6 +40,16 @@ func (p *program) modelsTest(c *cli.Context) error {
 		{"MODEL", "PROVIDER", "AS", "FORMAT", "FIRST TOKEN", "TOTAL", "IN", "CACHED", "OUT", "COST"},
 		{r.Model, r.Provider, r.Target, r.Format, took(r.FirstNS), took(r.TotalNS), decimal(r.TokensIn), decimal(r.TokensCached), decimal(r.TokensOut), cost},
 	})
+}
+
+// testAlone tests a model without cloved.
+func testAlone(ctx context.Context, name string) (r api.ModelTestResult, err error) {
+	own, err := models(nil)
+	if err != nil {
+		return r, err
+	}
+	defer own.Close()
+	return own.Test(ctx, name)
 }
 
 // failedTest is the error of a model that cannot be called. What a provider says of itself
