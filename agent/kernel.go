@@ -16,6 +16,9 @@ type Kernel struct {
 	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
 	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
 	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
+	// agent's home before it starts; empty: none.
+	ModelSetup string `json:"model_setup,omitempty"`
 }
 
 // SocketPath is where an agent finds its own socket, inside.

@@ -231,6 +231,14 @@ var Methods = []Method{
 
 	{MethodModelQueue, ShapeCall, AccessAgent, Experimental, RunParams{}, ModelQueueResult{}, "", onRun,
 		"Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."},
+	{MethodModelList, ShapeCall, AccessMember, Experimental, Nothing{}, ModelListResult{}, "", nil,
+		"Lists the language models that the caller may use, with who serves them and how that goes."},
+	{MethodModelPrices, ShapeCall, AccessMember, Experimental, Nothing{}, ModelPricesResult{}, "", nil,
+		"Returns what the tokens of models cost, with date and source. Rows for a provider that the caller may not use are left out."},
+	{MethodModelTest, ShapeCall, AccessRoot, Experimental, ModelTestParams{}, ModelTestResult{}, "", []Code{CodeNotFound},
+		"Makes one small call of a model, as an agent would but from no budget, and says how it went. A call that failed is a result, with failure. It takes two minutes at most."},
+	{MethodModelTop, ShapeCall, AccessMember, Experimental, Nothing{}, ModelTopResult{}, "", nil,
+		"Returns which runs use models now, and what they used in the last minute; everybody's for root, one's own for others. Runs without cloved are not among them."},
 
 	{MethodAuditRead, ShapeCall, AccessAgent, Experimental, AuditReadParams{}, AuditReadResult{}, "", onRun,
 		"Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."},

@@ -77,6 +77,10 @@ func TestMethodsAsk(t *testing.T) {
 			return err
 		}},
 		{api.MethodBudgetList, `{"account":"1"}`, func() error { _, err := c.ListBudgets(ctx, "1"); return err }},
+		{api.MethodModelList, `{}`, func() error { _, err := c.Models(ctx); return err }},
+		{api.MethodModelTest, `{"model":"m"}`, func() error { _, err := c.TestModel(ctx, "m"); return err }},
+		{api.MethodModelTop, `{}`, func() error { _, err := c.TopModels(ctx); return err }},
+		{api.MethodModelPrices, `{}`, func() error { _, err := c.ModelPrices(ctx); return err }},
 		{api.MethodRunCopyOut, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
 		{api.MethodRunCopyIn, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
 	} {

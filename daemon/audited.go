@@ -11,7 +11,8 @@ import (
 // audited are the methods that change something or reach into a sandbox, with the kind of
 // their record. Those about grants and budgets, and panic, write their own.
 var audited = map[string]audit.Kind{
-	api.MethodReload: audit.KindAdmin, api.MethodDrain: audit.KindAdmin, api.MethodBackup: audit.KindAdmin, api.MethodGuard: audit.KindAdmin,
+	api.MethodModelTest: audit.KindAdmin, // it costs money
+	api.MethodReload:    audit.KindAdmin, api.MethodDrain: audit.KindAdmin, api.MethodBackup: audit.KindAdmin, api.MethodGuard: audit.KindAdmin,
 
 	api.MethodRunStart: audit.KindAdmin, api.MethodRunRemove: audit.KindAdmin, api.MethodRunRename: audit.KindAdmin, api.MethodRunPrune: audit.KindAdmin,
 	api.MethodRunStop: audit.KindAdmin, api.MethodRunSignal: audit.KindAdmin, api.MethodRunRestart: audit.KindAdmin, api.MethodRunPause: audit.KindAdmin,

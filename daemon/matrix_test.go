@@ -88,6 +88,11 @@ var matrix = map[string]row{
 	api.MethodBudgetReport:  forAll,
 	api.MethodBudgetTop:     forAll,
 
+	api.MethodModelList:   forAll,
+	api.MethodModelPrices: forAll,
+	api.MethodModelTest:   forRoot.with(`-"model":"none"`),
+	api.MethodModelTop:    forAll,
+
 	api.MethodAuditQuery: forAll,
 	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),
 

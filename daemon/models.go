@@ -1,15 +1,18 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -46,6 +49,40 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	d.inference = m
 	go attach.Accept(ctx, m.listener, m.serve)
 	return nil
+}
+
+func (m *inference) methods() map[string]handler {
+	return map[string]handler{
+		api.MethodModelList: handle(func(c *call, _ api.Nothing) (any, error) {
+			return api.ModelListResult{Models: m.control.List(c.peer.owner)}, nil
+		}),
+		api.MethodModelPrices: handle(func(c *call, _ api.Nothing) (any, error) {
+			return api.ModelPricesResult{Prices: m.control.Prices(c.peer.owner)}, nil
+		}),
+		api.MethodModelTest: handle(func(c *call, p api.ModelTestParams) (any, error) { return m.control.Test(c, p.Model) }),
+		api.MethodModelTop:  handle(m.top),
+	}
+}
+
+// maxTop bounds the runs of model.top.
+const maxTop = 100
+
+// top is who uses models now: the runs that the caller sees.
+func (m *inference) top(c *call, _ api.Nothing) (any, error) {
+	runs := []api.ModelRun{}
+	for _, a := range m.control.Activity() {
+		spent := m.shared.kernel.LastMinute(a.Run.Spec.ID)
+		if a.Flying+a.Waiting+int(spent[budget.ModelCalls]) == 0 || !c.peer.sees(&a.Run) {
+			continue
+		}
+		runs = append(runs, api.ModelRun{ID: a.Run.Spec.ID, Name: a.Run.Spec.Name, Owner: a.Run.Owner.UID, Namespace: a.Run.Spec.Kernel.Namespace,
+			Models: append([]string{}, a.Models...), InFlight: a.Flying, Waiting: a.Waiting, Calls: spent[budget.ModelCalls],
+			TokensIn: spent[budget.TokensIn], TokensOut: spent[budget.TokensOut], CostMicros: spent[budget.CostMicros]})
+	}
+	slices.SortFunc(runs, func(a, b api.ModelRun) int {
+		return cmp.Or(cmp.Compare(b.InFlight+b.Waiting, a.InFlight+a.Waiting), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.ID, b.ID))
+	})
+	return api.ModelTopResult{Runs: runs[:min(len(runs), maxTop)]}, nil
 }
 
 // serve serves the run that a supervisor names.

@@ -7,7 +7,7 @@ import "maps"
 // room's type. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
-	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers()} {
+	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
 		maps.Copy(all, room.methods())
 	}
 	return all

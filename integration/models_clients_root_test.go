@@ -107,28 +107,30 @@ func TestClientLibrariesCallModels(t *testing.T) {
 // whose provider reports more than was reserved is ended. The control: without --model none
 // writes a file.
 func TestCodingAgentsCallModels(t *testing.T) {
-	for _, name := range []string{"claude", "codex", "opencode"} {
+	for name, setup := range map[string]string{"claude": "claude-code", "codex": "codex", "opencode": "opencode"} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			scriptedModels(t, "agents", name+"-task", name+"-endless", name+"-over")
 			flags := append(clientsOf(t, "agents"), "--budget=cost=0.40usd")
-			run := func(seconds int, model string, more ...string) result {
-				return h.agent(append(flags, more...), "sh", "-c",
-					fmt.Sprintf("timeout %d sh /opt/clients/%s.sh %s && cat /workspace/greeting.txt", seconds, name, model))
+			run := func(seconds int, more ...string) result {
+				return h.agent(append(flags, more...), "sh", "-c", fmt.Sprintf("timeout %d sh /opt/clients/%s.sh && cat /workspace/greeting.txt", seconds, name))
 			}
-			if r := run(50, name+"-task", "--model="+name+"-task"); r.code != 0 || !strings.HasSuffix(r.stdout, "hello from "+name+"\n") {
+			with := func(kind string, more ...string) result {
+				return run(50, append(more, "--model="+name+"-"+kind, "--model-setup="+setup)...)
+			}
+			if r := with("task"); r.code != 0 || !strings.HasSuffix(r.stdout, "hello from "+name+"\n") {
 				t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 			}
 			const stopped = 124 // by timeout
-			if r := run(50, name+"-endless", "--model="+name+"-endless", "--at-end=refuse"); r.record.Status != agent.StatusExited || r.code == 0 || r.code == stopped ||
+			if r := with("endless", "--at-end=refuse"); r.record.Status != agent.StatusExited || r.code == 0 || r.code == stopped ||
 				!strings.Contains(r.stdout+r.stderr, "of 400000 free") {
 				t.Errorf("endless: %s, exit %d, %s%s", r.record.Status, r.code, r.stdout, r.stderr)
 			}
-			r := run(50, name+"-over", "--model="+name+"-over")
+			r := with("over")
 			if l := r.record.Limit; r.record.Status != agent.StatusBudget || l == nil || l.Name != "cost_micros" || l.Value != 400_000 {
 				t.Errorf("over: %s by %+v, %s%s", r.record.Status, l, r.stdout, r.stderr)
 			}
-			if r := run(20, name+"-task", withoutModel...); strings.Contains(r.stdout, "hello from") || r.code == 0 {
+			if r := run(20, withoutModel...); strings.Contains(r.stdout, "hello from") || r.code == 0 {
 				t.Errorf("control: exit %d, %s%s", r.code, r.stdout, r.stderr)
 			}
 		})

@@ -96,6 +96,21 @@ func (r *rates) forget(run agent.ID) {
 	delete(r.runs, run)
 }
 
+// spent returns what a run spent in the last minute, without dimensions of which it spent nothing.
+func (r *rates) spent(run agent.ID, now time.Time) budget.Amounts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := budget.Amounts{}
+	if s := r.runs[run]; s != nil {
+		for d, m := range s.minutes {
+			if sum := m.sum(now); sum > 0 {
+				all[d] = sum
+			}
+		}
+	}
+	return all
+}
+
 // top returns who spent most, of each dimension at most limit runs, and forgets who spent
 // nothing. Only runs that shows approves are returned.
 func (r *rates) top(now time.Time, limit int, shows func(owner uint32, d budget.Dimension) bool) []api.Spender {

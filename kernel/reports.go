@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -60,6 +61,10 @@ func (k *Kernel) TopBudgets(uid uint32, p api.BudgetTopParams) (answer api.Budge
 	})
 	return answer, err
 }
+
+// LastMinute returns what a run spent in the last minute, since the Kernel began if that is
+// later, without what is zero.
+func (k *Kernel) LastMinute(run agent.ID) budget.Amounts { return k.rates.spent(run, k.now()) }
 
 // addLine adds what the run has used in all, and its limit.
 func addLine(tx *store.KernelTx, s *api.Spender, now time.Time) error {

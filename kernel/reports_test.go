@@ -2,11 +2,13 @@ package kernel
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/budget"
 )
 
 // report is what a user sees of the daily sums.
@@ -87,6 +89,9 @@ func TestWhoSpendsMost(t *testing.T) {
 	second.charge("tokens", 7)
 	other.charge("reviews", 60)
 	first.charge("reviews", 10)
+	if got := first.LastMinute(first.run.Spec.ID); !maps.Equal(got, budget.Amounts{"reviews": 510}) {
+		t.Errorf("%v", got)
+	}
 	for uid, want := range map[uint32]string{
 		0:    "reviews 1000 510 of 510 of 1000, reviews 1001 60 of 60 of 10000, tokens 1000 7 of 7 of -1",
 		1000: "reviews 1000 510 of 510 of 1000, tokens 1000 7 of 7 of -1",
@@ -113,6 +118,9 @@ func TestWhoSpendsMost(t *testing.T) {
 	first.clock.Add(60)
 	if got := first.top(0, api.BudgetTopParams{}); got != "" || len(first.rates.runs) != 0 {
 		t.Errorf("a minute later: %s, %d", got, len(first.rates.runs))
+	}
+	if got := first.LastMinute(first.run.Spec.ID); len(got) != 0 {
+		t.Errorf("a minute later: %v", got)
 	}
 	_, err := first.TopBudgets(0, api.BudgetTopParams{Limit: 101})
 	wantCode(t, err, api.CodeParams)

@@ -313,6 +313,13 @@ func (l *launch) order() error {
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}
+	setup, err := l.spec.ModelSetupFile()
+	if err != nil {
+		return err
+	}
+	if setup.Path != "" {
+		orders.Home = &initproto.HomeFile{Home: l.spec.User.Home, Path: setup.Path, Text: setup.Text, Keep: l.run.Previous != nil}
+	}
 	if err := orders.Validate(); err != nil {
 		return err
 	}

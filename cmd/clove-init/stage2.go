@@ -87,6 +87,8 @@ var preparations = []preparation{
 	{"gid", setGID},
 	{"uid", setUID},
 	{"capabilities", setCapabilities},
+	// With the agent's ids: what it could not write is not written for it.
+	{"home", writeHome},
 	// With the agent's ids: it must not start in a directory that it may not enter.
 	{"chdir", func(o *initproto.Orders) error { return at(o.Dir, unix.Chdir(o.Dir)) }},
 	{"descriptors", closeOnExec},

@@ -53,14 +53,9 @@ func (p *program) ps(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var format *psTemplate
-	if text := c.String(flagFormat); text != "" {
-		if c.Bool(flagJSON) || c.Bool(flagQuiet) {
-			return invalid(flagFormat, "omit one of them", "--json and --quiet are formats of their own")
-		}
-		if format, err = parseFormat(text); err != nil {
-			return err
-		}
+	format, err := formatOf(c, psHeadings, psFormatHint)
+	if err != nil {
+		return err
 	}
 	// A filter for a state means all states, or `--filter state=exited` would never
 	// show anything.
@@ -80,7 +75,11 @@ func (p *program) ps(c *cli.Context) error {
 	}
 	switch {
 	case format != nil:
-		return format.print(p.out, listed.Runs, time.Now())
+		now, rows := time.Now(), []any{}
+		for _, run := range listed.Runs {
+			rows = append(rows, fieldsOf(run, now))
+		}
+		return format.print(p.out, rows)
 	case c.Bool(flagJSON):
 		return p.printJSON(listed.Runs)
 	case c.Bool(flagQuiet):

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/docker/go-units"
 	"github.com/urfave/cli/v2"
@@ -61,6 +62,7 @@ const (
 	flagAgentSocket = "agent-socket"
 	flagGrant       = "grant"
 	flagModel       = "model"
+	flagModelSetup  = "model-setup"
 	flagBudget      = "budget"
 	flagAtEnd       = "at-end"
 	flagOnWarn      = "on-warn"
@@ -134,6 +136,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 func sharedFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupShared, flagModel, "", "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key", ""),
+		value(groupShared, flagModelSetup, "", "write the file that a client of models needs into its home: "+strings.Join(agent.ModelSetups(), ", "), ""),
 		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
 		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
 		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),

@@ -33,8 +33,8 @@ var samples = map[string]string{
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
-// command without a script, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep}
+// command without a script, one a model, the others cloved.
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep}
 
 func TestEveryFlagDoesSomething(t *testing.T) {
 	shown := func(flags ...string) string {

@@ -74,7 +74,7 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 
 // models serves models in this process.
 func models(ledger control.Ledger) (*control.Control, error) {
-	now, err := config.Load(cmp.Or(os.Getenv("CLOVE_MODELS"), config.DefaultFile))
+	now, err := loadModels()
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,11 @@ func models(ledger control.Ledger) (*control.Control, error) {
 		},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}), nil
+}
+
+// loadModels reads models.yaml for a command without cloved.
+func loadModels() (*config.Config, error) {
+	return config.Load(cmp.Or(os.Getenv("CLOVE_MODELS"), config.DefaultFile))
 }
 
 // checkAlone refuses what a run in the foreground cannot have where no cloved runs: what

@@ -71,7 +71,7 @@ var mayImport = []struct {
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "models/attach", "models/config", "models/control", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "models/attach", "models/config", "models/control", "runtime", "scheduler", "seccomp", "store", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "scheduler"}, "counters of what it is told"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,6 +35,17 @@ type Orders struct {
 	StopGrace time.Duration `json:"stop_grace_ns"`
 	// StopSignal requests every process to end; 0: SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`
+	// Home is a file that is written before the command executes; nil: none.
+	Home *HomeFile `json:"home,omitempty"`
+}
+
+// HomeFile is a file in the agent's home. It is written with the agent's own rights, in
+// directories that are made where they are missing, and never over another file.
+type HomeFile struct {
+	Home string `json:"home"` // absolute; it exists
+	Path string `json:"path"` // below Home
+	Text string `json:"text"`
+	Keep bool   `json:"keep,omitempty"` // a file that is there is an earlier start's, and stays
 }
 
 // Terminal is the first size of the agent's pty; 0 by 0 is fine.
@@ -55,11 +67,20 @@ const maxID = 65532
 
 // Validate rejects orders that cannot be carried out as written.
 func (o *Orders) Validate() error {
-	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes}
+	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes, checkHome}
 	for _, check := range checks {
 		if err := check(o); err != nil {
 			return fmt.Errorf("cannot accept orders: %w", err)
 		}
+	}
+	return nil
+}
+
+// checkHome rejects a file outside of the home.
+func checkHome(o *Orders) error {
+	h := o.Home
+	if h != nil && (!strings.HasPrefix(h.Home, "/") || h.Path == "." || !fs.ValidPath(h.Path) || strings.Contains(h.Home+h.Path, "\x00")) {
+		return fmt.Errorf("%q is no file below %q", h.Path, h.Home)
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := parsed(t, string(text)); len(c.Providers) != 6 || c.Providers["claude"].Timeouts != c.Providers["openai"].Timeouts {
+	if c := parsed(t, string(text)); len(c.Providers) != 7 || c.Providers["claude"].Timeouts != c.Providers["openai"].Timeouts {
 		t.Errorf("%d providers, %+v", len(c.Providers), c.Providers["openai"].Timeouts)
 	}
 	for key := range allKeys(reflect.TypeFor[file]()) {

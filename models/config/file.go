@@ -23,6 +23,7 @@ type providerFile struct {
 	Plain    bool                `json:"plain"`
 	Script   string              `json:"script"`
 	Key      string              `json:"key"`
+	CA       string              `json:"ca"`
 	Users    []principal         `json:"users"`
 	Groups   []principal         `json:"groups"`
 	Budgets  map[string][]string `json:"budgets"`

@@ -24,7 +24,10 @@ type Provider struct {
 	Script string
 	// Key names the file in /etc/clove/secrets, or the systemd credential, that holds the
 	// key; empty: none is sent.
-	Key      string
+	Key string
+	// CA is a file with the certificates of the authorities that are believed for it; empty:
+	// those of the host.
+	CA       string
 	Limits   Limits
 	Timeouts Timeouts
 
@@ -106,7 +109,7 @@ func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 	if c.Providers[name] != nil {
 		return wrong(at, "choose another name", "%s is a provider of clove's own", name)
 	}
-	p := &Provider{Name: name, Family: f.Family, Script: f.Script, Key: f.Key, Limits: f.Limits, Timeouts: defaultTimeouts}
+	p := &Provider{Name: name, Family: f.Family, Script: f.Script, Key: f.Key, CA: f.CA, Limits: f.Limits, Timeouts: defaultTimeouts}
 	for _, err := range []error{checkName(at, name), p.checkKind(at, f), checkLimits(at, f.Limits), p.setTimeouts(at, f.Timeouts), p.allow(at, f, ids)} {
 		if err != nil {
 			return err
@@ -120,8 +123,8 @@ func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	if f.Script != "" {
 		switch {
-		case f.URL != "" || f.Family != "" || f.Key != "" || f.Plain:
-			return wrong(at, "remove family, url, plain and key", "a script answers without a network")
+		case f.URL != "" || f.Family != "" || f.Key != "" || f.CA != "" || f.Plain:
+			return wrong(at, "remove family, url, plain, key and ca", "a script answers without a network")
 		case !path.IsAbs(f.Script):
 			return wrong(join(at, "script"), "write the whole path", "%.256q is not an absolute path", f.Script)
 		}
@@ -132,6 +135,12 @@ func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	}
 	if f.Key != "" && !isFileName(f.Key) {
 		return wrong(join(at, "key"), "write the name of a file in /etc/clove/secrets, not the key itself", "the key is not the name of a file")
+	}
+	switch {
+	case f.CA != "" && f.Plain:
+		return wrong(join(at, "ca"), "remove one of them", "plain: true has no certificates")
+	case f.CA != "" && !path.IsAbs(f.CA):
+		return wrong(join(at, "ca"), "write the whole path", "%.256q is not an absolute path", f.CA)
 	}
 	p.URL, err = checkURL(join(at, "url"), f.URL, f.Plain)
 	return err

@@ -69,7 +69,9 @@ func (c *Control) next(k *call) *link.Refuse {
 		return refusal
 	}
 	// It keeps what is reserved while it waits: given back, it could be gone.
+	k.served.wait(1)
 	err := c.admit(k)
+	k.served.wait(-1)
 	if err == nil {
 		err = c.renew(k)
 	}

@@ -112,6 +112,8 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if refusal := k.allowed(); refusal != nil {
 		return refusal
 	}
+	k.served.wait(1)
+	defer k.served.wait(-1)
 	return c.reserve(k)
 }
 

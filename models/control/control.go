@@ -88,6 +88,7 @@ type Control struct {
 	upstream *upstream         // nil: none was needed yet
 	scripts  map[string]*process
 	calls    map[uint64]*call // in flight, by control's number
+	tests    map[uint64]expectation
 	last     uint64
 }
 
@@ -98,9 +99,10 @@ type served struct {
 	listener *os.File
 	line     line // of calls that wait for what others hold
 
-	mu     sync.Mutex                 // guards the following
-	flying int                        // calls that have reserved and are not paid
-	used   map[string]*agent.ModelUse // by model
+	mu      sync.Mutex                 // guards the following
+	flying  int                        // calls that have reserved and are not paid
+	waiting int                        // calls that wait
+	used    map[string]*agent.ModelUse // by model
 }
 
 // New makes a Control. No process is started before a run asks for models.

@@ -130,6 +130,8 @@ func (k *call) turn(left budget.Left, p *place) (budget.Amounts, error) {
 // crowdedError is an error of admit.
 type crowdedError struct{ error }
 
+func (e *crowdedError) Unwrap() error { return e.error }
+
 // refusal says why a call is not made; nil: it is.
 func (k *call) refusal(err error) *link.Refuse {
 	var crowded *crowdedError

@@ -60,6 +60,9 @@ func (c *Control) retire(u *upstream) {
 
 // done settles a call that has ended, or has another target make it.
 func (c *Control) done(u *upstream, d link.Done) {
+	if c.tested(u, d) {
+		return
+	}
 	c.mu.Lock()
 	k := c.calls[d.Number]
 	c.mu.Unlock()

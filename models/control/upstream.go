@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/models"
@@ -99,9 +101,33 @@ func (c *Control) setup(now *config.Config) (link.Setup, error) {
 			}
 			to.Key = key
 		}
+		roots, err := authorities(p)
+		if err != nil {
+			return s, err
+		}
+		to.Roots = roots
 		s.Providers[name] = to
 	}
 	return s, nil
+}
+
+// authorities are a provider's own, which its certificate must be of; nil: it has none. A file
+// without a certificate is refused: every call would fail.
+func authorities(p *config.Provider) ([]byte, error) {
+	if p.CA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(p.CA)
+	if err == nil {
+		if block, _ := pem.Decode(text); block == nil || block.Type != "CERTIFICATE" {
+			err = errors.New("there is no certificate in it")
+		}
+	}
+	if err != nil {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "models", Message: "cannot use ca of the provider " + p.Name + ": " + p.CA, Err: err,
+			Hint: "it is a file of certificates in PEM form, which begins with -----BEGIN CERTIFICATE-----"}
+	}
+	return text, nil
 }
 
 // receive takes messages until the process ends.

@@ -16,6 +16,7 @@ const (
 	NotGranted    Cause = "not-granted"    // a right is missing
 	BudgetSpent   Cause = "budget"         // nothing is left to spend
 	NotFound      Cause = "not-found"      // no such path
+	NoUpgrade     Cause = "no-upgrade"     // another protocol than HTTP is asked for
 	UnknownModel  Cause = "unknown-model"  // no such model, or none that this agent may use
 	TooLarge      Cause = "too-large"      // the body is too large
 	ContextLength Cause = "context-length" // the conversation is too long for the model
@@ -55,12 +56,14 @@ type form struct {
 // 500 on (openai-python and anthropic-sdk-python, _should_retry). So what time does not
 // change has another status. A spent budget is Anthropic's 402. OpenAI's own 429
 // insufficient_quota would be sent again, and codex sends everything but 400 again:
-// therefore 400, as for OpenAI's billing_hard_limit_reached.
+// therefore 400, as for OpenAI's billing_hard_limit_reached. After 426 codex goes on over HTTP
+// at once; after any other status it tries WebSockets five times more.
 var forms = map[Cause]struct{ openai, anthropic form }{
 	Invalid:       {form{400, "invalid_request_error", "invalid_request", false}, form{400, "invalid_request_error", "", false}},
 	NotGranted:    {form{403, "permission_error", "permission_denied", false}, form{403, "permission_error", "", false}},
 	BudgetSpent:   {form{400, "insufficient_quota", "insufficient_quota", false}, form{402, "billing_error", "", false}},
 	NotFound:      {form{404, "invalid_request_error", "not_found", false}, form{404, "not_found_error", "", false}},
+	NoUpgrade:     {form{426, "invalid_request_error", "upgrade_required", false}, form{426, "invalid_request_error", "", false}},
 	UnknownModel:  {form{404, "invalid_request_error", "model_not_found", false}, form{404, "not_found_error", "", false}},
 	TooLarge:      {form{413, "invalid_request_error", "request_too_large", false}, form{413, "request_too_large", "", false}},
 	ContextLength: {form{400, "invalid_request_error", "context_length_exceeded", false}, form{400, "invalid_request_error", "", false}},

@@ -20,6 +20,7 @@ func TestFailure(t *testing.T) {
 		{NotGranted, 403, 403, "permission_denied", "permission_error"},
 		{BudgetSpent, 400, 402, "insufficient_quota", "billing_error"},
 		{NotFound, 404, 404, "not_found", "not_found_error"},
+		{NoUpgrade, 426, 426, "upgrade_required", "invalid_request_error"},
 		{UnknownModel, 404, 404, "model_not_found", "not_found_error"},
 		{TooLarge, 413, 413, "request_too_large", "request_too_large"},
 		{ContextLength, 400, 400, "context_length_exceeded", "invalid_request_error"},

@@ -52,6 +52,7 @@ var responsesInside = []row{
 	{"text", "text", pass},
 	{"refusal", "text of an earlier answer", pass},
 	{"phase", "part of an earlier answer", pass},
+	{"internal_chat_message_metadata_passthrough", "labels of a client: codex says in which turn it was", own},
 	{"annotations", "sources of an earlier answer", own},
 	{"logprobs", "probabilities of an earlier answer", own},
 	{"id", "id of an item that is here", pass},

@@ -96,6 +96,7 @@ func TestPaths(t *testing.T) {
 		{"GET", "/v1/models/other", "", 404, "there is no model"},
 		{"GET", "/v1/models/..%2f..%2fsmall", "", 404, "there is no model"},
 		{"GET", "/v1/chat/completions", "", 404, "not served here"},
+		{"GET", "/v1/responses", "", 404, "not served here"},
 		{"POST", "/v1/files", "", 404, "not served here"},
 		{"POST", "/v1/files", "2023-06-01", 404, `"type":"not_found_error"`},
 		{"POST", "/v1//chat/completions", "", 404, "not served here"},

@@ -39,6 +39,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case known && r.Method == http.MethodPost:
 		h.call(w, r, f)
+	case known && r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		w.Header().Set("Upgrade", "HTTP/1.1")
+		fail(w, f, format.Refusal{Cause: format.NoUpgrade, Message: "there are no WebSockets here", Hint: "send it with POST"}, 0)
 	case r.Method == http.MethodHead && r.URL.Path == "/": // Claude Code asks whether somebody is there
 	case path == "/models" && r.Method == http.MethodGet:
 		h.list(w, r, "")

@@ -150,6 +150,7 @@ type Provider struct {
 	First     time.Duration            `json:"first"`   // the longest wait for the first byte of an answer's body
 	Pause     time.Duration            `json:"between"` // the longest wait for more of it
 	Total     time.Duration            `json:"total"`
+	Roots     []byte                   `json:"roots,omitempty"` // its own authorities, PEM; empty: those of the setup
 }
 
 // ToUpstream is a message of control to clove-upstream. Exactly one field is set.
@@ -212,4 +213,19 @@ type Done struct {
 	Error     string        `json:"error,omitempty"`
 	Limits    Limits        `json:"limits,omitzero"` // that the provider named
 	After     int           `json:"after,omitempty"` // seconds after which the provider wants to be asked again
+	// Fault and Detail are why there was no answer. They are for administrators: no agent
+	// reads them.
+	Fault  Fault  `json:"fault,omitempty"`
+	Detail string `json:"detail,omitempty"`
 }
+
+// Fault is how far a call came that has no answer.
+type Fault string
+
+// The faults.
+const (
+	FaultDial Fault = "dial" // there is no connection to the provider
+	FaultTLS  Fault = "tls"  // the provider does not prove its name
+	FaultTime Fault = "time"
+	FaultLost Fault = "lost" // the connection ended
+)

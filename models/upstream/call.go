@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strconv"
@@ -64,6 +63,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
+		done.Fault, done.Detail = e.fault(ctx, err)
 		_ = e.out.End(link.End{Error: done.Error}) // a client that is gone does not miss it
 	}
 }
@@ -132,6 +132,7 @@ type exchange struct {
 	wait     *time.Timer  // for the next byte of the answer
 	meter    *usage.Meter // nil: nothing came that it could measure
 	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
+	unproven atomic.Bool  // TLS failed
 }
 
 func (e *exchange) run(ctx context.Context, body []byte) error {
@@ -144,8 +145,7 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	request.Header.Set("User-Agent", "clove")
 	e.wait = time.AfterFunc(e.provider.First, func() { e.stop(errSlow) })
 	defer func() { e.wait.Stop() }()
-	connected := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { e.sent.Store(true) }}
-	answer, err := e.provider.client.Do(request.WithContext(httptrace.WithClientTrace(ctx, connected)))
+	answer, err := e.provider.client.Do(request.WithContext(e.trace(ctx)))
 	if e.done.Sent = e.sent.Load(); err != nil {
 		e.done.Unreached = !e.done.Sent && !errors.Is(err, errDials) && (ctx.Err() == nil || context.Cause(ctx) == errSlow)
 		e.assume()

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models/link"
@@ -26,6 +27,7 @@ const (
 	maxHead  = 64 << 10 // bytes of an answer's head
 	maxIdle  = 16       // connections that are kept for each provider
 	maxDials = 256
+	tlsTime  = 30 * time.Second // for the handshake
 	// maxBodies bounds the bodies that are held for each owner, in bytes: as many as an honest
 	// clove-models has. All owners share this process.
 	maxBodies = 256 << 20
@@ -64,9 +66,12 @@ func ReadSetup(r io.Reader) (link.Setup, error) {
 // New makes a server of a setup.
 func New(control *packet.Conn, setup link.Setup) (*Server, error) {
 	s := &Server{control: control, providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(setup.Roots) // without one, no provider is believed
+	everyones := authorities(setup.Roots)
 	for name, p := range setup.Providers {
+		roots := everyones
+		if len(p.Roots) > 0 {
+			roots = authorities(p.Roots)
+		}
 		s.providers[name] = &provider{p, &http.Client{
 			// No redirect is followed: it could carry the key to another place.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -74,6 +79,7 @@ func New(control *packet.Conn, setup link.Setup) (*Server, error) {
 				Proxy:                  nil,
 				DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, name) },
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+				TLSHandshakeTimeout:    tlsTime,
 				DisableCompression:     true, // the answer passes as it is
 				MaxResponseHeaderBytes: maxHead,
 				MaxIdleConnsPerHost:    maxIdle,
@@ -81,6 +87,13 @@ func New(control *packet.Conn, setup link.Setup) (*Server, error) {
 		}}
 	}
 	return s, nil
+}
+
+// authorities reads certificates. Without one, no provider is believed.
+func authorities(text []byte) *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return pool
 }
 
 // Serve serves until control is gone; then it returns nil.
@@ -144,7 +157,7 @@ func (s *Server) dial(ctx context.Context, name string) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 	if d.err != nil {
-		return nil, d.err
+		return nil, unconnected{d.err}
 	}
 	defer d.file.Close()
 	return net.FileConn(d.file)

@@ -74,6 +74,7 @@ var specSteps = []func(*builder) error{
 	(*builder).nameRun,
 	(*builder).readKernel,
 	(*builder).readEnvironment,
+	(*builder).checkModelSetup,
 	(*builder).checkExecSize,
 	(*builder).checkWhole,
 }

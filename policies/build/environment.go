@@ -75,17 +75,15 @@ func (b *builder) readEnvironment() error {
 // modelVariables lead clients of models to clove. A request may set others. The keys are
 // there because clients refuse to start without one; they open nothing.
 var modelVariables = map[string]string{
-	"CLOVE_MODEL_URL":    modelURL,
-	"OPENAI_BASE_URL":    modelURL + "/v1",
-	"OPENAI_API_BASE":    modelURL + "/v1", // what it was called once
+	"CLOVE_MODEL_URL":    agent.ModelURL,
+	"OPENAI_BASE_URL":    agent.ModelURL + "/v1",
+	"OPENAI_API_BASE":    agent.ModelURL + "/v1", // what it was called once
 	"OPENAI_API_KEY":     "clove",
-	"ANTHROPIC_BASE_URL": modelURL,
+	"ANTHROPIC_BASE_URL": agent.ModelURL,
 	"ANTHROPIC_API_KEY":  "clove",
 	"NO_PROXY":           "127.0.0.1,localhost",
 	"no_proxy":           "127.0.0.1,localhost",
 }
-
-var modelURL = "http://127.0.0.1:" + strconv.Itoa(agent.ModelPort)
 
 // ownVariables are for programs that choose their memory and threads by their limits.
 // Without them a program sees the whole host in /proc.

@@ -9,7 +9,7 @@ import (
 // readKernel reads what the run has of what agents share. The spec holds the texts in their
 // canonical form.
 func (b *builder) readKernel() error {
-	k := agent.Kernel{Socket: b.asked.AgentSocket, OnDenial: b.asked.OnDenial, Namespace: b.asked.Namespace}
+	k := agent.Kernel{Socket: b.asked.AgentSocket, OnDenial: b.asked.OnDenial, Namespace: b.asked.Namespace, ModelSetup: b.asked.ModelSetup}
 	for _, text := range b.asked.Grants {
 		scope, err := grant.Parse(text)
 		if err != nil {
@@ -52,6 +52,14 @@ func (b *builder) readKernel() error {
 		return mistake("namespace", err)
 	}
 	b.spec.Kernel = k
+	return nil
+}
+
+// checkModelSetup comes behind the files and the environment, which decide where the home is.
+func (b *builder) checkModelSetup() error {
+	if _, err := b.spec.ModelSetupFile(); err != nil {
+		return mistake("model-setup", err)
+	}
 	return nil
 }
 
