@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/models"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -37,7 +39,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		return err
 	}
 	m.current.Store(now)
-	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log,
+	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	if m.listener, err = attach.Listen(d.options.Paths.Run); err != nil {
 		return err
@@ -45,6 +47,21 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	d.inference = m
 	go attach.Accept(ctx, m.listener, m.serve)
 	return nil
+}
+
+// modelCalled counts a call that has ended.
+func (d *Daemon) modelCalled(_ agent.Run, c models.Call) { d.meter.ModelCalled(c) }
+
+// gauges are how many calls wait and are being made.
+func (m *inference) gauges(set func(name string, value float64, labels ...string)) {
+	loads := map[string]control.Load{config.Echo: {}, config.Scripted: {}}
+	if m != nil { // else cloved does not serve yet
+		loads = m.control.Loads()
+	}
+	for provider, now := range loads {
+		set(metrics.ModelsWaiting, float64(now.Waiting), provider)
+		set(metrics.ModelsInFlight, float64(now.Flying), provider)
+	}
 }
 
 // serve serves the run that a supervisor names.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,12 +49,13 @@ type call struct {
 	gone        context.CancelFunc
 	settled     func() bool // nothing is to be cancelled any more; nil: it is not being made
 	leave       func()      // gives its place at the provider back; nil: it has none
+	watched     watched
 }
 
 // begin gives a call a place.
 func (f *front) begin(b link.Begin) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{begin: b, front: f, ctx: ctx, gone: cancel}
+	c := &call{begin: b, front: f, ctx: ctx, gone: cancel, watched: watched{began: time.Now()}}
 	switch free, full := f.take(c); {
 	case !free: // the number is in use: no honest clove-models does that
 		cancel()
@@ -72,6 +74,7 @@ func (f *front) make(c *call) {
 		refusal = f.control.launch(c)
 	}
 	if refusal != nil {
+		c.reportRefused(refusal)
 		f.control.forget(c)
 		refusal.Number = c.begin.Number
 		_ = f.conn.Send(link.ToFront{Refuse: refusal})
@@ -96,7 +99,9 @@ func (k *call) decide() (refusal *link.Refuse) {
 		return refusal
 	}
 	// Before the reservation: a call that waits holds nothing of the budget.
+	waited := c.loads.wait(k)
 	leave, err := c.admit(k.ctx, k, b.In+max(b.Out, 1)*b.N)
+	waited()
 	if err != nil {
 		return &link.Refuse{Reason: link.ReasonBusy, Message: err.Error(), After: 1}
 	}

@@ -26,6 +26,7 @@ import (
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	Programs func() (string, error)
 	// Secret returns a provider's key by its name.
 	Secret func(name string) (string, error)
+	// Called is told of each call that has ended, and must not block; nil: nobody asks.
+	Called func(run agent.Run, c models.Call)
 	Log    *slog.Logger
 }
 
@@ -72,6 +75,7 @@ type Control struct {
 	options Options
 	gates   turnstiles
 	health  health
+	loads   loads
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following

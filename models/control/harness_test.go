@@ -23,6 +23,7 @@ import (
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
@@ -141,6 +142,7 @@ type rig struct {
 	config    atomic.Pointer[config.Config]
 	fronts    chan *fake // in the order of their start
 	upstreams chan *fake
+	called    chan models.Call // calls that have ended
 }
 
 // file is the configuration of the tests.
@@ -163,14 +165,15 @@ prices:
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8),
+	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8), called: make(chan models.Call, 256),
 		ledger: &ledger{grants: map[string]bool{}, free: map[budget.Dimension]int64{}, open: map[string]kernel.Spending{}, settled: make(chan budget.Amounts, 256)}}
 	for _, name := range []string{"small", "queued", "free", "metered", "haiku", "echo"} {
 		r.ledger.grants["model:"+name] = true
 	}
 	r.load(file)
 	r.Control = New(Options{Ledger: r.ledger, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
-		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler)})
+		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler),
+		Called: func(_ agent.Run, c models.Call) { r.called <- c }})
 	r.Control.spawn = r.spawn
 	t.Cleanup(func() { _ = r.Close() })
 	return r

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -20,6 +21,8 @@ func (c *Control) enter(k *call, u *upstream) {
 	number := k.number
 	c.calls[number] = k
 	u.calls++
+	c.loads.fly(k.target.Provider.Name, 1)
+	k.watched.sent = time.Now()
 	k.settled = context.AfterFunc(k.ctx, func() { _ = u.conn.Send(link.ToUpstream{Cancel: number}) }) // of one that has ended, nothing is cancelled
 	c.mu.Unlock()
 }
@@ -31,6 +34,7 @@ func (c *Control) forget(k *call) bool {
 	delete(c.calls, k.number)
 	if found {
 		k.upstream.calls--
+		c.loads.fly(k.target.Provider.Name, -1)
 		c.retire(k.upstream)
 	}
 	c.mu.Unlock()
@@ -64,6 +68,7 @@ func (c *Control) done(u *upstream, d link.Done) {
 	cancelled := k.ctx.Err() != nil
 	if c.forget(k) {
 		c.health.report(k.target, d, cancelled)
+		k.watched.cancelled = cancelled
 		c.settle(k, d)
 	}
 }
@@ -91,6 +96,7 @@ const statusOK = 200
 
 // settle pays for what a call used.
 func (c *Control) settle(k *call, d link.Done) {
+	k.watched.done = &d
 	used := budget.Amounts{}
 	if d.Sent {
 		used[budget.ModelCalls] = 1
@@ -116,6 +122,7 @@ func (c *Control) pay(k *call, used budget.Amounts, u models.Usage, failed bool)
 	}
 	k.served.count(k.target.Name, u, used[budget.CostMicros], failed, k.exceeded(over))
 	k.served.fly(-1)
+	k.reportPaid(u, used[budget.CostMicros])
 }
 
 // exceeded reports whether a call used more than was reserved for it. Where nothing bounds the

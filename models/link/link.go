@@ -108,6 +108,9 @@ const (
 	ReasonFailed     Reason = "failed"
 )
 
+// Reasons are all of them.
+var Reasons = []Reason{ReasonUnknown, ReasonNotGranted, ReasonNeed, ReasonBudget, ReasonContext, ReasonNoPrice, ReasonBusy, ReasonFailed}
+
 // List asks which models a run may call.
 type List struct {
 	Number uint64   `json:"number"`

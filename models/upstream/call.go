@@ -53,6 +53,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 		done.Error = "the request broke off"
 		return
 	}
+	began = time.Now() // what comes before is clove-models' time, and not the provider's
 	ctx, stop := context.WithTimeout(ctx, p.Total)
 	defer stop()
 	// A client that reads nothing more would hold the call's place at the provider for ever: a
