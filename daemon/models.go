@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,8 +50,29 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	return nil
 }
 
-// modelCalled counts a call that has ended.
-func (d *Daemon) modelCalled(_ agent.Run, c models.Call) { d.meter.ModelCalled(c) }
+// modelCalled counts a call that has ended, traces it, and notes it among the run's events.
+func (d *Daemon) modelCalled(run agent.Run, c models.Call) {
+	d.tracer.ModelCall(run, c)
+	d.shared.kernel.ModelCalled(run.Spec.ID, c.ID, callText(c))
+	d.meter.ModelCalled(c) // last: a test that sees the count also finds the rest
+}
+
+// callText is a call for people. What agents and providers have written is not in it.
+func callText(c models.Call) string {
+	text := string(c.Outcome)
+	if c.Model != "" {
+		text = c.Model + " at " + c.Provider + ": " + text
+	}
+	if c.Reason != "" {
+		text += " reason=" + c.Reason
+	}
+	if c.Outcome == models.OutcomeRefused {
+		return text
+	}
+	u := c.Usage
+	return text + fmt.Sprintf(" status=%d tokens_in=%d tokens_cached=%d tokens_out=%d cost_micros=%d wait_ms=%d first_ms=%d total_ms=%d", c.Status,
+		u.In+u.CacheWrite, u.Cached, u.Out, c.Cost, c.Wait.Milliseconds(), c.First.Milliseconds(), c.Total.Milliseconds())
+}
 
 // gauges are how many calls wait and are being made.
 func (m *inference) gauges(set func(name string, value float64, labels ...string)) {

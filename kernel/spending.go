@@ -20,8 +20,9 @@ type Spending struct {
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
-// is used once, and its upper bound is reserved, durably with the audit entry. The service settles what it was
-// given, once. After a crash it counts as used in full.
+// is used once, and its upper bound is reserved, durably with the audit entry, which has the
+// reservation's id as its correlation. The service settles what it was given, once. After a
+// crash it counts as used in full.
 func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err error) {
 	if err := k.room(); err != nil {
 		return "", err
@@ -36,7 +37,7 @@ func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err err
 		if err != nil {
 			return err
 		}
-		r := budget.Reservation{ID: string(agent.NewID()), Run: run.Spec.ID, Service: s.Service, Amounts: s.Amounts, Begun: true}
+		r := budget.Reservation{ID: on.ID, Run: run.Spec.ID, Service: s.Service, Amounts: s.Amounts, Begun: true}
 		if err := chain.Reserve(&r, on.now); err != nil {
 			return on.exceeded(chain, err)
 		}
@@ -140,6 +141,7 @@ func (k *Kernel) Settle(run agent.Run, service, reservation string, used budget.
 			return err
 		}
 		over = effects.Over
+		c.ID = r.ID // what follows from the call has the id of its first record
 		_, err = c.spent(*r, chain, effects)
 		return firstError(err, record(c.tx, c.serviceEntry(*r, service+".settle", used)))
 	})

@@ -32,6 +32,7 @@ type Call struct {
 	Stream   bool
 	Outcome  Outcome
 	Reason   string // of a refusal, a link.Reason
+	Trace    string // the client's own span as a traceparent, which the agent chose; empty: it named none
 	Status   int    // of HTTP; 0: the provider gave no answer
 	Usage    Usage
 	Cost     int64         // millionths of a US dollar

@@ -75,7 +75,7 @@ var mayImport = []struct {
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "models", "models/link", "scheduler"}, "counters of what it is told"},
-	{"daemon/traces", []string{"agent", "api", "daemon/supervisor"}, "spans of what it is told"},
+	{"daemon/traces", []string{"agent", "api", "daemon/supervisor", "models"}, "spans of what it is told"},
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},

@@ -122,6 +122,9 @@ func sensible(b link.Begin) bool {
 			return false
 		}
 	}
+	if b.Trace != "" && !link.IsTraceparent(b.Trace) {
+		return false
+	}
 	return b.In >= 0 && len(b.Needs) <= len(needs) && b.Out >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out) <= maxTokens && b.Format.Family() != ""
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -51,10 +52,14 @@ func (k *call) report(r models.Call) {
 		if k.target.Provider != nil {
 			r.Provider = k.target.Provider.Name
 		}
-		r.Began, r.Wait = k.watched.began, k.watched.wait
+		r.Began, r.Wait, r.Trace = k.watched.began, k.watched.wait, k.begin.Trace
+		r.Answered = strings.ToValidUTF8(r.Answered[:min(len(r.Answered), maxAnswered)], "")
 		called(k.served.run, r)
 	})
 }
+
+// maxAnswered bounds the name that a provider gives its model, in bytes.
+const maxAnswered = 128
 
 // outcomeOf is what became of a call that clove-upstream has made.
 func outcomeOf(d link.Done, cancelled bool) models.Outcome {

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,14 +17,14 @@ func TestACallIsReportedOnce(t *testing.T) {
 	r := newRig(t)
 	run, front := r.started()
 	b := ask(1, run, "tiny")
-	b.Stream = true
+	b.Stream, b.Trace = true, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	front.begin(b)
 	up := within(t, r.upstreams)
 	number := within(t, up.up).Call.Number
 	if l := r.Loads(); l["p"] != (Load{Flying: 1}) || l["narrow"] != (Load{}) || len(l) != 6 {
 		t.Errorf("%+v", l)
 	}
-	done := link.Done{Number: number, Status: 200, Sent: true, Complete: true, Model: "theirs-1", Usage: models.Usage{In: 10, Cached: 5, Out: 20}, First: time.Second, Total: 2 * time.Second}
+	done := link.Done{Number: number, Status: 200, Sent: true, Complete: true, Model: strings.Repeat("m", 127) + "ä", Usage: models.Usage{In: 10, Cached: 5, Out: 20}, First: time.Second, Total: 2 * time.Second}
 	up.send(link.FromUpstream{Done: &done})
 	up.send(link.FromUpstream{Done: &done})
 	c := within(t, r.called)
@@ -31,7 +32,7 @@ func TestACallIsReportedOnce(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	c.Began, c.Wait, c.ID = time.Time{}, 0, ""
-	want := models.Call{Model: "small", Provider: "p", Target: "theirs", Answered: "theirs-1", Format: models.OpenAIChat, Stream: true, Outcome: models.OutcomeOK, Status: 200,
+	want := models.Call{Model: "small", Provider: "p", Target: "theirs", Answered: strings.Repeat("m", 127), Format: models.OpenAIChat, Stream: true, Outcome: models.OutcomeOK, Status: 200, Trace: b.Trace,
 		Usage: done.Usage, Cost: 10 + 5 + 20*10, First: time.Second, Total: 2 * time.Second}
 	if c != want {
 		t.Errorf("%+v, want %+v", c, want)

@@ -61,6 +61,7 @@ type Begin struct {
 	Needs  []models.Need `json:"needs,omitempty"`
 	Tiers  []string      `json:"tiers,omitempty"` // that change the price, NAME=VALUE; words
 	Betas  []string      `json:"betas,omitempty"` // values of the header anthropic-beta; words
+	Trace  string        `json:"trace,omitempty"` // the client's header traceparent
 }
 
 const (
@@ -74,6 +75,17 @@ const (
 func IsWord(text string) bool {
 	return text != "" && len(text) <= maxWord && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=") == ""
 }
+
+// IsTraceparent reports whether text has the form of a traceparent of the W3C's version 00.
+func IsTraceparent(text string) bool {
+	parts := strings.Split(text, "-")
+	if len(text) != traceparentBytes || len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 {
+		return false
+	}
+	return strings.Trim(text, "0123456789abcdef-") == ""
+}
+
+const traceparentBytes = 55
 
 // Go lets a call begin.
 type Go struct {
