@@ -16,6 +16,7 @@ type Kernel struct {
 	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
 	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
 	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
+	ModelLog  bool     `json:"model_log,omitempty"` // keep what its calls of models say and get
 }
 
 // SocketPath is where an agent finds its own socket, inside.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/daemon/logs"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/models"
 	"clove.run/clove/models/attach"
@@ -40,7 +41,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		return err
 	}
 	m.current.Store(now)
-	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled,
+	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	if m.listener, err = attach.Listen(d.options.Paths.Run); err != nil {
 		return err
@@ -55,6 +56,11 @@ func (d *Daemon) modelCalled(run agent.Run, c models.Call) {
 	d.tracer.ModelCall(run, c)
 	d.shared.kernel.ModelCalled(run.Spec.ID, c.ID, callText(c))
 	d.meter.ModelCalled(c) // last: a test that sees the count also finds the rest
+}
+
+// modelLog opens the log of what a run's calls say.
+func (d *Daemon) modelLog(run agent.ID) (control.Contents, error) {
+	return logs.OpenCalls(d.options.Paths.ModelLog(run), d.config().LogCapBytes())
 }
 
 // callText is a call for people. What agents and providers have written is not in it.

@@ -170,6 +170,7 @@ var notInCluster = map[string]string{
 	flagDebug:          "kubectl describe shows a pod's steps",
 	flagAgentSocket:    notForContainers,
 	flagModel:          notForContainers,
+	flagModelLog:       notForContainers,
 	flagGrant:          notForContainers,
 	flagBudget:         notForContainers,
 	flagAtEnd:          notForContainers,

@@ -61,6 +61,7 @@ const (
 	flagAgentSocket = "agent-socket"
 	flagGrant       = "grant"
 	flagModel       = "model"
+	flagModelLog    = "model-log"
 	flagBudget      = "budget"
 	flagAtEnd       = "at-end"
 	flagOnWarn      = "on-warn"
@@ -134,6 +135,7 @@ func limitFlags(d agent.Spec) []cli.Flag {
 func sharedFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupShared, flagModel, "", "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key", ""),
+		boolean(groupShared, flagModelLog, "", "keep what its calls of models say and get, for clove logs --models"),
 		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
 		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
 		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),

@@ -321,9 +321,14 @@ func (c *Control) launch(k *call) *link.Refuse {
 		return failed(err)
 	}
 	defer packet.CloseAll([]*os.File{near, far})
+	files, err := c.copied(k, far)
+	if err != nil {
+		return failed(err)
+	}
+	defer packet.CloseAll(files[1:])
 	c.enter(k, u)
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Provider: k.target.Provider.Name, Format: k.begin.Format, Stream: k.begin.Stream,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
+		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, files...)
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}

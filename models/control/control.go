@@ -8,6 +8,9 @@
 //	                                                                 └─▶ clove-models: Go
 //	clove-upstream: Done ─▶ budget settled, usage counted
 //
+// Where a run asks for a log of what its calls say, clove-upstream copies it, and control puts it
+// into the log as bytes.
+//
 // Each process is replaced when it ends. What a call had reserved when clove-upstream ended
 // counts as used.
 package control
@@ -50,7 +53,9 @@ type Options struct {
 	Secret func(name string) (string, error)
 	// Called is told of each call that has ended, and must not block; nil: nobody asks.
 	Called func(run agent.Run, c models.Call)
-	Log    *slog.Logger
+	// Contents opens the log of a run that asks for one (Spec.Kernel.ModelLog).
+	Contents func(run agent.ID) (Contents, error)
+	Log      *slog.Logger
 }
 
 // groups are those of an owner, which the account database names; none if it cannot be read:
@@ -76,6 +81,7 @@ type Control struct {
 	gates   turnstiles
 	health  health
 	loads   loads
+	held    room // bytes of contents in memory
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
@@ -93,9 +99,10 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
+	contents *contents // nil: nothing is logged
 
 	mu     sync.Mutex                 // guards the following
-	flying int                        // calls that have reserved and are not paid
+	flying int                        // calls that have reserved and are not paid, and copies of contents that are not logged
 	used   map[string]*agent.ModelUse // by model
 }
 
@@ -108,10 +115,15 @@ func New(o Options) *Control {
 // used returns what its calls have used, at the end of the agent.
 func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
 	s := &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}}
+	if s.contents, err = c.open(run); err != nil {
+		listener.Close()
+		return nil, err
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		listener.Close()
+		s.contents.leave()
 		return nil, errors.New("models are not served any more")
 	}
 	c.runs[run.Spec.ID] = s
@@ -138,6 +150,7 @@ func (c *Control) leave(s *served) {
 	}
 	c.mu.Unlock()
 	s.listener.Close()
+	s.contents.leave()
 	if f != nil && current {
 		_ = f.conn.Send(link.ToFront{Leave: s.run.Spec.ID}) // a process that is gone serves nobody
 	}

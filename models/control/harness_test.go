@@ -224,7 +224,17 @@ func take(file *os.File) (*os.File, error) {
 // serve serves a new run of a user, and returns it.
 func (r *rig) serve(uid uint32) agent.Run {
 	r.t.Helper()
-	run := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker"}, Owner: agent.Owner{UID: uid, GID: uid}}
+	return r.serveRun(agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker"}, Owner: agent.Owner{UID: uid, GID: uid}})
+}
+
+// serveLogged serves a run that asks for a log of what its calls say.
+func (r *rig) serveLogged(uid uint32) agent.Run {
+	r.t.Helper()
+	return r.serveRun(agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "logged", Kernel: agent.Kernel{ModelLog: true}}, Owner: agent.Owner{UID: uid, GID: uid}})
+}
+
+func (r *rig) serveRun(run agent.Run) agent.Run {
+	r.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		r.t.Fatal(err)

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +105,25 @@ func (r *rig) until(holds func() bool) {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("%+v", r.Loads())
 		}
+	}
+}
+
+// A call for which no clove-upstream can be started is settled and refused, and reported once.
+func TestACallThatCannotBeginIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	run, front := r.started()
+	r.Control.mu.Lock()
+	r.Control.spawn = func(string, uint32, ...*os.File) (child, error) { return nil, errors.New("no room") }
+	r.Control.mu.Unlock()
+	if m := front.begin(ask(1, run, "small")); m.Refuse == nil {
+		t.Fatalf("%+v", m)
+	}
+	front.begin(ask(2, run, "none"))
+	if c := within(t, r.called); c.Outcome != models.OutcomeFailed || c.Model != "small" || c.Total != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c := within(t, r.called); c.Reason != string(link.ReasonUnknown) {
+		t.Errorf("%+v", c)
 	}
 }

@@ -158,7 +158,8 @@ type ToUpstream struct {
 	Socket *Socket `json:"socket,omitempty"` // with a connection, unless Error says why not
 }
 
-// Call is one call to make.
+// Call is one call to make. With a second descriptor, what is said is copied to it: the body as
+// SendBody writes it, then what of the answer was passed on.
 type Call struct {
 	Number   uint64        `json:"number"` // control's own
 	Provider string        `json:"provider"`

@@ -43,17 +43,26 @@ func SendBody(w io.Writer, body []byte) error {
 
 // ReceiveBody reads a request's body.
 func ReceiveBody(r io.Reader) ([]byte, error) {
+	n, err := ReceiveSize(r)
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, n)
+	_, err = io.ReadFull(r, body)
+	return body, err
+}
+
+// ReceiveSize reads how many bytes of a body follow.
+func ReceiveSize(r io.Reader) (int64, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return nil, err
+		return 0, err
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > MaxBody {
-		return nil, fmt.Errorf("cannot receive a body of %d bytes", n)
+		return 0, fmt.Errorf("cannot receive a body of %d bytes", n)
 	}
-	body := make([]byte, n)
-	_, err := io.ReadFull(r, body)
-	return body, err
+	return int64(n), nil
 }
 
 // The kinds of frames of an answer.

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"clove.run/clove/internal/packet"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 	"clove.run/clove/models/usage"
@@ -30,8 +31,8 @@ const maxAnswer = 64 << 20
 // endTime is for writing how a call ended.
 const endTime = time.Second
 
-// call makes one call, and reports how it ended.
-func (s *Server) call(c link.Call, file *os.File) {
+// call makes one call, and reports how it ended. What is said is copied to copies.
+func (s *Server) call(c link.Call, file *os.File, copies ...*os.File) {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(context.Background())
 	s.enter(c.Number, cancel)
@@ -40,6 +41,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 		s.leave(c.Number)
 		cancel()
 		file.Close()
+		packet.CloseAll(copies) // before the report: control has all of it then
 		done.Total = time.Since(began)
 		_ = s.control.Send(link.FromUpstream{Done: &done}) // without control nobody settles; it takes all for used
 	}()
@@ -53,6 +55,9 @@ func (s *Server) call(c link.Call, file *os.File) {
 		done.Error = "the request broke off"
 		return
 	}
+	for _, to := range copies {
+		_ = link.SendBody(to, body) // a copy that fails is control's to notice
+	}
 	began = time.Now() // what comes before is clove-models' time, and not the provider's
 	ctx, stop := context.WithTimeout(ctx, p.Total)
 	defer stop()
@@ -60,7 +65,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 	// moment after the end there is room for the error, and then the writes fail.
 	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(endTime)) })()
 	go watch(file, cancel)
-	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, cancel: cancel}
+	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, cancel: cancel, copies: copies}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
 		_ = e.out.End(link.End{Error: done.Error}) // a client that is gone does not miss it
@@ -95,6 +100,7 @@ type exchange struct {
 	done     *link.Done
 	began    time.Time
 	cancel   context.CancelFunc
+	copies   []*os.File  // of the answer
 	sent     atomic.Bool // a connection to the provider took the request, or a part of it
 }
 
@@ -160,7 +166,7 @@ func (e *exchange) copy(answer *http.Response) error {
 				return errors.New("the answer is too long")
 			}
 			meter.Write(buffer[:n])
-			if _, werr := e.out.Write(keyless.next(buffer[:n])); werr != nil {
+			if e.pass(keyless.next(buffer[:n])) != nil {
 				return errors.New("the client is gone")
 			}
 			if most := e.call.MostOut; most > 0 && meter.Streamed() > most {
@@ -168,13 +174,22 @@ func (e *exchange) copy(answer *http.Response) error {
 			}
 		}
 		if err == io.EOF {
-			_, _ = e.out.Write(keyless.rest()) // End fails as well
+			_ = e.pass(keyless.rest()) // End fails as well
 			return e.out.End(link.End{})
 		}
 		if err != nil {
 			return errors.New("the answer broke off")
 		}
 	}
+}
+
+// pass passes a part of the answer on, without the key.
+func (e *exchange) pass(part []byte) error {
+	for _, to := range e.copies {
+		_, _ = to.Write(part) // as the body
+	}
+	_, err := e.out.Write(part)
+	return err
 }
 
 // settle notes what to settle. Providers ask nothing for errors.

@@ -98,7 +98,7 @@ func (r *rig) connect(number uint64, address string) {
 }
 
 // begin orders a call, and returns the stream with its body sent.
-func (r *rig) begin(c link.Call, body string) *os.File {
+func (r *rig) begin(c link.Call, body string, copies ...*os.File) *os.File {
 	r.t.Helper()
 	r.last++
 	if c.Number = r.last; c.Provider == "" {
@@ -106,8 +106,9 @@ func (r *rig) begin(c link.Call, body string) *os.File {
 	}
 	near, far, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
 	if err == nil {
-		err = r.conn.Send(link.ToUpstream{Call: &c}, far)
+		err = r.conn.Send(link.ToUpstream{Call: &c}, append([]*os.File{far}, copies...)...)
 		far.Close()
+		packet.CloseAll(copies)
 	}
 	if err == nil {
 		err = link.SendBody(near, []byte(body))

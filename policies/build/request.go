@@ -48,6 +48,7 @@ type Request struct {
 	// What agents share, see docs/kernel.md.
 	AgentSocket bool     // the agent has a socket of its own
 	Models      []string // names or globs, each a grant of kind model
+	ModelLog    bool     // keep what the calls of models say and get
 	Grants      []string // KIND:PATTERN[:RIGHTS]
 	Budgets     []string // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
 	AtEnd       string   // what happens when a budget is spent: end, pause or refuse; default: end
