@@ -19,6 +19,7 @@ type Kernel struct {
 	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`
+	ModelLog   bool   `json:"model_log,omitempty"` // keep what its calls of models say and get
 }
 
 // SocketPath is where an agent finds its own socket, inside.

@@ -19,7 +19,7 @@ type RunEvent struct {
 	Sum      *Sum         `json:"sum,omitempty"`       // of an end
 	// Causation is the id of the call that this follows from, Correlation the id that is the
 	// same in all that follows from one call, and in its audit record. Only events of grants,
-	// budgets and refusals have them.
+	// budgets, refusals and models have them.
 	Causation   string `json:"causation,omitempty"`
 	Correlation string `json:"correlation,omitempty"`
 }
@@ -85,4 +85,5 @@ const (
 	RunBudgetEnded  RunEventKind = "budget-ended"  // nothing is left of one
 	RunBudgetPaused RunEventKind = "budget-paused" // the same, and the agent is frozen until there is more
 	RunRefused      RunEventKind = "refused"       // a call of the agent
+	RunModelCalled  RunEventKind = "model-called"  // a call of a model has ended
 )

@@ -26,6 +26,8 @@ func checkKernel(s Spec) error {
 		return wrong("kernel.budgets", fmt.Sprintf("use at most %d", firstBudgetsMost), "there are %d budgets", len(k.Budgets))
 	case k.HasSocket() && s.Network == NetworkHost:
 		return wrong("kernel", "use another --network: the gate that serves the agent's socket is also its network", "a run in the host's network cannot have a socket of its own")
+	case k.ModelLog && !k.HasModels():
+		return wrong("kernel.model_log", "add --model NAME", "a run that may call no model has none to log")
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
 		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q is not an action for a spent budget", k.AtEnd)
 	}

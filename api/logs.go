@@ -8,8 +8,13 @@ const (
 	NoteLogLine   = "run.log"
 )
 
-// StreamClove is the stream of lines that clove itself adds to a log.
-const StreamClove = "clove"
+// StreamClove is the stream of lines that clove itself adds to a log. The others are stdout and
+// stderr, and in a log of models what was asked and answered.
+const (
+	StreamClove   = "clove"
+	StreamRequest = "request"
+	StreamAnswer  = "answer"
+)
 
 // LogsParams chooses lines of a run's log.
 type LogsParams struct {
@@ -25,12 +30,15 @@ type LogsParams struct {
 	AfterOffset *int64 `json:"after_offset,omitempty"`
 	// Many asks for notifications with lines, as many as are there, in place of line.
 	Many bool `json:"many,omitempty"`
+	// Models asks for what the run's calls of models said and got. Only a run with model_log
+	// has it. Each call is a line of stream clove, and the lines of request and answer.
+	Models bool `json:"models,omitempty"`
 }
 
 // LogLine is one line of output as it stands in the log file.
 type LogLine struct {
 	Time    time.Time `json:"time"`
-	Stream  string    `json:"stream"`            // stdout, stderr, or clove: a line of clove's own
+	Stream  string    `json:"stream"`            // stdout, stderr, or clove: a line of clove's own; request and answer in a log of models
 	Text    string    `json:"text,omitempty"`    // without the line's end
 	Bytes   []byte    `json:"bytes,omitempty"`   // in place of text, where it is not UTF-8
 	Partial bool      `json:"partial,omitempty"` // the line goes on in the next one

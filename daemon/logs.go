@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"os"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -28,8 +29,9 @@ func (l logReader) methods() map[string]handler {
 // read gives lines of a run's log.
 func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 	id := c.run.Spec.ID
-	if !c.run.Spec.Detached {
-		return nil, api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", c.run.Spec.Name)
+	dir, err := l.dir(c.run, p)
+	if err != nil {
+		return nil, err
 	}
 	// All followers share one inotify instance: the kernel gives a user, and so root, 128
 	// of them (package watch).
@@ -55,7 +57,26 @@ func (l logReader) read(c *call, p api.LogsParams) (any, error) {
 		together := &manyLines{c: c}
 		give, choice.Pause = together.add, together.send
 	}
-	return api.Nothing{}, logs.Read(c, l.paths.Log(id), choice, give)
+	return api.Nothing{}, logs.Read(c, dir, choice, give)
+}
+
+// dir is where the log lies that is asked for.
+func (l logReader) dir(run agent.Run, p api.LogsParams) (string, error) {
+	if !p.Models {
+		if !run.Spec.Detached {
+			return "", api.Failure(api.CodeConflict, "its output went to the terminal that started it; run -d keeps a log", "%s was started in the foreground and has no log", run.Spec.Name)
+		}
+		return l.paths.Log(run.Spec.ID), nil
+	}
+	dir := l.paths.ModelLog(run.Spec.ID)
+	if !run.Spec.Kernel.ModelLog {
+		return "", api.Failure(api.CodeConflict, "start it with --model-log", "%s keeps nothing of what its calls of models say", run.Spec.Name)
+	}
+	// A reader that waits would make the directory above, which is the run's.
+	if _, err := os.Lstat(dir); p.Follow && err != nil {
+		return "", api.Failure(api.CodeConflict, "follow it when it runs", "%s has not begun to call models", run.Spec.Name)
+	}
+	return dir, nil
 }
 
 // manyBytes is how much text of lines is gathered for one notification.

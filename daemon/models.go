@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/daemon/logs"
+	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -41,7 +45,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		return err
 	}
 	m.current.Store(now)
-	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log,
+	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	if m.listener, err = attach.Listen(d.options.Paths.Run); err != nil {
 		return err
@@ -83,6 +87,47 @@ func (m *inference) top(c *call, _ api.Nothing) (any, error) {
 		return cmp.Or(cmp.Compare(b.InFlight+b.Waiting, a.InFlight+a.Waiting), cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.ID, b.ID))
 	})
 	return api.ModelTopResult{Runs: runs[:min(len(runs), maxTop)]}, nil
+}
+
+// modelCalled counts a call that has ended, traces it, and notes it among the run's events.
+func (d *Daemon) modelCalled(run agent.Run, c models.Call) {
+	d.tracer.ModelCall(run, c)
+	d.shared.kernel.ModelCalled(run.Spec.ID, c.ID, callText(c))
+	d.meter.ModelCalled(c) // last: a test that sees the count also finds the rest
+}
+
+// modelLog opens the log of what a run's calls say.
+func (d *Daemon) modelLog(run agent.ID) (control.Contents, error) {
+	return logs.OpenCalls(d.options.Paths.ModelLog(run), d.config().LogCapBytes())
+}
+
+// callText is a call for people. What agents and providers have written is not in it.
+func callText(c models.Call) string {
+	text := string(c.Outcome)
+	if c.Model != "" {
+		text = c.Model + " at " + c.Provider + ": " + text
+	}
+	if c.Reason != "" {
+		text += " reason=" + c.Reason
+	}
+	if c.Outcome == models.OutcomeRefused {
+		return text
+	}
+	u := c.Usage
+	return text + fmt.Sprintf(" status=%d tokens_in=%d tokens_cached=%d tokens_out=%d cost_micros=%d wait_ms=%d first_ms=%d total_ms=%d", c.Status,
+		u.In+u.CacheWrite, u.Cached, u.Out, c.Cost, c.Wait.Milliseconds(), c.First.Milliseconds(), c.Total.Milliseconds())
+}
+
+// gauges are how many calls wait and are being made.
+func (m *inference) gauges(set func(name string, value float64, labels ...string)) {
+	loads := map[string]control.Load{config.Echo: {}, config.Scripted: {}}
+	if m != nil { // else cloved does not serve yet
+		loads = m.control.Loads()
+	}
+	for provider, now := range loads {
+		set(metrics.ModelsWaiting, float64(now.Waiting), provider)
+		set(metrics.ModelsInFlight, float64(now.Flying), provider)
+	}
 }
 
 // serve serves the run that a supervisor names.

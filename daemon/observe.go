@@ -114,6 +114,7 @@ func (d *Daemon) gauges() []metrics.Sample {
 	set(metrics.MemoryPromised, float64(promised))
 	set(metrics.MemoryLimit, float64(d.config().memoryBytes()))
 	d.shared.gauges(set)
+	d.inference.gauges(set)
 	set(metrics.Connections, float64(d.connections.Load()))
 	if info, serr := os.Stat(d.records.path); err == nil && serr == nil {
 		set(metrics.StoreSize, float64(info.Size()))

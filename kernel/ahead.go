@@ -62,6 +62,7 @@ func (k *Kernel) inSpare(on *call, s Spending) string {
 		if b == nil {
 			return ""
 		}
+		on.ID = b.drawn.ID
 		if k.spares.take(b, on.entry(s.Method, audit.VerdictAllow, "")) {
 			return b.drawn.ID
 		} // else another call was faster, and there is one less

@@ -15,6 +15,8 @@ import (
 const (
 	eventBurst = 20
 	eventEvery = 5 * time.Second
+	// Models are what an agent calls all the time.
+	modelEventEvery = 30 * time.Second
 )
 
 // eventBound bounds the events of one run's agent.
@@ -26,13 +28,13 @@ type eventBound struct {
 }
 
 // may reports whether one more event may be noted, and how many were not since the last one.
-func (b *eventBound) may(now time.Time) (skipped int, ok bool) {
+func (b *eventBound) may(now time.Time, every time.Duration) (skipped int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.at.IsZero() {
 		b.left = eventBurst
 	}
-	b.left, b.at = min(eventBurst, b.left+max(0, now.Sub(b.at).Seconds()/eventEvery.Seconds())), now
+	b.left, b.at = min(eventBurst, b.left+max(0, now.Sub(b.at).Seconds()/every.Seconds())), now
 	if b.left < 1 {
 		b.skipped++
 		return 0, false
@@ -55,15 +57,34 @@ func (c *call) note() {
 			if a == nil {
 				continue
 			}
-			skipped, ok := a.events.may(c.now)
+			skipped, ok := a.events.may(c.now, eventEvery)
 			if !ok {
 				continue
 			}
-			if skipped > 0 {
-				e.Detail += fmt.Sprintf(" (%d events before it are in the audit log only)", skipped)
-			}
+			e.Detail += unnoted(skipped)
 		}
 		c.kernel.note(e)
+	}
+}
+
+// unnoted says how many events are missing before one.
+func unnoted(skipped int) string {
+	if skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d events before it are in the audit log only)", skipped)
+}
+
+// ModelCalled notes a call of a model by a run's agent, as far as its bound allows. id is the
+// call's, as its audit records have it; detail is for people.
+func (k *Kernel) ModelCalled(run agent.ID, id, detail string) {
+	a := k.attachmentOf(run)
+	if a == nil {
+		return
+	}
+	now := k.now()
+	if skipped, ok := a.modelEvents.may(now, modelEventEvery); ok {
+		k.note(agent.RunEvent{Time: now, Kind: agent.RunModelCalled, ID: run, Detail: detail + unnoted(skipped), Causation: id, Correlation: id})
 	}
 }
 

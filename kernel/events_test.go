@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/budget"
 )
 
 // noted are the events of a rig's kernel.
@@ -106,6 +107,39 @@ func TestAnAgentCannotFloodTheEvents(t *testing.T) {
 	refuse()
 	if refused := n.of(agent.RunRefused); len(refused) != eventBurst+1 || !strings.Contains(refused[eventBurst].Detail, "180 events") {
 		t.Errorf("%+v", refused[len(refused)-1])
+	}
+}
+
+// Calls of models are bounded apart: they hide no refusal, and each has its records.
+func TestCallsOfModelsAreEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Grants: []string{"model:small"}})
+	n := noting(r)
+	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
+	must(t, err)
+	r.pays(id, 1, 0)
+	for range 3 * eventBurst {
+		r.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+	}
+	r.ModelCalled("another", id, "of no run that lives")
+	_, err = r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+	wantCode(t, err, api.CodeDenied)
+	if called := n.of(agent.RunModelCalled); len(called) != eventBurst || called[0].Detail != "small at near: ok" || called[0].Correlation != id || len(n.of(agent.RunRefused)) != 1 {
+		t.Errorf("%d: %+v", len(called), called)
+	}
+	r.clock.Add(int64(modelEventEvery / time.Second))
+	r.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+	if called := n.of(agent.RunModelCalled); len(called) != eventBurst+1 || !strings.Contains(called[eventBurst].Detail, "40 events") {
+		t.Errorf("%+v", called[len(called)-1])
+	}
+	methods := ""
+	for _, e := range r.entries() {
+		if e.Correlation == id {
+			methods += e.Method + " "
+		}
+	}
+	if methods != "model.call model.settle " {
+		t.Errorf("the records of the call are %q", methods)
 	}
 }
 

@@ -73,9 +73,11 @@ type attachment struct {
 	changed func(api.Standing)
 	refused atomic.Int64
 	events  eventBound
-	places  chan struct{} // has an element for each call of the agent's that is being decided
-	again   *time.Timer   // when to report anew though nothing is changed; turn guards it
-	turn    sync.Mutex    // one notification after the other, so that the last one is the newest
+	// modelEvents is apart: calls of models must not hide what is decided about grants.
+	modelEvents eventBound
+	places      chan struct{} // has an element for each call of the agent's that is being decided
+	again       *time.Timer   // when to report anew though nothing is changed; turn guards it
+	turn        sync.Mutex    // one notification after the other, so that the last one is the newest
 }
 
 // decidedAtOnce bounds the calls of one agent that are decided at once. Its others wait for

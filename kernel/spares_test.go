@@ -78,14 +78,15 @@ func TestACallInASpareBeginsWithoutACommit(t *testing.T) {
 		}
 	}
 	r.wantCalls(33, 16, 0)
-	var got []string
+	var got, ids []string
 	for _, e := range r.entries() { // which closes
 		if strings.HasPrefix(e.Method, "model.") {
 			got = append(got, fmt.Sprint(e.Method, " ", e.What, " ", e.Verdict, " ", e.Rule != "", " ", e.Correlation != ""))
+			ids = append(ids, e.Correlation)
 		}
 	}
 	for i := 0; i < len(got); i += 2 {
-		if len(got) != 10 || got[i] != "model.call model:small allow true true" || !strings.HasPrefix(got[i+1], "model.settle model_calls=") {
+		if len(got) != 10 || got[i] != "model.call model:small allow true true" || !strings.HasPrefix(got[i+1], "model.settle model_calls=") || ids[i] != ids[i+1] {
 			t.Fatalf("%q", got)
 		}
 	}

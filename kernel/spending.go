@@ -49,9 +49,10 @@ func (c *Ceiling) under(tx *store.KernelTx, run agent.Run, now time.Time) (budge
 }
 
 // Reserve takes a service's call through the stages until it is done: a grant covers it and
-// is used once, and its upper bound is reserved, durably with the audit entry. Where a spare
-// fits that is durable already, and the entry comes with the settlement. The service settles
-// what it was given, once. After a crash it counts as used in full.
+// is used once, and its upper bound is reserved, durably with the audit entry, which has the
+// reservation's id as its correlation. Where a spare fits that is durable already, and the entry
+// comes with the settlement. The service settles what it was given, once. After a crash it counts
+// as used in full.
 func (k *Kernel) Reserve(run agent.Run, s Spending) (reservation string, err error) {
 	if err := k.room(); err != nil {
 		return "", err
@@ -94,7 +95,7 @@ func (k *Kernel) reserve(on *call, s Spending) (reservation string, unfit, err e
 		if err != nil {
 			return err
 		}
-		r := budget.Reservation{ID: string(agent.NewID()), Run: on.Run.Spec.ID, Service: s.Service, Begun: true}
+		r := budget.Reservation{ID: on.ID, Run: on.Run.Spec.ID, Service: s.Service, Begun: true}
 		if s.Fit != nil {
 			if r.Amounts, unfit = s.Fit(chain.Left(on.now)); unfit != nil {
 				return unfit
@@ -259,6 +260,7 @@ func (c *call) settle(r budget.Reservation, st Settlement) error {
 	if err != nil {
 		return err
 	}
+	c.ID = r.ID // what follows from the call has the id of its first record
 	_, err = c.spent(r, chain, effects)
 	return firstError(err, record(c.tx, c.serviceEntry(r, st.Service+".settle", st.Used)))
 }

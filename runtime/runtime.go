@@ -94,6 +94,10 @@ func (p Paths) services(id agent.ID) string { return filepath.Join(p.runDirector
 // Log is the directory of what a detached run wrote.
 func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
 
+// ModelLog is the directory of what a run's calls of models said, where it asks for that. It is
+// a part of Log, and removed with it.
+func (p Paths) ModelLog(id agent.ID) string { return filepath.Join(p.Log(id), "models") }
+
 // RemoveLog removes it, also while a supervisor that does not know yet that its
 // run is gone makes it anew; Refuse removes what that one leaves.
 func (p Paths) RemoveLog(id agent.ID) (err error) {

@@ -18,16 +18,18 @@ const (
 	flagSince      = "since"
 	flagTail       = "tail"
 	flagTimestamps = "timestamps"
+	flagModels     = "models"
 )
 
 func (p *program) logsCommand() *cli.Command {
 	return &cli.Command{
-		Name: "logs", Usage: "show what a detached run wrote", UsageText: "clove logs [-f] [--since WHEN] [--tail N] NAME|ID",
+		Name: "logs", Usage: "show what a detached run wrote", UsageText: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "go on until the run has ended", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
 			&cli.StringFlag{Name: flagTail, Aliases: []string{"n"}, Usage: "only the last lines, a number", DefaultText: "all"},
 			&cli.BoolFlag{Name: flagTimestamps, Aliases: []string{"t"}, Usage: "show when each line was written", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagModels, Usage: "show what the calls of models of a run with --model-log said and got", DisableDefaultText: true},
 			jsonFlag("write each line as a JSON object"),
 		},
 		Action: ofOneRun(p.logs),
@@ -37,7 +39,7 @@ func (p *program) logsCommand() *cli.Command {
 // logs needs cloved for ended runs too: only cloved checks whether a log belongs to the
 // caller.
 func (p *program) logs(c *cli.Context) error {
-	params := api.LogsParams{RunParams: api.RunParams{Run: c.Args().First()}, Follow: c.Bool(flagFollow)}
+	params := api.LogsParams{RunParams: api.RunParams{Run: c.Args().First()}, Follow: c.Bool(flagFollow), Models: c.Bool(flagModels)}
 	var err error
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (p *program) modelsTest(c *cli.Context) error {
 
 // testAlone tests a model without cloved.
 func testAlone(ctx context.Context, name string) (r api.ModelTestResult, err error) {
-	own, err := models(nil)
+	own, err := models(nil, nil)
 	if err != nil {
 		return r, err
 	}

@@ -171,6 +171,7 @@ var notInCluster = map[string]string{
 	flagAgentSocket:    notForContainers,
 	flagModel:          notForContainers,
 	flagModelSetup:     notForContainers,
+	flagModelLog:       notForContainers,
 	flagGrant:          notForContainers,
 	flagBudget:         notForContainers,
 	flagAtEnd:          notForContainers,

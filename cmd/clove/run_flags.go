@@ -63,6 +63,7 @@ const (
 	flagGrant       = "grant"
 	flagModel       = "model"
 	flagModelSetup  = "model-setup"
+	flagModelLog    = "model-log"
 	flagBudget      = "budget"
 	flagAtEnd       = "at-end"
 	flagOnWarn      = "on-warn"
@@ -137,6 +138,7 @@ func sharedFlags() []cli.Flag {
 	return []cli.Flag{
 		values(groupShared, flagModel, "", "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key", ""),
 		value(groupShared, flagModelSetup, "", "write the file that a client of models needs into its home: "+strings.Join(agent.ModelSetups(), ", "), ""),
+		boolean(groupShared, flagModelLog, "", "keep what its calls of models say and get, for clove logs --models"),
 		values(groupShared, flagGrant, "", "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro", ""),
 		values(groupShared, flagBudget, "", "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]", ""),
 		value(groupShared, flagAtEnd, "", "when a budget is spent: end, pause or refuse", "end"),

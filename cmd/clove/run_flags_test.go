@@ -34,7 +34,20 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep}
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog}
+
+// A log of what calls of models say is kept only where the run asks for it.
+func TestModelLog(t *testing.T) {
+	for _, log := range []bool{false, true} {
+		flags := []string{"--model", "echo"}
+		if log {
+			flags = append(flags, "--"+flagModelLog)
+		}
+		if spec := interpreterBench(t).spec(append(flags, "--", "true")...); spec.Kernel.ModelLog != log {
+			t.Errorf("%v: %+v", flags, spec.Kernel)
+		}
+	}
+}
 
 func TestEveryFlagDoesSomething(t *testing.T) {
 	shown := func(flags ...string) string {

@@ -55,7 +55,7 @@ func requestOf(c *cli.Context) build.Request {
 		HostPorts: c.StringSlice(flagHostPort), DNS: c.StringSlice(flagDNS), Hosts: c.StringSlice(flagAddHost),
 		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
 
-		AgentSocket: c.Bool(flagAgentSocket), Models: c.StringSlice(flagModel), ModelSetup: c.String(flagModelSetup), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
+		AgentSocket: c.Bool(flagAgentSocket), Models: c.StringSlice(flagModel), ModelSetup: c.String(flagModelSetup), ModelLog: c.Bool(flagModelLog), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
 		OnWarn: c.String(flagOnWarn), OnEnd: c.String(flagOnEnd), OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
 
 		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),

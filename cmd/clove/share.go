@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
+	"clove.run/clove/daemon/logs"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models/attach"
@@ -64,7 +65,7 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	if !spec.Kernel.HasModels() {
 		return own, nil
 	}
-	served, err := models(own)
+	served, err := models(own, func(id agent.ID) (control.Contents, error) { return logs.OpenCalls(paths.ModelLog(id), modelLogBytes) })
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +73,17 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	return closers{served, own}, nil // what calls used is settled before the ledger closes
 }
 
+// modelLogBytes bounds a log of models without cloved, whose configuration has another bound.
+const modelLogBytes = 64 << 20
+
 // models serves models in this process.
-func models(ledger control.Ledger) (*control.Control, error) {
+func models(ledger control.Ledger, contents func(agent.ID) (control.Contents, error)) (*control.Control, error) {
 	now, err := loadModels()
 	if err != nil {
 		return nil, err
 	}
 	return control.New(control.Options{
-		Ledger: ledger, Config: func() *config.Config { return now }, Programs: runtime.Programs,
+		Ledger: ledger, Contents: contents, Config: func() *config.Config { return now }, Programs: runtime.Programs,
 		Secret: func(name string) (string, error) {
 			return control.ReadSecret(cmp.Or(os.Getenv("CLOVE_SECRETS"), control.SecretsDir), name)
 		},

@@ -29,11 +29,11 @@ type page struct {
 	Grants  []api.Grant      `json:"grants"`
 	Budgets []api.Budget     `json:"budgets"`
 	Refused int64            `json:"refused"` // calls of the agent
-	Events  []agent.RunEvent `json:"events"`  // the last ones about its grants, budgets and refusals
+	Events  []agent.RunEvent `json:"events"`  // the last ones about its grants, budgets, refusals and models
 }
 
 // pageEvents are the events of a page, and how many it has.
-var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused}
+var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled}
 
 const pageEventsMost = 10
 

@@ -177,6 +177,7 @@ var refusals = []string{
 	"--on-denial kill -- true",
 	"--on-denial end-after:0 -- true",
 	"--namespace acme//research -- true",
+	"--model-log -- true",
 }
 
 // elfHeader is the beginning of a program.

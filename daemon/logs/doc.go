@@ -34,6 +34,9 @@
 // not; cloved only reads the files. The log is removed with the run's record (package
 // runtime).
 //
+// A log of what calls of models said (Calls) has the same form; there each call is written as
+// a whole.
+//
 // It refuses to delay the agent: a write that fails drops lines, counts them, and
 // never waits. If the supervisor is killed before it could write the mark for dropped
 // lines, their number is lost.

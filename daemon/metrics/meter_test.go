@@ -19,7 +19,7 @@ func newMeter() *Meter {
 			if row.Kind == Gauge && row.Name != BuildInfo {
 				s := Sample{Name: row.Name, Value: 1}
 				for _, l := range row.Labels {
-					s.Labels = append(s.Labels, l.Values[0])
+					s.Labels = append(s.Labels, append(l.Values, "one")[0])
 				}
 				samples = append(samples, s)
 			}

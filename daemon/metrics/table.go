@@ -5,6 +5,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/models"
+	"clove.run/clove/models/link"
 	"clove.run/clove/scheduler"
 )
 
@@ -62,6 +64,14 @@ const (
 	kernelRefusals = "clove_kernel_refusals_total"
 	kernelSeconds  = "clove_kernel_call_seconds"
 	budgetMarks    = "clove_budget_marks_total"
+	modelCalls     = "clove_model_calls_total"
+	modelRefusals  = "clove_model_refusals_total"
+	modelTokens    = "clove_model_tokens_total"
+	modelCost      = "clove_model_cost_dollars_total"
+	modelWait      = "clove_model_wait_seconds"
+	genDuration    = "gen_ai_client_operation_duration_seconds"
+	genFirst       = "gen_ai_client_operation_time_to_first_chunk_seconds"
+	genTokens      = "gen_ai_client_token_usage"
 
 	Agents         = "clove_agents"
 	Queue          = "clove_queue_length"
@@ -74,6 +84,8 @@ const (
 	AuditWaiting   = "clove_audit_waiting"
 	AuditQueued    = "clove_audit_queued"
 	AgentSockets   = "clove_agent_sockets"
+	ModelsWaiting  = "clove_model_calls_waiting"
+	ModelsInFlight = "clove_model_calls_in_flight"
 	BuildInfo      = "clove_build_info"
 )
 
@@ -157,6 +169,18 @@ var Table = []Metric{
 	{kernelRefusals, Counter, []Label{{Name: "rule", Values: Rules}}, nil, "Such calls that were refused, by the rule that decided."},
 	{kernelSeconds, Histogram, []Label{{Name: "caller", Values: []string{ByAgent, ByUser}}}, callBuckets, "Until such a call was decided, and a change was on the disk."},
 	{budgetMarks, Counter, []Label{{Name: "mark", Values: words(Marks)}}, nil, "Budgets that reached their mark, or of which nothing was left."},
+	{modelCalls, Counter, []Label{model, provider, {Name: "outcome", Values: words(models.Outcomes)}}, nil, "Calls of models that ended."},
+	{modelRefusals, Counter, []Label{{Name: "reason", Values: words(link.Reasons)}}, nil, "Calls of models that clove refused, by the reason."},
+	{modelTokens, Counter, []Label{model, provider, {Name: "kind", Values: TokenKinds}}, nil,
+		"Tokens that were paid. in excludes what was read from or written to the provider's cache; reasoning is a part of out."},
+	{modelCost, Counter, []Label{model, provider}, nil, "What calls of models with a price cost, in US dollars."},
+	{modelWait, Histogram, []Label{provider}, waitBuckets, "Until a call had its turn at the provider."},
+	{ModelsWaiting, Gauge, []Label{provider}, nil, "Calls that wait for their turn."},
+	{ModelsInFlight, Gauge, []Label{provider}, nil, "Calls that are being made."},
+	{genDuration, Histogram, append(genAI(), Label{Name: "error_type", Of: "the outcome; empty for ok"}), genSeconds, "From the request to the provider until the end of its answer."},
+	{genFirst, Histogram, genAI(), genSeconds, "The same until the first byte of the answer. Only streams are in it."},
+	{genTokens, Histogram, append(genAI(), Label{Name: "gen_ai_token_type", Values: []string{"input", "output"}}), genTokenBuckets,
+		"Tokens of a call that were paid; input includes what was read from or written to the provider's cache."},
 	{AgentSockets, Gauge, nil, nil, "Live agents with a socket of their own."},
 	{AuditRecords, Gauge, nil, nil, "Number of the last record of the audit log."},
 	{AuditWaiting, Gauge, nil, nil, "Entries of the audit log that are in memory only: checks and refusals of the last moment, and all while its disk is full."},

@@ -69,14 +69,14 @@ func (c *Control) admit(k *call) error {
 	defer cancel()
 	passed := make(chan error, 1)
 	k.pass(gates[k.places.keep(1):], time.Now(), passed)
-	if err := outcomeOf(ctx, passed); err != nil {
+	if err := awaited(ctx, passed); err != nil {
 		return &crowdedError{err}
 	}
 	return nil
 }
 
-// outcomeOf waits for a value, until ctx ends. One that is there is taken.
-func outcomeOf(ctx context.Context, passed <-chan error) error {
+// awaited waits for a value, until ctx ends. One that is there is taken.
+func awaited(ctx context.Context, passed <-chan error) error {
 	select {
 	case err := <-passed:
 		return err

@@ -31,7 +31,9 @@ func another(d link.Done) bool {
 func (c *Control) goOn(k *call, failed link.Done) {
 	defer k.front.decided()
 	k.add(failed)
+	tried := k.target
 	if refusal := c.next(k); refusal != nil {
+		k.target, k.watched.cancelled = tried, k.ctx.Err() != nil
 		c.forget(k)
 		c.pay(k, k.used, true)
 		refusal.Number = k.begin.Number
@@ -69,9 +71,9 @@ func (c *Control) next(k *call) *link.Refuse {
 		return refusal
 	}
 	// It keeps what is reserved while it waits: given back, it could be gone.
-	k.served.wait(1)
+	waited := c.waits(k)
 	err := c.admit(k)
-	k.served.wait(-1)
+	waited()
 	if err == nil {
 		err = c.renew(k)
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
@@ -50,6 +52,7 @@ type call struct {
 	gone        context.CancelFunc
 	settled     func() bool // nothing is to be cancelled any more; nil: it is not being made
 	places      places
+	watched     watched
 }
 
 // spent is what the run's record says of a call.
@@ -66,7 +69,7 @@ func (f *front) begin(b link.Begin) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{begin: b, front: f, ctx: ctx, gone: cancel}
+	c := &call{begin: b, front: f, ctx: ctx, gone: cancel, watched: watched{began: time.Now()}}
 	switch free, full := f.take(c); {
 	case !free: // the number is in use: no honest clove-models does that
 		cancel()
@@ -89,6 +92,7 @@ func (f *front) make(c *call) {
 		refusal = f.control.launch(c)
 	}
 	if refusal != nil {
+		c.reportRefused(refusal)
 		f.control.forget(c)
 		refusal.Number = c.begin.Number
 		_ = f.conn.Send(link.ToFront{Refuse: refusal})
@@ -112,8 +116,7 @@ func (k *call) decide() (refusal *link.Refuse) {
 	if refusal := k.allowed(); refusal != nil {
 		return refusal
 	}
-	k.served.wait(1)
-	defer k.served.wait(-1)
+	defer c.waits(k)()
 	return c.reserve(k)
 }
 
@@ -132,6 +135,9 @@ func sensible(b link.Begin) bool {
 		if !slices.Contains(needs, need) {
 			return false
 		}
+	}
+	if b.Trace != "" && !link.IsTraceparent(b.Trace) {
+		return false
 	}
 	return b.In >= 0 && len(b.Needs) <= len(needs) && b.Out >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out) <= maxTokens && b.Format.Family() != ""
 }
@@ -249,13 +255,18 @@ func (c *Control) launch(k *call) *link.Refuse {
 		return failed(err)
 	}
 	defer near.Close()
+	files, err := c.copied(k, far)
+	if err != nil {
+		far.Close()
+		return failed(err)
+	}
 	k.tries++
 	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
 	c.enter(k, u)
 	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, far)
-	far.Close() // before the answer, which waits for clove-models to read
+		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, files...)
+	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}

@@ -142,6 +142,7 @@ func TestRefusals(t *testing.T) {
 		"no format":         {change(ask(1, run, "small"), func(b *link.Begin) { b.Format = "x" }), 0, link.ReasonFailed},
 		"a line in a beta":  {change(ask(1, run, "small"), func(b *link.Begin) { b.Betas = []string{"a\r\nX-Api-Key: 1"} }), 0, link.ReasonFailed},
 		"a line in a tier":  {change(ask(1, run, "small"), func(b *link.Begin) { b.Tiers = []string{"a\nb"} }), 0, link.ReasonFailed},
+		"no traceparent":    {change(ask(1, run, "small"), func(b *link.Begin) { b.Trace = "00-zz" }), 0, link.ReasonFailed},
 		"many betas":        {change(ask(1, run, "small"), func(b *link.Begin) { b.Betas = strings.Split(strings.Repeat("a ", 40), " ")[:40] }), 0, link.ReasonFailed},
 	} {
 		r.ledger.mu.Lock()

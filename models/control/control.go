@@ -9,6 +9,9 @@
 //	clove-upstream: Done ─▶ budget settled, usage counted
 //	                    └─▶ failed before the first byte: the next target, and Go again
 //
+// Where a run asks for a log of what its calls say, clove-upstream copies it, and control puts it
+// into the log as bytes.
+//
 // Each process is replaced when it ends. What a call had reserved when clove-upstream ended
 // counts as used.
 package control
@@ -28,6 +31,7 @@ import (
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
@@ -52,7 +56,11 @@ type Options struct {
 	Programs func() (string, error)
 	// Secret returns a provider's key by its name.
 	Secret func(name string) (string, error)
-	Log    *slog.Logger
+	// Called is told of each call that has ended, and must not block; nil: nobody asks.
+	Called func(run agent.Run, c models.Call)
+	// Contents opens the log of a run that asks for one (Spec.Kernel.ModelLog).
+	Contents func(run agent.ID) (Contents, error)
+	Log      *slog.Logger
 }
 
 // groups are those of an owner, which the account database names; none if it cannot be read:
@@ -79,6 +87,8 @@ type Control struct {
 	health  health
 	places  int           // maxFlying; tests have fewer
 	maxWait time.Duration // of a call for its turn
+	loads   loads
+	held    room // bytes of contents in memory
 	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
@@ -97,10 +107,12 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
-	line     line // of calls that wait for what others hold
+	line     line      // of calls that wait for what others hold
+	contents *contents // nil: nothing is logged
 
 	mu      sync.Mutex                 // guards the following
 	flying  int                        // calls that have reserved and are not paid
+	copying int                        // copies of contents that are not logged
 	waiting int                        // calls that wait
 	used    map[string]*agent.ModelUse // by model
 }
@@ -114,10 +126,15 @@ func New(o Options) *Control {
 // used returns what its calls have used, at the end of the agent.
 func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
 	s := &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}}
+	if s.contents, err = c.open(run); err != nil {
+		listener.Close()
+		return nil, err
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		listener.Close()
+		s.contents.leave()
 		return nil, errors.New("models are not served any more")
 	}
 	c.runs[run.Spec.ID] = s
@@ -144,6 +161,7 @@ func (c *Control) leave(s *served) {
 	}
 	c.mu.Unlock()
 	s.listener.Close()
+	s.contents.leave()
 	if f != nil && current {
 		_ = f.conn.Send(link.ToFront{Leave: s.run.Spec.ID}) // a process that is gone serves nobody
 	}
@@ -289,57 +307,4 @@ func (f *front) answerList(l link.List) {
 		}
 	}
 	_ = f.conn.Send(link.ToFront{Names: &link.Names{Number: l.Number, Names: names}})
-}
-
-// maxFlying bounds the calls of one clove-models that are decided, and those that are in
-// flight: one that was taken over asks without end, and each takes memory of root's.
-const maxFlying = 4096
-
-// take notes a call under its number. It reports whether the number was free; full, that
-// there is no place.
-func (f *front) take(k *call) (free, full bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.calls[k.begin.Number] != nil {
-		return false, false
-	}
-	if max(len(f.calls), f.deciding) >= f.control.places {
-		return true, true
-	}
-	f.calls[k.begin.Number] = k
-	f.deciding++
-	return true, false
-}
-
-// decides is called before a goroutine that answers a call which has had an answer.
-func (f *front) decides() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.deciding++
-}
-
-// decided is called when the answer to a call was sent.
-func (f *front) decided() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.deciding--
-}
-
-// release frees a call's number, once: another call may have it then.
-func (f *front) release(k *call) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.calls[k.begin.Number] == k {
-		delete(f.calls, k.begin.Number)
-	}
-}
-
-// cancel ends a call whose client has gone, whether it waits or runs.
-func (f *front) cancel(number uint64) {
-	f.mu.Lock()
-	call := f.calls[number]
-	f.mu.Unlock()
-	if call != nil {
-		call.gone()
-	}
 }

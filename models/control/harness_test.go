@@ -22,6 +22,7 @@ import (
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
@@ -193,6 +194,7 @@ type rig struct {
 	config    atomic.Pointer[config.Config]
 	fronts    chan *fake // in the order of their start
 	upstreams chan *fake
+	called    chan models.Call // calls that have ended
 }
 
 // file is the configuration of the tests.
@@ -224,13 +226,22 @@ func newRig(t *testing.T) *rig {
 // newRigWith is a rig with another ledger.
 func newRigWith(t *testing.T, l Ledger) *rig {
 	t.Helper()
-	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8)}
+	r := &rig{t: t, fronts: make(chan *fake, 8), upstreams: make(chan *fake, 8), called: make(chan models.Call, 256)}
 	r.load(file)
 	r.Control = New(Options{Ledger: l, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
-		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler)})
+		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler),
+		Called: r.calls})
 	r.Control.spawn = r.spawn
 	t.Cleanup(func() { _ = r.Close() })
 	return r
+}
+
+// calls notes a call that has ended, unless nobody reads them: some tests make thousands.
+func (r *rig) calls(_ agent.Run, c models.Call) {
+	select {
+	case r.called <- c:
+	default:
+	}
 }
 
 func (r *rig) load(text string) {
@@ -278,7 +289,17 @@ func take(file *os.File) (*os.File, error) {
 // serve serves a new run of a user, and returns it.
 func (r *rig) serve(uid uint32) agent.Run {
 	r.t.Helper()
-	run := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker"}, Owner: agent.Owner{UID: uid, GID: uid}}
+	return r.serveRun(agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker"}, Owner: agent.Owner{UID: uid, GID: uid}})
+}
+
+// serveLogged serves a run that asks for a log of what its calls say.
+func (r *rig) serveLogged(uid uint32) agent.Run {
+	r.t.Helper()
+	return r.serveRun(agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "logged", Kernel: agent.Kernel{ModelLog: true}}, Owner: agent.Owner{UID: uid, GID: uid}})
+}
+
+func (r *rig) serveRun(run agent.Run) agent.Run {
+	r.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		r.t.Fatal(err)

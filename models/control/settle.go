@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -21,6 +22,8 @@ func (c *Control) enter(k *call, u *upstream) {
 	number := k.number
 	c.calls[number] = k
 	u.calls++
+	c.loads.fly(k.target.Provider.Name, 1)
+	k.watched.sent = time.Now()
 	k.settled = context.AfterFunc(k.ctx, func() { _ = u.conn.Send(link.ToUpstream{Cancel: number}) }) // of one that has ended, nothing is cancelled
 	c.mu.Unlock()
 }
@@ -41,6 +44,7 @@ func (c *Control) detach(k *call) bool {
 	delete(c.calls, k.number)
 	if found {
 		k.upstream.calls--
+		c.loads.fly(k.target.Provider.Name, -1)
 		c.retire(k.upstream)
 	}
 	c.mu.Unlock()
@@ -81,6 +85,7 @@ func (c *Control) done(u *upstream, d link.Done) {
 		return
 	}
 	c.forget(k)
+	k.watched.cancelled = cancelled
 	go c.settle(k, d) // it waits for the disk, and other calls end meanwhile
 	k.stands(d)
 }
@@ -100,6 +105,7 @@ func (c *Control) lost(u *upstream) {
 		if c.forget(k) {
 			k.stands(link.Done{})
 			k.spent.add(models.Usage{In: k.reserved[budget.TokensIn], Out: k.reserved[budget.TokensOut]}, k.reserved[budget.CostMicros])
+			k.watched.done = nil // of a try before
 			c.pay(k, k.reserved, true)
 		}
 	}
@@ -116,6 +122,7 @@ func (c *Control) settle(k *call, d link.Done) {
 
 // add adds what a try used. All of them are one call.
 func (k *call) add(d link.Done) {
+	k.watched.done = &d
 	u := d.Usage
 	used := budget.Amounts{budget.TokensIn: u.In + u.CacheWrite, budget.TokensOut: u.Out, budget.TokensCached: u.Cached}
 	if k.target.Price != nil {
@@ -154,6 +161,7 @@ func (c *Control) pay(k *call, used budget.Amounts, failed bool) {
 	}
 	k.served.count(k.target.Name, k.spent, failed)
 	k.served.fly(-1)
+	k.reportPaid()
 }
 
 // exceeded reports whether a try used more than was reserved for it. Where nothing bounds the

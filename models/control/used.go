@@ -13,18 +13,30 @@ const settleTime = 2 * time.Second
 // settlePoll is how often spent looks whether they have.
 const settlePoll = 5 * time.Millisecond
 
-// fly counts calls that are under way, and returns how many are.
-func (s *served) fly(more int) int {
+// fly counts calls that are under way.
+func (s *served) fly(more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flying += more
-	return s.flying
+}
+
+// copy counts copies of contents that are not logged.
+func (s *served) copy(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copying += more
+}
+
+func (s *served) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flying+s.copying > 0
 }
 
 // spent returns what the run's calls have used, for its record. Calls that are under way
 // come to their end first.
 func (s *served) spent() []agent.ModelUse {
-	for deadline := time.Now().Add(settleTime); s.fly(0) > 0 && time.Now().Before(deadline); time.Sleep(settlePoll) {
+	for deadline := time.Now().Add(settleTime); s.busy() && time.Now().Before(deadline); time.Sleep(settlePoll) {
 	}
 	return s.total()
 }

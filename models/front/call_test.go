@@ -70,6 +70,24 @@ func TestTheDefaultOfStore(t *testing.T) {
 	}
 }
 
+// Of what a client says of its trace, only the span's name goes on, and only to control.
+func TestATraceparentIsPassed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	const whole = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for sent, want := range map[string]string{
+		whole: whole, "": "", "01" + whole[2:]: "", whole + "-x": "", strings.ToUpper(whole): "", strings.ReplaceAll(whole, "0", "g"): "", whole[:54] + "-": "",
+	} {
+		r.ask("POST", "/v1/chat/completions", chat(""), "Traceparent", sent, "Tracestate", "planted=1")
+		if b := within(t, r.begun); b.Trace != want {
+			t.Errorf("%q: %q", sent, b.Trace)
+		}
+		if body := within(t, r.bodies); strings.Contains(body, "0af76519") || strings.Contains(body, "planted") {
+			t.Error(body)
+		}
+	}
+}
+
 // A need is for control to allow. Here it is only named.
 func TestNeedsAreNamed(t *testing.T) {
 	t.Parallel()

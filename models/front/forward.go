@@ -17,7 +17,7 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, request *forma
 	ctx := r.Context()
 	a, q, err := h.server.ask(ctx, func(n uint64) link.FromFront {
 		return link.FromFront{Begin: &link.Begin{Number: n, Run: h.run, Format: request.Format, Model: request.Model, Stream: request.Stream,
-			In: request.In, Out: request.Out, N: request.N, Needs: request.Needs, Tiers: tiers(request), Betas: betas(r, request)}}
+			In: request.In, Out: request.Out, N: request.N, Needs: request.Needs, Tiers: tiers(request), Betas: betas(r, request), Trace: traceparent(r)}}
 	})
 	if err != nil {
 		return // the client is gone
@@ -68,6 +68,14 @@ func betas(r *http.Request, request *format.Request) []string {
 		return nil
 	}
 	return format.Betas(strings.Join(r.Header.Values("Anthropic-Beta"), ","))
+}
+
+// traceparent names the client's own span; empty: it sends none that is one.
+func traceparent(r *http.Request) string {
+	if text := r.Header.Get("Traceparent"); link.IsTraceparent(text) {
+		return text
+	}
+	return ""
 }
 
 // failed is for what went wrong on the way to the provider.

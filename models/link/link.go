@@ -61,6 +61,7 @@ type Begin struct {
 	Needs  []models.Need `json:"needs,omitempty"`
 	Tiers  []string      `json:"tiers,omitempty"` // that change the price, NAME=VALUE; words
 	Betas  []string      `json:"betas,omitempty"` // values of the header anthropic-beta; words
+	Trace  string        `json:"trace,omitempty"` // the client's header traceparent
 }
 
 const (
@@ -76,6 +77,17 @@ const (
 func IsWord(text string) bool {
 	return text != "" && len(text) <= maxWord && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=") == ""
 }
+
+// IsTraceparent reports whether text has the form of a traceparent of the W3C's version 00.
+func IsTraceparent(text string) bool {
+	parts := strings.Split(text, "-")
+	if len(text) != traceparentBytes || len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 {
+		return false
+	}
+	return strings.Trim(text, "0123456789abcdef-") == ""
+}
+
+const traceparentBytes = 55
 
 // Go lets a target serve a call.
 type Go struct {
@@ -124,6 +136,9 @@ const (
 	ReasonFailed     Reason = "failed"
 )
 
+// Reasons are all of them.
+var Reasons = []Reason{ReasonUnknown, ReasonNotGranted, ReasonNeed, ReasonBudget, ReasonContext, ReasonNoPrice, ReasonBusy, ReasonFailed}
+
 // List asks which models a run may call.
 type List struct {
 	Number uint64   `json:"number"`
@@ -160,7 +175,8 @@ type ToUpstream struct {
 	Socket *Socket `json:"socket,omitempty"` // with a connection, unless Error says why not
 }
 
-// Call is one call to make.
+// Call is one call to make. With a second descriptor, what is said is copied to it: the body as
+// SendBody writes it, then what of the answer was passed on.
 type Call struct {
 	Number   uint64        `json:"number"` // control's own
 	Owner    uint32        `json:"owner"`  // user id; bodies are bounded for each

@@ -43,17 +43,31 @@ func SendBody(w io.Writer, body []byte) error {
 
 // ReceiveBody reads a request's body, if there is room for so many bytes.
 func ReceiveBody(r io.Reader, room func(bytes int64) bool) ([]byte, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
+	n, err := ReceiveSize(r)
+	if err == nil && !room(n) {
+		err = noRoom(n)
+	}
+	if err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > MaxBody || !room(int64(n)) {
-		return nil, fmt.Errorf("cannot receive a body of %d bytes", n)
-	}
 	body := make([]byte, n)
-	_, err := io.ReadFull(r, body)
+	_, err = io.ReadFull(r, body)
 	return body, err
+}
+
+func noRoom(bytes int64) error { return fmt.Errorf("cannot receive a body of %d bytes", bytes) }
+
+// ReceiveSize reads how many bytes of a body follow.
+func ReceiveSize(r io.Reader) (int64, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return 0, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > MaxBody {
+		return 0, noRoom(int64(n))
+	}
+	return int64(n), nil
 }
 
 // The kinds of frames of an answer.

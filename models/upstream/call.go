@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"clove.run/clove/internal/packet"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 	"clove.run/clove/models/usage"
@@ -29,8 +30,8 @@ const maxAnswer = 64 << 20
 // endTime is for writing how a call ended.
 const endTime = time.Second
 
-// call makes one call, and reports how it ended.
-func (s *Server) call(c link.Call, file *os.File) {
+// call makes one call, and reports how it ended. What is said is copied to copies.
+func (s *Server) call(c link.Call, file *os.File, copies ...*os.File) {
 	began := time.Now()
 	ctx, stop := context.WithCancelCause(context.Background())
 	cancel := func() { stop(nil) }
@@ -40,6 +41,7 @@ func (s *Server) call(c link.Call, file *os.File) {
 		s.leave(c.Number)
 		cancel()
 		file.Close()
+		packet.CloseAll(copies) // before the report: control has all of it then
 		done.Total = time.Since(began)
 		_ = s.control.Send(link.FromUpstream{Done: &done}) // without control nobody settles; it takes all for used
 	}()
@@ -54,13 +56,17 @@ func (s *Server) call(c link.Call, file *os.File) {
 		return
 	}
 	defer release()
+	for _, to := range copies {
+		_ = link.SendBody(to, body) // a copy that fails is control's to notice
+	}
+	began = time.Now() // what comes before is clove-models' time, and not the provider's
 	ctx, end := context.WithTimeoutCause(ctx, p.Total, errSlow)
 	defer end()
 	// A client that reads nothing more would hold the call's place at the provider for ever: a
 	// moment after the end there is room for the error, and then the writes fail.
 	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(endTime)) })()
 	go watch(file, cancel)
-	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop}
+	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop, copies: copies}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
 		done.Fault, done.Detail = e.fault(ctx, err)
@@ -133,6 +139,7 @@ type exchange struct {
 	meter    *usage.Meter // nil: nothing came that it could measure
 	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
 	unproven atomic.Bool  // TLS failed
+	copies   []*os.File   // of the answer
 }
 
 func (e *exchange) run(ctx context.Context, body []byte) error {
@@ -199,7 +206,7 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 			}
 			part := keyless.next(buffer[:n])
 			e.measure(part)
-			if _, werr := e.out.Write(part); werr != nil {
+			if e.pass(part) != nil {
 				return errors.New("the client is gone")
 			}
 			if most := e.call.MostOut; most > 0 && e.meter != nil && e.meter.Streamed() > most {
@@ -209,7 +216,7 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 		if err == io.EOF {
 			part := keyless.rest()
 			e.measure(part)
-			_, _ = e.out.Write(part) // End fails as well
+			_ = e.pass(part) // End fails as well
 			return e.out.End(link.End{})
 		}
 		if err != nil {
@@ -239,6 +246,15 @@ func (e *exchange) begins(has bool) {
 	if has {
 		e.done.First = time.Since(e.began)
 	}
+}
+
+// pass passes a part of the answer on, without the key.
+func (e *exchange) pass(part []byte) error {
+	for _, to := range e.copies {
+		_, _ = to.Write(part) // as the body
+	}
+	_, err := e.out.Write(part)
+	return err
 }
 
 // settle notes what to settle. Providers ask nothing for errors.

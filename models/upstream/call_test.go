@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/passfd"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 )
@@ -41,6 +44,39 @@ func TestACallIsPassedOnAndMeasured(t *testing.T) {
 	}
 	if d.Status != 200 || d.Usage != (models.Usage{In: 7, Out: 3}) || !d.Reported || !d.Complete || !d.Sent || d.Model != "m-1" || fmt.Sprint(d.Tiers) != "[service_tier=priority]" || d.Error != "" || d.First <= 0 || d.Total < d.First {
 		t.Errorf("%+v", d)
+	}
+}
+
+// A copy has the body and what of the answer was passed on, without the key, and ends before
+// the call is reported. One that nobody reads any more changes nothing.
+func TestACopyHasWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
+		fmt.Fprintf(w, `{"model":"m","echo":%q}`, q.Header.Get("Authorization"))
+	}, nil)
+	for _, read := range []bool{true, false} {
+		own, theirs, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		if !read {
+			own.Close()
+		}
+		stream := r.begin(link.Call{Format: models.OpenAIChat}, `{"model":"m"}`, theirs)
+		const want = `{"model":"m","echo":"Bearer [key]"}`
+		if a := receive(stream); a.err != nil || a.text != want {
+			t.Errorf("%+v", a)
+		}
+		r.ended()
+		if !read {
+			continue
+		}
+		body, err := link.ReceiveBody(own, func(int64) bool { return true })
+		rest, rerr := io.ReadAll(own)
+		if err != nil || rerr != nil || string(body) != `{"model":"m"}` || string(rest) != want {
+			t.Errorf("%q, %q, %v, %v", body, rest, err, rerr)
+		}
 	}
 }
 

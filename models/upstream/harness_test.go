@@ -104,9 +104,9 @@ func (r *rig) connect(number uint64, address string) {
 }
 
 // begin orders a call, and returns the stream with its body sent.
-func (r *rig) begin(c link.Call, body string) *os.File {
+func (r *rig) begin(c link.Call, body string, copies ...*os.File) *os.File {
 	r.t.Helper()
-	near := r.order(c)
+	near := r.order(c, copies...)
 	if err := link.SendBody(near, []byte(body)); err != nil {
 		r.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (r *rig) begin(c link.Call, body string) *os.File {
 }
 
 // order orders a call, and returns the stream on which its body is to come.
-func (r *rig) order(c link.Call) *os.File {
+func (r *rig) order(c link.Call, copies ...*os.File) *os.File {
 	r.t.Helper()
 	r.last++
 	if c.Number = r.last; c.Provider == "" {
@@ -122,8 +122,9 @@ func (r *rig) order(c link.Call) *os.File {
 	}
 	near, far, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
 	if err == nil {
-		err = r.conn.Send(link.ToUpstream{Call: &c}, far)
+		err = r.conn.Send(link.ToUpstream{Call: &c}, append([]*os.File{far}, copies...)...)
 		far.Close()
+		packet.CloseAll(copies)
 	}
 	if err != nil {
 		r.t.Fatal(err)

@@ -111,8 +111,8 @@ func (s *Server) Serve() error {
 			return fmt.Errorf("cannot serve: %w", err)
 		}
 		switch {
-		case m.Call != nil && len(files) == 1:
-			go s.call(*m.Call, files[0])
+		case m.Call != nil && (len(files) == 1 || len(files) == 2):
+			go s.call(*m.Call, files[0], files[1:]...)
 			continue
 		case m.Socket != nil:
 			files = s.connected(*m.Socket, files)

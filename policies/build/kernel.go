@@ -9,7 +9,7 @@ import (
 // readKernel reads what the run has of what agents share. The spec holds the texts in their
 // canonical form.
 func (b *builder) readKernel() error {
-	k := agent.Kernel{Socket: b.asked.AgentSocket, OnDenial: b.asked.OnDenial, Namespace: b.asked.Namespace, ModelSetup: b.asked.ModelSetup}
+	k := agent.Kernel{Socket: b.asked.AgentSocket, OnDenial: b.asked.OnDenial, Namespace: b.asked.Namespace, ModelSetup: b.asked.ModelSetup, ModelLog: b.asked.ModelLog}
 	for _, text := range b.asked.Grants {
 		scope, err := grant.Parse(text)
 		if err != nil {
@@ -23,6 +23,9 @@ func (b *builder) readKernel() error {
 			return mistake("model", err)
 		}
 		k.Grants = append(k.Grants, scope.String())
+	}
+	if k.ModelLog && !k.HasModels() {
+		return invalid("model-log", "add --model NAME", "a run that may call no model has none to log")
 	}
 	for _, text := range b.asked.Budgets {
 		limit, err := budget.ParseLimit(text)

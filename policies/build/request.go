@@ -49,6 +49,7 @@ type Request struct {
 	AgentSocket bool     // the agent has a socket of its own
 	Models      []string // names or globs, each a grant of kind model
 	ModelSetup  string   // one of agent.ModelSetups, whose file is written into the agent's home; default: none
+	ModelLog    bool     // keep what the calls of models say and get
 	Grants      []string // KIND:PATTERN[:RIGHTS]
 	Budgets     []string // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
 	AtEnd       string   // what happens when a budget is spent: end, pause or refuse; default: end
