@@ -138,7 +138,7 @@ class Grant:
 class Budget:
     """One dimension of one account that a run spends from."""
 
-    account: str = ""  # whose: UID, UID/ns:PATH, UID/name:NAME or UID/run:ID
+    account: str = ""  # whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
     dimension: str = ""
     granted: Optional[int] = None  # absent: used is counted, and nothing limits it
     reserved: int = 0
