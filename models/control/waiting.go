@@ -14,15 +14,25 @@ const maxShown = 64
 
 // Waiting returns a run's calls that wait for their turn, those that wait longest first.
 func (c *Control) Waiting(run agent.ID) []api.WaitingCall {
-	var all []api.WaitingCall
+	var all []shown
 	now := time.Now()
 	for _, t := range c.gates.each() {
 		all = append(all, t.waitingOf(run, now)...)
 	}
-	slices.SortFunc(all, func(a, b api.WaitingCall) int {
-		return cmp.Or(-cmp.Compare(a.WaitedMS, b.WaitedMS), cmp.Compare(a.Position, b.Position))
+	slices.SortFunc(all, func(a, b shown) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.call.Position, b.call.Position))
 	})
-	return all[:min(len(all), maxShown)]
+	var calls []api.WaitingCall
+	for _, w := range all[:min(len(all), maxShown)] {
+		calls = append(calls, w.call)
+	}
+	return calls
+}
+
+// shown is a call that waits, and since when: several may wait since the same millisecond.
+type shown struct {
+	since time.Time
+	call  api.WaitingCall
 }
 
 func (ts *turnstiles) each() (all []*turnstile) {
@@ -35,7 +45,7 @@ func (ts *turnstiles) each() (all []*turnstile) {
 }
 
 // waitingOf returns the calls of a run that wait here.
-func (t *turnstile) waitingOf(run agent.ID, now time.Time) (all []api.WaitingCall) {
+func (t *turnstile) waitingOf(run agent.ID, now time.Time) (all []shown) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for call, w := range t.waiting {
@@ -43,11 +53,11 @@ func (t *turnstile) waitingOf(run agent.ID, now time.Time) (all []api.WaitingCal
 			continue
 		}
 		before, wait := t.queue.Expect(call, now, t.service)
-		shown := api.WaitingCall{Model: w.model, Limit: t.kind, Position: before + 1, WaitedMS: now.Sub(w.since).Milliseconds()}
+		about := api.WaitingCall{Model: w.model, Limit: t.kind, Position: before + 1, WaitedMS: now.Sub(w.since).Milliseconds()}
 		if wait >= 0 {
-			shown.ExpectedMS = new(wait.Milliseconds())
+			about.ExpectedMS = new(wait.Milliseconds())
 		}
-		all = append(all, shown)
+		all = append(all, shown{w.since, about})
 	}
 	return all
 }
