@@ -7,7 +7,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
-	"clove.run/clove/kernel/grant"
 	"clove.run/clove/store"
 )
 
@@ -102,15 +101,7 @@ func (k *Kernel) fitting(on *call, s Spending) (found *spare) {
 // counted reports whether the grant that decided has a number of uses, or one above it. What
 // cannot be read is counted.
 func (c *call) counted() bool {
-	g, err := c.held(c.rule)
-	if err != nil {
-		return true
-	}
-	chain, err := chainAbove(c.tx, g)
-	if err != nil {
-		return true
-	}
-	changed, err := grant.Use(chain, c.now)
+	changed, err := c.afterUse()
 	return err != nil || len(changed) > 0
 }
 

@@ -128,17 +128,23 @@ func (c *call) granted(what string) error {
 	return nil
 }
 
-// use counts one use of the grant that decided.
-func (c *call) use() error {
+// afterUse returns what one use of the grant that decided changes: it and those above it, as
+// far as their uses are counted.
+func (c *call) afterUse() ([]grant.Grant, error) {
 	g, err := c.held(c.rule)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	chain, err := chainAbove(c.tx, g)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	changed, err := grant.Use(chain, c.now)
+	return grant.Use(chain, c.now)
+}
+
+// use counts one use of the grant that decided.
+func (c *call) use() error {
+	changed, err := c.afterUse()
 	if err != nil {
 		return err
 	}
