@@ -124,6 +124,18 @@ type ModelUse struct {
 	Over         int64  `json:"over,omitempty"`   // of Calls: used more than was reserved for them
 }
 
+// Plus adds what the calls of another process cost for the same model.
+func (u ModelUse) Plus(o ModelUse) ModelUse {
+	u.Calls += o.Calls
+	u.TokensIn += o.TokensIn
+	u.TokensOut += o.TokensOut
+	u.TokensCached += o.TokensCached
+	u.CostMicros += o.CostMicros
+	u.Failed += o.Failed
+	u.Over += o.Over
+	return u
+}
+
 // Events counts what the kernel did to the agent.
 type Events struct {
 	OOMKill             *int64 `json:"oom_kill,omitempty"`

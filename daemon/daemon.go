@@ -120,13 +120,16 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 		return err
 	}
 	d.reconciler.cleanFirst()
-	d.shared.recover(d.log)
 	serving, left := context.WithCancel(context.Background())
 	defer left()
 	if err := d.openModels(serving); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.inference.close()) }()
+	d.shared.recover(d.log) // settles in full what nobody knows better
+	if err := d.inference.accept(serving); err != nil {
+		return err
+	}
 	defer d.watches.Close()
 	// Before anything is served: a change that comes after the first look is noticed.
 	written, err := d.watches.Dir(d.options.Paths.State)

@@ -32,8 +32,9 @@ type inference struct {
 	run      string // cloved's run directory
 }
 
-// openModels begins to serve supervisors. A file with a mistake leaves the models that are
-// built in, so that cloved starts; a reload says what is wrong again.
+// openModels settles the calls of a cloved before this one, as far as they have ended. A file
+// with a mistake leaves the models that are built in, so that cloved starts; a reload says what
+// is wrong again.
 func (d *Daemon) openModels(ctx context.Context) error {
 	m := &inference{shared: d.shared, run: d.options.Paths.Run}
 	now, err := config.Load(d.config().Models)
@@ -46,13 +47,21 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	}
 	m.current.Store(now)
 	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
+		Journals: filepath.Join(d.options.Paths.Run, "models"), Run: d.shared.run,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
-	if m.listener, err = attach.Listen(d.options.Paths.Run); err != nil {
-		return err
-	}
 	d.inference = m
-	go attach.Accept(ctx, m.listener, m.serve)
+	if err := m.control.Find(ctx); err != nil {
+		d.log.Error("calls of models are left unsettled", "error", err)
+	}
 	return nil
+}
+
+// accept begins to serve supervisors.
+func (m *inference) accept(ctx context.Context) (err error) {
+	if m.listener, err = attach.Listen(m.run); err == nil {
+		go attach.Accept(ctx, m.listener, m.serve)
+	}
+	return err
 }
 
 func (m *inference) methods() map[string]handler {
@@ -131,13 +140,15 @@ func (m *inference) gauges(set func(name string, value float64, labels ...string
 }
 
 // serve serves the run that a supervisor names.
-func (m *inference) serve(ctx context.Context, id agent.ID, listener *os.File) (func() []agent.ModelUse, error) {
+func (m *inference) serve(ctx context.Context, id agent.ID, listener *os.File) (use attach.Use, err error) {
 	run, err := m.shared.run(id)
 	if err != nil {
 		listener.Close()
-		return nil, err
+		return use, err
 	}
-	return m.control.Serve(ctx, run, listener)
+	use.Final, err = m.control.Serve(ctx, run, listener)
+	use.SoFar, use.Changed = m.control.Used(id)
+	return use, err
 }
 
 // waiting returns a run's calls of models that wait.
@@ -159,5 +170,9 @@ func (m *inference) reload(path string) error {
 
 // close ends what openModels began, and removes the socket.
 func (m *inference) close() error {
-	return errors.Join(m.listener.Close(), os.Remove(filepath.Join(m.run, attach.Socket)), m.control.Close())
+	err := m.control.Close()
+	if m.listener != nil {
+		err = errors.Join(err, m.listener.Close(), os.Remove(filepath.Join(m.run, attach.Socket)))
+	}
+	return err
 }

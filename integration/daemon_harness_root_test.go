@@ -55,6 +55,7 @@ func newClovedIn(t *testing.T, run string) *cloved {
 		d.stop(unix.SIGTERM)
 		os.Remove(d.socket) // left by a daemon that was killed
 		os.Remove(filepath.Join(d.run, "models.sock"))
+		os.RemoveAll(filepath.Join(d.run, "models")) // journals of processes that have ended
 	})
 	return d
 }

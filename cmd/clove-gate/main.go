@@ -38,13 +38,13 @@ func run(arguments []string) error {
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryBytes)
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), maxProcs))
-	broker, channel, err := confine.Enter(arguments, nil)
+	entered, err := confine.Enter(arguments, confine.Options{})
 	if err != nil {
 		return err
 	}
 	// The second filter needs the numbers of the DNS sockets, which come with the first
 	// message. Serve calls the function before it reads a byte of the agent's.
-	return gate.Serve(&wire.Conn{Conn: broker}, func(addressed []int) error {
-		return confine.Destinations(append(addressed, channel)...)
+	return gate.Serve(&wire.Conn{Conn: entered.Channel}, func(addressed []int) error {
+		return confine.Destinations(append(addressed, entered.Number)...)
 	})
 }

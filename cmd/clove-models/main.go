@@ -24,15 +24,17 @@ func main() {
 	}
 }
 
-// run returns only after a failure, or when control has closed the channel.
+// run returns only after a failure, or when control has closed the channel and no call is in
+// flight any more.
 func run(arguments []string) error {
 	debug.SetMemoryLimit(memoryBytes)
-	control, channel, err := confine.Enter(arguments, nil)
+	entered, err := confine.Enter(arguments, confine.Options{})
 	if err != nil {
 		return err
 	}
-	if err := confine.Destinations(channel); err != nil {
+	defer entered.Journal.Close() // held as long as the process lives
+	if err := confine.Destinations(entered.Number); err != nil {
 		return err
 	}
-	return front.New(control).Serve()
+	return front.New(entered.Channel).Serve()
 }

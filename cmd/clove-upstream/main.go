@@ -27,25 +27,26 @@ func main() {
 	}
 }
 
-// run returns only after a failure, or when control has closed the channel.
+// run returns only after a failure, or when control has closed the channel and no call is in
+// flight any more.
 func run(arguments []string) error {
 	debug.SetMemoryLimit(memoryBytes)
 	var setup link.Setup
-	control, channel, err := confine.Enter(arguments, func() (err error) {
+	entered, err := confine.Enter(arguments, confine.Options{JournalBytes: link.JournalBytes, Prepare: func() (err error) {
 		file := os.NewFile(setupFD, "setup")
 		defer file.Close()
 		if setup, err = upstream.ReadSetup(file); err != nil {
 			return fmt.Errorf("cannot read the setup: %w", err)
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		return err
 	}
-	if err := confine.Destinations(channel); err != nil {
+	if err := confine.Destinations(entered.Number); err != nil {
 		return err
 	}
-	server, err := upstream.New(control, setup)
+	server, err := upstream.New(entered.Channel, entered.Journal, setup)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@
 // Enter takes these measures, in this order:
 //
 //	namespaces   are they new? otherwise the host's root would be detached
-//	descriptors  0, 1, 2 and the channel; the rest is closed
-//	rlimits      no core, no file to write, no locked memory, few threads
+//	descriptors  0, 1, 2, the channel and the journal; the rest is closed
+//	rlimits      no core, no file to write but the journal, no locked memory, few threads
 //	root         an empty tmpfs, read-only; the old root is detached
 //	bounding set, groups, gid, uid, capabilities: nothing is left
-//	no_new_privs, not dumpable, killed with its parent
+//	no_new_privs, not dumpable, killed with its parent unless it has a journal
 //	filter 1     the calls of the table in calls.go, on all threads
 //	probe        open and socket are tried, and must fail
 //

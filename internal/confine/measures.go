@@ -17,56 +17,79 @@ import (
 // measure removes one right or resource from the process.
 type measure struct {
 	name string
-	do   func(uid int) error
+	do   func(p process) error
+}
+
+// process is what the program's arguments and the program itself say.
+type process struct {
+	uid       int
+	journal   int    // its descriptor; 0: the process ends with its parent
+	fileBytes uint64 // that it may write into a file
 }
 
 // measures are in the only order that works. The comments say what depends on the order.
 var measures = []measure{
 	// First: in the host's mount namespace, the measure "root" would detach the host's root.
-	{"namespaces", func(int) error { return newNamespaces() }},
+	{"namespaces", func(process) error { return newNamespaces() }},
 	// Before the root changes: it needs /proc. The channel is close-on-exec by now.
-	{"descriptors", func(int) error { return descriptor.CloseInherited(unix.Stderr) }},
-	{"rlimits", func(int) error { return setRlimits() }},
+	{"descriptors", func(process) error { return descriptor.CloseInherited(unix.Stderr) }},
+	{"rlimits", func(p process) error { return setRlimits(p.fileBytes) }},
 	// Needs CAP_SYS_ADMIN. What follows needs no file.
-	{"root", func(int) error { return emptyRoot() }},
+	{"root", func(process) error { return emptyRoot() }},
 	// Needs CAP_SETPCAP, which the change of the user removes.
-	{"bounding set", func(int) error { return dropBounding() }},
+	{"bounding set", func(process) error { return dropBounding() }},
 	// Groups before the user: without CAP_SETGID they could not be changed any more.
-	{"groups", func(int) error { return syscall.Setgroups(nil) }},
-	{"gid", func(uid int) error { return syscall.Setresgid(uid, uid, uid) }},
-	{"uid", func(uid int) error { return syscall.Setresuid(uid, uid, uid) }},
+	{"groups", func(process) error { return syscall.Setgroups(nil) }},
+	{"gid", func(p process) error { return syscall.Setresgid(p.uid, p.uid, p.uid) }},
+	{"uid", func(p process) error { return syscall.Setresuid(p.uid, p.uid, p.uid) }},
 	// The change from id 0 has cleared the permitted and effective sets, but not the
 	// inheritable one.
-	{"capabilities", func(int) error { return dropCapabilities() }},
+	{"capabilities", func(process) error { return dropCapabilities() }},
 	// After the change of the user, which resets both (prctl(2)).
-	{"dumpable", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
-	{"parent-death signal", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)) }},
-	{"no_new_privs", func(int) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
+	{"dumpable", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0) }},
+	{"parent-death signal", func(p process) error { return p.endWithParent() }},
+	{"no_new_privs", func(process) error { return allThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1) }},
 	// After no_new_privs, without which only CAP_SYS_ADMIN may load a filter (seccomp(2)).
-	{"filter", func(int) error { return install(callFilter(os.Getpid())) }},
+	{"filter", func(process) error { return install(callFilter(os.Getpid())) }},
 	// Last: it tests what the measures before it have set.
-	{"probe", func(int) error { return probe() }},
+	{"probe", func(process) error { return probe() }},
 }
 
-// userID reads the host's user id, and so the group's, from a program's one argument. It
-// refuses to serve where people started the program.
-func userID(arguments []string) (int, error) {
+// parse reads a program's arguments: the host's user id, and so the group's, and the descriptor
+// of its journal, if it has one. It refuses to serve where people started the program.
+func parse(arguments []string) (p process, err error) {
 	// Pid 1 proves a new pid namespace, which clove alone makes.
-	if os.Getpid() != 1 || len(arguments) != 1 {
-		return 0, errors.New("this program is started by clove only")
+	if os.Getpid() != 1 || len(arguments) < 1 || len(arguments) > 2 {
+		return p, errors.New("this program is started by clove only")
 	}
 	// Not 0: the process must not keep root's id, and setresuid(0) would silently do so.
 	uid, err := strconv.ParseUint(arguments[0], 10, 31)
 	if err != nil || uid == 0 {
-		return 0, fmt.Errorf("cannot use %q as user id", arguments[0])
+		return p, fmt.Errorf("cannot use %q as user id", arguments[0])
 	}
-	return int(uid), nil
+	p.uid = int(uid)
+	if len(arguments) == 2 {
+		fd, err := strconv.ParseUint(arguments[1], 10, 16)
+		if err != nil || fd < FirstFD {
+			return p, fmt.Errorf("cannot use %q as descriptor", arguments[1])
+		}
+		p.journal = int(fd)
+	}
+	return p, nil
+}
+
+// endWithParent has the kernel end a process without a journal when its parent is gone.
+func (p process) endWithParent() error {
+	if p.journal != 0 {
+		return nil
+	}
+	return allThreads(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL))
 }
 
 // takeRights takes the measures, in their order.
-func takeRights(uid int) error {
+func takeRights(p process) error {
 	for _, measure := range measures {
-		if err := measure.do(uid); err != nil {
+		if err := measure.do(p); err != nil {
 			return fmt.Errorf("cannot harden: %s: %w", measure.name, err)
 		}
 	}
@@ -147,20 +170,20 @@ const threadsMax = 64
 
 // setRlimits also raises the soft limit of open files to the hard one: each connection
 // takes several descriptors, and the gate admits no more than it has descriptors for.
-func setRlimits() error {
+func setRlimits(fileBytes uint64) error {
 	var files unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &files); err != nil {
 		return err
 	}
 	// A core dump would hold what the agent sends, or a key. RLIMIT_NPROC counts threads of the user
 	// id, which no other process has. A file size of 0 makes every write to a regular file
-	// fail.
+	// fail; the one file that may be open is the journal.
 	for _, limit := range []struct {
 		resource int
 		value    uint64
 	}{
 		{unix.RLIMIT_NOFILE, files.Max}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_MEMLOCK, 0},
-		{unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_NPROC, threadsMax}, {unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_FSIZE, fileBytes}, {unix.RLIMIT_NPROC, threadsMax}, {unix.RLIMIT_MSGQUEUE, 0},
 	} {
 		if err := unix.Setrlimit(limit.resource, &unix.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
 			return err

@@ -4,11 +4,13 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +35,7 @@ type request struct {
 type reply struct {
 	Error string           `json:"error,omitempty"`
 	Used  []agent.ModelUse `json:"used,omitempty"`
+	SoFar []agent.ModelUse `json:"so_far,omitempty"` // unasked
 }
 
 // Client is a runtime.Models that cloved's socket leads to.
@@ -44,8 +47,8 @@ func NewClient(runDir string) *Client { return &Client{filepath.Join(runDir, Soc
 // again is between two attempts while cloved is away.
 const again = 200 * time.Millisecond
 
-// Serve has cloved serve the run until ctx ends, also a cloved that starts later. What a
-// cloved that has died had counted is not in used.
+// Serve has cloved serve the run until ctx ends, also a cloved that starts later. used has what
+// all of them have counted.
 func (c *Client) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
 	conn, err := c.begin(run.Spec.ID, listener)
 	if err != nil {
@@ -64,8 +67,10 @@ type session struct {
 	listener *os.File
 	replies  chan reply
 
-	mu   sync.Mutex // guards conn
-	conn *packet.Conn
+	mu     sync.Mutex // guards the following
+	conn   *packet.Conn
+	before []agent.ModelUse // what those before this cloved have counted
+	soFar  []agent.ModelUse // what this one has
 }
 
 // keep has a cloved serve the run until ctx ends.
@@ -76,9 +81,7 @@ func (s *session) keep(ctx context.Context) {
 		for ctx.Err() == nil {
 			conn, err := s.client.begin(s.run, s.listener)
 			if err == nil {
-				s.mu.Lock()
-				s.conn = conn
-				s.mu.Unlock()
+				s.change(conn)
 				break
 			}
 			select {
@@ -91,6 +94,14 @@ func (s *session) keep(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// change goes on with another cloved.
+func (s *session) change(conn *packet.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
+	s.before, s.soFar = plus(s.before, s.soFar), nil
 }
 
 func (s *session) current() *packet.Conn {
@@ -112,6 +123,10 @@ func (s *session) hold(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		if r.SoFar != nil {
+			s.note(r.SoFar)
+			continue
+		}
 		select {
 		case s.replies <- r:
 		default: // nobody asked
@@ -123,15 +138,36 @@ func (s *session) hold(ctx context.Context) {
 const usedTime = 5 * time.Second
 
 func (s *session) used() []agent.ModelUse {
-	if s.current().Send(request{Used: true}) != nil {
-		return nil
+	if s.current().Send(request{Used: true}) == nil {
+		select {
+		case r := <-s.replies:
+			s.note(r.Used)
+		case <-time.After(usedTime):
+		}
 	}
-	select {
-	case r := <-s.replies:
-		return r.Used
-	case <-time.After(usedTime):
-		return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return plus(s.before, s.soFar)
+}
+
+func (s *session) note(soFar []agent.ModelUse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.soFar = soFar
+}
+
+// plus adds what was used, model by model.
+func plus(a, b []agent.ModelUse) []agent.ModelUse {
+	sum := slices.Clone(a)
+	for _, use := range b {
+		at, found := slices.BinarySearchFunc(sum, use.Model, func(u agent.ModelUse, model string) int { return cmp.Compare(u.Model, model) })
+		if !found {
+			sum = slices.Insert(sum, at, use)
+			continue
+		}
+		sum[at] = sum[at].Plus(use)
 	}
+	return sum
 }
 
 // begin passes the listener.

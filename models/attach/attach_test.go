@@ -27,7 +27,7 @@ type attached struct {
 }
 
 // cloved accepts supervisors in a directory, until the returned function ends it.
-func cloved(t *testing.T, dir string, refuse error) (runs chan attached, end func()) {
+func cloved(t *testing.T, dir string, refuse error, changed ...chan struct{}) (runs chan attached, end func()) {
 	t.Helper()
 	l, err := Listen(dir)
 	if err != nil {
@@ -35,13 +35,14 @@ func cloved(t *testing.T, dir string, refuse error) (runs chan attached, end fun
 	}
 	runs = make(chan attached, 16)
 	ctx, cancel := context.WithCancel(t.Context())
-	go Accept(ctx, l, func(ctx context.Context, run agent.ID, listener *os.File) (func() []agent.ModelUse, error) {
+	go Accept(ctx, l, func(ctx context.Context, run agent.ID, listener *os.File) (Use, error) {
 		if refuse != nil {
 			listener.Close()
-			return nil, refuse
+			return Use{}, refuse
 		}
 		runs <- attached{ctx, run, listener}
-		return func() []agent.ModelUse { return []agent.ModelUse{{Model: string(run), Calls: 3}} }, nil
+		used := func() []agent.ModelUse { return []agent.ModelUse{{Model: string(run), Calls: 3}} }
+		return Use{Final: used, SoFar: used, Changed: append(changed, nil)[0]}, nil
 	})
 	end = func() { cancel(); l.Close() }
 	t.Cleanup(end)
@@ -213,5 +214,37 @@ func TestTheSocket(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, Socket))
 	if err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// What a cloved had counted stays in the figures when it dies, and the next one's are added.
+func TestFiguresOutliveCloved(t *testing.T) {
+	t.Parallel()
+	dir, changed := t.TempDir(), make(chan struct{}, 1)
+	runs, end := cloved(t, dir, nil, changed)
+	file, _ := listening(t)
+	used, err := NewClient(dir).Serve(t.Context(), run("r1"), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := within(t, runs)
+	changed <- struct{}{}
+	changed <- struct{}{} // behind the first was sent
+	for len(changed) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	end()
+	within(t, first.ctx.Done())
+	if u := used(); len(u) != 1 || u[0].Calls != 3 {
+		t.Errorf("without cloved: %+v", u)
+	}
+	next, _ := cloved(t, dir, nil)
+	within(t, next)
+	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		if u := used(); len(u) == 1 && u[0].Calls == 6 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%+v", u)
+		}
 	}
 }

@@ -15,7 +15,14 @@ import (
 )
 
 // Serve is what serves a run's agent until ctx ends.
-type Serve func(ctx context.Context, run agent.ID, listener *os.File) (used func() []agent.ModelUse, err error)
+type Serve func(ctx context.Context, run agent.ID, listener *os.File) (Use, error)
+
+// Use is what the calls of a run use.
+type Use struct {
+	Final   func() []agent.ModelUse // at the agent's end
+	SoFar   func() []agent.ModelUse
+	Changed <-chan struct{} // a value behind each change of SoFar; nil: it does not change
+}
 
 // Listen makes the socket in a run directory. A socket that a dead cloved left is replaced.
 func Listen(runDir string) (*net.UnixListener, error) {
@@ -75,18 +82,34 @@ func attend(ctx context.Context, c *net.UnixConn, serve Serve) {
 		return
 	}
 	answer := reply{}
-	used, err := serve(ctx, r.Run, files[0])
+	use, err := serve(ctx, r.Run, files[0])
 	if err != nil {
 		answer.Error = err.Error()
 	}
 	if conn.Send(answer) != nil || err != nil {
 		return
 	}
+	go use.tell(ctx, conn)
 	for { // until the supervisor is gone
 		var ask request
 		files, err := conn.Receive(&ask)
 		packet.CloseAll(files)
-		if err != nil || ask.Used && conn.Send(reply{Used: used()}) != nil {
+		if err != nil || ask.Used && conn.Send(reply{Used: use.Final()}) != nil {
+			return
+		}
+	}
+}
+
+// tell has the supervisor know what was used, which it would not learn from a cloved that has
+// died.
+func (u Use) tell(ctx context.Context, conn *packet.Conn) {
+	for {
+		select {
+		case <-u.Changed:
+			if conn.Send(reply{SoFar: u.SoFar()}) != nil {
+				return
+			}
+		case <-ctx.Done():
 			return
 		}
 	}

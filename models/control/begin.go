@@ -53,6 +53,7 @@ type call struct {
 	settled     func() bool // nothing is to be cancelled any more; nil: it is not being made
 	places      places
 	watched     watched
+	found       bool // another control has made it
 }
 
 // spent is what the run's record says of a call.
@@ -265,7 +266,7 @@ func (c *Control) launch(k *call) *link.Refuse {
 	c.enter(k, u)
 	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas}}, files...)
+		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas, Ticket: k.ticket()}}, files...)
 	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))

@@ -13,7 +13,8 @@
 // into the log as bytes.
 //
 // Each process is replaced when it ends. What a call had reserved when clove-upstream ended
-// counts as used.
+// counts as used. Where there are journals, the processes outlast control: the calls in flight
+// come to their end, and the next control settles them (Find).
 package control
 
 import (
@@ -58,6 +59,10 @@ type Options struct {
 	Secret func(name string) (string, error)
 	// Called is told of each call that has ended, and must not block; nil: nobody asks.
 	Called func(run agent.Run, c models.Call)
+	// Journals is a directory for what makes calls outlast this process; empty: they end with it.
+	Journals string
+	// Run returns a run by its id, also one that has ended, for calls that Find finds.
+	Run func(agent.ID) (agent.Run, error)
 	// Contents opens the log of a run that asks for one (Spec.Kernel.ModelLog).
 	Contents func(run agent.ID) (Contents, error)
 	Log      *slog.Logger
@@ -80,6 +85,10 @@ func groups(owner agent.Owner) []uint32 {
 	return all
 }
 
+func newServed(run agent.Run, listener *os.File) *served {
+	return &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}, changed: make(chan struct{}, 1)}
+}
+
 // Control serves models to runs. Its methods may be called from many goroutines.
 type Control struct {
 	options Options
@@ -89,11 +98,12 @@ type Control struct {
 	maxWait time.Duration // of a call for its turn
 	loads   loads
 	held    room // bytes of contents in memory
-	spawn   func(executable string, id uint32, files ...*os.File) (child, error)
+	spawn   func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error)
 
 	mu       sync.Mutex // guards the following
 	closed   bool
 	runs     map[agent.ID]*served
+	early    map[agent.ID]*served // of calls that Find found, and whose supervisor has not come
 	fronts   map[uint32]*front // by owner
 	upstream *upstream         // nil: none was needed yet
 	scripts  map[string]*process
@@ -109,6 +119,7 @@ type served struct {
 	listener *os.File
 	line     line      // of calls that wait for what others hold
 	contents *contents // nil: nothing is logged
+	changed  chan struct{} // used, since somebody looked
 
 	mu      sync.Mutex                 // guards the following
 	flying  int                        // calls that have reserved and are not paid
@@ -119,13 +130,13 @@ type served struct {
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	return &Control{options: o, places: maxFlying, maxWait: maxWait, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+	return &Control{options: o, places: maxFlying, maxWait: maxWait, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, early: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
 }
 
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
 // used returns what its calls have used, at the end of the agent.
 func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
-	s := &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}}
+	s := newServed(run, listener)
 	if s.contents, err = c.open(run); err != nil {
 		listener.Close()
 		return nil, err
@@ -136,6 +147,10 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 		listener.Close()
 		s.contents.leave()
 		return nil, errors.New("models are not served any more")
+	}
+	if before := c.early[run.Spec.ID]; before != nil {
+		delete(c.early, run.Spec.ID)
+		s.used = before.used
 	}
 	c.runs[run.Spec.ID] = s
 	f, err := c.front(run.Owner.UID)
@@ -167,10 +182,12 @@ func (c *Control) leave(s *served) {
 	}
 }
 
-// Close ends the processes. What calls in flight had reserved counts as used.
+// Close ends the processes. What calls in flight had reserved counts as used; but where there
+// are journals, the processes go on with these calls, and the next control settles them.
 func (c *Control) Close() error {
 	c.mu.Lock()
 	c.closed = true
+	flying := c.options.Journals != "" && len(c.calls) > 0
 	all := []*process{}
 	for _, f := range c.fronts {
 		all = append(all, f.process)
@@ -183,7 +200,14 @@ func (c *Control) Close() error {
 	}
 	c.mu.Unlock()
 	for _, p := range all {
-		p.end()
+		if flying {
+			p.leave()
+		} else {
+			p.end()
+		}
+	}
+	if c.options.Journals != "" {
+		os.Remove(c.options.Journals) // it fails while a journal is in it
 	}
 	return nil
 }
@@ -243,6 +267,9 @@ func (f *front) receive() {
 		}
 	}
 	f.end()
+	if f.left.Load() {
+		return // its calls go on
+	}
 	f.mu.Lock()
 	for _, k := range f.calls {
 		k.gone()

@@ -156,6 +156,9 @@ type fake struct {
 }
 
 // Kill implements child.
+func (f *fake) Pid() int { return os.Getpid() }
+
+// Kill implements child.
 func (f *fake) Kill() error { return f.conn.Close() }
 
 // Failure implements child.
@@ -254,7 +257,7 @@ func (r *rig) load(text string) {
 }
 
 // spawn starts a fake.
-func (r *rig) spawn(executable string, _ uint32, files ...*os.File) (child, error) {
+func (r *rig) spawn(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
 	conn, err := take(files[0])
 	if err != nil {
 		return nil, err

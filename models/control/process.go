@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
@@ -24,21 +25,27 @@ const startTime = 20 * time.Second
 
 // child is a program that was started. *parent.Process is one.
 type child interface {
+	Pid() int
 	Kill() error
 	Failure() error
 }
 
-// spawn starts a program with files as its descriptors.
-func spawn(executable string, id uint32, files ...*os.File) (child, error) {
+// spawn starts a program with files as its descriptors. One with a journal outlasts this process.
+func spawn(executable string, id uint32, journal *os.File, files ...*os.File) (child, error) {
+	if journal != nil {
+		return parent.StartApart(executable, id, journal, files...)
+	}
 	return parent.Start(executable, id, files...)
 }
 
 // process is one of the two programs, without rights.
 type process struct {
-	conn   *packet.Conn
-	parent child
-	once   sync.Once
-	gone   chan struct{} // closed when it was ended
+	conn    *packet.Conn
+	parent  child
+	journal string // its path; empty: the process ends with this one
+	once    sync.Once
+	left    atomic.Bool   // it goes on
+	gone    chan struct{} // closed when it was ended or left
 }
 
 // start starts a program; more are its descriptors after the channel. It returns when the
@@ -53,14 +60,29 @@ func (c *Control) start(program string, more ...*os.File) (*process, error) {
 		return nil, err
 	}
 	defer inherited.Close()
+	p := &process{conn: conn, gone: make(chan struct{})}
+	var journal *os.File
+	if c.options.Journals != "" {
+		if journal, err = c.newJournal(program); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("cannot make a journal: %w", err)
+		}
+		defer journal.Close()
+		p.journal = journal.Name()
+	}
 	c.last++
-	child, err := c.spawn(filepath.Join(programs, program), agent.ServiceID(os.Getpid(), int(c.last)), append([]*os.File{inherited}, more...)...)
-	if err != nil {
+	if p.parent, err = c.spawn(filepath.Join(programs, program), agent.ServiceID(os.Getpid(), int(c.last)), journal, append([]*os.File{inherited}, more...)...); err != nil {
 		conn.Close()
+		p.forget()
 		return nil, err
 	}
-	p := &process{conn: conn, parent: child, gone: make(chan struct{})}
-	if err := p.await(); err != nil {
+	if journal != nil {
+		err = sign(journal, p.parent.Pid())
+	}
+	if err == nil {
+		err = p.await()
+	}
+	if err != nil {
 		p.end()
 		return nil, fmt.Errorf("%s does not serve: %w: %s", program, err, p.reason())
 	}
@@ -86,6 +108,23 @@ func (p *process) end() {
 	p.once.Do(func() {
 		close(p.gone)
 		p.parent.Kill()
+		p.conn.Close()
+		p.forget()
+	})
+}
+
+// forget removes the journal.
+func (p *process) forget() {
+	if p.journal != "" {
+		os.Remove(p.journal) // one that stays is removed by the next control
+	}
+}
+
+// leave lets the process end by itself, behind its calls.
+func (p *process) leave() {
+	p.once.Do(func() {
+		p.left.Store(true)
+		close(p.gone)
 		p.conn.Close()
 	})
 }

@@ -178,7 +178,7 @@ func (k *call) exceeded(used budget.Amounts) bool {
 // ahead is what the next call of the run may want: as this one, with twice the input, because
 // a conversation grows. A call that failed says nothing of the next.
 func (k *call) ahead(failed bool) budget.Amounts {
-	if failed || k.begin.Format == models.AnthropicCount {
+	if failed || k.found || k.begin.Format == models.AnthropicCount {
 		return nil
 	}
 	return k.boundOf(2*k.input(), k.out)
@@ -186,6 +186,7 @@ func (k *call) ahead(failed bool) budget.Amounts {
 
 // count adds a call to what the run has used.
 func (s *served) count(model string, call spent, failed bool) {
+	defer s.tell()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	use := s.used[model]

@@ -25,6 +25,9 @@ import (
 // inside is one of the two programs within the test's process.
 type inside struct{ conn *packet.Conn }
 
+// Pid implements child.
+func (p inside) Pid() int { return os.Getpid() }
+
 // Kill implements child.
 func (p inside) Kill() error { return p.conn.Close() }
 
@@ -33,7 +36,7 @@ func (p inside) Failure() error { return fmt.Errorf("the test ended it") }
 
 // real has the programs' own code run in the test's process.
 func (r *rig) real() {
-	r.Control.spawn = func(executable string, _ uint32, files ...*os.File) (child, error) {
+	r.Control.spawn = func(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
 		file, err := take(files[0])
 		if err != nil {
 			return nil, err
@@ -45,7 +48,7 @@ func (r *rig) real() {
 			if err != nil {
 				return nil, err
 			}
-			server, err := providers.New(conn, setup)
+			server, err := providers.New(conn, nil, setup)
 			if err != nil {
 				return nil, err
 			}

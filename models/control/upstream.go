@@ -147,7 +147,9 @@ func (u *upstream) receive() {
 		}
 	}
 	u.end()
-	u.control.lost(u)
+	if !u.left.Load() {
+		u.control.lost(u)
+	}
 }
 
 // dialTime bounds the wait for a connection to a provider.

@@ -33,6 +33,26 @@ func (s *served) busy() bool {
 	return s.flying+s.copying > 0
 }
 
+// tell says that used has changed.
+func (s *served) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// Used returns what the calls of a run that is served have used so far, and a channel with a
+// value behind each change; one reader may have it.
+func (c *Control) Used(run agent.ID) (soFar func() []agent.ModelUse, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.runs[run]
+	if s == nil { // it has ended
+		return func() []agent.ModelUse { return nil }, nil
+	}
+	return s.total, s.changed
+}
+
 // spent returns what the run's calls have used, for its record. Calls that are under way
 // come to their end first.
 func (s *served) spent() []agent.ModelUse {

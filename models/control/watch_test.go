@@ -115,7 +115,7 @@ func TestACallThatCannotBeginIsReportedOnce(t *testing.T) {
 	r := newRig(t)
 	run, front := r.started()
 	r.Control.mu.Lock()
-	r.Control.spawn = func(string, uint32, ...*os.File) (child, error) { return nil, errors.New("no room") }
+	r.Control.spawn = func(string, uint32, *os.File, ...*os.File) (child, error) { return nil, errors.New("no room") }
 	r.Control.mu.Unlock()
 	if m := front.begin(ask(1, run, "small")); m.Refuse == nil {
 		t.Fatalf("%+v", m)

@@ -7,13 +7,16 @@
 package front
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,11 +45,13 @@ type Server struct {
 	control *packet.Conn
 	bodies  *room
 	clients *clients // of a scripted provider; nil: agents are served
+	serving *http.Server // clients
 
 	mu      sync.Mutex // guards the following
 	last    uint64
 	waiting map[uint64]*question // by the number of a Begin or List
 	agents  map[agent.ID]*http.Server
+	alone   bool // control is gone
 }
 
 // New makes a server that has control decide.
@@ -54,7 +59,8 @@ func New(control *packet.Conn) *Server {
 	return &Server{control: control, bodies: newRoom(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
 }
 
-// Serve serves until control is gone; then it returns nil.
+// Serve serves until control is gone. Then it lets the calls in flight come to their end, and
+// returns nil: connections that come later wait in the listeners for the next clove-models.
 func (s *Server) Serve() error {
 	if err := s.control.Send(link.FromFront{Ready: true}); err != nil {
 		return err
@@ -62,8 +68,12 @@ func (s *Server) Serve() error {
 	for {
 		var m link.ToFront
 		files, err := s.control.Receive(&m)
+		if errors.Is(err, io.EOF) {
+			s.finish()
+			return nil
+		}
 		if err != nil {
-			return ignoreEnd(err)
+			return fmt.Errorf("cannot serve: %w", err)
 		}
 		if m.Script != nil {
 			if err := s.provide(m.Script.Text); err != nil {
@@ -128,13 +138,31 @@ func (s *Server) leave(run agent.ID) {
 	}
 }
 
-// ignoreEnd is nil for the end of the channel.
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
+// finish refuses what control has not decided, accepts nothing more, and waits for the calls in
+// flight.
+func (s *Server) finish() {
+	s.mu.Lock()
+	s.alone = true
+	servers := slices.Collect(maps.Values(s.agents))
+	for _, q := range s.waiting {
+		select {
+		case q.answers <- away:
+		default: // it has as many answers as an honest control gives
+		}
 	}
-	return fmt.Errorf("cannot serve: %w", err)
+	s.mu.Unlock()
+	if s.serving != nil {
+		servers = append(servers, s.serving)
+	}
+	var all sync.WaitGroup
+	for _, server := range servers {
+		all.Go(func() { _ = server.Shutdown(context.Background()) }) // an error is of a listener's close
+	}
+	all.Wait()
 }
+
+// away answers for a control that is gone.
+var away = answer{message: link.ToFront{Refuse: &link.Refuse{Reason: link.ReasonBusy, Message: "cloved is away", Hint: "ask again", After: 1}}}
 
 // nowhere drops what is written to it.
 type nowhere struct{}

@@ -55,10 +55,10 @@ func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromF
 	s.last++
 	q.number = s.last
 	s.waiting[q.number] = q
+	alone := s.alone
 	s.mu.Unlock()
-	if err := s.control.Send(message(q.number)); err != nil {
-		q.end()
-		return answer{}, nil, err
+	if alone || s.control.Send(message(q.number)) != nil {
+		return away, q, nil
 	}
 	a, err := q.await(ctx)
 	return a, q, err

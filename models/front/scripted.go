@@ -19,7 +19,8 @@ func (s *Server) provide(text string) error {
 		}
 	}
 	s.clients = &clients{next: make(chan net.Conn), done: make(chan struct{})}
-	go http.Serve(s.clients, scripted.New(script)) // until the process ends
+	s.serving = &http.Server{Handler: scripted.New(script)}
+	go s.serving.Serve(s.clients) // ends with finish
 	return nil
 }
 

@@ -9,6 +9,7 @@
 package link
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -185,6 +186,8 @@ type Call struct {
 	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
 	MostOut  int64         `json:"most_out"` // tokens after which an answer is cut off; 0: none
 	Betas    []string      `json:"betas,omitempty"`
+	// Ticket is what settles the call when control is gone; clove-upstream does not read it.
+	Ticket json.RawMessage `json:"ticket,omitempty"`
 }
 
 // Socket answers Dial.
@@ -233,7 +236,13 @@ type Done struct {
 	// reads them.
 	Fault  Fault  `json:"fault,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Ticket is the call's, in a journal only.
+	Ticket json.RawMessage `json:"ticket,omitempty"`
 }
+
+// JournalBytes bounds what clove-upstream writes into its journal: a line of JSON, a Done, for
+// each call that has ended when control was gone.
+const JournalBytes = 4 << 20
 
 // Fault is how far a call came that has no answer.
 type Fault string

@@ -43,7 +43,10 @@ func (s *Server) call(c link.Call, file *os.File, copies ...*os.File) {
 		file.Close()
 		packet.CloseAll(copies) // before the report: control has all of it then
 		done.Total = time.Since(began)
-		_ = s.control.Send(link.FromUpstream{Done: &done}) // without control nobody settles; it takes all for used
+		if s.control.Send(link.FromUpstream{Done: &done}) != nil {
+			done.Ticket = c.Ticket
+			s.journal.add(done)
+		}
 	}()
 	p := s.providers[c.Provider]
 	if p == nil {

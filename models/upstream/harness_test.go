@@ -38,6 +38,12 @@ type rig struct {
 // newRig serves one provider, named p. change may change it; nil: as it is.
 func newRig(t *testing.T, provider http.HandlerFunc, change func(*link.Setup)) *rig {
 	t.Helper()
+	return newRigWith(t, provider, change)
+}
+
+// newRigWith is newRig with a Server that is changed.
+func newRigWith(t *testing.T, provider http.HandlerFunc, change func(*link.Setup), server ...func(*Server)) *rig {
+	t.Helper()
 	web := httptest.NewServer(provider)
 	t.Cleanup(web.Close)
 	p := link.Provider{Endpoints: map[models.Format]string{}, Key: testKey, First: patience, Pause: patience, Total: patience}
@@ -48,7 +54,7 @@ func newRig(t *testing.T, provider http.HandlerFunc, change func(*link.Setup)) *
 	if change != nil {
 		change(&setup)
 	}
-	return startRig(t, setup, web.Listener.Addr().String())
+	return startRig(t, setup, web.Listener.Addr().String(), server...)
 }
 
 // startRig has the Server's connections lead to an address. change may change the Server.
@@ -58,7 +64,7 @@ func startRig(t *testing.T, setup link.Setup, address string, change ...func(*Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := New(packet.New(file), setup)
+	server, err := New(packet.New(file), nil, setup)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,14 @@ type Server struct {
 	control   *packet.Conn
 	providers map[string]*provider
 	bodies    *rooms
+	journal   *journal
+	flying    sync.WaitGroup // calls
 
 	mu    sync.Mutex // guards the following
 	last  uint64
 	dials map[uint64]chan dialled
 	calls map[uint64]context.CancelFunc
+	alone bool // control is gone
 }
 
 type dialled struct {
@@ -63,9 +66,10 @@ func ReadSetup(r io.Reader) (link.Setup, error) {
 	return setup, err
 }
 
-// New makes a server of a setup.
-func New(control *packet.Conn, setup link.Setup) (*Server, error) {
-	s := &Server{control: control, providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
+// New makes a server of a setup. What control does not hear any more goes into file; nil:
+// nowhere.
+func New(control *packet.Conn, file *os.File, setup link.Setup) (*Server, error) {
+	s := &Server{control: control, journal: newJournal(file), providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
 	everyones := authorities(setup.Roots)
 	for name, p := range setup.Providers {
 		roots := everyones
@@ -96,7 +100,8 @@ func authorities(text []byte) *x509.CertPool {
 	return pool
 }
 
-// Serve serves until control is gone; then it returns nil.
+// Serve serves until control is gone. Then it lets the calls in flight come to their end, and
+// returns nil.
 func (s *Server) Serve() error {
 	if err := s.control.Send(link.FromUpstream{Ready: true}); err != nil {
 		return err
@@ -105,6 +110,7 @@ func (s *Server) Serve() error {
 		var m link.ToUpstream
 		files, err := s.control.Receive(&m)
 		if errors.Is(err, io.EOF) {
+			s.finish()
 			return nil
 		}
 		if err != nil {
@@ -112,7 +118,7 @@ func (s *Server) Serve() error {
 		}
 		switch {
 		case m.Call != nil && (len(files) == 1 || len(files) == 2):
-			go s.call(*m.Call, files[0], files[1:]...)
+			s.flying.Go(func() { s.call(*m.Call, files[0], files[1:]...) })
 			continue
 		case m.Socket != nil:
 			files = s.connected(*m.Socket, files)
@@ -123,6 +129,20 @@ func (s *Server) Serve() error {
 	}
 }
 
+// finish waits for the calls in flight. Nobody makes a connection for them any more.
+func (s *Server) finish() {
+	s.mu.Lock()
+	s.alone = true
+	for number, waiter := range s.dials {
+		delete(s.dials, number)
+		waiter <- dialled{err: errAlone}
+	}
+	s.mu.Unlock()
+	s.flying.Wait()
+}
+
+var errAlone = errors.New("nobody makes connections now")
+
 // errDials is of this process, and says nothing of a provider.
 var errDials = errors.New("too many connections are being made")
 
@@ -130,8 +150,12 @@ var errDials = errors.New("too many connections are being made")
 func (s *Server) dial(ctx context.Context, name string) (net.Conn, error) {
 	waiter := make(chan dialled, 1)
 	s.mu.Lock()
-	if len(s.dials) >= maxDials {
+	if s.alone || len(s.dials) >= maxDials {
+		alone := s.alone
 		s.mu.Unlock()
+		if alone {
+			return nil, unconnected{errAlone}
+		}
 		return nil, errDials
 	}
 	s.last++

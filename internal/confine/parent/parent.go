@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,8 @@ import (
 	"clove.run/clove/internal/nsthread"
 )
 
-// Process is one process without rights. It ends with the one that started it.
+// Process is one process without rights. It ends with the one that started it, unless
+// StartApart did.
 type Process struct {
 	command *exec.Cmd
 	thread  *nsthread.Thread // its parent: the parent-death signal is tied to a thread
@@ -45,12 +47,26 @@ const namespaces = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | un
 // files as its descriptors from 3 on, the channel first. The caller closes them then. At the
 // end of what it asks for it calls Kill.
 func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
+	return start(executable, id, unix.SIGKILL, nil, files)
+}
+
+// StartApart is Start for a process that goes on when the one that started it is gone. journal
+// is a file that it keeps open.
+func StartApart(executable string, id uint32, journal *os.File, files ...*os.File) (*Process, error) {
+	at := firstFD + len(files)
+	return start(executable, id, 0, []string{strconv.Itoa(at)}, append(slices.Clone(files), journal))
+}
+
+// firstFD is the descriptor of the first of exec.Cmd.ExtraFiles.
+const firstFD = 3
+
+func start(executable string, id uint32, atEnd syscall.Signal, more []string, files []*os.File) (*Process, error) {
 	thread, err := nsthread.Start(0)
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{thread: thread, stderr: &head{}}
-	p.command = exec.Command(executable, strconv.FormatUint(uint64(id), 10))
+	p.command = exec.Command(executable, append([]string{strconv.FormatUint(uint64(id), 10)}, more...)...)
 	// Not nil, which would mean clove's own environment. That may hold secrets, and the
 	// process reads what an agent writes.
 	p.command.Env = []string{}
@@ -59,7 +75,7 @@ func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
 	p.command.ExtraFiles = files
 	// A process group of its own: ctrl-c in a terminal goes to the whole group of clove, and
 	// would end the agent's network before the agent.
-	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: unix.SIGKILL, Setpgid: true}
+	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: atEnd, Setpgid: true}
 	// On a thread that lives as long as the process: with the thread's end the kernel would
 	// send the parent-death signal.
 	if err := thread.Do(p.command.Start); err != nil {
@@ -68,6 +84,9 @@ func Start(executable string, id uint32, files ...*os.File) (*Process, error) {
 	}
 	return p, nil
 }
+
+// Pid is the process's.
+func (p *Process) Pid() int { return p.command.Process.Pid }
 
 // Kill ends the process, if it has not ended, and reaps it. It may be called again.
 func (p *Process) Kill() error {
