@@ -60,8 +60,12 @@ func TestAPolicyIsItsModeAndTargets(t *testing.T) {
 func TestGuardsGatesAreNobodysElse(t *testing.T) {
 	t.Parallel()
 	last := Lease{IDRange: IDRanges - 1}.GateID()
-	for _, pid := range []int{1, IDsPerAgent - IDRanges - 1, IDsPerAgent - IDRanges, 1 << 22} {
-		if id := GuardGateID(pid); id <= last || id >= 0x7FFE0000 {
+	const lasting = 0x7FFD8000 // the first that outlasts its starter
+	for _, pid := range []int{1, lasting - 0x7FFD0000 - IDRanges - 1, lasting - 0x7FFD0000 - IDRanges, 1 << 15, 1 << 22} {
+		if id := GuardGateID(pid); id <= last || id >= lasting {
+			t.Errorf("%d has %#x", pid, id)
+		}
+		if id := LastingID(pid, 3); id < lasting || id >= 0x7FFE0000 {
 			t.Errorf("%d has %#x", pid, id)
 		}
 	}

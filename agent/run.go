@@ -36,8 +36,9 @@ type Lease struct {
 }
 
 // FirstHostID is the first host id of the leases. systemd's table of ids (UIDS-GIDS.md)
-// leaves 0x70000000 to 0x7FFDFFFF unused. The last range is reserved for gates: one id for
-// each, which no agent's user namespace maps.
+// leaves 0x70000000 to 0x7FFDFFFF unused. The last range is reserved for gates and other
+// processes without rights: one id for each, which no agent's user namespace maps. Its second
+// half is for those that outlast their starter.
 const (
 	FirstHostID = 0x70000000
 	IDRanges    = (0x7FFE0000-0x70000000)/IDsPerAgent - 1
@@ -50,12 +51,17 @@ func (l Lease) HostID() uint32 { return FirstHostID + uint32(l.IDRange)*IDsPerAg
 // an id of the last range that no lease's gate uses, derived from the guard's pid. Two
 // guards may get the same id: they then share one RLIMIT_NPROC.
 func GuardGateID(pid int) uint32 {
-	return FirstHostID + IDRanges*IDsPerAgent + IDRanges + uint32(pid)%(IDsPerAgent-IDRanges)
+	return FirstHostID + IDRanges*IDsPerAgent + IDRanges + uint32(pid)%(IDsPerAgent/2-IDRanges)
 }
 
 // ServiceID returns the host id of the number-th process without rights that a process
 // starts for itself, as GuardGateID does for a guard's gate.
 func ServiceID(pid, number int) uint32 { return GuardGateID(pid + number*serviceStride) }
+
+// LastingID is ServiceID for a process that goes on when its starter is gone.
+func LastingID(pid, number int) uint32 {
+	return FirstHostID + IDRanges*IDsPerAgent + IDsPerAgent/2 + uint32(pid+number*serviceStride)%(IDsPerAgent/2)
+}
 
 // serviceStride keeps the processes of neighbouring pids apart. It is a prime.
 const serviceStride = 4099

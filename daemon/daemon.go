@@ -126,7 +126,8 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 		return err
 	}
 	defer func() { err = errors.Join(err, d.inference.close()) }()
-	d.shared.recover(d.log) // settles in full what nobody knows better
+	d.shared.recover(d.log, d.inference.flies)
+	go d.inference.recover(serving)
 	if err := d.inference.accept(serving); err != nil {
 		return err
 	}

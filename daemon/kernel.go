@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/kernel"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
@@ -48,14 +49,15 @@ func (d *Daemon) openKernel() (s shared, err error) {
 }
 
 // recover ends what a cloved before this one left: accounts of runs that are gone, and the
-// logs of runs in the foreground that had no cloved.
-func (s shared) recover(log *slog.Logger) {
+// logs of runs in the foreground that had no cloved. What services still work for is left
+// (kernel.Sweep).
+func (s shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) {
 	lives := func(id agent.ID) bool {
 		run, found := s.cache.get(id)
 		return found && run.State != agent.StateEnded
 	}
 	known := func(id agent.ID) bool { _, found := s.cache.get(id); return found }
-	if err := s.kernel.Sweep(known, lives); err != nil {
+	if err := s.kernel.Sweep(known, lives, flies); err != nil {
 		log.Error("budgets of runs that are gone are left", "error", err)
 	}
 	runs, err := audit.Unlinked(s.logDir)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,13 +31,16 @@ type inference struct {
 	current  atomic.Pointer[config.Config]
 	shared   shared
 	run      string // cloved's run directory
+	log      *slog.Logger
+	earlier  <-chan struct{} // closed when no calls of an earlier cloved are made any more; nil: there are none
+	left     map[string]bool // what they had reserved, by id
 }
 
 // openModels settles the calls of a cloved before this one, as far as they have ended. A file
 // with a mistake leaves the models that are built in, so that cloved starts; a reload says what
 // is wrong again.
 func (d *Daemon) openModels(ctx context.Context) error {
-	m := &inference{shared: d.shared, run: d.options.Paths.Run}
+	m := &inference{shared: d.shared, run: d.options.Paths.Run, log: d.log, left: map[string]bool{}}
 	now, err := config.Load(d.config().Models)
 	if err != nil {
 		d.log.Error("models are not served, but those that are built in", "error", err)
@@ -47,13 +51,35 @@ func (d *Daemon) openModels(ctx context.Context) error {
 	}
 	m.current.Store(now)
 	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
-		Journals: filepath.Join(d.options.Paths.Run, "models"), Run: d.shared.run,
+		Journals: d.options.Paths.Journals(), Run: d.shared.run,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	d.inference = m
-	if err := m.control.Find(ctx); err != nil {
+	if m.earlier, err = m.control.Find(ctx); err != nil {
 		d.log.Error("calls of models are left unsettled", "error", err)
 	}
 	return nil
+}
+
+// flies reports, of what a cloved before this one had reserved, what its calls may still use.
+func (m *inference) flies(r budget.Reservation) bool {
+	if m.earlier != nil && r.Service == control.Service {
+		m.left[r.ID] = true
+	}
+	return m.left[r.ID]
+}
+
+// recover settles in full what such calls have not settled when the last of them has ended.
+func (m *inference) recover(ctx context.Context) {
+	if m.earlier == nil {
+		return
+	}
+	select {
+	case <-m.earlier:
+		if err := m.shared.kernel.Recover(func(r budget.Reservation) bool { return m.left[r.ID] }); err != nil {
+			m.log.Error("calls of models are left unsettled", "error", err)
+		}
+	case <-ctx.Done():
+	}
 }
 
 // accept begins to serve supervisors.

@@ -222,9 +222,9 @@ func (k *Kernel) endBlocks(run agent.ID, until time.Time) (failed error) {
 	return failed
 }
 
-// recoverBlocks settles the blocks in which no service works any more: the process that
-// drew them is gone.
-func (k *Kernel) recoverBlocks() error {
+// Recover settles what services had reserved where none works any more, as far as it matches:
+// the process that reserved it is gone.
+func (k *Kernel) Recover(matches func(budget.Reservation) bool) error {
 	defer k.queue.wake()
 	return k.update("sweep", func(tx *store.KernelTx) error {
 		open, err := tx.Reservations("")
@@ -232,7 +232,7 @@ func (k *Kernel) recoverBlocks() error {
 			if err != nil {
 				return err
 			}
-			if r.Service != serviceAgent && !k.works(r.ID) {
+			if r.Service != serviceAgent && !k.works(r.ID) && matches(r) {
 				err = recoverBlock(tx, r, k.now())
 			}
 		}

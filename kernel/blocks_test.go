@@ -139,10 +139,34 @@ func TestBlocksAfterACrash(t *testing.T) {
 			c.before(r, r.draw(60))
 			r.close()
 			r.open()
-			must(t, r.Sweep(func(agent.ID) bool { return true }, func(agent.ID) bool { return lives }))
+			must(t, r.Sweep(func(agent.ID) bool { return true }, func(agent.ID) bool { return lives }, nothing))
 			t.Log(name)
 			r.wantCalls(c.used, 0, c.assumed)
 		}
+	}
+}
+
+// nothing flies.
+func nothing(budget.Reservation) bool { return false }
+
+// A sweep leaves what a service may still use elsewhere, where the run lives. What is left then
+// counts in full with Recover.
+func TestASweepLeavesWhatFlies(t *testing.T) {
+	t.Parallel()
+	for _, lives := range []bool{true, false} {
+		r := newRig(t, agent.Kernel{Grants: []string{"model:small"}, Budgets: []string{"model_calls=100"}})
+		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 60})})
+		must(t, err)
+		r.close()
+		r.open()
+		var left []string
+		flies := func(res budget.Reservation) bool { left = append(left, res.ID); return true }
+		must(t, r.Sweep(func(agent.ID) bool { return true }, func(agent.ID) bool { return lives }, flies))
+		if lives {
+			r.wantCalls(0, 60, 0)
+		}
+		must(t, r.Recover(func(res budget.Reservation) bool { return slices.Contains(left, res.ID) }))
+		r.wantCalls(60, 0, 60)
 	}
 }
 
@@ -153,7 +177,7 @@ func TestASweepLeavesBlocksInUse(t *testing.T) {
 	b := r.draw(60)
 	h := r.hold(b, 10)
 	always := func(agent.ID) bool { return true }
-	must(t, r.Sweep(always, always))
+	must(t, r.Sweep(always, always, nothing))
 	r.settles(h, 7)
 	must(t, b.End())
 	r.wantCalls(7, 0, 0)
@@ -230,7 +254,7 @@ func TestWhatExceedsAHold(t *testing.T) {
 	r.close()
 	r.open() // as after a crash: the block counts in full, and what exceeded it is there
 	always := func(agent.ID) bool { return true }
-	must(t, r.Sweep(always, always))
+	must(t, r.Sweep(always, always, nothing))
 	if l := r.line("tokens_in"); l.Used != 1350 || !l.Spent {
 		t.Errorf("%+v", l)
 	}

@@ -94,10 +94,10 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
-// that do not live have reserved, and the blocks of all runs in which no service works any
-// more: a cloved that was killed may have left all of that.
-func (k *Kernel) Sweep(known, lives func(agent.ID) bool) error {
-	if err := k.recoverBlocks(); err != nil {
+// that do not live have reserved, and as Recover does: a cloved that was killed may have left
+// all of that. What flies reports is left, as a service still works for it.
+func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reservation) bool) error {
+	if err := k.Recover(func(r budget.Reservation) bool { return !flies(r) || !lives(r.Run) }); err != nil {
 		return err
 	}
 	var accounts []budget.Key

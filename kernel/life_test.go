@@ -125,7 +125,7 @@ func TestSweep(t *testing.T) {
 		runs[name] = r.run.Spec.ID
 	}
 	for range 2 { // twice is as once
-		must(t, r.Sweep(func(id agent.ID) bool { return id != runs["gone"] }, func(id agent.ID) bool { return id == runs["lives"] }))
+		must(t, r.Sweep(func(id agent.ID) bool { return id != runs["gone"] }, func(id agent.ID) bool { return id == runs["lives"] }, nothing))
 		for name, want := range map[string]string{"lives": "account true, 1 reservations, 1 grants", "ended": "account true, 0 reservations, 1 grants", "gone": "account false, 0 reservations, 0 grants"} {
 			if got := r.rows(runs[name]); got != want {
 				t.Errorf("%s: %s, want %s", name, got, want)

@@ -61,7 +61,7 @@ func (r *rig) crash() {
 	must(r.t, r.file.Close())
 	r.open()
 	always := func(agent.ID) bool { return true }
-	must(r.t, r.Sweep(always, always))
+	must(r.t, r.Sweep(always, always, nothing))
 }
 
 // A call in a spare begins without a commit, and its account and log are as of any other. The

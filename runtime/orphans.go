@@ -222,11 +222,11 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 // have mounted a file system.
 func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
-// runsOf lists the run directories; cloved's socket lies beside them.
+// runsOf lists the run directories; cloved's sockets and journals lie beside them.
 func runsOf(dir string) []string {
 	return slices.DeleteFunc(names(dir), func(name string) bool {
 		info, err := os.Lstat(filepath.Join(dir, name))
-		return err == nil && info.Mode()&os.ModeSocket != 0
+		return err == nil && info.Mode()&os.ModeSocket != 0 || name == journals
 	})
 }
 

@@ -76,6 +76,11 @@ func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.o
 // layerSuffix follows the run's id in the name of its layer's image.
 const layerSuffix = ".img"
 
+// Journals is where processes are noted that serve models and outlast cloved.
+func (p Paths) Journals() string { return filepath.Join(p.Run, journals) }
+
+const journals = "models"
+
 func (p Paths) identity() string { return filepath.Join(p.State, "installation") }
 func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
 

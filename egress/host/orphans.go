@@ -13,7 +13,8 @@ import (
 
 // Orphans are the gates whose starter is gone, by pid. The parent-death signal should have
 // killed them; one that survived it is a child of PID 1. A living starter is never PID 1,
-// because clove starts itself as a child where it would be.
+// because clove starts itself as a child where it would be. Processes that are meant to outlast
+// their starter have other ids (agent.LastingID).
 func Orphans() []int {
 	var orphans []int
 	entries, _ := os.ReadDir("/proc") // without proc no process can be looked at
@@ -41,7 +42,7 @@ func isGateID(line string) bool {
 	}
 	id, err := strconv.ParseUint(fields[0], 10, 32)
 	first := uint64(agent.Lease{}.GateID())
-	return err == nil && id >= first && id < first+agent.IDsPerAgent
+	return err == nil && id >= first && id < first+agent.IDsPerAgent/2
 }
 
 // KillOrphan kills one of Orphans. It does nothing where the pid is another

@@ -19,8 +19,8 @@ import (
 	"clove.run/clove/models/link"
 )
 
-// service is the name under which models reserve.
-const service = "model"
+// Service is the name under which models reserve.
+const Service = "model"
 
 const (
 	maxAnswers = 128
@@ -181,9 +181,9 @@ func (k *call) covered(what string) *link.Refuse {
 		return refusalOf(err)
 	}
 	// Reserve says why, and records the refusal.
-	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: what})
+	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: Service, Method: "model.call", What: what})
 	if err == nil { // it was granted meanwhile
-		_ = k.front.control.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: service, Reservation: reservation}) // else the end of the run settles it
+		_ = k.front.control.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: Service, Reservation: reservation}) // else the end of the run settles it
 		return refuse(link.ReasonBusy, "the grants have changed", "ask again")
 	}
 	return refusalOf(err)

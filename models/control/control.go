@@ -104,8 +104,8 @@ type Control struct {
 	closed   bool
 	runs     map[agent.ID]*served
 	early    map[agent.ID]*served // of calls that Find found, and whose supervisor has not come
-	fronts   map[uint32]*front // by owner
-	upstream *upstream         // nil: none was needed yet
+	fronts   map[uint32]*front    // by owner
+	upstream *upstream            // nil: none was needed yet
 	scripts  map[string]*process
 	calls    map[uint64]*call // in flight, by control's number
 	tests    map[uint64]expectation
@@ -117,8 +117,8 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
-	line     line      // of calls that wait for what others hold
-	contents *contents // nil: nothing is logged
+	line     line          // of calls that wait for what others hold
+	contents *contents     // nil: nothing is logged
 	changed  chan struct{} // used, since somebody looked
 
 	mu      sync.Mutex                 // guards the following

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -102,24 +104,36 @@ func (k *call) ticket() json.RawMessage {
 
 // Find settles the calls that processes of a control before this one have ended, and will end,
 // until ctx ends. Those that are still at it are followed, and killed where they take longer
-// than any call may.
-func (c *Control) Find(ctx context.Context) error {
+// than any call may. gone is closed when none makes a call any more; nil: none does.
+func (c *Control) Find(ctx context.Context) (gone <-chan struct{}, err error) {
 	entries, err := os.ReadDir(c.options.Journals)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	var failed error
+	var calling sync.WaitGroup
+	calls := false
 	for _, entry := range entries {
 		j, err := c.openJournal(filepath.Join(c.options.Journals, entry.Name()))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if !j.ended() {
+		switch {
+		case j.ended():
+		case strings.HasPrefix(entry.Name(), upstreamProgram):
+			calls = true
+			calling.Go(func() { j.follow(ctx) })
+		default:
 			go j.follow(ctx)
 		}
 	}
-	return errors.Join(err, failed)
+	if calls {
+		ended := make(chan struct{})
+		gone = ended
+		go func() { calling.Wait(); close(ended) }()
+	}
+	return gone, errors.Join(err, failed)
 }
 
 // journal is one of a process that an earlier control has started.

@@ -92,7 +92,7 @@ func TestTheNextControlSettlesACall(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, func() {
-				if err := second.Find(t.Context()); err != nil {
+				if _, err := second.Find(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -181,7 +181,7 @@ func TestOddJournals(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := next(t, first, run)
-	if err := second.Find(t.Context()); err != nil {
+	if _, err := second.Find(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if used := within(t, first.ledger.settled); used[budget.TokensOut] != 1 || len(first.ledger.settled) != 0 {

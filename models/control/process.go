@@ -71,7 +71,11 @@ func (c *Control) start(program string, more ...*os.File) (*process, error) {
 		p.journal = journal.Name()
 	}
 	c.last++
-	if p.parent, err = c.spawn(filepath.Join(programs, program), agent.ServiceID(os.Getpid(), int(c.last)), journal, append([]*os.File{inherited}, more...)...); err != nil {
+	id := agent.ServiceID
+	if journal != nil {
+		id = agent.LastingID
+	}
+	if p.parent, err = c.spawn(filepath.Join(programs, program), id(os.Getpid(), int(c.last)), journal, append([]*os.File{inherited}, more...)...); err != nil {
 		conn.Close()
 		p.forget()
 		return nil, err

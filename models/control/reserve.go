@@ -97,7 +97,7 @@ func (c *Control) attempt(k *call, p *place) error {
 	if err := c.admit(k); err != nil {
 		return err
 	}
-	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
+	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: Service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (amounts budget.Amounts, err error) {
 			k.reserved, err = k.turn(left, p)
 			return k.reserved, err

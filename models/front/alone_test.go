@@ -34,7 +34,9 @@ func TestControlIsGone(t *testing.T) {
 	whole, undecided := make(chan reply, 1), make(chan reply, 1)
 	go func() { whole <- r.ask("POST", "/v1/chat/completions", chat("")) }()
 	within(t, begun)
-	go func() { undecided <- r.ask("POST", "/v1/chat/completions", strings.Replace(chat(""), "small", "undecided", 1)) }()
+	go func() {
+		undecided <- r.ask("POST", "/v1/chat/completions", strings.Replace(chat(""), "small", "undecided", 1))
+	}()
 	for within(t, r.begun).Model != "undecided" {
 	}
 	r.conn.Close()

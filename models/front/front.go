@@ -44,7 +44,7 @@ const (
 type Server struct {
 	control *packet.Conn
 	bodies  *room
-	clients *clients // of a scripted provider; nil: agents are served
+	clients *clients     // of a scripted provider; nil: agents are served
 	serving *http.Server // clients
 
 	mu      sync.Mutex // guards the following

@@ -16,7 +16,9 @@ type journal struct {
 	room int        // bytes that may still be written
 }
 
-func newJournal(file *os.File) *journal { return &journal{file: file, room: link.JournalBytes - headBytes} }
+func newJournal(file *os.File) *journal {
+	return &journal{file: file, room: link.JournalBytes - headBytes}
+}
 
 // headBytes is room for what control has written into the file.
 const headBytes = 1 << 10
