@@ -29,12 +29,12 @@ def at_once(count):
     print(*[s.makefile("rb").readline().split()[1].decode() for s in all], flush=True)
 `
 
-// serves starts cloved with the models of the provider.
-func (p *provider) serves(t *testing.T) *cloved {
+// serves starts cloved with the models of the provider, and more lines of its configuration.
+func (p *provider) serves(t *testing.T, more ...string) *cloved {
 	file, secrets := p.configure(t)
 	d := newCloved(t)
 	d.stop(unix.SIGTERM)
-	d.settings = "models: " + file + "\nsecrets: " + secrets + "\n"
+	d.settings = "models: " + file + "\nsecrets: " + secrets + "\n" + strings.Join(more, "")
 	d.serve()
 	return d
 }

@@ -176,18 +176,25 @@ func (j *journal) lines(f func(line []byte)) {
 // and removes the file then.
 func (j *journal) ended() bool {
 	free := descriptor.Lock(j.file, unix.LOCK_EX|unix.LOCK_NB) == nil // before the last lines are read
+	var settling sync.WaitGroup
+	places := make(chan struct{}, settledAtOnce)
 	j.lines(func(line []byte) {
 		var d link.Done
 		if json.Unmarshal(line, &d) == nil && len(d.Ticket) > 0 {
-			j.control.found(d)
+			places <- struct{}{}
+			settling.Go(func() { j.control.found(d); <-places })
 		}
 	})
+	settling.Wait()
 	if free {
 		j.file.Close()
 		os.Remove(j.file.Name())
 	}
 	return free
 }
+
+// settledAtOnce are calls that wait for the disk together.
+const settledAtOnce = 64
 
 // followTime is between two looks at a journal.
 const followTime = 200 * time.Millisecond
