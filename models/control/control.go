@@ -96,9 +96,12 @@ type Control struct {
 	health  health
 	places  int           // maxFlying; tests have fewer
 	maxWait time.Duration // of a call for its turn
+	pause   time.Duration // the least from the start of a clove-models to that of the next
 	loads   loads
 	held    room // bytes of contents in memory
 	spawn   func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error)
+
+	starts sync.Mutex // held while a process starts; taken before mu
 
 	mu       sync.Mutex // guards the following
 	closed   bool
@@ -130,7 +133,7 @@ type served struct {
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
-	return &Control{options: o, places: maxFlying, maxWait: maxWait, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, early: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
+	return &Control{options: o, places: maxFlying, maxWait: maxWait, pause: time.Second, spawn: spawn, gates: turnstiles{all: map[string]*turnstile{}}, runs: map[agent.ID]*served{}, early: map[agent.ID]*served{}, fronts: map[uint32]*front{}, scripts: map[string]*process{}, calls: map[uint64]*call{}}
 }
 
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
@@ -146,15 +149,15 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 		c.mu.Unlock()
 		listener.Close()
 		s.contents.leave()
-		return nil, errors.New("models are not served any more")
+		return nil, errClosed
 	}
 	if before := c.early[run.Spec.ID]; before != nil {
 		delete(c.early, run.Spec.ID)
 		s.used = before.used
 	}
 	c.runs[run.Spec.ID] = s
-	f, err := c.front(run.Owner.UID)
 	c.mu.Unlock()
+	f, err := c.front(run.Owner.UID)
 	if err == nil {
 		err = f.serve(s)
 	}
@@ -165,6 +168,8 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 	context.AfterFunc(ctx, func() { c.leave(s) })
 	return s.spent, nil
 }
+
+var errClosed = errors.New("models are not served any more")
 
 // leave ends what a run has.
 func (c *Control) leave(s *served) {
@@ -212,19 +217,61 @@ func (c *Control) Close() error {
 	return nil
 }
 
-// front returns the clove-models of an owner. c.mu is held.
+// front returns the clove-models of an owner.
 func (c *Control) front(uid uint32) (*front, error) {
-	if f := c.fronts[uid]; f != nil && !f.ended() {
-		return f, nil
+	return obtain(c, func() *front {
+		if f := c.fronts[uid]; f != nil && !f.ended() {
+			return f
+		}
+		return nil
+	}, func() (*front, error) {
+		p, err := c.start(frontProgram)
+		if err != nil {
+			return nil, err
+		}
+		return &front{process: p, control: c, uid: uid, lists: make(chan struct{}, maxLists), calls: map[uint64]*call{}}, nil
+	}, func(f *front) {
+		c.fronts[uid] = f
+		go f.receive()
+	})
+}
+
+// obtain returns what find finds, else what begin starts, which keep notes. find and keep are
+// called with c.mu held, begin without: the start of a process takes time, and calls go on
+// meanwhile.
+func obtain[P interface {
+	comparable
+	end()
+}](c *Control, find func() P, begin func() (P, error), keep func(P)) (P, error) {
+	var none P
+	look := func() (P, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closed {
+			return none, errClosed
+		}
+		return find(), nil
 	}
-	p, err := c.start(frontProgram)
-	if err != nil {
-		return nil, err
+	p, err := look()
+	if err != nil || p != none {
+		return p, err
 	}
-	f := &front{process: p, control: c, uid: uid, lists: make(chan struct{}, maxLists), calls: map[uint64]*call{}}
-	c.fronts[uid] = f
-	go f.receive()
-	return f, nil
+	c.starts.Lock()
+	defer c.starts.Unlock()
+	if p, err = look(); err != nil || p != none { // it was started meanwhile
+		return p, err
+	}
+	if p, err = begin(); err != nil {
+		return none, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go p.end()
+		return none, errClosed
+	}
+	keep(p)
+	return p, nil
 }
 
 // front is one clove-models.
@@ -278,27 +325,48 @@ func (f *front) receive() {
 	f.control.replace(f)
 }
 
-// replace starts another clove-models for the runs that one served which has ended.
+// replace starts another clove-models for the runs that one served which has ended. One that
+// ended soon is replaced later: an agent may know how to end it. Connections wait meanwhile.
 func (c *Control) replace(old *front) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.fronts[old.uid] != old {
-		return
-	}
-	delete(c.fronts, old.uid)
-	for _, s := range c.runs {
-		if s.run.Owner.UID != old.uid {
-			continue
-		}
+	time.Sleep(c.pause - time.Since(old.started))
+	for _, s := range c.servedBefore(old) {
 		c.options.Log.Warn("clove-models has ended and is replaced", "owner", old.uid, "reason", old.reason())
 		f, err := c.front(old.uid)
 		if err == nil {
 			err = f.serve(s)
 		}
-		if err != nil {
+		switch {
+		case !c.serves(s):
+			if f != nil {
+				_ = f.conn.Send(link.ToFront{Leave: s.run.Spec.ID}) // as leave does
+			}
+		case err != nil:
 			c.options.Log.Error("a run has no models any more", "run", s.run.Spec.ID, "error", err)
 		}
 	}
+}
+
+// servedBefore forgets a clove-models that has ended, and returns the runs that it served.
+func (c *Control) servedBefore(old *front) (runs []*served) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.fronts[old.uid] != old {
+		return nil
+	}
+	delete(c.fronts, old.uid)
+	for _, s := range c.runs {
+		if s.run.Owner.UID == old.uid {
+			runs = append(runs, s)
+		}
+	}
+	return runs
+}
+
+// serves reports whether a run has not left.
+func (c *Control) serves(s *served) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[s.run.Spec.ID] == s
 }
 
 // servedBy returns a run that this clove-models serves; nil for any other that it names.

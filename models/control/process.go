@@ -42,6 +42,7 @@ func spawn(executable string, id uint32, journal *os.File, files ...*os.File) (c
 type process struct {
 	conn    *packet.Conn
 	parent  child
+	started time.Time
 	journal string // its path; empty: the process ends with this one
 	once    sync.Once
 	left    atomic.Bool   // it goes on
@@ -60,7 +61,7 @@ func (c *Control) start(program string, more ...*os.File) (*process, error) {
 		return nil, err
 	}
 	defer inherited.Close()
-	p := &process{conn: conn, gone: make(chan struct{})}
+	p := &process{conn: conn, started: time.Now(), gone: make(chan struct{})}
 	var journal *os.File
 	if c.options.Journals != "" {
 		if journal, err = c.newJournal(program); err != nil {
@@ -70,12 +71,15 @@ func (c *Control) start(program string, more ...*os.File) (*process, error) {
 		defer journal.Close()
 		p.journal = journal.Name()
 	}
+	c.mu.Lock()
 	c.last++
+	number := int(c.last)
+	c.mu.Unlock()
 	id := agent.ServiceID
 	if journal != nil {
 		id = agent.LastingID
 	}
-	if p.parent, err = c.spawn(filepath.Join(programs, program), id(os.Getpid(), int(c.last)), journal, append([]*os.File{inherited}, more...)...); err != nil {
+	if p.parent, err = c.spawn(filepath.Join(programs, program), id(os.Getpid(), number), journal, append([]*os.File{inherited}, more...)...); err != nil {
 		conn.Close()
 		p.forget()
 		return nil, err

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -126,6 +127,56 @@ func TestALostFront(t *testing.T) {
 	if m := within(t, up.up); m.Cancel != call.Number {
 		t.Errorf("%+v", m)
 	}
+}
+
+// One that ends again and again is not started without a pause. The control: without a pause
+// there are many.
+func TestAFrontThatEndsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for pause, most := range map[time.Duration]int{0: 1 << 20, 100 * time.Millisecond: 6} {
+		r := newRig(t)
+		r.pause = pause
+		r.serve(1000)
+		count := 0
+		for end := time.After(500 * time.Millisecond); ; {
+			select {
+			case f := <-r.fronts:
+				count++
+				f.conn.Close()
+				continue
+			case <-end:
+			}
+			break
+		}
+		if count > most || pause == 0 && count <= 6 {
+			t.Errorf("with a pause of %s: %d", pause, count)
+		}
+	}
+}
+
+// A process that takes its time to start delays no call of others.
+func TestAStartDelaysNoOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	run, front := r.started()
+	front.begin(ask(1, run, "small"))
+	up := within(t, r.upstreams)
+	within(t, up.up)
+	start, starts := r.Control.spawn, make(chan struct{})
+	begun := make(chan struct{}, 1)
+	r.Control.spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error) {
+		begun <- struct{}{}
+		<-starts
+		return start(executable, id, journal, files...)
+	}
+	served := make(chan struct{})
+	go func() { r.serve(2000); close(served) }()
+	within(t, begun)
+	if m := front.begin(ask(2, run, "small")); m.Go == nil {
+		t.Errorf("%+v", m.Refuse)
+	}
+	close(starts)
+	within(t, served)
 }
 
 // Calls that wait hold nothing of the budget, those of another agent are not behind all of

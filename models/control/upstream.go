@@ -31,15 +31,23 @@ type upstream struct {
 
 // provider returns a clove-upstream that knows the present configuration.
 func (c *Control) provider() (*upstream, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	now := c.options.Config()
-	if c.closed {
-		return nil, errors.New("models are not served any more")
-	}
-	if u := c.upstream; u != nil && u.config == now && !u.ended() {
-		return u, nil
-	}
+	return obtain(c, func() *upstream {
+		if u := c.upstream; u != nil && u.config == now && !u.ended() {
+			return u
+		}
+		return nil
+	}, func() (*upstream, error) { return c.startUpstream(now) }, func(u *upstream) {
+		old := c.upstream
+		c.upstream = u
+		if old != nil {
+			c.retire(old)
+		}
+		go u.receive()
+	})
+}
+
+func (c *Control) startUpstream(now *config.Config) (*upstream, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -58,13 +66,7 @@ func (c *Control) provider() (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := c.upstream
-	c.upstream = &upstream{process: p, control: c, config: now}
-	if old != nil {
-		c.retire(old)
-	}
-	go c.upstream.receive()
-	return c.upstream, nil
+	return &upstream{process: p, control: c, config: now}, nil
 }
 
 // rootsFiles are where distributions keep the certificates of authorities.
@@ -197,16 +199,14 @@ func (c *Control) connect(ctx context.Context, p *config.Provider) (*os.File, er
 // scripted makes a connection to one of clove's own providers, which is a process like
 // clove-models: it reads what agents wrote.
 func (c *Control) scripted(p *config.Provider) (*os.File, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	own := c.scripts[p.Name]
-	if own == nil || own.ended() {
-		started, err := c.startScripted(p)
-		if err != nil {
-			return nil, err
+	own, err := obtain(c, func() *process {
+		if own := c.scripts[p.Name]; own != nil && !own.ended() {
+			return own
 		}
-		own = started
-		c.scripts[p.Name] = own
+		return nil
+	}, func() (*process, error) { return c.startScripted(p) }, func(own *process) { c.scripts[p.Name] = own })
+	if err != nil {
+		return nil, err
 	}
 	near, far, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
 	if err != nil {
