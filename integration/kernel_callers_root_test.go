@@ -224,7 +224,7 @@ func (c *caller) derive() error {
 	made := madeCall{Caller: c.number, Grant: &linear.GrantInput{Op: linear.GrantDerive, Holder: c.account, From: c.shared.pick(c.dice)}}
 	from := made.Grant.From
 	if from == "" {
-		from = c.shared.first
+		from = c.shared.original()
 	}
 	var result api.GrantResult
 	err := c.change(&made, api.MethodGrantDerive, map[string]any{"from": from, "grant": "tool:fetch"}, &result)
@@ -281,6 +281,13 @@ func (d *derivedGrants) pick(dice *rand.Rand) string {
 		return d.ids[at]
 	}
 	return ""
+}
+
+// original returns the grant that begin has named.
+func (d *derivedGrants) original() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.first
 }
 
 func (d *derivedGrants) add(id string) {
