@@ -45,7 +45,12 @@ func named(names ...string) string {
 
 // seen collects what a provider is asked for.
 type seen struct {
-	mu     sync.Mutex // guards the following
+	mu  sync.Mutex // guards all
+	all asked
+}
+
+// asked is what a provider was asked for.
+type asked struct {
 	models map[string]int
 	paths  map[string]int
 	wrong  []string // requests with something that no client of clove's sends
@@ -58,22 +63,32 @@ func (s *seen) note(r *http.Request) {
 	err := json.Unmarshal(text, &body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.models[body.Model]++
-	s.paths[r.Method+" "+r.RequestURI]++
+	s.all.models[body.Model]++
+	s.all.paths[r.Method+" "+r.RequestURI]++
 	for name := range r.Header {
 		switch name {
 		case "Authorization", "Content-Type", "Content-Length", "User-Agent", "Accept-Encoding":
 		default:
-			s.wrong = append(s.wrong, name)
+			s.all.wrong = append(s.all.wrong, name)
 		}
 	}
 	if err != nil || r.Header.Get("Authorization") != "Bearer "+secretKey || len(r.TransferEncoding) > 0 {
-		s.wrong = append(s.wrong, string(text))
+		s.all.wrong = append(s.all.wrong, string(text))
 	}
 }
 
+// since returns what came since the last time.
+func (s *seen) since() asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.all
+	s.all = asked{models: map[string]int{}, paths: map[string]int{}}
+	return all
+}
+
 func newSeen(p *provider) *seen {
-	s := &seen{models: map[string]int{}, paths: map[string]int{}}
+	s := &seen{}
+	s.since()
 	p.answers(func(w http.ResponseWriter, r *http.Request) {
 		s.note(r)
 		w.Header().Set("Content-Type", "application/json")
@@ -131,20 +146,16 @@ func TestAModelThatIsNotGranted(t *testing.T) {
 			t.Errorf("not refused: %s", line)
 		}
 	}
-	if len(s.models) != 0 {
-		t.Errorf("the provider was asked for %v", s.models)
+	if got := s.since(); len(got.models) != 0 {
+		t.Errorf("the provider was asked for %v", got.models)
 	}
 	for _, row := range []struct{ model, ask, wanted string }{
 		{"small", "small", "small"}, {"small", "tiny", "small"}, {"other", "nick", "other"}, {"sm*", "smaller", "smaller"}, {"*", "other", "other"},
 	} {
-		clear(s.models)
 		r := h.agent([]string{"--network=none", "--model=" + row.model}, modelAgent(fmt.Sprintf(askChat, row.ask))...)
-		if !strings.HasPrefix(r.stdout, "200 ") || s.models[row.wanted] != 1 || len(s.models) != 1 {
-			t.Errorf("control: %+v: %s%s, %v", row, r.stdout, r.stderr, s.models)
+		if got := s.since(); !strings.HasPrefix(r.stdout, "200 ") || got.models[row.wanted] != 1 || len(got.models) != 1 || len(got.wrong) > 0 {
+			t.Errorf("control: %+v: %s%s, %+v", row, r.stdout, r.stderr, got)
 		}
-	}
-	if len(s.wrong) > 0 {
-		t.Errorf("the provider got %q", s.wrong)
 	}
 }
 
@@ -214,14 +225,15 @@ func TestRequestsAreClovesOwn(t *testing.T) {
 	if lines := strings.Count(r.stdout, "\n"); lines != len(texts) {
 		t.Fatalf("%d lines for %d texts: %s%s", lines, len(texts), r.stdout, r.stderr)
 	}
-	if n := s.paths["POST /v1/chat/completions"]; n == 0 || len(s.paths) != 1 || len(s.wrong) > 0 || s.models["small"] != n {
-		t.Errorf("the provider got %v, of models %v, and %q", s.paths, s.models, s.wrong)
+	got := s.since()
+	if n := got.paths["POST /v1/chat/completions"]; n == 0 || len(got.paths) != 1 || len(got.wrong) > 0 || got.models["small"] != n {
+		t.Errorf("the provider got %+v", got)
 	}
 	for _, text := range texts {
 		sendDirectly(t, p.URL, text)
 	}
-	if s.paths["POST /admin"] == 0 || len(s.wrong) == 0 {
-		t.Errorf("control: %v, %q", s.paths, s.wrong)
+	if got := s.since(); got.paths["POST /admin"] == 0 || len(got.wrong) == 0 {
+		t.Errorf("control: %+v", got)
 	}
 }
 
