@@ -3,7 +3,9 @@
 package integration
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -180,7 +182,7 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil // a mount or a socket
 		}
-		if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), text) {
+		if holds(t, path, text) {
 			found = append(found, path)
 		}
 		return nil
@@ -189,6 +191,37 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// holds reports whether a file has a text in it. An agent's layer is an image of gigabytes, most
+// of them holes, which are not read.
+func holds(t *testing.T, path, text string) bool {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		return false // it is gone
+	}
+	defer file.Close()
+	buffer := make([]byte, 1<<20)
+	for at := int64(0); ; {
+		if at, err = file.Seek(at, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) { // only a hole follows
+			return false
+		}
+		n := 0
+		if err == nil {
+			n, err = file.ReadAt(buffer, at)
+		}
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if bytes.Contains(buffer[:n], []byte(text)) {
+			return true
+		}
+		if err == io.EOF {
+			return false
+		}
+		at += int64(n - len(text) + 1) // a part of the text may be at the end
+	}
 }
 
 // A redirection would carry the key somewhere else, so none is followed. The control is an
