@@ -104,6 +104,10 @@ func (s *site) install(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	// Else another goroutine's child could hold the open file until its exec, and a file that is
+	// open for writing cannot be executed (ETXTBSY).
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	s.write(name, string(text))
 }
 
