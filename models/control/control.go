@@ -86,7 +86,7 @@ func groups(owner agent.Owner) []uint32 {
 }
 
 func newServed(run agent.Run, listener *os.File) *served {
-	return &served{run: run, groups: groups(run.Owner), listener: listener, used: map[string]*agent.ModelUse{}, changed: make(chan struct{}, 1)}
+	return &served{run: run, groups: groups(run.Owner), listener: listener, tally: newTally()}
 }
 
 // Control serves models to runs. Its methods may be called from many goroutines.
@@ -120,15 +120,14 @@ type served struct {
 	run      agent.Run
 	groups   []uint32 // of its owner
 	listener *os.File
-	line     line          // of calls that wait for what others hold
-	contents *contents     // nil: nothing is logged
-	changed  chan struct{} // used, since somebody looked
+	line     line      // of calls that wait for what others hold
+	contents *contents // nil: nothing is logged
+	tally    *tally
 
-	mu      sync.Mutex                 // guards the following
-	flying  int                        // calls that have reserved and are not paid
-	copying int                        // copies of contents that are not logged
-	waiting int                        // calls that wait
-	used    map[string]*agent.ModelUse // by model
+	mu      sync.Mutex // guards the following
+	flying  int        // calls that have reserved and are not paid
+	copying int        // copies of contents that are not logged
+	waiting int        // calls that wait
 }
 
 // New makes a Control. No process is started before a run asks for models.
@@ -153,7 +152,7 @@ func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (
 	}
 	if before := c.early[run.Spec.ID]; before != nil {
 		delete(c.early, run.Spec.ID)
-		s.used = before.used
+		s.tally = before.tally // in which calls that were found may still be counted
 	}
 	c.runs[run.Spec.ID] = s
 	c.mu.Unlock()

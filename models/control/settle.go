@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -159,7 +157,7 @@ func (c *Control) pay(k *call, used budget.Amounts, failed bool) {
 	if err != nil && agent.KindOf(err) != agent.KindNotFound && api.ErrorOf(err).Code != api.CodeNotFound {
 		c.options.Log.Error("a call of a model is not settled", "run", k.served.run.Spec.ID, "error", err)
 	}
-	k.served.count(k.target.Name, k.spent, failed)
+	k.served.tally.count(k.target.Name, k.spent, failed)
 	k.served.fly(-1)
 	k.reportPaid()
 }
@@ -182,39 +180,4 @@ func (k *call) ahead(failed bool) budget.Amounts {
 		return nil
 	}
 	return k.boundOf(2*k.input(), k.out)
-}
-
-// count adds a call to what the run has used.
-func (s *served) count(model string, call spent, failed bool) {
-	defer s.tell()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	use := s.used[model]
-	if use == nil {
-		use = &agent.ModelUse{Model: model}
-		s.used[model] = use
-	}
-	u := call.usage
-	use.Calls++
-	use.TokensIn += u.In + u.CacheWrite // as in the budgets
-	use.TokensOut += u.Out
-	use.TokensCached += u.Cached
-	use.CostMicros += call.cost
-	if failed {
-		use.Failed++
-	}
-	if call.over {
-		use.Over++
-	}
-}
-
-// total returns what the run has used, sorted by model.
-func (s *served) total() []agent.ModelUse {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []agent.ModelUse
-	for _, name := range slices.Sorted(maps.Keys(s.used)) {
-		all = append(all, *s.used[name])
-	}
-	return all
 }

@@ -37,8 +37,8 @@ func (s *served) activity() Activity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := Activity{Run: s.run, Flying: s.flying, Waiting: s.waiting}
-	for name := range s.used {
-		a.Models = append(a.Models, name)
+	for _, use := range s.tally.total() {
+		a.Models = append(a.Models, use.Model)
 	}
 	return a
 }

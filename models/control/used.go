@@ -1,6 +1,9 @@
 package control
 
 import (
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -33,12 +36,58 @@ func (s *served) busy() bool {
 	return s.flying+s.copying > 0
 }
 
-// tell says that used has changed.
-func (s *served) tell() {
-	select {
-	case s.changed <- struct{}{}:
-	default: // it is known
+// tally is what the calls of a run have used.
+type tally struct {
+	changed chan struct{} // has a value behind a change, until somebody looks
+
+	mu      sync.Mutex                 // guards the following
+	byModel map[string]*agent.ModelUse // by its name
+}
+
+func newTally() *tally {
+	return &tally{changed: make(chan struct{}, 1), byModel: map[string]*agent.ModelUse{}}
+}
+
+// count adds a call.
+func (t *tally) count(model string, call spent, failed bool) {
+	defer t.tell()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	use := t.byModel[model]
+	if use == nil {
+		use = &agent.ModelUse{Model: model}
+		t.byModel[model] = use
 	}
+	u := call.usage
+	use.Calls++
+	use.TokensIn += u.In + u.CacheWrite // as in the budgets
+	use.TokensOut += u.Out
+	use.TokensCached += u.Cached
+	use.CostMicros += call.cost
+	if failed {
+		use.Failed++
+	}
+	if call.over {
+		use.Over++
+	}
+}
+
+func (t *tally) tell() {
+	select {
+	case t.changed <- struct{}{}:
+	default: // nobody has looked since the last change
+	}
+}
+
+// total returns what was used, sorted by model.
+func (t *tally) total() []agent.ModelUse {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []agent.ModelUse
+	for _, name := range slices.Sorted(maps.Keys(t.byModel)) {
+		all = append(all, *t.byModel[name])
+	}
+	return all
 }
 
 // Used returns what the calls of a run that is served have used so far, and a channel with a
@@ -50,7 +99,7 @@ func (c *Control) Used(run agent.ID) (soFar func() []agent.ModelUse, changed <-c
 	if s == nil { // it has ended
 		return func() []agent.ModelUse { return nil }, nil
 	}
-	return s.total, s.changed
+	return s.tally.total, s.tally.changed
 }
 
 // spent returns what the run's calls have used, for its record. Calls that are under way
@@ -58,5 +107,5 @@ func (c *Control) Used(run agent.ID) (soFar func() []agent.ModelUse, changed <-c
 func (s *served) spent() []agent.ModelUse {
 	for deadline := time.Now().Add(settleTime); s.busy() && time.Now().Before(deadline); time.Sleep(settlePoll) {
 	}
-	return s.total()
+	return s.tally.total()
 }
