@@ -90,7 +90,7 @@ var matrix = map[string]row{
 
 	api.MethodModelList:   forAll,
 	api.MethodModelPrices: forAll,
-	api.MethodModelTest:   forRoot.with(`-"model":"none"`),
+	api.MethodModelTest:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"model":"none"`},
 	api.MethodModelTop:    forAll,
 
 	api.MethodAuditQuery: forAll,

@@ -88,12 +88,11 @@ func TestStreamsOutliveCloved(t *testing.T) {
 			row.end(d)
 			close(release)
 			if row.control {
+				want(`{"error"`)
 				want("broken")
 			} else {
-				for _, part := range parts[1:] {
-					want(part)
-				}
-				want("[DONE]")
+				want(parts[1])
+				want("[DONE]") // clove asked for what was used, and the agent did not
 				want("whole")
 			}
 			until(t, "the stream is settled", func() bool { return reservedBy(t, d, "streams") == 0 })

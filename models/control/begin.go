@@ -263,10 +263,11 @@ func (c *Control) launch(k *call) *link.Refuse {
 	}
 	k.tries++
 	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
+	ticket := k.ticket() // before the call can end
 	c.enter(k, u)
 	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas, Ticket: k.ticket()}}, files...)
+		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas, Ticket: ticket}}, files...)
 	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
