@@ -26,6 +26,7 @@ type monitor struct {
 	process   *pidfd.Process  // the first; nil: it had ended before the monitor started
 	listener  *listener       // nil: the status comes from elsewhere, or is not needed
 	memory    <-chan struct{} // reports OOM kills; nil: they can be counted at the end
+	unwatch   func()          // ends memory; nil: there is none
 	oomKills  int64           // counted by the channel memory
 	alarm     *boottime.Alarm
 	fired     <-chan struct{} // the alarm's channel; nil after the deadline

@@ -18,9 +18,11 @@ func (m *monitor) watchMemory() {
 	}
 	for _, path := range m.order.Cgroups {
 		if strings.HasSuffix(path, scopeSuffix) {
+			var watching context.Context
+			watching, m.unwatch = context.WithCancel(context.Background())
 			var err error
-			m.memory, err = m.group.WatchOOM(context.Background()) // as long as the cgroup is there
-			m.note(err)                                            // then they are counted at the end, if at all
+			m.memory, err = m.group.WatchOOM(watching)
+			m.note(err) // then they are counted at the end, if at all
 			return
 		}
 	}

@@ -14,6 +14,9 @@ import (
 // output and denials are the engine's.
 func (m *monitor) record(e end) agent.Record {
 	m.countKills(len(m.memory)) // first: systemd may be about to remove the cgroup
+	if m.unwatch != nil {
+		m.unwatch()
+	}
 	stats, _ := m.group.Stats() // a figure that is missing stays absent
 	if kills := m.oomKills; kills > 0 {
 		stats.OOMKills = &kills
