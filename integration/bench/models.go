@@ -9,6 +9,7 @@ import (
 // own part of it.
 const (
 	whatFirstToken  = "first token, 1 stream"
+	whatFirstAtOnce = "the same, calls without a pause"
 	whatFirstTokens = "first token, 64 streams"
 	whatCallRate    = "calls without a stream, 16 callers"
 	whatTokenRate   = "tokens of 64 streams"
@@ -27,7 +28,8 @@ type modelErrand struct {
 }
 
 var modelErrands = []modelErrand{
-	{whatFirstToken, unitMS, modelOrder{Model: modelSteady, Stream: true, Callers: 1, Turns: 20}, "added p50 1.5, ratio 0.5"},
+	{whatFirstToken, unitMS, modelOrder{Model: modelSteady, Stream: true, Callers: 1, Turns: 20, PauseMS: 20}, "added p50 1.5, ratio 0.5"},
+	{whatFirstAtOnce, unitMS, modelOrder{Model: modelSteady, Stream: true, Callers: 1, Turns: 20}, ""},
 	{whatFirstTokens, unitMS, modelOrder{Model: modelSteady, Stream: true, Callers: maxStreams, Turns: 1}, ""},
 	{whatCallRate, unitAnswers, modelOrder{Model: modelSwift, Callers: 16, Turns: 10}, ""},
 	{whatTokenRate, unitAnswers, modelOrder{Model: modelSwift, Stream: true, Callers: maxStreams, Turns: 2}, "ratio 1 or more"},

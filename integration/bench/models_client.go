@@ -25,6 +25,7 @@ type modelOrder struct {
 	Stream  bool
 	Callers int
 	Turns   int
+	PauseMS int  // before each turn: clove draws a block for a run's next call when the last one is paid
 	Hold    bool // leave the streams open behind the first token
 }
 
@@ -94,6 +95,7 @@ func (a *asker) drop() {
 
 func (a *asker) turns(o modelOrder) (took []float64, err error) {
 	for range o.Turns {
+		time.Sleep(time.Duration(o.PauseMS) * time.Millisecond)
 		ms, err := a.turn(o)
 		if err != nil {
 			return took, err
