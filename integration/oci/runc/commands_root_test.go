@@ -65,7 +65,7 @@ var figures = regexp.MustCompile(`[\d.]+|\s+`)
 // momentary are the figures of events that are omitted while they are zero (the omitempty and
 // omitzero fields of runc's types/events.go).
 var momentary = map[string]bool{"cache": true, "usage": true, "max": true, "failcnt": true, "current": true, "total": true,
-	"throttling": true, "ioServiceBytesRecursive": true, "ioServicedRecursive": true, "ioQueueRecursive": true,
+	"throttling": true, "some": true, "full": true, "ioServiceBytesRecursive": true, "ioServicedRecursive": true, "ioQueueRecursive": true,
 	"ioServiceTimeRecursive": true, "ioWaitTimeRecursive": true, "ioMergedRecursive": true, "ioTimeRecursive": true, "sectorsRecursive": true}
 
 // lasting returns the text of events, or of ps, without its figures: the same at any moment.
@@ -96,7 +96,8 @@ func withoutFigures(value any) any {
 		}
 	case map[string]any:
 		for name, inner := range value {
-			if _, object := inner.(map[string]any); momentary[name] && (!object || name == "throttling") {
+			// usage and max are also the names of objects that are always there.
+			if _, object := inner.(map[string]any); momentary[name] && (!object || name == "throttling" || name == "some" || name == "full") {
 				delete(value, name)
 			} else {
 				value[name] = withoutFigures(inner)
