@@ -155,7 +155,7 @@ type fake struct {
 	up    chan link.ToUpstream
 }
 
-// Kill implements child.
+// Pid implements child.
 func (f *fake) Pid() int { return os.Getpid() }
 
 // Kill implements child.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -40,6 +41,12 @@ func TestControlIsGone(t *testing.T) {
 	}
 	if a := receive(late); a.err == nil {
 		t.Errorf("%+v", a)
+	}
+	select { // in the process that follows its return, the stream would end
+	case err := <-r.served:
+		close(goOn)
+		t.Fatalf("it ended before the answer: %v", err)
+	case <-time.After(100 * time.Millisecond):
 	}
 	close(goOn)
 	if a := receive(stream); a.err != nil || a.text != chatAnswer {
