@@ -117,37 +117,49 @@ install_clients() {
 	cp "$from/package-lock.json" "$to/installed"
 }
 
-main() {
-	local group wanted=() missing
-	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
+# install_packages GROUP... installs those of the groups' packages that the machine lacks.
+install_packages() {
+	local group wanted=() missing more
 	for group; do
-		case $group in
-		deb) install_nfpm ;;
-		runc)
-			install_runc
-			continue
-			;;
-		libraries | agents | gateway)
-			install_clients "$group"
-			continue
-			;;
-		esac
 		read -ra more <<<"$(packages "$group")"
 		wanted+=("${more[@]}")
 	done
+	[ ${#wanted[@]} -gt 0 ] || return 0
 	if ! command -v apt-get >/dev/null; then
 		say "this is no Debian: see to it yourself that there is what these packages hold: ${wanted[*]}"
 		return
 	fi
-	[ ${#wanted[@]} -gt 0 ] || return 0
 	read -ra missing <<<"$(absent "${wanted[@]}")"
 	[ ${#missing[@]} -gt 0 ] || return 0
 	say "installing ${missing[*]}"
-		# On a new machine the lists are missing or old: update them once and try again.
+	# On a new machine the lists are missing or old: update them once and try again.
 	apt_install_idle "${missing[@]}" 2>/dev/null ||
 		{ as_root apt-get update -q >&2 && apt_install_idle "${missing[@]}"; } ||
 		die "cannot install ${missing[*]}"
 	keep_idle "${missing[@]}"
+}
+
+main() {
+	local group of_packages=() built=()
+	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
+	for group; do
+		case $group in
+		runc | libraries | agents | gateway) built+=("$group") ;;
+		deb)
+			of_packages+=(deb)
+			built+=(deb)
+			;;
+		*) of_packages+=("$group") ;;
+		esac
+	done
+	install_packages "${of_packages[@]}" # first: runc is compiled with one of them
+	for group in "${built[@]}"; do
+		case $group in
+		deb) install_nfpm ;;
+		runc) install_runc ;;
+		*) install_clients "$group" ;;
+		esac
+	done
 }
 
 main "$@"
