@@ -66,6 +66,28 @@ pattern() {
 	case ${RUN:-} in */*) printf '/%s' "${RUN#*/}" ;; esac
 }
 
+# apt_sources prints, as sources.list lines, the Debian archives that this host's own apt
+# uses. Anything else that the host has configured stays out.
+apt_sources() {
+	local list attempt
+	for attempt in first second; do
+		[ "$attempt" = first ] || apt-get update -qq >&2
+		# shellcheck disable=SC2016 # apt fills these in
+		list=$(apt-get indextargets --format '$(ORIGIN)|deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+			sed -n 's/^Debian|//p' | sort -u)
+		[ -z "$list" ] || break
+	done
+	[ -n "$list" ] || die "cannot find Debian's archives in this host's apt sources"
+	printf '%s\n' "$list"
+}
+
+# apt_options prints how this host's apt reaches its archives (proxies, date checks), for
+# the build of a system. An archive that fails once is asked again.
+apt_options() {
+	apt-config dump | grep -iE '^Acquire::((https?|ftp)(::|.*Proxy)|Check-(Valid-Until|Date) )' || true
+	echo 'Acquire::Retries "5";'
+}
+
 # compress FILE compresses its input into FILE; equal input gives equal bytes.
 compress() { gzip -9n >"$1"; }
 

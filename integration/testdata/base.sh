@@ -6,6 +6,7 @@ set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
+RELEASE=bookworm
 INSTALLED=python3-minimal,libpython3-stdlib,e2fsprogs,mount
 CACHE=${XDG_CACHE_HOME:-/var/cache}/clove/docker
 WORK=''
@@ -15,8 +16,12 @@ trap cleanup EXIT
 # debian makes a system of Debian's required packages and apt, without what Debian's
 # slim image leaves out.
 debian() {
-	mmdebstrap --quiet --mode=root --variant=minbase --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-		--dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$WORK/root"
+	apt_options >"$WORK/apt.conf"
+	# The archives of this host, if it is of that release, else Debian's own.
+	apt_sources | grep -w "$RELEASE" >"$WORK/sources.list" || echo "deb http://deb.debian.org/debian $RELEASE main" >"$WORK/sources.list"
+	mmdebstrap --mode=root --variant=minbase --aptopt="$WORK/apt.conf" --dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+		"$RELEASE" "$WORK/root" "$WORK/sources.list" >"$WORK/log" 2>&1 || { cat "$WORK/log" >&2 && return 1; }
 }
 
 # archive makes the folder of packages: those that apt would bring, and their index.
@@ -29,6 +34,7 @@ archive() {
 		dpkg-deb -f "$deb"
 		printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$(basename "$deb")" "$(stat -c %s "$deb")" "$(sha256sum <"$deb" | cut -d' ' -f1)"
 	done >"$folder/Packages"
+	rm -f "$WORK/root/etc/apt/apt.conf.d/99mmdebstrap" # the options, which the packages needed too
 	echo 'deb [trusted=yes] file:/var/local/archive ./' >"$WORK/root/etc/apt/sources.list"
 }
 

@@ -24,23 +24,6 @@ codename() {
 	(. /etc/os-release && echo "${VERSION_CODENAME:?/etc/os-release names no release}")
 }
 
-# sources prints, as sources.list lines, the Debian archives that this host's
-# own apt uses. Anything else that the host has configured stays out.
-sources() {
-	local list
-	# shellcheck disable=SC2016 # apt fills these in
-	list=$(apt-get indextargets --format '$(ORIGIN)|deb $(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-		sed -n 's/^Debian|//p' | sort -u)
-	[ -n "$list" ] || return 1
-	printf '%s\n' "$list"
-}
-
-# apt_options prints how this host's apt reaches its archives (proxies, date
-# checks). They are used for the build and do not stay in the image.
-apt_options() {
-	apt-config dump | grep -iE '^Acquire::((https?|ftp)(::|.*Proxy)|Check-(Valid-Until|Date) |Retries )' || true
-}
-
 # customize runs in the new system's folder, before it becomes a disk.
 customize() {
 	local root=$1
@@ -64,8 +47,7 @@ customize() {
 build() {
 	local to=$1 work=$2
 	[ "$(uname -m)" = x86_64 ] || die "the virtual machine is built for x86_64 only"
-	sources >"$work/sources.list" || { apt-get update -qq && sources >"$work/sources.list"; } ||
-		die "cannot find Debian's archives in this host's apt sources"
+	apt_sources >"$work/sources.list"
 	apt_options >"$work/apt.conf"
 	mmdebstrap --quiet --mode=root --variant=minbase --include="$PACKAGES" --aptopt="$work/apt.conf" \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
