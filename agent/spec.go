@@ -71,6 +71,9 @@ const (
 type Policy struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
+	// Widened are the places in which it allows more than what it extends, each with the
+	// document and the reason: "network (research): reads two sites".
+	Widened []string `json:"widened,omitempty"`
 }
 
 // Seccomp selects the system call filter. Profile is the name of a built-in profile, or the

@@ -22,7 +22,36 @@ type Host struct {
 	StackBytes uint64      // soft RLIMIT_STACK: execve(2) takes a quarter of it for arguments and environment
 	Machine    elf.Machine // of the programs that run here
 	Base       []string    // directories that appear inside at the same path
+	Policies   []string    // directories of policies that have a name; the first counts
+	Ceiling    string      // directory with the policy that bounds every run; empty: none does
 }
+
+// PoliciesDir is where root keeps the policies of a host, and its ceiling.
+const PoliciesDir = "/etc/clove/policies"
+
+// policies are the caller's own directory and the host's.
+func (h Host) policies() []string {
+	config, set := h.Lookup("XDG_CONFIG_HOME")
+	if home, has := h.Lookup("HOME"); !set && has {
+		config = filepath.Join(home, ".config")
+	}
+	dirs := []string{h.hostPolicies()}
+	if filepath.IsAbs(config) {
+		dirs = append([]string{filepath.Join(config, "clove/policies")}, dirs...)
+	}
+	return dirs
+}
+
+func (h Host) hostPolicies() string {
+	if dir, set := h.Lookup(PoliciesVariable); set && filepath.IsAbs(dir) {
+		return dir
+	}
+	return PoliciesDir
+}
+
+// PoliciesVariable replaces PoliciesDir for clove and cloved. Who sets it for cloved, or for
+// root, may change the directory itself.
+const PoliciesVariable = "CLOVE_POLICIES"
 
 // BaseDirs are the parts of a host's base system that hold programs. Every agent sees them
 // at the same paths, so what is in them needs no mount of its own.
@@ -54,6 +83,7 @@ func Current() (Host, error) {
 		return Host{}, agent.Failed("getrlimit", err)
 	}
 	h.StackBytes = stack.Cur
+	h.Policies, h.Ceiling = h.policies(), h.hostPolicies()
 	return h, nil
 }
 
