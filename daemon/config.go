@@ -18,6 +18,7 @@ import (
 	"clove.run/clove/internal/document"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/host"
 )
 
 // DefaultConfigFile is read when no other is named; it need not exist.
@@ -55,6 +56,9 @@ type Config struct {
 	Models string `json:"models"`
 	// Secrets is the directory of the providers' keys: /etc/clove/secrets.
 	Secrets string `json:"secrets"`
+	// Policies is the directory of the host's policies (docs/policies.md): /etc/clove/policies.
+	// Its document host bounds every run.
+	Policies string `json:"policies"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
 }
@@ -77,7 +81,7 @@ type UserLimits struct {
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
-		Models: config.DefaultFile, Secrets: control.SecretsDir, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator

@@ -21,10 +21,11 @@ var mayImport = []struct {
 	reason  string
 }{
 	{"agent", []string{"internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
-	{"policies", []string{"agent"}, "defaults and documents are values"},
+	{"policies", []string{"agent", "internal/document"}, "defaults and documents are values"},
+	{"policies/compare", []string{"agent", "egress", "kernel/budget", "kernel/grant", "seccomp"}, "where one spec allows more than another is a value"},
 	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
-	{"policies/build", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
+	{"policies/build", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies", "policies/compare", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
 	{"seccomp", nil, "a filter is data and serves any caller"},
 	{"cgroups", []string{"internal/pidfd"}, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
 	{"netns", []string{"internal/descriptor", "internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
@@ -71,7 +72,7 @@ var mayImport = []struct {
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "models", "models/attach", "models/config", "models/control", "runtime", "scheduler", "seccomp", "store", "internal/document", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "models", "models/attach", "models/config", "models/control", "policies/build", "policies/host", "runtime", "scheduler", "seccomp", "store", "internal/document", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "models", "models/link", "scheduler"}, "counters of what it is told"},
@@ -79,7 +80,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/build", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/build", "policies/compare", "policies/host", "rootfs", "runtime", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
@@ -144,7 +145,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
-	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/build", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
+	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/build policies/compare", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 
 type listed struct {

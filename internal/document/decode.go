@@ -202,7 +202,7 @@ func (r reader) typed(err error) error {
 // without their number.
 func (r reader) placed(at string) string {
 	if line := r.lines[at]; line > 0 {
-		return fmt.Sprintf("line %d: %s", line, at)
+		return strings.TrimSuffix(fmt.Sprintf("line %d: %s", line, at), ": ")
 	}
 	return at
 }

@@ -26,8 +26,18 @@ type Host struct {
 	Ceiling    string      // directory with the policy that bounds every run; empty: none does
 }
 
-// PoliciesDir is where root keeps the policies of a host, and its ceiling.
-const PoliciesDir = "/etc/clove/policies"
+// policiesDir is where root keeps the policies of a host, and its ceiling.
+const policiesDir = "/etc/clove/policies"
+
+// PoliciesDir is the directory of the host's policies. CLOVE_POLICIES in the environment of
+// clove and cloved names another one, for a second installation: who sets it for root may
+// change the directory itself.
+func PoliciesDir() string {
+	if dir := os.Getenv("CLOVE_POLICIES"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return policiesDir
+}
 
 // policies are the caller's own directory and the host's.
 func (h Host) policies() []string {
@@ -35,23 +45,12 @@ func (h Host) policies() []string {
 	if home, has := h.Lookup("HOME"); !set && has {
 		config = filepath.Join(home, ".config")
 	}
-	dirs := []string{h.hostPolicies()}
+	dirs := []string{PoliciesDir()}
 	if filepath.IsAbs(config) {
 		dirs = append([]string{filepath.Join(config, "clove/policies")}, dirs...)
 	}
 	return dirs
 }
-
-func (h Host) hostPolicies() string {
-	if dir, set := h.Lookup(PoliciesVariable); set && filepath.IsAbs(dir) {
-		return dir
-	}
-	return PoliciesDir
-}
-
-// PoliciesVariable replaces PoliciesDir for clove and cloved. Who sets it for cloved, or for
-// root, may change the directory itself.
-const PoliciesVariable = "CLOVE_POLICIES"
 
 // BaseDirs are the parts of a host's base system that hold programs. Every agent sees them
 // at the same paths, so what is in them needs no mount of its own.
@@ -83,7 +82,7 @@ func Current() (Host, error) {
 		return Host{}, agent.Failed("getrlimit", err)
 	}
 	h.StackBytes = stack.Cur
-	h.Policies, h.Ceiling = h.policies(), h.hostPolicies()
+	h.Policies, h.Ceiling = h.policies(), PoliciesDir()
 	return h, nil
 }
 
