@@ -241,9 +241,14 @@ func (p *planner) callersMap(s source) idMap {
 	return idMap{UID: []extent{{user.UID, p.cfg.HostID + p.cfg.AgentUID, 1}}, GID: []extent{{user.GID, p.cfg.HostID + p.cfg.AgentGID, 1}}}
 }
 
+// planReadOnly leaves out an overlay that a requested mount covers: the mount would be
+// sealed in its place, and it is as requested.
 func (p *planner) planReadOnly() {
+	asked := p.asked()
 	for _, target := range slices.Backward(p.base) {
-		p.add(sealOp{Target: target})
+		if !slices.ContainsFunc(asked, func(a wanted) bool { return within(target, a.target) }) {
+			p.add(sealOp{Target: target})
+		}
 	}
 }
 

@@ -127,6 +127,19 @@ table
 	}
 }
 
+func TestPlanSealsNoRequestedMount(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"/opt": "seal /usr/local\nseal /usr\nseal /\ntable\n", "/usr": "seal /opt\nseal /\ntable\n", "/opt/x": "seal /usr/local\nseal /usr\nseal /opt\nseal /\ntable\n",
+	} {
+		cfg := fixedConfig()
+		cfg.ReadOnly, cfg.Tmpfs = true, []Tmpfs{{Target: target}}
+		if _, got, _ := strings.Cut(planFor(cfg, testFacts()).String(), "sys\n"); got != want {
+			t.Errorf("%s: got\n%swant\n%s", target, got, want)
+		}
+	}
+}
+
 // A place that is not in the list has no scratch directory, so it is a part of the sealed
 // root; the workspace's overlay is sealed. Mounts that were requested stay as they are.
 func TestPlanWritablePlaces(t *testing.T) {
