@@ -122,7 +122,8 @@ type Rlimit struct {
 type Files struct {
 	Rootfs    string   `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
 	Workspace string   `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
-	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only; the workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable
+	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
+	Writable  []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all
 	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds     []Bind   `json:"binds,omitempty"`
 	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`

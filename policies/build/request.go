@@ -34,6 +34,7 @@ type Request struct {
 	Mounts    []string // binds and tmpfs in docker's long form: "type=bind,source=DIR,target=DIR,readonly"
 	Tmpfs     []string // TARGET[:size=SIZE,mode=OCTAL]
 	ReadOnly  bool     // the root is read-only
+	Writable  []string // with ReadOnly: the only ones of agent.WritablePlaces that stay writable; nil: all
 	Rootfs    string   // host directory that replaces the host's base system; default: the base system
 	Workspace string   // host directory that appears, copy on write, at agent.WorkspaceDir; default: the script's directory, or an empty one
 	Python    string   // Python interpreter (path or name in PATH) or virtual environment; default: .venv beside the script, or python3 in PATH
