@@ -204,7 +204,7 @@ func TestKernelAnswersAsSimulated(t *testing.T) {
 			t.Errorf("control: %s%#x: %q, want %q", row.name, row.args, free[i], row.control)
 		}
 	}
-	for _, name := range []string{Standard, Strict} {
+	for _, name := range filtered {
 		f := compileBuiltin(t, name)
 		held := answers(t, orders{Filter: f.sockFilters(t), Calls: calls})
 		refused := 0
