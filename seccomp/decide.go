@@ -1,7 +1,9 @@
 package seccomp
 
 import (
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
@@ -89,11 +91,25 @@ func rulesOf(profile *specs.LinuxSeccomp, call string) []specs.LinuxSyscall {
 	return rules
 }
 
-// numberOf is a call's number in this machine's table. libseccomp gives negative numbers to
-// calls of other machines.
+// numbers is this machine's table of calls, as far as libseccomp knows them. It is read once,
+// because one comparison of profiles asks for it a hundred thousand times.
+var numbers = sync.OnceValue(func() map[string]int32 {
+	table := map[string]int32{}
+	for number := range libseccomp.ScmpSyscall(highestCall + 1) {
+		if name, err := number.GetName(); err == nil {
+			table[name] = int32(number)
+		}
+	}
+	return table
+})
+
+// highestCall is far above the last number of today's tables, 470.
+const highestCall = 1023
+
+// numberOf is a call's number in this machine's table.
 func numberOf(call string) (number int32, exists bool) {
-	found, err := libseccomp.GetSyscallFromName(call)
-	return int32(found), err == nil && found >= 0
+	number, exists = numbers()[call]
+	return number, exists
 }
 
 // answersENOSYS reports whether runc answers calls above the largest number with ENOSYS.
@@ -112,17 +128,5 @@ func largest(profile *specs.LinuxSeccomp) (most int32) {
 	return most
 }
 
-// calls are the names of all calls of this machine that libseccomp knows.
-func calls() []string {
-	var names []string
-	for number := range libseccomp.ScmpSyscall(highestCall + 1) {
-		if name, err := number.GetName(); err == nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// highestCall is far above the last number of today's tables, 470.
-const highestCall = 1023
+// calls are the names of this machine's calls, sorted.
+func calls() []string { return slices.Sorted(maps.Keys(numbers())) }
