@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -25,6 +26,9 @@ func StackOf(name string, profile *specs.LinuxSeccomp) (Stack, error) {
 		below = Strict
 	case profile == nil || name == Standard || name == Strict || servesInit(profile):
 		return Stack{Sandbox: profile}, nil
+	}
+	if verdictOf(profile, "execve") == Refused {
+		return Stack{}, errors.New("cannot load seccomp profile: it refuses execve, so no command can be executed under it")
 	}
 	b, err := find(below)
 	if err != nil {

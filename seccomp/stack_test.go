@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -78,5 +79,13 @@ func TestProgramIsWhatIsSimulated(t *testing.T) {
 	}
 	if native, err := libseccomp.GetNativeArch(); err != nil || nativeAuditArch[native.String()] == 0 {
 		t.Errorf("libseccomp and Go name this machine otherwise: %v, %v", native, err)
+	}
+}
+
+func TestNothingCanBeExecutedWithoutExecve(t *testing.T) {
+	t.Parallel()
+	nothing := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}
+	if _, err := StackOf("/a/file", nothing); err == nil || !strings.Contains(err.Error(), "execve") {
+		t.Errorf("a profile that refuses everything: %v", err)
 	}
 }
