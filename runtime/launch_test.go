@@ -111,6 +111,24 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// TestFilters: what would stop clove-init too is the agent's own filter.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	for name, own := range map[string]bool{"standard": false, "strict": false, "minimal": true} {
+		sandbox, program, err := filters(agent.Spec{Seccomp: agent.Seccomp{Profile: name}})
+		if err != nil || sandbox == nil || (len(program) > 0) != own {
+			t.Errorf("%s: %d bytes of the agent's own, %v", name, len(program), err)
+		}
+	}
+	if sandbox, program, err := filters(agent.Spec{Seccomp: agent.Seccomp{Profile: agent.SeccompUnconfined}}); sandbox != nil || program != nil || err != nil {
+		t.Errorf("unconfined: %v, %v", sandbox, err)
+	}
+	nothing := agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)}
+	if _, _, err := filters(agent.Spec{Seccomp: nothing}); err == nil {
+		t.Error("a filter without execve is loaded")
+	}
+}
+
 // TestOrders: the orders carry what the spec asks for.
 func TestOrders(t *testing.T) {
 	t.Parallel()

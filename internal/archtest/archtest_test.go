@@ -128,6 +128,7 @@ var owners = []struct {
 	{"github.com/google/nftables", "netns", "rules are made in one place"},
 	{"github.com/miekg/dns", "egress/dnsmsg internal/ocitest", "one reader of DNS messages; and a server for tests"},
 	{"github.com/moby/profiles/seccomp", "seccomp", "filters are made in one place"},
+	{"github.com/seccomp/libseccomp-golang", "seccomp", "names, numbers and programs of filters come from one place"},
 	{"go.etcd.io/bbolt", "store", "one file, one schema, one owner"},
 	{"golang.org/x/mod", "audit", "one tree of hashes, one format of signed notes"},
 	{"github.com/netresearch/go-cron", "scheduler", "schedules are kept in one place"},
