@@ -196,6 +196,7 @@ func resolved(policy *build.Policy) (rows [][2]string) {
 		root = policies.RootReadOnly
 	}
 	add("files.root", root)
+	add("files.writable", list(s.Files.Writable))
 	add("files.volumes", list(policy.Document.Files.Volumes))
 	add("files.tmpfs", list(policy.Document.Files.Tmpfs))
 	add("files.rootfs", s.Files.Rootfs)

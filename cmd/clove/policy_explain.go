@@ -95,7 +95,11 @@ func explainFiles(f agent.Files) string {
 		text = f.Rootfs + " as its root, which it may change in a layer of its own"
 	}
 	if f.ReadOnly {
-		text = strings.ReplaceAll(text, "which it may change in a layer of its own", "read-only; it writes in /workspace, /tmp, /var/tmp, its home and /dev/shm")
+		writes := strings.Join(agent.WritablePlaces, ", ")
+		if f.Writable != nil {
+			writes = strings.Join(f.Writable, ", ") + " only"
+		}
+		text = strings.ReplaceAll(text, "which it may change in a layer of its own", "read-only; it writes in "+writes)
 	}
 	return text
 }

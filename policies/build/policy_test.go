@@ -58,7 +58,7 @@ func TestLevelsNarrow(t *testing.T) {
 		if found := compare.Wider(wide.Spec, narrow.Spec); len(found) > 0 {
 			t.Errorf("%s is wider than %s: %v", narrow.Document.Name, wide.Document.Name, found)
 		}
-		if found := compare.Wider(narrow.Spec, wide.Spec); len(found) == 0 && wide.Document.Name != "sandboxed" {
+		if found := compare.Wider(narrow.Spec, wide.Spec); len(found) == 0 {
 			t.Errorf("%s is as wide as %s", narrow.Document.Name, wide.Document.Name)
 		}
 		if (len(wide.Spec.Policy.Widened) > 0) != (wide.Document.Name == "unrestricted") {
@@ -74,6 +74,8 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"mode":        {"extends: sandboxed\nnetwork: {mode: public}\n", "network.mode: public instead of none", "widen: {network.mode: REASON}"},
 		"filter":      {"extends: sandboxed\nseccomp: standard\n", "seccomp: standard instead of strict", "widen"},
 		"writable":    {"extends: sandboxed\nfiles: {root: writable}\n", "files.root: writable instead of read-only", "widen"},
+		"places":      {"extends: readonly\nfiles: {writable: [/tmp, /workspace]}\n", "files.writable: /workspace instead of /tmp", "widen"},
+		"no-places":   {"extends: readonly\nfiles: {writable: []}\n", "files.writable: ", ""},
 		"grant":       {"grants: ['tool:x']\n", "grants: tool:x instead of none", "widen"},
 		"socket":      {"agent_socket: true\n", "agent_socket: one instead of none", "widen"},
 		"typo":        {"limits:\n  memroy: 1G\n", `line 4: limits: there is no key "memroy"`, "did you mean memory?"},

@@ -166,6 +166,7 @@ func (c *comparison) files() {
 	if b.ReadOnly && !w.ReadOnly {
 		c.add("files.root", "read-only", "writable")
 	}
+	c.beyond("files.writable", writable(b), writable(w), slices.Contains)
 	var binds []string
 	for _, bind := range w.Binds {
 		if !slices.ContainsFunc(b.Binds, func(have agent.Bind) bool {
@@ -184,6 +185,14 @@ func (c *comparison) files() {
 	if w.Rootfs != "" && w.Rootfs != b.Rootfs {
 		c.add("files.rootfs", orWord(b.Rootfs, "the host's base system"), w.Rootfs)
 	}
+}
+
+// writable are the places outside of the root's base that can be written.
+func writable(f agent.Files) []string {
+	if f.ReadOnly && f.Writable != nil {
+		return f.Writable
+	}
+	return agent.WritablePlaces
 }
 
 func orWord(text, word string) string {
