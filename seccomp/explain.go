@@ -63,9 +63,15 @@ func (b builtin) reason(e *Explanation) {
 	case allowance != nil:
 		e.Group, e.Reason = allowance.group, allowance.reason
 	case e.Verdict == Allowed:
-		e.Reason = "docker's default profile allows it to a container without capabilities, and no row here refuses it"
+		e.Group, e.Reason = ordinary, ordinaryReason
 	}
 }
+
+// ordinary is the group of what docker's default profile allows and no row refuses.
+const (
+	ordinary       = "ordinary"
+	ordinaryReason = "docker's default profile allows it to a container without capabilities, and no row here refuses it"
+)
 
 // ExplainProfile says what a checked profile does with a call. A document has no reasons, so
 // it gives those of standard for what that refuses.

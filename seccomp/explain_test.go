@@ -37,7 +37,7 @@ func TestExplanations(t *testing.T) {
 		group, answer string
 		words         string
 	}{
-		{Standard, "read", Allowed, "", "", "docker's default profile"},
+		{Standard, "read", Allowed, "ordinary", "", "docker's default profile"},
 		{Standard, "mount", Refused, "mounts", "EPERM", "may not change mounts"},
 		{Standard, "clone", Conditional, "namespaces", "EPERM", "own namespaces"},
 		{Standard, "clone3", Refused, "namespaces", "ENOSYS", "behind a pointer"},

@@ -16,11 +16,11 @@ type Group struct {
 }
 
 // Groups are the rows of a built-in profile: what it allows, what it allows with conditions,
-// and what it refuses. Calls that this machine does not have are left out. A wider profile
-// allows besides what docker's default does; those calls are one group without a name.
+// and what it refuses. Calls that this machine does not have are left out. What standard and
+// strict allow besides is one group.
 func Groups(name string) ([]Group, error) {
 	if name == Unconfined {
-		return []Group{{Verdict: Allowed, Reason: "there is no filter", Calls: calls()}}, nil
+		return GroupsOf(nil), nil
 	}
 	b, err := find(name)
 	if err != nil {
@@ -43,7 +43,7 @@ func Groups(name string) ([]Group, error) {
 // allowedGroups are the allowances, without the calls that have conditions.
 func (b builtin) allowedGroups(profile *specs.LinuxSeccomp) []Group {
 	if b.allowances == nil {
-		return []Group{{Verdict: Allowed, Reason: "docker's default profile allows it, and nothing speaks against it",
+		return []Group{{Name: ordinary, Verdict: Allowed, Reason: ordinaryReason,
 			Calls: allowedBy(profile, calls())}}
 	}
 	var groups []Group
@@ -57,7 +57,9 @@ func (b builtin) allowedGroups(profile *specs.LinuxSeccomp) []Group {
 func GroupsOf(profile *specs.LinuxSeccomp) []Group {
 	groups := []Group{{Verdict: Allowed}, {Verdict: Conditional}, {Verdict: Refused}}
 	for i := range groups {
-		groups[i].Reason = "the profile's rules say so"
+		if groups[i].Reason = "the profile's rules say so"; profile == nil {
+			groups[i].Reason = "there is no filter"
+		}
 		groups[i].Calls = slices.DeleteFunc(calls(), func(call string) bool { return verdictOf(profile, call) != groups[i].Verdict })
 	}
 	return here(groups)

@@ -28,7 +28,7 @@ func (p *program) policyExplain(c *cli.Context) error {
 	if text := policy.Document.Description; text != "" {
 		fmt.Fprintf(p.out, "%s\n", printable(text))
 	}
-	for _, row := range explained(policy) {
+	for _, row := range sentences(policy) {
 		fmt.Fprintf(p.out, "%-13s %s\n", row[0], printable(row[1]))
 	}
 	for _, link := range policy.Chain {
@@ -39,7 +39,7 @@ func (p *program) policyExplain(c *cli.Context) error {
 	return nil
 }
 
-func explained(policy *build.Policy) (rows [][2]string) {
+func sentences(policy *build.Policy) (rows [][2]string) {
 	s := policy.Spec
 	add := func(title, text string) { rows = append(rows, [2]string{title, text}) }
 	add("files", explainFiles(s.Files))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/docker/go-units"
+	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
@@ -226,20 +227,55 @@ func (c *comparison) identity() {
 }
 
 // filter goes by the order of the built-in profiles, each of which allows what the next one
-// allows.
+// allows; documents are compared call by call.
 func (c *comparison) filter() {
 	b, w := c.base.Seccomp, c.wide.Seccomp
 	names := seccomp.Names()
 	from, to := slices.Index(names, b.Profile), slices.Index(names, w.Profile)
-	switch {
-	case len(b.Document) == 0 && from == 0, string(b.Document) == string(w.Document) && b.Profile == w.Profile:
-		return
-	case len(b.Document)+len(w.Document) == 0 && from >= 0 && to >= from:
-		return
-	case len(w.Document) > 0 && string(b.Document) == string(w.Document):
+	if len(b.Document)+len(w.Document) == 0 && from >= 0 && to >= 0 {
+		if to < from {
+			c.add("seccomp", b.Profile, w.Profile)
+		}
 		return
 	}
-	c.add("seccomp", orWord(b.Profile, "none"), w.Profile)
+	base, err := profileOf(b)
+	if err != nil {
+		c.add("seccomp", orWord(b.Profile, "none"), w.Profile)
+		return
+	}
+	wide, err := profileOf(w)
+	if err != nil {
+		c.add("seccomp", b.Profile, w.Profile)
+		return
+	}
+	var more []string
+	compared := seccomp.Compare(base, wide)
+	for _, d := range slices.Concat(compared.OnlyB, compared.Other) {
+		// A call that base allows with all arguments can only be narrower.
+		if d.A != seccomp.Allowed {
+			more = append(more, d.Call)
+		}
+	}
+	if len(more) > 0 {
+		c.add("seccomp", b.Profile, fmt.Sprintf("%s, with %s", w.Profile, few(more)))
+	}
+}
+
+// profileOf is nil for the unconfined profile.
+func profileOf(s agent.Seccomp) (*specs.LinuxSeccomp, error) {
+	if len(s.Document) > 0 {
+		return seccomp.Parse(s.Document)
+	}
+	return seccomp.Profile(s.Profile)
+}
+
+// few are the first of many words.
+func few(words []string) string {
+	const most = 8
+	if len(words) > most {
+		return fmt.Sprintf("%s and %d more calls", strings.Join(words[:most], " "), len(words)-most)
+	}
+	return strings.Join(words, " ")
 }
 
 func (c *comparison) network() {

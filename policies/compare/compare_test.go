@@ -24,8 +24,11 @@ func base() agent.Spec {
 	}
 }
 
+// keyring is a filter of docker's format that allows little, but one call that strict refuses.
+var keyring = []byte(`{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["read", "keyctl"], "action": "SCMP_ACT_ALLOW"}]}`)
+
 // incomparable are changes that allow something else, and not only more.
-var incomparable = []string{"limits.cpuset: CPUs 1-3 instead of CPUs 0-2", "grants: tool:write instead of tool:read*", "seccomp: /srv/f.json instead of strict",
+var incomparable = []string{"limits.cpuset: CPUs 1-3 instead of CPUs 0-2", "grants: tool:write instead of tool:read*",
 	"budgets: tokens=100/day instead of tokens=100"}
 
 // Each change allows more in one place, and the change back in none.
@@ -52,7 +55,7 @@ func TestWider(t *testing.T) {
 		"files.rootfs: /srv/root instead of the host's base system": func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },
 		"user: root inside instead of agent":                        func(s *agent.Spec) { s.User = agent.User{Name: "root"} },
 		"seccomp: standard instead of strict":                       func(s *agent.Spec) { s.Seccomp.Profile = "standard" },
-		"seccomp: /srv/f.json instead of strict":                    func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: []byte("{}")} },
+		"seccomp: /srv/f.json, with keyctl instead of strict":       func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: keyring} },
 		"network.mode: public instead of allowlist":                 func(s *agent.Spec) { s.Network = agent.NetworkPublic },
 		"network.allow: example.org instead of *.example.com":       func(s *agent.Spec) { s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: "example.org"}) },
 		"network.deny: bad.example.com instead of denied":           func(s *agent.Spec) { s.Egress.Rules = s.Egress.Rules[:1] },
