@@ -56,6 +56,18 @@ func (p *program) policy(c *cli.Context) error {
 	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, diff A B, schema or init FILE")
 }
 
+// reportWider says at the start of a run where its policy allows more than what it extends.
+func (p *program) reportWider(policy agent.Policy) {
+	var places []string
+	for _, text := range policy.Widened {
+		place, _, _ := strings.Cut(text, " ")
+		places = append(places, place)
+	}
+	if len(places) > 0 {
+		p.say("clove", cyan, "policy "+policy.Name+" is wider than what it extends in "+strings.Join(places, ", ")+" (clove policy explain says why)")
+	}
+}
+
 func (p *program) policyList(c *cli.Context) error {
 	h, err := host.Current()
 	if err != nil {

@@ -49,6 +49,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	if err == nil && !p.json {
 		p.reportFilter(spec)
+		p.reportWider(spec.Policy)
 	}
 	var ids idFile
 	if err == nil {

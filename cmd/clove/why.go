@@ -39,7 +39,11 @@ func (p *program) why(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return invalid("", "clove why HOST[:PORT] --allow TARGET", "it takes one target, not %d", c.NArg())
 	}
-	spec, err := build.Network(requestOf(c))
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	spec, err := build.Network(requestOf(c), h)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ func ImageSpec(asked Request, h host.Host) (agent.Spec, error) {
 }
 
 // Network builds what decides over the network: the mode, the rules and the host's ports.
-func Network(asked Request) (agent.Spec, error) {
-	b := &builder{asked: asked, spec: policies.Standard()}
+func Network(asked Request, h host.Host) (agent.Spec, error) {
+	b := &builder{asked: asked, host: h, spec: policies.Standard()}
 	return b.build(networkSteps)
 }
 
