@@ -22,8 +22,8 @@
 // of a table has a group, the word by which people find it.
 //
 // Decide, Explain, Compare and Warnings answer from the rules, and load
-// nothing. A test compares Decide with the compiled program, instruction by
-// instruction in an interpreter, and that with the kernel.
+// nothing. A test compares Decide with the compiled program in a BPF
+// interpreter, and another that program with the kernel's answers.
 //
 // # minimal and clove-init
 //
