@@ -69,7 +69,7 @@ func (p *program) reportWider(policy agent.Policy) {
 }
 
 func (p *program) policyList(c *cli.Context) error {
-	h, err := host.Current()
+	h, err := p.host()
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (p *program) policyList(c *cli.Context) error {
 }
 
 // loadPolicy reads a policy for a command that runs nothing.
-func loadPolicy(reference string) (*build.Policy, error) {
-	h, err := host.Current()
+func (p *program) loadPolicy(reference string) (*build.Policy, error) {
+	h, err := p.host()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func loadPolicy(reference string) (*build.Policy, error) {
 }
 
 func (p *program) policyShow(c *cli.Context) error {
-	policy, err := loadPolicy(c.Args().Get(1))
+	policy, err := p.loadPolicy(c.Args().Get(1))
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func targets(rules []agent.EgressRule, denied bool) (texts []string) {
 func (p *program) policyCheck(c *cli.Context) error {
 	failed := false
 	for _, reference := range c.Args().Slice()[1:] {
-		policy, err := loadPolicy(reference)
+		policy, err := p.loadPolicy(reference)
 		if err != nil {
 			p.report(err)
 			failed = true
@@ -289,11 +289,11 @@ func (p *program) policyCheck(c *cli.Context) error {
 }
 
 func (p *program) policyDiff(c *cli.Context) error {
-	a, err := loadPolicy(c.Args().Get(1))
+	a, err := p.loadPolicy(c.Args().Get(1))
 	if err != nil {
 		return err
 	}
-	b, err := loadPolicy(c.Args().Get(2))
+	b, err := p.loadPolicy(c.Args().Get(2))
 	if err != nil {
 		return err
 	}
@@ -353,12 +353,16 @@ limits:
 `
 
 func (p *program) policyInit(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
 	path := c.Args().Get(1)
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if agent.ValidateName(name) != nil || filepath.Ext(path) != ".yaml" {
 		return invalid("", "clove policy init NAME.yaml", "%q is no file name for a policy", path)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
 		return &agent.Error{Kind: agent.KindConflict, Message: path + " exists", Hint: "name another file"}
 	}

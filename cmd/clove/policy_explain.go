@@ -16,7 +16,7 @@ import (
 
 // policyExplain says in words what an agent may do.
 func (p *program) policyExplain(c *cli.Context) error {
-	policy, err := loadPolicy(c.Args().Get(1))
+	policy, err := p.loadPolicy(c.Args().Get(1))
 	if err != nil {
 		return err
 	}
