@@ -30,6 +30,7 @@ var policyWords = map[string]word{
 	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
 	"schema":  {do: (*program).policySchema},
 	"init":    {least: 1, do: (*program).policyInit},
+	"import":  {flags: []string{flagName, flagFrom, flagSkip}, least: 1, do: (*program).policyImport},
 }
 
 const flagResolved = "resolved"
@@ -38,22 +39,25 @@ func (p *program) policyCommand() *cli.Command {
 	return &cli.Command{
 		Name: policyName, Usage: "show, check and compare what agents may do",
 		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
-			"clove policy diff [--json] A B\nclove policy schema\nclove policy init FILE",
+			"clove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
+			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
 		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
 			"--resolved the values that a run gets; explain says in words what an agent may do. check finds mistakes, and what is\n" +
 			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
-			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.",
-		Flags: []cli.Flag{
+			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n" +
+			"import prints the document that the settings of another system become: docker's filter of system calls, those of\n" +
+			"sandbox-runtime, Claude Code and Codex. docs/policies-import.md lists what each setting becomes.",
+		Flags: append([]cli.Flag{
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
 			jsonFlag("list: write a JSON array; show, diff: an object"),
-		},
+		}, importFlags()...),
 		Action: p.policy,
 	}
 }
 
 func (p *program) policy(c *cli.Context) error {
-	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, diff A B, schema or init FILE")
+	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, diff A B, schema, init FILE or import FILE")
 }
 
 func (p *program) policyList(c *cli.Context) error {
