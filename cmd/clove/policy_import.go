@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -29,7 +28,7 @@ func importFlags() []cli.Flag {
 
 // policyImport prints the document that the settings of another system become.
 func (p *program) policyImport(c *cli.Context) error {
-	h, err := host.Current()
+	h, err := p.host()
 	if err != nil {
 		return err
 	}
@@ -44,8 +43,10 @@ func (p *program) policyImport(c *cli.Context) error {
 	if file.Text, err = host.ReadBounded(path, imports.MostBytes); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Message: "cannot read the settings", Hint: "name the file of another system", Err: err}
 	}
-	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
-		file.Home = filepath.Clean(home)
+	for _, variable := range h.Environ {
+		if home, found := strings.CutPrefix(variable, "HOME="); found && filepath.IsAbs(home) {
+			file.Home = filepath.Clean(home)
+		}
 	}
 	text, err := imports.Import(file)
 	if err != nil {
