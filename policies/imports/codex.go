@@ -73,6 +73,13 @@ func keep(r *reader, at string, value any) {
 // codex reads the file. sandbox_mode beats permission profiles, as it does there.
 func (r *reader) codex(root map[string]any) {
 	r.each("", root, codexRows)
+	r.codexSandbox()
+	if at := "features.network_proxy"; r.kept[at] != nil && !r.proxied {
+		r.note(at, "without effect: the network is off")
+	}
+}
+
+func (r *reader) codexSandbox() {
 	mode, chosen := r.kept["sandbox_mode"], r.kept["default_permissions"]
 	switch {
 	case mode != nil:
@@ -141,6 +148,7 @@ func (r *reader) codexWorkspace(at string) {
 // proxy runs; here they always hold.
 func (r *reader) codexNetwork(setting string, domains map[string]any, at string) {
 	proxy, on := r.kept["features.network_proxy"], false
+	r.proxied = true
 	switch v := proxy.(type) {
 	case nil:
 	case bool:

@@ -141,6 +141,7 @@ func TestRefusals(t *testing.T) {
 		{`{"filesystem": {"denyRead": ["/data/*/key"], "allowWrite": ["/data/a"]}}`, "filesystem.allowWrite=/data/a shows it"},
 		{`{"filesystem": {"disabled": true}}`, "filesystem.disabled (it opens the whole host"},
 		{`{"network": {"allowedDomains": ["localhost"]}}`, "name the port"},
+		{`{"network": {"allowedDomains": ["[::1]:80"]}}`, "name the port of 127.0.0.1"},
 		{`{"network": {"allowedDomains": ["private"]}}`, "no name of a host with a dot"},
 		{`{"network": {"allowedDomains": ["*.com"]}}`, "a wildcard needs at least two labels"},
 		{`{"network": {"allowedDomains": ["https://a.example"]}}`, "network.allowedDomains=https://a.example ("},
@@ -181,6 +182,7 @@ func TestRefusals(t *testing.T) {
 		{"sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nwritable_roots = [\"build\"]", "write the whole path"},
 		// docker
 		{`{"defaultAction": "SCMP_ACT_ERRNO", "syscals": []}`, "syscals"},
+		{`{"network": {"allowedDomains": ["` + strings.Repeat("a.", policies.MostBytes/2) + `example"]}}`, "and may have"},
 		// none, or several
 		{`{}`, "it has no key by which a system is recognised"},
 		{``, "it has no key by which a system is recognised"},
@@ -225,6 +227,8 @@ func TestNarrowMeanings(t *testing.T) {
 		{`{"filesystem": {"denyWrite": [".git"]}}`, "filesystem.denyWrite=.git: carried: the workspace is read-only", "- /workspace"},
 		{`{"filesystem": {"allowWrite": ["/data", "/data/x"], "allowRead": ["/data/y"]}}`, "filesystem.allowRead=/data/y: carried: filesystem.allowWrite=/data shows it", `"/data/x`},
 		{`{"filesystem": {"allowWrite": ["/tmp/build"]}}`, "filesystem.allowWrite=/tmp/build: the run's own", "volumes:"},
+		{`{"network": {"allowedDomains": ["localhost:80", "a.example"], "deniedDomains": ["127.0.0.1"]}}`, "network.deniedDomains=127.0.0.1: carried: no port", "host_ports"},
+		{"sandbox_mode = \"read-only\"\nfeatures = { network_proxy = true }", "features.network_proxy: without effect", "- /workspace"},
 		{"model = \"m\"", "# sandbox_mode: absent: read-only", "- /workspace"},
 		{"sandbox_mode = \"read-only\"\n[permissions.a]", "# permissions: without effect", "- /workspace"},
 		{"sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nnetwork_access = true\n[features.network_proxy]\nenabled = true\n[features.network_proxy.domains]\n\"a.example\" = \"allow\"", "mode: allowlist", "mode: public"},

@@ -19,10 +19,10 @@ func (r *reader) allowName(setting, text string) {
 	if !ok {
 		return
 	}
-	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); name == "localhost" || err == nil && addr.IsLoopback() {
+	if isLoopback(name) {
 		number, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || number == 0 {
-			r.refuse(setting, "it is the host's own loopback: name the port, as localhost:8080")
+		if err != nil || number == 0 || name != "localhost" && name != "127.0.0.1" {
+			r.refuse(setting, "it is the host's own loopback: name the port of 127.0.0.1, as localhost:8080")
 			return
 		}
 		r.ports = append(r.ports, hostPort{uint16(number), setting})
@@ -41,12 +41,22 @@ func (r *reader) denyName(setting, text string) {
 		r.denyAll = setting
 		return
 	}
-	if name, port, ok := r.destination(setting, text); ok {
-		if port != "" {
-			name += ":" + port
-		}
-		r.deny = append(r.deny, target{name, setting, ""})
+	name, port, ok := r.destination(setting, text)
+	switch {
+	case !ok:
+		return
+	case isLoopback(name):
+		r.noLoopback = setting
+		return
+	case port != "":
+		name += ":" + port
 	}
+	r.deny = append(r.deny, target{name, setting, ""})
+}
+
+func isLoopback(name string) bool {
+	addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return name == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 // destination splits and checks a name or an address with or without a port.
@@ -80,6 +90,10 @@ func (r *reader) destination(setting, text string) (name, port string, ok bool) 
 
 // resolveNetwork chooses the mode.
 func (r *reader) resolveNetwork() {
+	if r.noLoopback != "" {
+		r.ports = nil
+		r.note(r.noLoopback, "carried: no port of the host's loopback is reached")
+	}
 	switch {
 	case r.denyAll != "":
 		r.note(r.denyAll, "carried: nothing is reached")

@@ -21,6 +21,7 @@ type plan struct {
 	mode        string
 	public      string // the setting that allows the whole internet
 	denyAll     string // the setting that denies everything
+	noLoopback  string // the setting that denies the host's loopback
 	allow, deny []target
 	ports       []hostPort
 }

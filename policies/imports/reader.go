@@ -57,6 +57,7 @@ type reader struct {
 	left    []string // those that File.Skip left out
 	refused []refusal
 	kept    map[string]any // settings that mean something only together
+	proxied bool           // those of Codex's proxy were read
 	mistake error          // the first value of a wrong type
 }
 

@@ -47,6 +47,9 @@ func (r *reader) head(w *writer) {
 		w.comment("of the program itself, no sandbox holds them: %s", strings.Join(r.own, ", "))
 	}
 	if r.system == "" {
+		if r.isWritable(agent.WorkspaceDir) {
+			w.comment("files of the workspace that %s protects by itself, such as .git/hooks, change in the copy; clove apply asks before it brings them back", r.file.System)
+		}
 		w.comment("of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
 	}
 }
@@ -102,7 +105,7 @@ func (r *reader) files(w *writer) {
 		if v.readOnly {
 			w.line(2, "- %s # %s", quoted(v.path+":"+v.inside+":ro"), shown(v.setting))
 		} else {
-			w.line(2, "- %s # %s: the host's own directory, and what is written there stays", quoted(v.path+":"+v.inside), shown(v.setting))
+			w.line(2, "- %s # %s: the host's own directory; what is written there stays, .git and all other files in it", quoted(v.path+":"+v.inside), shown(v.setting))
 		}
 	}
 }
