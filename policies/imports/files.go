@@ -96,6 +96,9 @@ func (r *reader) read(p place) {
 // show adds a volume, unless one with the same rights shows the place already. A target is
 // there once: the writable one stays.
 func (r *reader) show(v volume) {
+	if r.mistake != nil {
+		return
+	}
 	for i, have := range r.volumes {
 		switch {
 		case have.path == v.path && have.inside == v.inside:
@@ -110,8 +113,15 @@ func (r *reader) show(v volume) {
 			return
 		}
 	}
+	if len(r.volumes) == mostVolumes {
+		r.mistake = invalid("name a directory that holds several of them", "it names more than %d directories of the host", mostVolumes)
+		return
+	}
 	r.volumes = append(r.volumes, v)
 }
+
+// mostVolumes bounds the comparisons of each place with each volume.
+const mostVolumes = 256
 
 // hide checks that a place does not appear. A narrower permission opens it again, except where
 // a denial is firm.

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -183,6 +184,7 @@ func TestRefusals(t *testing.T) {
 		// docker
 		{`{"defaultAction": "SCMP_ACT_ERRNO", "syscals": []}`, "syscals"},
 		{`{"network": {"allowedDomains": ["` + strings.Repeat("a.", policies.MostBytes/2) + `example"]}}`, "and may have"},
+		{`{"filesystem": {"allowWrite": [` + manyPaths() + `]}}`, "it names more than 256 directories"},
 		// none, or several
 		{`{}`, "it has no key by which a system is recognised"},
 		{``, "it has no key by which a system is recognised"},
@@ -199,6 +201,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %+v", row.text, f)
 		}
 	}
+}
+
+func manyPaths() string {
+	var paths []string
+	for i := range mostVolumes + 1 {
+		paths = append(paths, fmt.Sprintf(`"/data/%d"`, i))
+	}
+	return strings.Join(paths, ", ")
 }
 
 func TestSkip(t *testing.T) {
