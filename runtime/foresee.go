@@ -162,3 +162,14 @@ func severity(d seccomp.Decision) int {
 func (f *Foresight) Errno(name string, args [6]uint64) int {
 	return int(f.decide(name, args).Errno)
 }
+
+// CallNumber is a system call's number on this machine, or one that no machine has.
+func CallNumber(name string) int32 {
+	if number, exists := seccomp.Number(name); exists {
+		return number
+	}
+	return noCall
+}
+
+// noCall is far above all numbers of calls, and answered with ENOSYS.
+const noCall = 1 << 20
