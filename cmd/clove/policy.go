@@ -27,6 +27,7 @@ var policyWords = map[string]word{
 	"show":    {flags: []string{flagJSON, flagResolved}, least: 1, do: (*program).policyShow},
 	"explain": {least: 1, do: (*program).policyExplain},
 	"check":   {least: 1, most: anyNumber, do: (*program).policyCheck},
+	"test":    {flags: []string{flagJSON, flagLive}, least: 1, do: (*program).policyTest},
 	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
 	"schema":  {do: (*program).policySchema},
 	"init":    {least: 1, do: (*program).policyInit},
@@ -38,22 +39,32 @@ func (p *program) policyCommand() *cli.Command {
 	return &cli.Command{
 		Name: policyName, Usage: "show, check and compare what agents may do",
 		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
-			"clove policy diff [--json] A B\nclove policy schema\nclove policy init FILE",
+			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE",
 		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
 			"--resolved the values that a run gets; explain says in words what an agent may do. check finds mistakes, and what is\n" +
 			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
-			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.",
+			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n\n" +
+			"test compares a policy with FILE: exit status 1 if something is not as it expects, as in\n" +
+			"  version: 1\n" +
+			"  policy: standard\n" +
+			"  expect:\n" +
+			"  - {read: /root, is: deny}\n" +
+			"  - {connect: api.example.com, is: deny}\n" +
+			"  - {syscall: mount, is: deny, note: no file systems of its own}\n" +
+			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
+			"whether a file exists nor what its permissions are; with --live it tries each action in a sandbox under the policy.",
 		Flags: []cli.Flag{
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
-			jsonFlag("list: write a JSON array; show, diff: an object"),
+			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
+			jsonFlag("list, test: write a JSON array; show, diff: an object"),
 		},
 		Action: p.policy,
 	}
 }
 
 func (p *program) policy(c *cli.Context) error {
-	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, diff A B, schema or init FILE")
+	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema or init FILE")
 }
 
 func (p *program) policyList(c *cli.Context) error {
