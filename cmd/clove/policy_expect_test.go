@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -83,7 +82,7 @@ func TestPolicyTestLive(t *testing.T) {
 	most := len(found)
 	b.backend.during = func() {
 		for _, one := range found[:most] {
-			if err := json.NewEncoder(b.backend.streams.Stdout).Encode(one); err != nil {
+			if _, err := b.backend.streams.Stdout.WriteString(one.Line()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -94,8 +93,7 @@ func TestPolicyTestLive(t *testing.T) {
 		t.Errorf("%d\n%s%s", status, stdout, stderr)
 	}
 	spec := b.backend.spec
-	var tries []probe.Try
-	if unmarshal(t, spec.Command[2], &tries); spec.Command[1] != probe.Argument || len(tries) != 4 || !spec.Remove || spec.Policy.Name != "standard" ||
+	if tries, ok := probe.ParseOrders(spec.Command[2]); !ok || spec.Command[1] != probe.Argument || len(tries) != 4 || !spec.Remove || spec.Policy.Name != "standard" ||
 		len(spec.Files.Binds) != 1 || !spec.Files.Binds[0].ReadOnly || spec.Files.Binds[0].Target != spec.Command[0] {
 		t.Errorf("%+v", spec)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,14 +28,11 @@ func (p *program) tryExpectation(c *cli.Context, e expectation, decider *expect.
 	if err != nil {
 		return nil, err
 	}
-	orders, err := json.Marshal(tries)
-	if err != nil {
-		return nil, err
-	}
+	orders := probe.Orders(tries)
 	if len(orders) > mostOrders {
 		return nil, invalid(flagLive, "write several files", "the entries have %d bytes as the probe gets them, and may have %d", len(orders), mostOrders)
 	}
-	spec, err := e.probeSpec(string(orders))
+	spec, err := e.probeSpec(orders)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +104,9 @@ func readFound(from io.Reader, most int) (found []probe.Found, err error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, mostFound)
 	for len(found) < most && lines.Scan() {
-		var one probe.Found
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			return found, &agent.Error{Kind: agent.KindInternal, Step: "probe", Message: fmt.Sprintf("it wrote %.64q", lines.Text()), Err: err}
+		one, ok := probe.ParseFound(lines.Text())
+		if !ok {
+			return found, &agent.Error{Kind: agent.KindInternal, Step: "probe", Message: fmt.Sprintf("it wrote %.64q", lines.Text())}
 		}
 		found = append(found, one)
 	}

@@ -74,16 +74,3 @@ func TestTriesHaveNumbers(t *testing.T) {
 		t.Errorf("%+v, %v", tries, err)
 	}
 }
-
-func TestTheProbeNeedsItsCalls(t *testing.T) {
-	t.Parallel()
-	spec := policies.Standard()
-	spec.Seccomp.Profile = "minimal"
-	d, err := NewDecider(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Tries([]Entry{{Read: "/"}}); agent.KindOf(err) != agent.KindUnenforceable || agent.FailureOf(err).Hint == "" {
-		t.Errorf("%v", err)
-	}
-}

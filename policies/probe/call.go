@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // step is between two looks at a call that has not returned.
@@ -20,20 +18,20 @@ func made(number int32, args [6]uint64) Found {
 	if errno != 0 {
 		return inThread(number, args)
 	}
-	var status unix.WaitStatus
+	var status syscall.WaitStatus
 	for waited := time.Duration(0); ; waited += step {
-		ended, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
+		ended, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 		switch {
-		case err == unix.EINTR:
+		case err == syscall.EINTR:
 			continue
 		case err != nil:
 			return Found{Untried: true, Detail: "its child cannot be waited for: " + err.Error()}
 		case ended == pid:
 			return ofChild(status)
 		case waited >= CallTime:
-			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
-			for ended != pid && (err == nil || err == unix.EINTR) {
-				ended, err = unix.Wait4(pid, nil, 0, nil)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			for ended != pid && (err == nil || err == syscall.EINTR) {
+				ended, err = syscall.Wait4(pid, nil, 0, nil)
 			}
 			return Found{Done: true, Detail: "it has not returned"}
 		}
@@ -43,29 +41,22 @@ func made(number int32, args [6]uint64) Found {
 
 // ofChild reads how the child ended: with the errno as its exit status. A signal other than
 // the filter's comes from what the call did.
-func ofChild(status unix.WaitStatus) Found {
+func ofChild(status syscall.WaitStatus) Found {
 	switch {
-	case status.Signaled() && status.Signal() == unix.SIGSYS:
+	case status.Signaled() && status.Signal() == syscall.SIGSYS:
 		return Found{Killed: true, Detail: "ended by SIGSYS"}
 	case status.Signaled():
 		return Found{Done: true, Detail: "it ended its process"}
 	}
-	return returned(unix.Errno(status.ExitStatus()))
+	return returned(syscall.Errno(status.ExitStatus()))
 }
 
 // returned leaves it to the caller which errno is a filter's.
-func returned(errno unix.Errno) Found {
+func returned(errno syscall.Errno) Found {
 	if errno == 0 {
 		return Found{Done: true, Detail: "carried out"}
 	}
-	return Found{Done: true, Errno: int(errno), Detail: errnoName(errno)}
-}
-
-func errnoName(errno unix.Errno) string {
-	if name := unix.ErrnoName(errno); name != "" {
-		return name
-	}
-	return errno.Error()
+	return Found{Done: true, Errno: int(errno), Detail: errno.Error()}
 }
 
 // child forks. From there on the child is one thread without Go's scheduler, so it makes
@@ -95,12 +86,21 @@ func standardSignals() {
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGSYS), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 }
 
-// deadly are the calls that would end the probe if one of its threads made them.
-var deadly = map[int32]bool{unix.SYS_EXIT_GROUP: true, unix.SYS_RT_SIGRETURN: true, unix.SYS_KILL: true, unix.SYS_TGKILL: true}
+// deadly reports whether a call could end the probe if one of its threads made it. Without
+// arguments kill(2) sends nothing.
+func deadly(number int32, args [6]uint64) bool {
+	switch number {
+	case syscall.SYS_EXIT_GROUP, syscall.SYS_RT_SIGRETURN:
+		return true
+	case syscall.SYS_KILL, syscall.SYS_TGKILL:
+		return args != [6]uint64{}
+	}
+	return false
+}
 
 // inThread makes the call in a thread that no other goroutine gets.
 func inThread(number int32, args [6]uint64) Found {
-	if deadly[number] {
+	if deadly(number, args) {
 		return Found{Untried: true, Detail: "it could end the probe, and the filter allows no child"}
 	}
 	var result atomic.Int64
@@ -115,7 +115,7 @@ func inThread(number int32, args [6]uint64) Found {
 	}()
 	for waited := time.Duration(0); waited < CallTime; waited += step {
 		if errno := result.Load(); errno >= 0 {
-			return returned(unix.Errno(errno))
+			return returned(syscall.Errno(errno))
 		}
 		pause()
 	}
@@ -124,6 +124,6 @@ func inThread(number int32, args [6]uint64) Found {
 
 // pause is without Go's timers, which need epoll.
 func pause() {
-	wait := unix.NsecToTimespec(int64(step))
-	_ = unix.Nanosleep(&wait, nil) // a signal ends it early, and nothing depends on its length
+	wait := syscall.NsecToTimespec(int64(step))
+	_ = syscall.Nanosleep(&wait, nil) // a signal ends it early, and nothing depends on its length
 }

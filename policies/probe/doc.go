@@ -4,7 +4,7 @@
 //
 // clove itself is the agent of such a run: its static binary needs nothing that is
 // installed inside. Main reads the actions (Try) from an argument, tries one after the
-// other, and writes a line of JSON (Found) for each to stdout.
+// other, and writes a line (Found) for each to stdout.
 //
 // A file is opened, and nothing of it is read or changed. A file that does not exist is not
 // made: what counts for a write is then the nearest directory that exists. A program is not
@@ -16,6 +16,16 @@
 //
 // A connection and a grant are the caller's part (package reach), once the filter lets their
 // socket be made.
+//
+// # Filters without epoll
+//
+// Go needs epoll for files, timers and the network, and ends a program whose filter refuses
+// it, as minimal does. This package therefore makes plain system calls. Some packages that
+// clove is linked with open files before main begins, so under such a filter the probe runs
+// from the init function of this package, which must come before theirs. The linker takes,
+// of the packages whose imports are initialised, the first one by its path. Here it is this
+// one as long as it imports nothing that needs package unicode, which comes late: neither
+// fmt, strings, reflect, encoding/json nor golang.org/x/sys. A test checks its imports.
 //
 // # What it does not do
 //

@@ -2,71 +2,78 @@ package probe
 
 import (
 	"path"
+	"syscall"
 	"unsafe"
+)
 
-	"golang.org/x/sys/unix"
+// Of faccessat2(2); package syscall has no names for these.
+const (
+	callFaccessat2   = 439
+	atFDCWD          = -100
+	atEAccess        = 0x200
+	executes, writes = 1, 2
+	reads            = 4
 )
 
 // file opens a file, or asks for its permissions.
 func file(kind, at string) Found {
-	var stat unix.Stat_t
-	err := unix.Stat(at, &stat)
-	dir := err == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR
-	regular := err == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG
+	var stat syscall.Stat_t
+	err := syscall.Stat(at, &stat)
+	dir := err == nil && stat.Mode&syscall.S_IFMT == syscall.S_IFDIR
+	regular := err == nil && stat.Mode&syscall.S_IFMT == syscall.S_IFREG
 	switch {
-	case kind == writing && err == unix.ENOENT:
+	case kind == writing && err == syscall.ENOENT:
 		return makes(path.Dir(at))
 	case err != nil:
 		return Refused(err, "stat")
 	case kind == exec && !regular:
-		return Found{Errno: int(unix.EACCES), Detail: "it is no program"}
+		return Found{Errno: int(syscall.EACCES), Detail: "it is no program"}
 	case kind == exec:
-		return may(at, unix.X_OK, "access")
+		return may(at, executes, "access")
 	case kind == writing && !regular:
-		return may(at, unix.W_OK, "access") // a directory, or a device, which opening may set to work
+		return may(at, writes, "access") // a directory, or a device, which opening may set to work
 	case kind == read && !regular && !dir:
-		return may(at, unix.R_OK, "access")
+		return may(at, reads, "access")
 	}
-	flags := unix.O_RDONLY
+	flags := syscall.O_RDONLY
 	if kind == writing {
-		flags = unix.O_WRONLY
+		flags = syscall.O_WRONLY
 	}
-	fd, err := unix.Open(at, flags|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	fd, err := syscall.Open(at, flags|syscall.O_CLOEXEC|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Refused(err, "open")
 	}
-	unix.Close(fd)
+	syscall.Close(fd)
 	return Found{Done: true, Detail: "opened"}
 }
 
 // makes asks whether a file could be made in the nearest directory that exists.
 func makes(dir string) Found {
 	for {
-		var stat unix.Stat_t
-		err := unix.Stat(dir, &stat)
+		var stat syscall.Stat_t
+		err := syscall.Stat(dir, &stat)
 		if err == nil {
-			f := may(dir, unix.W_OK|unix.X_OK, "access to "+dir)
+			f := may(dir, writes|executes, "access to "+dir)
 			if f.Done {
 				f.Detail = "it can be made in " + dir
 			}
 			return f
 		}
-		if err != unix.ENOENT || dir == "/" {
+		if err != syscall.ENOENT || dir == "/" {
 			return Refused(err, "stat")
 		}
 		dir = path.Dir(dir)
 	}
 }
 
-// may asks the kernel, which also looks at read-only and noexec mounts. It asks once, by
-// number: the wrapper of x/sys would try to answer itself.
+// may asks the kernel, which also looks at read-only and noexec mounts.
 func may(at string, mode uint32, step string) Found {
-	text, err := unix.BytePtrFromString(at)
+	text, err := syscall.BytePtrFromString(at)
 	if err != nil {
 		return Refused(err, step)
 	}
-	cwd := unix.AT_FDCWD
-	if _, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(cwd), uintptr(unsafe.Pointer(text)), uintptr(mode), unix.AT_EACCESS, 0, 0); errno != 0 {
+	cwd := atFDCWD
+	if _, _, errno := syscall.Syscall6(callFaccessat2, uintptr(cwd), uintptr(unsafe.Pointer(text)), uintptr(mode), atEAccess, 0, 0); errno != 0 {
 		return Refused(errno, step)
 	}
 	return Found{Done: true, Detail: "the file system allows it"}

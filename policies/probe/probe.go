@@ -1,11 +1,10 @@
 package probe
 
 import (
-	"encoding/json"
 	"errors"
+	"os"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Argument is the first argument of a clove that is the probe.
@@ -13,21 +12,21 @@ const Argument = "policy-probe"
 
 // Try is one action.
 type Try struct {
-	Kind   string    `json:"kind"` // connect, read, write, exec, syscall, or that of a grant
-	What   string    `json:"what"` // a path, HOST:PORT, or what a grant is asked for
-	UDP    bool      `json:"udp,omitempty"`
-	Number int32     `json:"number,omitempty"` // of the system call
-	Args   [6]uint64 `json:"args,omitzero"`
+	Kind   string // connect, read, write, exec, syscall, or that of a grant
+	What   string // a path, HOST:PORT, or what a grant is asked for
+	UDP    bool
+	Number int32 // of the system call
+	Args   [6]uint64
 }
 
 // Found is what happened.
 type Found struct {
-	Done      bool     `json:"done"`            // nothing refused it
-	Errno     int      `json:"errno,omitempty"` // of what refused it
-	Detail    string   `json:"detail,omitempty"`
-	Untried   bool     `json:"untried,omitempty"`   // Detail says why
-	Killed    bool     `json:"killed,omitempty"`    // the filter ended the process
-	Addresses []string `json:"addresses,omitempty"` // that were connected to, with ports
+	Done      bool // nothing refused it
+	Errno     int  // of what refused it
+	Detail    string
+	Untried   bool     // Detail says why
+	Killed    bool     // the filter ended the process
+	Addresses []string // that were connected to, with ports
 }
 
 // CallTime is how long a system call may take.
@@ -42,35 +41,42 @@ const (
 	call    = "syscall"
 )
 
-// Needs are the system calls without which Go does not start: clove is linked with packages
-// that open files at once.
-var Needs = []string{"epoll_create1", "epoll_ctl", "eventfd2"}
+// init is the probe where the filter would not let the rest of clove start.
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != Argument {
+		return
+	}
+	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		Main(os.Args[2:], func(Try) Found {
+			return Found{Untried: true, Detail: "the filter allows the socket, but not epoll, with which the probe waits"}
+		})
+	}
+	syscall.Close(fd)
+}
 
 // Main is the program; rest tries connections and grants. It never returns.
 func Main(args []string, rest func(Try) Found) {
-	status := 0
-	var all []Try
-	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &all) != nil {
-		status = 2
+	if len(args) != 1 {
+		syscall.Exit(2)
+	}
+	all, ok := ParseOrders(args[0])
+	if !ok {
+		syscall.Exit(2)
 	}
 	for _, one := range all {
-		line, err := json.Marshal(one.found(rest))
-		if err == nil {
-			err = write(append(line, '\n'))
-		}
-		if err != nil {
-			status = 1
-			break
+		if write([]byte(one.found(rest).Line())) != nil {
+			syscall.Exit(1)
 		}
 	}
-	unix.Exit(status)
+	syscall.Exit(0)
 }
 
 // write is without os.File, whose poller needs epoll.
 func write(text []byte) error {
 	for len(text) > 0 {
-		n, err := unix.Write(unix.Stdout, text)
-		if err != nil && !errors.Is(err, unix.EINTR) {
+		n, err := syscall.Write(syscall.Stdout, text)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 		text = text[max(n, 0):]
@@ -85,25 +91,25 @@ func (t Try) found(rest func(Try) Found) Found {
 	case call:
 		return made(t.Number, t.Args)
 	}
-	family, kind := unix.AF_UNIX, unix.SOCK_STREAM
+	family, kind := syscall.AF_UNIX, syscall.SOCK_STREAM
 	if t.Kind == Connect {
-		family = unix.AF_INET
+		family = syscall.AF_INET
 	}
 	if t.UDP {
-		kind = unix.SOCK_DGRAM
+		kind = syscall.SOCK_DGRAM
 	}
-	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(family, kind|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return Refused(err, "socket")
 	}
-	unix.Close(fd)
+	syscall.Close(fd)
 	return rest(t)
 }
 
 // Refused is what is found where a step fails.
 func Refused(err error, step string) Found {
 	f := Found{Detail: step + ": " + err.Error()}
-	var errno unix.Errno
+	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		f.Errno = int(errno)
 	}

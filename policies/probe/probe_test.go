@@ -2,7 +2,10 @@ package probe
 
 import (
 	"os"
+	command "os/exec"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -56,7 +59,7 @@ func TestCalls(t *testing.T) {
 		number  int32
 		errno   unix.Errno
 		untried bool
-	}{{unix.SYS_GETPID, 0, false}, {unix.SYS_OPENAT, unix.EFAULT, false}, {unix.SYS_PPOLL, 0, false}, {unix.SYS_EXIT_GROUP, 0, true}} {
+	}{{unix.SYS_GETPID, 0, false}, {unix.SYS_OPENAT, unix.EFAULT, false}, {unix.SYS_PPOLL, 0, false}, {unix.SYS_EXIT_GROUP, 0, true}, {unix.SYS_KILL, 0, false}} {
 		if f := inThread(row.number, [6]uint64{}); f.Untried != row.untried || f.Done == row.untried || f.Errno != int(row.errno) {
 			t.Errorf("in a thread, %d: %+v", row.number, f)
 		}
@@ -69,6 +72,41 @@ func TestTheRestIsTheCallers(t *testing.T) {
 	for _, kind := range []string{Connect, "tool", "model"} {
 		if f := (Try{Kind: kind, What: "x"}).found(func(t Try) Found { return Found{Detail: t.Kind} }); f.Detail != kind {
 			t.Errorf("%s: %+v", kind, f)
+		}
+	}
+}
+
+func TestLinesComeBack(t *testing.T) {
+	t.Parallel()
+	tries := []Try{{Kind: "read", What: "/a \"b\"\n\x00\xff"}, {Kind: "syscall", Number: 165, Args: [6]uint64{1<<64 - 1, 0, 7}}, {Kind: "connect", What: "[::1]:1", UDP: true}}
+	if got, ok := ParseOrders(Orders(tries)); !ok || !reflect.DeepEqual(got, tries) {
+		t.Errorf("%+v, %t", got, ok)
+	}
+	for _, f := range []Found{{Done: true, Errno: 1, Detail: "a\nb", Addresses: []string{"1.2.3.4:5", "x"}}, {Untried: true, Killed: true, Addresses: []string{}}} {
+		if got, ok := ParseFound(f.Line()); !ok || !reflect.DeepEqual(got, f) || strings.Count(f.Line(), "\n") != 1 {
+			t.Errorf("%+v, %t, want %+v", got, ok, f)
+		}
+	}
+	for _, text := range []string{"", "\n", "x", "\"a", "\"true\"\n", "\"true\"\"x\"\"\"\"\"\"\"\n", "`true``1``````", "\"true\"\"1\"\"\"\"\"\"\"\nmore"} {
+		if f, ok := ParseFound(text); ok {
+			t.Errorf("%q is %+v", text, f)
+		}
+		if all, ok := ParseOrders(text); ok && text != "" {
+			t.Errorf("%q is %+v", text, all)
+		}
+	}
+}
+
+// Go initialises this package before packages that open files only without these imports.
+func TestImportsAreFew(t *testing.T) {
+	t.Parallel()
+	out, err := command.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{"unicode", "reflect", "strings", "fmt", "encoding/json", "golang.org/x/sys/unix"} {
+		if strings.Contains("\n"+string(out), "\n"+pkg+"\n") {
+			t.Errorf("it needs %s", pkg)
 		}
 	}
 }
