@@ -45,13 +45,8 @@ func (p *program) policyCommand() *cli.Command {
 			"--resolved the values that a run gets; explain says in words what an agent may do. check finds mistakes, and what is\n" +
 			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
 			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n\n" +
-			"test compares a policy with FILE: exit status 1 if something is not as it expects, as in\n" +
-			"  version: 1\n" +
-			"  policy: standard\n" +
-			"  expect:\n" +
-			"  - {read: /root, is: deny}\n" +
-			"  - {connect: api.example.com, is: deny}\n" +
-			"  - {syscall: mount, is: deny, note: no file systems of its own}\n" +
+			"test compares a policy with FILE: exit status 1 if something is not as it expects. FILE is YAML such as\n\n" +
+			"{version: 1, policy: standard, expect: [{read: /root, is: deny}, {syscall: mount, is: deny, note: none of its own}]}\n\n" +
 			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
 			"whether a file exists nor what its permissions are; with --live it tries each action in a sandbox under the policy.",
 		Flags: []cli.Flag{

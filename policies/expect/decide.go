@@ -89,6 +89,9 @@ func (d *Decider) answer(e Entry) (allowed bool, by string, err error) {
 	default:
 		access, err := d.foresight.File(what)
 		allowed = map[Kind]bool{Read: access.Read, Write: access.Write, Exec: access.Execute}[kind]
+		if kind == Exec && access.Read && !access.Execute {
+			access.By += ", where nothing is executed"
+		}
 		return allowed, access.By, err
 	}
 }
