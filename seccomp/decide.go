@@ -130,3 +130,6 @@ func largest(profile *specs.LinuxSeccomp) (most int32) {
 
 // calls are the names of this machine's calls, sorted.
 func calls() []string { return slices.Sorted(maps.Keys(numbers())) }
+
+// Number is a call's number on this machine; exists is false if it has no such call.
+func Number(call string) (number int32, exists bool) { return numberOf(call) }

@@ -23,6 +23,7 @@ var policyWords = map[string]word{
 	"show":    {flags: []string{flagJSON, flagResolved}, least: 1, do: (*program).policyShow},
 	"explain": {least: 1, do: (*program).policyExplain},
 	"check":   {least: 1, most: anyNumber, do: (*program).policyCheck},
+	"test":    {flags: []string{flagJSON, flagLive}, least: 1, do: (*program).policyTest},
 	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
 	"schema":  {do: (*program).policySchema},
 	"init":    {least: 1, do: (*program).policyInit},
@@ -35,7 +36,7 @@ func (p *program) policyCommand() *cli.Command {
 	return &cli.Command{
 		Name: policyName, Usage: "show, check and compare what agents may do",
 		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
-			"clove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
+			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
 			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
 		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
@@ -43,17 +44,22 @@ func (p *program) policyCommand() *cli.Command {
 			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
 			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n" +
 			"import prints the document that the settings of another system become: docker's filter of system calls, those of\n" +
-			"sandbox-runtime, Claude Code and Codex. docs/policies-import.md lists what each setting becomes.",
+			"sandbox-runtime, Claude Code and Codex. docs/policies-import.md lists what each setting becomes.\n\n" +
+			"test compares a policy with FILE: exit status 1 if something is not as it expects. FILE is YAML such as\n\n" +
+			"{version: 1, policy: standard, expect: [{read: /root, is: deny}, {syscall: mount, is: deny, note: none of its own}]}\n\n" +
+			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
+			"whether a file exists nor what its permissions are; with --live it tries each action in a sandbox under the policy.",
 		Flags: append([]cli.Flag{
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
-			jsonFlag("list: write a JSON array; show, diff: an object"),
+			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
+			jsonFlag("list, test: write a JSON array; show, diff: an object"),
 		}, importFlags()...),
 		Action: p.policy,
 	}
 }
 
 func (p *program) policy(c *cli.Context) error {
-	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, diff A B, schema, init FILE or import FILE")
+	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema, init FILE or import FILE")
 }
 
 // reportWider says at the start of a run where its policy allows more than what it extends.
