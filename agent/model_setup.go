@@ -66,6 +66,9 @@ func (s Spec) ModelSetupFile() (ModelSetup, error) {
 			return setup, wrong(field, "omit one of them", "%s would be written on the host: %.256q is a path of the host's", file, b.Target)
 		}
 	}
+	if !s.Files.agentWrites(file) {
+		return setup, wrong(field, "leave the agent's home writable, or omit one of them", "%s cannot be written: the root is read-only there", file)
+	}
 	for _, entry := range s.Env {
 		if home, is := strings.CutPrefix(entry, "HOME="); is && home != s.User.Home {
 			return setup, wrong(field, "omit HOME", "the file is written below %s, and HOME is %.256q", s.User.Home, home)

@@ -51,7 +51,14 @@ func TestModelSetupRefusals(t *testing.T) {
 		"the host's file":      {func(s *Spec) { s.Files.Binds = []Bind{{Source: "/srv/a", Target: "/home/agent/.codex/config.toml"}} }, "written on the host"},
 		"another directory":    {func(s *Spec) { s.Files.Binds = []Bind{{Source: "/srv/a", Target: "/home/agent/.cod"}} }, ""},
 		"another home":         {func(s *Spec) { s.Env = []string{"HOME=/tmp"} }, "HOME is"},
-		"the same home":        {func(s *Spec) { s.Env = []string{"HOME=/home/agent"} }, ""},
+		"a read-only root":     {func(s *Spec) { s.Files.ReadOnly = true }, ""},
+		"a read-only home":     {func(s *Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} }, "the root is read-only there"},
+		"a writable home":      {func(s *Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/home/agent"} }, ""},
+		"a home in memory": {func(s *Spec) {
+			s.Files = Files{ReadOnly: true, Writable: []string{"/tmp"}, Tmpfs: []Tmpfs{{Target: "/home/agent"}}}
+		}, ""},
+		"the home of root": {func(s *Spec) { s.Files.ReadOnly, s.User = true, User{Name: "root", Home: "/root"} }, "the root is read-only there"},
+		"the same home":    {func(s *Spec) { s.Env = []string{"HOME=/home/agent"} }, ""},
 	} {
 		s := setupOf("codex", "model:small")
 		row.change(&s)

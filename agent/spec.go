@@ -71,6 +71,9 @@ const (
 type Policy struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
+	// Widened are the places in which it allows more than what it extends, each with the
+	// document and the reason: "network (research): reads two sites".
+	Widened []string `json:"widened,omitempty"`
 }
 
 // Seccomp selects the system call filter. Profile is the name of a built-in profile, or the
@@ -119,7 +122,8 @@ type Rlimit struct {
 type Files struct {
 	Rootfs    string   `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
 	Workspace string   `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
-	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only; the workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable
+	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
+	Writable  []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all
 	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds     []Bind   `json:"binds,omitempty"`
 	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`

@@ -16,7 +16,7 @@ import (
 // start. Every edge calls it: the command line, the API, a manifest.
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
-		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkFilter,
+		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkWritable, checkFilter,
 		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel,
 	} {
 		if err := check(s); err != nil {
@@ -79,6 +79,14 @@ func checkIdentity(s Spec) error {
 	}
 	if err := checkText("policy.name", s.Policy.Name, labelKeyMost); err != nil {
 		return err
+	}
+	if len(s.Policy.Widened) > entriesMost {
+		return wrong("policy.widened", fmt.Sprintf("use at most %d", entriesMost), "there are %d", len(s.Policy.Widened))
+	}
+	for _, text := range s.Policy.Widened {
+		if err := checkText("policy.widened", text, labelMost); err != nil {
+			return err
+		}
 	}
 	return checkText("policy.sha256", s.Policy.SHA256, labelKeyMost)
 }

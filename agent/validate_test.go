@@ -55,6 +55,7 @@ var refusals = []struct {
 	{"files", func(s *Spec) { s.Files.Binds[0].Target = "/proc/x" }},
 	{"files", func(s *Spec) { s.Files.Tmpfs[0].Target = "/a" }},
 	{"files.tmpfs", func(s *Spec) { s.Files.Tmpfs[0].SizeBytes = -1 }},
+	{"files.writable", func(s *Spec) { s.Files.Writable = []string{"/tmp"} }},
 	{"seccomp.profile", func(s *Spec) { s.Seccomp.Profile = "" }},
 	{"cap_drop", func(s *Spec) { s.CapDrop = []string{"CHOWN"} }},
 	{"limits.stop_signal", func(s *Spec) { s.Limits.StopSignal = 9 }},

@@ -102,6 +102,7 @@ const (
 	RuleCounted = "counted:"      // clove counts this dimension itself
 	RuleNetwork = "network"       // what the run's own network, or its owner's rules, can reach
 	RuleUser    = "user:"         // what users may not use, or have so much of
+	RuleCeiling = "ceiling"       // the host's policy that bounds every run
 	RulePanic   = agent.RulePanic // clove panic
 )
 

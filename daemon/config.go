@@ -1,27 +1,24 @@
 package daemon
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
-	"reflect"
 	"runtime"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-	"sigs.k8s.io/yaml"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/audit"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/host"
 )
 
 // DefaultConfigFile is read when no other is named; it need not exist.
@@ -59,6 +56,9 @@ type Config struct {
 	Models string `json:"models"`
 	// Secrets is the directory of the providers' keys: /etc/clove/secrets.
 	Secrets string `json:"secrets"`
+	// Policies is the directory of the host's policies (docs/policies.md): /etc/clove/policies.
+	// Its document host bounds every run.
+	Policies string `json:"policies"`
 	// Users is what people other than root may ask for.
 	Users UserLimits `json:"users"`
 }
@@ -81,7 +81,7 @@ type UserLimits struct {
 // DefaultConfig is what holds without a file.
 func DefaultConfig() Config {
 	return Config{Group: "clove", MemoryShare: 0.8, LogCap: "64M", AuditCap: "4G", LogLevel: "info",
-		Models: config.DefaultFile, Secrets: control.SecretsDir, Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
+		Models: config.DefaultFile, Secrets: control.SecretsDir, Policies: host.PoliciesDir(), Users: UserLimits{Runs: 50, Kept: 200, Disk: "10G", Allow: []string{}}}
 }
 
 // LoadConfig reads a file over the defaults. An unknown field is an error: an administrator
@@ -96,7 +96,7 @@ func LoadConfig(path string) (Config, error) {
 		return config, nil
 	}
 	if err == nil {
-		err = decode(text, &config)
+		err = document.Decode(text, &config)
 	}
 	if err == nil {
 		err = config.check()
@@ -107,30 +107,6 @@ func LoadConfig(path string) (Config, error) {
 	}
 	return config, nil
 }
-
-// decode reads YAML in which nothing is unknown or named twice. Its mistakes are
-// reported with the file's field names.
-func decode(text []byte, into *Config) error {
-	document, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %s is not a %s", cmp.Or(wrong.Field, "the file"), wrong.Value, kindWords[wrong.Type.Kind()])
-	}
-	if err != nil {
-		// encoding/json names itself, but the file is YAML.
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
-}
-
-// kindWords are what the fields hold.
-var kindWords = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false", reflect.Struct: "list of fields", reflect.Slice: "list"}
 
 // check refuses what cloved could not do, with the field's name. It is called for each file
 // that is read, so that the rest of cloved need not check a value again.

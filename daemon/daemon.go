@@ -91,6 +91,9 @@ func New(o Options) *Daemon {
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
 		paths: o.Paths, log: o.Log, config: d.config, socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
+			if err := d.config().checkCeiling(spec); err != nil {
+				return err
+			}
 			return d.config().Users.checkReach(spec, principal{owner: owner})
 		}, metered: func(run agent.Run) (bool, error) { return d.shared.kernel.Metered(run) }})
 	return d

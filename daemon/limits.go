@@ -30,6 +30,9 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 	if err := l.config().Users.checkReach(spec, c.peer.principal); err != nil {
 		return err
 	}
+	if err := l.config().checkCeiling(spec); err != nil {
+		return err
+	}
 	if spec.Schedule != "" {
 		if err := scheduler.CheckSchedule(spec.Schedule, time.Now()); err != nil {
 			return err

@@ -70,12 +70,16 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 			return nil, err
 		}
 	}
+	spec := c.run.Spec
+	spec.Limits = updated(spec.Limits, p.Update)
 	if p.Update.Rules != nil {
-		spec := c.run.Spec
 		spec.Egress.Rules = *p.Update.Rules
 		if err := r.limits.config().Users.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.limits.config().checkCeiling(spec); err != nil {
+		return nil, err
 	}
 	if m := p.Update.MemoryBytes; m != nil {
 		if err := r.fits(c, *m); err != nil {
@@ -96,8 +100,7 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	return r.result(c.run.Spec.ID)
 }
 
-// updated are the limits as the update would leave them, as far as cloved bounds them. The
-// swap beside the memory stays what it was: MemorySwapBytes is both together.
+// updated are the limits as the update would leave them. The swap beside the memory stays what it was: MemorySwapBytes is both together.
 func updated(now agent.Limits, u agent.Update) agent.Limits {
 	if u.MemoryBytes != nil {
 		if now.MemorySwapBytes >= 0 {
@@ -107,6 +110,15 @@ func updated(now agent.Limits, u agent.Update) agent.Limits {
 	}
 	if u.MemorySwapBytes != nil {
 		now.MemorySwapBytes = *u.MemorySwapBytes
+	}
+	if u.CPUs != nil {
+		now.CPUs = *u.CPUs
+	}
+	if u.Pids != nil {
+		now.Pids = *u.Pids
+	}
+	if u.WallClock != nil {
+		now.WallClock = *u.WallClock
 	}
 	return now
 }

@@ -6,6 +6,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/egress"
+	"clove.run/clove/policies/build"
 	"clove.run/clove/runtime"
 )
 
@@ -64,6 +65,17 @@ func (u UserLimits) checkAllow() error {
 	var wrong *agent.Error
 	if errors.As(err, &wrong) && wrong.Hint != "" {
 		return errors.New(wrong.Message + " (" + wrong.Hint + ")")
+	}
+	return err
+}
+
+// checkCeiling holds a run against the ceiling of the host, root's runs too. It is asked where
+// checkReach is, and reads the document each time: root may have changed it.
+func (c Config) checkCeiling(spec agent.Spec) error {
+	err := build.CheckCeiling(spec, c.Policies)
+	var exceeds *agent.Error
+	if errors.As(err, &exceeds) && exceeds.Kind == agent.KindPrivilege {
+		return api.Failure(api.CodeDenied, exceeds.Hint, "%s", exceeds.Message).By("", api.RuleCeiling)
 	}
 	return err
 }

@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -99,4 +102,36 @@ func TestALowerCeilingHoldsAtTheNextStart(t *testing.T) {
 	if a := answers(); a.Started || a.Error == nil || a.Error.Code != api.CodeDenied {
 		t.Errorf("with one: %+v", a)
 	}
+}
+
+// TestTheCeilingBoundsEverybody: root too, at a request, at an update and at the next start.
+func TestTheCeilingBoundsEverybody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newRig(t, func(c *Config) { c.Policies = dir })
+	s := spec("a")
+	must(t, r.d.limits().checkSpec(r.as(rootCaller), s)) // without a ceiling
+	text := fmt.Sprintf("version: 1\nname: host\nlimits: {memory: %d}\n", s.Limits.MemoryBytes)
+	must(t, os.WriteFile(filepath.Join(dir, "host.yaml"), []byte(text), 0o600))
+	for _, who := range []caller{ownerCaller, rootCaller} {
+		must(t, r.d.limits().checkSpec(r.as(who), s))
+		more := s
+		more.Limits.MemoryBytes *= 2
+		more.Limits.MemorySwapBytes *= 2
+		err := r.d.limits().checkSpec(r.as(who), more)
+		if err == nil {
+			t.Fatalf("%s goes beyond it", who)
+		}
+		wantCode(t, err, api.CodeDenied)
+	}
+	r.add("mine", ownerCaller.owner, agent.StateRunning)
+	must(t, r.d.cache.refresh())
+	c := r.as(rootCaller)
+	c.run, _ = r.d.cache.resolve("1000/mine", rootCaller.principal)
+	more := s.Limits.MemoryBytes * 2
+	_, err := r.d.live().update(c, api.UpdateParams{Update: agent.Update{MemoryBytes: &more}})
+	if err == nil {
+		t.Fatal("an update goes beyond it")
+	}
+	wantCode(t, err, api.CodeDenied)
 }

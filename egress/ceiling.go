@@ -13,13 +13,24 @@ type Ceiling []Target
 // They are checked as the rules of a user: a target that no user's rule may have is a
 // mistake here too.
 func NewCeiling(targets []string) (Ceiling, error) {
-	rules, err := New(Config{Mode: agent.NetworkAllowlist, Rules: allowing(targets), User: true})
+	return ceilingOf(Config{Mode: agent.NetworkAllowlist, Rules: allowing(targets), User: true})
+}
+
+// Reach is what a run with this mode and these rules may reach, without what is denied.
+func Reach(mode string, rules []agent.EgressRule) (Ceiling, error) {
+	return ceilingOf(Config{Mode: mode, Rules: rules})
+}
+
+func ceilingOf(config Config) (Ceiling, error) {
+	rules, err := New(config)
 	if err != nil {
 		return nil, err
 	}
 	var c Ceiling
 	for _, rule := range rules.order {
-		c = append(c, rule.Target)
+		if !rule.deny {
+			c = append(c, rule.Target)
+		}
 	}
 	return c, nil
 }

@@ -1,8 +1,25 @@
-// Package policies holds the built-in levels and, as policy documents come, parses, extends,
-// merges and decides.
-//
-// Today there is one level, standard: the defaults of every run, as data in one place, so
-// that the command line, inspect and doctor show the same ones. Package build lays a
-// request over a level. A policy is a value; this package does not touch the operating
+// Package policies holds policy documents: their form, the built-in levels, and how one
+// document extends another. A policy is a value; this package does not touch the operating
 // system.
+//
+// A document (Document) is YAML that internal/document reads. It says what the defaults of a
+// run are; its values are texts in the notation of the command line, so that a flag and a key
+// mean the same. Package policies/build turns a document into an agent.Spec, with the same
+// reader for each value; package policies/compare says where one Spec allows more than
+// another.
+//
+// # Extending
+//
+// Each document extends another one, at last the level standard, whose values are Standard's.
+// What a document does not name it takes over. A value replaces the one that it extends, a
+// list replaces the list; but deny, capabilities.drop and the keys of a map are added to
+// those that are there.
+//
+// A document may be narrower than what it extends as it likes. Where it is wider, widen must
+// name the place with a reason: so nobody widens by a mistake, and show prints why.
+//
+// # Levels
+//
+// The five built-in levels are documents too, embedded here. Levels lists them from the widest
+// to the narrowest.
 package policies

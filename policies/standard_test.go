@@ -27,7 +27,7 @@ func TestStandardDeniesByDefault(t *testing.T) {
 func TestFingerprintIsStableAndSensitive(t *testing.T) {
 	t.Parallel()
 	first, second := Standard(), Standard()
-	if first.Policy != second.Policy || len(first.Policy.SHA256) != 64 {
+	if first.Policy.SHA256 != second.Policy.SHA256 || len(first.Policy.SHA256) != 64 {
 		t.Errorf("fingerprints %q and %q", first.Policy.SHA256, second.Policy.SHA256)
 	}
 	second.Policy = agent.Policy{}

@@ -27,8 +27,11 @@ type Config struct {
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
 	// that user may; files of others belong to nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.
-	User       *nsthread.Identity
-	ReadOnly   bool     // only /workspace, /tmp, /var/tmp and /home/agent stay writable
+	User     *nsthread.Identity
+	ReadOnly bool // only /workspace, /tmp, /var/tmp and /home/agent stay writable, and requested mounts
+	// Writable are the only ones of these that stay writable; nil: all. Another place in it,
+	// such as /dev/shm, is not made by this package and has no effect here.
+	Writable   []string
 	Prefixes   []string // host directories that appear read-only at their own path
 	Binds      []Bind
 	Tmpfs      []Tmpfs
@@ -88,6 +91,8 @@ func (c Config) check() error {
 		return fmt.Errorf("cannot plan a root: user %d:%d is beyond %d", c.AgentUID, c.AgentGID, maxAgentID)
 	case c.DiskBytes < MinDiskBytes:
 		return fmt.Errorf("cannot plan a root: a disk of %d bytes is too small, the least is %d", c.DiskBytes, MinDiskBytes)
+	case len(c.Writable) > 0 && !c.ReadOnly:
+		return fmt.Errorf("cannot plan a root: only a read-only one has a list of writable places")
 	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
 		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
 	}
@@ -150,6 +155,12 @@ func isCleanAbsolute(p string) bool {
 // within reports whether p is dir or below it. Both must be clean.
 func within(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
+
+// staysWritable reports whether dir, one of clove's own writable directories, is left
+// writable.
+func (c Config) staysWritable(dir string) bool {
+	return !c.ReadOnly || len(c.Writable) == 0 || slices.Contains(c.Writable, dir)
 }
 
 func (c Config) hostname() string {

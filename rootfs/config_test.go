@@ -43,6 +43,7 @@ func TestNewPlanRefuses(t *testing.T) {
 		{"ids beyond the end", func(c *Config) { c.HostID = 0xFFFF8000 }, "no 65536 host ids"},
 		{"clove-init's id", func(c *Config) { c.AgentUID = 65533 }, "beyond 65532"},
 		{"a tiny disk", func(c *Config) { c.DiskBytes = 4096 }, "too small"},
+		{"writable places of a writable root", func(c *Config) { c.Writable = []string{"/tmp"} }, "only a read-only one"},
 		{"a relative state", func(c *Config) { c.StateDir = "state" }, "clean absolute"},
 		{"a missing workspace", func(c *Config) { c.Workspace = dir + "/none" }, "no such file"},
 		{"a file as workspace", func(c *Config) { c.Workspace = dir + "/file" }, "not a directory"},

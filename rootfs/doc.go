@@ -75,6 +75,16 @@
 // so no link in the directory leads outside. Host paths are opened without following
 // links, because they were resolved and checked for the plan.
 //
+// # A read-only root
+//
+// With Config.ReadOnly the overlays of the root are sealed: their mounts become read-only
+// as the last step, when all mount points are made. What stays writable has a mount of its
+// own: a directory of the layer (scratchOp), the workspace's overlay, and what the caller
+// requested. A place that Config.Writable leaves out gets no such directory, and its
+// overlay is sealed too. The kernel checks the mount at each open for writing, whatever the
+// rights on the file, and the way by which it was reached (mount(2), MS_BIND and
+// MS_RDONLY).
+//
 // # What it refuses to do
 //
 // /dev, /proc and the cgroup file system are libcontainer's; here they are empty

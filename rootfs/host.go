@@ -63,7 +63,7 @@ func readHostInfo(cfg Config) (hostInfo, error) {
 	}
 	f.readBase(mounts)
 	// The base shows these already, copy on write.
-	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/usr") || within(p.Path, "/opt") })
+	f.Prefixes = slices.DeleteFunc(f.Prefixes, func(p source) bool { return inBase(p.Path) })
 	if f.Passwd, err = os.ReadFile("/etc/passwd"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return hostInfo{}, fmt.Errorf("cannot read the host's users: %w", err)
 	}
@@ -106,6 +106,9 @@ func (f *hostInfo) readBase(mounts []*mountinfo.Info) {
 	}
 	slices.Sort(f.Base) // parents before children
 }
+
+// inBase reports whether the base shows an interpreter's prefix already.
+func inBase(prefix string) bool { return within(prefix, "/usr") || within(prefix, "/opt") }
 
 // veiled reports whether a part of /proc is covered, as engines do in a container that is
 // not privileged. A mount on /proc/sys/fs/binfmt_misc covers nothing, because that

@@ -78,6 +78,15 @@ func (b *builder) openOrMake(dir *os.File, name, walked string, attr dirAttr) (*
 	return next, nil
 }
 
+// checkDirect refuses a path of the root under construction that has a link in it.
+func (b *builder) checkDirect(p string) error {
+	file, err := openat2(int(b.root.Fd()), p, &unix.OpenHow{Flags: unix.O_PATH, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return insideError(p, err)
+	}
+	return file.Close()
+}
+
 // makeFile opens the file at p inside, and makes an empty one if it is missing.
 func (b *builder) makeFile(p string) (*os.File, error) {
 	parent, err := b.makeDir(path.Dir(p), dirAttr{Mode: 0o755})

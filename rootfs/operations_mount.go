@@ -126,9 +126,18 @@ func (s tmpfsOp) run(b *builder) error {
 type scratchOp struct {
 	Target string
 	Index  int
+	// Direct: the path has no link in it. In a caller's root one could lead from a place
+	// that stays writable to one that does not.
+	Direct bool
 }
 
-func (s scratchOp) String() string { return fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index) }
+func (s scratchOp) String() string {
+	text := fmt.Sprintf("scratch %s, upper %d", s.Target, s.Index)
+	if s.Direct {
+		text += ", by no link"
+	}
+	return text
+}
 
 // run gives the new directory the owner and mode of the one that it covers: /tmp keeps its
 // sticky bit.
@@ -138,6 +147,11 @@ func (s scratchOp) run(b *builder) error {
 		return err
 	}
 	defer target.Close()
+	if s.Direct {
+		if err := b.checkDirect(s.Target); err != nil {
+			return err
+		}
+	}
 	dir, _, err := b.upper(s.Index, s.Target, "", fdPath(target))
 	if err != nil {
 		return err

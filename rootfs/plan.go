@@ -81,7 +81,7 @@ type planner struct {
 	hostInfo   hostInfo
 	operations []operation
 	uppers     int      // overlays and scratch directories so far
-	base       []string // targets of the root's own overlays, which --read-only makes read-only
+	base       []string // targets of the overlays that --read-only makes read-only
 }
 
 func (p *planner) add(operations ...operation) { p.operations = append(p.operations, operations...) }
@@ -169,6 +169,9 @@ func (p *planner) own() []wanted {
 	if source.Path != "" {
 		mounts = append(mounts, wanted{workspaceDir, func() {
 			p.overlay(overlayOp{Target: workspaceDir, Sources: []string{source.Path}, Map: p.callersMap(source), Else: byCopy, As: p.cfg.User})
+			if !p.cfg.staysWritable(workspaceDir) {
+				p.base = append(p.base, workspaceDir)
+			}
 		}})
 	}
 	if p.cfg.Services != "" {
@@ -181,7 +184,7 @@ func (p *planner) own() []wanted {
 		return mounts
 	}
 	for _, dir := range []string{"/tmp", "/var/tmp", agentHome, workspaceDir} {
-		if dir != workspaceDir || source.Path == "" {
+		if p.cfg.staysWritable(dir) && (dir != workspaceDir || source.Path == "") {
 			mounts = append(mounts, wanted{dir, func() { p.scratch(dir) }})
 		}
 	}
@@ -219,7 +222,7 @@ func (p *planner) asked() []wanted {
 
 // scratch takes a number like an overlay, because it has a directory among the uppers too.
 func (p *planner) scratch(target string) {
-	p.add(scratchOp{Target: target, Index: p.uppers})
+	p.add(scratchOp{Target: target, Index: p.uppers, Direct: len(p.cfg.Writable) > 0})
 	p.uppers++
 }
 
@@ -238,9 +241,14 @@ func (p *planner) callersMap(s source) idMap {
 	return idMap{UID: []extent{{user.UID, p.cfg.HostID + p.cfg.AgentUID, 1}}, GID: []extent{{user.GID, p.cfg.HostID + p.cfg.AgentGID, 1}}}
 }
 
+// planReadOnly leaves out an overlay that a requested mount covers: the mount would be
+// sealed in its place, and it is as requested.
 func (p *planner) planReadOnly() {
+	asked := p.asked()
 	for _, target := range slices.Backward(p.base) {
-		p.add(sealOp{Target: target})
+		if !slices.ContainsFunc(asked, func(a wanted) bool { return within(target, a.target) }) {
+			p.add(sealOp{Target: target})
+		}
 	}
 }
 

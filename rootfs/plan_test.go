@@ -127,6 +127,51 @@ table
 	}
 }
 
+func TestPlanSealsNoRequestedMount(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"/opt": "seal /usr/local\nseal /usr\nseal /\ntable\n", "/usr": "seal /opt\nseal /\ntable\n", "/opt/x": "seal /usr/local\nseal /usr\nseal /opt\nseal /\ntable\n",
+	} {
+		cfg := fixedConfig()
+		cfg.ReadOnly, cfg.Tmpfs = true, []Tmpfs{{Target: target}}
+		if _, got, _ := strings.Cut(planFor(cfg, testFacts()).String(), "sys\n"); got != want {
+			t.Errorf("%s: got\n%swant\n%s", target, got, want)
+		}
+	}
+}
+
+// A place that is not in the list has no scratch directory, so it is a part of the sealed
+// root; the workspace's overlay is sealed. Mounts that were requested stay as they are.
+func TestPlanWritablePlaces(t *testing.T) {
+	t.Parallel()
+	const sealed = "sys\nseal /usr/local\nseal /usr\nseal /opt\nseal /\ntable\n"
+	for name, row := range map[string]struct {
+		writable  []string
+		workspace bool
+		tmpfs     []Tmpfs
+		want      string
+	}{
+		"tmp":               {[]string{"/tmp"}, false, nil, "scratch /tmp, upper 4, by no link\n" + sealed},
+		"the home":          {[]string{"/home/agent"}, false, nil, "scratch /home/agent, upper 4, by no link\n" + sealed},
+		"shared memory":     {[]string{"/dev/shm"}, false, nil, sealed},
+		"an own workspace":  {[]string{"/workspace", "/var/tmp"}, false, nil, "scratch /var/tmp, upper 4, by no link\nscratch /workspace, upper 5, by no link\n" + sealed},
+		"a workspace":       {[]string{"/workspace"}, true, nil, "overlay /workspace on /job, ids 0:1879048192:65536, upper 4, or a copy\n" + sealed},
+		"a tmpfs beside it": {[]string{"/var/tmp"}, false, []Tmpfs{{Target: "/tmp", SizeBytes: 4096}}, "tmpfs /tmp 1777 of 4096 bytes\nscratch /var/tmp, upper 4, by no link\n" + sealed},
+		"a tmpfs instead":   {[]string{"/tmp"}, true, []Tmpfs{{Target: "/workspace", SizeBytes: 4096}}, "scratch /tmp, upper 4, by no link\ntmpfs /workspace 1777 of 4096 bytes\n" + sealed},
+		"a closed workspace": {[]string{"/tmp"}, true, nil, "scratch /tmp, upper 4, by no link\noverlay /workspace on /job, ids 0:1879048192:65536, upper 5, or a copy\n" +
+			strings.Replace(sealed, "sys\n", "sys\nseal /workspace\n", 1)},
+	} {
+		cfg, f := fixedConfig(), testFacts()
+		cfg.ReadOnly, cfg.Writable, cfg.Tmpfs = true, row.writable, row.tmpfs
+		if row.workspace {
+			f.Workspace = source{Path: "/job", Dir: true, Owner: 1000, Group: 1000}
+		}
+		if _, got, _ := strings.Cut(planFor(cfg, f).String(), "upper 3, or as it is\n"); got != row.want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, row.want)
+		}
+	}
+}
+
 func TestExplicitMountReplacesTheWorkspace(t *testing.T) {
 	t.Parallel()
 	cfg, f := fixedConfig(), testFacts()

@@ -148,7 +148,7 @@ func idMap(hostID uint32) []specs.LinuxIDMapping {
 // config. /dev is only as large as its nodes and links need, and /dev/shm has the size that
 // was asked for.
 func mounts(spec agent.Spec) []specs.Mount {
-	return []specs.Mount{
+	all := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs",
 			Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
@@ -161,6 +161,14 @@ func mounts(spec agent.Spec) []specs.Mount {
 		{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup",
 			Options: []string{"ro", "nosuid", "noexec", "nodev"}},
 	}
+	// With a list of writable places, nothing of /dev that could hold a file is writable
+	// but what the list names. libcontainer remounts /dev when its nodes are made.
+	for i, m := range all {
+		if slices.Contains([]string{"/dev", "/dev/shm", "/dev/mqueue"}, m.Destination) && !spec.Files.StaysWritable(m.Destination) {
+			all[i].Options = append(m.Options, "ro")
+		}
+	}
+	return all
 }
 
 // ptysMax bounds the agent's pseudo-terminals: there are kernel.pty.max of them

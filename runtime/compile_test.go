@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -107,6 +108,32 @@ func TestWhatIsUnenforcedIsLeftOut(t *testing.T) {
 	r = compile(asked(policies.AgentUser), around()).Linux.Resources
 	if r.Memory.Limit == nil || r.Memory.Swap == nil || r.Pids == nil || r.CPU.Quota == nil || r.CPU.Cpus == "" || r.Unified == nil {
 		t.Errorf("does not ask for everything: %+v", r)
+	}
+}
+
+// Without a list everything of /dev is mounted as ever.
+func TestWritablePlacesOfDev(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		files  agent.Files
+		closed []string
+	}{
+		"a writable root":    {agent.Files{}, nil},
+		"a read-only root":   {agent.Files{ReadOnly: true}, nil},
+		"a list without shm": {agent.Files{ReadOnly: true, Writable: []string{"/tmp"}}, []string{"/dev", "/dev/shm", "/dev/mqueue"}},
+		"a list with shm":    {agent.Files{ReadOnly: true, Writable: []string{"/dev/shm"}}, []string{"/dev", "/dev/mqueue"}},
+	} {
+		spec := asked(policies.AgentUser)
+		spec.Files = row.files
+		var closed []string
+		for _, m := range compile(spec, around()).Mounts {
+			if strings.HasPrefix(m.Destination, "/dev") && slices.Contains(m.Options, "ro") {
+				closed = append(closed, m.Destination)
+			}
+		}
+		if !slices.Equal(closed, row.closed) {
+			t.Errorf("%s: read-only are %q, want %q", name, closed, row.closed)
+		}
 	}
 }
 

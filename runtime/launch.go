@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/rootfs"
-	"clove.run/clove/seccomp"
 )
 
 // launch is one run from its first step to its record. It is used by one
@@ -37,6 +35,7 @@ type launch struct {
 	probes *probes
 	held   enforcement
 	filter *specs.LinuxSeccomp
+	own    []byte        // the agent's own filter, on top of filter; empty: there is none
 	plan   rootfs.Plan   // checked, but not yet for the leased ids
 	rules  *egress.Rules // nil: no gate
 
@@ -193,7 +192,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		ID: string(spec.ID), HostID: hostID, AgentUID: spec.User.UID, AgentGID: spec.User.GID,
 		Hostname: hostname(spec), StateDir: paths.State, RunDir: paths.runDirectory(spec.ID),
 		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
-		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly,
+		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly, Writable: spec.Files.Writable,
 		Prefixes: spec.Files.Prefixes, MoreHosts: moreHosts(spec),
 	}
 	if spec.Kernel.HasSocket() {
@@ -310,6 +309,7 @@ func verifyProcess(pid int, filtered bool) error {
 // is the last step: when it returns the agent may run, and may have ended.
 func (l *launch) order() error {
 	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
+	orders.Filter = l.own
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}
@@ -355,21 +355,4 @@ func attainableRlimits(spec agent.Spec, held enforcement, p prober) []agent.Rlim
 		return attainable(spec.Limits.Rlimits, p)
 	}
 	return spec.Limits.Rlimits
-}
-
-// profile finds the filter that the spec names; nil is unconfined.
-func profile(spec agent.Spec) (*specs.LinuxSeccomp, error) {
-	switch {
-	case spec.Seccomp.Document != nil:
-		return seccomp.Parse(spec.Seccomp.Document)
-	case writesHostFiles(spec):
-		return seccomp.ProfileWithoutSetID(spec.Seccomp.Profile)
-	}
-	return seccomp.Profile(spec.Seccomp.Profile)
-}
-
-// writesHostFiles reports whether what the agent writes can be a file of the
-// host's, where a set-user-ID program would run as its owner.
-func writesHostFiles(spec agent.Spec) bool {
-	return slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return !b.ReadOnly })
 }

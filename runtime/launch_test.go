@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,16 +67,16 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	t.Parallel()
 	spec := testSpec()
 	spec.Files = agent.Files{
-		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Prefixes: []string{"/p"},
+		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Writable: []string{"/tmp"}, Prefixes: []string{"/p"},
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 6 {
-		t.Errorf("agent.Files has %d fields, this test knows 6", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 7 {
+		t.Errorf("agent.Files has %d fields, this test knows 7", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
 	c := rootConfig(paths, spec, 7<<16)
-	if c.Rootfs != "/r" || c.Workspace != "/w" || !c.ReadOnly || c.Prefixes[0] != "/p" ||
+	if c.Rootfs != "/r" || c.Workspace != "/w" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" ||
 		c.Binds[0] != (rootfs.Bind{Source: "/s", Target: "/t", ReadOnly: true}) ||
 		c.Tmpfs[0] != (rootfs.Tmpfs{Target: "/x", SizeBytes: 7, Mode: 0o700}) {
 		t.Errorf("%+v", c)
@@ -107,6 +108,24 @@ func TestProfiles(t *testing.T) {
 		if _, err := profile(with(s)); err == nil {
 			t.Errorf("%s is a profile", name)
 		}
+	}
+}
+
+// TestFilters: what would stop clove-init too is the agent's own filter.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	for name, own := range map[string]bool{"standard": false, "strict": false, "minimal": true} {
+		sandbox, program, err := filters(agent.Spec{Seccomp: agent.Seccomp{Profile: name}})
+		if err != nil || sandbox == nil || (len(program) > 0) != own {
+			t.Errorf("%s: %d bytes of the agent's own, %v", name, len(program), err)
+		}
+	}
+	if sandbox, program, err := filters(agent.Spec{Seccomp: agent.Seccomp{Profile: agent.SeccompUnconfined}}); sandbox != nil || program != nil || err != nil {
+		t.Errorf("unconfined: %v, %v", sandbox, err)
+	}
+	nothing := agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)}
+	if _, _, err := filters(agent.Spec{Seccomp: nothing}); err == nil {
+		t.Error("a filter without execve is loaded")
 	}
 }
 

@@ -99,9 +99,9 @@ func (l *launch) prepare() (err error) {
 	if err = checkMeters(l.spec, l.probes.cgroups.Mode() == cgroups.ModeV2); err != nil {
 		return err
 	}
-	if l.filter, err = profile(l.spec); err != nil {
+	if l.filter, l.own, err = filters(l.spec); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
-			Hint: "name standard, strict or unconfined, or give a file in docker's JSON format", Err: err}
+			Hint: "name standard, strict, minimal or unconfined, or give a file in docker's JSON format", Err: err}
 	}
 	if l.spec.Gated() {
 		if l.rules, err = rulesOf(l.spec, l.streams.Owner); err != nil {

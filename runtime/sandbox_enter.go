@@ -22,7 +22,8 @@ type entrance struct {
 	init     string           // path of clove-init
 	thread   *nsthread.Thread // the launch thread
 	box      *sandbox
-	filtered bool // a seccomp filter must be on
+	filtered bool   // a seccomp filter must be on
+	own      []byte // the agent's own filter; empty: there is none
 }
 
 // enter starts clove-init's second stage in the sandbox.

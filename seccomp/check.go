@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
 )
 
 // allowedActions are the actions that a document may use.
@@ -159,33 +158,16 @@ func checkAction(subject string, action specs.LinuxSeccompAction, errno *uint) e
 	return nil
 }
 
-// outcome is an action with its error number.
-type outcome struct {
-	action specs.LinuxSeccompAction
-	errno  uint
-}
-
-// outcomeOf applies runc's default error number, EPERM.
-func outcomeOf(action specs.LinuxSeccompAction, errno *uint) outcome {
-	switch {
-	case action != specs.ActErrno:
-		return outcome{action: action}
-	case errno == nil:
-		return outcome{action, uint(unix.EPERM)}
-	}
-	return outcome{action, *errno}
-}
-
 // checkOverlap rejects two rules of one call with different actions that could match the
 // same arguments. runc drops a rule whose action is the default action, and libseccomp
 // keeps the broader rule: "allow ioctl" with "refuse ioctl TIOCSTI" allows TIOCSTI.
 func checkOverlap(p *specs.LinuxSeccomp) error {
 	earlier := map[string][]specs.LinuxSyscall{}
 	for _, rule := range p.Syscalls {
-		this := outcomeOf(rule.Action, rule.ErrnoRet)
+		this := decisionOf(rule.Action, rule.ErrnoRet)
 		for _, name := range rule.Names {
 			for _, other := range earlier[name] {
-				if outcomeOf(other.Action, other.ErrnoRet) != this && !exclusive(rule.Args, other.Args) {
+				if decisionOf(other.Action, other.ErrnoRet) != this && !exclusive(rule.Args, other.Args) {
 					return fmt.Errorf("%s: two rules with different actions can match the same call, and only one would work: "+
 						"say when the call is allowed, and leave the rest to defaultAction", name)
 				}

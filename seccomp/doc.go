@@ -4,10 +4,11 @@
 // # Theory of operation
 //
 // A profile is data in the OCI runtime specification's form. Nothing here
-// touches the kernel: libcontainer turns the data into a BPF program with
+// loads a filter: libcontainer turns the data into a BPF program with
 // libseccomp and loads it in the container's init, after no_new_privs and
 // just before execve, so clove-init and every process of the agent run under
-// the same filter and none can shed it.
+// the same filter and none can shed it. A profile under which clove-init could
+// not work is divided (see below).
 //
 // "standard" is computed, not listed: the calls that docker's default profile
 // allows to a container without capabilities, minus the table of refusals,
@@ -15,7 +16,40 @@
 // row carries its reason. A golden file pins the result, so a newer
 // moby/profiles changes the filter only where a person sees it.
 // "strict" is "standard" minus one more table; it never allows what
-// "standard" refuses, which a property test checks.
+// "standard" refuses, which a property test checks. "minimal" never allows
+// what "strict" refuses, and is listed: a call is allowed only if a table of
+// allowances has it, too, so a newer moby/profiles cannot widen it. Every row
+// of a table has a group, the word by which people find it.
+//
+// Decide, Explain, Compare and Warnings answer from the rules, and load
+// nothing. A test compares Decide with the compiled program in a BPF
+// interpreter, and another that program with the kernel's answers.
+//
+// # minimal and clove-init
+//
+// The sandbox's filter is loaded before clove-init is executed, and clove-init
+// has to fork, to reap, and to talk to its supervisor. "minimal" refuses all
+// of that. So it is loaded as two filters, and a call must pass both (seccomp(2):
+// of several filters the strictest answer counts, and of two errnos that of
+// the filter that was loaded last):
+//
+//	libcontainer's init     "strict", and prctl(PR_SET_SECCOMP)
+//	  └─ clove-init (PID 1)        the same
+//	       └─ second stage         the same; "minimal" just before execve
+//	            └─ agent           both
+//
+// The second stage is the process that becomes the agent, also with clove
+// exec. StackOf divides the profile, Program compiles the upper part with
+// libseccomp, and the supervisor sends it with the orders (package initproto),
+// because clove-init is built without cgo. It goes to one thread, right before
+// execve(2): another thread reports the failure of that. "minimal" refuses to
+// load a filter, so only clove-init can use the option that the lower part
+// allows. A document that refuses what clove-init needs is loaded in the same
+// way, on top of "standard".
+//
+// The filter is there before the agent's program is, so "minimal" must allow
+// execve. The program can replace itself by another one, which is under the
+// same filters; it cannot start one beside itself.
 //
 // # What a call meets
 //
@@ -54,7 +88,7 @@
 //
 // # What it refuses to do
 //
-// It does not run filters, and it does not look behind pointers. It parses no
+// It loads no filter, and it does not look behind pointers. It parses no
 // document that would let the agent answer for its own calls (trace, notify),
 // or that libseccomp or runc would read otherwise than it is written.
 package seccomp

@@ -35,7 +35,7 @@ const tcpAddKey = 38
 // and they share executable memory with the programs of the host's users.
 var filterRefusals = []refusal{
 	// ENOSYS as from a kernel before 3.17: libseccomp then tries prctl.
-	{reason: "only the host may load programs into the kernel, and no limit bounds their number; programs work without a filter of their own",
+	{group: "kernel-programs", reason: "only the host may load programs into the kernel, and no limit bounds their number; programs work without a filter of their own",
 		errno: uint(unix.ENOSYS), names: []string{"seccomp"}},
 }
 
@@ -44,12 +44,12 @@ var filterRefusals = []refusal{
 // two with all options but the ones listed.
 func filterConditions() []condition {
 	return []condition{
-		{name: "setsockopt",
+		{name: "setsockopt", group: "kernel-programs",
 			allowed: "every option but those that load a filter for a socket or give it keys of TCP's",
 			reason:  "only the host may load programs into the kernel, and no limit bounds the number of either",
 			accept: slices.Concat(exceptBelow(1, levelBits, 0, []uint32{unix.SOL_SOCKET, unix.IPPROTO_TCP}),
 				optionsExcept(unix.SOL_SOCKET, socketFilters), optionsExcept(unix.IPPROTO_TCP, tcpKeys))},
-		{name: "prctl",
+		{name: "prctl", group: "kernel-programs",
 			allowed: "every option but PR_SET_SECCOMP",
 			reason:  "only the host may load programs into the kernel, and no limit bounds their number",
 			accept: append(exceptBelow(0, optionBits, 0, []uint32{unix.PR_SET_SECCOMP}),

@@ -15,10 +15,11 @@ const (
 	Unconfined = "unconfined" // no filter at all
 	Standard   = "standard"   // what ordinary programs need
 	Strict     = "strict"     // computing on files: no network, no shared IPC
+	Minimal    = "minimal"    // one process that computes: no other process, no socket
 )
 
 // Names lists the built-in profiles, from the widest to the narrowest.
-func Names() []string { return []string{Unconfined, Standard, Strict} }
+func Names() []string { return []string{Unconfined, Standard, Strict, Minimal} }
 
 // Profile returns the built-in profile of that name, a fresh copy for the
 // architecture of this program. The unconfined profile is nil.
@@ -26,25 +27,44 @@ func Profile(name string) (*specs.LinuxSeccomp, error) {
 	if name == Unconfined {
 		return nil, nil
 	}
+	b, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.build()
+}
+
+// find returns the tables of a built-in profile. The unconfined one has none.
+func find(name string) (builtin, error) {
 	for _, b := range builtins() {
 		if b.name == name {
-			return b.build()
+			return b, nil
 		}
 	}
-	return nil, fmt.Errorf("cannot find seccomp profile %q: the built-in ones are %s",
+	return builtin{}, fmt.Errorf("cannot find seccomp profile %q: the built-in ones are %s",
 		name, strings.Join(Names(), ", "))
 }
 
 // builtin is a profile as tables: docker's list minus refusals, with conditions instead of
-// docker's own. A refused name has no conditions.
+// docker's own. A refused name has no conditions. Each row has a group, a word by which
+// people find it; rows of one group may have different reasons.
 type builtin struct {
 	name       string
+	allowances []allowance // nil: all that docker allows
 	refusals   []refusal
 	conditions []condition
 }
 
+// allowance names system calls that a profile allows, some of them under conditions.
+type allowance struct {
+	group  string
+	reason string // why a program needs them
+	names  []string
+}
+
 // refusal removes system calls from a profile, or documents why they are not in it.
 type refusal struct {
+	group  string
 	reason string // completes "refused because …"
 	errno  uint   // 0: the default action, EPERM
 	names  []string
@@ -53,6 +73,7 @@ type refusal struct {
 // condition allows one system call only with certain arguments.
 type condition struct {
 	name    string
+	group   string
 	allowed string                    // completes "allowed for …"
 	reason  string                    // why everything else is refused
 	accept  [][]specs.LinuxSeccompArg // alternatives; within one, all comparisons must match
@@ -64,9 +85,35 @@ type condition struct {
 
 // builtins are made anew at each call, because ProfileWithoutSetID adds rows to them.
 func builtins() []builtin {
-	standard := builtin{Standard, slices.Concat(filterRefusals, standardRefusals), standardConditions()}
-	strict := builtin{Strict, slices.Concat(standard.refusals, strictRefusals), strictConditions(standard.conditions)}
-	return []builtin{standard, strict}
+	standard := builtin{name: Standard, refusals: slices.Concat(filterRefusals, standardRefusals), conditions: standardConditions()}
+	strict := builtin{name: Strict, refusals: slices.Concat(standard.refusals, strictRefusals),
+		conditions: narrow(standard.conditions, strictConditions(), strictRefusals)}
+	return []builtin{standard, strict, minimal(strict)}
+}
+
+// narrow replaces conditions of a wider profile by narrower ones, and drops those of refused
+// calls.
+func narrow(wider, narrower []condition, refusals []refusal) []condition {
+	var conditions []condition
+	// The narrower rows come first, so they win over the wider ones of the same name.
+	for _, c := range slices.Concat(narrower, wider) {
+		replaced := slices.ContainsFunc(conditions, func(have condition) bool { return have.name == c.name })
+		refused := slices.ContainsFunc(refusals, func(r refusal) bool { return slices.Contains(r.names, c.name) })
+		if !replaced && !refused {
+			conditions = append(conditions, c)
+		}
+	}
+	return conditions
+}
+
+// allowanceOf returns the row that allows name, nil when there is none.
+func (b builtin) allowanceOf(name string) *allowance {
+	for i := range b.allowances {
+		if slices.Contains(b.allowances[i].names, name) {
+			return &b.allowances[i]
+		}
+	}
+	return nil
 }
 
 // refusalOf returns the row that refuses name, nil when there is none.
@@ -115,7 +162,8 @@ func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 			continue // docker's own condition; the table replaces it
 		}
 		for _, name := range rule.Names {
-			if b.refusalOf(name) == nil && b.conditionOf(name) == nil {
+			listed := b.allowances == nil || b.allowanceOf(name) != nil
+			if listed && b.refusalOf(name) == nil && b.conditionOf(name) == nil {
 				allowed = append(allowed, name)
 			}
 		}

@@ -43,7 +43,7 @@ func TestProfileIsAFreshCopy(t *testing.T) {
 
 func TestOnlyTheNativeArchitecture(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{Standard, Strict} {
+	for _, name := range filtered {
 		if p := mustProfile(t, name); len(p.Architectures) != 1 {
 			t.Errorf("%s: %v", name, p.Architectures)
 		}

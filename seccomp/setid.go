@@ -1,7 +1,6 @@
 package seccomp
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -23,18 +22,23 @@ func ProfileWithoutSetID(name string) (*specs.LinuxSeccomp, error) {
 	if name == Unconfined {
 		return nil, nil
 	}
-	for _, b := range builtins() {
-		if b.name == name {
-			b.refusals = slices.Concat(b.refusals, setIDRefusals)
-			b.conditions = slices.Concat(b.conditions, setIDConditions())
-			return b.build()
-		}
+	b, err := find(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("cannot find seccomp profile %q", name)
+	return b.withoutSetID().build()
+}
+
+// withoutSetID adds the rows below. A condition of a call that the profile refuses would
+// allow it.
+func (b builtin) withoutSetID() builtin {
+	b.conditions = narrow(b.conditions, setIDConditions(), b.refusals)
+	b.refusals = slices.Concat(b.refusals, setIDRefusals)
+	return b
 }
 
 var setIDRefusals = []refusal{
-	{reason: "the mode of a new file is behind a pointer, where a filter cannot look for set-user-ID; programs fall back to openat",
+	{group: "set-id", reason: "the mode of a new file is behind a pointer, where a filter cannot look for set-user-ID; programs fall back to openat",
 		errno: uint(unix.ENOSYS), names: []string{"openat2"}},
 }
 
@@ -58,6 +62,7 @@ func setIDConditions() []condition {
 func noSetID(name string, accept ...[]specs.LinuxSeccompArg) condition {
 	return condition{
 		name:    name,
+		group:   "set-id",
 		allowed: "modes without set-user-ID and set-group-ID",
 		reason:  "in a directory of the host, such a file would give its owner's rights to everybody",
 		accept:  accept,

@@ -1,55 +1,40 @@
 package seccomp
 
-import (
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // strictRefusals are what strict removes from standard. It is for programs that compute on
 // files: interpreters, compilers, archivers and shell tools work, with threads, pipes, ptys
 // and local sockets. Programs that use IP or System V or POSIX IPC (PostgreSQL) do not.
 var strictRefusals = []refusal{
-	{reason: "message queues and shared segments outlive processes, and are the usual way to shape the kernel's heap",
+	{group: "shared-ipc", reason: "message queues and shared segments outlive processes, and are the usual way to shape the kernel's heap",
 		names: []string{"msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 			"shmget", "shmat", "shmdt", "shmctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive",
 			"mq_notify", "mq_getsetattr"}},
-	{reason: "code that runs should be a file that can be seen", names: []string{"memfd_create"}},
-	{reason: "pages that pipes share with files have let exploits write read-only files",
+	{group: "memory-files", reason: "code that runs should be a file that can be seen", names: []string{"memfd_create"}},
+	{group: "shared-pages", reason: "pages that pipes share with files have let exploits write read-only files",
 		names: []string{"vmsplice", "tee"}},
-	{reason: "no program needs another personality", names: []string{"personality"}},
-	{reason: "the mount table is in /proc for those who must know", names: []string{"statmount", "listmount"}},
-	{reason: "the kernel only emulates it for old programs", names: []string{"remap_file_pages"}},
-	{reason: "it writes back every file system of the host; syncfs and fsync do it for the agent's own",
+	{group: "personality", reason: "no program needs another personality", names: []string{"personality"}},
+	{group: "mount-table", reason: "the mount table is in /proc for those who must know", names: []string{"statmount", "listmount"}},
+	{group: "remapped-files", reason: "the kernel only emulates it for old programs", names: []string{"remap_file_pages"}},
+	{group: "host-sync", reason: "it writes back every file system of the host; syncfs and fsync do it for the agent's own",
 		names: []string{"sync"}},
-	{reason: "the agent's cgroup decides its share of processors and disks",
+	{group: "scheduling", reason: "the agent's cgroup decides its share of processors and disks",
 		names: []string{"sched_setattr", "sched_setparam", "sched_setscheduler", "ioprio_set"}},
-	{reason: "the state of the host's clock discipline is its own", names: []string{"adjtimex", "clock_adjtime"}},
+	{group: "clock", reason: "the state of the host's clock discipline is its own", names: []string{"adjtimex", "clock_adjtime"}},
 }
 
-// strictConditions replaces conditions of standard by narrower ones, and drops those of
-// refused calls.
-func strictConditions(standard []condition) []condition {
-	narrower := []condition{
-		{name: "socket",
+// strictConditions narrow those of standard.
+func strictConditions() []condition {
+	return []condition{
+		{name: "socket", group: "sockets",
 			allowed: "AF_UNIX",
 			reason:  "a strict agent has no network, whatever its network namespace holds",
 			accept:  oneOf(0, unix.AF_UNIX)},
-		{name: "ioctl",
+		{name: "ioctl", group: "drivers",
 			allowed: "terminals, pseudo-terminals, pipes, descriptor flags and copying by reference",
 			reason:  "every other command reaches code of a driver or file system",
 			accept:  oneOf(1, strictIoctls...)},
 	}
-	var conditions []condition
-	// The narrower rows come first, so they win over standard's of the same name.
-	for _, c := range slices.Concat(narrower, standard) {
-		replaced := slices.ContainsFunc(conditions, func(have condition) bool { return have.name == c.name })
-		refused := slices.ContainsFunc(strictRefusals, func(r refusal) bool { return slices.Contains(r.names, c.name) })
-		if !replaced && !refused {
-			conditions = append(conditions, c)
-		}
-	}
-	return conditions
 }
 
 // strictIoctls are those that C libraries, shells, interpreters and cp use.

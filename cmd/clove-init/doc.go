@@ -3,7 +3,7 @@
 // to its supervisor, with package initproto.
 //
 // libcontainer has put it into the sandbox already: namespaces, root, cgroup,
-// no_new_privs and the agent's own seccomp filter are in force before it runs,
+// no_new_privs and the sandbox's seccomp filter are in force before it runs,
 // under an id of its own. It still has the capabilities that the start of the
 // agent needs (SETUID, SETGID, SETPCAP, KILL, CHOWN). The second stage, which
 // becomes the agent, drops all of them:
@@ -16,7 +16,8 @@
 //	  ready: end of messages ────────────▶
 //	                   ◀── started [+ pty] the moment, for the wall clock, and what
 //	                                       the cgroup has counted by then
-//	                                       rlimits, signal mask, execve
+//	                                       rlimits, signal mask, the agent's
+//	                                       own filter, execve
 //	                   ◀────── end of file it is the agent now
 //	  started to the supervisor
 //	  reap; deadline; signals; lifeline
@@ -25,6 +26,10 @@
 // A second stage exists because a Go program cannot safely make more than a few
 // system calls between fork and execve, and because code that changes ids should
 // not share PID 1's memory.
+//
+// The sandbox's filter is the agent's, too, unless clove-init could not work under
+// it (package seccomp, Stack): then the orders bring one more filter, which only
+// the agent's processes are under.
 //
 // If a preparation fails, a message says so instead of the end of file, and the
 // run ends.

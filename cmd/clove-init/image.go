@@ -18,9 +18,10 @@ type image struct {
 	path   string
 	limits []limit
 	// The C strings are fields, so that the collector keeps what execve(2) points to.
-	path0 *byte
-	argv  []*byte
-	env   []*byte
+	path0  *byte
+	argv   []*byte
+	env    []*byte
+	filter *unix.SockFprog // nil: the sandbox's filter is all
 }
 
 // limit is one rlimit as prlimit64(2) takes it.
@@ -32,7 +33,7 @@ type limit struct {
 
 // newImage allocates everything that execute needs.
 func newImage(path string, orders *initproto.Orders) (*image, error) {
-	i := &image{path: path}
+	i := &image{path: path, filter: filterOf(orders)}
 	for _, r := range orders.Rlimits {
 		resource, _ := rlimits.Resource(r.Name) // Validate knows it
 		i.limits = append(i.limits, limit{r.Name, uintptr(resource), [2]uint64{r.Soft, r.Hard}})
@@ -69,6 +70,9 @@ func (i *image) execute() *initproto.ExecFailed {
 		uintptr(unsafe.Pointer(&none)), 0, sigsetBytes, 0, 0)
 	if errno != 0 {
 		return startFailed("signal mask", errno)
+	}
+	if failure := i.loadFilter(); failure != nil {
+		return failure
 	}
 	_, _, errno = unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(i.path0)),
 		uintptr(unsafe.Pointer(&i.argv[0])), uintptr(unsafe.Pointer(&i.env[0])))

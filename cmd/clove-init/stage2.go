@@ -63,7 +63,8 @@ func obey(conn *initproto.Conn, preparations []preparation) error {
 	if m.Orders == nil {
 		return errors.New("cannot become the agent: no orders")
 	}
-	return conn.Send(initproto.Message{ExecFailed: become(m.Orders, preparations, conn)})
+	send := failureSender(conn, m.Orders)
+	return send(become(m.Orders, preparations, conn))
 }
 
 // preparation changes one attribute of the process to the agent's.

@@ -23,7 +23,7 @@ import (
 const auditTailed = 20
 
 func (p *program) auditQuery(c *cli.Context) error {
-	filter, err := auditFilter(c)
+	filter, err := p.auditFilter(c)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
 
 // auditTail shows the last records, and with --follow each new one until it is interrupted.
 func (p *program) auditTail(c *cli.Context) error {
-	filter, err := auditFilter(c)
+	filter, err := p.auditFilter(c)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,27 @@ func (p *program) auditTail(c *cli.Context) error {
 	return nil
 }
 
-func auditFilter(c *cli.Context) (f audit.Filter, err error) {
+// auditFilter reads the flags. Records have a run's ID: root's clove finds it by the name, and
+// cloved does for others.
+func (p *program) auditFilter(c *cli.Context) (audit.Filter, error) {
+	f, err := readAuditFilter(c)
+	if err != nil || f.Run == "" || f.Run.Valid() {
+		return f, err
+	}
+	h, err := p.host()
+	if err != nil || h.UID != 0 {
+		return f, err
+	}
+	b, err := p.backend(c)
+	if err != nil {
+		return f, err
+	}
+	run, err := b.Get(string(f.Run))
+	f.Run = run.Spec.ID
+	return f, err
+}
+
+func readAuditFilter(c *cli.Context) (f audit.Filter, err error) {
 	f = audit.Filter{Namespace: c.String(flagNamespace), Run: agent.ID(c.String(flagRun)), Kind: audit.Kind(c.String(flagKind)), Verdict: c.String(flagVerdict), Text: c.String(flagText)}
 	now := time.Now()
 	if f.Since, err = parseSince(c.String(flagSince), now); err != nil {

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/audit"
 )
+
+const auditedRun agent.ID = "0123456789abcdef"
 
 // auditBench has a log of 30 decisions; the last one's text is hostile to terminals.
 func auditBench(t *testing.T) (b *bench, run func(args ...string) (int, string, string), state string) {
@@ -28,6 +31,9 @@ func auditBench(t *testing.T) (b *bench, run func(args ...string) (int, string, 
 	}
 	for i := range 30 {
 		e := audit.Entry{Kind: audit.KindDecision, Owner: uint32(1000 + i%2), Principal: audit.PrincipalUser(1000), Method: "grant.check", What: fmt.Sprintf("net:host-%d:443", i), Verdict: audit.VerdictAllow}
+		if i == 28 {
+			e.Run = auditedRun
+		}
 		if i == 29 {
 			e.Verdict, e.What = audit.VerdictDeny, "\x1b[2Jgone\n31 2030 forged"
 		}
@@ -44,7 +50,7 @@ func auditBench(t *testing.T) (b *bench, run func(args ...string) (int, string, 
 }
 
 func TestAuditShowsRecords(t *testing.T) {
-	_, run, _ := auditBench(t)
+	b, run, _ := auditBench(t)
 	status, stdout, stderr := run("tail")
 	if lines := strings.Split(stdout, "\n"); status != 0 || len(lines) != auditTailed+1 || !strings.HasPrefix(lines[0], "11 ") {
 		t.Errorf("%d\n%s%s", status, stdout, stderr)
@@ -56,6 +62,17 @@ func TestAuditShowsRecords(t *testing.T) {
 		if status, stdout, stderr := run(strings.Fields(args)...); status != 0 || strings.Count(stdout, "\n") != want {
 			t.Errorf("%s: %d\n%s%s", args, status, stdout, stderr)
 		}
+	}
+	// By the id, also when the run is gone, and by the name as long as it is there.
+	if status, stdout, _ := run("query", "--run", string(auditedRun)); status != 0 || strings.Count(stdout, "\n") != 1 {
+		t.Errorf("%d, %s", status, stdout)
+	}
+	if status, stdout, stderr := run("query", "--run", "mine"); status != exitFailed || stdout != "" || !strings.Contains(stderr, `there is no run "mine"`) {
+		t.Errorf("%d, %s, %s", status, stdout, stderr)
+	}
+	b.backend.runs = []agent.Run{{Spec: agent.Spec{ID: auditedRun, Name: "mine"}}}
+	if status, stdout, _ := run("query", "--run", "mine"); status != 0 || strings.Count(stdout, "\n") != 1 {
+		t.Errorf("%d, %s", status, stdout)
 	}
 	_, stdout, _ = run("query", "--json", "--last", "1")
 	var e audit.Entry

@@ -54,12 +54,12 @@ const (
 var completesRuns = map[string]string{
 	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
 	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
-	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, grantName: completeAll, budgetName: completeAll, "diff": completeAll, "apply": completeAll,
+	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, "why": completeAll, grantName: completeAll, budgetName: completeAll, "diff": completeAll, "apply": completeAll,
 }
 
 // firstWords are those of commands whose first argument says what they do.
 func firstWords(command string) []string {
-	return slices.Sorted(maps.Keys(map[string]map[string]word{apiName: apiWords, auditName: auditWords, grantName: grantWords, budgetName: budgetWords, modelsName: modelsWords}[command]))
+	return slices.Sorted(maps.Keys(map[string]map[string]word{apiName: apiWords, auditName: auditWords, grantName: grantWords, budgetName: budgetWords, modelsName: modelsWords, policyName: policyWords, seccompName: seccompWords}[command]))
 }
 
 // completeRuns writes names of runs. They need no quotes in any shell:

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -19,23 +18,24 @@ func (p *program) inspectCommand() *cli.Command {
 // inspect prints the run as it is stored, so that programs read the same with and
 // without cloved.
 func (p *program) inspect(c *cli.Context) error {
-	d, b, err := p.either(c)
-	if err != nil {
-		return err
-	}
-	var run agent.Run
-	if d != nil {
-		defer d.Close()
-		var found api.RunResult
-		found, err = d.Get(c.Context, c.Args().First())
-		run = found.Run
-	} else {
-		run, err = b.Get(c.Args().First())
-		// cloved has done the same with its answer.
-		run = run.WithoutSecrets()
-	}
+	run, err := p.stored(c, c.Args().First())
 	if err != nil {
 		return err
 	}
 	return p.printJSON(run)
+}
+
+// stored is a run as cloved or the store has it, without secrets.
+func (p *program) stored(c *cli.Context, ref string) (agent.Run, error) {
+	d, b, err := p.either(c)
+	if err != nil {
+		return agent.Run{}, err
+	}
+	if d == nil {
+		run, err := b.Get(ref)
+		return run.WithoutSecrets(), err // cloved does the same with its answer
+	}
+	defer d.Close()
+	found, err := d.Get(c.Context, ref)
+	return found.Run, err
 }

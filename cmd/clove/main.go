@@ -8,6 +8,8 @@ import (
 
 	"clove.run/clove/client"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/probe"
+	"clove.run/clove/policies/probe/reach"
 	"clove.run/clove/runtime"
 )
 
@@ -16,6 +18,10 @@ import (
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == runtime.ReexecArgument {
 		runtime.Reexec()
+	}
+	// As an agent: clove's own flags, files and terminals are not for a sandbox.
+	if len(os.Args) > 1 && os.Args[1] == probe.Argument {
+		probe.Main(os.Args[2:], reach.Try)
 	}
 }
 

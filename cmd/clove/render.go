@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/deploy/kubernetes"
+	"clove.run/clove/policies"
 	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
 )
@@ -203,6 +204,8 @@ func refuseLocal(c *cli.Context) error {
 	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
 		return invalid(flagPython, "write its absolute path in the image, or its name", "%s is a path of this host, not of the image", python)
+	case c.String(flagPolicy) != "" && c.String(flagPolicy) != policies.StandardName:
+		return invalid(flagPolicy, "write what clove policy show --resolved lists as flags", "Kubernetes cannot hold all that a policy says")
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):
 		return invalid(flagImage, "write REPOSITORY:TAG or REPOSITORY@DIGEST", "%q is no image", c.String(flagImage))
 	}

@@ -47,6 +47,10 @@ func (p *program) run(c *cli.Context) error {
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
 	}
+	if err == nil && !p.json {
+		p.reportFilter(spec)
+		p.reportWider(spec.Policy)
+	}
 	var ids idFile
 	if err == nil {
 		ids, err = newIDFile(h, c.String(flagIDFile), spec.ID)

@@ -198,10 +198,10 @@ func networkFlags(d agent.Spec) []cli.Flag {
 // --security-opt and --cap-drop are docker's: most of what they ask for is always so.
 func wallFlags(d agent.Spec) []cli.Flag {
 	return []cli.Flag{
-		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, unconfined or a FILE in docker's format", d.Seccomp.Profile),
+		value(groupWalls, flagSeccomp, "", "system call filter: standard, strict, minimal, unconfined or a FILE in docker's format", d.Seccomp.Profile),
 		values(groupWalls, flagCapDrop, "", "take a capability from root inside, or ALL; any other user has none", ""),
 		values(groupWalls, flagOption, "", "only no-new-privileges, which always applies", ""),
-		value(groupWalls, flagPolicy, "", "level that the defaults come from; standard is the only one yet", d.Policy.Name),
+		value(groupWalls, flagPolicy, "", "what the defaults come from: a level (unrestricted, standard, sandboxed, readonly, minimal), a name or a file of clove policy", d.Policy.Name),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
 }

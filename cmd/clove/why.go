@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,32 +12,44 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// whyCommand takes only the flags that decide over a connection.
+// whyFlags are those that decide over a connection.
+var whyFlags = []string{flagNetwork, flagAllow, flagDeny, flagHostPort, flagPolicy}
+
+// whyCommand takes no other flags of run.
 func (p *program) whyCommand() *cli.Command {
 	d := policies.Standard()
-	wanted := []string{flagNetwork, flagAllow, flagDeny, flagHostPort, flagPolicy}
 	flags := slices.DeleteFunc(slices.Concat(networkFlags(d), wallFlags(d)), func(f cli.Flag) bool {
-		return !slices.Contains(wanted, f.Names()[0])
+		return !slices.Contains(whyFlags, f.Names()[0])
 	})
 	return &cli.Command{
-		Name: "why", Usage: "say whether rules let an agent reach something, and which",
-		UsageText: "clove why [udp://]HOST[:PORT] [--network MODE] [--allow TARGET] [--deny TARGET]",
-		Description: "Nothing is sent to any server: a name is assumed to resolve to a public address.\n" +
+		Name: "why", Usage: "explain how a run ended, or which rule decides over a host",
+		UsageText: "clove why NAME|ID\nclove why run NAME|ID\nclove why [udp://]HOST[:PORT] [--network MODE] [--policy NAME|FILE] [--allow TARGET] [--deny TARGET]",
+		Description: "Of a run: how it ended, which limit it reached, and for each refusal the flag and the line of a policy that would let it\n" +
+			"pass, with the risk. A word is a run if one has that name or id, if it has no dot, colon or bracket, and if no flag is\n" +
+			"given; otherwise it is a host. clove why run NAME is always a run.\n\n" +
+			"Of a host: which rule decides. Nothing is sent to any server: a name is assumed to resolve to a public address.\n" +
 			"Exit status: 0 if it can be reached, else 1.",
-		Flags:  append(flags, jsonFlag("write the steps as JSON")),
+		Flags:  append(flags, jsonFlag("write the run's explanation, or the steps, as JSON")),
 		Action: p.why,
 	}
 }
 
-// webPort is the port that is assumed for a HOST without one.
-const webPort = 443
-
-// why compiles the rules as a run does. It resolves and connects nothing.
+// why explains a run, or compiles the rules as a run does. It resolves and connects nothing.
 func (p *program) why(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return invalid("", "clove why HOST[:PORT] --allow TARGET", "it takes one target, not %d", c.NArg())
+	run, found, err := p.lookedUp(c)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return p.explainRun(run)
+	case c.NArg() != 1:
+		return invalid("", "clove why HOST[:PORT] --allow TARGET, or clove why NAME", "it takes one target or run, not %d", c.NArg())
 	}
-	spec, err := build.Network(requestOf(c))
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	spec, err := build.Network(requestOf(c), h)
 	if err != nil {
 		return err
 	}
@@ -56,30 +66,11 @@ func (p *program) why(c *cli.Context) error {
 
 // whySteps reads the target and returns the decisions in their order.
 func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
-	proto, rest := egress.TCP, target
-	if word, after, found := strings.Cut(target, "://"); found {
-		if proto, rest = egress.Proto(word), after; proto != egress.TCP && proto != egress.UDP {
-			return nil, invalid("", "write HOST:PORT; tcp:// or udp:// may stand before it", "%q is no target: %s is not a protocol that rules know", target, word)
-		}
-	}
-	host, port, err := hostAndPort(rest)
+	to, err := build.ParseEndpoint(target)
 	if err != nil {
-		return nil, invalid("", "write HOST:PORT with a port from 1 to 65535", "%q is no target", target)
+		return nil, err
 	}
-	if port == 0 {
-		port = webPort
-	}
-	return rules.Why(host, port, proto)
-}
-
-// hostAndPort splits HOST[:PORT]; port 0 means none was given.
-func hostAndPort(text string) (host string, port uint16, err error) {
-	host, number, splitErr := net.SplitHostPort(text)
-	if splitErr != nil {
-		return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"), 0, nil
-	}
-	port, err = build.ParsePort(number)
-	return host, port, err
+	return rules.Why(to.Host, to.Port, to.Proto)
 }
 
 // printWhy prints the decisions. The exit status is the answer, for scripts.

@@ -54,6 +54,10 @@ func checkNode(run Run) error {
 		return refused("--user", "omit the flag, or name a user other than root",
 			"in a pod its root would be the node's, or could change the network's rules")
 	}
+	// An engine leaves a pod's /dev/shm and parts of /dev writable, whatever the Job says.
+	if run.Spec.Files.Writable != nil {
+		return refused("files.writable", "omit the list", "a node cannot keep an agent from writing to some of its writable places only")
+	}
 	// Each start is a new container to the engine, and a record belongs to one
 	// container.
 	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {

@@ -187,6 +187,7 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 			r.Spec.Network, r.Spec.Egress.Rules = agent.NetworkAllowlist, []agent.EgressRule{{Target: "http://x"}}
 		},
 		"root":     func(r *Run) { r.Spec.User.UID = 0 },
+		"writable": func(r *Run) { r.Spec.Files.ReadOnly, r.Spec.Files.Writable = true, []string{"/tmp"} },
 		"a record": func(r *Run) { r.Record = "/etc/passwd" },
 		"a record of several starts": func(r *Run) {
 			r.Record, r.Spec.Restart.Policy = oci.RecordsDir+"/a.json", agent.RestartOnFailure

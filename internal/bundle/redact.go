@@ -18,7 +18,7 @@ const leftOut = "(left out)"
 // because the agent chooses those names.
 var harmless = set(`
 	spec.id spec.name spec.dir spec.user.name spec.user.home spec.cap_drop[] spec.hostname spec.limits.cpuset_cpus spec.limits.rlimits[].name
-	spec.files.rootfs spec.files.workspace spec.files.prefixes[] spec.files.binds[].source spec.files.binds[].target
+	spec.files.rootfs spec.files.workspace spec.files.prefixes[] spec.files.writable[] spec.files.binds[].source spec.files.binds[].target
 	spec.files.tmpfs[].target spec.seccomp.profile spec.network spec.egress.rules[].target spec.egress.rules[].source
 	spec.egress.publish[].host spec.egress.dns[] spec.policy.name spec.policy.sha256 spec.restart.policy spec.after[]
 	spec.allow_unenforced[]

@@ -6,7 +6,7 @@
 //
 //	supervisor                                   clove-init
 //	    │  orders ─────────────────────────────────▶ │  once, first
-//	    │                                            │  second stage: limits, ids, execve
+//	    │                                            │  second stage: limits, ids, filter, execve
 //	    │ ◀───────────────────────────── exec_failed │  it never ran; clove-init ends, or
 //	    │ ◀──────────────────── started [+ pty master]│  it runs; the wall clock starts
 //	    │                                            │

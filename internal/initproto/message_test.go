@@ -23,10 +23,11 @@ var wire = []struct {
 }{
 	{Message{Orders: &Orders{Argv: Strings{"sh", "-c", ""}, Env: Strings{"A=\xff"}, Dir: "/w", UID: 1, GID: 2,
 		Groups: []uint32{3}, Caps: []string{"CAP_CHOWN"}, Rlimits: []Rlimit{{"core", 0, ^uint64(0)}},
-		Terminal: &Terminal{24, 80}, WallClock: time.Second, StopGrace: time.Millisecond}},
+		Terminal: &Terminal{24, 80}, WallClock: time.Second, StopGrace: time.Millisecond,
+		Filter: []byte{6, 0, 0, 0, 0, 0, 255, 127}}},
 		`{"orders":{"argv":"c2gALWMAAA==","env":"QT3/AA==","dir":"/w","uid":1,"gid":2,"groups":[3],"caps":["CAP_CHOWN"],` +
 			`"rlimits":[{"name":"core","soft":0,"hard":18446744073709551615}],"terminal":{"rows":24,"columns":80},` +
-			`"wall_clock_ns":1000000000,"stop_grace_ns":1000000}}`},
+			`"wall_clock_ns":1000000000,"stop_grace_ns":1000000,"filter":"BgAAAAAA/38="}}`},
 	{Message{Signal: &Signal{Number: unix.SIGINT}}, `{"signal":{"number":2}}`},
 	{Message{Stop: &Stop{Grace: time.Second}}, `{"stop":{"grace_ns":1000000000}}`},
 	{Message{Extend: &Extend{WallClock: time.Minute}}, `{"extend":{"wall_clock_ns":60000000000}}`},

@@ -35,6 +35,9 @@ type Orders struct {
 	StopGrace time.Duration `json:"stop_grace_ns"`
 	// StopSignal requests every process to end; 0: SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`
+	// Filter is the agent's own system call filter, an array of struct sock_filter. It is loaded
+	// just before the command executes, on top of the sandbox's. Empty: there is none.
+	Filter []byte `json:"filter,omitempty"`
 	// Home is a file that is written before the command executes; nil: none.
 	Home *HomeFile `json:"home,omitempty"`
 }
@@ -67,7 +70,7 @@ const maxID = 65532
 
 // Validate rejects orders that cannot be carried out as written.
 func (o *Orders) Validate() error {
-	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes, checkHome}
+	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes, checkFilter, checkHome}
 	for _, check := range checks {
 		if err := check(o); err != nil {
 			return fmt.Errorf("cannot accept orders: %w", err)
@@ -131,6 +134,21 @@ func checkLimits(o *Orders) error {
 	}
 	if !seen["nofile"] {
 		return errors.New("no resource limit nofile")
+	}
+	return nil
+}
+
+// Sizes of a filter, from linux/filter.h and linux/bpf_common.h.
+const (
+	instructionBytes = 8    // of struct sock_filter
+	instructionsMost = 4096 // BPF_MAXINSNS
+)
+
+// checkFilter rejects what the kernel would not load, so that the failure comes before the
+// agent's process has changed.
+func checkFilter(o *Orders) error {
+	if len(o.Filter)%instructionBytes != 0 || len(o.Filter) > instructionsMost*instructionBytes {
+		return fmt.Errorf("%d bytes are not a filter", len(o.Filter))
 	}
 	return nil
 }

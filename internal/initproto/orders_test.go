@@ -33,6 +33,8 @@ func TestValidate(t *testing.T) {
 		"soft above hard":     func(o *Orders) { o.Rlimits = append(o.Rlimits, Rlimit{"cpu", 2, 1}) },
 		"no limit of files":   func(o *Orders) { o.Rlimits = []Rlimit{{Name: "cpu"}} },
 		"negative clock":      func(o *Orders) { o.WallClock = -1 },
+		"half an instruction": func(o *Orders) { o.Filter = make([]byte, 12) },
+		"long filter":         func(o *Orders) { o.Filter = make([]byte, 8*4097) },
 		"negative grace":      func(o *Orders) { o.StopGrace = -1 },
 	} {
 		o := valid()

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 )
 
 // DefaultFile is read where no other is named. It need not exist.
@@ -135,7 +136,7 @@ func (c *Config) Resolve(name string, uid uint32, groups []uint32) ([]Target, er
 func (c *Config) resolve(name string, uid uint32, groups []uint32) ([]Target, error) {
 	m := c.models[name]
 	if m == nil {
-		return nil, &UnknownModelError{Model: name, Nearest: nearest(name, c.Names(uid, groups))}
+		return nil, &UnknownModelError{Model: name, Nearest: document.Nearest(name, c.Names(uid, groups))}
 	}
 	allowed := slices.Clone(m.targets)
 	allowed = slices.DeleteFunc(allowed, func(t Target) bool { return !t.Provider.Allows(uid, groups) })
@@ -154,7 +155,7 @@ func (c *Config) Prices() []*Price { return slices.Clone(c.prices) }
 func parse(text []byte, ids lookup) (*Config, error) {
 	var f file
 	if len(text) > 0 {
-		if err := Decode(text, &f); err != nil {
+		if err := document.Decode(text, &f); err != nil {
 			return nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 )
@@ -221,22 +221,9 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	if c := parsed(t, string(text)); len(c.Providers) != 7 || c.Providers["claude"].Timeouts != c.Providers["openai"].Timeouts {
 		t.Errorf("%d providers, %+v", len(c.Providers), c.Providers["openai"].Timeouts)
 	}
-	for key := range allKeys(reflect.TypeFor[file]()) {
+	for key := range document.Keys(reflect.TypeFor[file]()) {
 		if !strings.Contains(string(text), key+": ") && !strings.Contains(string(text), key+":\n") {
 			t.Errorf("docs/models.yaml does not show %s", key)
 		}
 	}
-}
-
-// allKeys returns the keys of a struct and of all that it holds.
-func allKeys(t reflect.Type) map[string]bool {
-	all := map[string]bool{}
-	for t.Kind() == reflect.Map || t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	for key, inner := range fields(t) {
-		all[key] = true
-		maps.Copy(all, allKeys(inner))
-	}
-	return all
 }

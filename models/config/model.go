@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/grant"
 )
 
@@ -86,7 +87,7 @@ func (c *Config) target(at string, t Target, f targetFile) (Target, error) {
 	switch {
 	case t.Provider == nil:
 		names := slices.Sorted(maps.Keys(c.Providers))
-		return t, wrong(join(at, "provider"), meant(f.Provider, names, "the providers are "+strings.Join(names, ", ")), "there is no provider %.64q", f.Provider)
+		return t, wrong(join(at, "provider"), document.Meant(f.Provider, names, "the providers are "+strings.Join(names, ", ")), "there is no provider %.64q", f.Provider)
 	case err != nil || !scope.Concrete():
 		return t, wrong(join(at, "model"), "write the name that the provider knows, without *", "%.64q is not the name of a model", t.Model)
 	case t.Weight < 0 || t.Weight > 1000:
@@ -116,7 +117,7 @@ func (c *Config) addAliases(f map[string]string) error {
 			return wrong(at, "name the model that "+name+" stands for", "%s is an alias itself", name)
 		case c.models[name] == nil:
 			names := slices.Sorted(maps.Keys(c.models))
-			return wrong(at, meant(name, names, "the models are "+strings.Join(names, ", ")), "there is no model %.64q", name)
+			return wrong(at, document.Meant(name, names, "the models are "+strings.Join(names, ", ")), "there is no model %.64q", name)
 		}
 		c.aliases[alias] = name
 	}

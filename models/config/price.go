@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/models"
@@ -158,7 +159,7 @@ func (c *Config) addPrices(f []priceFile) error {
 		at := "prices." + strconv.Itoa(i)
 		if row.Provider != "" && c.Providers[row.Provider] == nil {
 			names := slices.Sorted(maps.Keys(c.Providers))
-			return wrong(join(at, "provider"), meant(row.Provider, names, "name a provider of this file"), "there is no provider %.64q", row.Provider)
+			return wrong(join(at, "provider"), document.Meant(row.Provider, names, "name a provider of this file"), "there is no provider %.64q", row.Provider)
 		}
 		price, err := row.price(at)
 		if err != nil {

@@ -14,12 +14,12 @@ const provider = "providers: {p: {family: openai, url: 'https://h/v1', %s}}"
 var refused = []struct{ text, message, hint string }{
 	{"providrs: {}", `there is no key "providrs"`, "did you mean providers?"},
 	{"Providers: {}", `there is no key "Providers"`, "did you mean providers?"},
-	{"models: {}\nmodels: {}", `key "models" already set`, "repeats no key"},
+	{"models: {}\nmodels: {}", `the key "models" stands in line 1 already`, "keep one"},
 	{"models: {a: {targets: [{provider: echo, modle: x}]}}", `models.a.targets.0: there is no key "modle"`, "did you mean model?"},
 	{"zzzzzz: 1", `there is no key "zzzzzz"`, "aliases, models, prices, providers"},
 	{"[1]", "a list stands where a map of keys belongs", "docs/models.yaml"},
 	{"models: {a: {factor: wide}}", "models.factor: text stands where a number belongs", "docs/models.yaml"},
-	{"a: [", "", "indents"},
+	{"a: [", "", "indent with spaces"},
 
 	{"providers: {echo: {script: /x}}", "providers.echo: echo is a provider of clove's own", "another name"},
 	{"providers: {Open AI: {script: /x}}", `"Open AI" is not a name`, "lower-case"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
@@ -72,7 +73,7 @@ func Echo() *Script { return &Script{Turns: []Turn{{Echo: true}}} }
 func ParseScript(text []byte) (*Script, error) {
 	s := new(Script)
 	if len(text) > 0 {
-		if err := config.Decode(text, s); err != nil {
+		if err := document.Decode(text, s); err != nil {
 			return nil, err
 		}
 	}

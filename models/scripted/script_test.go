@@ -44,7 +44,7 @@ var refused = []struct{ text, message, hint string }{
 	{"turns: []", "turns: a script has 1 to 10000 turns", "turns: ["},
 	{"turn: [{text: x}]", `there is no key "turn"`, "did you mean turns?"},
 	{"turns: [{txt: x}]", `turns.0: there is no key "txt"`, "did you mean text?"},
-	{"turns: [{text: x, text: y}]", `key "text" already set`, "repeats no key"},
+	{"turns: [{text: x, text: y}]", `the key "text" stands in line 1 already`, "keep one"},
 	{"turns: [{match: x}]", "turns.0: the turn answers nothing", "echo: true"},
 	{"turns: [{text: x}, {text: x, regexp: '('}]", "turns.1.regexp", "RE2"},
 	{"turns: [{text: x, model: 'a b'}]", "turns.0.model", "gpt-*"},

@@ -13,11 +13,12 @@ import (
 
 // builder is one request on its way to a spec.
 type builder struct {
-	asked Request
-	host  host.Host
-	image bool     // the root is an image's
-	path  []string // directories that come first in PATH inside
-	spec  agent.Spec
+	asked  Request
+	host   host.Host
+	image  bool     // the root is an image's
+	path   []string // directories that come first in PATH inside
+	policy *Policy  // nil: the standard level
+	spec   agent.Spec
 }
 
 // Spec builds the spec of a run with this ID. The spec that comes with an error is what was
@@ -38,8 +39,8 @@ func ImageSpec(asked Request, h host.Host) (agent.Spec, error) {
 }
 
 // Network builds what decides over the network: the mode, the rules and the host's ports.
-func Network(asked Request) (agent.Spec, error) {
-	b := &builder{asked: asked, spec: policies.Standard()}
+func Network(asked Request, h host.Host) (agent.Spec, error) {
+	b := &builder{asked: asked, host: h, spec: policies.Standard()}
 	return b.build(networkSteps)
 }
 
@@ -58,9 +59,9 @@ func (b *builder) build(steps []func(*builder) error) (agent.Spec, error) {
 // and only with both is the size known that execve(2) gets.
 var specSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
+	(*builder).readPolicy,
 	(*builder).readSwitches,
 	(*builder).readDetached,
-	(*builder).readPolicy,
 	(*builder).readNetwork,
 	(*builder).readSeccomp,
 	(*builder).readCapabilities,
@@ -77,21 +78,35 @@ var specSteps = []func(*builder) error{
 	(*builder).checkModelSetup,
 	(*builder).checkExecSize,
 	(*builder).checkWhole,
+	(*builder).checkCeiling,
 }
 
 // imageSteps leave out what only this host can hold: names and environment are the
 // cluster's, and the rest has no counterpart there.
 var imageSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
+	(*builder).readPolicy,
 	(*builder).readSwitches,
 	(*builder).readRestart,
-	(*builder).readPolicy,
 	(*builder).readNetwork,
 	(*builder).readSeccomp,
 	(*builder).readIdentity,
 	(*builder).readLimits,
 	(*builder).readFiles,
 	(*builder).readCommand,
+}
+
+// policySteps read what a policy's document has.
+var policySteps = []func(*builder) error{
+	(*builder).readSwitches,
+	(*builder).readNetwork,
+	(*builder).readSeccomp,
+	(*builder).readCapabilities,
+	(*builder).readIdentity,
+	(*builder).readLimits,
+	(*builder).readUlimits,
+	(*builder).readFiles,
+	(*builder).readKernel,
 }
 
 // networkSteps are for `clove why`, which has no run: they need no file and no environment.
@@ -139,11 +154,18 @@ func (b *builder) readSwitches() error {
 	return nil
 }
 
-// readPolicy accepts the name of the only level, which the spec began as.
+// readPolicy lays the request over the policy's document. The standard level is what the spec
+// began as.
 func (b *builder) readPolicy() error {
-	if name := b.asked.Policy; name != "" && name != policies.StandardName {
-		return invalid("policy", "omit the flag, or write --policy "+policies.StandardName, "there is no policy %q", name)
+	if b.asked.Policy == "" || b.asked.Policy == policies.StandardName {
+		return nil
 	}
+	policy, err := LoadPolicy(b.asked.Policy, b.host)
+	if err != nil {
+		return err
+	}
+	b.asked = b.asked.over(requestOf(policy.Document))
+	b.spec.Policy, b.policy = policy.Spec.Policy, policy
 	return nil
 }
 
@@ -176,3 +198,11 @@ func (b *builder) readSeccomp() error {
 // checkWhole is the check that every edge makes. Most of its mistakes were found by the steps
 // before it, whose errors name what the user typed.
 func (b *builder) checkWhole() error { return b.spec.Validate() }
+
+// checkCeiling is also made by cloved, whose answer counts: here it spares a member the way.
+func (b *builder) checkCeiling() error {
+	if b.host.Ceiling == "" {
+		return nil
+	}
+	return CheckCeiling(b.spec, b.host.Ceiling)
+}

@@ -114,7 +114,7 @@ func (r Request) EachVariable(h host.Host, set func(step, key, value string, has
 	return (&builder{asked: r, host: h}).eachVariable(set)
 }
 
-// eachVariable reads files before flags: of two values for one name the last wins, so -e
+// eachVariable reads the policy first, and files before flags: of two values for one name the last wins, so -e
 // overrides a file.
 func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) error) error {
 	own := b.ownVariables()
@@ -130,6 +130,11 @@ func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) 
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " is clove's own", Hint: "choose another name"}
 		}
 		return set(step, key, value, hasValue)
+	}
+	for _, entry := range b.asked.policyEnv {
+		if err := read("--policy", entry); err != nil {
+			return err
+		}
 	}
 	for _, path := range b.asked.EnvFiles {
 		if err := b.readEnvFile(path, read); err != nil {

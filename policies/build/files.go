@@ -20,7 +20,7 @@ import (
 // canonical here, so that the checked path is the mounted one. Somebody with root's rights
 // can still replace it before the start, so rootfs checks again.
 func (b *builder) readFiles() error {
-	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.checkTargets, b.readWorkdir} {
+	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -196,6 +196,12 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 		return nil
 	}
 	return invalid(flag, "it takes size=SIZE and mode=MODE", "%q is not an option", option)
+}
+
+// readWritable takes the list as it is: a place has one name.
+func (b *builder) readWritable() error {
+	b.spec.Files.Writable = b.asked.Writable
+	return b.spec.Files.ValidateWritable()
 }
 
 // checkTargets refuses two mounts at one target: the later would hide the earlier, which

@@ -43,7 +43,7 @@ func (b *builder) readNetworkMode() error {
 
 // readRules leaves the syntax of targets to checkNetwork, which compiles all rules at once.
 func (b *builder) readRules() error {
-	b.spec.Egress.Rules = rules(b.asked.Allow, b.asked.Deny)
+	b.spec.Egress.Rules = append(slices.Clone(b.asked.policyRules), rules(b.asked.Allow, b.asked.Deny)...)
 	return nil
 }
 

@@ -1,5 +1,7 @@
 package build
 
+import "clove.run/clove/agent"
+
 // Request is what one run was asked to be. The zero value of a field is its default, which
 // is the standard level's (policies.Standard) unless the field says otherwise.
 //
@@ -9,7 +11,7 @@ package build
 type Request struct {
 	Script string   // host path of a script or program, which runs inside with its interpreter; empty: Args is the whole command
 	Args   []string // the script's arguments, or the command and its arguments
-	Policy string   // name of the level that the defaults come from
+	Policy string   // level, name or file of the policy that the defaults come from, see LoadPolicy; default: standard
 
 	// Limits of all the agent's processes together.
 	Memory       string   // size, caches included; at least agent.MemoryFloorBytes
@@ -32,6 +34,7 @@ type Request struct {
 	Mounts    []string // binds and tmpfs in docker's long form: "type=bind,source=DIR,target=DIR,readonly"
 	Tmpfs     []string // TARGET[:size=SIZE,mode=OCTAL]
 	ReadOnly  bool     // the root is read-only
+	Writable  []string // with ReadOnly: the only ones of agent.WritablePlaces that stay writable; nil: all
 	Rootfs    string   // host directory that replaces the host's base system; default: the base system
 	Workspace string   // host directory that appears, copy on write, at agent.WorkspaceDir; default: the script's directory, or an empty one
 	Python    string   // Python interpreter (path or name in PATH) or virtual environment; default: .venv beside the script, or python3 in PATH
@@ -85,4 +88,7 @@ type Request struct {
 	Interactive bool // detached: keep stdin open for clove attach
 	Terminal    bool // give the agent a terminal
 	Remove      bool // keep neither record nor layer after the end
+
+	policyRules []agent.EgressRule // of the policy's document
+	policyEnv   []string           // KEY=VALUE or KEY, of the policy's document
 }

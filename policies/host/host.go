@@ -22,6 +22,34 @@ type Host struct {
 	StackBytes uint64      // soft RLIMIT_STACK: execve(2) takes a quarter of it for arguments and environment
 	Machine    elf.Machine // of the programs that run here
 	Base       []string    // directories that appear inside at the same path
+	Policies   []string    // directories of policies that have a name; the first counts
+	Ceiling    string      // directory with the policy that bounds every run; empty: none does
+}
+
+// policiesDir is where root keeps the policies of a host, and its ceiling.
+const policiesDir = "/etc/clove/policies"
+
+// PoliciesDir is the directory of the host's policies. CLOVE_POLICIES in the environment of
+// clove and cloved names another one, for a second installation: who sets it for root may
+// change the directory itself.
+func PoliciesDir() string {
+	if dir := os.Getenv("CLOVE_POLICIES"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return policiesDir
+}
+
+// policies are the caller's own directory and the host's.
+func (h Host) policies() []string {
+	config, set := h.Lookup("XDG_CONFIG_HOME")
+	if home, has := h.Lookup("HOME"); !set && has {
+		config = filepath.Join(home, ".config")
+	}
+	dirs := []string{PoliciesDir()}
+	if filepath.IsAbs(config) {
+		dirs = append([]string{filepath.Join(config, "clove/policies")}, dirs...)
+	}
+	return dirs
 }
 
 // BaseDirs are the parts of a host's base system that hold programs. Every agent sees them
@@ -54,6 +82,7 @@ func Current() (Host, error) {
 		return Host{}, agent.Failed("getrlimit", err)
 	}
 	h.StackBytes = stack.Cur
+	h.Policies, h.Ceiling = h.policies(), PoliciesDir()
 	return h, nil
 }
 

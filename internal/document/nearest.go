@@ -1,17 +1,17 @@
-package config
+package document
 
-// meant is a hint that names what was probably meant; otherwise it is the other text.
-func meant(word string, known []string, otherwise string) string {
-	if near := nearest(word, known); near != "" {
+// Meant is a hint that names what was probably meant; otherwise it is the other text.
+func Meant(word string, known []string, otherwise string) string {
+	if near := Nearest(word, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return otherwise
 }
 
-// nearest returns the known word with the fewest changes of a letter, the first of several;
+// Nearest returns the known word with the fewest changes of a letter, the first of several;
 // none if more than a third of the letters differ. Two differences are always allowed, as in
 // a short word each is more than a third.
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, k := range known {
 		if len(word) > longestName || len(k) > longestName {
@@ -23,6 +23,9 @@ func nearest(word string, known []string) string {
 	}
 	return best
 }
+
+// longestName bounds the words that are compared.
+const longestName = 128
 
 // distance counts the bytes to insert, remove or replace (Levenshtein), with one row of the
 // table.

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// WritablePlaces are the places that stay writable under a read-only root, and that
+// Files.Writable may name.
+var WritablePlaces = []string{WorkspaceDir, "/tmp", "/var/tmp", "/home/agent", "/dev/shm"}
+
+// StaysWritable reports whether clove leaves place, a directory inside, writable. A mount
+// that the user requested there is as requested, whatever the answer.
+func (f Files) StaysWritable(place string) bool {
+	return !f.ReadOnly || len(f.Writable) == 0 || slices.Contains(f.Writable, place)
+}
+
+// ValidateWritable checks Writable. An empty list is not the same as none: its author wants
+// no writable place, and an absent list means all of them.
+func (f Files) ValidateWritable() error {
+	const field = "files.writable"
+	switch {
+	case f.Writable == nil:
+		return nil
+	case len(f.Writable) == 0:
+		return wrong(field, "name at least one of "+strings.Join(WritablePlaces, ", ")+", or omit the list, and all stay writable", "the list of writable places is empty")
+	case !f.ReadOnly:
+		return wrong(field, "add read_only, or omit the list", "a list of writable places has no effect without a read-only root")
+	}
+	for i, place := range f.Writable {
+		if !slices.Contains(WritablePlaces, place) {
+			return wrong(field, "use "+strings.Join(WritablePlaces, ", "), "%.64q is not a place that can stay writable", place)
+		}
+		if slices.Contains(f.Writable[:i], place) {
+			return wrong(field, "name it once", "%s is in the list twice", place)
+		}
+	}
+	return nil
+}
+
+func checkWritable(s Spec) error { return s.Files.ValidateWritable() }
+
+// agentWrites reports whether the agent can make file, a path inside. A bind counts as
+// read-only, because what is written there is written on the host.
+func (f Files) agentWrites(file string) bool {
+	within := func(dir string) bool { return strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/") }
+	if slices.ContainsFunc(f.Tmpfs, func(t Tmpfs) bool { return within(t.Target) }) {
+		return true
+	}
+	return !f.ReadOnly || slices.ContainsFunc(WritablePlaces, func(place string) bool { return within(place) && f.StaysWritable(place) })
+}

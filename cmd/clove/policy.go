@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/compare"
+)
+
+const policyName = "policy"
+
+// policyWords are what clove policy does.
+var policyWords = map[string]word{
+	"list":    {flags: []string{flagJSON}, do: (*program).policyList},
+	"show":    {flags: []string{flagJSON, flagResolved}, least: 1, do: (*program).policyShow},
+	"explain": {least: 1, do: (*program).policyExplain},
+	"check":   {least: 1, most: anyNumber, do: (*program).policyCheck},
+	"test":    {flags: []string{flagJSON, flagLive}, least: 1, do: (*program).policyTest},
+	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
+	"schema":  {do: (*program).policySchema},
+	"init":    {least: 1, do: (*program).policyInit},
+	"import":  {flags: []string{flagName, flagFrom, flagSkip}, least: 1, do: (*program).policyImport},
+}
+
+const flagResolved = "resolved"
+
+func (p *program) policyCommand() *cli.Command {
+	return &cli.Command{
+		Name: policyName, Usage: "show, check and compare what agents may do",
+		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
+			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
+			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
+		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
+			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
+			"--resolved the values that a run gets; explain says in words what an agent may do. check finds mistakes, and what is\n" +
+			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
+			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n" +
+			"import prints the document that the settings of another system become: docker's filter of system calls, those of\n" +
+			"sandbox-runtime, Claude Code and Codex. docs/policies-import.md lists what each setting becomes.\n\n" +
+			"test compares a policy with FILE: exit status 1 if something is not as it expects. FILE is YAML such as\n\n" +
+			"{version: 1, policy: standard, expect: [{read: /root, is: deny}, {syscall: mount, is: deny, note: none of its own}]}\n\n" +
+			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
+			"whether a file exists nor what its permissions are; with --live it tries each action in a sandbox under the policy.",
+		Flags: append([]cli.Flag{
+			boolean("", flagResolved, "", "show: print the values that a run gets"),
+			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
+			jsonFlag("list, test: write a JSON array; show, diff: an object"),
+		}, importFlags()...),
+		Action: p.policy,
+	}
+}
+
+func (p *program) policy(c *cli.Context) error {
+	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema, init FILE or import FILE")
+}
+
+// reportWider says at the start of a run where its policy allows more than what it extends.
+func (p *program) reportWider(policy agent.Policy) {
+	var places []string
+	for _, text := range policy.Widened {
+		place, _, _ := strings.Cut(text, " ")
+		places = append(places, place)
+	}
+	if len(places) > 0 {
+		p.say("clove", cyan, "policy "+policy.Name+" is wider than what it extends in "+strings.Join(places, ", ")+" (clove policy explain says why)")
+	}
+}
+
+func (p *program) policyList(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	all := build.Policies(h)
+	if c.Bool(flagJSON) {
+		return p.printJSON(all)
+	}
+	rows := [][]string{{"NAME", "FROM", "DESCRIPTION"}}
+	for _, f := range all {
+		text := f.Description
+		if f.Error != "" {
+			text = "cannot be used: " + f.Error
+		}
+		rows = append(rows, []string{f.Name, f.Source, text})
+	}
+	return printTable(p.out, rows)
+}
+
+// loadPolicy reads a policy for a command that runs nothing.
+func (p *program) loadPolicy(reference string) (*build.Policy, error) {
+	h, err := p.host()
+	if err != nil {
+		return nil, err
+	}
+	if path := h.Absolute(reference); path == build.CeilingFile(h.Ceiling) {
+		return build.LoadCeiling(path)
+	}
+	return build.LoadPolicy(reference, h)
+}
+
+// policyCheck reports every document that has a mistake.
+func (p *program) policyCheck(c *cli.Context) error {
+	failed := false
+	for _, reference := range c.Args().Slice()[1:] {
+		policy, err := p.loadPolicy(reference)
+		if err != nil {
+			p.report(err)
+			failed = true
+			continue
+		}
+		wider := 0
+		for _, link := range policy.Chain {
+			wider += len(link.Widened)
+		}
+		line := printable(reference) + ": sound"
+		if wider > 0 {
+			line += fmt.Sprintf("; it is wider than what it extends in %d places, each with a reason", wider)
+		}
+		fmt.Fprintln(p.out, line)
+	}
+	if failed {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+func (p *program) policyDiff(c *cli.Context) error {
+	a, err := p.loadPolicy(c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	b, err := p.loadPolicy(c.Args().Get(2))
+	if err != nil {
+		return err
+	}
+	more, less := compare.Wider(a.Spec, b.Spec), compare.Wider(b.Spec, a.Spec)
+	if c.Bool(flagJSON) {
+		if err := p.printJSON(struct {
+			More []compare.Difference `json:"more"`
+			Less []compare.Difference `json:"less"`
+		}{append([]compare.Difference{}, more...), append([]compare.Difference{}, less...)}); err != nil {
+			return err
+		}
+	} else {
+		p.printDifferences(fmt.Sprintf("%s allows, and %s does not", b.Document.Name, a.Document.Name), more)
+		p.printDifferences(fmt.Sprintf("%s allows, and %s does not", a.Document.Name, b.Document.Name), less)
+		if len(more)+len(less) == 0 {
+			fmt.Fprintln(p.out, "they allow the same")
+		}
+	}
+	if len(more) > 0 {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+func (p *program) printDifferences(title string, all []compare.Difference) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(p.out, printable(title)+":")
+	for _, d := range all {
+		fmt.Fprintln(p.out, "  "+printable(d.String()))
+	}
+}
+
+func (p *program) policySchema(*cli.Context) error {
+	_, err := p.out.Write(policies.Schema())
+	return err
+}
+
+// firstPolicy is what init writes.
+const firstPolicy = `# clove policy check %[1]s finds mistakes, clove policy explain %[1]s says what it allows.
+version: 1
+name: %[2]s
+description: what the agent is for
+extends: sandboxed # or unrestricted, standard, readonly, minimal, another name, a file
+limits:
+  memory: 256M
+  timeout: 10m
+# To allow more than what it extends, say why:
+#widen:
+#  network: it reads one API
+#  seccomp: it makes connections
+#seccomp: standard
+#network:
+#  mode: allowlist
+#  allow: [api.example.com]
+`
+
+func (p *program) policyInit(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	path := c.Args().Get(1)
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if agent.ValidateName(name) != nil || filepath.Ext(path) != ".yaml" {
+		return invalid("", "clove policy init NAME.yaml", "%q is no file name for a policy", path)
+	}
+	file, err := os.OpenFile(h.Absolute(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return &agent.Error{Kind: agent.KindConflict, Message: path + " exists", Hint: "name another file"}
+	}
+	if err != nil {
+		return &agent.Error{Kind: agent.KindInvalid, Message: "cannot write the policy", Hint: "name a file in a directory that exists", Err: err}
+	}
+	_, err = fmt.Fprintf(file, firstPolicy, path, name)
+	return errors.Join(err, file.Close())
+}

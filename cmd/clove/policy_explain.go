@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies/build"
+)
+
+// policyExplain says in words what an agent may do.
+func (p *program) policyExplain(c *cli.Context) error {
+	policy, err := p.loadPolicy(c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, link := range policy.Chain {
+		names = append(names, link.Name)
+	}
+	fmt.Fprintf(p.out, "%s\n", printable(strings.Join(names, " extends ")))
+	if text := policy.Document.Description; text != "" {
+		fmt.Fprintf(p.out, "%s\n", printable(text))
+	}
+	for _, row := range sentences(policy) {
+		fmt.Fprintf(p.out, "%-13s %s\n", row[0], printable(row[1]))
+	}
+	for _, link := range policy.Chain {
+		for _, w := range link.Widened {
+			fmt.Fprintf(p.out, "%-13s %s\n", "wider", printable(fmt.Sprintf("%s (%s): %s", w.Difference, link.Name, w.Reason)))
+		}
+	}
+	return nil
+}
+
+func sentences(policy *build.Policy) (rows [][2]string) {
+	s := policy.Spec
+	add := func(title, text string) { rows = append(rows, [2]string{title, text}) }
+	add("files", explainFiles(s.Files))
+	for _, bind := range s.Files.Binds {
+		how := "reads and changes"
+		if bind.ReadOnly {
+			how = "reads"
+		}
+		add("", how+" the host's "+bind.Source+" at "+bind.Target)
+	}
+	add("network", modeMeanings[s.Network])
+	for _, rule := range s.Egress.Rules {
+		verb := "reaches "
+		if rule.Deny {
+			verb = "never reaches "
+		}
+		add("", verb+rule.Target)
+	}
+	for _, port := range s.Egress.HostPorts {
+		add("", "reaches the host's 127.0.0.1:"+strconv.Itoa(int(port)))
+	}
+	add("system calls", filterMeanings[s.Seccomp.Profile])
+	if filterMeanings[s.Seccomp.Profile] == "" {
+		rows[len(rows)-1][1] = "what " + s.Seccomp.Profile + " lets through"
+	}
+	add("user", explainUser(s))
+	add("limits", explainLimits(s.Limits))
+	if env := policy.Document.Environment; len(env.Set)+len(env.Pass) > 0 {
+		add("environment", strings.TrimSuffix("sets "+keysOf(env.Set)+"; passes on the caller's "+strings.Join(env.Pass, ", "), "; passes on the caller's "))
+	}
+	for _, text := range s.Kernel.Grants {
+		add("may use", text)
+	}
+	for _, text := range s.Kernel.Budgets {
+		add("budget", text)
+	}
+	if what, after, err := s.Kernel.Denial(); err == nil && what != "deny" {
+		add("a refusal", map[string]string{"pause": "pauses the agent", "end": "ends the agent"}[what]+nth(after))
+	}
+	return rows
+}
+
+func nth(after int) string {
+	if after == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", from number %d on", after)
+}
+
+func explainFiles(f agent.Files) string {
+	text := "the host's base system, which it may change in a layer of its own"
+	if f.Rootfs != "" {
+		text = f.Rootfs + " as its root, which it may change in a layer of its own"
+	}
+	if f.ReadOnly {
+		writes := strings.Join(agent.WritablePlaces, ", ")
+		if f.Writable != nil {
+			writes = strings.Join(f.Writable, ", ") + " only"
+		}
+		text = strings.ReplaceAll(text, "which it may change in a layer of its own", "read-only; it writes in "+writes)
+	}
+	return text
+}
+
+// filterMeanings explains the built-in profiles of system calls.
+var filterMeanings = map[string]string{
+	"unconfined": "all that the kernel allows a program without privileges",
+	"standard":   "what ordinary programs need; no new namespaces, mounts, tracing, BPF or io_uring",
+	"strict":     "what computing on files needs; as standard, without networks, shared memory and further ioctls",
+	"minimal":    "what an interpreter needs to compute; as strict, without other processes and sockets",
+}
+
+func explainUser(s agent.Spec) string {
+	if s.User.UID != 0 {
+		return s.User.Name + ", without capabilities"
+	}
+	if len(s.CapDrop) > 0 {
+		return "root inside only, without " + strings.Join(s.CapDrop, ", ")
+	}
+	return "root inside only; outside an id without rights"
+}
+
+func explainLimits(l agent.Limits) string {
+	parts := []string{units.BytesSize(float64(l.MemoryBytes)) + " of memory", fmt.Sprintf("%d processes and threads", l.Pids)}
+	if l.CPUs > 0 {
+		parts = append(parts, strconv.FormatFloat(l.CPUs, 'f', -1, 64)+" CPUs")
+	}
+	parts = append(parts, units.BytesSize(float64(l.DiskBytes))+" of files")
+	if l.CPUTime > 0 {
+		parts = append(parts, l.CPUTime.String()+" of CPU time")
+	}
+	if l.WallClock > 0 {
+		parts = append(parts, "ends after "+l.WallClock.String())
+	} else {
+		parts = append(parts, "no time limit")
+	}
+	if l.OutputBytes > 0 {
+		parts = append(parts, units.BytesSize(float64(l.OutputBytes))+" of output")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func keysOf(set map[string]string) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies/advice"
+)
+
+// whyRun is all that clove why writes about a run.
+type whyRun struct {
+	Run      agent.ID        `json:"run"`
+	Name     string          `json:"name"`
+	State    agent.State     `json:"state"`
+	Status   agent.Status    `json:"status,omitempty"` // absent while it lives
+	ExitCode int             `json:"exit_code"`
+	Lines    []string        `json:"lines"`           // how it ended, for people
+	Limit    *agent.LimitHit `json:"limit,omitempty"` // that ended it
+	Raise    *advice.Advice  `json:"raise,omitempty"` // what gives more of it
+	Denials  []whyDenial     `json:"denials"`
+}
+
+// whyDenial is one denial with what would have let it pass.
+type whyDenial struct {
+	agent.Denial
+	Advice advice.Advice `json:"advice"`
+}
+
+// lookedUp finds the run that the only word means: one that exists. A word with a dot or a
+// colon is never a run here, and neither is one beside rules; clove why run NAME is always.
+func (p *program) lookedUp(c *cli.Context) (run agent.Run, found bool, err error) {
+	word := c.Args().First()
+	if c.NArg() == 2 && word == runName {
+		if flag := givenRule(c); flag != "" {
+			return run, false, invalid(flag, "omit it: a run has its own rules", "clove why run does not take it")
+		}
+		run, err = p.stored(c, c.Args().Get(1))
+		return run, err == nil, err
+	}
+	if c.NArg() != 1 || strings.ContainsAny(word, ".:[") || givenRule(c) != "" || !p.mayHaveRuns(c) {
+		return run, false, nil
+	}
+	run, err = p.stored(c, word)
+	switch kind := agent.KindOf(err); {
+	case err == nil:
+		return run, true, nil
+	case kind == agent.KindNotFound:
+		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", word))
+	case kind == agent.KindInvalid: // the beginning of several ids
+		return run, false, err
+	}
+	return run, false, nil // who cannot see runs asks about hosts
+}
+
+// givenRule is the first flag that decides over a connection.
+func givenRule(c *cli.Context) string {
+	for _, flag := range whyFlags {
+		if c.IsSet(flag) {
+			return flag
+		}
+	}
+	return ""
+}
+
+// mayHaveRuns spares a host without runs the store that opening one would make.
+func (p *program) mayHaveRuns(c *cli.Context) bool {
+	if d, err := p.cloved(c); err == nil {
+		d.Close()
+		return true
+	}
+	paths, err := directories(c)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(paths.State)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// explainRun prints what is to be said about a run. There is no question with a yes or no,
+// so the exit status is 0.
+func (p *program) explainRun(run agent.Run) error {
+	of := whyOf(run)
+	if p.json {
+		return p.printJSON(of)
+	}
+	for _, line := range of.Lines {
+		fmt.Fprintln(p.out, printable(line))
+	}
+	if of.Raise != nil {
+		fmt.Fprintf(p.out, "  flag: %s; policy: %s\n", of.Raise.Flag, of.Raise.Policy)
+	}
+	for _, d := range of.Denials {
+		for _, line := range denialLines(d) {
+			fmt.Fprintln(p.out, printable(line))
+		}
+	}
+	return nil
+}
+
+// whyOf collects what a run's record says.
+func whyOf(run agent.Run) whyRun {
+	of := whyRun{Run: run.Spec.ID, Name: run.Spec.Name, State: run.State, Lines: []string{}, Denials: []whyDenial{}}
+	record := run.Record
+	if record == nil {
+		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateWord(run)))
+		return of
+	}
+	of.Status, of.ExitCode, of.Limit = record.Status, record.ExitCode, record.Limit
+	if of.Limit != nil {
+		if a := advice.OfLimit(*of.Limit, record.Status); a.Flag != "" {
+			of.Raise = &a
+		}
+	}
+	for _, d := range record.Denials {
+		of.Denials = append(of.Denials, whyDenial{d, advice.Of(run.Spec, d)})
+	}
+	of.Lines = append(of.Lines, shown(run.Name())+" "+howEnded(*record))
+	more := ending(*record, run.Spec.Limits)
+	of.Lines = append(of.Lines, more...)
+	if record.Error != nil && record.Error.Hint != "" {
+		of.Lines = append(of.Lines, "hint: "+record.Error.Hint)
+	}
+	if len(record.Unenforced) > 0 {
+		of.Lines = append(of.Lines, "not enforced, as --allow-unenforced let it: "+strings.Join(record.Unenforced, ", "))
+	}
+	if run.Spec.Kernel.HasSocket() {
+		of.Lines = append(of.Lines, "calls on its own socket that were refused are in the log: clove audit query")
+	}
+	if len(of.Denials) == 0 && len(more) == 0 && record.Error == nil {
+		of.Lines = append(of.Lines, "nothing was refused, and it reached no limit")
+	}
+	return of
+}
+
+// howEnded is the end of a run in one sentence, behind its name. What ending says about
+// limits is not repeated.
+func howEnded(record agent.Record) string {
+	after := ""
+	if record.WallMS > 0 {
+		after = " after " + clock(record.WallMS)
+	}
+	signal := "a signal"
+	if record.Signal != nil {
+		signal = *record.Signal
+	}
+	switch record.Status {
+	case agent.StatusExited:
+		return fmt.Sprintf("ended by itself%s, with exit status %d", after, record.ExitCode)
+	case agent.StatusSignaled:
+		return "was ended by " + signal + after + ", which clove did not send for a limit"
+	case agent.StatusStartFailed:
+		return "could not be started: " + failureText(record.Error)
+	case agent.StatusKilled:
+		if record.Stopped != nil {
+			return "was ended" + after + " by " + record.Stopped.By
+		}
+	case agent.StatusPolicyKill:
+		if record.Error != nil {
+			return "was ended" + after + ": " + failureText(record.Error)
+		}
+	}
+	return fmt.Sprintf("was ended%s (%s), and clove run exits with %d", after, record.Status, record.ExitCode)
+}
+
+func failureText(f *agent.Failure) string {
+	if f == nil {
+		return "the record does not say why"
+	}
+	text := f.Message
+	if f.Step != "" {
+		text = f.Step + ": " + text
+	}
+	return text
+}
+
+// denialLines are a denial, and below it what would have let it pass.
+func denialLines(d whyDenial) []string {
+	text := "refused: " + d.Kind + " " + d.Target
+	if d.Rule != "" {
+		text += ", by " + d.Rule
+	}
+	if d.Count > 1 {
+		text += fmt.Sprintf(" (%d times)", d.Count)
+	}
+	lines := []string{text}
+	for _, row := range [][2]string{{"flag", d.Advice.Flag}, {"policy", d.Advice.Policy}, {"note", d.Advice.Note}, {"risk", d.Advice.Risk}} {
+		if row[1] != "" {
+			lines = append(lines, "  "+row[0]+": "+row[1])
+		}
+	}
+	return lines
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+)
+
+func endedRun(record agent.Record) agent.Run {
+	spec := policies.Standard()
+	spec.ID, spec.Name = "aaaaaaaaaaaaaaaa", "web"
+	return agent.Run{Spec: spec, State: agent.StateEnded, Record: &record}
+}
+
+// Each status is explained, and each limit with its value, its peak and what raises it.
+func TestWhyRunOfEveryStatus(t *testing.T) {
+	peak, killed := int64(300<<20), "SIGKILL"
+	hit := func(name string, value int64) *agent.LimitHit {
+		return &agent.LimitHit{Name: name, Value: value, Peak: &peak}
+	}
+	rows := map[agent.Status]struct {
+		record agent.Record
+		want   []string
+	}{
+		agent.StatusExited:      {agent.Record{WallMS: 1500}, []string{"web ended by itself after 1.5s, with exit status 0", "nothing was refused, and it reached no limit"}},
+		agent.StatusSignaled:    {agent.Record{Signal: new("SIGSEGV"), ExitCode: 139}, []string{"was ended by SIGSEGV", "nothing was refused"}},
+		agent.StatusTimeout:     {agent.Record{Limit: hit("wall-clock", 60000), ExitCode: 124}, []string{"wall clock limit of 1m0s reached", "flag: --timeout; policy: limits.timeout"}},
+		agent.StatusCPUTime:     {agent.Record{Limit: hit("cpu-time", 60000)}, []string{"CPU time limit", "limits.cpu_time"}},
+		agent.StatusOOM:         {agent.Record{Limit: hit("memory", 256<<20), ExitCode: 137}, []string{"exits with 137", "memory limit of 256MiB reached (peak 300MiB): raise --memory", "limits.memory"}},
+		agent.StatusOutputLimit: {agent.Record{Limit: hit("output", 1<<20)}, []string{"output limit of 1MiB", "limits.output"}},
+		agent.StatusDiskFull:    {agent.Record{Limit: hit("disk", 1<<20)}, []string{"disk limit of 1MiB", "limits.disk"}},
+		agent.StatusPolicyKill:  {agent.Record{Denials: []agent.Denial{{Kind: "network", Target: "tcp://10.0.0.1:443", Rule: "private"}}}, []string{"ended by --on-denial", "refused: network tcp://10.0.0.1:443, by private"}},
+		agent.StatusBudget:      {agent.Record{Limit: hit("tokens", 5)}, []string{"budget of 5 tokens spent", "--budget tokens=AMOUNT"}},
+		agent.StatusKilled:      {agent.Record{Signal: &killed, Stopped: &agent.Stopped{By: "uid 1000, process 4711", Time: time.Now()}}, []string{"by uid 1000, process 4711", "killed: somebody asked for it"}},
+		agent.StatusStartFailed: {agent.Record{Error: &agent.Failure{Step: "--memory", Message: "too much", Hint: "ask for less"}}, []string{"could not be started: --memory: too much", "hint: ask for less"}},
+	}
+	for _, status := range agent.Statuses {
+		row, there := rows[status]
+		if !there {
+			t.Errorf("no row for %s", status)
+			continue
+		}
+		row.record.Status = status
+		b := newBench(t)
+		b.backend.runs = []agent.Run{endedRun(row.record)}
+		code, stdout, stderr := b.clove("why", "run", "web")
+		if code != 0 || stderr != "" {
+			t.Errorf("%s: %d, %s", status, code, stderr)
+		}
+		for _, want := range row.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%s: without %q\n%s", status, want, stdout)
+			}
+		}
+		if said := strings.Contains(stdout, "nothing was refused"); said != strings.Contains(strings.Join(row.want, ""), "nothing was refused") {
+			t.Errorf("%s:\n%s", status, stdout)
+		}
+	}
+}
+
+func TestWhyRunAdvises(t *testing.T) {
+	b := newBench(t)
+	b.backend.runs = []agent.Run{endedRun(agent.Record{Status: agent.StatusExited, Denials: []agent.Denial{
+		{Kind: "network", Target: "dns://api.example.com", Rule: "mode-none", Count: 3}, {Kind: "syscall", Target: "mount", Rule: "standard", Count: 1}}})}
+	_, stdout, _ := b.clove("why", "run", "web")
+	want := `web ended by itself, with exit status 0
+refused: network dns://api.example.com, by mode-none (3 times)
+  flag: --allow api.example.com:443
+  policy: network: {mode: allowlist, allow: ["api.example.com:443"]}
+  risk: the agent can send all that it reads to the servers of this name
+refused: syscall mount, by standard
+  flag: --seccomp unconfined
+  policy: seccomp: unconfined
+  risk: no call is filtered any more`
+	if !strings.HasPrefix(stdout, want) {
+		t.Errorf("got\n%s\nwant\n%s", stdout, want)
+	}
+	var of whyRun
+	_, stdout, _ = b.clove("why", "--json", "run", "web")
+	if unmarshal(t, stdout, &of); of.Name != "web" || of.Status != agent.StatusExited || len(of.Denials) != 2 || of.Denials[0].Count != 3 || of.Denials[0].Advice.Flag == "" {
+		t.Errorf("\n%s", stdout)
+	}
+}
+
+func TestWhyRunOfALiveRun(t *testing.T) {
+	b := newBench(t)
+	run := endedRun(agent.Record{})
+	run.State, run.Record = agent.StateRunning, nil
+	b.backend.runs = []agent.Run{run}
+	if status, stdout, _ := b.clove("why", "run", "web"); status != 0 || !strings.Contains(stdout, "web is running") {
+		t.Errorf("%d, %s", status, stdout)
+	}
+}
+
+// A run wins over a host only where nobody can have meant a host.
+func TestWhyTellsRunsFromHosts(t *testing.T) {
+	b := newBench(t)
+	run := endedRun(agent.Record{Status: agent.StatusExited})
+	dotted := run
+	dotted.Spec.Name = "web.example.com"
+	b.backend.runs = []agent.Run{run, dotted}
+	for line, isRun := range map[string]bool{
+		"why web": true, "why run web": true, "why run web.example.com": true, "why --json web": true,
+		"why web:80": false, "why web.example.com": false, "why web --allow web.example.com": false, "why localhost": false, "why 10.0.0.1": false,
+	} {
+		status, stdout, stderr := b.clove(append([]string{"--root", b.host.Dir}, strings.Fields(line)...)...)
+		if got := strings.Contains(stdout, "ended by itself"); got != isRun || isRun != (status == 0) {
+			t.Errorf("%s: %d\n%s%s", line, status, stdout, stderr)
+		}
+	}
+	if _, _, stderr := b.clove("--root", b.host.Dir, "why", "nobody"); !strings.Contains(stderr, `no run "nobody", so it is taken as a host`) {
+		t.Errorf("%s", stderr)
+	}
+	for _, line := range []string{"why run nobody", "why run web --allow a.example.com", "why", "why a.example.com b.example.com"} {
+		if status, stdout, stderr := b.clove(strings.Fields(line)...); status != exitFailed || stdout != "" || !strings.Contains(stderr, "hint:") {
+			t.Errorf("%s: %d\n%s%s", line, status, stdout, stderr)
+		}
+	}
+	// Where there is no store, none is made.
+	b.paths = 0
+	if b.clove("--root", b.host.Dir+"/none", "why", "web"); b.paths != 0 {
+		t.Error("the store was opened")
+	}
+}

@@ -1,0 +1,121 @@
+package advice
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/seccomp"
+)
+
+// Advice is one way to let something pass. Where no flag does, Flag and Policy are empty,
+// and Note says why.
+type Advice struct {
+	Flag   string `json:"flag,omitempty"`   // of clove run
+	Policy string `json:"policy,omitempty"` // what a document says instead
+	Risk   string `json:"risk,omitempty"`   // one sentence without a full stop
+	Note   string `json:"note,omitempty"`
+}
+
+// The kinds of denials in a record.
+const (
+	network    = "network"
+	call       = "syscall"
+	file       = "file"
+	capability = "capability"
+)
+
+// Of says what would have let a denied action of a run with this spec pass.
+func Of(spec agent.Spec, d agent.Denial) Advice {
+	switch d.Kind {
+	case network:
+		return ofConnection(spec, d)
+	case call:
+		return ofCall(spec, d.Target)
+	case file:
+		return ofFile(spec, d.Target)
+	case capability:
+		return ofCapability(spec, d.Target)
+	}
+	return Advice{Note: "this version of clove does not know refusals of this kind"}
+}
+
+// ofCall looks for the narrowest built-in filter with the call.
+func ofCall(spec agent.Spec, name string) Advice {
+	profiles := seccomp.Names() // the widest first
+	for _, profile := range slices.Backward(profiles) {
+		var filter *specs.LinuxSeccomp
+		if profile != agent.SeccompUnconfined {
+			var err error
+			if filter, err = seccomp.Profile(profile); err != nil {
+				continue
+			}
+		}
+		if profile == spec.Seccomp.Profile || !seccomp.Decide(filter, name, [6]uint64{}).Allowed() {
+			continue
+		}
+		a := Advice{Flag: "--seccomp " + profile, Policy: "seccomp: " + profile,
+			Risk: "every other call that " + profile + " allows passes too"}
+		if profile == agent.SeccompUnconfined {
+			a.Risk = "no call is filtered any more, so a fault of the kernel is reached more easily"
+		}
+		if e, err := seccomp.Explain(seccomp.Standard, name); err == nil && e.Verdict == seccomp.Refused {
+			a.Risk += "; standard refuses this one because " + e.Reason
+		}
+		return a
+	}
+	return Advice{Note: "no built-in filter allows it with these arguments; --seccomp FILE takes one of your own"}
+}
+
+// ofFile distinguishes a place that a read-only root closes from one that does not appear.
+func ofFile(spec agent.Spec, target string) Advice {
+	at := path.Clean(target)
+	for _, place := range agent.WritablePlaces {
+		if (at == place || strings.HasPrefix(at, place+"/")) && !spec.Files.StaysWritable(place) {
+			return Advice{Policy: "files.writable: [" + strings.Join(append(slices.Clone(spec.Files.Writable), place), ", ") + "]",
+				Risk: "the agent keeps files there, and may execute them where the file system allows it"}
+		}
+	}
+	if !path.IsAbs(at) {
+		return Advice{Note: "the record names no path inside"}
+	}
+	dir := path.Dir(at)
+	return Advice{Flag: "-v " + dir + ":" + dir + ":ro", Policy: "files.volumes: [" + dir + ":" + dir + ":ro]",
+		Risk: "the agent reads all of the host's " + dir + "; without :ro it also changes it"}
+}
+
+func ofCapability(spec agent.Spec, name string) Advice {
+	short := strings.TrimPrefix(name, "CAP_")
+	switch {
+	case slices.Contains(spec.CapDrop, name) || slices.Contains(spec.CapDrop, agent.AllCapabilities):
+		return Advice{Flag: "no --cap-drop " + short, Policy: "capabilities.drop: without " + short,
+			Risk: "root inside has the capability over the agent's own files and processes"}
+	case spec.User.UID != 0:
+		return Advice{Flag: "--user root", Policy: "user: root",
+			Risk: "the agent is root inside, and changes its whole file system; outside it has no rights"}
+	}
+	return Advice{Note: "no agent has this capability, whatever its policy says"}
+}
+
+// limits are the flags and keys of what may end a run, by the name in its record.
+var limits = map[string]Advice{
+	agent.ControlMemory:    {Flag: "--memory", Policy: "limits.memory"},
+	agent.ControlSockets:   {Flag: "--memory", Policy: "limits.memory"},
+	agent.ControlWallClock: {Flag: "--timeout", Policy: "limits.timeout"},
+	agent.ControlCPUTime:   {Flag: "--cpu-time", Policy: "limits.cpu_time"},
+	agent.ControlOutput:    {Flag: "--output-limit", Policy: "limits.output"},
+	agent.ControlDisk:      {Flag: "--disk", Policy: "limits.disk"},
+	agent.LimitDiskFiles:   {Flag: "--disk", Policy: "limits.disk"},
+}
+
+// OfLimit names the flag and the key of a limit that ended a run; that of a budget is its
+// dimension.
+func OfLimit(hit agent.LimitHit, status agent.Status) Advice {
+	if status == agent.StatusBudget {
+		return Advice{Flag: "--budget " + hit.Name + "=AMOUNT", Policy: "budgets: [" + hit.Name + "=AMOUNT]"}
+	}
+	return limits[hit.Name]
+}

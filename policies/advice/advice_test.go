@@ -1,0 +1,83 @@
+package advice
+
+import (
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+)
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	none, public := policies.Standard(), policies.Standard()
+	public.Network, public.Egress.Rules = agent.NetworkPublic, []agent.EgressRule{{Deny: true, Target: "*.example.org", Source: "--deny"}}
+	for _, row := range []struct {
+		spec           agent.Spec
+		target         string
+		flag, policy   string
+		riskOrNotePart string
+	}{
+		{none, "dns://api.example.com", "--allow api.example.com:443", `network: {mode: allowlist, allow: ["api.example.com:443"]}`, "servers of this name"},
+		{public, "tcp://10.0.0.1:5432", "--allow 10.0.0.1:5432", `network.allow: ["10.0.0.1:5432"]`, "private network"},
+		{public, "tcp://169.254.169.254:80", "--allow metadata:80", `network.allow: ["metadata:80"]`, "credentials"},
+		{public, "udp://9.9.9.9:53", "--allow udp://9.9.9.9:53", `network.allow: ["udp://9.9.9.9:53"]`, "this address"},
+		{public, "tcp://127.0.0.1:5432", "--host-port 5432", "network.host_ports: [5432]", "127.0.0.1"},
+		{none, "host-port://127.0.0.1:5432", "--host-port 5432", "network.host_ports: [5432]", "127.0.0.1"},
+		{public, "tcp://a.example.org:443", "", "", "on purpose"},
+		{public, "tcp://a.example.com:443", "", "", "a rule allows the name"},
+		{none, "network://everything", "", "", "gate was lost"},
+		{none, "everything", "", "", "gate was lost"},
+		{none, "tcp://(other targets)", "", "", "no room"},
+		{none, "other://10.0.0.1", "", "", "only TCP and UDP"},
+		{none, "tcp://nonsense", "", "", "no target"},
+		{none, "dns://a b", "", "", "no rule can allow it"},
+	} {
+		a := Of(row.spec, agent.Denial{Kind: "network", Target: row.target})
+		if a.Flag != row.flag || a.Policy != row.policy || !strings.Contains(a.Risk+a.Note, row.riskOrNotePart) {
+			t.Errorf("%s: %+v", row.target, a)
+		}
+	}
+}
+
+func TestOtherKinds(t *testing.T) {
+	t.Parallel()
+	minimal, readonly, root := policies.Standard(), policies.Standard(), policies.Standard()
+	minimal.Seccomp.Profile = "minimal"
+	readonly.Files.ReadOnly, readonly.Files.Writable = true, []string{"/tmp"}
+	root.User, root.CapDrop = agent.User{Name: "root"}, []string{"CAP_CHOWN"}
+	for _, row := range []struct {
+		spec         agent.Spec
+		kind, target string
+		flag, policy string
+	}{
+		{minimal, "syscall", "fork", "--seccomp strict", "seccomp: strict"},
+		{policies.Standard(), "syscall", "mount", "--seccomp unconfined", "seccomp: unconfined"},
+		{policies.Standard(), "syscall", "nonsense", "", ""},
+		{readonly, "file", "/workspace/a", "", "files.writable: [/tmp, /workspace]"},
+		{policies.Standard(), "file", "/srv/data/a", "-v /srv/data:/srv/data:ro", "files.volumes: [/srv/data:/srv/data:ro]"},
+		{policies.Standard(), "file", "data", "", ""},
+		{policies.Standard(), "capability", "CAP_CHOWN", "--user root", "user: root"},
+		{root, "capability", "CAP_CHOWN", "no --cap-drop CHOWN", "capabilities.drop: without CHOWN"},
+		{root, "capability", "CAP_SYS_ADMIN", "", ""},
+		{root, "mood", "x", "", ""},
+	} {
+		a := Of(row.spec, agent.Denial{Kind: row.kind, Target: row.target})
+		if a.Flag != row.flag || a.Policy != row.policy || (a.Risk == "") != (a.Policy == "") || (a.Note == "") != (a.Policy != "") {
+			t.Errorf("%s %s: %+v", row.kind, row.target, a)
+		}
+	}
+}
+
+// Each limit that a record may name has its flag and its key.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name := range limits {
+		if a := OfLimit(agent.LimitHit{Name: name}, agent.StatusOOM); !strings.HasPrefix(a.Flag, "--") || !strings.HasPrefix(a.Policy, "limits.") {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if a := OfLimit(agent.LimitHit{Name: "tokens"}, agent.StatusBudget); a.Flag != "--budget tokens=AMOUNT" || a.Policy != "budgets: [tokens=AMOUNT]" {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,13 @@
+// Package advice says what would let something pass that a run's policy refused, or that a
+// limit ended: the flag, the line of a policy's document, and what the change risks.
+//
+// # Theory of operation
+//
+// Advice comes from what decides, where that can be asked: the compiled rules of a spec name
+// the flag that would allow a connection, and the built-in filters of system calls are tried
+// from the narrowest to the widest. Tables hold the rest.
+//
+// # What it does not do
+//
+// It changes nothing, and it does not say that something should be allowed.
+package advice

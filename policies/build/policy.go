@@ -1,0 +1,389 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/policies/compare"
+	"clove.run/clove/policies/host"
+)
+
+// Policy is a document with all that it extends.
+type Policy struct {
+	Document policies.Document // merged: every value that any of Chain has
+	Chain    []Link            // the document itself first, then what it extends
+	Spec     agent.Spec        // the defaults; it has no command, no ID and no environment
+}
+
+// Link is one document of a chain.
+type Link struct {
+	Name    string     `json:"name"`
+	Source  string     `json:"source"` // the file, or "built in"
+	Widened []Widening `json:"widened,omitempty"`
+
+	written policies.Document
+}
+
+// Widening is a place in which a document allows more than what it extends.
+type Widening struct {
+	compare.Difference
+	Reason string `json:"reason"`
+}
+
+// builtIn is the source of levels.
+const builtIn = "built in"
+
+// mostExtends bounds a chain of documents.
+const mostExtends = 16
+
+// LoadPolicy finds a policy and all that it extends, by a level's name, the path of a file
+// (a text with a slash or an ending of YAML), or a name, which is looked for as NAME.yaml in
+// Host.Policies. It fails where a document is wider than what it extends without a reason.
+// An error names the file.
+func LoadPolicy(reference string, h host.Host) (*Policy, error) {
+	chain, err := loadChain(reference, h)
+	if err != nil {
+		return nil, err
+	}
+	return layOver(chain, h)
+}
+
+// loadChain reads the documents, the one that was asked for first.
+func loadChain(reference string, h host.Host) (chain []Link, err error) {
+	for from := h; ; {
+		link, dir, err := findPolicy(reference, from)
+		if err != nil {
+			if len(chain) > 0 {
+				err = ofPolicy(chain[len(chain)-1], "extends", err)
+			}
+			return nil, err
+		}
+		if slices.ContainsFunc(chain, func(l Link) bool { return l.Source == link.Source && l.Name == link.Name }) {
+			return nil, ofPolicy(chain[len(chain)-1], "extends", invalid("", "extend a level instead", "%s extends itself", link.Name))
+		}
+		chain = append(chain, link)
+		reference = link.written.Extends
+		switch {
+		case len(chain) > mostExtends:
+			return nil, ofPolicy(link, "extends", invalid("", "merge some of them into one", "more than %d documents extend one another", mostExtends))
+		case reference == "" && link.Source == builtIn && link.Name == policies.StandardName:
+			return chain, nil
+		case reference == "":
+			reference = policies.StandardName
+		}
+		from.Dir = dir // of a relative path
+	}
+}
+
+// findPolicy reads one document; dir is where its relative paths begin.
+func findPolicy(reference string, h host.Host) (link Link, dir string, err error) {
+	if text, ok := policies.Level(reference); ok {
+		written, err := policies.Parse(text)
+		return Link{Name: reference, Source: builtIn, written: written}, h.Dir, err
+	}
+	path, text, err := readPolicy(reference, h)
+	if err != nil {
+		return Link{}, "", err
+	}
+	written, err := policies.Parse(text)
+	if err == nil && slices.Contains(policies.Levels, written.Name) {
+		err = invalid("", "choose another name", "name: %s is a level of clove's own", written.Name)
+	}
+	if err != nil {
+		return Link{}, "", ofPolicy(Link{Source: path}, "", err)
+	}
+	dir = filepath.Dir(path)
+	return Link{Name: written.Name, Source: path, written: absolute(written, dir)}, dir, nil
+}
+
+// absolute makes paths of the host absolute: they begin at the document.
+func absolute(d policies.Document, dir string) policies.Document {
+	from := host.Host{Dir: dir}
+	d.Files.Volumes = slices.Clone(d.Files.Volumes)
+	for i, text := range d.Files.Volumes {
+		if strings.HasPrefix(text, ".") {
+			source, rest, _ := strings.Cut(text, ":")
+			d.Files.Volumes[i] = from.Absolute(source) + ":" + rest
+		}
+	}
+	if d.Files.Rootfs != "" {
+		d.Files.Rootfs = from.Absolute(d.Files.Rootfs)
+	}
+	if strings.Contains(d.Seccomp, "/") {
+		d.Seccomp = from.Absolute(d.Seccomp)
+	}
+	return d
+}
+
+// endings of documents.
+var policyEndings = []string{".yaml", ".yml"}
+
+func readPolicy(reference string, h host.Host) (path string, text []byte, err error) {
+	if strings.Contains(reference, "/") || slices.Contains(policyEndings, filepath.Ext(reference)) {
+		path = h.Absolute(reference)
+		text, err = host.ReadBounded(path, policies.MostBytes)
+		if err != nil {
+			err = &agent.Error{Kind: agent.KindInvalid, Step: "--policy", Message: fmt.Sprintf("cannot read the policy %q", reference),
+				Hint: "clove policy list shows those that have a name", Err: err}
+		}
+		return path, text, err
+	}
+	if agent.ValidateName(reference) == nil {
+		for _, dir := range h.Policies {
+			path = filepath.Join(dir, reference+policyEndings[0])
+			text, err = host.ReadBounded(path, policies.MostBytes)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				err = &agent.Error{Kind: agent.KindInvalid, Step: "--policy", Message: "cannot read a policy", Err: err}
+			}
+			return path, text, err
+		}
+	}
+	return "", nil, invalid("policy", policyHint(reference, h), "there is no policy %.64q", reference)
+}
+
+// policyHint names what was probably meant.
+func policyHint(reference string, h host.Host) string {
+	names := slices.Clone(policies.Levels)
+	for _, found := range Policies(h) {
+		names = append(names, found.Name)
+	}
+	return policies.Meant(reference, names, "the levels are "+strings.Join(policies.Levels, ", ")+"; clove policy list shows all; a file is named by its path")
+}
+
+// FoundPolicy is a document that has a name on this host.
+type FoundPolicy struct {
+	Name        string `json:"name"`
+	Source      string `json:"source"`
+	Description string `json:"description,omitempty"`
+	Error       string `json:"error,omitempty"` // why it cannot be used
+}
+
+// Policies lists the levels and the documents of Host.Policies. A name that an earlier
+// directory has hides that of a later one, which is left out. The ceiling of the host is no
+// policy of a run.
+func Policies(h host.Host) []FoundPolicy {
+	var all []FoundPolicy
+	for _, name := range policies.Levels {
+		text, _ := policies.Level(name)
+		written, err := policies.Parse(text)
+		all = append(all, found(name, builtIn, written, err))
+	}
+	for _, dir := range h.Policies {
+		files, _ := filepath.Glob(filepath.Join(dir, "*"+policyEndings[0])) // the pattern is sound
+		for _, path := range files {
+			name := strings.TrimSuffix(filepath.Base(path), policyEndings[0])
+			if name == ceilingName || slices.ContainsFunc(all, func(f FoundPolicy) bool { return f.Name == name }) {
+				continue
+			}
+			link, _, err := findPolicy(path, h)
+			if err == nil && link.Name != name {
+				err = invalid("", "", "its file is called %s, and its name is %s", name, link.Name)
+			}
+			all = append(all, found(name, path, link.written, err))
+		}
+	}
+	return all
+}
+
+func found(name, source string, written policies.Document, err error) FoundPolicy {
+	f := FoundPolicy{Name: name, Source: source, Description: written.Description}
+	if err != nil {
+		f.Error = agent.FailureOf(err).Message
+	}
+	return f
+}
+
+// layOver lays the documents over each other, from the last of the chain to the first, and
+// checks each step.
+func layOver(chain []Link, h host.Host) (*Policy, error) {
+	p := &Policy{Chain: chain}
+	for i, link := range slices.Backward(chain) {
+		merged := link.written
+		if i < len(chain)-1 {
+			merged = merged.Over(p.Document)
+		}
+		spec, err := specOf(merged, h)
+		if err != nil {
+			return nil, ofPolicy(link, "", asDocument(err))
+		}
+		if i < len(chain)-1 {
+			if chain[i].Widened, err = widened(link, chain[i+1].Name, p.Spec, spec); err != nil {
+				return nil, err
+			}
+		}
+		p.Document, p.Spec = merged, spec
+	}
+	p.Spec.Policy = p.label()
+	return p, nil
+}
+
+// widened refuses what is wider without a reason.
+func widened(link Link, parent string, base, wide agent.Spec) (all []Widening, err error) {
+	for _, difference := range compare.Wider(base, wide) {
+		reason := link.written.Reason(difference.Place)
+		if reason == "" {
+			return nil, ofPolicy(link, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("it allows more than %s, which it extends: %s", parent, difference),
+				Hint: fmt.Sprintf("write it narrower, or say why with widen: {%s: REASON}", difference.Place)})
+		}
+		all = append(all, Widening{difference, reason})
+	}
+	return all, nil
+}
+
+// label is what a record says of the policy. The standard level keeps the digest that it has
+// had without documents.
+func (p *Policy) label() agent.Policy {
+	if len(p.Chain) == 1 && p.Chain[0].Source == builtIn {
+		return policies.Standard().Policy
+	}
+	text, err := json.Marshal(struct {
+		Spec        agent.Spec
+		Environment policies.Environment
+	}{p.Spec, p.Document.Environment})
+	if err != nil {
+		panic(err) // values of this package's own making always encode
+	}
+	sum := sha256.Sum256(text)
+	label := agent.Policy{Name: p.Document.Name, SHA256: hex.EncodeToString(sum[:])}
+	for _, link := range p.Chain {
+		for _, w := range link.Widened {
+			label.Widened = append(label.Widened, w.Place+" ("+link.Name+"): "+w.Reason)
+		}
+	}
+	return label
+}
+
+// ofPolicy says in which document a mistake is.
+func ofPolicy(link Link, at string, err error) error {
+	where := link.Source
+	if where == builtIn {
+		where = link.Name
+	}
+	if at != "" {
+		where += ": " + at
+	}
+	f := agent.FailureOf(err)
+	return &agent.Error{Kind: agent.KindOf(err), Step: "--policy", Message: where + ": " + f.Message, Hint: f.Hint}
+}
+
+// asDocument names the key of a document where an error names a flag.
+func asDocument(err error) error {
+	f := agent.FailureOf(err)
+	message := f.Message
+	if key := documentKeys[strings.TrimPrefix(f.Step, "--")]; key != "" {
+		message = key + ": " + message
+	}
+	return &agent.Error{Kind: agent.KindOf(err), Message: message, Hint: strings.NewReplacer("omit the flag", "omit the key", "--", "").Replace(f.Hint)}
+}
+
+// documentKeys are the keys of a document by the flag with the same meaning.
+var documentKeys = map[string]string{
+	"memory": "limits.memory", "memory-swap": "limits.memory_swap", "cpus": "limits.cpus", "cpuset-cpus": "limits.cpuset", "pids-limit": "limits.pids",
+	"cpu-time": "limits.cpu_time", "timeout": "limits.timeout", "stop-timeout": "limits.stop_timeout", "output-limit": "limits.output", "disk": "limits.disk",
+	"shm-size": "limits.shm", "ulimit": "ulimits", "volume": "files.volumes", "tmpfs": "files.tmpfs", "files.writable": "files.writable", "rootfs": "files.rootfs", "user": "user",
+	"cap-drop": "capabilities.drop", "seccomp": "seccomp", "env": "environment", "network": "network", "allow": "network.allow", "deny": "network.deny",
+	"host-port": "network.host_ports", "dns": "network.dns", "net-connections": "network.connections", "net-rate": "network.rate", "net-bytes": "network.bytes",
+	"model": "models", "grant": "grants", "budget": "budgets", "at-end": "at_end", "on-denial": "on_denial",
+}
+
+// specOf builds the defaults that a merged document sets.
+func specOf(d policies.Document, h host.Host) (agent.Spec, error) {
+	b := &builder{asked: requestOf(d), host: h, spec: policies.Standard()}
+	spec, err := b.build(policySteps)
+	if err == nil {
+		err = b.eachVariable(func(string, string, string, bool) error { return nil })
+	}
+	spec.Policy = agent.Policy{}
+	return spec, err
+}
+
+// requestOf has a document's values where a command line would have them.
+func requestOf(d policies.Document) Request {
+	r := Request{
+		Memory: string(d.Limits.Memory), MemorySwap: string(d.Limits.MemorySwap), CPUs: string(d.Limits.CPUs), CPUSet: d.Limits.CPUSet,
+		Pids: string(d.Limits.Pids), CPUTime: string(d.Limits.CPUTime), Timeout: string(d.Limits.Timeout), StopTimeout: string(d.Limits.StopTimeout),
+		Output: string(d.Limits.Output), Disk: string(d.Limits.Disk), Shm: string(d.Limits.Shm),
+		Volumes: d.Files.Volumes, Tmpfs: d.Files.Tmpfs, ReadOnly: d.Files.Root == policies.RootReadOnly, Writable: d.Files.Writable, Rootfs: d.Files.Rootfs,
+		User: d.User, CapDrop: d.Capabilities.Drop, Seccomp: d.Seccomp, AllowUnenforced: d.AllowUnenforced,
+		Network: d.Network.Mode, DNS: d.Network.DNS, NetConnections: string(d.Network.Connections), NetRate: string(d.Network.Rate), NetBytes: string(d.Network.Bytes),
+		AgentSocket: d.AgentSocket != nil && *d.AgentSocket, Models: d.Models, Grants: d.Grants, Budgets: d.Budgets, AtEnd: d.AtEnd, OnDenial: d.OnDenial,
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Ulimits)) {
+		r.Ulimits = append(r.Ulimits, name+"="+string(d.Ulimits[name]))
+	}
+	for _, port := range d.Network.HostPorts {
+		r.HostPorts = append(r.HostPorts, strconv.Itoa(int(port)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Environment.Set)) {
+		r.policyEnv = append(r.policyEnv, key+"="+d.Environment.Set[key])
+	}
+	r.policyEnv = append(r.policyEnv, d.Environment.Pass...)
+	for _, rule := range rules(d.Network.Allow, d.Network.Deny) {
+		rule.Source = "policy " + d.Name
+		r.policyRules = append(r.policyRules, rule)
+	}
+	return r
+}
+
+// over lays what a command line asks for over a policy: a value replaces the policy's, and
+// lists are added to its lists.
+func (r Request) over(p Request) Request {
+	if r.Memory != "" && r.MemorySwap == "" {
+		p.MemorySwap = "" // swap follows memory
+	}
+	switch {
+	// Rules of another mode mean nothing without a network, or without rules.
+	case r.Network == agent.NetworkNone || r.Network == agent.NetworkHost:
+		p.policyRules, p.DNS, p.HostPorts = nil, nil, nil
+	// The user named what is to be reached beside what the policy lets through.
+	case r.Network == "" && len(r.Allow)+len(r.Deny) > 0 && (p.Network == "" || p.Network == agent.NetworkNone):
+		p.Network = agent.NetworkAllowlist
+	}
+	for _, field := range []struct {
+		flag  *string
+		value string
+	}{
+		{&r.Memory, p.Memory}, {&r.MemorySwap, p.MemorySwap}, {&r.CPUs, p.CPUs}, {&r.CPUSet, p.CPUSet}, {&r.Pids, p.Pids}, {&r.CPUTime, p.CPUTime},
+		{&r.Timeout, p.Timeout}, {&r.StopTimeout, p.StopTimeout}, {&r.Output, p.Output}, {&r.Disk, p.Disk}, {&r.Shm, p.Shm}, {&r.Rootfs, p.Rootfs},
+		{&r.User, p.User}, {&r.Seccomp, p.Seccomp}, {&r.Network, p.Network}, {&r.NetConnections, p.NetConnections}, {&r.NetRate, p.NetRate},
+		{&r.NetBytes, p.NetBytes}, {&r.AtEnd, p.AtEnd}, {&r.OnDenial, p.OnDenial},
+	} {
+		if *field.flag == "" {
+			*field.flag = field.value
+		}
+	}
+	r.Ulimits = slices.Concat(p.Ulimits, r.Ulimits)
+	r.Volumes, r.Tmpfs = slices.Concat(p.Volumes, r.Volumes), slices.Concat(p.Tmpfs, r.Tmpfs)
+	r.CapDrop, r.HostPorts = slices.Concat(p.CapDrop, r.CapDrop), slices.Concat(p.HostPorts, r.HostPorts)
+	r.Models, r.Grants = slices.Concat(p.Models, r.Models), slices.Concat(p.Grants, r.Grants)
+	r.AllowUnenforced = slices.Concat(p.AllowUnenforced, r.AllowUnenforced)
+	if len(r.DNS) == 0 {
+		r.DNS = p.DNS
+	}
+	for _, text := range p.Budgets {
+		dimension, _, _ := strings.Cut(text, "=")
+		if !slices.ContainsFunc(r.Budgets, func(own string) bool { return strings.HasPrefix(own, dimension+"=") }) {
+			r.Budgets = append(slices.Clone(r.Budgets), text)
+		}
+	}
+	r.ReadOnly, r.AgentSocket = r.ReadOnly || p.ReadOnly, r.AgentSocket || p.AgentSocket
+	if r.Writable == nil {
+		r.Writable = p.Writable
+	}
+	r.policyRules, r.policyEnv = p.policyRules, p.policyEnv
+	return r
+}

@@ -1,0 +1,175 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runc/libcontainer/specconv"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
+)
+
+// Foresight says what a run with a spec would meet, without a run. It asks the code that
+// builds the run, and looks at nothing of this host.
+type Foresight struct {
+	spec  agent.Spec
+	root  rootfs.Config
+	stack seccomp.Stack
+}
+
+// Foresee prepares the answers for a spec, which need not name a command.
+func Foresee(spec agent.Spec) (*Foresight, error) {
+	// The ID, the ids and the directories decide nothing here, but a root has some.
+	spec.ID = cmp.Or(spec.ID, "0000000000000000")
+	own, err := profile(spec)
+	if err != nil {
+		return nil, err
+	}
+	stack, err := seccomp.StackOf(spec.Seccomp.Profile, own)
+	if err != nil {
+		return nil, err
+	}
+	return &Foresight{spec: spec, root: rootConfig(DefaultPaths, spec, agent.IDsPerAgent), stack: stack}, nil
+}
+
+// Access is what the file system lets an agent do at one path. Whether something exists
+// there, and what a file's own permissions are, is not known.
+type Access struct {
+	Read, Write, Execute bool
+	By                   string // what decides, in words
+}
+
+// File answers for an absolute path inside. A path with ".." is taken as a shell would.
+func (f *Foresight) File(at string) (Access, error) {
+	if !path.IsAbs(at) || strings.ContainsRune(at, 0) {
+		return Access{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("%q is not an absolute path", at), Hint: "write a path inside, such as /workspace"}
+	}
+	at = path.Clean(at)
+	if m, ok := kernelMount(f.spec, at); ok {
+		return f.kernels(m, at), nil
+	}
+	seen, err := f.root.Look(at)
+	return Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}, err
+}
+
+// kernelMount finds the innermost of the kernel's file systems that has the path in it.
+func kernelMount(spec agent.Spec, at string) (found specs.Mount, ok bool) {
+	for _, m := range mounts(spec) {
+		if (at == m.Destination || strings.HasPrefix(at, m.Destination+"/")) && len(m.Destination) > len(found.Destination) {
+			found, ok = m, true
+		}
+	}
+	return found, ok
+}
+
+// kernels answers for what compile mounts. None of it can be executed.
+func (f *Foresight) kernels(m specs.Mount, at string) Access {
+	below := func(dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+	a := Access{Read: true, By: m.Destination + " of the kernel", Execute: !slices.Contains(m.Options, "noexec")}
+	switch {
+	case slices.ContainsFunc(maskedPaths, below):
+		return Access{By: "hidden from every agent"}
+	case slices.ContainsFunc(readonlyPaths, below):
+		a.By += ", read-only for every agent"
+	case m.Destination == "/proc":
+		// The rest of it has permissions of its own; what counts is that a process may change
+		// what is its own.
+		a.Write = below("/proc/self") || below("/proc/thread-self")
+	case m.Destination == "/dev":
+		return f.device(at, a)
+	case slices.Contains(m.Options, "ro"):
+		a.By += ", read-only"
+	default:
+		a.Write = true
+	}
+	return a
+}
+
+// device answers for /dev itself. A device is written through a read-only /dev.
+func (f *Foresight) device(at string, a Access) Access {
+	if at == "/dev" {
+		a.Write = f.spec.User.UID == 0 && f.spec.Files.StaysWritable("/dev")
+		return a
+	}
+	known := func(d string) bool { return at == d || strings.HasPrefix(at, d+"/") }
+	if slices.ContainsFunc(devLinks, known) {
+		a.Write, a.By = true, "a link that every agent has"
+		return a
+	}
+	for _, d := range specconv.AllowedDevices {
+		if d.Path == at {
+			a.Write, a.By = true, "a device that every agent has"
+			return a
+		}
+	}
+	return Access{By: "no such device appears inside"}
+}
+
+// devLinks are those that libcontainer makes (setupDevSymlinks, setupPtmx).
+var devLinks = []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/ptmx"}
+
+// Call reports whether the filters let a system call with these arguments through, and what
+// decides. It fails for a name that no table has.
+func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, err error) {
+	of := f.stack.Agent
+	if of == nil {
+		of = f.stack.Sandbox
+	}
+	explained, err := seccomp.ExplainProfile(of, name)
+	if slices.Contains(seccomp.Names(), f.spec.Seccomp.Profile) && err == nil {
+		explained, err = seccomp.Explain(f.spec.Seccomp.Profile, name)
+	}
+	if err != nil {
+		return false, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no system call %.64q", name), Hint: "write the name that its manual page has, such as openat"}
+	}
+	d := f.decide(name, args)
+	by = "seccomp " + f.spec.Seccomp.Profile
+	if !d.Allowed() {
+		by += ": " + d.String()
+		if explained.Verdict != seccomp.Allowed && explained.Reason != "" {
+			by += ", " + explained.Reason
+		}
+	}
+	return d.Allowed(), by, nil
+}
+
+// decide asks both filters. Of two refusals the kernel takes the stricter one, and of equals
+// that of the filter that was loaded last, which is the agent's own (seccomp(2)).
+func (f *Foresight) decide(name string, args [6]uint64) seccomp.Decision {
+	sandbox := seccomp.Decide(f.stack.Sandbox, name, args)
+	if f.stack.Agent == nil {
+		return sandbox
+	}
+	own := seccomp.Decide(f.stack.Agent, name, args)
+	if own.Allowed() || !sandbox.Allowed() && severity(sandbox) > severity(own) {
+		return sandbox
+	}
+	return own
+}
+
+func severity(d seccomp.Decision) int {
+	return slices.Index([]specs.LinuxSeccompAction{specs.ActAllow, specs.ActLog, specs.ActErrno, specs.ActTrap, specs.ActKill, specs.ActKillThread, specs.ActKillProcess}, d.Action)
+}
+
+// Errno is the error number with which a filter answers a call; 0 if it is carried out, or
+// ends the process.
+func (f *Foresight) Errno(name string, args [6]uint64) int {
+	return int(f.decide(name, args).Errno)
+}
+
+// CallNumber is a system call's number on this machine, or one that no machine has.
+func CallNumber(name string) int32 {
+	if number, exists := seccomp.Number(name); exists {
+		return number
+	}
+	return noCall
+}
+
+// noCall is far above all numbers of calls, and answered with ENOSYS.
+const noCall = 1 << 20

@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+)
+
+func foreseen(t *testing.T, change func(*agent.Spec)) *Foresight {
+	t.Helper()
+	spec := agent.Spec{User: agent.User{Name: "agent", UID: 1000, GID: 1000}, Seccomp: agent.Seccomp{Profile: "standard"},
+		Limits: agent.Limits{MemoryBytes: 1 << 30, DiskBytes: 1 << 30, ShmBytes: 1 << 20}}
+	if change != nil {
+		change(&spec)
+	}
+	f, err := Foresee(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestForeseenFiles(t *testing.T) {
+	t.Parallel()
+	free := foreseen(t, nil)
+	narrow := foreseen(t, func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} })
+	for _, row := range []struct {
+		f    *Foresight
+		at   string
+		want Access
+	}{
+		{free, "/usr/bin/env", Access{Read: true, Execute: true}},
+		{free, "/tmp/../root/x", Access{}},
+		{free, "/tmp/x", Access{Read: true, Write: true, Execute: true}},
+		{free, "/dev/shm/x", Access{Read: true, Write: true}},
+		{free, "/dev/null", Access{Read: true, Write: true}},
+		{free, "/dev/stdout", Access{Read: true, Write: true}},
+		{free, "/dev/sda", Access{}},
+		{free, "/dev", Access{Read: true}},
+		{free, "/proc/self/oom_score_adj", Access{Read: true, Write: true}},
+		{free, "/proc/sys/kernel/panic", Access{Read: true}},
+		{free, "/proc/kcore", Access{}},
+		{free, "/sys/fs/cgroup/x", Access{Read: true}},
+		{free, "/sys/firmware", Access{}},
+		{narrow, "/tmp/x", Access{Read: true, Write: true, Execute: true}},
+		{narrow, "/dev/shm/x", Access{Read: true}},
+		{narrow, "/dev/mqueue/x", Access{Read: true}},
+		{narrow, "/dev/null", Access{Read: true, Write: true}},
+		{narrow, "/workspace", Access{Read: true, Execute: true}},
+	} {
+		got, err := row.f.File(row.at)
+		if err != nil || got.By == "" {
+			t.Errorf("%s: %+v, %v", row.at, got, err)
+		}
+		if got.By = ""; got != row.want {
+			t.Errorf("%s: %+v, want %+v", row.at, got, row.want)
+		}
+	}
+	for _, at := range []string{"", "x", "/a\x00"} {
+		if _, err := free.File(at); agent.KindOf(err) != agent.KindInvalid {
+			t.Errorf("%q: %v", at, err)
+		}
+	}
+}
+
+func TestForeseenCalls(t *testing.T) {
+	t.Parallel()
+	document := []byte(`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["setsid"],"action":"SCMP_ACT_ERRNO","errnoRet":22},{"names":["mount"],"action":"SCMP_ACT_KILL_PROCESS"}]}`)
+	own := func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/p.json", Document: document} }
+	named := func(name string) func(*agent.Spec) { return func(s *agent.Spec) { s.Seccomp.Profile = name } }
+	for _, row := range []struct {
+		change  func(*agent.Spec)
+		call    string
+		args    [6]uint64
+		allowed bool
+		errno   unix.Errno
+	}{
+		{nil, "openat", [6]uint64{}, true, 0},
+		{nil, "mount", [6]uint64{}, false, unix.EPERM},
+		{named("unconfined"), "mount", [6]uint64{}, true, 0},
+		{named("strict"), "socket", [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, false, unix.EPERM},
+		{named("strict"), "socket", [6]uint64{unix.AF_UNIX, unix.SOCK_STREAM}, true, 0},
+		{named("minimal"), "fork", [6]uint64{}, false, unix.EPERM},
+		{own, "setsid", [6]uint64{}, false, unix.EINVAL},
+		{own, "mount", [6]uint64{}, false, 0},
+		{own, "bpf", [6]uint64{}, false, unix.EPERM}, // of the filter below it
+		{own, "getpid", [6]uint64{}, true, 0},
+	} {
+		f := foreseen(t, row.change)
+		allowed, by, err := f.Call(row.call, row.args)
+		if err != nil || allowed != row.allowed || f.Errno(row.call, row.args) != int(row.errno) || !strings.HasPrefix(by, "seccomp ") {
+			t.Errorf("%s: %t, %d, %q, %v", row.call, allowed, f.Errno(row.call, row.args), by, err)
+		}
+	}
+	if _, _, err := foreseen(t, nil).Call("nonsense", [6]uint64{}); agent.KindOf(err) != agent.KindInvalid || agent.FailureOf(err).Hint == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestForeseeRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := Foresee(agent.Spec{Seccomp: agent.Seccomp{Profile: "none such"}}); err == nil {
+		t.Error("a profile that does not exist is foreseen")
+	}
+}
