@@ -1,13 +1,10 @@
 package policies
 
 import (
-	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
@@ -144,163 +141,6 @@ const (
 	rootWritable = "writable"
 	RootReadOnly = "read-only"
 )
-
-// TopKeys are the keys at the top of a document that hold values of a run.
-var TopKeys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return strings.Contains(key, ".") })
-
-// Meant is a hint that names what was probably meant; otherwise it is the other text.
-func Meant(word string, known []string, otherwise string) string {
-	return document.Meant(word, known, otherwise)
-}
-
-// keys are the places of a document that widen may name: each key with values, and what
-// holds such keys.
-var keys = placesOf("", reflect.TypeFor[Document]())
-
-func placesOf(at string, t reflect.Type) (all []string) {
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if at == "" && slices.Contains([]string{"version", "name", "description", "extends", "widen"}, name) {
-			continue
-		}
-		all = append(all, at+name)
-		if inner := t.Field(i).Type; inner.Kind() == reflect.Struct {
-			all = append(all, placesOf(at+name+".", inner)...)
-		}
-	}
-	return all
-}
-
-func isKey(key string) bool { return slices.Contains(keys, key) || strings.HasPrefix(key, "ulimits.") }
-
-// Reason returns the reason that widen gives for a place, by its own name or that of what
-// holds it.
-func (d Document) Reason(place string) string {
-	for at := place; at != ""; {
-		if reason := d.Widen[at]; reason != "" {
-			return reason
-		}
-		cut := strings.LastIndex(at, ".")
-		at = at[:max(cut, 0)]
-	}
-	return ""
-}
-
-// Names reports whether the document has a value at a place or below it: network.mode, or
-// network.
-func (d Document) Names(place string) bool {
-	value := reflect.ValueOf(d)
-	for part := range strings.SplitSeq(place, ".") {
-		if value.Kind() == reflect.Map {
-			return value.MapIndex(reflect.ValueOf(part)).IsValid()
-		}
-		found := false
-		for i := range value.NumField() {
-			if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ","); name == part {
-				value, found = value.Field(i), true
-				break
-			}
-		}
-		if !found {
-			return false
-		}
-	}
-	return !value.IsZero()
-}
-
-// Over lays d over what it extends. Name, description, extends and widen stay d's.
-func (d Document) Over(base Document) Document {
-	drop, deny := base.Capabilities.Drop, base.Network.Deny
-	ulimits, set, pass := base.Ulimits, base.Environment.Set, base.Environment.Pass
-	merged := layered(reflect.ValueOf(base), reflect.ValueOf(d)).Interface().(Document)
-	merged.Capabilities.Drop = added(drop, d.Capabilities.Drop)
-	merged.Network.Deny = added(deny, d.Network.Deny)
-	merged.Environment.Pass = added(pass, d.Environment.Pass)
-	merged.Ulimits = addedKeys(ulimits, d.Ulimits)
-	merged.Environment.Set = addedKeys(set, d.Environment.Set)
-	// A budget replaces the one of its dimension only.
-	merged.Budgets = slices.Clone(d.Budgets)
-	for _, text := range base.Budgets {
-		dimension, _, _ := strings.Cut(text, "=")
-		if !slices.ContainsFunc(d.Budgets, func(own string) bool { return strings.HasPrefix(own, dimension+"=") }) {
-			merged.Budgets = append(merged.Budgets, text)
-		}
-	}
-	// Swap follows memory: a document that names only memory means no swap beyond it.
-	if d.Limits.Memory != "" && d.Limits.MemorySwap == "" {
-		merged.Limits.MemorySwap = ""
-	}
-	// Rules of the wider mode mean nothing where there is no network, or no rule.
-	if d.Network.Mode == agent.NetworkNone || d.Network.Mode == agent.NetworkHost {
-		merged.Network.Allow, merged.Network.DNS = d.Network.Allow, d.Network.DNS
-		merged.Network.Deny = d.Network.Deny
-	}
-	if d.Files.Root == rootWritable {
-		merged.Files.Writable = d.Files.Writable
-	}
-	merged.Name, merged.Description, merged.Extends, merged.Widen = d.Name, d.Description, d.Extends, d.Widen
-	return merged
-}
-
-// layered is base with each value that over has.
-func layered(base, over reflect.Value) reflect.Value {
-	result := reflect.New(base.Type()).Elem()
-	result.Set(base)
-	for i := range base.NumField() {
-		switch field := over.Field(i); {
-		case field.Kind() == reflect.Struct:
-			result.Field(i).Set(layered(base.Field(i), field))
-		case !field.IsZero():
-			result.Field(i).Set(field)
-		}
-	}
-	return result
-}
-
-func added[T comparable](base, more []T) []T {
-	all := slices.Clone(base)
-	for _, item := range more {
-		if !slices.Contains(all, item) {
-			all = append(all, item)
-		}
-	}
-	return all
-}
-
-func addedKeys[V any](base, more map[string]V) map[string]V {
-	if len(base)+len(more) == 0 {
-		return nil
-	}
-	all := maps.Clone(base)
-	if all == nil {
-		all = map[string]V{}
-	}
-	maps.Copy(all, more)
-	return all
-}
-
-// Schema is the JSON Schema of documents.
-func Schema() []byte {
-	return document.Schema("https://clove.run/schema/policy-1.json", "clove policy, version 1", Document{})
-}
-
-//go:embed levels/*.yaml
-var levelFiles embed.FS
-
-// Levels are the names of the built-in levels, from the widest to the narrowest.
-var Levels = []string{"unrestricted", StandardName, "sandboxed", "readonly", "minimal"}
-
-// Level returns the text of a built-in level; ok is false if there is none of that name.
-func Level(name string) (text []byte, ok bool) {
-	if !slices.Contains(Levels, name) {
-		return nil, false
-	}
-	text, err := levelFiles.ReadFile("levels/" + name + ".yaml")
-	if err != nil {
-		panic(err) // embedded with the program
-	}
-	return text, true
-}
 
 func invalid(hint, format string, values ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf(format, values...), Hint: hint}

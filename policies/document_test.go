@@ -80,6 +80,17 @@ func TestNamesAndReasons(t *testing.T) {
 	}
 }
 
+func TestValues(t *testing.T) {
+	t.Parallel()
+	d := parsed(t, "description: x\nwiden: {network: y}\nlimits: {memory: 1G, cpus: 0.5}\nulimits: {nofile: 2, core: 0}\nnetwork: {host_ports: [80, 81], allow: []}\n"+
+		"environment: {set: {A: a}, pass: [B, C]}\nagent_socket: false\nuser: root\n")
+	want := []Value{{"limits.memory", "1G"}, {"limits.cpus", "0.5"}, {"ulimits.core", "0"}, {"ulimits.nofile", "2"}, {"user", "root"}, {"environment.set.A", "a"},
+		{"environment.pass", "B, C"}, {"network.allow", ""}, {"network.host_ports", "80, 81"}, {"agent_socket", "false"}}
+	if got := d.Values(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // The schema knows every key, and needs those that Parse does.
 func TestSchema(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestPolicyCommands(t *testing.T) {
 	}{
 		{"list", 0, []string{"unrestricted", "minimal", "web", "reads", "bad", "cannot be used", "wide"}, nil},
 		{"show web", 0, []string{"# web: ", "# sandboxed: built in", "# standard: built in", "# wider: network.mode: allowlist instead of none, because: it reads an API"}, nil},
-		{"show --resolved web", 0, []string{"limits.memory        512MiB", "limits.timeout       1m0s", "seccomp              standard", "network.allow        a.example.com"}, nil},
+		{"show --resolved web", 0, []string{"limits.memory        512M", "limits.timeout       60", "seccomp              standard", "network.allow        a.example.com"}, nil},
 		{"explain web", 0, []string{"web extends sandboxed extends standard", "reaches a.example.com", "ends after 1m0s", "wider         seccomp: standard instead of strict (web): it connects"}, nil},
 		{"explain readonly", 0, []string{"it writes in /tmp only"}, nil},
 		{"check web standard", 0, []string{"web: sound; it is wider than what it extends in 3 places, each with a reason\nstandard: sound"}, nil},
@@ -85,7 +85,7 @@ func TestPolicyInitAndJSON(t *testing.T) {
 		Values map[string]string
 	}
 	_, stdout, _ := b.clove("policy", "show", "--json", "first.yaml")
-	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Policy.Name != "first" || len(shown.Chain) != 3 || shown.Values["limits.memory"] != "256MiB" {
+	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Policy.Name != "first" || len(shown.Chain) != 3 || shown.Values["limits.memory"] != "256M" {
 		t.Errorf("%v, %+v", err, shown)
 	}
 	var found []build.FoundPolicy
