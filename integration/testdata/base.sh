@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes, as a tar file, what stands in for Debian's slim image where no registry is
-# reached: base.sh FILE. It is kept beside the vm lane's image. Its apt knows one archive,
-# a folder in it, with what the Dockerfile installs.
+# reached: base.sh [FILE]. Made once, it is kept beside the vm lane's image. Its apt knows
+# one archive, a folder in it, with what the Dockerfile installs.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -53,7 +53,7 @@ main() {
 		tar -C "$WORK/root" -cf "$WORK/base.tar" --exclude='./var/lib/apt/lists/*' --exclude='./var/cache/apt/*.bin' .
 		mv "$WORK/base.tar" "$kept"
 	fi
-	cp "$kept" "$1"
+	[ $# -eq 0 ] || cp "$kept" "$1"
 }
 
 main "$@"
