@@ -114,6 +114,8 @@ func (c Config) check() error {
 	switch {
 	case c.Socket != "" && c.Socket[0] != '/':
 		return fmt.Errorf("socket: %q is not an absolute path", c.Socket)
+	case c.Policies == "" || c.Policies[0] != '/':
+		return fmt.Errorf("policies: %q is not an absolute path", c.Policies)
 	case c.MetricsSocket != "" && c.MetricsSocket[0] != '/':
 		return fmt.Errorf("metrics_socket: %q is not an absolute path", c.MetricsSocket)
 	// Above 1, agents are promised more memory than the host has.

@@ -81,6 +81,9 @@ func (d *Daemon) checkNet(rule agent.EgressRule, owner agent.Owner) error {
 	if err := d.config().Users.checkReach(spec, principal{owner: owner}); err != nil {
 		return err
 	}
+	if err := d.config().checkCeiling(spec, "network.mode", "network.allow"); err != nil {
+		return err
+	}
 	return runtime.CheckRules(spec, owner)
 }
 

@@ -7,6 +7,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
+	"clove.run/clove/policies/compare"
 )
 
 // live serves the methods that a live run's supervisor answers.
@@ -78,8 +79,15 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 			return nil, err
 		}
 	}
-	if err := r.limits.config().checkCeiling(spec); err != nil {
-		return nil, err
+	// A run above a ceiling that was lowered may still be narrowed.
+	var wider []string
+	for _, difference := range compare.Wider(c.run.Spec, spec) {
+		wider = append(wider, difference.Place)
+	}
+	if len(wider) > 0 {
+		if err := r.limits.config().checkCeiling(spec, wider...); err != nil {
+			return nil, err
+		}
 	}
 	if m := p.Update.MemoryBytes; m != nil {
 		if err := r.fits(c, *m); err != nil {

@@ -70,9 +70,10 @@ func (u UserLimits) checkAllow() error {
 }
 
 // checkCeiling holds a run against the ceiling of the host, root's runs too. It is asked where
-// checkReach is, and reads the document each time: root may have changed it.
-func (c Config) checkCeiling(spec agent.Spec) error {
-	err := build.CheckCeiling(spec, c.Policies)
+// checkReach is, and reads the document each time: root may have changed it. With places only
+// these count, as in build.CheckCeiling.
+func (c Config) checkCeiling(spec agent.Spec, places ...string) error {
+	err := build.CheckCeiling(spec, c.Policies, places...)
 	var exceeds *agent.Error
 	if errors.As(err, &exceeds) && exceeds.Kind == agent.KindPrivilege {
 		return api.Failure(api.CodeDenied, exceeds.Hint, "%s", exceeds.Message).By("", api.RuleCeiling)

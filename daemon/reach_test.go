@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -129,6 +130,13 @@ func TestTheCeilingBoundsEverybody(t *testing.T) {
 	c := r.as(rootCaller)
 	c.run, _ = r.d.cache.resolve("1000/mine", rootCaller.principal)
 	more := s.Limits.MemoryBytes * 2
+	// A run above it may be narrowed, in that place and in others.
+	c.run.Spec.Limits.MemoryBytes, c.run.Spec.Limits.MemorySwapBytes = 3*more, 3*more
+	pids := c.run.Spec.Limits.Pids
+	if _, err := r.d.live().update(c, api.UpdateParams{Update: agent.Update{MemoryBytes: &more, Pids: &pids}}); err != nil && strings.Contains(err.Error(), "allows no agent") {
+		t.Errorf("it cannot be narrowed: %v", err)
+	}
+	c.run.Spec.Limits.MemoryBytes, c.run.Spec.Limits.MemorySwapBytes = s.Limits.MemoryBytes, s.Limits.MemorySwapBytes
 	_, err := r.d.live().update(c, api.UpdateParams{Update: agent.Update{MemoryBytes: &more}})
 	if err == nil {
 		t.Fatal("an update goes beyond it")

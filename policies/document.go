@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
@@ -103,6 +105,9 @@ func (Text) SchemaTypes() []string { return []string{"string", "number"} }
 // MostBytes bounds a document.
 const MostBytes = 256 << 10
 
+// reasonMost bounds a reason of widen, in bytes.
+const reasonMost = 500
+
 // documentVersion is the version that this clove reads.
 const documentVersion = 1
 
@@ -126,6 +131,9 @@ func Parse(text []byte) (Document, error) {
 		return d, invalid("write writable or read-only", "files.root: %.64q is neither", d.Files.Root)
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Widen)) {
+		if reason := d.Widen[key]; len(reason) > reasonMost || strings.ContainsFunc(reason, func(c rune) bool { return !strconv.IsPrint(c) }) {
+			return d, invalid(fmt.Sprintf("say why in one line of at most %d bytes", reasonMost), "widen.%s: the reason is no such line", key)
+		}
 		if d.Widen[key] == "" {
 			return d, invalid("say why in a few words", "widen.%s: the reason is empty", key)
 		}

@@ -30,6 +30,7 @@ func TestMistakesOfADocument(t *testing.T) {
 		"version: 1":                             "no name of a policy",
 		first + "limits: 3":                      "line 3: limits: the number stands where a map of keys belongs",
 		first + "network: {host_ports: [70000]}": "whole number",
+		first + "widen: {network: \"a\\nb\"}":    "the reason is no such line",
 		first + "widen: {network: ''}":           "the reason is empty",
 		strings.Repeat("#", MostBytes+1):         "bytes",
 	} {
@@ -43,11 +44,11 @@ func TestMistakesOfADocument(t *testing.T) {
 // added.
 func TestOver(t *testing.T) {
 	t.Parallel()
-	base := parsed(t, "limits: {memory: 1G, memory_swap: 2G, pids: 9}\nulimits: {core: 0, nofile: 1}\nnetwork: {mode: public, allow: [a], deny: [b], dns: [9.9.9.9]}\n"+
+	base := parsed(t, "limits: {memory: 1G, memory_swap: 2G, pids: 9}\nulimits: {core: 0, nofile: 1}\nnetwork: {mode: public, allow: [a], deny: [b], dns: [9.9.9.9], host_ports: [80]}\n"+
 		"capabilities: {drop: [CHOWN]}\nenvironment: {set: {A: 1x, B: 2x}, pass: [P]}\nbudgets: [tokens=1, calls=2]\nfiles: {root: read-only, writable: [/tmp]}\n")
 	over := parsed(t, "extends: x\nlimits: {memory: 2G}\nulimits: {nofile: 2}\nnetwork: {allow: [c], deny: [d]}\ncapabilities: {drop: [KILL]}\n"+
 		"environment: {set: {B: 3x}, pass: [Q]}\nbudgets: [tokens=3]\n").Over(base)
-	want := parsed(t, "extends: x\nlimits: {memory: 2G, pids: 9}\nulimits: {core: 0, nofile: 2}\nnetwork: {mode: public, allow: [c], deny: [b, d], dns: [9.9.9.9]}\n"+
+	want := parsed(t, "extends: x\nlimits: {memory: 2G, pids: 9}\nulimits: {core: 0, nofile: 2}\nnetwork: {mode: public, allow: [c], deny: [b, d], dns: [9.9.9.9], host_ports: [80]}\n"+
 		"capabilities: {drop: [CHOWN, KILL]}\nenvironment: {set: {A: 1x, B: 3x}, pass: [P, Q]}\nbudgets: [tokens=3, calls=2]\nfiles: {root: read-only, writable: [/tmp]}\n")
 	if !reflect.DeepEqual(over, want) {
 		t.Errorf("\n%+v\n%+v", over, want)
@@ -55,11 +56,15 @@ func TestOver(t *testing.T) {
 	if base.Network.Deny[0] != "b" || len(base.Network.Deny) != 1 || base.Ulimits["nofile"] != "1" {
 		t.Errorf("the base changed: %+v", base)
 	}
+	// What was denied stays denied, also beyond a document without a network.
+	if again := parsed(t, "network: {mode: public}\n").Over(parsed(t, "network: {mode: none}\n").Over(base)); !slices.Equal(again.Network.Deny, []string{"b"}) {
+		t.Errorf("%+v", again.Network)
+	}
 	// An empty list is a list, and a mode without a network has no rules.
 	if none := parsed(t, "network: {allow: []}\n").Over(base); none.Network.Allow == nil || len(none.Network.Allow) != 0 {
 		t.Errorf("%+v", none.Network)
 	}
-	if none := parsed(t, "network: {mode: none}\nfiles: {root: writable}\n").Over(base); len(none.Network.Allow)+len(none.Network.Deny)+len(none.Network.DNS)+len(none.Files.Writable) != 0 {
+	if none := parsed(t, "network: {mode: none}\nfiles: {root: writable}\n").Over(base); len(none.Network.Allow)+len(none.Network.HostPorts)+len(none.Network.DNS)+len(none.Files.Writable) != 0 {
 		t.Errorf("%+v", none)
 	}
 }

@@ -31,10 +31,10 @@ func (d Document) Over(base Document) Document {
 	if d.Limits.Memory != "" && d.Limits.MemorySwap == "" {
 		merged.Limits.MemorySwap = ""
 	}
-	// Rules of the wider mode mean nothing where there is no network, or no rule.
+	// What was allowed means nothing where there is no network, or no rule. What was denied
+	// stays, for a document that extends this one.
 	if d.Network.Mode == agent.NetworkNone || d.Network.Mode == agent.NetworkHost {
-		merged.Network.Allow, merged.Network.DNS = d.Network.Allow, d.Network.DNS
-		merged.Network.Deny = d.Network.Deny
+		merged.Network.Allow, merged.Network.DNS, merged.Network.HostPorts = d.Network.Allow, d.Network.DNS, d.Network.HostPorts
 	}
 	if d.Files.Root == rootWritable {
 		merged.Files.Writable = d.Files.Writable

@@ -50,6 +50,9 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 		}
 		add("", how+" the host's "+bind.Source+" at "+bind.Target)
 	}
+	for _, t := range s.Files.Tmpfs {
+		add("", "writes in memory at "+t.Target)
+	}
 	add("network", modeMeanings[s.Network])
 	for _, rule := range s.Egress.Rules {
 		verb := "reaches "
@@ -57,6 +60,9 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 			verb = "never reaches "
 		}
 		add("", verb+rule.Target)
+	}
+	for _, server := range s.Egress.DNS {
+		add("", "asks the name server "+server.String())
 	}
 	for _, port := range s.Egress.HostPorts {
 		add("", "reaches the host's 127.0.0.1:"+strconv.Itoa(int(port)))

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ var mayImport = []struct {
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"client", []string{"agent", "api", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
-	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "models", "models/attach", "models/config", "models/control", "policies/build", "policies/host", "runtime", "scheduler", "seccomp", "store", "internal/document", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
+	{"daemon", []string{"agent", "api", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "models", "models/attach", "models/config", "models/control", "policies/build", "policies/compare", "policies/host", "runtime", "scheduler", "seccomp", "store", "internal/document", "internal/lasting", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
 	{"daemon/logs", []string{"api", "internal/watch"}, "files of lines; both ends of them"},
 	{"daemon/metrics", []string{"agent", "api", "models", "models/link", "scheduler"}, "counters of what it is told"},
@@ -164,6 +165,10 @@ func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-tags", tags, "-json=ImportPath,Imports", module+"...").Output()
 	if err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			t.Fatalf("cannot list packages: %v: %s", err, failed.Stderr)
+		}
 		t.Fatalf("cannot list packages: %v", err)
 	}
 	found := map[string][]string{}

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/compare"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/seccomp"
 )
 
 // Policy is a document with all that it extends.
@@ -83,6 +84,11 @@ func loadChain(reference string, h host.Host) (chain []Link, err error) {
 			reference = policies.StandardName
 		}
 		from.Dir = dir // of a relative path
+		// A name is first looked for beside the document: a user's own documents replace no
+		// part of the host's.
+		if link.Source != builtIn {
+			from.Policies = append([]string{dir}, h.Policies...)
+		}
 	}
 }
 
@@ -120,7 +126,7 @@ func absolute(d policies.Document, dir string) policies.Document {
 	if d.Files.Rootfs != "" {
 		d.Files.Rootfs = from.Absolute(d.Files.Rootfs)
 	}
-	if strings.Contains(d.Seccomp, "/") {
+	if d.Seccomp != "" && !slices.Contains(seccomp.Names(), d.Seccomp) {
 		d.Seccomp = from.Absolute(d.Seccomp)
 	}
 	return d
@@ -148,6 +154,8 @@ func readPolicy(reference string, h host.Host) (path string, text []byte, err er
 			}
 			if err != nil {
 				err = &agent.Error{Kind: agent.KindInvalid, Step: "--policy", Message: "cannot read a policy", Err: err}
+			} else if d, derr := policies.Parse(text); derr == nil && d.Name != reference {
+				err = invalid("policy", "rename the file, or write name: "+reference, "%s has the name %s", path, d.Name)
 			}
 			return path, text, err
 		}
@@ -189,10 +197,7 @@ func Policies(h host.Host) []FoundPolicy {
 			if name == ceilingName || slices.ContainsFunc(all, func(f FoundPolicy) bool { return f.Name == name }) {
 				continue
 			}
-			link, _, err := findPolicy(path, h)
-			if err == nil && link.Name != name {
-				err = invalid("", "", "its file is called %s, and its name is %s", name, link.Name)
-			}
+			link, _, err := findPolicy(name, host.Host{Dir: h.Dir, Policies: []string{dir}})
 			all = append(all, found(name, path, link.written, err))
 		}
 	}
@@ -221,7 +226,11 @@ func layOver(chain []Link, h host.Host) (*Policy, error) {
 			return nil, ofPolicy(link, "", asDocument(err))
 		}
 		if i < len(chain)-1 {
-			if chain[i].Widened, err = widened(link, chain[i+1].Name, p.Spec, spec); err != nil {
+			more := compare.Wider(p.Spec, spec)
+			if passed := added(p.Document.Environment.Pass, link.written.Environment.Pass); len(passed) > 0 {
+				more = append(more, compare.Difference{Place: "environment.pass", From: "none of the caller's", To: strings.Join(passed, ", ")})
+			}
+			if chain[i].Widened, err = widened(link, chain[i+1].Name, more); err != nil {
 				return nil, err
 			}
 		}
@@ -232,8 +241,8 @@ func layOver(chain []Link, h host.Host) (*Policy, error) {
 }
 
 // widened refuses what is wider without a reason.
-func widened(link Link, parent string, base, wide agent.Spec) (all []Widening, err error) {
-	for _, difference := range compare.Wider(base, wide) {
+func widened(link Link, parent string, more []compare.Difference) (all []Widening, err error) {
+	for _, difference := range more {
 		reason := link.written.Reason(difference.Place)
 		if reason == "" {
 			return nil, ofPolicy(link, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("it allows more than %s, which it extends: %s", parent, difference),
@@ -242,6 +251,11 @@ func widened(link Link, parent string, base, wide agent.Spec) (all []Widening, e
 		all = append(all, Widening{difference, reason})
 	}
 	return all, nil
+}
+
+// added are the words that only the second list has.
+func added(base, more []string) []string {
+	return slices.DeleteFunc(slices.Clone(more), func(word string) bool { return slices.Contains(base, word) })
 }
 
 // label is what a record says of the policy. The standard level keeps the digest that it has
@@ -287,7 +301,8 @@ func asDocument(err error) error {
 	if key := documentKeys[strings.TrimPrefix(f.Step, "--")]; key != "" {
 		message = key + ": " + message
 	}
-	return &agent.Error{Kind: agent.KindOf(err), Message: message, Hint: strings.NewReplacer("omit the flag", "omit the key", "--", "").Replace(f.Hint)}
+	hint := strings.NewReplacer("omit the flag for no limit", "write a longer time", "omit the flag", "omit the key", "add read_only", "write files.root: read-only", "--", "").Replace(f.Hint)
+	return &agent.Error{Kind: agent.KindOf(err), Message: message, Hint: hint}
 }
 
 // documentKeys are the keys of a document by the flag with the same meaning.
@@ -332,7 +347,11 @@ func requestOf(d policies.Document) Request {
 		r.policyEnv = append(r.policyEnv, key+"="+d.Environment.Set[key])
 	}
 	r.policyEnv = append(r.policyEnv, d.Environment.Pass...)
-	for _, rule := range rules(d.Network.Allow, d.Network.Deny) {
+	deny := d.Network.Deny
+	if d.Network.Mode == agent.NetworkNone || d.Network.Mode == agent.NetworkHost {
+		deny = nil // there is nothing to deny, or nothing that could
+	}
+	for _, rule := range rules(d.Network.Allow, deny) {
 		rule.Source = "policy " + d.Name
 		r.policyRules = append(r.policyRules, rule)
 	}

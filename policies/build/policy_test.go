@@ -88,6 +88,10 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"root":        {"files: {root: ro}\n", `files.root: "ro" is neither`, "read-only"},
 		"no-rule":     {"network: {mode: none, allow: [example.com]}\nwiden: {network: x}\n", "network: ", "allowlist"},
 		"ulimit":      {"ulimits: {nofiles: 5}\n", `ulimits: there is no resource limit "nofiles"`, ""},
+		"tmpfs":       {"extends: readonly\nfiles: {tmpfs: [/workspace]}\n", "files.tmpfs: /workspace instead of none", "widen"},
+		"passed":      {"environment: {pass: [AWS_KEY]}\n", "environment.pass: AWS_KEY instead of none of the caller's", "widen"},
+		"dns":         {"network: {mode: allowlist, allow: [a.example], dns: [9.9.9.9]}\nwiden: {network.mode: x, network.allow: x}\n", "network.dns: 9.9.9.9:53 instead of none", "widen"},
+		"cpus":        {"limits: {cpuset: '" + strings.Repeat("0-65535,", 100) + "0'}\n", "limits.cpuset: ", ""},
 		"environment": {"environment: {set: {CLOVE_ID: x}}\n", "CLOVE_ID is clove's own", ""},
 	} {
 		h := policyHost(t, map[string]string{name: row.text})
@@ -139,6 +143,21 @@ func TestFlagsOverAPolicy(t *testing.T) {
 	}
 }
 
+// A name in extends is first one of the same directory: a user's own replaces none of the host's.
+func TestExtendsLooksBesideTheDocument(t *testing.T) {
+	t.Parallel()
+	h := policyHost(t, map[string]string{"base": "extends: sandboxed\n", "prod": "extends: base\n"})
+	own := policyHost(t, map[string]string{"base": "extends: unrestricted\n"})
+	h.Policies = []string{own.Dir, h.Dir}
+	p, err := LoadPolicy("prod", h)
+	if err != nil || p.Spec.Seccomp.Profile != "strict" {
+		t.Errorf("%v, %+v", err, p)
+	}
+	if p, err = LoadPolicy("base", h); err != nil || p.Spec.Seccomp.Profile != "unconfined" {
+		t.Errorf("%v, %+v", err, p)
+	}
+}
+
 // The ceiling bounds what it names, whoever asks for it and how.
 func TestCeiling(t *testing.T) {
 	t.Parallel()
@@ -150,6 +169,8 @@ func TestCeiling(t *testing.T) {
 		{Request{Memory: "2G", Timeout: "1h"}, ""},
 		{Request{Memory: "2G", Timeout: "1h", Pids: "5000", User: "root", Seccomp: "unconfined"}, ""},
 		{Request{Timeout: "1h", Allow: []string{"a.example.com"}}, ""},
+		{Request{Timeout: "1h", Grants: []string{"net:evil.org:443"}}, "network.allow: net:evil.org:443"},
+		{Request{Timeout: "1h", Allow: []string{"a.example.com"}, DNS: []string{"6.6.6.6"}}, "network.dns: 6.6.6.6:53"},
 		{Request{}, "limits.timeout: no limit instead of 1h0m0s"},
 		{Request{Memory: "3G", Timeout: "1h"}, "limits.memory: 3GiB instead of 2GiB"},
 		{Request{Timeout: "1h", MemorySwap: "-1"}, "limits.memory_swap: no limit instead of 0B"},
@@ -171,6 +192,31 @@ func TestCeiling(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(agent.FailureOf(err).Hint, "host.yaml") {
 			t.Errorf("%s: %v", row.want, err)
 		}
+	}
+	// What a run drops of root's rights counts, whoever the standard level's user is.
+	for text, asked := range map[string]Request{
+		"capabilities: {drop: [ALL]}\n":                    {User: "root"},
+		"network: {bytes: 1G}\n":                           {Network: "host", NetBytes: "1G"},
+		"files: {rootfs: " + h.Dir + "}\n":                 {},
+		"network: {mode: public, deny: [evil.org]}\n":      {Network: "public"},
+		"files: {root: read-only, writable: [/tmp]}\n":     {ReadOnly: true, Writable: []string{"/tmp"}, Tmpfs: []string{"/workspace"}},
+		"environment: {pass: [A]}\n":                       {},
+		"limits: {cpuset: '0-1', cpus: 1000}\nsecomp: x\n": {},
+	} {
+		if err := os.WriteFile(CeilingFile(h.Ceiling), []byte("version: 1\nname: host\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		asked.Args = []string{"/bin/true"}
+		if _, err := Spec(asked, h, agent.NewID()); err == nil {
+			t.Errorf("%q lets %+v pass", text, asked)
+		}
+	}
+	// Its own limits of the network say nothing of a run without one.
+	if err := os.WriteFile(CeilingFile(h.Ceiling), []byte("version: 1\nname: host\nnetwork: {connections: 5}\nlimits: {cpus: 1000}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Spec(Request{Args: []string{"/bin/true"}, CPUs: "1"}, h, agent.NewID()); err != nil {
+		t.Error(err)
 	}
 	// One that cannot be read lets nothing pass.
 	if err := os.WriteFile(CeilingFile(h.Ceiling), []byte("version: 1\nname: host\nlimit: {}\n"), 0o600); err != nil {

@@ -94,6 +94,7 @@ func (c *comparison) limits() {
 	c.number("limits.pids", float64(b.Pids), float64(w.Pids), never, plain)
 	c.number("limits.cpu_time", float64(b.CPUTime), float64(w.CPUTime), 0, clock)
 	c.number("limits.timeout", float64(b.WallClock), float64(w.WallClock), 0, clock)
+	c.number("limits.stop_timeout", float64(b.StopGrace), float64(w.StopGrace), never, clock)
 	c.number("limits.output", float64(b.OutputBytes), float64(w.OutputBytes), 0, size)
 	c.number("limits.disk", float64(b.DiskBytes), float64(w.DiskBytes), never, size)
 	c.number("limits.shm", float64(b.ShmBytes), float64(w.ShmBytes), never, size)
@@ -183,8 +184,12 @@ func (c *comparison) files() {
 	if len(binds) > 0 {
 		c.add("files.volumes", "nothing of them", strings.Join(binds, ", "))
 	}
-	if w.Rootfs != "" && w.Rootfs != b.Rootfs {
-		c.add("files.rootfs", orWord(b.Rootfs, "the host's base system"), w.Rootfs)
+	if w.Rootfs != b.Rootfs {
+		c.add("files.rootfs", orWord(b.Rootfs, "the host's base system"), orWord(w.Rootfs, "the host's base system"))
+	}
+	// On a read-only root it is one more place that can be written.
+	if b.ReadOnly {
+		c.beyond("files.tmpfs", targetsOf(b.Tmpfs), targetsOf(w.Tmpfs), slices.Contains)
 	}
 }
 
@@ -194,6 +199,13 @@ func writable(f agent.Files) []string {
 		return f.Writable
 	}
 	return agent.WritablePlaces
+}
+
+func targetsOf(all []agent.Tmpfs) (targets []string) {
+	for _, t := range all {
+		targets = append(targets, t.Target)
+	}
+	return targets
 }
 
 func orWord(text, word string) string {
@@ -210,7 +222,6 @@ func (c *comparison) identity() {
 	}
 	if c.base.User.UID != 0 {
 		c.add("user", c.base.User.Name, "root inside")
-		return
 	}
 	dropped := func(s agent.Spec, name string) bool {
 		return slices.Contains(s.CapDrop, name) || slices.Contains(s.CapDrop, agent.AllCapabilities)
@@ -293,17 +304,40 @@ func (c *comparison) network() {
 			}
 		}
 		if len(gone) > 0 && w.Network != agent.NetworkHost {
-			c.add("network.deny", "denied", strings.Join(gone, ", "))
+			c.add("network.deny", strings.Join(gone, ", ")+" denied", "not denied")
 		}
 	}
 	c.beyond("network.host_ports", ports(b.Egress.HostPorts), ports(w.Egress.HostPorts), slices.Contains)
-	plain := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-	c.number("network.connections", float64(b.Egress.Limits.Connections), float64(w.Egress.Limits.Connections), 0, plain)
-	c.number("network.rate", float64(b.Egress.Limits.PerSecond), float64(w.Egress.Limits.PerSecond), 0, plain)
-	c.number("network.bytes", float64(b.Egress.Limits.Bytes), float64(w.Egress.Limits.Bytes), 0, units.BytesSize)
+	if w.Network != agent.NetworkNone {
+		var servers, more []string
+		for _, server := range b.Egress.DNS {
+			servers = append(servers, server.String())
+		}
+		for _, server := range w.Egress.DNS {
+			more = append(more, server.String())
+		}
+		c.beyond("network.dns", servers, more, slices.Contains)
+	}
+	c.networkLimits()
 }
 
-// allowed compares the targets. Where the mode got wider too, the targets are a part of it.
+// networkLimits: without a gate nothing passes, except in the host's network, where nothing
+// counts.
+func (c *comparison) networkLimits() {
+	b, w := c.base.Egress.Limits, c.wide.Egress.Limits
+	if c.wide.Network == agent.NetworkHost {
+		w = agent.EgressLimits{}
+	} else if !c.wide.Gated() {
+		return
+	}
+	plain := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	c.number("network.connections", float64(b.Connections), float64(w.Connections), 0, plain)
+	c.number("network.rate", float64(b.PerSecond), float64(w.PerSecond), 0, plain)
+	c.number("network.bytes", float64(b.Bytes), float64(w.Bytes), 0, units.BytesSize)
+}
+
+// allowed compares the targets, those of grants too. Where the mode got wider too, the targets
+// are a part of it.
 func (c *comparison) allowed() {
 	if c.base.Network == agent.NetworkHost {
 		return
@@ -320,6 +354,15 @@ func (c *comparison) allowed() {
 		}
 		if !covered {
 			more = append(more, rule.Target)
+		}
+	}
+	for _, text := range c.wide.Kernel.Grants {
+		target, isNet := strings.CutPrefix(text, string(grant.Net)+":")
+		if !isNet || granted(c.base.Kernel.Grants, text) {
+			continue
+		}
+		if covered, cerr := reach.Covers(target); err != nil || cerr != nil || !covered {
+			more = append(more, text)
 		}
 	}
 	if len(more) > 0 {
@@ -354,10 +397,16 @@ func (c *comparison) shared() {
 	if from, to := denial(b), denial(w); to > from {
 		c.add("on_denial", orWord(b.OnDenial, "deny"), orWord(w.OnDenial, "deny"))
 	}
+	if from, to := slices.Index(agent.AtEnds, atEnd(b)), slices.Index(agent.AtEnds, atEnd(w)); to > from {
+		c.add("at_end", atEnd(b), atEnd(w))
+	}
 	if w.Socket && !b.HasSocket() {
 		c.add("agent_socket", "none", "one")
 	}
 }
+
+// atEnd is what happens at the end of a budget: the agent is ended, paused, or lives on.
+func atEnd(k agent.Kernel) string { return orWord(k.AtEnd, agent.AtEnds[0]) }
 
 // granted reports whether one of the grants allows what the text grants.
 func granted(base []string, text string) bool {

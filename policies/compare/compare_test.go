@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -28,52 +29,58 @@ func base() agent.Spec {
 var keyring = []byte(`{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["read", "keyctl"], "action": "SCMP_ACT_ALLOW"}]}`)
 
 // incomparable are changes that allow something else, and not only more.
-var incomparable = []string{"seccomp: /srv/f.json, with keyctl instead of strict", "limits.cpuset: CPUs 1-3 instead of CPUs 0-2", "grants: tool:write instead of tool:read*",
+var incomparable = []string{"files.rootfs: /srv/root instead of the host's base system", "seccomp: /srv/f.json, with keyctl instead of strict", "limits.cpuset: CPUs 1-3 instead of CPUs 0-2", "grants: tool:write instead of tool:read*",
 	"budgets: tokens=100/day instead of tokens=100"}
 
 // Each change allows more in one place, and the change back in none.
 func TestWider(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*agent.Spec){
-		"limits.memory: 2GiB instead of 1GiB":                       func(s *agent.Spec) { s.Limits.MemoryBytes, s.Limits.MemorySwapBytes = 2<<30, 2<<30 },
-		"limits.memory_swap: 1GiB instead of 0B":                    func(s *agent.Spec) { s.Limits.MemorySwapBytes = 2 << 30 },
-		"limits.memory_swap: no limit instead of 0B":                func(s *agent.Spec) { s.Limits.MemorySwapBytes = -1 },
-		"limits.cpus: no limit instead of 1":                        func(s *agent.Spec) { s.Limits.CPUs = 0 },
-		"limits.cpuset: CPUs 1-3 instead of CPUs 0-2":               func(s *agent.Spec) { s.Limits.CPUSet = "1-3" },
-		"limits.cpuset: all instead of CPUs 0-2":                    func(s *agent.Spec) { s.Limits.CPUSet = "" },
-		"limits.pids: 101 instead of 100":                           func(s *agent.Spec) { s.Limits.Pids++ },
-		"limits.cpu_time: no limit instead of 1m0s":                 func(s *agent.Spec) { s.Limits.CPUTime = 0 },
-		"limits.timeout: 2m0s instead of 1m0s":                      func(s *agent.Spec) { s.Limits.WallClock *= 2 },
-		"limits.output: no limit instead of 1MiB":                   func(s *agent.Spec) { s.Limits.OutputBytes = 0 },
-		"limits.disk: 2GiB instead of 1GiB":                         func(s *agent.Spec) { s.Limits.DiskBytes *= 2 },
-		"limits.shm: 2MiB instead of 1MiB":                          func(s *agent.Spec) { s.Limits.ShmBytes *= 2 },
-		"ulimits.nofile: 21 instead of 20":                          func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 21}} },
-		"ulimits.nofile: no limit instead of 20":                    func(s *agent.Spec) { s.Limits.Rlimits = nil },
-		"files.root: writable instead of read-only":                 func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = false, nil },
-		"files.writable: /workspace instead of /tmp":                func(s *agent.Spec) { s.Files.Writable = []string{"/workspace", "/tmp"} },
-		"files.volumes: /srv/a:/a:rw instead of nothing of them":    func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/srv/a", Target: "/a"}} },
-		"files.rootfs: /srv/root instead of the host's base system": func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },
-		"user: root inside instead of agent":                        func(s *agent.Spec) { s.User = agent.User{Name: "root"} },
-		"seccomp: standard instead of strict":                       func(s *agent.Spec) { s.Seccomp.Profile = "standard" },
-		"seccomp: /srv/f.json, with keyctl instead of strict":       func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: keyring} },
-		"network.mode: public instead of allowlist":                 func(s *agent.Spec) { s.Network = agent.NetworkPublic },
-		"network.allow: example.org instead of *.example.com":       func(s *agent.Spec) { s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: "example.org"}) },
-		"network.deny: bad.example.com instead of denied":           func(s *agent.Spec) { s.Egress.Rules = s.Egress.Rules[:1] },
-		"network.host_ports: 81 instead of 80":                      func(s *agent.Spec) { s.Egress.HostPorts = []uint16{80, 81} },
-		"network.connections: 11 instead of 10":                     func(s *agent.Spec) { s.Egress.Limits.Connections++ },
-		"network.bytes: no limit instead of 1MiB":                   func(s *agent.Spec) { s.Egress.Limits.Bytes = 0 },
-		"grants: tool:write instead of tool:read*":                  func(s *agent.Spec) { s.Kernel.Grants = []string{"tool:write"} },
-		"budgets: tokens=101 instead of tokens=100":                 func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} },
-		"budgets: no limit instead of tokens=100":                   func(s *agent.Spec) { s.Kernel.Budgets = nil },
-		"budgets: tokens=100/day instead of tokens=100":             func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=100/day"} },
-		"on_denial: end-after:4 instead of end-after:3":             func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" },
-		"on_denial: deny instead of end-after:3":                    func(s *agent.Spec) { s.Kernel.OnDenial = "" },
-		"allow_unenforced: seccomp instead of none":                 func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} },
+		"limits.memory: 2GiB instead of 1GiB":                        func(s *agent.Spec) { s.Limits.MemoryBytes, s.Limits.MemorySwapBytes = 2<<30, 2<<30 },
+		"limits.memory_swap: 1GiB instead of 0B":                     func(s *agent.Spec) { s.Limits.MemorySwapBytes = 2 << 30 },
+		"limits.memory_swap: no limit instead of 0B":                 func(s *agent.Spec) { s.Limits.MemorySwapBytes = -1 },
+		"limits.cpus: no limit instead of 1":                         func(s *agent.Spec) { s.Limits.CPUs = 0 },
+		"limits.cpuset: CPUs 1-3 instead of CPUs 0-2":                func(s *agent.Spec) { s.Limits.CPUSet = "1-3" },
+		"limits.cpuset: all instead of CPUs 0-2":                     func(s *agent.Spec) { s.Limits.CPUSet = "" },
+		"limits.pids: 101 instead of 100":                            func(s *agent.Spec) { s.Limits.Pids++ },
+		"limits.cpu_time: no limit instead of 1m0s":                  func(s *agent.Spec) { s.Limits.CPUTime = 0 },
+		"limits.timeout: 2m0s instead of 1m0s":                       func(s *agent.Spec) { s.Limits.WallClock *= 2 },
+		"limits.output: no limit instead of 1MiB":                    func(s *agent.Spec) { s.Limits.OutputBytes = 0 },
+		"limits.disk: 2GiB instead of 1GiB":                          func(s *agent.Spec) { s.Limits.DiskBytes *= 2 },
+		"limits.shm: 2MiB instead of 1MiB":                           func(s *agent.Spec) { s.Limits.ShmBytes *= 2 },
+		"ulimits.nofile: 21 instead of 20":                           func(s *agent.Spec) { s.Limits.Rlimits = []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 21}} },
+		"ulimits.nofile: no limit instead of 20":                     func(s *agent.Spec) { s.Limits.Rlimits = nil },
+		"files.root: writable instead of read-only":                  func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = false, nil },
+		"files.writable: /workspace instead of /tmp":                 func(s *agent.Spec) { s.Files.Writable = []string{"/workspace", "/tmp"} },
+		"files.volumes: /srv/a:/a:rw instead of nothing of them":     func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/srv/a", Target: "/a"}} },
+		"files.rootfs: /srv/root instead of the host's base system":  func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },
+		"user: root inside instead of agent":                         func(s *agent.Spec) { s.User = agent.User{Name: "root"} },
+		"seccomp: standard instead of strict":                        func(s *agent.Spec) { s.Seccomp.Profile = "standard" },
+		"seccomp: /srv/f.json, with keyctl instead of strict":        func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: keyring} },
+		"network.mode: public instead of allowlist":                  func(s *agent.Spec) { s.Network = agent.NetworkPublic },
+		"network.allow: example.org instead of *.example.com":        func(s *agent.Spec) { s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: "example.org"}) },
+		"network.deny: not denied instead of bad.example.com denied": func(s *agent.Spec) { s.Egress.Rules = s.Egress.Rules[:1] },
+		"network.host_ports: 81 instead of 80":                       func(s *agent.Spec) { s.Egress.HostPorts = []uint16{80, 81} },
+		"network.allow: net:evil.org:443 instead of *.example.com":   func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "net:evil.org:443") },
+		"network.dns: 9.9.9.9:53 instead of none":                    func(s *agent.Spec) { s.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")} },
+		"network.bytes: no limit instead of 1MiB (host)":             func(s *agent.Spec) { s.Network = agent.NetworkHost },
+		"files.tmpfs: /workspace instead of none":                    func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/workspace"}} },
+		"limits.stop_timeout: 1s instead of 0s":                      func(s *agent.Spec) { s.Limits.StopGrace = time.Second },
+		"at_end: refuse instead of end":                              func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" },
+		"network.connections: 11 instead of 10":                      func(s *agent.Spec) { s.Egress.Limits.Connections++ },
+		"network.bytes: no limit instead of 1MiB":                    func(s *agent.Spec) { s.Egress.Limits.Bytes = 0 },
+		"grants: tool:write instead of tool:read*":                   func(s *agent.Spec) { s.Kernel.Grants = []string{"tool:write"} },
+		"budgets: tokens=101 instead of tokens=100":                  func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} },
+		"budgets: no limit instead of tokens=100":                    func(s *agent.Spec) { s.Kernel.Budgets = nil },
+		"budgets: tokens=100/day instead of tokens=100":              func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=100/day"} },
+		"on_denial: end-after:4 instead of end-after:3":              func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" },
+		"on_denial: deny instead of end-after:3":                     func(s *agent.Spec) { s.Kernel.OnDenial = "" },
+		"allow_unenforced: seccomp instead of none":                  func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} },
 	} {
 		a, b := base(), base()
 		change(&b)
 		found := Wider(a, b)
-		if !slices.ContainsFunc(found, func(d Difference) bool { return d.String() == want }) {
+		if !slices.ContainsFunc(found, func(d Difference) bool { return d.String() == strings.TrimSuffix(want, " (host)") }) {
 			t.Errorf("%s: %v", want, found)
 		}
 		place, _, _ := strings.Cut(want, ":")
@@ -94,6 +101,11 @@ func TestCapabilitiesOfRoot(t *testing.T) {
 	if found := Wider(b, a); len(found) != 0 {
 		t.Error(found)
 	}
+	b.User, a.User.UID = agent.User{Name: "root"}, 1000 // also where the first is not root
+	if found := Wider(a, b); len(found) != 2 || found[1].To != "CAP_CHOWN" {
+		t.Error(found)
+	}
+	a.User.UID = 0
 	a.CapDrop = []string{agent.AllCapabilities}
 	if found := Wider(a, b); len(found) != 1 || !strings.Contains(found[0].To, "CAP_CHOWN") || strings.Contains(found[0].To, "CAP_KILL") {
 		t.Error(found)

@@ -9,10 +9,14 @@ import (
 	"clove.run/clove/agent"
 )
 
-// ParseCPUs reads the list format of cpuset(7) into ascending numbers. CPUCeiling bounds
-// what a range can make it allocate.
+// ParseCPUs reads the list format of cpuset(7) into ascending numbers. CPUCeiling and
+// listMost bound what it allocates.
 func ParseCPUs(text string) ([]int, error) {
+	const listMost = 512
 	var cpus []int
+	if len(text) > listMost {
+		return nil, fmt.Errorf("a list of CPUs has at most %d bytes, not %d", listMost, len(text))
+	}
 	for _, part := range strings.Split(text, ",") {
 		low, high, isRange := strings.Cut(part, "-")
 		if !isRange {
