@@ -113,7 +113,7 @@ func TestMinimalReportsWhatCannotBeExecuted(t *testing.T) {
 	}
 	for _, profile := range []string{"strict", "minimal"} {
 		r := h.agent([]string{"--seccomp=" + profile, "-v", folder + ":/shared:ro"}, "/shared/text")
-		if r.code != agent.ExitCannotExec || r.record.Error == nil || !strings.Contains(r.record.Error.Message, unix.ENOEXEC.Error()) {
+		if r.code != agent.ExitCannotExec || r.record.Error == nil || r.record.Error.Errno != unix.ENOEXEC.Error() {
 			t.Errorf("%s: exit %d, %v\n%s", profile, r.code, r.record.Error, r.stderr)
 		}
 	}

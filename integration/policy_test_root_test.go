@@ -147,7 +147,7 @@ func TestPolicyTestConnects(t *testing.T) {
 	}()
 	port := listener.Addr().(*net.TCPAddr).Port
 	policy := fmt.Sprintf("version: 1\nname: own\nextends: standard\nwiden: {network: it asks a database}\nnetwork: {mode: allowlist, allow: [api.example.com], host_ports: [%d]}\n", port)
-	entries := fmt.Sprintf("- {connect: \"127.0.0.1:%d\", is: allow}\n- {connect: \"10.255.255.1:443\", is: deny}\n- {connect: other.example.com, is: deny}\n- {connect: \"169.254.169.254:80\", is: deny}\n- {connect: \"udp://10.255.255.1:53\", is: deny}\n", port)
+	entries := fmt.Sprintf("- {connect: \"127.0.0.1:%d\", is: allow}\n- {connect: \"10.255.255.1:443\", is: deny}\n- {connect: other.example.com, is: deny}\n- {connect: \"169.254.169.254:80\", is: deny}\n- {connect: \"udp://10.255.255.1:5000\", is: deny}\n", port)
 	decided, live := h.tested(policy, entries)
 	allOK(t, "decided", decided, 5)
 	allOK(t, "live", live, 5)

@@ -26,41 +26,43 @@ windows_wsl_setup_acknowledged zsh_path
 
 // codexRows are the settings of Codex 0.169. Those that mean something only together are kept
 // for codex.
-var codexRows = withOwn(rows{
-	"sandbox_mode":            keep,
-	"sandbox_workspace_write": keep,
-	"default_permissions":     keep,
-	"permissions":             keep,
-	"features": func(r *reader, at string, v any) {
-		table := r.table(at, v)
-		known := rows{"network_proxy": keep}
-		for name := range table {
-			if known[name] == nil {
-				known[name] = program
+func codexRows() rows {
+	return withOwn(rows{
+		"sandbox_mode":            keep,
+		"sandbox_workspace_write": keep,
+		"default_permissions":     keep,
+		"permissions":             keep,
+		"features": func(r *reader, at string, v any) {
+			table := r.table(at, v)
+			known := rows{"network_proxy": keep}
+			for name := range table {
+				if known[name] == nil {
+					known[name] = program
+				}
 			}
-		}
-		r.each(at, table, known)
-	},
-	"approval_policy": func(r *reader, at string, v any) {
-		if v == "never" {
-			r.note(at, "carried: a sandbox asks nobody")
-		} else {
-			r.refuse(at, noApproval)
-		}
-	},
-	"profile": refuses("it chooses a profile of the file: write the profile's settings at the top"),
-	"shell_environment_policy": func(r *reader, at string, v any) {
-		r.each(at, v, rows{
-			"inherit":                  becomes("narrowed: no variable of the caller's is inherited"),
-			"ignore_default_excludes":  becomes("narrowed: no variable of the caller's is inherited"),
-			"exclude":                  becomes("carried: no variable of the caller's is inherited"),
-			"include_only":             becomes("narrowed: no variable of the caller's is inherited"),
-			"filters":                  becomes("narrowed: no variable of the caller's is inherited"),
-			"set":                      (*reader).variables,
-			"experimental_use_profile": program,
-		})
-	},
-}, codexOwn)
+			r.each(at, table, known)
+		},
+		"approval_policy": func(r *reader, at string, v any) {
+			if v == "never" {
+				r.note(at, "carried: a sandbox asks nobody")
+			} else {
+				r.refuse(at, noApproval)
+			}
+		},
+		"profile": refuses("it chooses a profile of the file: write the profile's settings at the top"),
+		"shell_environment_policy": func(r *reader, at string, v any) {
+			r.each(at, v, rows{
+				"inherit":                  becomes("narrowed: no variable of the caller's is inherited"),
+				"ignore_default_excludes":  becomes("narrowed: no variable of the caller's is inherited"),
+				"exclude":                  becomes("carried: no variable of the caller's is inherited"),
+				"include_only":             becomes("narrowed: no variable of the caller's is inherited"),
+				"filters":                  becomes("narrowed: no variable of the caller's is inherited"),
+				"set":                      (*reader).variables,
+				"experimental_use_profile": program,
+			})
+		},
+	}, codexOwn)
+}
 
 // keep is the row of a setting that is read when all are known.
 func keep(r *reader, at string, value any) {
@@ -72,7 +74,7 @@ func keep(r *reader, at string, value any) {
 
 // codex reads the file. sandbox_mode beats permission profiles, as it does there.
 func (r *reader) codex(root map[string]any) {
-	r.each("", root, codexRows)
+	r.each("", root, codexRows())
 	r.codexSandbox()
 	if at := "features.network_proxy"; r.kept[at] != nil && !r.proxied {
 		r.note(at, "without effect: the network is off")
@@ -155,7 +157,7 @@ func (r *reader) codexNetwork(setting string, domains map[string]any, at string)
 		on = v
 	default:
 		known := rows{"enabled": func(r *reader, at string, v any) { on = r.truth(at, v) }, "domains": func(r *reader, at string, v any) { r.domains(at, r.table(at, v)) }}
-		for name, read := range codexProxy {
+		for name, read := range codexProxy() {
 			known[name] = read
 		}
 		r.each("features.network_proxy", proxy, known)
@@ -174,22 +176,24 @@ func (r *reader) codexNetwork(setting string, domains map[string]any, at string)
 }
 
 // codexProxy are settings of the proxy, in features.network_proxy and in a profile's network.
-var codexProxy = rows{
-	"unix_sockets":                         (*reader).unixSockets,
-	"allow_local_binding":                  refuses("it opens private networks and the host: allow the addresses by themselves"),
-	"dangerously_allow_all_unix_sockets":   refuses(hostSocket),
-	"dangerously_allow_non_loopback_proxy": refuses(ownGate),
-	"mitm":                                 refuses(ownGate),
-	"mode": func(r *reader, at string, v any) {
-		if r.text(at, v) != "full" {
-			r.refuse(at, "it compares the methods of requests: %s", ownGate)
-		}
-	},
-	"allow_upstream_proxy": program,
-	"enable_socks5":        program,
-	"enable_socks5_udp":    program,
-	"proxy_url":            program,
-	"socks_url":            program,
+func codexProxy() rows {
+	return rows{
+		"unix_sockets":                         (*reader).unixSockets,
+		"allow_local_binding":                  refuses("it opens private networks and the host: allow the addresses by themselves"),
+		"dangerously_allow_all_unix_sockets":   refuses(hostSocket),
+		"dangerously_allow_non_loopback_proxy": refuses(ownGate),
+		"mitm":                                 refuses(ownGate),
+		"mode": func(r *reader, at string, v any) {
+			if r.text(at, v) != "full" {
+				r.refuse(at, "it compares the methods of requests: %s", ownGate)
+			}
+		},
+		"allow_upstream_proxy": program,
+		"enable_socks5":        program,
+		"enable_socks5_udp":    program,
+		"proxy_url":            program,
+		"socks_url":            program,
+	}
 }
 
 // unixSockets reads a table of sockets of the host.

@@ -22,10 +22,12 @@ const (
 type fileRule struct{ setting, root, sub, access string }
 
 // builtinProfiles are the rules of Codex's own profiles.
-var builtinProfiles = map[string][]fileRule{
-	":read-only": {{":read-only", rootToken, ".", "read"}},
-	":workspace": {{":workspace", rootToken, ".", "read"}, {":workspace", workspaceToken, ".", "write"}, {":workspace", tmpdirToken, ".", "write"},
-		{":workspace", slashTmpToken, ".", "write"}},
+func builtinProfiles() map[string][]fileRule {
+	return map[string][]fileRule{
+		":read-only": {{":read-only", rootToken, ".", "read"}},
+		":workspace": {{":workspace", rootToken, ".", "read"}, {":workspace", workspaceToken, ".", "write"}, {":workspace", tmpdirToken, ".", "write"},
+			{":workspace", slashTmpToken, ".", "write"}},
+	}
 }
 
 // profile is what a profile and all that it extends say.
@@ -58,7 +60,7 @@ func (r *reader) codexProfile(name string) {
 
 // profileChain reads the parents first, so that a child's rule replaces theirs.
 func (r *reader) profileChain(p *profile, at, name string, chain []string) bool {
-	if rules, ok := builtinProfiles[name]; ok {
+	if rules, ok := builtinProfiles()[name]; ok {
 		p.rules = append(p.rules, rules...)
 		return true
 	}
@@ -148,7 +150,7 @@ func (r *reader) profileNetwork(p *profile, at string, value any) {
 			maps.Copy(p.domains, r.table(at, v))
 		},
 	}
-	maps.Copy(known, codexProxy)
+	maps.Copy(known, codexProxy())
 	r.each(at, value, known)
 }
 

@@ -84,7 +84,7 @@ func Import(f File) ([]byte, error) {
 // readers turn the settings of a system into wishes.
 var readers = map[System]func(*reader, map[string]any){
 	DockerSeccomp:  (*reader).docker,
-	SandboxRuntime: func(r *reader, root map[string]any) { r.each("", root, runtimeRows) },
+	SandboxRuntime: func(r *reader, root map[string]any) { r.each("", root, runtimeRows()) },
 	ClaudeCode:     (*reader).claude,
 	Codex:          (*reader).codex,
 }
@@ -94,9 +94,9 @@ var readers = map[System]func(*reader, map[string]any){
 func marks() map[System][]string {
 	return map[System][]string{
 		DockerSeccomp:  {"defaultAction", "syscalls", "architectures", "archMap"},
-		SandboxRuntime: slices.Collect(maps.Keys(runtimeRows)),
-		ClaudeCode:     slices.Collect(maps.Keys(claudeRows)),
-		Codex:          slices.Collect(maps.Keys(codexRows)),
+		SandboxRuntime: slices.Collect(maps.Keys(runtimeRows())),
+		ClaudeCode:     slices.Collect(maps.Keys(claudeRows())),
+		Codex:          slices.Collect(maps.Keys(codexRows())),
 	}
 }
 

@@ -15,44 +15,48 @@ const (
 )
 
 // runtimeRows are the settings of @anthropic-ai/sandbox-runtime 0.0.83.
-var runtimeRows = rows{
-	"network":     func(r *reader, at string, v any) { r.each(at, v, runtimeNetwork) },
-	"filesystem":  runtimeFiles,
-	"credentials": func(r *reader, at string, v any) { r.each(at, v, credentialRows) },
+func runtimeRows() rows {
+	return rows{
+		"network":     func(r *reader, at string, v any) { r.each(at, v, runtimeNetwork()) },
+		"filesystem":  runtimeFiles,
+		"credentials": func(r *reader, at string, v any) { r.each(at, v, credentialRows()) },
 
-	"allowAppleEvents":             becomes(ofMacOS),
-	"allowNestedUserNamespaces":    becomes("narrowed: the standard filter refuses further user namespaces"),
-	"allowPty":                     becomes(ofMacOS),
-	"enableWeakerNestedSandbox":    becomes("narrowed: the sandbox stays as strong as it is"),
-	"enableWeakerNetworkIsolation": becomes(ofMacOS),
-	"windows":                      becomes(ofWindows),
+		"allowAppleEvents":             becomes(ofMacOS),
+		"allowNestedUserNamespaces":    becomes("narrowed: the standard filter refuses further user namespaces"),
+		"allowPty":                     becomes(ofMacOS),
+		"enableWeakerNestedSandbox":    becomes("narrowed: the sandbox stays as strong as it is"),
+		"enableWeakerNetworkIsolation": becomes(ofMacOS),
+		"windows":                      becomes(ofWindows),
 
-	"bwrapPath":                program,
-	"git":                      program,
-	"ignoreViolations":         program,
-	"javaAgentJarPath":         program,
-	"mandatoryDenySearchDepth": program,
-	"ripgrep":                  program,
-	"seccomp":                  program,
-	"socatPath":                program,
+		"bwrapPath":                program,
+		"git":                      program,
+		"ignoreViolations":         program,
+		"javaAgentJarPath":         program,
+		"mandatoryDenySearchDepth": program,
+		"ripgrep":                  program,
+		"seccomp":                  program,
+		"socatPath":                program,
+	}
 }
 
 // runtimeFiles reads the rules for files. /tmp/claude is always writable there.
 func runtimeFiles(r *reader, at string, value any) {
 	r.stays("/tmp", "the run's own: sandbox-runtime always lets a part of it be written")
-	r.each(at, value, filesystemRows)
+	r.each(at, value, filesystemRows())
 }
 
 // filesystemRows are those of sandbox-runtime and of Claude Code's sandbox.
-var filesystemRows = rows{
-	"allowRead":      paths(func(r *reader, p place) { r.reads = append(r.reads, p) }),
-	"allowWrite":     paths(func(r *reader, p place) { r.writes = append(r.writes, p) }),
-	"denyRead":       paths(func(r *reader, p place) { r.hides = append(r.hides, p) }),
-	"denyWrite":      paths(func(r *reader, p place) { r.keeps = append(r.keeps, p) }),
-	"allowGitConfig": becomes(copied),
-	"disabled":       refuses("it opens the whole host: no policy does"),
+func filesystemRows() rows {
+	return rows{
+		"allowRead":      paths(func(r *reader, p place) { r.reads = append(r.reads, p) }),
+		"allowWrite":     paths(func(r *reader, p place) { r.writes = append(r.writes, p) }),
+		"denyRead":       paths(func(r *reader, p place) { r.hides = append(r.hides, p) }),
+		"denyWrite":      paths(func(r *reader, p place) { r.keeps = append(r.keeps, p) }),
+		"allowGitConfig": becomes(copied),
+		"disabled":       refuses("it opens the whole host: no policy does"),
 
-	"allowManagedReadPathsOnly": becomes("carried: only this file is imported"),
+		"allowManagedReadPathsOnly": becomes("carried: only this file is imported"),
+	}
 }
 
 // paths is the row of a list of paths. Each is a text, or a table that says that the text has
@@ -103,40 +107,44 @@ func (r *reader) isRooted(p place) bool {
 }
 
 // runtimeNetwork are the settings of network.
-var runtimeNetwork = rows{
-	"allowedDomains": func(r *reader, at string, v any) { r.items(at, v, r.allowName) },
-	"deniedDomains":  func(r *reader, at string, v any) { r.items(at, v, r.denyName) },
-	"deniedResolvedAddresses": func(r *reader, at string, v any) {
-		r.items(at, v, func(setting, text string) { r.denyAddress(setting, text) })
-	},
-	"deniedDomainReasons": becomes("narrowed: clove's own words say why a connection is refused"),
-	"strictAllowlist":     always("carried: nobody is asked for what is not allowed", "narrowed: nobody is asked, and what is not allowed is refused"),
-	"allowUnixSockets":    refuses(hostSocket),
-	"allowAllUnixSockets": always("narrowed: sockets inside can be used, and those of the host do not appear", "carried: no socket of the host appears"),
-	"allowLocalBinding": always("carried: the loopback inside is the run's own, and each port of it can be used",
-		"carried: ports on the loopback inside can be used, and nobody outside reaches them"),
-	"allowMachLookup": becomes(ofMacOS),
+func runtimeNetwork() rows {
+	return rows{
+		"allowedDomains": func(r *reader, at string, v any) { r.items(at, v, r.allowName) },
+		"deniedDomains":  func(r *reader, at string, v any) { r.items(at, v, r.denyName) },
+		"deniedResolvedAddresses": func(r *reader, at string, v any) {
+			r.items(at, v, func(setting, text string) { r.denyAddress(setting, text) })
+		},
+		"deniedDomainReasons": becomes("narrowed: clove's own words say why a connection is refused"),
+		"strictAllowlist":     always("carried: nobody is asked for what is not allowed", "narrowed: nobody is asked, and what is not allowed is refused"),
+		"allowUnixSockets":    refuses(hostSocket),
+		"allowAllUnixSockets": always("narrowed: sockets inside can be used, and those of the host do not appear", "carried: no socket of the host appears"),
+		"allowLocalBinding": always("carried: the loopback inside is the run's own, and each port of it can be used",
+			"carried: ports on the loopback inside can be used, and nobody outside reaches them"),
+		"allowMachLookup": becomes(ofMacOS),
 
-	"allowPlaintextHeaderSet": refuses(ownGate),
-	"ambiguousRequestTarget":  refuses(ownGate),
-	"filterRequest":           refuses(ownGate),
-	"httpProxyPort":           refuses(ownGate),
-	"mitmProxy":               refuses(ownGate),
-	"parentProxy":             refuses(ownGate),
-	"refuseOpaqueTunnels":     refuses(ownGate),
-	"requireHostMatch":        refuses(ownGate),
-	"socksProxyPort":          refuses(ownGate),
-	"stripResponseHeaders":    refuses(ownGate),
-	"tlsTerminate":            refuses(ownGate),
+		"allowPlaintextHeaderSet": refuses(ownGate),
+		"ambiguousRequestTarget":  refuses(ownGate),
+		"filterRequest":           refuses(ownGate),
+		"httpProxyPort":           refuses(ownGate),
+		"mitmProxy":               refuses(ownGate),
+		"parentProxy":             refuses(ownGate),
+		"refuseOpaqueTunnels":     refuses(ownGate),
+		"requireHostMatch":        refuses(ownGate),
+		"socksProxyPort":          refuses(ownGate),
+		"stripResponseHeaders":    refuses(ownGate),
+		"tlsTerminate":            refuses(ownGate),
+	}
 }
 
 // credentialRows are those of sandbox-runtime and of Claude Code's sandbox.
-var credentialRows = rows{
-	"files":                func(r *reader, at string, v any) { r.credentials(at, v, "path") },
-	"envVars":              func(r *reader, at string, v any) { r.credentials(at, v, "name") },
-	"allowPlaintextInject": refuses(ownGate),
-	"awsPairs":             refuses(ownGate),
-	"sigv4":                refuses(ownGate),
+func credentialRows() rows {
+	return rows{
+		"files":                func(r *reader, at string, v any) { r.credentials(at, v, "path") },
+		"envVars":              func(r *reader, at string, v any) { r.credentials(at, v, "name") },
+		"allowPlaintextInject": refuses(ownGate),
+		"awsPairs":             refuses(ownGate),
+		"sigv4":                refuses(ownGate),
+	}
 }
 
 // credentials reads files and variables that a command does not see. What replaces them by
