@@ -50,8 +50,8 @@ func servesInit(profile *specs.LinuxSeccomp) bool {
 		!slices.ContainsFunc(initCalls, func(call string) bool { return verdictOf(profile, call) == Refused })
 }
 
-// withFilters also lets a process restrict itself by one more filter, through prctl only. A
-// filter of the agent must lie on top that refuses it again.
+// withFilters also lets a process restrict itself by one more filter, through prctl only. On
+// top lies a filter of the agent's: minimal refuses it again, a document does what it says.
 func (b builtin) withFilters() builtin {
 	b.conditions = narrow(b.conditions, []condition{{name: "prctl", group: "kernel-programs",
 		allowed: "every option",
