@@ -108,8 +108,8 @@ func grouped(place string) []string {
 		return []string{"network.mode", "network.allow", "network.deny", place}
 	case "files.writable", "files.tmpfs":
 		return []string{place, "files.root", "files.writable"}
-	case "grants":
-		return []string{place, "models"}
+	case "models":
+		return []string{place, "grants"}
 	}
 	return []string{place}
 }

@@ -77,6 +77,7 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"places":      {"extends: readonly\nfiles: {writable: [/tmp, /workspace]}\n", "files.writable: /workspace instead of /tmp", "widen"},
 		"no-places":   {"extends: readonly\nfiles: {writable: []}\n", "files.writable: ", ""},
 		"grant":       {"grants: ['tool:x']\n", "grants: tool:x instead of none", "widen"},
+		"model":       {"models: [small]\n", "models: model:small instead of none", "widen: {models: REASON}"},
 		"socket":      {"agent_socket: true\n", "agent_socket: one instead of none", "widen"},
 		"typo":        {"limits:\n  memroy: 1G\n", `line 4: limits: there is no key "memroy"`, "did you mean memory?"},
 		"twice":       {"user: agent\nuser: root\n", `line 4: the key "user" stands in line 3 already`, "keep one"},

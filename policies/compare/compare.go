@@ -392,7 +392,10 @@ func (c *comparison) beyond(place string, base, wide []string, has func([]string
 
 func (c *comparison) shared() {
 	b, w := c.base.Kernel, c.wide.Kernel
-	c.beyond("grants", b.Grants, w.Grants, granted)
+	isModel := func(text string) bool { return strings.HasPrefix(text, string(grant.Model)+":") }
+	isOther := func(text string) bool { return !isModel(text) }
+	c.beyond("models", slices.DeleteFunc(slices.Clone(b.Grants), isOther), slices.DeleteFunc(slices.Clone(w.Grants), isOther), granted)
+	c.beyond("grants", slices.DeleteFunc(slices.Clone(b.Grants), isModel), slices.DeleteFunc(slices.Clone(w.Grants), isModel), granted)
 	c.budgets()
 	if from, to := denial(b), denial(w); to > from {
 		c.add("on_denial", orWord(b.OnDenial, "deny"), orWord(w.OnDenial, "deny"))

@@ -69,6 +69,7 @@ func TestWider(t *testing.T) {
 		"at_end: refuse instead of end":                              func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" },
 		"network.connections: 11 instead of 10":                      func(s *agent.Spec) { s.Egress.Limits.Connections++ },
 		"network.bytes: no limit instead of 1MiB":                    func(s *agent.Spec) { s.Egress.Limits.Bytes = 0 },
+		"models: model:gpt instead of none":                          func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "model:gpt") },
 		"grants: tool:write instead of tool:read*":                   func(s *agent.Spec) { s.Kernel.Grants = []string{"tool:write"} },
 		"budgets: tokens=101 instead of tokens=100":                  func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} },
 		"budgets: no limit instead of tokens=100":                    func(s *agent.Spec) { s.Kernel.Budgets = nil },
