@@ -143,3 +143,22 @@ func TestTheCeilingBoundsEverybody(t *testing.T) {
 	}
 	wantCode(t, err, api.CodeDenied)
 }
+
+// TestTheCeilingHoldsAtTheNextStart: also for a run that was queued before there was one, and
+// for a rule that a grant adds to a live run.
+func TestTheCeilingHoldsAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := newRig(t, func(c *Config) { c.Policies = dir })
+	s := networked("api.example.com")
+	rule := agent.EgressRule{Target: "evil.test:443"}
+	must(t, r.d.reconciler.admits(s, rootCaller.owner)) // the control: no ceiling
+	must(t, r.d.checkNet(rule, rootCaller.owner))
+	must(t, os.WriteFile(filepath.Join(dir, "host.yaml"), []byte("version: 1\nname: host\nnetwork: {mode: allowlist, allow: ['*.example.net']}\n"), 0o600))
+	for what, err := range map[string]error{"the start": r.d.reconciler.admits(s, rootCaller.owner), "the grant": r.d.checkNet(rule, rootCaller.owner)} {
+		if err == nil {
+			t.Fatalf("%s goes beyond it", what)
+		}
+		wantCode(t, err, api.CodeDenied)
+	}
+}
