@@ -2,6 +2,12 @@ module clove.run/clove
 
 go 1.26.0
 
+// What the build and the tests make and remove: listing packages while they do would fail.
+ignore (
+	./bin
+	./build
+)
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/containerd/cgroups/v3 v3.1.3
