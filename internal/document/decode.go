@@ -26,10 +26,10 @@ func Decode(text []byte, into any) error {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		return wrong("", "indent with spaces, and write a blank behind each colon", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return Wrong("", "indent with spaces, and write a blank behind each colon", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if decoder.Decode(&second) == nil {
-		return wrong("", "remove what follows the line ---", "line %d: there is a second document", second.Line)
+		return Wrong("", "remove what follows the line ---", "line %d: there is a second document", second.Line)
 	}
 	r := reader{lines: map[string]int{}}
 	value, err := r.value("", document.Content[0], reflect.TypeOf(into).Elem())
@@ -38,7 +38,7 @@ func Decode(text []byte, into any) error {
 	}
 	plain, err := json.Marshal(value)
 	if err != nil {
-		return wrong("", "", "%v", err)
+		return Wrong("", "", "%v", err)
 	}
 	return r.typed(json.Unmarshal(plain, into))
 }
@@ -58,7 +58,7 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 		r.lines[plainPlace(at)] = node.Line
 	}
 	if node.Anchor != "" || node.Kind == yaml.AliasNode {
-		return nil, r.wrong(node, at, "write the value out", "anchors are not read here")
+		return nil, r.Wrong(node, at, "write the value out", "anchors are not read here")
 	}
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -70,7 +70,7 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 			inner = t.Elem()
 		}
 		for i, item := range node.Content {
-			value, err := r.value(join(at, strconv.Itoa(i)), item, inner)
+			value, err := r.value(Join(at, strconv.Itoa(i)), item, inner)
 			if err != nil {
 				return nil, err
 			}
@@ -87,10 +87,10 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 		name, inner := node.Content[i], reflect.TypeFor[any]()
 		key := name.Value
 		if name.Kind != yaml.ScalarNode {
-			return nil, r.wrong(name, at, "a key is a word", "a list or a map stands where a key belongs")
+			return nil, r.Wrong(name, at, "a key is a word", "a list or a map stands where a key belongs")
 		}
 		if before := seen[key]; before > 0 {
-			return nil, r.wrong(name, at, "keep one of them", "the key %.64q stands in line %d already", key, before)
+			return nil, r.Wrong(name, at, "keep one of them", "the key %.64q stands in line %d already", key, before)
 		}
 		seen[key] = name.Line
 		switch {
@@ -98,11 +98,11 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 			inner = t.Elem()
 		case t.Kind() == reflect.Struct && known[key] == nil:
 			names := slices.Sorted(maps.Keys(known))
-			return nil, r.wrong(name, at, Meant(key, names, "the keys here are "+strings.Join(names, ", ")), "there is no key %.64q", key)
+			return nil, r.Wrong(name, at, Meant(key, names, "the keys here are "+strings.Join(names, ", ")), "there is no key %.64q", key)
 		case t.Kind() == reflect.Struct:
 			inner = known[key]
 		}
-		value, err := r.value(join(at, key), node.Content[i+1], inner)
+		value, err := r.value(Join(at, key), node.Content[i+1], inner)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (r reader) scalar(at string, node *yaml.Node) (any, error) {
 	case "!!null", "!!bool":
 		var value any
 		if err := node.Decode(&value); err != nil {
-			return nil, r.wrong(node, at, "", "%v", err)
+			return nil, r.Wrong(node, at, "", "%v", err)
 		}
 		return value, nil
 	case "!!int", "!!float":
@@ -127,16 +127,16 @@ func (r reader) scalar(at string, node *yaml.Node) (any, error) {
 		}
 		var value any // 0x10, 1_000
 		if err := node.Decode(&value); err != nil {
-			return nil, r.wrong(node, at, "", "%v", err)
+			return nil, r.Wrong(node, at, "", "%v", err)
 		}
 		if _, err := json.Marshal(value); err != nil {
-			return nil, r.wrong(node, at, "write a number", "%.64s is none", node.Value)
+			return nil, r.Wrong(node, at, "write a number", "%.64s is none", node.Value)
 		}
 		return value, nil
 	case "!!str", "!!timestamp":
 		return node.Value, nil
 	}
-	return nil, r.wrong(node, at, "remove the tag", "values of the type %.64s are not read here", node.Tag)
+	return nil, r.Wrong(node, at, "remove the tag", "values of the type %.64s are not read here", node.Tag)
 }
 
 // Keys returns all keys of a type and of what it holds, for tests that compare a type with
@@ -193,9 +193,9 @@ func (r reader) typed(err error) error {
 		return err
 	case errors.As(err, &mismatch):
 		what, number, _ := strings.Cut(mismatch.Value, " ")
-		return wrong(r.placed(mismatch.Field), "", "%s stands where %s belongs", strings.TrimSpace(values[what]+" "+number), kinds[mismatch.Type.Kind()])
+		return Wrong(r.placed(mismatch.Field), "", "%s stands where %s belongs", strings.TrimSpace(values[what]+" "+number), kinds[mismatch.Type.Kind()])
 	}
-	return wrong("", "", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	return Wrong("", "", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // placed puts the line before a place as encoding/json names it. It names places in lists
@@ -214,17 +214,17 @@ var values = map[string]string{"array": "a list", "object": "a map", "string": "
 var kinds = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Uint16: "a whole number from 0 to 65535",
 	reflect.Float64: "a number", reflect.Bool: "true or false", reflect.Struct: "a map of keys", reflect.Map: "a map", reflect.Slice: "a list"}
 
-// wrong is an error about one node.
-func (r reader) wrong(node *yaml.Node, at, hint, format string, arguments ...any) error {
+// Wrong is an error about one node.
+func (r reader) Wrong(node *yaml.Node, at, hint, format string, arguments ...any) error {
 	place := fmt.Sprintf("line %d", node.Line)
 	if at != "" {
 		place += ": " + at
 	}
-	return wrong(place, hint, format, arguments...)
+	return Wrong(place, hint, format, arguments...)
 }
 
-// wrong is an error about one place of a document, as providers.openai.url.
-func wrong(at, hint, format string, arguments ...any) error {
+// Wrong is an error about one place of a document, as providers.openai.url.
+func Wrong(at, hint, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
 	if at != "" {
 		message = at + ": " + message
@@ -232,7 +232,8 @@ func wrong(at, hint, format string, arguments ...any) error {
 	return &agent.Error{Kind: agent.KindInvalid, Message: message, Hint: hint}
 }
 
-func join(at, key string) string {
+// Join is the place of a key below a place: providers.openai and url. The top has no name.
+func Join(at, key string) string {
 	if at == "" {
 		return key
 	}

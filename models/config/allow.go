@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/budget"
 )
 
@@ -55,14 +56,14 @@ func (p *Provider) allow(at string, f providerFile, ids lookup) error {
 			p.everyone = true
 			continue
 		}
-		id, err := number(join(at, "users."+strconv.Itoa(i)), "user", string(who), ids.user)
+		id, err := number(document.Join(at, "users."+strconv.Itoa(i)), "user", string(who), ids.user)
 		if err != nil {
 			return err
 		}
 		p.users = append(p.users, id)
 	}
 	for i, who := range f.Groups {
-		id, err := number(join(at, "groups."+strconv.Itoa(i)), "group", string(who), ids.group)
+		id, err := number(document.Join(at, "groups."+strconv.Itoa(i)), "group", string(who), ids.group)
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func number(at, kind, who string, find func(string) (string, error)) (uint32, er
 		}
 	}
 	if err != nil || id == noID {
-		return 0, wrong(at, "write a name that exists here, or a number", "there is no %s %.64q", kind, who)
+		return 0, document.Wrong(at, "write a name that exists here, or a number", "there is no %s %.64q", kind, who)
 	}
 	return uint32(id), nil
 }
@@ -98,7 +99,7 @@ var spendable = []budget.Dimension{budget.Tokens, budget.TokensIn, budget.Tokens
 func (p *Provider) setBudgets(at string, f map[string][]string, ids lookup) error {
 	p.budgets = map[uint32][]budget.Limit{}
 	for _, who := range slices.Sorted(maps.Keys(f)) {
-		limits, err := parseLimits(join(at, who), f[who])
+		limits, err := parseLimits(document.Join(at, who), f[who])
 		if err != nil {
 			return err
 		}
@@ -106,12 +107,12 @@ func (p *Provider) setBudgets(at string, f map[string][]string, ids lookup) erro
 			p.standard = limits
 			continue
 		}
-		id, err := number(join(at, who), "user", who, ids.user)
+		id, err := number(document.Join(at, who), "user", who, ids.user)
 		if err != nil {
 			return err
 		}
 		if p.budgets[id] != nil {
-			return wrong(join(at, who), "name each user once", "user %d has a budget already", id)
+			return document.Wrong(document.Join(at, who), "name each user once", "user %d has a budget already", id)
 		}
 		p.budgets[id] = limits
 	}
@@ -126,13 +127,13 @@ func parseLimits(at string, texts []string) ([]budget.Limit, error) {
 		limit, err := budget.ParseLimit(text)
 		var known *agent.Error
 		if errors.As(err, &known) {
-			return nil, wrong(at, known.Hint, "%s", known.Message)
+			return nil, document.Wrong(at, known.Hint, "%s", known.Message)
 		}
 		if !slices.Contains(spendable, limit.Dimension) {
-			return nil, wrong(at, "use tokens, tokens_in, tokens_out, tokens_cached, cost or model_calls", "calls of models use no %s", limit.Dimension)
+			return nil, document.Wrong(at, "use tokens, tokens_in, tokens_out, tokens_cached, cost or model_calls", "calls of models use no %s", limit.Dimension)
 		}
 		if slices.ContainsFunc(limits, func(l budget.Limit) bool { return l.Dimension == limit.Dimension }) {
-			return nil, wrong(at, "write one limit for each dimension", "%s is limited twice", limit.Dimension)
+			return nil, document.Wrong(at, "write one limit for each dimension", "%s is limited twice", limit.Dimension)
 		}
 		limits = append(limits, limit)
 	}

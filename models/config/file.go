@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/models"
 )
 
@@ -97,7 +98,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalJSON(text []byte) error {
 	parsed, err := time.ParseDuration(strings.Trim(string(text), `"`))
 	if err != nil || parsed < time.Millisecond || parsed > longest {
-		return wrong("", "write a time from 1ms to 24h with its unit, for example 90s", "%.64s is not a time", text)
+		return document.Wrong("", "write a time from 1ms to 24h with its unit, for example 90s", "%.64s is not a time", text)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -115,7 +116,7 @@ func (t *thousands) UnmarshalJSON(text []byte) error {
 	number := json.Number(whole + (part + "000")[:max(3, len(part))])
 	parsed, err := number.Int64()
 	if err != nil || len(part) > 3 || parsed < 0 || parsed > 100_000 {
-		return wrong("", "write a factor from 0 to 100 with at most three decimals, for example 0.5", "%.64s is not a factor of a price", text)
+		return document.Wrong("", "write a factor from 0 to 100 with at most three decimals, for example 0.5", "%.64s is not a factor of a price", text)
 	}
 	*t = thousands(parsed)
 	return nil

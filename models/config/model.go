@@ -25,7 +25,7 @@ func checkName(at, name string) error {
 			return nil
 		}
 	}
-	return wrong(at, "use lower-case letters, digits and _ . - / : and begin with a letter or digit", "%.64q is not a name", name)
+	return document.Wrong(at, "use lower-case letters, digits and _ . - / : and begin with a letter or digit", "%.64q is not a name", name)
 }
 
 func isLowerAlnum(b byte) bool { return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' }
@@ -41,7 +41,7 @@ func (c *Config) addModel(name string, f modelFile) error {
 	at := "models." + name
 	m := &model{Target: Target{Name: name, Factor: cmp.Or(f.Factor, 1), Context: f.Context, MaxOutput: f.MaxOutput, Limits: f.Limits}}
 	if c.models[name] != nil {
-		return wrong(at, "choose another name", "%s is a model of clove's own", name)
+		return document.Wrong(at, "choose another name", "%s is a model of clove's own", name)
 	}
 	for _, err := range []error{checkName(at, name), m.check(at), checkLimits(at, f.Limits)} {
 		if err != nil {
@@ -49,10 +49,10 @@ func (c *Config) addModel(name string, f modelFile) error {
 		}
 	}
 	if len(f.Targets) == 0 || len(f.Targets) > maxTargets {
-		return wrong(join(at, "targets"), "write targets: [{provider: NAME, model: NAME}]", "a model has 1 to %d targets", maxTargets)
+		return document.Wrong(document.Join(at, "targets"), "write targets: [{provider: NAME, model: NAME}]", "a model has 1 to %d targets", maxTargets)
 	}
 	for i, t := range f.Targets {
-		target, err := c.target(join(at, "targets."+strconv.Itoa(i)), m.Target, t)
+		target, err := c.target(document.Join(at, "targets."+strconv.Itoa(i)), m.Target, t)
 		if err != nil {
 			return err
 		}
@@ -68,11 +68,11 @@ func (c *Config) addModel(name string, f modelFile) error {
 func (m *model) check(at string) error {
 	switch {
 	case !(m.Factor >= 1 && m.Factor <= 10): // also what is not a number
-		return wrong(join(at, "factor"), "use a number from 1 to 10", "%v would estimate too few or far too many tokens", m.Factor)
+		return document.Wrong(document.Join(at, "factor"), "use a number from 1 to 10", "%v would estimate too few or far too many tokens", m.Factor)
 	case m.Context < 0:
-		return wrong(join(at, "context"), "leave it out if it is unknown", "%d is less than 0", m.Context)
+		return document.Wrong(document.Join(at, "context"), "leave it out if it is unknown", "%d is less than 0", m.Context)
 	case m.MaxOutput < 0:
-		return wrong(join(at, "max_output"), "leave it out if it is unknown", "%d is less than 0", m.MaxOutput)
+		return document.Wrong(document.Join(at, "max_output"), "leave it out if it is unknown", "%d is less than 0", m.MaxOutput)
 	}
 	return nil
 }
@@ -87,13 +87,13 @@ func (c *Config) target(at string, t Target, f targetFile) (Target, error) {
 	switch {
 	case t.Provider == nil:
 		names := slices.Sorted(maps.Keys(c.Providers))
-		return t, wrong(join(at, "provider"), document.Meant(f.Provider, names, "the providers are "+strings.Join(names, ", ")), "there is no provider %.64q", f.Provider)
+		return t, document.Wrong(document.Join(at, "provider"), document.Meant(f.Provider, names, "the providers are "+strings.Join(names, ", ")), "there is no provider %.64q", f.Provider)
 	case err != nil || !scope.Concrete():
-		return t, wrong(join(at, "model"), "write the name that the provider knows, without *", "%.64q is not the name of a model", t.Model)
+		return t, document.Wrong(document.Join(at, "model"), "write the name that the provider knows, without *", "%.64q is not the name of a model", t.Model)
 	case t.Weight < 0 || t.Weight > 1000:
-		return t, wrong(join(at, "weight"), "use a number from 0 to 1000", "%d is out of range", t.Weight)
+		return t, document.Wrong(document.Join(at, "weight"), "use a number from 0 to 1000", "%d is out of range", t.Weight)
 	case t.Fallback < 0 || t.Fallback > maxTargets:
-		return t, wrong(join(at, "fallback"), "use 0 for what is tried first, then 1", "%d is out of range", t.Fallback)
+		return t, document.Wrong(document.Join(at, "fallback"), "use 0 for what is tried first, then 1", "%d is out of range", t.Fallback)
 	}
 	if known := knownFor(t.Provider, scope); known != nil {
 		t.Context, t.MaxOutput = cmp.Or(t.Context, known.context), cmp.Or(t.MaxOutput, known.maxOutput)
@@ -112,12 +112,12 @@ func (c *Config) addAliases(f map[string]string) error {
 		}
 		switch {
 		case c.models[alias] != nil:
-			return wrong(at, "rename the alias or the model", "%s is a model", alias)
+			return document.Wrong(at, "rename the alias or the model", "%s is a model", alias)
 		case f[name] != "" && c.models[name] == nil:
-			return wrong(at, "name the model that "+name+" stands for", "%s is an alias itself", name)
+			return document.Wrong(at, "name the model that "+name+" stands for", "%s is an alias itself", name)
 		case c.models[name] == nil:
 			names := slices.Sorted(maps.Keys(c.models))
-			return wrong(at, document.Meant(name, names, "the models are "+strings.Join(names, ", ")), "there is no model %.64q", name)
+			return document.Wrong(at, document.Meant(name, names, "the models are "+strings.Join(names, ", ")), "there is no model %.64q", name)
 		}
 		c.aliases[alias] = name
 	}

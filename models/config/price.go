@@ -159,7 +159,7 @@ func (c *Config) addPrices(f []priceFile) error {
 		at := "prices." + strconv.Itoa(i)
 		if row.Provider != "" && c.Providers[row.Provider] == nil {
 			names := slices.Sorted(maps.Keys(c.Providers))
-			return wrong(join(at, "provider"), document.Meant(row.Provider, names, "name a provider of this file"), "there is no provider %.64q", row.Provider)
+			return document.Wrong(document.Join(at, "provider"), document.Meant(row.Provider, names, "name a provider of this file"), "there is no provider %.64q", row.Provider)
 		}
 		price, err := row.price(at)
 		if err != nil {
@@ -178,16 +178,16 @@ func (f priceFile) price(at string) (*Price, error) {
 	p := &Price{Provider: f.Provider, Family: f.Family, Model: f.Model, Date: f.Date, Source: f.Source, Tiers: map[string]int64{}}
 	var err error
 	if p.scope, err = grant.NewScope("model", f.Model, grant.NoRights); err != nil {
-		return nil, wrong(join(at, "model"), `write the provider's name of the model, or "*"`, "%.64q is not the name of a model", f.Model)
+		return nil, document.Wrong(document.Join(at, "model"), `write the provider's name of the model, or "*"`, "%.64q is not the name of a model", f.Model)
 	}
 	if (f.Provider == "") == (f.Family == "") {
-		return nil, wrong(at, "write provider: NAME, or family: openai or anthropic", "a price is of one provider or of one family")
+		return nil, document.Wrong(at, "write provider: NAME, or family: openai or anthropic", "a price is of one provider or of one family")
 	}
 	if f.Family != "" && f.Family != models.OpenAI && f.Family != models.Anthropic {
-		return nil, wrong(join(at, "family"), "use openai or anthropic", "%.64q is not the family of a provider", f.Family)
+		return nil, document.Wrong(document.Join(at, "family"), "use openai or anthropic", "%.64q is not the family of a provider", f.Family)
 	}
 	if _, err := time.Parse(time.DateOnly, f.Date); err != nil || f.Source == "" {
-		return nil, wrong(at, "write date: YYYY-MM-DD and source: TEXT", "a price has the date when it was read, and where")
+		return nil, document.Wrong(at, "write date: YYYY-MM-DD and source: TEXT", "a price has the date when it was read, and where")
 	}
 	for tier, m := range f.Tiers {
 		p.Tiers[tier] = int64(m)
@@ -196,9 +196,9 @@ func (f priceFile) price(at string) (*Price, error) {
 		return p, err
 	}
 	if f.Long.Above <= 0 {
-		return nil, wrong(join(at, "long.above"), "write the number of input tokens above which these rates hold", "%d is not a number of tokens", f.Long.Above)
+		return nil, document.Wrong(document.Join(at, "long.above"), "write the number of input tokens above which these rates hold", "%d is not a number of tokens", f.Long.Above)
 	}
-	long, err := f.Long.rates(join(at, "long"))
+	long, err := f.Long.rates(document.Join(at, "long"))
 	p.Long, p.LongAbove = &long, f.Long.Above
 	return p, err
 }
@@ -210,7 +210,7 @@ const dearest = 1_000_000_000
 // and reasoning as other output: it is never counted as free by mistake.
 func (f ratesFile) rates(at string) (Rates, error) {
 	if f.In == nil || f.Out == nil {
-		return Rates{}, wrong(at, "write in and out in nano-dollars for a token: 2 dollars for a million are 2000", "a price needs in and out")
+		return Rates{}, document.Wrong(at, "write in and out in nano-dollars for a token: 2 dollars for a million are 2000", "a price needs in and out")
 	}
 	or := func(rate *int64, otherwise int64) int64 {
 		if rate == nil {
@@ -222,7 +222,7 @@ func (f ratesFile) rates(at string) (Rates, error) {
 	r.CacheWriteLong = or(f.CacheWriteLong, r.CacheWrite)
 	for _, rate := range []int64{r.In, r.Cached, r.CacheWrite, r.CacheWriteLong, r.Out, r.Reasoning} {
 		if rate < 0 || rate > dearest {
-			return r, wrong(at, "write nano-dollars for a token: 2 dollars for a million are 2000", "%d is out of range", rate)
+			return r, document.Wrong(at, "write nano-dollars for a token: 2 dollars for a million are 2000", "%d is out of range", rate)
 		}
 	}
 	return r, nil

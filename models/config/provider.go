@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 )
@@ -107,7 +108,7 @@ func (p *Provider) Budget(uid uint32) []budget.Limit {
 func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 	at := "providers." + name
 	if c.Providers[name] != nil {
-		return wrong(at, "choose another name", "%s is a provider of clove's own", name)
+		return document.Wrong(at, "choose another name", "%s is a provider of clove's own", name)
 	}
 	p := &Provider{Name: name, Family: f.Family, Script: f.Script, Key: f.Key, CA: f.CA, Limits: f.Limits, Timeouts: defaultTimeouts}
 	for _, err := range []error{checkName(at, name), p.checkKind(at, f), checkLimits(at, f.Limits), p.setTimeouts(at, f.Timeouts), p.allow(at, f, ids)} {
@@ -116,7 +117,7 @@ func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 		}
 	}
 	c.Providers[name] = p
-	return p.setBudgets(join(at, "budgets"), f.Budgets, ids)
+	return p.setBudgets(document.Join(at, "budgets"), f.Budgets, ids)
 }
 
 // checkKind refuses what is neither a remote provider nor one of clove's own.
@@ -124,25 +125,25 @@ func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	if f.Script != "" {
 		switch {
 		case f.URL != "" || f.Family != "" || f.Key != "" || f.CA != "" || f.Plain:
-			return wrong(at, "remove family, url, plain, key and ca", "a script answers without a network")
+			return document.Wrong(at, "remove family, url, plain, key and ca", "a script answers without a network")
 		case !path.IsAbs(f.Script):
-			return wrong(join(at, "script"), "write the whole path", "%.256q is not an absolute path", f.Script)
+			return document.Wrong(document.Join(at, "script"), "write the whole path", "%.256q is not an absolute path", f.Script)
 		}
 		return nil
 	}
 	if f.Family != models.OpenAI && f.Family != models.Anthropic {
-		return wrong(join(at, "family"), "use openai or anthropic: most other servers speak openai", "%.64q is not the family of a provider", f.Family)
+		return document.Wrong(document.Join(at, "family"), "use openai or anthropic: most other servers speak openai", "%.64q is not the family of a provider", f.Family)
 	}
 	if f.Key != "" && !isFileName(f.Key) {
-		return wrong(join(at, "key"), "write the name of a file in /etc/clove/secrets, not the key itself", "the key is not the name of a file")
+		return document.Wrong(document.Join(at, "key"), "write the name of a file in /etc/clove/secrets, not the key itself", "the key is not the name of a file")
 	}
 	switch {
 	case f.CA != "" && f.Plain:
-		return wrong(join(at, "ca"), "remove one of them", "plain: true has no certificates")
+		return document.Wrong(document.Join(at, "ca"), "remove one of them", "plain: true has no certificates")
 	case f.CA != "" && !path.IsAbs(f.CA):
-		return wrong(join(at, "ca"), "write the whole path", "%.256q is not an absolute path", f.CA)
+		return document.Wrong(document.Join(at, "ca"), "write the whole path", "%.256q is not an absolute path", f.CA)
 	}
-	p.URL, err = checkURL(join(at, "url"), f.URL, f.Plain)
+	p.URL, err = checkURL(document.Join(at, "url"), f.URL, f.Plain)
 	return err
 }
 
@@ -152,17 +153,17 @@ func checkURL(at, text string, plain bool) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return "", wrong(at, "write for example https://api.openai.com/v1", "it is not a URL with a host")
+		return "", document.Wrong(at, "write for example https://api.openai.com/v1", "it is not a URL with a host")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
-		return "", wrong(at, "use key for the key, and leave ? and # out", "it has more than a host and a path")
+		return "", document.Wrong(at, "use key for the key, and leave ? and # out", "it has more than a host and a path")
 	case u.Scheme == "https" && plain:
-		return "", wrong(at, "remove plain: true", "it uses TLS")
+		return "", document.Wrong(at, "remove plain: true", "it uses TLS")
 	case u.Scheme != "https" && u.Scheme != "http":
-		return "", wrong(at, "use https", "%.64q is not a scheme of a provider", u.Scheme)
+		return "", document.Wrong(at, "use https", "%.64q is not a scheme of a provider", u.Scheme)
 	case u.Scheme == "http" && !plain:
-		return "", wrong(at, "use https; for a server on a loopback or private address, add plain: true", "http sends key and contents in clear text")
+		return "", document.Wrong(at, "use https; for a server on a loopback or private address, add plain: true", "http sends key and contents in clear text")
 	case u.Scheme == "http" && !isNear(u.Hostname()):
-		return "", wrong(at, "use https, or an address such as 127.0.0.1 or 10.0.0.5", "%.256q is neither a loopback nor a private address", u.Hostname())
+		return "", document.Wrong(at, "use https, or an address such as 127.0.0.1 or 10.0.0.5", "%.256q is neither a loopback nor a private address", u.Hostname())
 	}
 	u.Host = strings.ToLower(u.Host)
 	return strings.TrimRight(u.String(), "/"), nil
@@ -186,7 +187,7 @@ func checkLimits(at string, l Limits) error {
 		value int64
 	}{{"requests_per_minute", l.RequestsPerMinute}, {"tokens_per_minute", l.TokensPerMinute}, {"concurrency", l.Concurrency}} {
 		if row.value < 0 {
-			return wrong(join(at, "limits."+row.key), "0 is no limit", "%d is less than 0", row.value)
+			return document.Wrong(document.Join(at, "limits."+row.key), "0 is no limit", "%d is less than 0", row.value)
 		}
 	}
 	return nil
@@ -202,7 +203,7 @@ func (p *Provider) setTimeouts(at string, f timeoutsFile) error {
 		}
 	}
 	if t := p.Timeouts; t.First > t.Total || t.Between > t.Total {
-		return wrong(join(at, "timeouts"), "raise total", "first (%s) or between (%s) is longer than total (%s)", t.First, t.Between, t.Total)
+		return document.Wrong(document.Join(at, "timeouts"), "raise total", "first (%s) or between (%s) is longer than total (%s)", t.First, t.Between, t.Total)
 	}
 	return nil
 }
