@@ -144,13 +144,33 @@ type Events struct {
 	CPUThrottledPeriods *int64 `json:"cpu_throttled_periods,omitempty"`
 }
 
-// Denial is one refused target with its count.
+// The kinds of denials.
+const (
+	DenialNetwork    = "network"
+	DenialCall       = "syscall"
+	DenialFile       = "file"
+	DenialExec       = "exec"
+	DenialCapability = "capability"
+)
+
+// Denial is one refused target with its count. Everything below Count is of the first time,
+// and empty where it means nothing or cannot be known.
 type Denial struct {
-	Time   time.Time `json:"time"`
-	Kind   string    `json:"kind"` // network, syscall, file, capability
-	Target string    `json:"target"`
-	Rule   string    `json:"rule"`
-	Count  int64     `json:"count"`
+	Time    time.Time   `json:"time"`
+	Kind    string      `json:"kind"`
+	Target  string      `json:"target"` // an address, a call's name, a path, a capability
+	Rule    string      `json:"rule"`
+	Count   int64       `json:"count"`
+	Program string      `json:"program,omitempty"` // path inside of the program that tried
+	Errno   string      `json:"errno,omitempty"`   // what it was answered: "EPERM"
+	Call    *DeniedCall `json:"call,omitempty"`    // absent for network
+}
+
+// DeniedCall is the system call of a denial.
+type DeniedCall struct {
+	Name   string   `json:"name"`
+	Number int      `json:"number"`
+	Args   []string `json:"args"` // the six registers in hexadecimal
 }
 
 // Host is the host that the run ran on.

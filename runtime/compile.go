@@ -22,7 +22,6 @@ type surroundings struct {
 	Unenforced  []string
 	Raised      []agent.Rlimit // hard limits above clove's own
 	ThermalDirs []string       // one for each CPU
-	Seccomp     *specs.LinuxSeccomp
 }
 
 // initExecutable is clove-init's descriptor inside the sandbox: the binary has
@@ -51,7 +50,6 @@ func compile(spec agent.Spec, s surroundings) *specs.Spec {
 			GIDMappings:       idMap(s.HostID),
 			CgroupsPath:       s.CgroupsPath,
 			Resources:         resources(spec.Limits, s),
-			Seccomp:           s.Seccomp,
 			RootfsPropagation: "private",
 			MaskedPaths:       slices.Concat(maskedPaths, s.ThermalDirs),
 			ReadonlyPaths:     readonlyPaths,

@@ -30,7 +30,6 @@ func around() surroundings {
 	return surroundings{
 		Root: "/run/clove/0123456789abcdef/mnt/root", HostID: agent.FirstHostID, NetworkPath: "/proc/1/fd/7",
 		CgroupsPath: "/clove.slice/0123456789abcdef", CgroupV2: true, SwapLimited: true,
-		Seccomp: &specs.LinuxSeccomp{DefaultAction: specs.ActErrno},
 	}
 }
 

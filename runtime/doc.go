@@ -17,10 +17,10 @@
 //	  │ start         libcontainer: cgroup, namespaces, mounts, pivot_root,
 //	  │               no_new_privs, seccomp …
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
-//	  │ verify        no_new_privs and the filter are on, read from outside
+//	  │ verify        no_new_privs is on, read from outside
 //	  │ orders        argv, environment, ids, rlimits over a socket
 //	  │               └─ clove-init starts the agent as its own user, under
-//	  │                  a filter of its own with --seccomp minimal
+//	  │                  its filter, which is read from outside, too
 //	  │ supervise     socket, OOM, CPU time, output, the sandbox's sockets,
 //	  │               the gate, signals, until the end
 //	  │ finish        cgroup kill, gate, figures, teardown, record; lease given back

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +88,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	}
 	x.entrance, x.hostID = s.entrance, s.run.Lease.HostID()
 	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
-	x.orders.Filter = x.entrance.own
+	x.entrance.filters.order(x.orders)
 	if err := s.spec.CheckExec(e); err != nil {
 		return err
 	}
@@ -206,8 +207,7 @@ func (x *execSession) start() error {
 		return err
 	}
 	x.pipes.closeAgentSide()
-	// Before the orders: nothing that the caller named executes without the filter.
-	if err := verifyProcess(x.entered.pid, x.entrance.filtered); err != nil {
+	if _, err := unprivileged(x.entered.pid); err != nil {
 		return err
 	}
 	if err := x.conn.Send(initproto.Message{Orders: x.orders}); err != nil {
@@ -229,11 +229,20 @@ func (x *execSession) await() error {
 		m, err := x.conn.Receive()
 		switch {
 		case err == io.EOF && begun: // execve closed its end
+			if x.entrance.calls.unseen() {
+				_, err = restricted(x.entered.pid)
+				return err
+			}
 			return nil
 		case err != nil:
 			return fmt.Errorf("it ended before it was executed: %w", err)
 		case m.ExecFailed != nil:
 			return m.ExecFailed
+		case m.Filtered != nil:
+			if err := x.entrance.calls.admit(m.Filtered.Listener, x.isSession); err != nil {
+				return err
+			}
+			continue
 		case m.Started == nil || begun:
 			return errNonsense
 		}
@@ -241,6 +250,11 @@ func (x *execSession) await() error {
 			x.join(m.Started.Terminal)
 		}
 	}
+}
+
+// isSession reports whether a thread is of the process that entered.
+func (x *execSession) isSession(status map[string]string) bool {
+	return status["Tgid"] == strconv.Itoa(x.entered.pid)
 }
 
 // join makes the user's terminal follow the pty.

@@ -2,26 +2,52 @@ package runtime
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
 	"clove.run/clove/seccomp"
 )
 
-// filters makes the sandbox's filter from the profile that the spec names, and the agent's own
-// one where the profile cannot hold clove-init, too. nil is unconfined.
-func filters(spec agent.Spec) (sandbox *specs.LinuxSeccomp, own []byte, err error) {
-	all, err := profile(spec)
+// filters are the programs of a run: the agent's, and that of PID 1.
+type filters struct {
+	agent *seccomp.Filter // nil: unconfined
+	init  []byte
+}
+
+// filtersOf compiles the profile that the spec names. PID 1 is under strict, whatever the
+// agent is under, but for unconfined: it starts no process after the second stage.
+func filtersOf(spec agent.Spec) (f filters, err error) {
+	own, err := profile(spec)
+	if err != nil || own == nil {
+		return f, err
+	}
+	if f.agent, err = seccomp.Compile(own, initproto.GateCall); err != nil {
+		return f, err
+	}
+	below, err := strictInit()
 	if err != nil {
-		return nil, nil, err
+		return f, err
 	}
-	stack, err := seccomp.StackOf(spec.Seccomp.Profile, all)
-	if err != nil || stack.Agent == nil {
-		return stack.Sandbox, nil, err
+	f.init = below.Plain
+	return f, nil
+}
+
+var strictInit = sync.OnceValues(func() (*seccomp.Filter, error) {
+	strict, err := seccomp.Profile(seccomp.Strict)
+	if err != nil {
+		return nil, err
 	}
-	own, err = seccomp.Program(stack.Agent)
-	return stack.Sandbox, own, err
+	return seccomp.Compile(strict, initproto.GateCall)
+})
+
+// order adds the agent's filter to its orders.
+func (f filters) order(orders *initproto.Orders) {
+	if f.agent != nil {
+		orders.Filter, orders.Reporting = f.agent.Plain, f.agent.Reporting
+	}
 }
 
 // profile finds the profile that the spec names; nil is unconfined.

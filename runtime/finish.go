@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,8 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
 	failures := []error{l.empty()}
 	ended := time.Now()
+	l.calls.close()
+	l.denials.close()
 	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
 	// and the refusals that were only counted come with the gate's end.
 	l.gate.end(seen.cause == causeNone)
@@ -218,6 +221,8 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
+	r.Denials = append(r.Denials, l.denials.list()...)
+	slices.SortStableFunc(r.Denials, func(a, b agent.Denial) int { return a.Time.Compare(b.Time) })
 	if l.models != nil {
 		r.Usage.Models = l.models()
 	}

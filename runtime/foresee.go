@@ -18,9 +18,9 @@ import (
 // Foresight says what a run with a spec would meet, without a run. It asks the code that
 // builds the run, and looks at nothing of this host.
 type Foresight struct {
-	spec  agent.Spec
-	root  rootfs.Config
-	stack seccomp.Stack
+	spec    agent.Spec
+	root    rootfs.Config
+	profile *specs.LinuxSeccomp // nil: unconfined
 }
 
 // Foresee prepares the answers for a spec, which need not name a command.
@@ -31,11 +31,7 @@ func Foresee(spec agent.Spec) (*Foresight, error) {
 	if err != nil {
 		return nil, err
 	}
-	stack, err := seccomp.StackOf(spec.Seccomp.Profile, own)
-	if err != nil {
-		return nil, err
-	}
-	return &Foresight{spec: spec, root: rootConfig(DefaultPaths, spec, agent.IDsPerAgent), stack: stack}, nil
+	return &Foresight{spec: spec, root: rootConfig(DefaultPaths, spec, agent.IDsPerAgent), profile: own}, nil
 }
 
 // Access is what the file system lets an agent do at one path. Whether something exists
@@ -117,18 +113,14 @@ var devLinks = []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 // Call reports whether the filters let a system call with these arguments through, and what
 // decides. It fails for a name that no table has.
 func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, err error) {
-	of := f.stack.Agent
-	if of == nil {
-		of = f.stack.Sandbox
-	}
-	explained, err := seccomp.ExplainProfile(of, name)
+	explained, err := seccomp.ExplainProfile(f.profile, name)
 	if slices.Contains(seccomp.Names(), f.spec.Seccomp.Profile) && err == nil {
 		explained, err = seccomp.Explain(f.spec.Seccomp.Profile, name)
 	}
 	if err != nil {
 		return false, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no system call %.64q", name), Hint: "write the name that its manual page has, such as openat"}
 	}
-	d := f.decide(name, args)
+	d := seccomp.Decide(f.profile, name, args)
 	by = "seccomp " + f.spec.Seccomp.Profile
 	if !d.Allowed() {
 		by += ": " + d.String()
@@ -139,28 +131,10 @@ func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, 
 	return d.Allowed(), by, nil
 }
 
-// decide asks both filters. Of two refusals the kernel takes the stricter one, and of equals
-// that of the filter that was loaded last, which is the agent's own (seccomp(2)).
-func (f *Foresight) decide(name string, args [6]uint64) seccomp.Decision {
-	sandbox := seccomp.Decide(f.stack.Sandbox, name, args)
-	if f.stack.Agent == nil {
-		return sandbox
-	}
-	own := seccomp.Decide(f.stack.Agent, name, args)
-	if own.Allowed() || !sandbox.Allowed() && severity(sandbox) > severity(own) {
-		return sandbox
-	}
-	return own
-}
-
-func severity(d seccomp.Decision) int {
-	return slices.Index([]specs.LinuxSeccompAction{specs.ActAllow, specs.ActLog, specs.ActErrno, specs.ActTrap, specs.ActKill, specs.ActKillThread, specs.ActKillProcess}, d.Action)
-}
-
 // Errno is the error number with which a filter answers a call; 0 if it is carried out, or
 // ends the process.
 func (f *Foresight) Errno(name string, args [6]uint64) int {
-	return int(f.decide(name, args).Errno)
+	return int(seccomp.Decide(f.profile, name, args).Errno)
 }
 
 // CallNumber is a system call's number on this machine, or one that no machine has.

@@ -2,14 +2,12 @@ package runtime
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
@@ -18,7 +16,6 @@ import (
 	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
-	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
 	"clove.run/clove/rootfs"
 )
@@ -32,12 +29,11 @@ type launch struct {
 	streams IO
 
 	// Set by prepare, before anything exists.
-	probes *probes
-	held   enforcement
-	filter *specs.LinuxSeccomp
-	own    []byte        // the agent's own filter, on top of filter; empty: there is none
-	plan   rootfs.Plan   // checked, but not yet for the leased ids
-	rules  *egress.Rules // nil: no gate
+	probes  *probes
+	held    enforcement
+	filters filters
+	plan    rootfs.Plan   // checked, but not yet for the leased ids
+	rules   *egress.Rules // nil: no gate
 
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
@@ -57,6 +53,8 @@ type launch struct {
 	conn     *initproto.Conn
 	sockets  *socketWatch // nil: they are not limited
 	refusals *refusals
+	calls    *calls                  // nil: no filter
+	denials  *denials                // nil: no filter
 	share    *share                  // nil: the run has no part in what agents share
 	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
@@ -233,7 +231,7 @@ func (l *launch) create() error {
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
 		CgroupsPath: placement.OCIPath, CgroupV2: l.probes.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.probes.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
-		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal, Seccomp: l.filter,
+		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal,
 	})
 	return l.thread.Do(func() (err error) {
 		l.box, err = createSandbox(l.dir.path, config, l.tree.UserNamespace())
@@ -243,6 +241,16 @@ func (l *launch) create() error {
 		l.undo.Add("sandbox", func() error { return l.thread.Do(l.box.destroy) })
 		return nil
 	})
+}
+
+// answerCalls makes ready for the calls that the agent's filter hands over.
+func (l *launch) answerCalls() {
+	if l.filters.agent == nil {
+		return
+	}
+	spec := l.spec // as it is now: no update changes the filter
+	l.denials = newDenials(l.streams.Denied)
+	l.calls = newCalls(l.filters.agent, l.box.pid, func(o observed) { l.denials.refusedCall(spec, o) })
 }
 
 // start brings clove-init up to the point where it waits for orders. The
@@ -285,31 +293,20 @@ func (l *launch) start() error {
 	return l.thread.Do(l.box.exec)
 }
 
-// verify looks at clove-init from outside: a filter that was asked for and is
-// not on, or a privilege that was not dropped, stops the run here.
-func (l *launch) verify() error { return verifyProcess(l.box.pid, l.filter != nil) }
-
-// verifyProcess reads what the kernel says of the process, not what libcontainer reported:
-// a build or a version that skips the filter silently must not start an agent.
-func verifyProcess(pid int, filtered bool) error {
-	status, err := pidfd.Status(pid)
-	if err != nil {
-		return err
-	}
-	if status["NoNewPrivs"] != "1" {
-		return fmt.Errorf("cannot trust the sandbox: no_new_privs is %q", status["NoNewPrivs"])
-	}
-	if mode := status["Seccomp"]; filtered && mode != "2" {
-		return fmt.Errorf("cannot trust the sandbox: the seccomp mode is %q, not 2 (filter)", mode)
-	}
-	return nil
+// verify looks at clove-init from outside: a privilege that was not dropped stops the run
+// here. That the agent's filter is on is seen later (calls.admit).
+func (l *launch) verify() error {
+	_, err := unprivileged(l.box.pid)
+	return err
 }
 
 // order opens the watch on the sandbox's sockets and then sends clove-init its orders. It
 // is the last step: when it returns the agent may run, and may have ended.
 func (l *launch) order() error {
 	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
-	orders.Filter = l.own
+	l.answerCalls()
+	l.filters.order(orders)
+	orders.Init = l.filters.init
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}

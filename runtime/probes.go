@@ -168,13 +168,17 @@ func namespaceProbe(name string) func(*probes) (string, string) {
 	}
 }
 
-// findSeccomp looks for the action that the filters answer refused calls with.
+// findSeccomp looks for the action that the filters answer refused calls with, and for the one
+// by which the supervisor sees them.
 func findSeccomp(*probes) (found, missing string) {
 	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
 	if err != nil || !strings.Contains(string(actions), "errno") {
 		return "", "the kernel filters nothing"
 	}
-	return "seccomp", ""
+	if !strings.Contains(string(actions), "user_notif") {
+		return "seccomp; this kernel does not report refused calls (Linux 5.0 does)", ""
+	}
+	return "seccomp; refused calls are reported", ""
 }
 
 // fileSystemProbe looks into /proc/filesystems, which lists what is built in or loaded.

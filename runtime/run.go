@@ -99,7 +99,7 @@ func (l *launch) prepare() (err error) {
 	if err = checkMeters(l.spec, l.probes.cgroups.Mode() == cgroups.ModeV2); err != nil {
 		return err
 	}
-	if l.filter, l.own, err = filters(l.spec); err != nil {
+	if l.filters, err = filtersOf(l.spec); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "--seccomp", Message: "cannot use " + l.spec.Seccomp.Profile,
 			Hint: "name standard, strict, minimal or unconfined, or give a file in docker's JSON format", Err: err}
 	}

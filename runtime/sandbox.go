@@ -85,7 +85,7 @@ func oomScore() (*int, error) {
 // files become descriptors 3, 4 and 5.
 func (s *sandbox) start(stdio []*os.File, control, exit, executable *os.File) error {
 	var err error
-	if s.process, err = s.processOf(s.spec.Process.Args); err != nil {
+	if s.process, err = s.processOf(s.spec.Process.Args, []string{"GOMAXPROCS=1"}); err != nil {
 		return err
 	}
 	s.process.Init = true

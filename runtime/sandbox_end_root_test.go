@@ -88,7 +88,7 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 		return pids
 	}
 	failed := func() error { // an entry without clove's clean-up
-		process, err := l.box.processOf([]string{enterExecutable})
+		process, err := l.box.processOf([]string{enterExecutable}, nil)
 		if err != nil {
 			return err
 		}

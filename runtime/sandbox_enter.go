@@ -19,11 +19,11 @@ const enterExecutable = "/proc/self/fd/4"
 
 // entrance starts more processes in a sandbox.
 type entrance struct {
-	init     string           // path of clove-init
-	thread   *nsthread.Thread // the launch thread
-	box      *sandbox
-	filtered bool   // a seccomp filter must be on
-	own      []byte // the agent's own filter; empty: there is none
+	init    string           // path of clove-init
+	thread  *nsthread.Thread // the launch thread
+	box     *sandbox
+	filters filters
+	calls   *calls
 }
 
 // enter starts clove-init's second stage in the sandbox.
@@ -46,9 +46,9 @@ type entered struct {
 }
 
 // enter starts clove-init's second stage in the namespaces and the cgroup of
-// the sandbox, with its filter and with PID 1's ids and capabilities.
+// the sandbox, with PID 1's ids and capabilities.
 func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entered, error) {
-	process, err := s.processOf([]string{enterExecutable, initproto.EnterArgument}, "GOGC=off")
+	process, err := s.processOf([]string{enterExecutable, initproto.EnterArgument}, initproto.StageEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 }
 
 // processOf is a process of clove-init's.
-func (s *sandbox) processOf(args []string, env ...string) (*libcontainer.Process, error) {
+func (s *sandbox) processOf(args, env []string) (*libcontainer.Process, error) {
 	p := *s.spec.Process
 	p.Args = args
-	p.Env = append([]string{"HOME=/", "GOMAXPROCS=1"}, env...) // clove-init's own; HOME spares a search in /etc/passwd
+	p.Env = append([]string{"HOME=/"}, env...) // clove-init's own; HOME spares a search in /etc/passwd
 	return convert.Process(&p)
 }
 

@@ -31,6 +31,7 @@ type supervisor struct {
 	tree     *rootfs.Tree
 	gate     *gated // nil: none
 	entrance *entrance
+	admitted chan error // nil unless the agent's filter could not be seen
 	sessions *sync.WaitGroup
 
 	seen     outcome
@@ -66,7 +67,7 @@ func supervisorOf(l *launch) *supervisor {
 	return &supervisor{
 		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, probes: l.probes, streams: l.streams, pipes: l.pipes,
 		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions,
-		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filter != nil, l.own},
+		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filters, l.calls},
 		freezer:  freezer{name: l.spec.Name, group: l.group, holds: map[*hold]bool{}},
 	}
 }
@@ -75,6 +76,7 @@ func supervisorOf(l *launch) *supervisor {
 func newSupervisor(l *launch) *supervisor {
 	s := supervisorOf(l)
 	s.messages, s.asks, s.ended, s.terminals = receive(l.conn), make(chan func()), make(chan struct{}), map[*terminal]bool{}
+	s.admitted = make(chan error, 1)
 	s.cpu, s.over, s.last, s.due, s.note = stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer()
 	s.refusals = l.refusals
 	s.metered = time.NewTicker(time.Hour)
@@ -184,6 +186,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.grantNetwork()
 		case err := <-s.share.reported():
 			s.onMetered(err)
+		case err := <-s.admitted:
+			s.onAdmitted(err)
 		case <-s.refusals.news:
 			s.onRefusal()
 		case reason := <-s.gateEnd:

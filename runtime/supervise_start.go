@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
 	"clove.run/clove/agent"
@@ -14,6 +17,9 @@ import (
 // stepExec names clove-init's part of a start, behind the launch's own steps, up to the
 // agent's execve.
 const stepExec = "exec"
+
+// stepFilter is the part of it in which the agent's filter is seen to be on.
+const stepFilter = "filter"
 
 // giveUp ends a start that does not come to the agent's execve. What does not end then
 // hangs in the kernel, and is left to it. It is called twice: first it kills, and when the
@@ -50,6 +56,8 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 			// clove-init was killed with the rest and reported no time.
 			s.seen.wall = time.Duration(boottime.NowNS() - s.began)
 		}
+	case m.Filtered != nil:
+		go func() { s.admitted <- s.entrance.calls.admit(m.Filtered.Listener, s.isAgent) }()
 	case m.Started != nil:
 		s.onStarted(*m.Started)
 	default:
@@ -57,6 +65,40 @@ func (s *supervisor) onMessage(m initproto.Message, open bool) {
 		if m.Exited != nil {
 			s.noteExecuted(time.Duration(m.Exited.ExecutedNS))
 		}
+	}
+}
+
+// isAgent reports whether a thread is of a child of PID 1's, which has only one so far.
+func (s *supervisor) isAgent(status map[string]string) bool {
+	return status["PPid"] == strconv.Itoa(s.box.pid)
+}
+
+// onAdmitted ends a start whose filter cannot be trusted. The agent waits for the answer, so
+// it has executed nothing.
+func (s *supervisor) onAdmitted(err error) {
+	if err == nil || s.began != 0 || s.seen.startError != nil {
+		return
+	}
+	s.wanted = &agent.Error{Step: stepFilter, Message: "cannot start the agent", Err: err,
+		Hint: "`clove doctor` shows what this host lacks"}
+	s.giveUp()
+}
+
+// checkFilter looks at the filter of an agent that nobody has looked at before its execve,
+// because the kernel makes no listeners.
+func (s *supervisor) checkFilter() {
+	if !s.entrance.calls.unseen() {
+		return
+	}
+	pids, err := s.group.Pids()
+	for _, pid := range pids {
+		if err == nil {
+			_, err = restricted(pid)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has ended already
+		s.seen.startError = &agent.Error{Step: stepFilter, Message: "cannot trust the agent's filter", Err: err}
+		s.killNow()
 	}
 }
 
@@ -70,6 +112,7 @@ func (s *supervisor) onStarted(m initproto.Started) {
 	s.began = m.BootTimeNS
 	s.seen.launched, s.seen.spent = true, m.Spent
 	s.starting.Stop()
+	s.checkFilter()
 	limits := s.spec.Limits
 	s.setDeadline()
 	if _, asked := s.held.enforced[agent.ControlCPUTime]; asked {

@@ -148,8 +148,9 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 		if err := sv.extend(time.Hour); agent.KindOf(err) != agent.KindConflict {
 			t.Errorf("after the end: %v", err)
 		}
-		for m := range sv.messages { // unless extend has seen it
-			sv.onMessage(m, true)
+		for sv.messages != nil { // unless extend has seen the end
+			m, open := <-sv.messages
+			sv.onMessage(m, open)
 		}
 		if !sv.seen.exitKnown || sv.seen.code != 3 {
 			t.Errorf("the end was lost: %+v", sv.seen)

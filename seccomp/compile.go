@@ -35,25 +35,6 @@ var operatorOf = map[specs.LinuxSeccompOperator]libseccomp.ScmpCompareOp{
 	specs.OpMaskedEqual: libseccomp.CompareMaskedEqual,
 }
 
-// Program compiles a checked profile into the array of struct sock_filter that
-// seccomp(2) takes, in this machine's byte order.
-func Program(profile *specs.LinuxSeccomp) ([]byte, error) {
-	instructions, err := compileProfile(profile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot compile seccomp profile: %w", err)
-	}
-	raw, err := bpf.Assemble(instructions)
-	if err != nil {
-		return nil, fmt.Errorf("cannot assemble seccomp profile: %w", err)
-	}
-	var program bytes.Buffer
-	for _, r := range raw {
-		// A write to a buffer does not fail.
-		_ = binary.Write(&program, binary.NativeEndian, unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K})
-	}
-	return program.Bytes(), nil
-}
-
 // compileProfile does what runc's InitSeccomp does, without loading.
 func compileProfile(p *specs.LinuxSeccomp) ([]bpf.Instruction, error) {
 	scmp, err := addRules(p)

@@ -4,11 +4,11 @@
 // # Theory of operation
 //
 // A profile is data in the OCI runtime specification's form. Nothing here
-// loads a filter: libcontainer turns the data into a BPF program with
-// libseccomp and loads it in the container's init, after no_new_privs and
-// just before execve, so clove-init and every process of the agent run under
-// the same filter and none can shed it. A profile under which clove-init could
-// not work is divided (see below).
+// loads a filter: Compile turns the data into a BPF program with libseccomp,
+// the supervisor sends it with the orders (package initproto), because
+// clove-init is built without cgo, and the process that becomes the agent
+// loads it just before execve, so every process of the agent runs under it and
+// none can shed it.
 //
 // "standard" is computed, not listed: the calls that docker's default profile
 // allows to a container without capabilities, minus the table of refusals,
@@ -25,31 +25,28 @@
 // nothing. A test compares Decide with the compiled program in a BPF
 // interpreter, and another that program with the kernel's answers.
 //
-// # minimal and clove-init
+// # One filter for each agent
 //
-// The sandbox's filter is loaded before clove-init is executed, and clove-init
-// has to fork, to reap, and to talk to its supervisor. "minimal" refuses all
-// of that. So it is loaded as two filters, and a call must pass both (seccomp(2):
-// of several filters the strictest answer counts, and of two errnos that of
-// the filter that was loaded last):
+// PID 1 forks the second stage, which becomes the agent, and then restricts
+// itself with "strict", whatever the agent is under. The second stage, also one
+// of clove exec, loads the agent's whole filter on one thread, right before
+// execve(2); another thread does what is left to do (command clove-init,
+// companion). So a profile must allow execve and nothing else: the program can
+// replace itself by another one, which is under the same filter. Under "minimal"
+// it cannot start one beside itself.
 //
-//	libcontainer's init     "strict", and prctl(PR_SET_SECCOMP)
-//	  └─ clove-init (PID 1)        the same
-//	       └─ second stage         the same; "minimal" just before execve
-//	            └─ agent           both
+// # Reports
 //
-// The second stage is the process that becomes the agent, also with clove
-// exec. StackOf divides the profile, Program compiles the upper part with
-// libseccomp, and the supervisor sends it with the orders (package initproto),
-// because clove-init is built without cgo. It goes to one thread, right before
-// execve(2): another thread reports the failure of that. "minimal" refuses to
-// load a filter, so only clove-init can use the option that the lower part
-// allows. A document that refuses what clove-init needs is loaded in the same
-// way, on top of "standard".
+// The filter has two forms that decide alike. Plain refuses by itself. In
+// Reporting each ending with an errno is replaced by one that hands the call to
+// the listener (SECCOMP_RET_USER_NOTIF); all paths to the endings stay, so an
+// allowed call costs what it costs under Plain. The supervisor answers with what
+// Plain answers: Answer runs that program in an interpreter. ENOSYS stays an
+// errno, because programs meet it on purpose and often, clone3 first of all.
 //
-// The filter is there before the agent's program is, so "minimal" must allow
-// execve. The program can replace itself by another one, which is under the
-// same filters; it cannot start one beside itself.
+// A Watch hands over calls that the profile allows, too. They are carried out
+// after the report. That is for observation alone: what a call's arguments point
+// to can change between the report and the call (package notify).
 //
 // # What a call meets
 //

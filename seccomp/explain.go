@@ -40,6 +40,22 @@ func Explain(name, call string) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
+	return b.explain(call)
+}
+
+// ExplainWithoutSetID is Explain of what ProfileWithoutSetID makes of the profile.
+func ExplainWithoutSetID(name, call string) (Explanation, error) {
+	if name == Unconfined {
+		return ExplainProfile(nil, call)
+	}
+	b, err := find(name)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return b.withoutSetID().explain(call)
+}
+
+func (b builtin) explain(call string) (Explanation, error) {
 	profile, err := b.build()
 	if err != nil {
 		return Explanation{}, err

@@ -179,36 +179,3 @@ func TestMinimalStaysOverExecve(t *testing.T) {
 		t.Errorf("control: %v: %s", err, output)
 	}
 }
-
-// What clove loads for minimal is two filters, and the stricter answer counts.
-func TestTwoFiltersAnswerAsTheInner(t *testing.T) {
-	t.Parallel()
-	s, err := StackOf(Minimal, mustProfile(t, Minimal))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sandbox, err := compile(s.Sandbox)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := Program(s.Agent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var calls []systemCall
-	for _, row := range kernelCalls {
-		number, _ := numberOf(row.name)
-		calls = append(calls, systemCall{uintptr(number), row.args})
-	}
-	held := answers(t, orders{Filter: sandbox.sockFilters(t), Second: program, Calls: calls})
-	inner := compileBuiltin(t, Minimal)
-	for i, row := range kernelCalls {
-		want := inner.run(t, call{name: row.name, args: row.args})
-		if want == "allow" {
-			want = row.control
-		}
-		if held[i] != want {
-			t.Errorf("%s%#x: %q, want %q", row.name, row.args, held[i], want)
-		}
-	}
-}

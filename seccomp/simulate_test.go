@@ -1,7 +1,6 @@
 package seccomp
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -91,19 +90,6 @@ func (f filter) run(t failer, c call) string {
 	return verdict(uint32(answer))
 }
 
-// seccompData lays out struct seccomp_data as a little-endian kernel does,
-// but each word big-endian: the interpreter reads packets in network order.
-func seccompData(number, arch uint32, args [6]uint64) []byte {
-	data := binary.BigEndian.AppendUint32(nil, number)
-	data = binary.BigEndian.AppendUint32(data, arch)
-	data = binary.BigEndian.AppendUint64(data, 0) // instruction pointer
-	for _, arg := range args {
-		data = binary.BigEndian.AppendUint32(data, uint32(arg))
-		data = binary.BigEndian.AppendUint32(data, uint32(arg>>32))
-	}
-	return data
-}
-
 func verdict(answer uint32) string {
 	switch answer & unix.SECCOMP_RET_ACTION_FULL {
 	case unix.SECCOMP_RET_ALLOW:
@@ -121,10 +107,4 @@ func verdict(answer uint32) string {
 }
 
 // nameOf returns the name of a native call, empty if there is none.
-func nameOf(number uint32) string {
-	name, err := libseccomp.ScmpSyscall(number).GetName()
-	if err != nil {
-		return ""
-	}
-	return name
-}
+func nameOf(number uint32) string { return names()[int32(number)] }

@@ -2,22 +2,25 @@
 // orphans, enforces the deadline, and reports how the agent ended. It talks only
 // to its supervisor, with package initproto.
 //
-// libcontainer has put it into the sandbox already: namespaces, root, cgroup,
-// no_new_privs and the sandbox's seccomp filter are in force before it runs,
-// under an id of its own. It still has the capabilities that the start of the
+// libcontainer has put it into the sandbox already: namespaces, root, cgroup
+// and no_new_privs are in force before it runs, under an id of its own. It still has the capabilities that the start of the
 // agent needs (SETUID, SETGID, SETPCAP, KILL, CHOWN). The second stage, which
 // becomes the agent, drops all of them:
 //
 //	clove-init (PID 1)                     second stage (same binary)
 //	  not dumpable, ignores signals
 //	  fork + exec itself ────────────────▶ starts
-//	  orders from the supervisor ────────▶ pty, session, ids, capabilities,
+//	  orders from the supervisor
+//	  its own seccomp filter
+//	  orders ────────────────────────────▶ pty, session, ids, capabilities,
 //	  spare threads                        directory, PATH
 //	  ready: end of messages ────────────▶
 //	                   ◀── started [+ pty] the moment, for the wall clock, and what
 //	                                       the cgroup has counted by then
-//	                                       rlimits, signal mask, the agent's
-//	                                       own filter, execve
+//	                                       signal mask, the agent's filter,
+//	                                       rlimits
+//	  ◀──── filtered [+ listener] ──────── waits for the supervisor's look at
+//	                                       its filter, execve
 //	                   ◀────── end of file it is the agent now
 //	  started to the supervisor
 //	  reap; deadline; signals; lifeline
@@ -27,9 +30,10 @@
 // system calls between fork and execve, and because code that changes ids should
 // not share PID 1's memory.
 //
-// The sandbox's filter is the agent's, too, unless clove-init could not work under
-// it (package seccomp, Stack): then the orders bring one more filter, which only
-// the agent's processes are under.
+// The agent's filter is on the one thread that becomes the agent, and on no other
+// process before that. It may refuse everything but execve: a second thread
+// without it, the companion, does what is left to do. PID 1 has a filter of its
+// own (package seccomp).
 //
 // If a preparation fails, a message says so instead of the end of file, and the
 // run ends.

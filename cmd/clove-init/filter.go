@@ -1,7 +1,7 @@
 package main
 
 import (
-	"runtime"
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -9,49 +9,63 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// filterOf is the agent's own filter as prctl(2) takes it; nil if there is none.
-func filterOf(orders *initproto.Orders) *unix.SockFprog {
-	if len(orders.Filter) == 0 {
+// programOf is a filter of the orders as seccomp(2) takes it; nil if there is none.
+func programOf(filter []byte) *unix.SockFprog {
+	if len(filter) == 0 {
 		return nil
 	}
-	instructions := make([]unix.SockFilter, len(orders.Filter)/unix.SizeofSockFilter)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&instructions[0])), len(orders.Filter)), orders.Filter)
+	instructions := make([]unix.SockFilter, len(filter)/unix.SizeofSockFilter)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&instructions[0])), len(filter)), filter)
 	return &unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
 }
 
-// loadFilter restricts this thread, which becomes the agent, and no other. It comes right
-// before execve(2), because the filter may refuse every other call. The sandbox's filter
-// refuses seccomp(2) and lets prctl(2) pass where there is a filter to load.
-func (i *image) loadFilter() *initproto.ExecFailed {
-	if i.filter == nil {
+// restrict loads PID 1's own filter on all of its threads; every later one inherits it. PID 1
+// starts no process any more: the second stage is there already, without a filter.
+func restrict(filter []byte) error {
+	program := programOf(filter)
+	if program == nil {
 		return nil
 	}
-	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(i.filter)))
-	if errno != 0 {
-		return startFailed("filter", errno)
+	thread, errno := loadFilter(program, unix.SECCOMP_FILTER_FLAG_TSYNC)
+	switch {
+	case errno != 0:
+		return errno
+	case thread != 0:
+		return fmt.Errorf("thread %d cannot take it", thread)
 	}
 	return nil
 }
 
-// failureSender returns what sends a failure. If the agent has a filter of its own, that is
-// another thread: the filter may refuse what a message needs. The thread is made now, before
-// there are limits, and ends at execve(2) as Go's other threads do.
-func failureSender(conn *initproto.Conn, orders *initproto.Orders) func(*initproto.ExecFailed) error {
-	send := func(failure *initproto.ExecFailed) error {
-		return conn.Send(initproto.Message{ExecFailed: failure})
+// loadFilter returns what the flags make of it: a listener, or the thread that failed.
+func loadFilter(program *unix.SockFprog, flags uintptr) (uintptr, unix.Errno) {
+	result, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(program)))
+	return result, errno
+}
+
+// filters are the agent's own, in their two forms.
+type filters struct {
+	plain, reporting *unix.SockFprog
+}
+
+func filtersOf(orders *initproto.Orders) filters {
+	return filters{programOf(orders.Filter), programOf(orders.Reporting)}
+}
+
+// noListener is the result of load without one.
+const noListener = -1
+
+// load restricts this thread, which becomes the agent, and no other. Where there can be no
+// listener (a kernel before 5.0; one is there already, around all of clove), the filter
+// refuses by itself, and the supervisor sees that there is none.
+func (f filters) load() (listener int, errno unix.Errno) {
+	if f.reporting != nil {
+		for _, more := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
+			fd, errno := loadFilter(f.reporting, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|more)
+			if errno == 0 {
+				return int(fd), 0
+			}
+		}
 	}
-	if len(orders.Filter) == 0 {
-		return send
-	}
-	ready, failures, sent := make(chan struct{}), make(chan *initproto.ExecFailed), make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		close(ready)
-		sent <- send(<-failures)
-	}()
-	<-ready
-	return func(failure *initproto.ExecFailed) error {
-		failures <- failure
-		return <-sent
-	}
+	_, errno = loadFilter(f.plain, 0)
+	return noListener, errno
 }

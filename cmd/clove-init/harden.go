@@ -100,12 +100,16 @@ func act(action func(unix.Signal) sigaction) error {
 			continue
 		}
 		wanted := action(number)
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&wanted)), 0, sigsetBytes, 0, 0)
-		if errno != 0 {
+		if errno := setAction(number, &wanted); errno != 0 {
 			return fmt.Errorf("cannot set the action of signal %d: %w", int(number), errno)
 		}
 	}
 	return nil
+}
+
+func setAction(number unix.Signal, wanted *sigaction) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(wanted)), 0, sigsetBytes, 0, 0)
+	return errno
 }
 
 // closeInherited closes descriptors that the launch may have left open besides the

@@ -18,6 +18,7 @@ type agentProcess struct {
 	conn      *initproto.Conn    // to the second stage
 	launched  chan launchOutcome // receives one value; nil after it was taken
 	startedNS int64              // CLOCK_BOOTTIME
+	forward   func(initproto.Message)
 }
 
 // launchOutcome says since when the agent executes, or why it does not.
@@ -77,7 +78,7 @@ func forkSecondStage(files []uintptr) (int, error) {
 		return 0, err
 	}
 	return syscall.ForkExec("/proc/self/exe", []string{secondStageName}, &syscall.ProcAttr{
-		Env:   []string{"GOMAXPROCS=1", "GOGC=off"}, // it lives for a millisecond
+		Env:   initproto.StageEnv,
 		Files: files,
 		Sys:   &syscall.SysProcAttr{AmbientCaps: held},
 	})
@@ -94,6 +95,14 @@ func (a *agentProcess) follow() {
 		// Not the end: the second stage can still fail between this message and execve.
 		case err == nil && m.Started != nil:
 			outcome.bootTimeNS, outcome.spent, outcome.terminal = m.Started.BootTimeNS, m.Started.Spent, m.Started.Terminal
+			continue
+		// The supervisor has the listener now, and alone: PID 1's copy would keep the calls
+		// waiting that nobody answers any more.
+		case err == nil && m.Filtered != nil:
+			a.forward(m)
+			if m.Filtered.Listener != nil {
+				m.Filtered.Listener.Close()
+			}
 			continue
 		case err == nil && m.ExecFailed != nil:
 			outcome.failure = m.ExecFailed

@@ -71,6 +71,7 @@ func firstStage() error {
 	if first.Orders == nil {
 		return errors.New("cannot start: the first message brought no orders")
 	}
+	agent.forward = report.send
 	box, failure := newSandbox(conn, agent, first.Orders)
 	if failure != nil {
 		report.last(initproto.Message{ExecFailed: failure})

@@ -46,6 +46,10 @@ func newSandbox(conn *initproto.Conn, agent *agentProcess, orders *initproto.Ord
 	if err := orders.Validate(); err != nil {
 		return nil, startFailed("orders", err)
 	}
+	// Before the second stage has its orders, so before any process of the agent exists.
+	if err := restrict(orders.Init); err != nil {
+		return nil, startFailed("filter", err)
+	}
 	deadline, err := boottime.New()
 	if err != nil {
 		return nil, startFailed("clock", err)

@@ -63,8 +63,11 @@ func obey(conn *initproto.Conn, preparations []preparation) error {
 	if m.Orders == nil {
 		return errors.New("cannot become the agent: no orders")
 	}
-	send := failureSender(conn, m.Orders)
-	return send(become(m.Orders, preparations, conn))
+	failure := become(m.Orders, preparations, conn)
+	if failure == nil {
+		return nil // it was sent
+	}
+	return conn.Send(initproto.Message{ExecFailed: failure})
 }
 
 // preparation changes one attribute of the process to the agent's.
@@ -98,7 +101,8 @@ var preparations = []preparation{
 // agentUmask is the usual umask of a login shell.
 const agentUmask = 0o022
 
-// become runs the preparations, finds the command and executes it.
+// become runs the preparations, finds the command and executes it. It returns nil after a
+// failure that was sent already.
 func become(orders *initproto.Orders, preparations []preparation, conn *initproto.Conn) *initproto.ExecFailed {
 	if err := notDumpable(); err != nil {
 		return startFailed("dumpable", err)
@@ -121,6 +125,10 @@ func become(orders *initproto.Orders, preparations []preparation, conn *initprot
 	if err != nil {
 		return startFailed("prepare", err)
 	}
+	var c *companion
+	if image.filters.plain != nil {
+		c = newCompanion(conn, image.limits)
+	}
 	// PID 1 ends its messages when it is ready for the agent.
 	if _, err := conn.Receive(); err != io.EOF {
 		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
@@ -131,13 +139,17 @@ func become(orders *initproto.Orders, preparations []preparation, conn *initprot
 		return startFailed("prepare", err)
 	}
 	rehearse()
-	return image.execute()
+	if c == nil {
+		return image.execute()
+	}
+	return image.executeFiltered(c)
 }
 
 // rehearse encodes a failure in advance, so that Go allocates now the memory for it: under
 // the agent's limits there may be none. The collector is switched off to keep it.
 func rehearse() {
 	debug.SetGCPercent(-1)
+	_, _ = initproto.Encode(initproto.Message{Filtered: &initproto.Filtered{}})
 	_, _ = initproto.Encode(initproto.Message{ExecFailed: startFailed("execve", unix.ENOEXEC)})
 }
 

@@ -8,19 +8,6 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// reportDenied prints one line when a target is refused for the first time, so that the
-// user can allow it in the next run.
-func (p *program) reportDenied(d agent.Denial, reason, hint string) {
-	line := "network: refused " + d.Target
-	if reason != "" {
-		line += ": " + reason
-	}
-	if hint != "" {
-		line += " (" + hint + ")"
-	}
-	p.say("clove", cyan, line)
-}
-
 // explainNetwork prints the rules that a run would have. It compiles them as a run
 // does, so what it prints is what holds.
 func (p *program) explainNetwork(spec agent.Spec) error {

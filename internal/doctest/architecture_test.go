@@ -38,8 +38,8 @@ var launchSteps = map[string]string{
 	"rootfs":  "starts the launch thread in a private mount namespace and mounts the agent's root there",
 	"streams": "creates the pipes for stdin, stdout and stderr (clove-init makes a terminal)",
 	"create":  "compiles the Spec into an OCI config, and creates libcontainer's container from it",
-	"start":   "libcontainer makes the cgroup, the namespaces and the mounts, changes the root and loads the filter; clove-init is executed",
-	"verify":  "reads from outside that no_new_privs and the filter are on",
+	"start":   "libcontainer makes the cgroup, the namespaces and the mounts, and changes the root; clove-init is executed",
+	"verify":  "reads from outside that no_new_privs is on",
 	"orders":  "sends clove-init the command, environment, ids and limits over its socket",
 }
 

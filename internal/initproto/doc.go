@@ -7,6 +7,8 @@
 //	supervisor                                   clove-init
 //	    │  orders ─────────────────────────────────▶ │  once, first
 //	    │                                            │  second stage: limits, ids, filter, execve
+//	    │ ◀─────────────────── filtered [+ listener] │  it is under its filter, and waits
+//	    │  (answer through the listener) ──────────▶ │  execve
 //	    │ ◀───────────────────────────── exec_failed │  it never ran; clove-init ends, or
 //	    │ ◀──────────────────── started [+ pty master]│  it runs; the wall clock starts
 //	    │                                            │
@@ -20,14 +22,15 @@
 //
 // A process that is started in a sandbox later is a second stage that has its
 // own connection (clove-init enter): it says entered, gets orders, whose clocks
-// mean nothing to it, and an end of messages, and answers started and the end of
-// file that execve makes, or exec_failed. Its supervisor is its parent and sees
+// mean nothing to it, and an end of messages, and answers started, filtered and
+// the end of file that execve makes, or exec_failed. Its supervisor is its parent and sees
 // its end.
 //
 // A frame is a four byte big-endian length and a JSON object with exactly one
 // field, the kind of the message. A stream carries it because a packet socket
-// refuses an environment of megabytes. The one descriptor that travels (the
-// pty's master, with started) is attached to the frame's first byte.
+// refuses an environment of megabytes. A descriptor (the pty's master with
+// started, a filter's listener with filtered) is attached to the frame's first
+// byte.
 //
 // The last message (exec_failed or exited) is also the one line of the exit
 // file, so that the way a run ended outlives its supervisor: ReadExit reads it.

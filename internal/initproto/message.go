@@ -30,6 +30,7 @@ type Message struct {
 	Extend     *Extend     `json:"extend,omitempty"`
 	Extended   *Extended   `json:"extended,omitempty"`
 	Entered    *Entered    `json:"entered,omitempty"`
+	Filtered   *Filtered   `json:"filtered,omitempty"`
 	Started    *Started    `json:"started,omitempty"`
 	ExecFailed *ExecFailed `json:"exec_failed,omitempty"`
 	Exited     *Exited     `json:"exited,omitempty"`
@@ -64,9 +65,26 @@ type Extended struct {
 // of clove exec. It sends Entered and then receives orders.
 const EnterArgument = "enter"
 
+// StageEnv is for Go's runtime in a second stage, which lives for a millisecond: no
+// collection, and a processor for each of its two threads that work, of which one may be
+// in a system call that the runtime knows nothing of.
+var StageEnv = []string{"GOMAXPROCS=2", "GOGC=off"}
+
 // Entered says that a second stage is in the sandbox and waits for its orders. It has
 // everything of the agent's except ids and limits.
 type Entered struct{}
+
+// Filtered says that the thread that becomes the agent is under its filter, and waits in
+// GateCall. It executes nothing before the holder of the listener has answered that call.
+type Filtered struct {
+	// Listener gets the calls that the filter hands over (seccomp_unotify(2)); nil: this
+	// kernel has none, nothing waits, and the filter refuses by itself. The receiver owns it.
+	Listener *os.File `json:"-"`
+}
+
+// GateCall is the number of no system call. A reporting filter hands it to its listener, so
+// a thread that may make no other call can still wait for the supervisor.
+const GateCall = 0x2c10_4e00
 
 // Started says that the agent executes.
 type Started struct {
@@ -143,7 +161,7 @@ type Exited struct {
 func (m Message) kinds() int {
 	n := 0
 	for _, set := range []bool{m.Orders != nil, m.Signal != nil, m.Stop != nil,
-		m.Extend != nil, m.Extended != nil, m.Entered != nil, m.Started != nil, m.ExecFailed != nil, m.Exited != nil} {
+		m.Extend != nil, m.Extended != nil, m.Entered != nil, m.Filtered != nil, m.Started != nil, m.ExecFailed != nil, m.Exited != nil} {
 		if set {
 			n++
 		}
@@ -201,4 +219,28 @@ func ReadExit(r io.Reader) (Message, error) {
 		err = errors.New("cannot read exit file: not a last message")
 	}
 	return m, err
+}
+
+// file is the descriptor that travels with m; nil: none does.
+func (m Message) file() *os.File {
+	switch {
+	case m.Started != nil:
+		return m.Started.Terminal
+	case m.Filtered != nil:
+		return m.Filtered.Listener
+	}
+	return nil
+}
+
+// take gives m the descriptor that came with it, and reports whether it may have one.
+func (m Message) take(file *os.File) bool {
+	switch {
+	case m.Started != nil:
+		m.Started.Terminal = file
+	case m.Filtered != nil:
+		m.Filtered.Listener = file
+	default:
+		return file == nil
+	}
+	return true
 }

@@ -35,9 +35,12 @@ type Orders struct {
 	StopGrace time.Duration `json:"stop_grace_ns"`
 	// StopSignal requests every process to end; 0: SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`
-	// Filter is the agent's own system call filter, an array of struct sock_filter. It is loaded
-	// just before the command executes, on top of the sandbox's. Empty: there is none.
-	Filter []byte `json:"filter,omitempty"`
+	// The filters are arrays of struct sock_filter. Those of the agent decide alike: Reporting
+	// has a listener, and Filter is for a kernel that makes none. They are loaded just before
+	// the command executes. Init is PID 1's own. Empty: there is none.
+	Filter    []byte `json:"filter,omitempty"`
+	Reporting []byte `json:"reporting,omitempty"`
+	Init      []byte `json:"init,omitempty"`
 	// Home is a file that is written before the command executes; nil: none.
 	Home *HomeFile `json:"home,omitempty"`
 }
@@ -147,8 +150,13 @@ const (
 // checkFilter rejects what the kernel would not load, so that the failure comes before the
 // agent's process has changed.
 func checkFilter(o *Orders) error {
-	if len(o.Filter)%instructionBytes != 0 || len(o.Filter) > instructionsMost*instructionBytes {
-		return fmt.Errorf("%d bytes are not a filter", len(o.Filter))
+	for _, filter := range [][]byte{o.Filter, o.Reporting, o.Init} {
+		if len(filter)%instructionBytes != 0 || len(filter) > instructionsMost*instructionBytes {
+			return fmt.Errorf("%d bytes are not a filter", len(filter))
+		}
+	}
+	if len(o.Reporting) > 0 && len(o.Filter) == 0 {
+		return errors.New("a filter has to work without a listener, too")
 	}
 	return nil
 }

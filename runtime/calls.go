@@ -1,0 +1,201 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/initproto"
+	"clove.run/clove/internal/pidfd"
+	"clove.run/clove/seccomp"
+	"clove.run/clove/seccomp/notify"
+)
+
+// calls answers the system calls that the filters of a run hand over: those of the agent, and
+// of each exec session, which has a listener of its own. It decides nothing: a call gets the
+// answer that the profile gives it. A nil one is of a run without a filter.
+type calls struct {
+	filter *seccomp.Filter
+	init   int // PID 1's pid on the host
+	seen   func(observed)
+	pace   *pace
+	serves sync.WaitGroup
+
+	lock      sync.Mutex // guards what is below
+	listeners []*notify.Listener
+	blind     bool // the kernel makes no listener
+	closed    bool
+}
+
+// observed is a call that was handed over, and waits for its answer.
+type observed struct {
+	notify.Call
+	From    *notify.Listener // reads what the call's arguments point to
+	Name    string
+	Verdict seccomp.Decision // what the profile answers
+}
+
+func newCalls(filter *seccomp.Filter, init int, seen func(observed)) *calls {
+	return &calls{filter: filter, init: init, seen: seen, pace: newPace()}
+}
+
+// gatePatience bounds the wait for a thread that has said already that it waits.
+const gatePatience = 10 * time.Second
+
+// admit lets a process execute its command once it is seen, from outside, to be under its
+// filter: a build that skips the filter silently must not start an agent. From then on the
+// calls of the process and of all its children are answered. ours tells whether a process is
+// the one that was started.
+func (c *calls) admit(file *os.File, ours func(status map[string]string) bool) error {
+	if c == nil {
+		return errNonsense
+	}
+	if file == nil {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		c.blind = true
+		return nil
+	}
+	listener, err := notify.New(file)
+	if err != nil {
+		return err
+	}
+	err = c.passGate(listener, ours)
+	if err == nil && !c.serve(listener) {
+		err = errors.New("the run is being ended")
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return nil
+}
+
+func (c *calls) passGate(listener *notify.Listener, ours func(status map[string]string) bool) error {
+	call, err := listener.ReceiveWithin(gatePatience)
+	if err != nil {
+		return fmt.Errorf("cannot see the agent's filter: %w", err)
+	}
+	if call.Number != initproto.GateCall {
+		return fmt.Errorf("cannot see the agent's filter: it makes %s first", seccomp.NameOf(call.Number))
+	}
+	status, err := restricted(int(call.Thread))
+	if err != nil {
+		return err
+	}
+	if _, err := restricted(c.init); err != nil {
+		return err
+	}
+	if !ours(status) || !listener.Valid(call) {
+		return errors.New("cannot trust the sandbox: the listener is another process's")
+	}
+	return listener.Refuse(call, 0)
+}
+
+// serve answers calls until the last process under the filter has ended; false: it is too
+// late for that.
+func (c *calls) serve(listener *notify.Listener) bool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.closed {
+		return false
+	}
+	c.listeners = append(c.listeners, listener)
+	c.serves.Add(1)
+	go func() {
+		defer c.serves.Done()
+		defer c.leave(listener)
+		for {
+			call, err := listener.Receive()
+			if err != nil {
+				return
+			}
+			began := time.Now()
+			c.answer(listener, call)
+			c.pace.worked(time.Since(began))
+		}
+	}()
+	return true
+}
+
+// leave closes a listener. If it failed with processes still there, the kernel refuses from
+// now on what it handed over before.
+func (c *calls) leave(listener *notify.Listener) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for i, l := range c.listeners {
+		if l == listener {
+			c.listeners = append(c.listeners[:i], c.listeners[i+1:]...)
+			listener.Close()
+			return
+		}
+	}
+}
+
+func (c *calls) answer(listener *notify.Listener, call notify.Call) {
+	o := observed{call, listener, seccomp.NameOf(call.Number), c.filter.Answer(call.Number, call.Arch, call.Args)}
+	if call.Number != initproto.GateCall {
+		c.seen(o)
+	}
+	// An error: the caller is gone, or the listener; then the kernel has refused it.
+	switch {
+	case o.Verdict.Allowed() && call.Number != initproto.GateCall:
+		_ = listener.Continue(call)
+	case o.Verdict.Errno != 0:
+		_ = listener.Refuse(call, o.Verdict.Errno)
+	default:
+		_ = listener.Refuse(call, unix.ENOSYS)
+	}
+}
+
+// unseen reports whether the filter refuses by itself, and nobody has looked at it yet.
+func (c *calls) unseen() bool {
+	if c == nil {
+		return false
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.blind
+}
+
+// close ends the listeners: what is still under the filter is refused by the kernel.
+func (c *calls) close() {
+	if c == nil {
+		return
+	}
+	c.pace.stop()
+	c.lock.Lock()
+	c.closed = true
+	for _, listener := range c.listeners {
+		listener.Close()
+	}
+	c.listeners = nil
+	c.lock.Unlock()
+	c.serves.Wait()
+}
+
+// unprivileged reads what the kernel says of a process, not what libcontainer reported.
+func unprivileged(pid int) (status map[string]string, err error) {
+	if status, err = pidfd.Status(pid); err != nil {
+		return nil, err
+	}
+	if status["NoNewPrivs"] != "1" {
+		return nil, fmt.Errorf("cannot trust the sandbox: no_new_privs is %q", status["NoNewPrivs"])
+	}
+	return status, nil
+}
+
+// restricted is unprivileged, and under a filter.
+func restricted(pid int) (map[string]string, error) {
+	status, err := unprivileged(pid)
+	if err != nil {
+		return nil, err
+	}
+	if mode := status["Seccomp"]; mode != "2" {
+		return nil, fmt.Errorf("cannot trust the sandbox: the seccomp mode is %q, not 2 (filter)", mode)
+	}
+	return status, nil
+}
