@@ -20,6 +20,7 @@ import (
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/pidfd"
 	"clove.run/clove/internal/undo"
+	"clove.run/clove/landlock"
 	"clove.run/clove/rootfs"
 )
 
@@ -35,9 +36,10 @@ type launch struct {
 	probes *probes
 	held   enforcement
 	filter *specs.LinuxSeccomp
-	own    []byte        // the agent's own filter, on top of filter; empty: there is none
-	plan   rootfs.Plan   // checked, but not yet for the leased ids
-	rules  *egress.Rules // nil: no gate
+	own    []byte          // the agent's own filter, on top of filter; empty: there is none
+	plan   rootfs.Plan     // checked, but not yet for the leased ids
+	rules  *egress.Rules   // nil: no gate
+	files  *landlock.Rules // nil: the agent is in no Landlock domain
 
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
@@ -55,6 +57,7 @@ type launch struct {
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
+	ruleset  *os.File     // made of files; nil where that is
 	sockets  *socketWatch // nil: they are not limited
 	refusals *refusals
 	share    *share                  // nil: the run has no part in what agents share
@@ -310,6 +313,10 @@ func verifyProcess(pid int, filtered bool) error {
 func (l *launch) order() error {
 	orders := agentOrders(l.spec, attainableRlimits(l.spec, l.held, l.probes))
 	orders.Filter = l.own
+	if err := l.makeRuleset(); err != nil {
+		return err
+	}
+	orders.Confined, orders.Ruleset = l.ruleset != nil, l.ruleset
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}

@@ -22,8 +22,9 @@ type entrance struct {
 	init     string           // path of clove-init
 	thread   *nsthread.Thread // the launch thread
 	box      *sandbox
-	filtered bool   // a seccomp filter must be on
-	own      []byte // the agent's own filter; empty: there is none
+	filtered bool     // a seccomp filter must be on
+	own      []byte   // the agent's own filter; empty: there is none
+	ruleset  *os.File // the agent's Landlock rules; nil: there are none
 }
 
 // enter starts clove-init's second stage in the sandbox.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -15,8 +16,10 @@ import (
 // the call nothing may allocate, because a small RLIMIT_AS or RLIMIT_DATA would crash Go's
 // runtime there.
 type image struct {
-	path   string
-	limits []limit
+	path     string
+	limits   []limit
+	confined bool     // Landlock rules are entered
+	ruleset  *os.File // the rules
 	// The C strings are fields, so that the collector keeps what execve(2) points to.
 	path0  *byte
 	argv   []*byte
@@ -33,7 +36,7 @@ type limit struct {
 
 // newImage allocates everything that execute needs.
 func newImage(path string, orders *initproto.Orders) (*image, error) {
-	i := &image{path: path, filter: filterOf(orders)}
+	i := &image{path: path, filter: filterOf(orders), confined: orders.Confined, ruleset: orders.Ruleset}
 	for _, r := range orders.Rlimits {
 		resource, _ := rlimits.Resource(r.Name) // Validate knows it
 		i.limits = append(i.limits, limit{r.Name, uintptr(resource), [2]uint64{r.Soft, r.Hard}})
@@ -70,6 +73,9 @@ func (i *image) execute() *initproto.ExecFailed {
 		uintptr(unsafe.Pointer(&none)), 0, sigsetBytes, 0, 0)
 	if errno != 0 {
 		return startFailed("signal mask", errno)
+	}
+	if failure := i.enterDomain(); failure != nil {
+		return failure
 	}
 	if failure := i.loadFilter(); failure != nil {
 		return failure

@@ -151,6 +151,17 @@ func (m Message) kinds() int {
 	return n
 }
 
+// file is where a message has the descriptor that may travel with it; nil: with none.
+func (m Message) file() **os.File {
+	switch {
+	case m.Started != nil:
+		return &m.Started.Terminal
+	case m.Orders != nil:
+		return &m.Orders.Ruleset
+	}
+	return nil
+}
+
 // Encode returns m's JSON, without the length prefix.
 func Encode(m Message) ([]byte, error) {
 	if n := m.kinds(); n != 1 {
