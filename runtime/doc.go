@@ -19,7 +19,7 @@
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
 //	  │ verify        no_new_privs and the filter are on, read from outside
 //	  │ orders        argv, environment, ids, rlimits over a socket
-//	  │               └─ clove-init starts the agent as its own user, under
+//	  │               └─ clove-init starts the agent as its own user, under Landlock rules and
 //	  │                  a filter of its own with --seccomp minimal
 //	  │ supervise     socket, OOM, CPU time, output, the sandbox's sockets,
 //	  │               the gate, signals, until the end

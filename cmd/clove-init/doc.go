@@ -16,8 +16,8 @@
 //	  ready: end of messages ────────────▶
 //	                   ◀── started [+ pty] the moment, for the wall clock, and what
 //	                                       the cgroup has counted by then
-//	                                       rlimits, signal mask, the agent's
-//	                                       own filter, execve
+//	                                       rlimits, signal mask, Landlock, the
+//	                                       agent's own filter, execve
 //	                   ◀────── end of file it is the agent now
 //	  started to the supervisor
 //	  reap; deadline; signals; lifeline
