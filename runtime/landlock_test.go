@@ -44,7 +44,7 @@ func TestWhoIsInADomain(t *testing.T) {
 		{seccomp.Strict, "ABI 7", true, true},
 		{seccomp.Minimal, "ABI 7", true, true},
 		{agent.SeccompUnconfined, "ABI 7", false, false}, // it may mount, and a domain refuses that
-		{seccomp.Standard, "", false, false},        // a kernel without Landlock
+		{seccomp.Standard, "", false, false},             // a kernel without Landlock
 	} {
 		spec := policies.Standard()
 		spec.Seccomp.Profile = row.filter
