@@ -167,4 +167,5 @@ const (
 	ControlEgress     = "egress"
 	ControlDevices    = "devices"
 	ControlNamespaces = "namespaces"
+	ControlLandlock   = "landlock" // file and TCP rules, a second time from inside
 )

@@ -19,7 +19,7 @@
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
 //	  │ verify        no_new_privs is on, read from outside
 //	  │ orders        argv, environment, ids, rlimits over a socket
-//	  │               └─ clove-init starts the agent as its own user, under
+//	  │               └─ clove-init starts the agent as its own user, under Landlock rules and
 //	  │                  its filter, which is read from outside, too
 //	  │ supervise     socket, OOM, CPU time, output, the sandbox's sockets,
 //	  │               the gate, signals, until the end

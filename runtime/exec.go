@@ -89,6 +89,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	x.entrance, x.hostID = s.entrance, s.run.Lease.HostID()
 	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
 	x.entrance.filters.order(x.orders)
+	x.orders.Confined, x.orders.Ruleset = x.entrance.ruleset != nil, x.entrance.ruleset
 	if err := s.spec.CheckExec(e); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
+	"clove.run/clove/landlock"
 	"clove.run/clove/rootfs"
 )
 
@@ -32,8 +33,9 @@ type launch struct {
 	probes  *probes
 	held    enforcement
 	filters filters
-	plan    rootfs.Plan   // checked, but not yet for the leased ids
-	rules   *egress.Rules // nil: no gate
+	plan    rootfs.Plan     // checked, but not yet for the leased ids
+	rules   *egress.Rules   // nil: no gate
+	files   *landlock.Rules // nil: the agent is in no Landlock domain
 
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
@@ -51,6 +53,7 @@ type launch struct {
 	box      *sandbox
 	group    *cgroups.Group
 	conn     *initproto.Conn
+	ruleset  *os.File     // made of files; nil where that is
 	sockets  *socketWatch // nil: they are not limited
 	refusals *refusals
 	calls    *calls                  // nil: no filter
@@ -307,6 +310,10 @@ func (l *launch) order() error {
 	l.answerCalls()
 	l.filters.order(orders)
 	orders.Init = l.filters.init
+	if err := l.makeRuleset(); err != nil {
+		return err
+	}
+	orders.Confined, orders.Ruleset = l.ruleset != nil, l.ruleset
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
 	}

@@ -120,6 +120,9 @@ func (l *launch) prepare() (err error) {
 	if l.plan, err = rootfs.NewPlan(root); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
 	}
+	if err = l.confine(); err != nil {
+		return err
+	}
 	l.trace.step("prepare", began)
 	return nil
 }

@@ -24,6 +24,7 @@ type entrance struct {
 	box     *sandbox
 	filters filters
 	calls   *calls
+	ruleset *os.File // the agent's Landlock rules; nil: there are none
 }
 
 // enter starts clove-init's second stage in the sandbox.

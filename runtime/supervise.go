@@ -67,7 +67,7 @@ func supervisorOf(l *launch) *supervisor {
 	return &supervisor{
 		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, probes: l.probes, streams: l.streams, pipes: l.pipes,
 		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions,
-		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filters, l.calls},
+		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filters, l.calls, l.ruleset},
 		freezer:  freezer{name: l.spec.Name, group: l.group, holds: map[*hold]bool{}},
 	}
 }

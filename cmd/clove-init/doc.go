@@ -17,8 +17,8 @@
 //	  ready: end of messages ────────────▶
 //	                   ◀── started [+ pty] the moment, for the wall clock, and what
 //	                                       the cgroup has counted by then
-//	                                       signal mask, the agent's filter,
-//	                                       rlimits
+//	                                       signal mask, Landlock, the agent's
+//	                                       filter, rlimits
 //	  ◀──── filtered [+ listener] ──────── waits for the supervisor's look at
 //	                                       its filter, execve
 //	                   ◀────── end of file it is the agent now

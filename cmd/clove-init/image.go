@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -15,8 +16,10 @@ import (
 // the call nothing may allocate, because a small RLIMIT_AS or RLIMIT_DATA would crash Go's
 // runtime there.
 type image struct {
-	path   string
-	limits []limit
+	path     string
+	limits   []limit
+	confined bool     // Landlock rules are entered
+	ruleset  *os.File // the rules
 	// The C strings are fields, so that the collector keeps what execve(2) points to.
 	path0   *byte
 	argv    []*byte
@@ -33,7 +36,7 @@ type limit struct {
 
 // newImage allocates everything that execute needs.
 func newImage(path string, orders *initproto.Orders) (*image, error) {
-	i := &image{path: path, filters: filtersOf(orders)}
+	i := &image{path: path, filters: filtersOf(orders), confined: orders.Confined, ruleset: orders.Ruleset}
 	for _, r := range orders.Rlimits {
 		resource, _ := rlimits.Resource(r.Name) // Validate knows it
 		i.limits = append(i.limits, limit{r.Name, uintptr(resource), [2]uint64{r.Soft, r.Hard}})
@@ -61,6 +64,9 @@ func (i *image) execute() *initproto.ExecFailed {
 	if failure := unblockSignals(); failure != nil {
 		return failure
 	}
+	if failure := i.enterDomain(); failure != nil {
+		return failure
+	}
 	return execFailed(i.path, i.become())
 }
 
@@ -69,6 +75,9 @@ func (i *image) execute() *initproto.ExecFailed {
 // refuse all others. What is left to do is the companion's.
 func (i *image) executeFiltered(c *companion) *initproto.ExecFailed {
 	if failure := unblockSignals(); failure != nil {
+		return failure
+	}
+	if failure := i.enterDomain(); failure != nil {
 		return failure
 	}
 	close(c.begun)

@@ -59,7 +59,11 @@ func fork() (*agentProcess, error) {
 // order sends the orders to the second stage. The end of messages then allows it to become
 // the agent; by then PID 1 has all resources that it may ever need.
 func (a *agentProcess) order(orders *initproto.Orders) error {
-	if err := a.conn.Send(initproto.Message{Orders: orders}); err != nil {
+	err := a.conn.Send(initproto.Message{Orders: orders})
+	if orders.Ruleset != nil {
+		orders.Ruleset.Close()
+	}
+	if err != nil {
 		return err
 	}
 	spareThreads()

@@ -60,8 +60,8 @@ func (c *Conn) CloseSend() error {
 // connection cannot be used any more.
 func (c *Conn) SetReceiveDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
 
-// Send writes one message, with the descriptor of Started or Filtered if there is one; the
-// sender keeps its copy. It is safe for concurrent use.
+// Send writes one message, with its descriptor if it has one (Message.file); the sender
+// keeps its copy. It is safe for concurrent use.
 func (c *Conn) Send(m Message) error { return c.SendWithin(0, m) }
 
 // SendWithin is Send that waits at most patience for a receiver that does not read; then
@@ -72,8 +72,8 @@ func (c *Conn) SendWithin(patience time.Duration, m Message) error {
 		return err
 	}
 	var files []*os.File
-	if file := m.file(); file != nil {
-		files = []*os.File{file}
+	if file := m.file(); file != nil && *file != nil {
+		files = []*os.File{*file}
 	}
 	frame := make([]byte, headerBytes, headerBytes+len(data))
 	binary.BigEndian.PutUint32(frame, uint32(len(data)))
@@ -132,7 +132,7 @@ func (c *Conn) Receive() (Message, error) {
 		return Message{}, err
 	}
 	m, err := c.readBody(int64(binary.BigEndian.Uint32(header)))
-	if err == nil && !m.take(file) {
+	if err == nil && file != nil && m.file() == nil {
 		err = errors.New("cannot receive message: it brought a descriptor")
 	}
 	if err != nil {
@@ -140,6 +140,9 @@ func (c *Conn) Receive() (Message, error) {
 			file.Close()
 		}
 		return Message{}, err
+	}
+	if place := m.file(); place != nil {
+		*place = file
 	}
 	return m, nil
 }

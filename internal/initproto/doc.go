@@ -5,8 +5,8 @@
 // agent's own (or /dev/null, where the agent gets a terminal).
 //
 //	supervisor                                   clove-init
-//	    │  orders ─────────────────────────────────▶ │  once, first
-//	    │                                            │  second stage: limits, ids, filter, execve
+//	    │  orders [+ rules] ───────────────────────▶ │  once, first
+//	    │                                            │  second stage: ids, rules, filter, limits, execve
 //	    │ ◀─────────────────── filtered [+ listener] │  it is under its filter, and waits
 //	    │  (answer through the listener) ──────────▶ │  execve
 //	    │ ◀───────────────────────────── exec_failed │  it never ran; clove-init ends, or
@@ -28,9 +28,9 @@
 //
 // A frame is a four byte big-endian length and a JSON object with exactly one
 // field, the kind of the message. A stream carries it because a packet socket
-// refuses an environment of megabytes. A descriptor (the pty's master with
-// started, a filter's listener with filtered) is attached to the frame's first
-// byte.
+// refuses an environment of megabytes. The descriptors that travel (the Landlock
+// rules with orders, the pty's master with started, a filter's listener with
+// filtered) are attached to the frame's first byte.
 //
 // The last message (exec_failed or exited) is also the one line of the exit
 // file, so that the way a run ended outlives its supervisor: ReadExit reads it.

@@ -169,6 +169,19 @@ func (m Message) kinds() int {
 	return n
 }
 
+// file is where a message has the descriptor that may travel with it; nil: with none.
+func (m Message) file() **os.File {
+	switch {
+	case m.Started != nil:
+		return &m.Started.Terminal
+	case m.Filtered != nil:
+		return &m.Filtered.Listener
+	case m.Orders != nil:
+		return &m.Orders.Ruleset
+	}
+	return nil
+}
+
 // Encode returns m's JSON, without the length prefix.
 func Encode(m Message) ([]byte, error) {
 	if n := m.kinds(); n != 1 {
@@ -219,28 +232,4 @@ func ReadExit(r io.Reader) (Message, error) {
 		err = errors.New("cannot read exit file: not a last message")
 	}
 	return m, err
-}
-
-// file is the descriptor that travels with m; nil: none does.
-func (m Message) file() *os.File {
-	switch {
-	case m.Started != nil:
-		return m.Started.Terminal
-	case m.Filtered != nil:
-		return m.Filtered.Listener
-	}
-	return nil
-}
-
-// take gives m the descriptor that came with it, and reports whether it may have one.
-func (m Message) take(file *os.File) bool {
-	switch {
-	case m.Started != nil:
-		m.Started.Terminal = file
-	case m.Filtered != nil:
-		m.Filtered.Listener = file
-	default:
-		return file == nil
-	}
-	return true
 }

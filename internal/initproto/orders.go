@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -41,6 +42,10 @@ type Orders struct {
 	Filter    []byte `json:"filter,omitempty"`
 	Reporting []byte `json:"reporting,omitempty"`
 	Init      []byte `json:"init,omitempty"`
+	// Confined: Landlock rules travel with the orders, as the descriptor Ruleset. They are
+	// entered before the filter is loaded. The sender keeps its copy, the receiver owns its own.
+	Confined bool     `json:"confined,omitempty"`
+	Ruleset  *os.File `json:"-"`
 	// Home is a file that is written before the command executes; nil: none.
 	Home *HomeFile `json:"home,omitempty"`
 }
@@ -73,11 +78,19 @@ const maxID = 65532
 
 // Validate rejects orders that cannot be carried out as written.
 func (o *Orders) Validate() error {
-	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes, checkFilter, checkHome}
+	checks := []func(*Orders) error{checkCommand, checkIDs, checkLimits, checkTimes, checkFilter, checkRuleset, checkHome}
 	for _, check := range checks {
 		if err := check(o); err != nil {
 			return fmt.Errorf("cannot accept orders: %w", err)
 		}
+	}
+	return nil
+}
+
+// checkRuleset rejects orders that lost their rules on the way: the agent would have none.
+func checkRuleset(o *Orders) error {
+	if o.Confined != (o.Ruleset != nil) {
+		return fmt.Errorf("rules of files are expected: %t, and there: %t", o.Confined, o.Ruleset != nil)
 	}
 	return nil
 }

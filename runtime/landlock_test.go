@@ -1,0 +1,82 @@
+package runtime
+
+import (
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/landlock"
+	"clove.run/clove/policies"
+	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
+)
+
+// rulesOfSpec are a run's rules by path; nil where it is in no domain.
+func rulesOfSpec(t *testing.T, spec agent.Spec, how string) (map[string]landlock.Right, bool) {
+	t.Helper()
+	spec.ID = "0123456789abcdef"
+	filter, err := profile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := rootfs.NewPlan(rootConfig(DefaultPaths, spec, agent.FirstHostID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := domain(spec, plan, filter, how)
+	if rules == nil {
+		return nil, false
+	}
+	byPath := map[string]landlock.Right{}
+	for _, rule := range rules.Files {
+		byPath[rule.Path] |= rule.Rights
+	}
+	return byPath, rules.NoTCP
+}
+
+func TestWhoIsInADomain(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		filter    string
+		how       string
+		in, noTCP bool
+	}{
+		{seccomp.Standard, "ABI 7", true, false},
+		{seccomp.Strict, "ABI 7", true, true},
+		{seccomp.Minimal, "ABI 7", true, true},
+		{agent.SeccompUnconfined, "ABI 7", false, false}, // it may mount, and a domain refuses that
+		{seccomp.Standard, "", false, false},             // a kernel without Landlock
+	} {
+		spec := policies.Standard()
+		spec.Seccomp.Profile = row.filter
+		rules, noTCP := rulesOfSpec(t, spec, row.how)
+		if (rules != nil) != row.in || noTCP != row.noTCP {
+			t.Errorf("%s on %q: in a domain: %t, without ports: %t", row.filter, row.how, rules != nil, noTCP)
+		}
+	}
+}
+
+func TestRulesOfFiles(t *testing.T) {
+	t.Parallel()
+	const devices = landlock.Read | landlock.Write | landlock.Device
+	for name, row := range map[string]struct {
+		change func(*agent.Spec)
+		want   map[string]landlock.Right
+	}{
+		"standard": {func(*agent.Spec) {}, map[string]landlock.Right{"/": landlock.Read, "/tmp": changes, "/usr": changes, "/home/agent": changes,
+			"/dev": devices | changes, "/dev/shm": changes, "/dev/mqueue": changes, "/proc": landlock.Read | landlock.Write, "/sys": 0, "/etc": 0}},
+		"root": {func(s *agent.Spec) { s.User = policies.RootUser }, map[string]landlock.Right{"/": changes, "/tmp": 0}},
+		"one place": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} },
+			map[string]landlock.Right{"/": landlock.Read, "/tmp": changes, "/usr": 0, "/home/agent": 0, "/dev": devices, "/dev/shm": 0, "/dev/mqueue": 0}},
+		"shared memory": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/dev/shm"} },
+			map[string]landlock.Right{"/": landlock.Read, "/tmp": 0, "/dev": devices, "/dev/shm": changes}},
+	} {
+		spec := policies.Standard()
+		row.change(&spec)
+		got, _ := rulesOfSpec(t, spec, "ABI 7")
+		for path, want := range row.want {
+			if got[path] != want {
+				t.Errorf("%s: %s has %b, want %b", name, path, got[path], want)
+			}
+		}
+	}
+}
