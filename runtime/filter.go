@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -28,11 +30,22 @@ func filters(spec agent.Spec) (sandbox *specs.LinuxSeccomp, own []byte, err erro
 func profile(spec agent.Spec) (*specs.LinuxSeccomp, error) {
 	switch {
 	case spec.Seccomp.Document != nil:
-		return seccomp.Parse(spec.Seccomp.Document)
-	case writesHostFiles(spec):
-		return seccomp.ProfileWithoutSetID(spec.Seccomp.Profile)
+		document, err := seccomp.Parse(spec.Seccomp.Document)
+		if err == nil && spec.Files.Execute != nil {
+			err = checkHoldsList(document)
+		}
+		return document, err
+	default:
+		return seccomp.ProfileWithout(spec.Seccomp.Profile, seccomp.Without{SetID: writesHostFiles(spec), MemoryFiles: spec.Files.Execute != nil})
 	}
-	return seccomp.Profile(spec.Seccomp.Profile)
+}
+
+// checkHoldsList refuses a filter under which a list of programs would not hold.
+func checkHoldsList(document *specs.LinuxSeccomp) error {
+	if calls := seccomp.EscapesMounts(document); len(calls) > 0 {
+		return fmt.Errorf("under it a list of programs does not hold: it allows %s, with which others are executed; refuse it, or omit the list", strings.Join(calls, ", "))
+	}
+	return nil
 }
 
 // writesHostFiles reports whether what the agent writes can be a file of the

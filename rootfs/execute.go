@@ -1,0 +1,354 @@
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/rootfs/linked"
+)
+
+// ListError is a list of programs that cannot be held, or that its user cannot mean.
+type ListError struct {
+	Entry   string // of the list, or the command
+	Problem string
+	Hint    string
+}
+
+func (e *ListError) Error() string { return e.Entry + ": " + e.Problem }
+
+// executables are the files and directories that have to be executable for Config.Execute,
+// parents first. The files are read with the rights of the user who requested the run.
+func (p Plan) executables() (found []executeOp, err error) {
+	err = rightsOf(p.cfg.User, nsthread.StartAs, func() (err error) {
+		v := newPreview(p)
+		l := &list{view: v, files: linked.NewSet(v), dirs: map[string]string{}, names: map[string]bool{}, scripts: map[string][]string{}}
+		found, err = l.read()
+		return err
+	})
+	return found, err
+}
+
+// list is a list of programs while it is read.
+type list struct {
+	view    preview
+	files   *linked.Set
+	dirs    map[string]string   // real paths of directories, with the entry that named each
+	names   map[string]bool     // of the files in dirs
+	scripts map[string][]string // words of the first line, by real path
+}
+
+func (l *list) read() ([]executeOp, error) {
+	for _, e := range l.view.plan.cfg.Execute {
+		if err := l.entry(e); err != nil {
+			return nil, err
+		}
+	}
+	for _, check := range []func() error{l.checkScripts, l.checkMissing, l.checkWritable, l.checkCommand} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return l.operations(), nil
+}
+
+// entry adds what one entry names.
+func (l *list) entry(e string) error {
+	names, err := l.expand(e)
+	if err != nil {
+		return l.failed(e, err)
+	}
+	if len(names) == 0 {
+		return &ListError{e, "nothing inside has such a name", "check the pattern; it is one of paths inside"}
+	}
+	for _, name := range names {
+		if err := l.add(name, e); err != nil {
+			return l.failed(e, err)
+		}
+	}
+	return nil
+}
+
+// failed explains why an entry names no program.
+func (l *list) failed(e string, err error) error {
+	var known *ListError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		hint := "check the path; it is one inside, in the base system, a read-only volume or --rootfs"
+		if l.view.writable(e) {
+			return writableError(e)
+		}
+		return &ListError{e, "it does not exist inside", hint}
+	case errors.Is(err, linked.ErrNoObject):
+		return &ListError{e, err.Error(), "name a program, a script that begins with #!, a library, or a folder of them"}
+	case errors.Is(err, linked.ErrTooMany):
+		return &ListError{e, err.Error(), "name the programs that the agent needs, or a folder as a whole"}
+	}
+	return &ListError{e, err.Error(), "name a program that can be read"}
+}
+
+// expand returns the paths that an entry stands for. Only a directory of the host has names.
+func (l *list) expand(e string) ([]string, error) {
+	if !strings.ContainsAny(e, `*?[\`) {
+		return []string{e}, nil
+	}
+	found := []string{"/"}
+	for part := range strings.SplitSeq(strings.TrimPrefix(e, "/"), "/") {
+		var next []string
+		for _, dir := range found {
+			if !strings.ContainsAny(part, `*?[\`) {
+				next = append(next, path.Join(dir, part))
+				continue
+			}
+			_, names, err := l.view.names(dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
+				if match, _ := path.Match(part, name); match { // the pattern is sound, see agent.Spec.Validate
+					next = append(next, path.Join(dir, name))
+				}
+			}
+		}
+		found = next
+	}
+	return slices.DeleteFunc(found, func(p string) bool { _, n, err := l.view.resolve(p); return err != nil || n.Kind == "" }), nil
+}
+
+// add adds a program with its files, or a directory.
+func (l *list) add(at, entry string) error {
+	real, n, err := l.view.resolve(at)
+	switch {
+	case err != nil:
+		return err
+	case n.Kind == kindDir:
+		return l.addDir(real, entry)
+	}
+	if real, err = l.files.Add(real); err != nil {
+		return err
+	}
+	file, _, err := l.view.Open(real)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if program, argument, isScript := linked.ScriptInterpreter(file); isScript {
+		l.scripts[real] = []string{program, argument}
+	}
+	for _, pattern := range linked.Modules(real) {
+		dirs, err := l.expand(pattern)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			if dir, n, err := l.view.resolve(dir); err == nil && n.Kind == kindDir {
+				if err := l.addDir(dir, entry); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// addDir adds a directory as a whole, and the libraries that its files need elsewhere.
+func (l *list) addDir(real, entry string) error {
+	if real == "/" {
+		return &ListError{entry, "it is the whole root", "name programs and folders of libraries, or omit the list"}
+	}
+	if l.dirs[real] != "" {
+		return nil
+	}
+	l.dirs[real] = entry
+	left := directoryMost
+	queue := []string{real}
+	for len(queue) > 0 {
+		dir := queue[0]
+		queue = queue[1:]
+		_, names, err := l.view.names(dir)
+		if err != nil {
+			return err
+		}
+		if left -= len(names); left < 0 {
+			return &ListError{entry, fmt.Sprintf("it has more than %d files", directoryMost), "name the folders below it that the agent needs"}
+		}
+		for _, name := range names {
+			at := path.Join(dir, name)
+			switch n, err := l.view.node(at); {
+			case err != nil:
+				return err
+			case n.Kind == kindDir:
+				queue = append(queue, at)
+			case n.Kind == kindFile:
+				l.names[name] = true
+				// A folder has other files, too; only what is too much counts.
+				if _, err := l.files.Add(at); errors.Is(err, linked.ErrTooMany) {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// executes reports whether the list has a real path.
+func (l *list) executes(real string) bool {
+	return slices.Contains(l.files.Paths(), real) || l.inDir(real)
+}
+
+func (l *list) inDir(real string) bool {
+	for dir := range l.dirs {
+		if within(real, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkScripts requires the interpreter of each script. With env(1) it is the next word.
+func (l *list) checkScripts() error {
+	for _, script := range slices.Sorted(maps.Keys(l.scripts)) {
+		program, argument := l.scripts[script][0], l.scripts[script][1]
+		real, _, err := l.view.resolve(program)
+		if err != nil || !l.executes(real) {
+			return &ListError{script, "its interpreter " + program + " is not in the list", "add " + program + " to the list"}
+		}
+		if path.Base(program) != "env" {
+			continue
+		}
+		words := strings.FieldsFunc(argument, func(c rune) bool { return c == ' ' || c == '\t' })
+		if len(words) == 0 || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") {
+			continue // env decides, and what it executes must be in the list anyway
+		}
+		if err := l.checkProgram(script, words[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMissing lets a library be missing that the list itself has: its user knows a place
+// that the loader is told at run time.
+func (l *list) checkMissing() error {
+	missing := l.files.Missing()
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		by := missing[name]
+		has := slices.ContainsFunc(l.files.Paths(), func(p string) bool { return path.Base(p) == path.Base(name) })
+		if !has && !l.inDir(by) && !l.names[path.Base(name)] {
+			return &ListError{by, "it needs " + name + ", which is nowhere inside", "install it, or add the folder that has it"}
+		}
+	}
+	return nil
+}
+
+// checkWritable refuses what the agent may change, also by another way to the same file.
+func (l *list) checkWritable() error {
+	for _, e := range l.operations() {
+		if l.view.writable(e.Path) {
+			return writableError(e.Path)
+		}
+		for _, o := range l.view.plan.operations {
+			if target, mounts := targetOf(o); e.Dir && mounts && within(target, e.Path) && l.view.writable(target) {
+				return &ListError{e.Path, "the agent can write to " + target + " in it", "name the folders beside " + target}
+			}
+		}
+		if err := l.checkBinds(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writableError(at string) error {
+	return &ListError{at, "the agent can write there, and so execute what it likes",
+		"name a program of the base system or of a read-only volume, or leave the place out of files.writable"}
+}
+
+// checkBinds refuses a writable bind of the host's directory that a program comes from.
+func (l *list) checkBinds(e executeOp) error {
+	_, n, err := l.view.resolve(e.Path)
+	if err != nil {
+		return l.failed(e.Path, err)
+	}
+	for i, bind := range l.view.plan.cfg.Binds {
+		source := l.view.plan.hostInfo.Binds[i].Path
+		if !bind.ReadOnly && (within(n.Host, source) || e.Dir && within(source, n.Host)) {
+			return &ListError{e.Path, "it is the host's " + n.Host + ", which the agent changes at " + bind.Target,
+				"show " + source + " read-only: -v " + source + ":" + bind.Target + ":ro"}
+		}
+	}
+	return nil
+}
+
+// checkCommand requires that the agent's own program can be executed.
+func (l *list) checkCommand() error {
+	if l.view.plan.cfg.Command.Name == "" {
+		return nil
+	}
+	return l.checkProgram(l.view.plan.cfg.Command.Name, l.view.plan.cfg.Command.Name)
+}
+
+// checkProgram looks a name up as execvp(3) does. One that is nowhere is left to the start,
+// which says so.
+func (l *list) checkProgram(by, name string) error {
+	command := l.view.plan.cfg.Command
+	places := []string{path.Join(command.Dir, name)}
+	if path.IsAbs(name) {
+		places = []string{path.Clean(name)}
+	}
+	if !strings.Contains(name, "/") {
+		places = nil
+		for _, dir := range command.Path {
+			places = append(places, path.Join("/", dir, name))
+		}
+	}
+	exists := ""
+	for _, at := range places {
+		real, n, err := l.view.resolve(at)
+		if err != nil || n.Kind != kindFile {
+			continue
+		}
+		if l.executes(real) {
+			return nil
+		}
+		if exists == "" {
+			exists = at
+		}
+	}
+	switch {
+	case exists == "":
+		return nil
+	case l.view.writable(exists):
+		return writableError(exists)
+	}
+	problem := "it is not in the list of programs that may be executed"
+	if by != name {
+		problem = name + " is not in the list of programs that may be executed"
+	}
+	return &ListError{by, problem, "add " + exists + " to the list"}
+}
+
+// operations mount each directory and each file that is in none of them.
+func (l *list) operations() []executeOp {
+	var all []executeOp
+	for dir := range l.dirs {
+		outer := slices.ContainsFunc(slices.Collect(maps.Keys(l.dirs)), func(other string) bool { return other != dir && within(dir, other) })
+		if !outer {
+			all = append(all, executeOp{Path: dir, Dir: true})
+		}
+	}
+	for _, file := range l.files.Paths() {
+		if !l.inDir(file) {
+			all = append(all, executeOp{Path: file})
+		}
+	}
+	slices.SortFunc(all, func(a, b executeOp) int { return strings.Compare(a.Path, b.Path) })
+	return all
+}
