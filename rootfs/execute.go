@@ -87,9 +87,9 @@ func (l *list) failed(e string, err error) error {
 		}
 		return &ListError{e, "it does not exist inside", hint}
 	case errors.Is(err, linked.ErrNoObject):
-		return &ListError{e, err.Error(), "name a program, a script that begins with #!, a library, or a folder of them"}
+		return &ListError{e, linked.ErrNoObject.Error(), "name a program, a script that begins with #!, a library, or a folder of them"}
 	case errors.Is(err, linked.ErrTooMany):
-		return &ListError{e, err.Error(), "name the programs that the agent needs, or a folder as a whole"}
+		return &ListError{e, err.Error(), "name the programs that the agent needs, or smaller folders"}
 	}
 	return &ListError{e, err.Error(), "name a program that can be read"}
 }
@@ -128,6 +128,8 @@ func (l *list) add(at, entry string) error {
 	switch {
 	case err != nil:
 		return err
+	case n.Planted || l.view.writable(real):
+		return writableError(at)
 	case n.Kind == kindDir:
 		return l.addDir(real, entry)
 	}

@@ -26,6 +26,8 @@ type node struct {
 	Kind entryKind // empty: nothing, or neither a directory, a file nor a link
 	Link string    // a link's target
 	Host string    // where it is on the host; empty: clove makes it
+	// Planted: the agent may change a link on the way, or has changed it in an earlier run.
+	Planted bool
 }
 
 // mostFollowed bounds the links on one path, as the kernel does (path_resolution(7)).
@@ -45,8 +47,9 @@ func newPreview(p Plan) preview {
 
 // resolve follows all links of a path, inside the root, and returns what is at its end.
 func (v preview) resolve(at string) (real string, n node, err error) {
-	real, rest, followed := "/", strings.Split(at, "/"), 0
+	real, rest, followed, planted := "/", strings.Split(at, "/"), 0, false
 	n = node{Kind: kindDir}
+	defer func() { n.Planted = planted }()
 	for len(rest) > 0 {
 		name := rest[0]
 		rest = rest[1:]
@@ -72,6 +75,7 @@ func (v preview) resolve(at string) (real string, n node, err error) {
 			return next, node{}, fmt.Errorf("too many links lead to %s: %w", at, unix.ELOOP)
 		}
 		rest = slices.Concat(strings.Split(n.Link, "/"), rest)
+		planted = planted || v.writable(next)
 		if path.IsAbs(n.Link) {
 			real = "/"
 		}
@@ -94,10 +98,22 @@ func (v preview) node(at string) (n node, err error) {
 	case overlayOp:
 		n, err = v.overlaid(o, at, rest)
 	}
-	if err == nil {
-		v.nodes[at] = n
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	if n.Kind == "" && v.leadsToMount(at) {
+		n.Kind = kindDir
+	}
+	v.nodes[at] = n
+	return n, nil
+}
+
+// leadsToMount reports whether a mount is below a path, which is then made.
+func (v preview) leadsToMount(at string) bool {
+	return slices.ContainsFunc(v.plan.operations, func(o operation) bool {
+		target, mounts := targetOf(o)
+		return mounts && within(target, at)
+	})
 }
 
 // overlaid is what an overlay without changes of the agent's has. That of the root has the
@@ -150,8 +166,8 @@ func (v preview) Open(at string) (linked.File, string, error) {
 	if err != nil {
 		return nil, real, err
 	}
-	if n.Kind != kindFile || n.Host == "" {
-		return nil, real, fmt.Errorf("%s is no file: %w", real, fs.ErrInvalid)
+	if n.Kind != kindFile || n.Host == "" { // clove makes the file, or it is none
+		return nil, real, linked.ErrNoObject
 	}
 	file, err := openHost(n.Host)
 	return file, real, err

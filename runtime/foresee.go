@@ -55,7 +55,11 @@ func (f *Foresight) File(at string) (Access, error) {
 		return f.kernels(m, at), nil
 	}
 	seen, err := f.root.Look(at)
-	return Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}, err
+	a := Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}
+	if files := f.spec.Files; files.Execute != nil && a.Execute {
+		a.Execute = !a.Write && files.MayExecute(at)
+	}
+	return a, err
 }
 
 // kernelMount finds the innermost of the kernel's file systems that has the path in it.
