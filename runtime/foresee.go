@@ -127,7 +127,7 @@ func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, 
 	}
 	explained, err := seccomp.ExplainProfile(of, name)
 	if slices.Contains(seccomp.Names(), f.spec.Seccomp.Profile) && err == nil {
-		explained, err = seccomp.Explain(f.spec.Seccomp.Profile, name)
+		explained, err = seccomp.ExplainWithout(f.spec.Seccomp.Profile, name, narrower(f.spec))
 	}
 	if err != nil {
 		return false, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no system call %.64q", name), Hint: "write the name that its manual page has, such as openat"}

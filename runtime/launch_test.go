@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
 )
 
 func TestAFailedStepIsNamedOnce(t *testing.T) {
@@ -112,6 +113,32 @@ func TestProfiles(t *testing.T) {
 		if _, err := profile(with(s)); err == nil {
 			t.Errorf("%s is a profile", name)
 		}
+	}
+}
+
+// TestAListOfProgramsNarrowsTheFilter: a document that allows what a list cannot hold is refused.
+func TestAListOfProgramsNarrowsTheFilter(t *testing.T) {
+	t.Parallel()
+	memory := func(filter agent.Seccomp, list []string) (bool, error) {
+		p, err := profile(agent.Spec{Seccomp: filter, Files: agent.Files{ReadOnly: true, Execute: list}})
+		return err == nil && seccomp.Decide(p, "memfd_create", [6]uint64{}).Allowed(), err
+	}
+	list := []string{"/usr/bin/env"}
+	if allowed, err := memory(agent.Seccomp{Profile: "standard"}, nil); !allowed || err != nil {
+		t.Errorf("control: %v, %v", allowed, err)
+	}
+	if allowed, err := memory(agent.Seccomp{Profile: "standard"}, list); allowed || err != nil {
+		t.Errorf("with a list: %v, %v", allowed, err)
+	}
+	wide := agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["memfd_create","unshare"],"action":"SCMP_ACT_ALLOW"}]}`)}
+	if allowed, err := memory(wide, nil); !allowed || err != nil {
+		t.Errorf("control: %v, %v", allowed, err)
+	}
+	if _, err := memory(wide, list); err == nil || !strings.Contains(err.Error(), "memfd_create, unshare") {
+		t.Errorf("%v", err)
+	}
+	if _, err := memory(agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)}, list); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -32,7 +32,10 @@ type Explanation struct {
 
 // Explain says what the built-in profile of that name does with a call, and why. It knows the
 // calls of this machine, and those of other machines that libseccomp or a table names.
-func Explain(name, call string) (Explanation, error) {
+func Explain(name, call string) (Explanation, error) { return ExplainWithout(name, call, Without{}) }
+
+// ExplainWithout is Explain for ProfileWithout.
+func ExplainWithout(name, call string, w Without) (Explanation, error) {
 	if name == Unconfined {
 		return ExplainProfile(nil, call)
 	}
@@ -40,6 +43,7 @@ func Explain(name, call string) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
+	b = b.without(w)
 	profile, err := b.build()
 	if err != nil {
 		return Explanation{}, err

@@ -22,13 +22,17 @@ func ProfileWithout(name string, w Without) (*specs.LinuxSeccomp, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.without(w).build()
+}
+
+func (b builtin) without(w Without) builtin {
 	if w.SetID {
 		b = b.withoutSetID()
 	}
 	if w.MemoryFiles {
 		b = b.withoutMemoryFiles()
 	}
-	return b.build()
+	return b
 }
 
 // withoutMemoryFiles changes standard only: strict and minimal refuse them anyway.

@@ -59,7 +59,7 @@ func checkNode(run Run) error {
 		return refused("files.writable", "omit the list", "a node cannot keep an agent from writing to some of its writable places only")
 	}
 	if run.Spec.Files.Execute != nil {
-		return refused("--allow-exec", "omit the flag", "a node cannot hold a list of programs: an image's files are mounted by the engine")
+		return refused("--allow-exec", "omit the flag", "a node cannot hold a list of programs: the engine mounts an image's files")
 	}
 	// Each start is a new container to the engine, and a record belongs to one
 	// container.
