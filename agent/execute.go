@@ -44,7 +44,7 @@ func checkExecutable(field, entry string) error {
 		return wrong(field, "write an absolute path inside, for example /usr/bin/python3", "%.64q is not an absolute path", entry)
 	}
 	if _, err := path.Match(entry, "/"); err != nil {
-		return wrong(field, "write * and ? for names, [a-z] for one of several characters", "%.64q is not a pattern of paths", entry)
+		return wrong(field, "write * and ? for names, [a-z] for one of several characters, \\[ for a bracket", "%.64q is not a pattern of paths", entry)
 	}
 	if slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool { return entry == dir || strings.HasPrefix(entry, dir+"/") }) {
 		return wrong(field, "name a program of the base system", "nothing of the kernel's %s can be executed", entry)

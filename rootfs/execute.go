@@ -136,12 +136,7 @@ func (l *list) add(at, entry string) error {
 	if real, err = l.files.Add(real); err != nil {
 		return err
 	}
-	file, _, err := l.view.Open(real)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if program, argument, isScript := linked.ScriptInterpreter(file); isScript {
+	if program, argument, isScript := l.files.Script(real); isScript {
 		l.scripts[real] = []string{program, argument}
 	}
 	for _, pattern := range linked.Modules(real) {

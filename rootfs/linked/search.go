@@ -26,6 +26,7 @@ type File interface {
 type Set struct {
 	files   Files
 	cache   map[string][]string // nil: not read yet
+	looked  map[string]looked   // by path
 	found   map[string]bool     // by real path
 	seen    map[string]bool     // by real path and the search path of those that loaded it
 	missing map[string]string   // libraries that are nowhere, with a file that needs each
@@ -39,7 +40,7 @@ var ErrTooMany = fmt.Errorf("with their libraries they are more than %d files", 
 
 // NewSet is an empty set.
 func NewSet(files Files) *Set {
-	return &Set{files: files, found: map[string]bool{}, seen: map[string]bool{}, missing: map[string]string{}}
+	return &Set{files: files, looked: map[string]looked{}, found: map[string]bool{}, seen: map[string]bool{}, missing: map[string]string{}}
 }
 
 // Paths are the real paths of all files of the set, sorted.
@@ -82,11 +83,11 @@ func (s *Set) Add(at string) (real string, err error) {
 
 // follow adds one object and returns what it needs.
 func (s *Set) follow(w wanted) (real string, more []wanted, err error) {
-	file, real, err := s.files.Open(w.path)
-	if err != nil {
-		return "", nil, err
+	l := s.look(w.path)
+	real = l.real
+	if l.missing != nil {
+		return "", nil, l.missing
 	}
-	defer file.Close()
 	key := real + "\x00" + strings.Join(w.inherited, ":")
 	if s.seen[key] {
 		return real, nil, nil
@@ -95,15 +96,47 @@ func (s *Set) follow(w wanted) (real string, more []wanted, err error) {
 	if len(s.found) > setMost || len(s.seen) > 2*setMost {
 		return real, nil, ErrTooMany
 	}
-	o, err := Read(file)
-	if _, _, isScript := ScriptInterpreter(file); isScript {
+	if l.script != "" {
 		return real, nil, nil
 	}
-	if err != nil {
-		return real, nil, fmt.Errorf("%s: %w", w.path, err)
+	if l.unread != nil {
+		return real, nil, fmt.Errorf("%s: %w", w.path, l.unread)
 	}
-	more, err = s.needs(o, real, w.inherited)
+	more, err = s.needs(l.object, real, w.inherited)
 	return real, more, err
+}
+
+// looked is what was found at a path.
+type looked struct {
+	real             string
+	missing          error // there is no file
+	script, argument string
+	object           Object
+	unread           error // it is neither a script nor an object
+}
+
+// look reads a file once, however many programs need it.
+func (s *Set) look(at string) looked {
+	l, known := s.looked[at]
+	if known {
+		return l
+	}
+	file, real, err := s.files.Open(at)
+	l.real, l.missing = real, err
+	if err == nil {
+		l.object, l.unread = Read(file)
+		l.script, l.argument, _ = ScriptInterpreter(file)
+		file.Close()
+	}
+	s.looked[at] = l
+	return l
+}
+
+// Script is the interpreter that a script of the set names, with the argument of its first
+// line; ok is false for any other file.
+func (s *Set) Script(at string) (program, argument string, ok bool) {
+	l := s.look(at)
+	return l.script, l.argument, l.script != ""
 }
 
 // needs are the loader and the libraries of an object.
@@ -175,13 +208,8 @@ func (s *Set) objects(paths []string) []string {
 
 // isObject leaves out what the loader passes over: libraries of another machine.
 func (s *Set) isObject(at string) bool {
-	file, _, err := s.files.Open(at)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	_, err = Read(file)
-	return err == nil
+	l := s.look(at)
+	return l.missing == nil && l.unread == nil
 }
 
 // cached are the paths that the loader's cache has for a name.
