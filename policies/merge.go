@@ -37,7 +37,7 @@ func (d Document) Over(base Document) Document {
 		merged.Network.Allow, merged.Network.DNS, merged.Network.HostPorts = d.Network.Allow, d.Network.DNS, d.Network.HostPorts
 	}
 	if d.Files.Root == rootWritable {
-		merged.Files.Writable = d.Files.Writable
+		merged.Files.Writable, merged.Files.Execute = d.Files.Writable, d.Files.Execute
 	}
 	merged.Name, merged.Description, merged.Extends, merged.Widen = d.Name, d.Description, d.Extends, d.Widen
 	return merged

@@ -31,7 +31,11 @@ type Config struct {
 	ReadOnly bool // only /workspace, /tmp, /var/tmp and /home/agent stay writable, and requested mounts
 	// Writable are the only ones of these that stay writable; nil: all. Another place in it,
 	// such as /dev/shm, is not made by this package and has no effect here.
-	Writable   []string
+	Writable []string
+	// Execute are the only programs that may be executed, with all that is mapped into them: files
+	// and directories inside, or patterns of them (path.Match). nil: there is no list.
+	Execute    []string
+	Command    Command  // what the list must have at least
 	Prefixes   []string // host directories that appear read-only at their own path
 	Binds      []Bind
 	Tmpfs      []Tmpfs
@@ -41,6 +45,13 @@ type Config struct {
 	MoreHosts  string // lines behind that text
 
 	kept bool // see Plan.OnKeptLayer
+}
+
+// Command is how the agent's program is looked up.
+type Command struct {
+	Name string // with a slash a path, else a name in a directory of Path; empty: any
+	Dir  string // the working directory
+	Path []string
 }
 
 // Bind shows a host path inside at Target, submounts included.
@@ -93,6 +104,8 @@ func (c Config) check() error {
 		return fmt.Errorf("cannot plan a root: a disk of %d bytes is too small, the least is %d", c.DiskBytes, MinDiskBytes)
 	case len(c.Writable) > 0 && !c.ReadOnly:
 		return fmt.Errorf("cannot plan a root: only a read-only one has a list of writable places")
+	case c.Execute != nil && !c.ReadOnly:
+		return fmt.Errorf("cannot plan a root: only a read-only one has a list of programs")
 	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
 		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
 	}

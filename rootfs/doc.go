@@ -85,6 +85,13 @@
 // rights on the file, and the way by which it was reached (mount(2), MS_BIND and
 // MS_RDONLY).
 //
+// # A list of programs
+//
+// With Config.Execute every mount of the root becomes noexec, and the files of the list are
+// mounted over themselves without that flag. Which files these are is found for the plan
+// (executables), on the host: a preview resolves paths as the kernel will inside, and package
+// linked finds loaders and libraries. Decision 45 says why mounts hold the list.
+//
 // # What it refuses to do
 //
 // /dev, /proc and the cgroup file system are libcontainer's; here they are empty

@@ -27,6 +27,7 @@ type hostInfo struct {
 	Binds     []source // as Config.Binds
 	Prefixes  []source // as Config.Prefixes, without those that the base shows already
 	Veiled    bool     // something is mounted over a part of /proc
+	Execute   []executeOp
 
 	layer *template // set by the first planning: it is the same for all host ids
 }

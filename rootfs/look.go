@@ -91,16 +91,25 @@ func (l looker) resolved(at string) string {
 	return at
 }
 
-// look finds the innermost mount with the path in it. Mounts are planned parents first.
-func (l looker) look(at string) Sight {
-	var covering operation
-	var target string
-	for _, o := range l.plan.operations {
+// covering finds the innermost mount with the path in it. Mounts are planned parents first.
+func (p Plan) covering(at string) (covering operation, target string) {
+	for _, o := range p.operations {
 		if to, mounts := targetOf(o); mounts && within(at, to) && len(to) >= len(target) {
 			covering, target = o, to
 		}
 	}
-	sealed := slices.ContainsFunc(l.plan.operations, func(o operation) bool { return o == operation(sealOp{Target: target}) })
+	return covering, target
+}
+
+// seals reports whether the overlay at target becomes read-only.
+func (p Plan) seals(target string) bool {
+	return slices.ContainsFunc(p.operations, func(o operation) bool { return o == operation(sealOp{Target: target}) })
+}
+
+// look says what the innermost mount shows.
+func (l looker) look(at string) Sight {
+	covering, target := l.plan.covering(at)
+	sealed := l.plan.seals(target)
 	switch o := covering.(type) {
 	case bindOp:
 		return bound(o)

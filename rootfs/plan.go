@@ -31,6 +31,13 @@ func NewPlan(cfg Config) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	p := planFor(cfg, f)
+	if cfg.Execute == nil {
+		return p, nil
+	}
+	if f.Execute, err = p.executables(); err != nil {
+		return Plan{}, err
+	}
 	return planFor(cfg, f), nil
 }
 
@@ -70,6 +77,13 @@ func planFor(cfg Config, f hostInfo) Plan {
 	// sealed.
 	if cfg.ReadOnly {
 		p.planReadOnly()
+	}
+	// Behind everything else, because it changes every mount that is there by now.
+	if f.Execute != nil {
+		p.add(noexecOp{})
+		for _, e := range f.Execute {
+			p.add(e)
+		}
 	}
 	p.add(tableOp{})
 	return Plan{cfg: cfg, hostInfo: p.hostInfo, operations: p.operations}

@@ -123,15 +123,12 @@ func deniedCall(o observed) *agent.DeniedCall {
 
 // explainCall says why the run's filter refuses a call.
 func explainCall(spec agent.Spec, call string) (seccomp.Explanation, error) {
-	switch {
-	case spec.Seccomp.Document != nil:
-		own, err := profile(spec)
-		if err != nil {
-			return seccomp.Explanation{}, err
-		}
-		return seccomp.ExplainProfile(own, call)
-	case writesHostFiles(spec):
-		return seccomp.ExplainWithoutSetID(spec.Seccomp.Profile, call)
+	if spec.Seccomp.Document == nil {
+		return seccomp.ExplainWithout(spec.Seccomp.Profile, call, narrower(spec))
 	}
-	return seccomp.Explain(spec.Seccomp.Profile, call)
+	own, err := profile(spec)
+	if err != nil {
+		return seccomp.Explanation{}, err
+	}
+	return seccomp.ExplainProfile(own, call)
 }

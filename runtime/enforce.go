@@ -33,6 +33,7 @@ func ownNetwork(s agent.Spec) bool { return s.Network != agent.NetworkHost }
 var controls = []control{
 	{agent.ControlNamespaces, always},
 	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
+	{agent.ControlExecute, func(s agent.Spec) bool { return s.Files.Execute != nil }},
 	{agent.ControlDevices, always},
 	{agent.ControlNetwork, ownNetwork},
 	{agent.ControlEgress, agent.Spec.Gated},

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -54,11 +56,27 @@ func (f filters) order(orders *initproto.Orders) {
 func profile(spec agent.Spec) (*specs.LinuxSeccomp, error) {
 	switch {
 	case spec.Seccomp.Document != nil:
-		return seccomp.Parse(spec.Seccomp.Document)
-	case writesHostFiles(spec):
-		return seccomp.ProfileWithoutSetID(spec.Seccomp.Profile)
+		document, err := seccomp.Parse(spec.Seccomp.Document)
+		if err == nil && spec.Files.Execute != nil {
+			err = checkHoldsList(document)
+		}
+		return document, err
+	default:
+		return seccomp.ProfileWithout(spec.Seccomp.Profile, narrower(spec))
 	}
-	return seccomp.Profile(spec.Seccomp.Profile)
+}
+
+// narrower is what a built-in profile refuses because of the run's files.
+func narrower(spec agent.Spec) seccomp.Without {
+	return seccomp.Without{SetID: writesHostFiles(spec), MemoryFiles: spec.Files.Execute != nil}
+}
+
+// checkHoldsList refuses a filter under which a list of programs would not hold.
+func checkHoldsList(document *specs.LinuxSeccomp) error {
+	if calls := seccomp.EscapesMounts(document); len(calls) > 0 {
+		return fmt.Errorf("under it a list of programs does not hold: it allows %s, with which others are executed; refuse it, or omit the list", strings.Join(calls, ", "))
+	}
+	return nil
 }
 
 // writesHostFiles reports whether what the agent writes can be a file of the

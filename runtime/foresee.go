@@ -51,7 +51,11 @@ func (f *Foresight) File(at string) (Access, error) {
 		return f.kernels(m, at), nil
 	}
 	seen, err := f.root.Look(at)
-	return Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}, err
+	a := Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}
+	if files := f.spec.Files; files.Execute != nil && a.Execute {
+		a.Execute = !a.Write && files.MayExecute(at)
+	}
+	return a, err
 }
 
 // kernelMount finds the innermost of the kernel's file systems that has the path in it.
@@ -115,7 +119,7 @@ var devLinks = []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, err error) {
 	explained, err := seccomp.ExplainProfile(f.profile, name)
 	if slices.Contains(seccomp.Names(), f.spec.Seccomp.Profile) && err == nil {
-		explained, err = seccomp.Explain(f.spec.Seccomp.Profile, name)
+		explained, err = seccomp.ExplainWithout(f.spec.Seccomp.Profile, name, narrower(f.spec))
 	}
 	if err != nil {
 		return false, "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no system call %.64q", name), Hint: "write the name that its manual page has, such as openat"}

@@ -27,6 +27,9 @@ func TestForeseenFiles(t *testing.T) {
 	t.Parallel()
 	free := foreseen(t, nil)
 	narrow := foreseen(t, func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} })
+	listed := foreseen(t, func(s *agent.Spec) {
+		s.Files.ReadOnly, s.Files.Execute = true, []string{"/usr/bin/env", "/usr/lib/git-core", "/tmp/x"}
+	})
 	for _, row := range []struct {
 		f    *Foresight
 		at   string
@@ -50,6 +53,10 @@ func TestForeseenFiles(t *testing.T) {
 		{narrow, "/dev/mqueue/x", Access{Read: true}},
 		{narrow, "/dev/null", Access{Read: true, Write: true}},
 		{narrow, "/workspace", Access{Read: true, Execute: true}},
+		{listed, "/usr/bin/env", Access{Read: true, Execute: true}},
+		{listed, "/usr/lib/git-core/git", Access{Read: true, Execute: true}},
+		{listed, "/usr/bin/gcc", Access{Read: true}},
+		{listed, "/tmp/x", Access{Read: true, Write: true}},
 	} {
 		got, err := row.f.File(row.at)
 		if err != nil || got.By == "" {

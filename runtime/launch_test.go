@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
 )
 
 func TestAFailedStepIsNamedOnce(t *testing.T) {
@@ -67,15 +68,19 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	t.Parallel()
 	spec := testSpec()
 	spec.Files = agent.Files{
-		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Writable: []string{"/tmp"}, Prefixes: []string{"/p"},
+		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/e"}, Prefixes: []string{"/p"},
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 7 {
-		t.Errorf("agent.Files has %d fields, this test knows 7", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 8 {
+		t.Errorf("agent.Files has %d fields, this test knows 8", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
+	spec.Command, spec.Env, spec.Dir = []string{"tool", "x"}, []string{"A=b", "PATH=/bin::/usr/bin", "PATH=/other"}, "/d"
 	c := rootConfig(paths, spec, 7<<16)
+	if !slices.Equal(c.Execute, []string{"/e"}) || !reflect.DeepEqual(c.Command, rootfs.Command{Name: "tool", Dir: "/d", Path: []string{"/bin", "/d", "/usr/bin"}}) {
+		t.Errorf("%q, %+v", c.Execute, c.Command)
+	}
 	if c.Rootfs != "/r" || c.Workspace != "/w" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" ||
 		c.Binds[0] != (rootfs.Bind{Source: "/s", Target: "/t", ReadOnly: true}) ||
 		c.Tmpfs[0] != (rootfs.Tmpfs{Target: "/x", SizeBytes: 7, Mode: 0o700}) {
@@ -108,6 +113,32 @@ func TestProfiles(t *testing.T) {
 		if _, err := profile(with(s)); err == nil {
 			t.Errorf("%s is a profile", name)
 		}
+	}
+}
+
+// TestAListOfProgramsNarrowsTheFilter: a document that allows what a list cannot hold is refused.
+func TestAListOfProgramsNarrowsTheFilter(t *testing.T) {
+	t.Parallel()
+	memory := func(filter agent.Seccomp, list []string) (bool, error) {
+		p, err := profile(agent.Spec{Seccomp: filter, Files: agent.Files{ReadOnly: true, Execute: list}})
+		return err == nil && seccomp.Decide(p, "memfd_create", [6]uint64{}).Allowed(), err
+	}
+	list := []string{"/usr/bin/env"}
+	if allowed, err := memory(agent.Seccomp{Profile: "standard"}, nil); !allowed || err != nil {
+		t.Errorf("control: %v, %v", allowed, err)
+	}
+	if allowed, err := memory(agent.Seccomp{Profile: "standard"}, list); allowed || err != nil {
+		t.Errorf("with a list: %v, %v", allowed, err)
+	}
+	wide := agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["memfd_create","unshare"],"action":"SCMP_ACT_ALLOW"}]}`)}
+	if allowed, err := memory(wide, nil); !allowed || err != nil {
+		t.Errorf("control: %v, %v", allowed, err)
+	}
+	if _, err := memory(wide, list); err == nil || !strings.Contains(err.Error(), "memfd_create, unshare") {
+		t.Errorf("%v", err)
+	}
+	if _, err := memory(agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)}, list); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -63,6 +63,7 @@ var probeTable = []probe{
 	{"network namespaces", []string{agent.ControlNetwork}, "loopback and no way out", kernelRemedy("NET_NS"), namespaceProbe("net")},
 	{"clove-gate", []string{agent.ControlEgress}, "--network allowlist and public, --publish, --host-port", "run `make build`", findGateBinary},
 	{"transparent sockets", []string{agent.ControlEgress}, "every connection of the agent ends at the gate", kernelRemedy("NFT_TPROXY"), findTransparent},
+	{"noexec mounts", []string{agent.ControlExecute}, "--allow-exec: no file is executed or mapped as code but those of the list", "use a kernel from 5.12 on", findNoexec},
 	{"seccomp filters", []string{agent.ControlSeccomp}, "the system call filter", kernelRemedy("SECCOMP_FILTER"), findSeccomp},
 	{"landlock", []string{agent.ControlLandlock}, "the rules of files a second time, from inside", "boot a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=", findLandlock},
 	{"cgroup layout", nil, "where the limits live", "mount cgroup2 at /sys/fs/cgroup", findLayout},
@@ -129,6 +130,7 @@ var mechanismWords = map[string]string{
 	agent.ControlWallClock:  "clove-init",
 	agent.ControlOutput:     "pipes",
 	agent.ControlSeccomp:    "seccomp",
+	agent.ControlExecute:    "mounts",
 }
 
 func findInitBinary(h *probes) (found, missing string) {
@@ -180,6 +182,20 @@ func findSeccomp(*probes) (found, missing string) {
 		return "seccomp; this kernel does not report refused calls (Linux 5.0 does)", ""
 	}
 	return "seccomp; refused calls are reported", ""
+}
+
+// findNoexec takes execution from a mount of its own, as the building of a root does.
+func findNoexec(*probes) (found, missing string) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err == nil {
+		defer unix.Close(fd)
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOEXEC}
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr)
+	}
+	if err != nil {
+		return "", err.Error()
+	}
+	return "mount_setattr", ""
 }
 
 // fileSystemProbe looks into /proc/filesystems, which lists what is built in or loaded.

@@ -118,6 +118,9 @@ func (l *launch) prepare() (err error) {
 		return &agent.Error{Step: "network", Message: "cannot read the host's network files", Err: err}
 	}
 	if l.plan, err = rootfs.NewPlan(root); err != nil {
+		if list := (*rootfs.ListError)(nil); errors.As(err, &list) {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-exec", Message: list.Error(), Hint: list.Hint}
+		}
 		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
 	}
 	if err = l.confine(); err != nil {

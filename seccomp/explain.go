@@ -32,19 +32,10 @@ type Explanation struct {
 
 // Explain says what the built-in profile of that name does with a call, and why. It knows the
 // calls of this machine, and those of other machines that libseccomp or a table names.
-func Explain(name, call string) (Explanation, error) {
-	if name == Unconfined {
-		return ExplainProfile(nil, call)
-	}
-	b, err := find(name)
-	if err != nil {
-		return Explanation{}, err
-	}
-	return b.explain(call)
-}
+func Explain(name, call string) (Explanation, error) { return ExplainWithout(name, call, Without{}) }
 
-// ExplainWithoutSetID is Explain of what ProfileWithoutSetID makes of the profile.
-func ExplainWithoutSetID(name, call string) (Explanation, error) {
+// ExplainWithout is Explain for ProfileWithout.
+func ExplainWithout(name, call string, w Without) (Explanation, error) {
 	if name == Unconfined {
 		return ExplainProfile(nil, call)
 	}
@@ -52,7 +43,7 @@ func ExplainWithoutSetID(name, call string) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	return b.withoutSetID().explain(call)
+	return b.without(w).explain(call)
 }
 
 func (b builtin) explain(call string) (Explanation, error) {

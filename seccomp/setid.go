@@ -19,14 +19,7 @@ const makesFile = unix.O_CREAT | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
 // every user of the host that owner's rights. Inside the sandbox the bit has no effect
 // (nosuid mounts). The unconfined profile stays nil.
 func ProfileWithoutSetID(name string) (*specs.LinuxSeccomp, error) {
-	if name == Unconfined {
-		return nil, nil
-	}
-	b, err := find(name)
-	if err != nil {
-		return nil, err
-	}
-	return b.withoutSetID().build()
+	return ProfileWithout(name, Without{SetID: true})
 }
 
 // withoutSetID adds the rows below. A condition of a call that the profile refuses would

@@ -43,6 +43,9 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 	s := policy.Spec
 	add := func(title, text string) { rows = append(rows, [2]string{title, text}) }
 	add("files", explainFiles(s.Files))
+	if s.Files.Execute != nil {
+		add("", "executes only "+strings.Join(s.Files.Execute, ", "))
+	}
 	for _, bind := range s.Files.Binds {
 		how := "reads and changes"
 		if bind.ReadOnly {

@@ -62,6 +62,9 @@ func (e expectation) probeSpec(orders string) (agent.Spec, error) {
 		inside = probeInside
 		request.Volumes = []string{program + ":" + inside + ":ro"}
 	}
+	if e.policy.Spec.Files.Execute != nil {
+		request.Execute = []string{inside}
+	}
 	request.Args = []string{inside, probe.Argument, orders}
 	return build.Spec(request, e.host, agent.NewID())
 }

@@ -33,6 +33,7 @@ const (
 	flagMount     = "mount"
 	flagTmpfs     = "tmpfs"
 	flagReadOnly  = "read-only"
+	flagExecute   = "allow-exec"
 	flagRootfs    = "rootfs"
 	flagWorkspace = "workspace"
 	flagPython    = "python"
@@ -157,6 +158,7 @@ func fileFlags() []cli.Flag {
 		values(groupFiles, flagMount, "", "the same and --tmpfs in words, type=bind|tmpfs,source=DIR,target=DIR[,readonly]", ""),
 		values(groupFiles, flagTmpfs, "", "private memory file system, TARGET[:size=SIZE,mode=MODE]", ""),
 		boolean(groupFiles, flagReadOnly, "", "only /workspace, /tmp, /var/tmp and the home directory are writable"),
+		values(groupFiles, flagExecute, "", "with --read-only: execute only this program, folder or pattern of paths inside, with its libraries", "any"),
 		value(groupFiles, flagRootfs, "", "directory that replaces the host's base system", ""),
 		value(groupFiles, flagWorkspace, "", "directory that appears, copy on write, at /workspace", "the script's folder"),
 		value(groupFiles, flagPython, "", "Python interpreter, or a virtual environment", "python3 in PATH"),

@@ -33,8 +33,8 @@ var samples = map[string]string{
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
-// command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog}
+// read-only root, one a command without a script, one a model, the others cloved.
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog}
 
 // A log of what calls of models say is kept only where the run asks for it.
 func TestModelLog(t *testing.T) {
@@ -46,6 +46,17 @@ func TestModelLog(t *testing.T) {
 		if spec := interpreterBench(t).spec(append(flags, "--", "true")...); spec.Kernel.ModelLog != log {
 			t.Errorf("%v: %+v", flags, spec.Kernel)
 		}
+	}
+}
+
+// A list of programs is absent without the flag, and not empty.
+func TestListOfPrograms(t *testing.T) {
+	if spec := interpreterBench(t).spec("--read-only", "--", "true"); spec.Files.Execute != nil {
+		t.Errorf("%q", spec.Files.Execute)
+	}
+	spec := interpreterBench(t).spec("--read-only", "--allow-exec", "/bin/true", "--allow-exec", "/usr/lib/git-core/*", "--", "true")
+	if want := []string{"/bin/true", "/usr/lib/git-core/*"}; !slices.Equal(spec.Files.Execute, want) {
+		t.Errorf("%q", spec.Files.Execute)
 	}
 }
 

@@ -58,6 +58,9 @@ func checkNode(run Run) error {
 	if run.Spec.Files.Writable != nil {
 		return refused("files.writable", "omit the list", "a node cannot keep an agent from writing to some of its writable places only")
 	}
+	if run.Spec.Files.Execute != nil {
+		return refused("--allow-exec", "omit the flag", "a node cannot hold a list of programs: the engine mounts an image's files")
+	}
 	// Each start is a new container to the engine, and a record belongs to one
 	// container.
 	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {

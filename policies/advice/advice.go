@@ -25,6 +25,7 @@ const (
 	network    = "network"
 	call       = "syscall"
 	file       = "file"
+	execution  = "exec"
 	capability = "capability"
 )
 
@@ -37,6 +38,8 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 		return ofCall(spec, d.Target)
 	case file:
 		return ofFile(spec, d.Target)
+	case execution:
+		return ofExecution(spec, d.Target)
 	case capability:
 		return ofCapability(spec, d.Target)
 	}
@@ -85,6 +88,23 @@ func ofFile(spec agent.Spec, target string) Advice {
 	dir := path.Dir(at)
 	return Advice{Flag: "-v " + dir + ":" + dir + ":ro", Policy: "files.volumes: [" + dir + ":" + dir + ":ro]",
 		Risk: "the agent reads all of the host's " + dir + "; without :ro it also changes it"}
+}
+
+// ofExecution is about a list of programs; what else refuses an execution is no policy.
+func ofExecution(spec agent.Spec, target string) Advice {
+	at := path.Clean(target)
+	switch {
+	case spec.Files.Execute == nil:
+		return Advice{Note: "the policy has no list of programs; the file or its file system refuses it"}
+	case !path.IsAbs(at):
+		return Advice{Note: "the record names no path inside"}
+	case slices.ContainsFunc(agent.WritablePlaces, func(place string) bool {
+		return strings.HasPrefix(at, place+"/") && spec.Files.StaysWritable(place)
+	}):
+		return Advice{Note: "the agent can write there, and with a list of programs nothing that it writes is executed"}
+	}
+	return Advice{Flag: "--allow-exec " + at, Policy: "files.execute: [" + strings.Join(append(slices.Clone(spec.Files.Execute), at), ", ") + "]",
+		Risk: "the agent does all that this program can do with its rights; an interpreter runs any script"}
 }
 
 func ofCapability(spec agent.Spec, name string) Advice {

@@ -42,7 +42,8 @@ func TestConnections(t *testing.T) {
 
 func TestOtherKinds(t *testing.T) {
 	t.Parallel()
-	minimal, readonly, root := policies.Standard(), policies.Standard(), policies.Standard()
+	minimal, readonly, root, listed := policies.Standard(), policies.Standard(), policies.Standard(), policies.Standard()
+	listed.Files.ReadOnly, listed.Files.Execute = true, []string{"/bin/sh"}
 	minimal.Seccomp.Profile = "minimal"
 	readonly.Files.ReadOnly, readonly.Files.Writable = true, []string{"/tmp"}
 	root.User, root.CapDrop = agent.User{Name: "root"}, []string{"CAP_CHOWN"}
@@ -55,6 +56,10 @@ func TestOtherKinds(t *testing.T) {
 		{policies.Standard(), "syscall", "mount", "--seccomp unconfined", "seccomp: unconfined"},
 		{policies.Standard(), "syscall", "nonsense", "", ""},
 		{readonly, "file", "/workspace/a", "", "files.writable: [/tmp, /workspace]"},
+		{listed, "exec", "/usr/bin/gcc", "--allow-exec /usr/bin/gcc", "files.execute: [/bin/sh, /usr/bin/gcc]"},
+		{listed, "exec", "/tmp/gcc", "", ""},
+		{listed, "exec", "gcc", "", ""},
+		{readonly, "exec", "/usr/bin/gcc", "", ""},
 		{policies.Standard(), "file", "/srv/data/a", "-v /srv/data:/srv/data:ro", "files.volumes: [/srv/data:/srv/data:ro]"},
 		{policies.Standard(), "file", "data", "", ""},
 		{policies.Standard(), "capability", "CAP_CHOWN", "--user root", "user: root"},

@@ -20,7 +20,7 @@ import (
 // canonical here, so that the checked path is the mounted one. Somebody with root's rights
 // can still replace it before the start, so rootfs checks again.
 func (b *builder) readFiles() error {
-	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.checkTargets, b.readWorkdir} {
+	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.readExecute, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -202,6 +202,26 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 func (b *builder) readWritable() error {
 	b.spec.Files.Writable = b.asked.Writable
 	return b.spec.Files.ValidateWritable()
+}
+
+// readExecute takes the list as it is: its paths are inside. One that stands twice, as in a
+// policy and in a flag, means the same.
+func (b *builder) readExecute() error {
+	if b.asked.Execute == nil {
+		return nil
+	}
+	b.spec.Files.Execute = []string{}
+	for _, entry := range b.asked.Execute {
+		if !slices.Contains(b.spec.Files.Execute, entry) {
+			b.spec.Files.Execute = append(b.spec.Files.Execute, entry)
+		}
+	}
+	err := b.spec.ValidateExecute()
+	if known := (*agent.Error)(nil); errors.As(err, &known) {
+		hint := strings.ReplaceAll(known.Hint, "add read_only", "add --read-only")
+		return &agent.Error{Kind: known.Kind, Step: "--allow-exec", Message: known.Message, Hint: hint}
+	}
+	return err
 }
 
 // checkTargets refuses two mounts at one target: the later would hide the earlier, which

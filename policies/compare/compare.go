@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,6 +170,7 @@ func (c *comparison) files() {
 		c.add("files.root", "read-only", "writable")
 	}
 	c.beyond("files.writable", writable(b), writable(w), slices.Contains)
+	c.execute(b, w)
 	var binds []string
 	for _, bind := range w.Binds {
 		if !slices.ContainsFunc(b.Binds, func(have agent.Bind) bool {
@@ -190,6 +192,23 @@ func (c *comparison) files() {
 	// On a read-only root it is one more place that can be written.
 	if b.ReadOnly {
 		c.beyond("files.tmpfs", targetsOf(b.Tmpfs), targetsOf(w.Tmpfs), slices.Contains)
+	}
+}
+
+// execute compares entries as they are written. A path that a pattern of base matches, or that
+// is the same, leads to the same program in both.
+func (c *comparison) execute(b, w agent.Files) {
+	switch {
+	case b.Execute == nil:
+	case w.Execute == nil:
+		c.add("files.execute", strings.Join(b.Execute, ", "), "any program")
+	default:
+		c.beyond("files.execute", b.Execute, w.Execute, func(base []string, entry string) bool {
+			return slices.ContainsFunc(base, func(have string) bool {
+				match, _ := path.Match(have, entry) // an entry that is no pattern matches itself only
+				return have == entry || match && !strings.ContainsAny(entry, `*?[\`)
+			})
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package expect
 import (
 	"cmp"
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -90,10 +91,18 @@ func (d *Decider) answer(e Entry) (allowed bool, by string, err error) {
 		access, err := d.foresight.File(what)
 		allowed = map[Kind]bool{Read: access.Read, Write: access.Write, Exec: access.Execute}[kind]
 		if kind == Exec && access.Read && !access.Execute {
-			access.By += ", where nothing is executed"
+			access.By += d.unexecuted(what)
 		}
 		return allowed, access.By, err
 	}
+}
+
+// unexecuted says why nothing is executed at a path that can be read.
+func (d *Decider) unexecuted(at string) string {
+	if d.spec.Files.MayExecute(path.Clean(at)) {
+		return ", where nothing is executed"
+	}
+	return ", and not in the list files.execute"
 }
 
 // connect asks the rules, and then the filter, without which there is no socket to connect.

@@ -1,0 +1,86 @@
+package seccomp
+
+import (
+	"slices"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Without are what a built-in profile does not allow in addition to its own refusals.
+type Without struct {
+	SetID       bool // modes that give a file's owner to whoever executes it, see ProfileWithoutSetID
+	MemoryFiles bool // files without a path, which can be executed whatever mounts say
+}
+
+// ProfileWithout is Profile with more refusals. The unconfined profile stays nil.
+func ProfileWithout(name string, w Without) (*specs.LinuxSeccomp, error) {
+	if name == Unconfined {
+		return nil, nil
+	}
+	b, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.without(w).build()
+}
+
+func (b builtin) without(w Without) builtin {
+	if w.SetID {
+		b = b.withoutSetID()
+	}
+	if w.MemoryFiles {
+		b = b.withoutMemoryFiles()
+	}
+	return b
+}
+
+// withoutMemoryFiles changes standard only: strict and minimal refuse them anyway.
+func (b builtin) withoutMemoryFiles() builtin {
+	if b.refusalOf(memoryFile) == nil {
+		b.refusals = slices.Concat(b.refusals, memoryFileRefusals)
+		b.conditions = narrow(nil, b.conditions, memoryFileRefusals)
+	}
+	return b
+}
+
+const memoryFile = "memfd_create"
+
+// ENOSYS as from a kernel before 3.17: programs then use a file of /dev/shm or /tmp.
+var memoryFileRefusals = []refusal{
+	{group: "memory-files", reason: "there is a list of programs, and a file in memory is on no mount, so no list holds there", errno: uint(unix.ENOSYS), names: []string{memoryFile}},
+}
+
+// EscapesMounts returns the calls of a checked profile by which an agent gets a program
+// executed that its mounts do not let it execute: it makes a file that is on no mount, or a
+// user namespace, in which it may mount. nil, the unconfined profile, has all of them.
+func EscapesMounts(profile *specs.LinuxSeccomp) (calls []string) {
+	for _, call := range []string{memoryFile, "clone3"} {
+		if verdictOf(profile, call) != Refused {
+			calls = append(calls, call)
+		}
+	}
+	for _, call := range []string{"clone", "unshare"} {
+		if makesUserNamespaces(profile, call) {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// makesUserNamespaces reports whether a call passes with CLONE_NEWUSER in its first argument.
+// It counts as refused only by a comparison of that bit.
+func makesUserNamespaces(profile *specs.LinuxSeccomp, call string) bool {
+	if verdict := verdictOf(profile, call); verdict != Conditional {
+		return verdict == Allowed
+	}
+	if permissive(profile.DefaultAction) {
+		return true
+	}
+	return slices.ContainsFunc(rulesOf(profile, call), func(rule specs.LinuxSyscall) bool {
+		return permissive(rule.Action) && !slices.ContainsFunc(rule.Args, func(arg specs.LinuxSeccompArg) bool {
+			return arg.Index == 0 && (arg.Op == specs.OpMaskedEqual && arg.Value&unix.CLONE_NEWUSER != 0 && arg.ValueTwo&unix.CLONE_NEWUSER == 0 ||
+				arg.Op == specs.OpEqualTo && arg.Value&unix.CLONE_NEWUSER == 0)
+		})
+	})
+}
