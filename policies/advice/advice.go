@@ -3,6 +3,7 @@ package advice
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -20,31 +21,26 @@ type Advice struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// The kinds of denials in a record.
-const (
-	network    = "network"
-	call       = "syscall"
-	file       = "file"
-	capability = "capability"
-)
-
 // Of says what would have let a denied action of a run with this spec pass.
 func Of(spec agent.Spec, d agent.Denial) Advice {
 	switch d.Kind {
-	case network:
+	case agent.DenialNetwork:
 		return ofConnection(spec, d)
-	case call:
-		return ofCall(spec, d.Target)
-	case file:
+	case agent.DenialCall:
+		return ofCall(spec, d)
+	case agent.DenialExec:
+		return Advice{Note: "nothing is executed on this mount; a copy in another folder, such as /tmp, is"}
+	case agent.DenialFile:
 		return ofFile(spec, d.Target)
-	case capability:
+	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
 	}
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
 }
 
 // ofCall looks for the narrowest built-in filter with the call.
-func ofCall(spec agent.Spec, name string) Advice {
+func ofCall(spec agent.Spec, d agent.Denial) Advice {
+	name, args := d.Target, argumentsOf(d)
 	profiles := seccomp.Names() // the widest first
 	for _, profile := range slices.Backward(profiles) {
 		var filter *specs.LinuxSeccomp
@@ -54,7 +50,7 @@ func ofCall(spec agent.Spec, name string) Advice {
 				continue
 			}
 		}
-		if profile == spec.Seccomp.Profile || !seccomp.Decide(filter, name, [6]uint64{}).Allowed() {
+		if profile == spec.Seccomp.Profile || !seccomp.Decide(filter, name, args).Allowed() {
 			continue
 		}
 		a := Advice{Flag: "--seccomp " + profile, Policy: "seccomp: " + profile,
@@ -68,6 +64,16 @@ func ofCall(spec agent.Spec, name string) Advice {
 		return a
 	}
 	return Advice{Note: "no built-in filter allows it with these arguments; --seccomp FILE takes one of your own"}
+}
+
+// argumentsOf are those of the first call that was refused.
+func argumentsOf(d agent.Denial) (args [6]uint64) {
+	if d.Call != nil {
+		for i, text := range d.Call.Args[:min(len(d.Call.Args), len(args))] {
+			args[i], _ = strconv.ParseUint(text, 0, 64)
+		}
+	}
+	return args
 }
 
 // ofFile distinguishes a place that a read-only root closes from one that does not appear.
