@@ -123,8 +123,11 @@ func (all *denials) storeAside(with func(func(*store.Store) error) error) {
 	go func() { defer all.storing.Done(); all.store(with) }()
 }
 
-// list has them in the order of their first time.
+// list has them in the order of their first time. nil is of a run whose supervisor is gone.
 func (all *denials) list() []agent.Denial {
+	if all == nil {
+		return nil
+	}
 	all.lock.Lock()
 	defer all.lock.Unlock()
 	var list []agent.Denial
@@ -139,6 +142,9 @@ func byTime(a, b agent.Denial) int { return a.Time.Compare(b.Time) }
 
 // close tells what is still to be told, and stores what is to be stored.
 func (all *denials) close(with func(func(*store.Store) error) error) {
+	if all == nil {
+		return
+	}
 	if all.told {
 		_ = all.notices().until(func() error { return nil })
 	}

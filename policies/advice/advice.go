@@ -31,7 +31,7 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 	case agent.DenialExec:
 		return Advice{Note: "nothing is executed on this mount; a copy in another folder, such as /tmp, is"}
 	case agent.DenialFile:
-		return ofFile(spec, d.Target)
+		return ofFile(spec, d)
 	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
 	}
@@ -76,26 +76,56 @@ func argumentsOf(d agent.Denial) (args [6]uint64) {
 	return args
 }
 
-// ofFile distinguishes a place that a read-only root closes from one that does not appear.
-func ofFile(spec agent.Spec, target string) Advice {
-	at := path.Clean(target)
+// ofFile distinguishes a folder of the host that is read-only, a place that a read-only root
+// closes, the rest of such a root, and what does not appear.
+func ofFile(spec agent.Spec, d agent.Denial) Advice {
+	at := path.Clean(d.Target)
+	if !path.IsAbs(at) {
+		return Advice{Note: "the record names no path inside"}
+	}
+	if bind := bindOf(spec, at); bind != nil && bind.ReadOnly && d.Errno == readOnlyError {
+		mapped := bind.Source + ":" + bind.Target
+		return Advice{Flag: "-v " + mapped, Policy: "files.volumes: [" + mapped + "]",
+			Risk: "the agent changes and deletes what is in the host's own " + bind.Source}
+	}
 	for _, place := range agent.WritablePlaces {
-		if (at == place || strings.HasPrefix(at, place+"/")) && !spec.Files.StaysWritable(place) {
+		if below(at, place) && !spec.Files.StaysWritable(place) {
 			return Advice{Policy: "files.writable: [" + strings.Join(append(slices.Clone(spec.Files.Writable), place), ", ") + "]",
 				Risk: "the agent keeps files there, and may execute them where the file system allows it"}
 		}
 	}
-	if !path.IsAbs(at) {
-		return Advice{Note: "the record names no path inside"}
+	if spec.Files.ReadOnly && d.Errno == readOnlyError {
+		a := Advice{Flag: "no --read-only", Policy: "files.root: writable", Risk: "the agent changes its own copy of the base system; the host's stays as it is"}
+		if spec.User.UID != 0 {
+			a.Note = "what belongs to root inside is also changed by root alone: --user root"
+		}
+		return a
 	}
 	dir := path.Dir(at)
 	return Advice{Flag: "-v " + dir + ":" + dir + ":ro", Policy: "files.volumes: [" + dir + ":" + dir + ":ro]",
 		Risk: "the agent reads all of the host's " + dir + "; without :ro it also changes it"}
 }
 
+// readOnlyError is how a record names the answer of a read-only mount.
+const readOnlyError = "EROFS"
+
+func below(at, dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+
+// bindOf is the innermost volume that a path is in.
+func bindOf(spec agent.Spec, at string) (found *agent.Bind) {
+	for i, b := range spec.Files.Binds {
+		if below(at, b.Target) && (found == nil || len(b.Target) > len(found.Target)) {
+			found = &spec.Files.Binds[i]
+		}
+	}
+	return found
+}
+
 func ofCapability(spec agent.Spec, name string) Advice {
 	short := strings.TrimPrefix(name, "CAP_")
 	switch {
+	case !slices.Contains(agent.RootCapabilities, name):
+		return Advice{Note: "no agent has this capability, whatever its policy says"}
 	case slices.Contains(spec.CapDrop, name) || slices.Contains(spec.CapDrop, agent.AllCapabilities):
 		return Advice{Flag: "no --cap-drop " + short, Policy: "capabilities.drop: without " + short,
 			Risk: "root inside has the capability over the agent's own files and processes"}
@@ -103,7 +133,7 @@ func ofCapability(spec agent.Spec, name string) Advice {
 		return Advice{Flag: "--user root", Policy: "user: root",
 			Risk: "the agent is root inside, and changes its whole file system; outside it has no rights"}
 	}
-	return Advice{Note: "no agent has this capability, whatever its policy says"}
+	return Advice{Note: "root inside has it; the file or the id in question is none of the agent's"}
 }
 
 // limits are the flags and keys of what may end a run, by the name in its record.

@@ -33,8 +33,9 @@ func Files(from *notify.Listener, call notify.Call, name string) []Finding {
 		if err != nil {
 			continue
 		}
-		if errno := s.refusal(c.change, flags, call.Thread); errno != 0 {
-			found = append(found, Finding{s.path, errno})
+		// Only now: a thread that has ended meanwhile may be another one by its number.
+		if errno := s.refusal(c.change, flags, call.Thread); errno != 0 && from.Valid(call) {
+			found = append(found, Finding{s.path(), errno})
 		}
 		s.close()
 	}
@@ -69,18 +70,26 @@ func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
 		return nil
 	}
 	defer s.close()
-	if s.entry < 0 || !s.mounted(s.entry, unix.ST_NOEXEC) {
+	if s.entry < 0 || !s.mounted(s.entry, unix.ST_NOEXEC) || !from.Valid(call) {
 		return nil
 	}
-	return []Finding{{s.path, unix.EACCES}}
+	return []Finding{{s.path(), unix.EACCES}}
 }
 
 // sight is what a call's path leads to: the file, or, where there is none, the directory in
 // which it would be.
 type sight struct {
-	path   string // inside
-	entry  int    // descriptors of O_PATH, -1: there is none
+	entry  int // descriptors of O_PATH, -1: there is none
 	parent int
+	name   string // in parent
+}
+
+// path is where it is inside.
+func (s sight) path() string {
+	if s.entry >= 0 {
+		return pathOf(s.entry)
+	}
+	return path.Join(pathOf(s.parent), s.name)
 }
 
 func (s sight) close() {
@@ -117,24 +126,12 @@ func look(from *notify.Listener, call notify.Call, p place) (sight, error) {
 	}
 	defer unix.Close(root)
 	if s.entry, err = inRoot(root, text); err == nil {
-		s.path = pathOf(s.entry)
-		return s, validOrClose(from, call, s)
+		return s, nil
 	}
 	dir, name := path.Split(strings.TrimRight(text, "/"))
-	if s.parent, err = inRoot(root, dir); err != nil {
-		return s, err
-	}
-	s.path = path.Join(pathOf(s.parent), name)
-	return s, validOrClose(from, call, s)
-}
-
-// validOrClose drops what was found of a thread that is another one by now.
-func validOrClose(from *notify.Listener, call notify.Call, s sight) error {
-	if from.Valid(call) {
-		return nil
-	}
-	s.close()
-	return unix.ESRCH
+	s.name = name
+	s.parent, err = inRoot(root, dir)
+	return s, err
 }
 
 // baseOf is the directory that a relative path begins at.
