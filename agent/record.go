@@ -153,6 +153,9 @@ const (
 	DenialCapability = "capability"
 )
 
+// DenialKinds lists them all.
+var DenialKinds = []string{DenialNetwork, DenialCall, DenialFile, DenialExec, DenialCapability}
+
 // Denial is one refused target with its count. Everything below Count is of the first time,
 // and empty where it means nothing or cannot be known.
 type Denial struct {

@@ -85,5 +85,6 @@ const (
 	RunBudgetEnded  RunEventKind = "budget-ended"  // nothing is left of one
 	RunBudgetPaused RunEventKind = "budget-paused" // the same, and the agent is frozen until there is more
 	RunRefused      RunEventKind = "refused"       // a call of the agent
+	RunDenied       RunEventKind = "denied"        // something that the sandbox refused: see Record.Denials
 	RunModelCalled  RunEventKind = "model-called"  // a call of a model has ended
 )

@@ -39,8 +39,8 @@ type observed struct {
 	Verdict seccomp.Decision // what the profile answers
 }
 
-func newCalls(filter *seccomp.Filter, init int, seen func(observed)) *calls {
-	return &calls{filter: filter, init: init, seen: seen, pace: newPace()}
+func newCalls(filter *seccomp.Filter, init int, share float64, seen func(observed)) *calls {
+	return &calls{filter: filter, init: init, seen: seen, pace: newPace(share)}
 }
 
 // gatePatience bounds the wait for a thread that has said already that it waits.

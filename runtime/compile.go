@@ -98,14 +98,6 @@ func ociRlimits(raised []agent.Rlimit) []specs.POSIXRlimit {
 // kill whatever it leaves. They hold in the sandbox's user namespace only.
 var initCapabilities = []string{"CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP"}
 
-// rootCapabilities are what installing packages takes: dpkg and pip change
-// owners and modes, apt drops to its own user. Docker's default set without
-// everything that touches network, devices or chroot.
-var rootCapabilities = []string{
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
-	"CAP_SETFCAP", "CAP_SETGID", "CAP_SETUID",
-}
-
 // capabilitiesOf is none for everybody but root, whose few hold only over ids
 // and files of the agent's own user namespace. Where root writes files of the
 // host's, it lacks FSETID: with it, a write into a set-user-ID program would
@@ -114,7 +106,7 @@ func capabilitiesOf(spec agent.Spec) []string {
 	if spec.User.UID != 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(rootCapabilities), func(c string) bool {
+	return slices.DeleteFunc(slices.Clone(agent.RootCapabilities), func(c string) bool {
 		return c == "CAP_FSETID" && writesHostFiles(spec) || slices.Contains(spec.CapDrop, c) || slices.Contains(spec.CapDrop, agent.AllCapabilities)
 	})
 }

@@ -1,40 +1,45 @@
 package runtime
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
-	"clove.run/clove/seccomp"
+	"clove.run/clove/store"
 )
 
-// denials are what the sandbox refused the agent, besides the network, whose gate keeps its
-// own. Targets are told of once, and counted. Whoever adds one never waits.
+// denials are what the sandbox refused the agent. Targets are told of once, and counted.
+// Whoever adds one never waits. The gate keeps those of the network and counts them itself.
 type denials struct {
+	id      agent.ID
 	first   func(d agent.Denial, reason, hint string) // nil: nobody is told
-	notices *outbox
+	notices func() *outbox
+	news    chan struct{} // has an element while there are events that nobody has stored
 
-	lock   sync.Mutex
-	byKey  map[denialKey]*agent.Denial
-	others *agent.Denial // of targets beyond maxDenials
+	lock    sync.Mutex
+	byKey   map[denialKey]*agent.Denial
+	perKind map[string]int
+	events  []agent.RunEvent // not yet stored
+	noted   int              // of all denials, how many became events
+	told    bool             // notices exist
+	storing sync.WaitGroup
 }
 
 type denialKey struct{ kind, target string }
 
-// maxDenials bounds the targets that are counted separately, so that no agent fills the
-// supervisor's memory or the record. otherTargets are the rest.
+// Bounds, so that no agent fills the supervisor's memory, the record or the log of events.
 const (
-	maxDenials   = 256
-	otherTargets = "(other targets)"
-	maxTarget    = 1024 // bytes of a target or a program
+	maxOfKind    = 128
+	otherTargets = "(other targets)" // the rest of a kind
+	maxTarget    = 1024              // bytes of a target or a program
+	maxNoted     = 64                // of the first denials are events
 )
 
-func newDenials(first func(d agent.Denial, reason, hint string)) *denials {
-	return &denials{first: first, notices: newOutbox(maxDenials + 2), byKey: map[denialKey]*agent.Denial{}}
+func newDenials(id agent.ID, first func(d agent.Denial, reason, hint string)) *denials {
+	all := &denials{id: id, first: first, news: make(chan struct{}, 1), byKey: map[denialKey]*agent.Denial{}, perKind: map[string]int{}}
+	all.notices = sync.OnceValue(func() *outbox { return newOutbox(len(agent.DenialKinds) * (maxOfKind + 1)) })
+	return all
 }
 
 // count adds one more to a target that is known.
@@ -42,8 +47,8 @@ func (all *denials) count(kind, target string) (known bool) {
 	all.lock.Lock()
 	defer all.lock.Unlock()
 	d := all.byKey[denialKey{kind, bounded(target)}]
-	if d == nil && len(all.byKey) >= maxDenials {
-		d = all.others
+	if d == nil {
+		d = all.byKey[denialKey{kind, otherTargets}]
 	}
 	if d != nil {
 		d.Count++
@@ -54,23 +59,71 @@ func (all *denials) count(kind, target string) (known bool) {
 // add counts a denial whose target is not known yet, and tells of it.
 func (all *denials) add(d agent.Denial, reason, hint string) {
 	all.lock.Lock()
+	defer all.lock.Unlock()
 	d.Time, d.Count, d.Target, d.Program = time.Now().UTC(), 1, bounded(d.Target), bounded(d.Program)
-	if len(all.byKey) < maxDenials {
-		kept := d
-		all.byKey[denialKey{d.Kind, d.Target}] = &kept
-	} else {
+	if all.perKind[d.Kind] == maxOfKind {
 		d = agent.Denial{Time: d.Time, Kind: d.Kind, Target: otherTargets, Count: 1}
-		reason, hint = "there is no room to tell them apart", ""
-		kept := d
-		all.others = &kept
+		reason, hint = "there is no room to tell more of them apart", ""
 	}
-	all.lock.Unlock()
+	if known := all.byKey[denialKey{d.Kind, d.Target}]; known != nil { // of another listener meanwhile
+		known.Count++
+		return
+	}
+	kept := d
+	all.byKey[denialKey{d.Kind, d.Target}] = &kept
+	all.perKind[d.Kind]++
+	all.event(d)
 	if all.first != nil {
-		all.notices.put(func() { all.first(d, reason, hint) })
+		all.told = true
+		all.notices().put(func() { all.first(d, reason, hint) })
 	}
 }
 
-// list has them in the order of their first time.
+// note makes an event of a denial that somebody else keeps.
+func (all *denials) note(d agent.Denial) {
+	all.lock.Lock()
+	defer all.lock.Unlock()
+	all.event(d)
+}
+
+// event is called with the lock.
+func (all *denials) event(d agent.Denial) {
+	if all.noted == maxNoted {
+		return
+	}
+	all.noted++
+	detail := d.Kind + " " + d.Target
+	if d.Program != "" {
+		detail += " by " + d.Program
+	}
+	if d.Rule != "" {
+		detail += " (" + d.Rule + ")"
+	}
+	all.events = append(all.events, agent.RunEvent{ID: all.id, Time: d.Time, Kind: agent.RunDenied, Detail: detail})
+	select {
+	case all.news <- struct{}{}:
+	default:
+	}
+}
+
+// store writes the events that wait. What cannot be stored is in the record all the same.
+func (all *denials) store(with func(func(*store.Store) error) error) {
+	all.lock.Lock()
+	events := all.events
+	all.events = nil
+	all.lock.Unlock()
+	if len(events) > 0 {
+		_ = with(func(s *store.Store) error { return s.Note(events) })
+	}
+}
+
+// storeAside is store that does not wait for the disk.
+func (all *denials) storeAside(with func(func(*store.Store) error) error) {
+	all.storing.Add(1)
+	go func() { defer all.storing.Done(); all.store(with) }()
+}
+
+// list has them in the order of their first time. nil is of a run whose supervisor is gone.
 func (all *denials) list() []agent.Denial {
 	if all == nil {
 		return nil
@@ -81,54 +134,22 @@ func (all *denials) list() []agent.Denial {
 	for _, d := range all.byKey {
 		list = append(list, *d)
 	}
-	if all.others != nil {
-		list = append(list, *all.others)
-	}
-	slices.SortFunc(list, func(a, b agent.Denial) int { return a.Time.Compare(b.Time) })
+	slices.SortFunc(list, byTime)
 	return list
 }
 
-// close tells what is still to be told.
-func (all *denials) close() {
-	if all != nil {
-		_ = all.notices.until(func() error { return nil })
+func byTime(a, b agent.Denial) int { return a.Time.Compare(b.Time) }
+
+// close tells what is still to be told, and stores what is to be stored.
+func (all *denials) close(with func(func(*store.Store) error) error) {
+	if all == nil {
+		return
 	}
+	if all.told {
+		_ = all.notices().until(func() error { return nil })
+	}
+	all.storing.Wait()
+	all.store(with)
 }
 
 func bounded(text string) string { return text[:min(len(text), maxTarget)] }
-
-// refusedCall enters a call that the filter refuses. Only the first of a name is looked at
-// further.
-func (all *denials) refusedCall(spec agent.Spec, o observed) {
-	if o.Verdict.Allowed() || all.count(agent.DenialCall, o.Name) {
-		return
-	}
-	d := agent.Denial{Kind: agent.DenialCall, Target: o.Name, Program: o.From.Program(o.Call),
-		Errno: unix.ErrnoName(o.Verdict.Errno), Call: deniedCall(o)}
-	explained, err := explainCall(spec, o.Name)
-	d.Rule = "seccomp " + spec.Seccomp.Profile
-	if err == nil && explained.Group != "" {
-		d.Rule += ": " + explained.Group
-	}
-	all.add(d, explained.Reason, "`clove why` says what would let it pass")
-}
-
-func deniedCall(o observed) *agent.DeniedCall {
-	call := &agent.DeniedCall{Name: o.Name, Number: int(o.Number)}
-	for _, arg := range o.Args {
-		call.Args = append(call.Args, fmt.Sprintf("%#x", arg))
-	}
-	return call
-}
-
-// explainCall says why the run's filter refuses a call.
-func explainCall(spec agent.Spec, call string) (seccomp.Explanation, error) {
-	if spec.Seccomp.Document == nil {
-		return seccomp.ExplainWithout(spec.Seccomp.Profile, call, narrower(spec))
-	}
-	own, err := profile(spec)
-	if err != nil {
-		return seccomp.Explanation{}, err
-	}
-	return seccomp.ExplainProfile(own, call)
-}

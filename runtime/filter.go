@@ -26,7 +26,7 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 	if err != nil || own == nil {
 		return f, err
 	}
-	if f.agent, err = seccomp.Compile(own, initproto.GateCall); err != nil {
+	if f.agent, err = seccomp.Compile(own, initproto.GateCall, watchedCalls(spec)...); err != nil {
 		return f, err
 	}
 	below, err := strictInit()

@@ -33,11 +33,11 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	failures := []error{l.empty()}
 	ended := time.Now()
 	l.calls.close()
-	l.denials.close()
 	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
 	// and the refusals that were only counted come with the gate's end.
 	l.gate.end(seen.cause == causeNone)
 	stats := l.measure(&seen)
+	l.denials.close(l.runtime.withStore)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)
 		seen.output = l.pipes.written.Load()
@@ -222,7 +222,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 	}
 	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
 	r.Denials = append(r.Denials, l.denials.list()...)
-	slices.SortStableFunc(r.Denials, func(a, b agent.Denial) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(r.Denials, byTime)
 	if l.models != nil {
 		r.Usage.Models = l.models()
 	}

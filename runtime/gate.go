@@ -19,17 +19,19 @@ type gated struct {
 	decisions *decisionLog
 	notices   *outbox // denials, while the agent runs
 	denied    func(d agent.Denial, reason, hint string)
+	denials   *denials
 	lost      string // why the gate ended before the agent did
 }
 
 // openGate starts the gate of a run, and sends what it decides to the streams.
-func openGate(c host.Config, id agent.ID, streams IO, refused *refusals) (*gated, error) {
+func openGate(c host.Config, id agent.ID, streams IO, refused *refusals, all *denials) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
 		// Room for all that a run can have, so that put never waits: one for each target, one
 		// for the others, one for the loss of the gate.
 		notices: newOutbox(broker.MaxDenials + 2),
 		denied:  streams.Denied,
+		denials: all,
 	}
 	c.Log, c.Denied = func(d broker.Decision) {
 		if d.Outcome == broker.OutcomeDenied {
@@ -53,6 +55,7 @@ func (g *gated) flush(stop func()) error {
 
 // reportDenial shows the user a denial at once; the record comes at the end.
 func (g *gated) reportDenial(d agent.Denial, reason, hint string) {
+	g.denials.note(d)
 	if g.denied != nil {
 		g.notices.put(func() { g.denied(d, reason, hint) })
 	}

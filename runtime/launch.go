@@ -145,7 +145,7 @@ func (l *launch) openGate() (err error) {
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
 		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Agent: agentSocket,
-	}, l.spec.ID, l.streams, l.refusals)
+	}, l.spec.ID, l.streams, l.refusals, l.denials)
 	if err != nil {
 		return err
 	}
@@ -251,9 +251,13 @@ func (l *launch) answerCalls() {
 	if l.filters.agent == nil {
 		return
 	}
-	spec := l.spec // as it is now: no update changes the filter
-	l.denials = newDenials(l.streams.Denied)
-	l.calls = newCalls(l.filters.agent, l.box.pid, func(o observed) { l.denials.refusedCall(spec, o) })
+	// The spec as it is now: no update changes the filter or the mounts.
+	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials)
+	share := paceShare
+	if watchesFiles(l.spec) {
+		share = watchingShare
+	}
+	l.calls = newCalls(l.filters.agent, l.box.pid, share, w.see)
 }
 
 // start brings clove-init up to the point where it waits for orders. The

@@ -179,7 +179,7 @@ func TestOrders(t *testing.T) {
 		o.WallClock != time.Hour || o.StopGrace != spec.Limits.StopGrace || o.Terminal != nil {
 		t.Errorf("%+v", o)
 	}
-	if len(o.Caps) != len(rootCapabilities) || len(o.Rlimits) != len(spec.Limits.Rlimits) {
+	if len(o.Caps) != len(agent.RootCapabilities) || len(o.Rlimits) != len(spec.Limits.Rlimits) {
 		t.Errorf("capabilities %v, rlimits %v", o.Caps, o.Rlimits)
 	}
 	bad := newSupervised(t, func(spec *agent.Spec) { spec.Dir = "relative" })

@@ -9,20 +9,25 @@ import (
 // supervisor's, so no limit of the agent bounds it. A caller that is answered late waits;
 // nobody else does.
 type pace struct {
-	lock sync.Mutex
-	owed time.Duration // worked and not yet paid off by time
-	at   time.Time     // when owed was right
-	over chan struct{} // closed: nobody waits any more
+	share float64 // of one processor, paid off all the time
+	lock  sync.Mutex
+	owed  time.Duration // worked and not yet paid off by time
+	at    time.Time     // when owed was right
+	over  chan struct{} // closed: nobody waits any more
 }
 
-// paceShare of one processor is paid off all the time, and paceCredit may be owed: thousands
-// of calls, which is more than a program makes that probes what it may do.
+// paceShare is for a run whose calls that are refused are handed over, watchingShare for one
+// where those that write are, too: installing packages makes tens of thousands. paceCredit
+// may be owed, which is thousands of calls.
 const (
-	paceShare  = 0.1
-	paceCredit = 200 * time.Millisecond
+	paceShare     = 0.1
+	watchingShare = 0.5
+	paceCredit    = 200 * time.Millisecond
 )
 
-func newPace() *pace { return &pace{at: time.Now(), over: make(chan struct{})} }
+func newPace(share float64) *pace {
+	return &pace{share: share, at: time.Now(), over: make(chan struct{})}
+}
 
 // worked adds what an answer took, and waits if too much is owed.
 func (p *pace) worked(took time.Duration) {
@@ -37,9 +42,9 @@ func (p *pace) worked(took time.Duration) {
 func (p *pace) owe(took time.Duration, now time.Time) (wait time.Duration) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.owed = max(0, p.owed-time.Duration(paceShare*float64(now.Sub(p.at)))) + took
+	p.owed = max(0, p.owed-time.Duration(p.share*float64(now.Sub(p.at)))) + took
 	p.at = now
-	return time.Duration(float64(p.owed-paceCredit) / paceShare)
+	return time.Duration(float64(p.owed-paceCredit) / p.share)
 }
 
 func (p *pace) stop() {

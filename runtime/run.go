@@ -20,7 +20,7 @@ import (
 // that fails later is in the record. Ending ctx stops the agent: TERM, its grace,
 // then KILL.
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
-	l := &launch{runtime: r, spec: spec, streams: streams, refusals: newRefusals(), trace: newTrace(streams)}
+	l := &launch{runtime: r, spec: spec, streams: streams, refusals: newRefusals(), denials: newDenials(spec.ID, streams.Denied), trace: newTrace(streams)}
 	signals := listen()
 	defer signals.stop()
 	var seen outcome

@@ -41,6 +41,8 @@ type supervisor struct {
 	stands   <-chan api.Standing
 	metered  *time.Ticker
 	refusals *refusals
+	denials  *denials
+	denied   *time.Timer  // when to store events of denials; stopped while there are none
 	sockets  <-chan int64 // what they hold, from socketWatch
 	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
 	over     *time.Timer  // deadline or stop, and grace, are over
@@ -78,7 +80,7 @@ func newSupervisor(l *launch) *supervisor {
 	s.messages, s.asks, s.ended, s.terminals = receive(l.conn), make(chan func()), make(chan struct{}), map[*terminal]bool{}
 	s.admitted = make(chan error, 1)
 	s.cpu, s.over, s.last, s.due, s.note = stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer()
-	s.refusals = l.refusals
+	s.refusals, s.denials, s.denied = l.refusals, l.denials, stoppedTimer()
 	s.metered = time.NewTicker(time.Hour)
 	s.metered.Stop()
 	s.starting = time.NewTimer(l.spec.StartBound())
@@ -94,7 +96,7 @@ func newSupervisor(l *launch) *supervisor {
 
 // close ends what newSupervisor began, and the calls of Live that still wait.
 func (s *supervisor) close() {
-	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.starting} {
+	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.starting, s.denied} {
 		timer.Stop()
 	}
 	s.metered.Stop()
@@ -190,6 +192,10 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.onAdmitted(err)
 		case <-s.refusals.news:
 			s.onRefusal()
+		case <-s.denials.news:
+			s.denied.Reset(deniedEvery)
+		case <-s.denied.C:
+			s.denials.storeAside(s.paths.withStore)
 		case reason := <-s.gateEnd:
 			s.gateEnd = nil
 			s.gate.lose(reason)
@@ -202,6 +208,9 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		}
 	}
 }
+
+// deniedEvery is how long denials are gathered for one write to the store.
+const deniedEvery = time.Second
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {

@@ -67,7 +67,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 	}
 	r := testRuntime(t)
 	s.launch = &launch{runtime: r, spec: spec, conn: conn, group: group, pipes: newStreams(spec.Limits.OutputBytes),
-		box: &sandbox{pid: 4711}, refusals: newRefusals(), trace: newTrace(IO{}), streams: IO{Stderr: os.Stderr},
+		box: &sandbox{pid: 4711}, refusals: newRefusals(), denials: newDenials("", nil), trace: newTrace(IO{}), streams: IO{Stderr: os.Stderr},
 		held: enforcement{enforced: map[string]string{}}}
 	if spec.Limits.CPUTime > 0 {
 		s.launch.held.enforced[agent.ControlCPUTime] = "cgroup2"

@@ -3,6 +3,7 @@ package advice
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -20,34 +21,26 @@ type Advice struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// The kinds of denials in a record.
-const (
-	network    = "network"
-	call       = "syscall"
-	file       = "file"
-	execution  = "exec"
-	capability = "capability"
-)
-
 // Of says what would have let a denied action of a run with this spec pass.
 func Of(spec agent.Spec, d agent.Denial) Advice {
 	switch d.Kind {
-	case network:
+	case agent.DenialNetwork:
 		return ofConnection(spec, d)
-	case call:
-		return ofCall(spec, d.Target)
-	case file:
-		return ofFile(spec, d.Target)
-	case execution:
+	case agent.DenialCall:
+		return ofCall(spec, d)
+	case agent.DenialExec:
 		return ofExecution(spec, d.Target)
-	case capability:
+	case agent.DenialFile:
+		return ofFile(spec, d)
+	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
 	}
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
 }
 
 // ofCall looks for the narrowest built-in filter with the call.
-func ofCall(spec agent.Spec, name string) Advice {
+func ofCall(spec agent.Spec, d agent.Denial) Advice {
+	name, args := d.Target, argumentsOf(d)
 	profiles := seccomp.Names() // the widest first
 	for _, profile := range slices.Backward(profiles) {
 		var filter *specs.LinuxSeccomp
@@ -57,7 +50,7 @@ func ofCall(spec agent.Spec, name string) Advice {
 				continue
 			}
 		}
-		if profile == spec.Seccomp.Profile || !seccomp.Decide(filter, name, [6]uint64{}).Allowed() {
+		if profile == spec.Seccomp.Profile || !seccomp.Decide(filter, name, args).Allowed() {
 			continue
 		}
 		a := Advice{Flag: "--seccomp " + profile, Policy: "seccomp: " + profile,
@@ -73,17 +66,40 @@ func ofCall(spec agent.Spec, name string) Advice {
 	return Advice{Note: "no built-in filter allows it with these arguments; --seccomp FILE takes one of your own"}
 }
 
-// ofFile distinguishes a place that a read-only root closes from one that does not appear.
-func ofFile(spec agent.Spec, target string) Advice {
-	at := path.Clean(target)
+// argumentsOf are those of the first call that was refused.
+func argumentsOf(d agent.Denial) (args [6]uint64) {
+	if d.Call != nil {
+		for i, text := range d.Call.Args[:min(len(d.Call.Args), len(args))] {
+			args[i], _ = strconv.ParseUint(text, 0, 64)
+		}
+	}
+	return args
+}
+
+// ofFile distinguishes a folder of the host that is read-only, a place that a read-only root
+// closes, the rest of such a root, and what does not appear.
+func ofFile(spec agent.Spec, d agent.Denial) Advice {
+	at := path.Clean(d.Target)
+	if !path.IsAbs(at) {
+		return Advice{Note: "the record names no path inside"}
+	}
+	if bind := bindOf(spec, at); bind != nil && bind.ReadOnly && d.Errno == readOnlyError {
+		mapped := bind.Source + ":" + bind.Target
+		return Advice{Flag: "-v " + mapped, Policy: "files.volumes: [" + mapped + "]",
+			Risk: "the agent changes and deletes what is in the host's own " + bind.Source}
+	}
 	for _, place := range agent.WritablePlaces {
-		if (at == place || strings.HasPrefix(at, place+"/")) && !spec.Files.StaysWritable(place) {
+		if below(at, place) && !spec.Files.StaysWritable(place) {
 			return Advice{Policy: "files.writable: [" + strings.Join(append(slices.Clone(spec.Files.Writable), place), ", ") + "]",
 				Risk: "the agent keeps files there, and may execute them where the file system allows it"}
 		}
 	}
-	if !path.IsAbs(at) {
-		return Advice{Note: "the record names no path inside"}
+	if spec.Files.ReadOnly && d.Errno == readOnlyError {
+		a := Advice{Flag: "no --read-only", Policy: "files.root: writable", Risk: "the agent changes its own copy of the base system; the host's stays as it is"}
+		if spec.User.UID != 0 {
+			a.Note = "what belongs to root inside is also changed by root alone: --user root"
+		}
+		return a
 	}
 	dir := path.Dir(at)
 	return Advice{Flag: "-v " + dir + ":" + dir + ":ro", Policy: "files.volumes: [" + dir + ":" + dir + ":ro]",
@@ -95,7 +111,7 @@ func ofExecution(spec agent.Spec, target string) Advice {
 	at := path.Clean(target)
 	switch {
 	case spec.Files.Execute == nil:
-		return Advice{Note: "the policy has no list of programs; the file or its file system refuses it"}
+		return Advice{Note: "nothing is executed on this mount; a copy in another folder, such as /tmp, is"}
 	case !path.IsAbs(at):
 		return Advice{Note: "the record names no path inside"}
 	case slices.ContainsFunc(agent.WritablePlaces, func(place string) bool {
@@ -107,9 +123,26 @@ func ofExecution(spec agent.Spec, target string) Advice {
 		Risk: "the agent does all that this program can do with its rights; an interpreter runs any script"}
 }
 
+// readOnlyError is how a record names the answer of a read-only mount.
+const readOnlyError = "EROFS"
+
+func below(at, dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+
+// bindOf is the innermost volume that a path is in.
+func bindOf(spec agent.Spec, at string) (found *agent.Bind) {
+	for i, b := range spec.Files.Binds {
+		if below(at, b.Target) && (found == nil || len(b.Target) > len(found.Target)) {
+			found = &spec.Files.Binds[i]
+		}
+	}
+	return found
+}
+
 func ofCapability(spec agent.Spec, name string) Advice {
 	short := strings.TrimPrefix(name, "CAP_")
 	switch {
+	case !slices.Contains(agent.RootCapabilities, name):
+		return Advice{Note: "no agent has this capability, whatever its policy says"}
 	case slices.Contains(spec.CapDrop, name) || slices.Contains(spec.CapDrop, agent.AllCapabilities):
 		return Advice{Flag: "no --cap-drop " + short, Policy: "capabilities.drop: without " + short,
 			Risk: "root inside has the capability over the agent's own files and processes"}
@@ -117,7 +150,7 @@ func ofCapability(spec agent.Spec, name string) Advice {
 		return Advice{Flag: "--user root", Policy: "user: root",
 			Risk: "the agent is root inside, and changes its whole file system; outside it has no rights"}
 	}
-	return Advice{Note: "no agent has this capability, whatever its policy says"}
+	return Advice{Note: "root inside has it; the file or the id in question is none of the agent's"}
 }
 
 // limits are the flags and keys of what may end a run, by the name in its record.

@@ -52,6 +52,8 @@ func TestOtherKinds(t *testing.T) {
 		kind, target string
 		flag, policy string
 	}{
+		{policies.Standard(), "capability", "CAP_NET_BIND_SERVICE", "", ""},
+		{policies.Standard(), "exec", "/dev/shm/tool", "", ""},
 		{minimal, "syscall", "fork", "--seccomp strict", "seccomp: strict"},
 		{policies.Standard(), "syscall", "mount", "--seccomp unconfined", "seccomp: unconfined"},
 		{policies.Standard(), "syscall", "nonsense", "", ""},
@@ -70,6 +72,37 @@ func TestOtherKinds(t *testing.T) {
 		a := Of(row.spec, agent.Denial{Kind: row.kind, Target: row.target})
 		if a.Flag != row.flag || a.Policy != row.policy || (a.Risk == "") != (a.Policy == "") || (a.Note == "") != (a.Policy != "") {
 			t.Errorf("%s %s: %+v", row.kind, row.target, a)
+		}
+	}
+}
+
+// What a read-only mount refused is let pass by another mount, not by a folder of the host.
+func TestReadOnlyFiles(t *testing.T) {
+	t.Parallel()
+	spec := policies.Standard()
+	spec.Files.ReadOnly = true
+	spec.Files.Binds = []agent.Bind{{Source: "/srv/data", Target: "/data", ReadOnly: true}, {Source: "/srv/own", Target: "/data/own"}}
+	for target, want := range map[string]Advice{
+		"/data/a":     {Flag: "-v /srv/data:/data", Policy: "files.volumes: [/srv/data:/data]"},
+		"/usr/a":      {Flag: "no --read-only", Policy: "files.root: writable"},
+		"/data/own/a": {Flag: "no --read-only", Policy: "files.root: writable"},
+	} {
+		a := Of(spec, agent.Denial{Kind: agent.DenialFile, Target: target, Errno: "EROFS"})
+		if a.Flag != want.Flag || a.Policy != want.Policy || a.Risk == "" {
+			t.Errorf("%s: %+v", target, a)
+		}
+	}
+}
+
+// A call is refused for its arguments, and the narrowest filter that lets those pass is named.
+func TestCallsByTheirArguments(t *testing.T) {
+	t.Parallel()
+	spec := policies.Standard()
+	spec.Seccomp.Profile = "strict"
+	for family, flag := range map[string]string{"0x2": "--seccomp standard", "0x11": "--seccomp unconfined"} {
+		d := agent.Denial{Kind: agent.DenialCall, Target: "socket", Call: &agent.DeniedCall{Name: "socket", Args: []string{family, "0x1", "0x0"}}}
+		if a := Of(spec, d); a.Flag != flag {
+			t.Errorf("family %s: %+v", family, a)
 		}
 	}
 }

@@ -11,40 +11,44 @@ import (
 // Text reads the string at an address of the caller, up to its NUL or to most bytes. The
 // package's comment says what it is good for.
 func (l *Listener) Text(call Call, address uint64, most int) (string, error) {
-	text, err := l.bytes(call, address, most)
+	text, err := l.read(call, address, most, func(part []byte) bool { return bytes.IndexByte(part, 0) >= 0 })
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
 	}
 	return string(text), err
 }
 
-// bytes reads at most this many bytes, and fewer where the caller's memory ends earlier or a
-// page has a NUL.
-func (l *Listener) bytes(call Call, address uint64, most int) ([]byte, error) {
-	buffer := make([]byte, most)
-	read := 0
-	for read < most {
+// Bytes reads at most this many bytes, and fewer where the caller's memory ends earlier.
+func (l *Listener) Bytes(call Call, address uint64, most int) ([]byte, error) {
+	return l.read(call, address, most, func([]byte) bool { return false })
+}
+
+// read ends after the part with which it is enough.
+func (l *Listener) read(call Call, address uint64, most int, enough func(part []byte) bool) ([]byte, error) {
+	var whole []byte
+	part := make([]byte, min(most, pageBytes))
+	for len(whole) < most {
+		from := address + uint64(len(whole))
 		// To the end of the page and no further: the next one may not be there, and then
 		// the kernel reads nothing of a part that begins before it.
-		part := min(most-read, pageBytes-int((address+uint64(read))%pageBytes))
-		local := []unix.Iovec{{Base: &buffer[read], Len: uint64(part)}}
-		remote := []unix.RemoteIovec{{Base: uintptr(address) + uintptr(read), Len: part}}
-		n, err := unix.ProcessVMReadv(int(call.Thread), local, remote, 0)
+		want := min(most-len(whole), pageBytes-int(from%pageBytes))
+		local := []unix.Iovec{{Base: &part[0], Len: uint64(want)}}
+		n, err := unix.ProcessVMReadv(int(call.Thread), local, []unix.RemoteIovec{{Base: uintptr(from), Len: want}}, 0)
 		if err != nil || n <= 0 {
 			break
 		}
-		done := bytes.IndexByte(buffer[read:read+n], 0) >= 0
-		if read += n; done {
+		whole = append(whole, part[:n]...)
+		if enough(part[:n]) {
 			break
 		}
 	}
 	if !l.Valid(call) {
 		return nil, errGone
 	}
-	if read == 0 && most > 0 {
+	if len(whole) == 0 && most > 0 {
 		return nil, unix.EFAULT
 	}
-	return buffer[:read], nil
+	return whole, nil
 }
 
 const pageBytes = 4096

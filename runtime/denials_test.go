@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/store"
+)
+
+// However many targets there are: each kind keeps a bounded number, counts the rest as one,
+// and a kind that is full takes no room of another.
+func TestDenialsAreBounded(t *testing.T) {
+	t.Parallel()
+	told := 0
+	all := newDenials("0123456789abcdef", func(agent.Denial, string, string) { told++ })
+	refuse := func(kind, target string) {
+		if !all.count(kind, target) {
+			all.add(agent.Denial{Kind: kind, Target: target, Program: strings.Repeat("p", 5000)}, "", "")
+		}
+	}
+	for i := range 1000 {
+		refuse(agent.DenialFile, fmt.Sprint("/file/", i))
+	}
+	long := strings.Repeat("x", 5000)
+	for range 3 {
+		refuse(agent.DenialCall, "mount")
+		refuse(agent.DenialCall, long)
+	}
+	all.close(func(func(*store.Store) error) error { return nil })
+	list := all.list()
+	counts, sum := map[string]int64{}, int64(0)
+	for _, d := range list {
+		counts[d.Target] = d.Count
+		sum += d.Count
+		if len(d.Target) > maxTarget || len(d.Program) > maxTarget || d.Time.IsZero() {
+			t.Errorf("%+v", d)
+		}
+	}
+	if len(list) != maxOfKind+1+2 || counts[otherTargets] != 1000-maxOfKind || counts["mount"] != 3 || counts[long[:maxTarget]] != 3 || sum != 1006 {
+		t.Errorf("%d denials: %d others, mount %d", len(list), counts[otherTargets], counts["mount"])
+	}
+	if told != len(list) {
+		t.Errorf("told %d times of %d", told, len(list))
+	}
+}
+
+// The first denials become events, those of the network as well, and each is stored once.
+func TestDenialsBecomeEvents(t *testing.T) {
+	t.Parallel()
+	all := newDenials("0123456789abcdef", nil)
+	writes := 0
+	with := func(func(*store.Store) error) error { writes++; return nil }
+	for i := range 2 * maxNoted {
+		all.note(agent.Denial{Kind: agent.DenialNetwork, Target: fmt.Sprint("tcp://", i)})
+	}
+	all.add(agent.Denial{Kind: agent.DenialCall, Target: "mount"}, "", "")
+	if len(all.events) != maxNoted || all.events[0].Detail != "network tcp://0" || all.events[0].Kind != agent.RunDenied || len(all.news) != 1 {
+		t.Errorf("%d events, %+v", len(all.events), all.events[0])
+	}
+	all.storeAside(with)
+	all.close(with)
+	if writes != 1 {
+		t.Errorf("%d writes", writes)
+	}
+}

@@ -1,0 +1,201 @@
+package observe
+
+import (
+	"encoding/binary"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/seccomp/notify"
+)
+
+// Finding is a refusal that a call meets if nothing changes before it.
+type Finding struct {
+	Target string // a path inside, or a capability
+	Errno  unix.Errno
+}
+
+// maxPath is PATH_MAX.
+const maxPath = 4096
+
+// Files says which of a call's paths are on a read-only mount.
+func Files(from *notify.Listener, call notify.Call, name string) []Finding {
+	c, known := fileCalls[name]
+	if !known {
+		return nil
+	}
+	flags := openFlags(from, call, name, c)
+	var found []Finding
+	for _, p := range c.places {
+		s, err := look(from, call, p)
+		if err != nil {
+			continue
+		}
+		// Only now: a thread that has ended meanwhile may be another one by its number.
+		if errno := s.refusal(c.change, flags, call.Thread); errno != 0 && from.Valid(call) {
+			found = append(found, Finding{s.path(), errno})
+		}
+		s.close()
+	}
+	return found
+}
+
+// openFlags are those of a call that opens. openat2's are behind a pointer (struct open_how).
+func openFlags(from *notify.Listener, call notify.Call, name string, c fileCall) uint64 {
+	switch {
+	case c.flags != none:
+		return call.Args[c.flags]
+	case name == "creat":
+		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
+	case name == "openat2":
+		how, err := from.Bytes(call, call.Args[2], 8)
+		if err != nil || len(how) < 8 {
+			return 0
+		}
+		return binary.NativeEndian.Uint64(how)
+	}
+	return 0
+}
+
+// Programs says whether a call executes a file on a mount that has no programs.
+func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
+	p, known := programCalls[name]
+	if !known {
+		return nil
+	}
+	s, err := look(from, call, p)
+	if err != nil {
+		return nil
+	}
+	defer s.close()
+	if s.entry < 0 || !s.mounted(s.entry, unix.ST_NOEXEC) || !from.Valid(call) {
+		return nil
+	}
+	return []Finding{{s.path(), unix.EACCES}}
+}
+
+// sight is what a call's path leads to: the file, or, where there is none, the directory in
+// which it would be.
+type sight struct {
+	entry  int // descriptors of O_PATH, -1: there is none
+	parent int
+	name   string // in parent
+}
+
+// path is where it is inside.
+func (s sight) path() string {
+	if s.entry >= 0 {
+		return pathOf(s.entry)
+	}
+	return path.Join(pathOf(s.parent), s.name)
+}
+
+func (s sight) close() {
+	for _, fd := range []int{s.entry, s.parent} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// look follows a path as the caller would, without leaving its root.
+func look(from *notify.Listener, call notify.Call, p place) (sight, error) {
+	s := sight{entry: -1, parent: -1}
+	text := ""
+	if p.path != none && call.Args[p.path] != 0 {
+		var err error
+		if text, err = from.Text(call, call.Args[p.path], maxPath); err != nil {
+			return s, err
+		}
+	}
+	if !strings.HasPrefix(text, "/") {
+		base, err := os.Readlink(baseOf(call, p))
+		if err != nil {
+			return s, err
+		}
+		if text != "" {
+			base += "/" + text
+		}
+		text = base
+	}
+	root, err := unix.Open(procPath(call.Thread, "root"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return s, err
+	}
+	defer unix.Close(root)
+	if s.entry, err = inRoot(root, text); err == nil {
+		return s, nil
+	}
+	dir, name := path.Split(strings.TrimRight(text, "/"))
+	s.name = name
+	s.parent, err = inRoot(root, dir)
+	return s, err
+}
+
+// baseOf is the directory that a relative path begins at.
+func baseOf(call notify.Call, p place) string {
+	if p.dir == none || int32(call.Args[p.dir]) == unix.AT_FDCWD {
+		return procPath(call.Thread, "cwd")
+	}
+	return procPath(call.Thread, "fd/"+number(uint64(uint32(call.Args[p.dir]))))
+}
+
+// inRoot opens a path without touching what is there: neither a device nor a FIFO notices.
+func inRoot(root int, name string) (int, error) {
+	return unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+}
+
+// pathOf is a descriptor's path below the root of its mount namespace, which is the agent's.
+func pathOf(fd int) string {
+	name, _ := os.Readlink("/proc/self/fd/" + number(uint64(fd)))
+	return name
+}
+
+// mounted reports whether the mount has a flag of statfs(2).
+func (s sight) mounted(fd int, flag int64) bool {
+	var stat unix.Statfs_t
+	return unix.Fstatfs(fd, &stat) == nil && stat.Flags&flag != 0
+}
+
+// refusal is what a read-only mount answers. It comes before the check of owners and modes,
+// but for an open of what exists; and where a new entry exists already, that comes first.
+func (s sight) refusal(c change, flags uint64, thread uint32) unix.Errno {
+	exists := s.entry >= 0
+	fd := s.entry
+	if !exists {
+		fd = s.parent
+	}
+	switch {
+	case c == toMake && exists, c == toAlter && !exists:
+		return 0
+	case c == toOpen && flags&writes == 0, c == toOpen && !exists && flags&unix.O_CREAT == 0:
+		return 0
+	case c == toOpen && exists && flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
+		return 0
+	case c == toOpen && exists && flags&(writes&^unix.O_CREAT) == 0:
+		return 0
+	case !s.mounted(fd, unix.ST_RDONLY):
+		return 0
+	case c == toOpen && exists && !s.opens(flags, thread):
+		return 0
+	}
+	return unix.EROFS
+}
+
+// opens reports whether what exists would be opened for writing on a writable mount. Devices,
+// FIFOs and sockets are, on any.
+func (s sight) opens(flags uint64, thread uint32) bool {
+	var stat unix.Stat_t
+	if unix.Fstat(s.entry, &stat) != nil {
+		return false
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return flags&unix.O_TRUNC != 0 || mayWrite(thread, stat)
+	case unix.S_IFDIR:
+		return flags&unix.O_TMPFILE == unix.O_TMPFILE
+	}
+	return false
+}
