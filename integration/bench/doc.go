@@ -1,9 +1,9 @@
 // Command bench measures clove beside its peers on the same work, and prints
-// five tables. The first says how long the whole command of
+// six tables. The first says how long the whole command of
 // `clove run --rm -- /bin/true` takes, when the agent executes its first instruction,
 // how much CPU time it costs, and how much of the host's memory an idle agent takes;
 // the second what the way to the network costs; the third is about cloved; the fourth
-// about what agents share; the fifth about the way to language models. The same figures go to a JSON file.
+// about what agents share; the fifth about the way to language models; the sixth about policies. The same figures go to a JSON file.
 //
 // # How it measures
 //
@@ -97,6 +97,20 @@
 //
 // Host memory is that of the processes between client and provider, after a few calls and with
 // streams that are open, at the start of the run: later their heaps have room.
+//
+// # Policies
+//
+// The sixth table is about an agent that works under a policy. The agent is this binary in
+// another role, which times four loads by its own clock, so that no start is in the figures:
+// system calls that do next to nothing, files of the base system that are looked at and read,
+// files that are made, renamed and removed in a file system in memory, and programs that are
+// executed. In each round every peer does all of them once: runc with Docker's default filter of
+// system calls, clove under standard, and clove under sandboxed with its filter strict. With
+// BEFORE an earlier clove is one more. runc has the host's own files as its root, and clove an
+// overlay over them.
+//
+// Below that is how long it takes to load a document of a usual size with what it extends, and
+// to decide on one action of each kind by it.
 //
 // # What it refuses
 //

@@ -27,19 +27,20 @@ type options struct {
 
 // The parts of the benchmark.
 const (
-	partRuns    = "runs"
-	partOCI     = "oci"
-	partDocker  = "docker"
-	partNetwork = "network"
-	partDaemon  = "daemon"
-	partKernel  = "kernel"
-	partModels  = "models"
+	partRuns     = "runs"
+	partOCI      = "oci"
+	partDocker   = "docker"
+	partNetwork  = "network"
+	partDaemon   = "daemon"
+	partKernel   = "kernel"
+	partModels   = "models"
+	partPolicies = "policies"
 )
 
 // roles are what this binary does when it starts itself: as a client in the network
 // part, in place of a shim, inside the environment of an engine, and as an agent that
-// spends or asks models.
-var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain, roleAsker: askerMain}
+// spends, asks models, or works on files.
+var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain, roleAsker: askerMain, roleLoad: loadMain}
 
 func main() {
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
@@ -53,7 +54,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
 	flag.StringVar(&o.before, "before", "", "an earlier clove, whose start is compared in the part "+partKernel)
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+", "+partKernel+" or "+partModels)
+	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+", "+partKernel+", "+partModels+" or "+partPolicies)
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")

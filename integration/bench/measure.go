@@ -43,6 +43,7 @@ type results struct {
 	Daemon   []daemonFigure     `json:"daemon,omitempty"`
 	Shared   *shared            `json:"shared,omitempty"`
 	Models   *modelResults      `json:"models,omitempty"`
+	Policies *policyResults     `json:"policies,omitempty"`
 }
 
 // figure is one line of the table: a peer, a moment, a number of runs at once.
@@ -105,16 +106,21 @@ func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
 		r.Models, err = b.measureModels()
 		return err
 	}
+	policies := func(r *results) (err error) {
+		r.Policies, err = b.measurePolicies()
+		return err
+	}
 	parts := map[string][]func(*results) error{
 		// measureRuns includes the bundles, so measureOCI is not repeated.
-		"":          {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel, models},
-		partRuns:    {b.measureRuns},
-		partOCI:     {b.measureOCI, b.measureLives, b.measureDocker},
-		partDocker:  {b.measureDocker},
-		partNetwork: {network},
-		partDaemon:  {daemon},
-		partKernel:  {kernel},
-		partModels:  {models},
+		"":           {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel, models, policies},
+		partRuns:     {b.measureRuns},
+		partOCI:      {b.measureOCI, b.measureLives, b.measureDocker},
+		partDocker:   {b.measureDocker},
+		partNetwork:  {network},
+		partDaemon:   {daemon},
+		partKernel:   {kernel},
+		partModels:   {models},
+		partPolicies: {policies},
 	}
 	if parts[only] == nil {
 		return nil, fmt.Errorf("no part is called %q", only)

@@ -32,6 +32,9 @@ func table(r *results) string {
 	if r.Models != nil {
 		writeModels(&text, r.Models)
 	}
+	if r.Policies != nil {
+		writePolicies(&text, r.Policies)
+	}
 	return text.String()
 }
 
