@@ -128,7 +128,11 @@ type Files struct {
 	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds     []Bind   `json:"binds,omitempty"`
 	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`
+	Landlock  string   `json:"landlock,omitempty"` // LandlockRequired: the run is refused where Landlock does not hold the rules, too
 }
+
+// LandlockRequired is the only value of Files.Landlock.
+const LandlockRequired = "required"
 
 // WorkspaceDir is where the workspace appears inside.
 const WorkspaceDir = "/workspace"
@@ -169,5 +173,5 @@ const (
 	ControlDevices    = "devices"
 	ControlNamespaces = "namespaces"
 	ControlLandlock   = "landlock" // file and TCP rules, a second time from inside
-	ControlExecute    = "execute" // Files.Execute
+	ControlExecute    = "execute"  // Files.Execute
 )

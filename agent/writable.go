@@ -40,6 +40,18 @@ func (f Files) ValidateWritable() error {
 
 func checkWritable(s Spec) error { return s.Files.ValidateWritable() }
 
+// ValidateLandlock checks Files.Landlock. Whether the host has it is looked at by the start.
+func (s Spec) ValidateLandlock() error {
+	const field = "files.landlock"
+	switch {
+	case s.Files.Landlock != "" && s.Files.Landlock != LandlockRequired:
+		return wrong(field, "write required, or omit the key", "%.64q is not required", s.Files.Landlock)
+	case s.Files.Landlock != "" && s.Seccomp.Profile == SeccompUnconfined:
+		return wrong(field, "use the filter standard, strict or minimal, or omit the key", "an agent without a filter may mount, and Landlock would refuse that")
+	}
+	return nil
+}
+
 // agentWrites reports whether the agent can make file, a path inside. A bind counts as
 // read-only, because what is written there is written on the host.
 func (f Files) agentWrites(file string) bool {

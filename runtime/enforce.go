@@ -35,6 +35,7 @@ var controls = []control{
 	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
 	{agent.ControlExecute, func(s agent.Spec) bool { return s.Files.Execute != nil }},
 	{agent.ControlDevices, always},
+	{agent.ControlLandlock, func(s agent.Spec) bool { return s.Files.Landlock == agent.LandlockRequired }},
 	{agent.ControlNetwork, ownNetwork},
 	{agent.ControlEgress, agent.Spec.Gated},
 	{agent.ControlMemory, always},

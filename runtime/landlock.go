@@ -29,15 +29,20 @@ func findLandlock(*probes) (found, missing string) {
 
 // confine decides whether the agent will be in a Landlock domain, and computes its rules. It
 // is a second wall behind the mounts, so a kernel without Landlock is no reason to refuse a
-// run.
+// run, unless the run says so.
 func (l *launch) confine() error {
 	filter, err := profile(l.spec)
 	if err != nil {
 		return err
 	}
 	how, _, _ := l.probes.mechanism(agent.ControlLandlock)
-	if l.files = domain(l.spec, l.plan, filter, how); l.files != nil {
+	l.files = domain(l.spec, l.plan, filter, how)
+	switch {
+	case l.files != nil:
 		l.held.enforced[agent.ControlLandlock] = how
+	case l.spec.Files.Landlock == agent.LandlockRequired: // enforce has seen that the host has it
+		return &agent.Error{Kind: agent.KindInvalid, Step: "files.landlock", Message: "the filter lets the agent mount, which Landlock would refuse",
+			Hint: "use a filter that refuses mount, or omit the key"}
 	}
 	return nil
 }

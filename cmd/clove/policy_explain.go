@@ -46,6 +46,9 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 	if s.Files.Execute != nil {
 		add("", "executes only "+strings.Join(s.Files.Execute, ", "))
 	}
+	if s.Files.Landlock != "" {
+		add("", "only where Landlock holds this a second time")
+	}
 	for _, bind := range s.Files.Binds {
 		how := "reads and changes"
 		if bind.ReadOnly {

@@ -61,6 +61,9 @@ func checkNode(run Run) error {
 	if run.Spec.Files.Execute != nil {
 		return refused("--allow-exec", "omit the flag", "a node cannot hold a list of programs: the engine mounts an image's files")
 	}
+	if run.Spec.Files.Landlock != "" {
+		return refused("files.landlock", "omit the key", "an engine starts the program, and nothing enters Landlock rules before it")
+	}
 	// Each start is a new container to the engine, and a record belongs to one
 	// container.
 	if run.Record != "" && run.Spec.Restart.Policy == agent.RestartOnFailure && !strings.Contains(run.Record, oci.RecordID) {

@@ -188,6 +188,7 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 		},
 		"root":     func(r *Run) { r.Spec.User.UID = 0 },
 		"writable": func(r *Run) { r.Spec.Files.ReadOnly, r.Spec.Files.Writable = true, []string{"/tmp"} },
+		"a wall":   func(r *Run) { r.Spec.Files.Landlock = agent.LandlockRequired },
 		"a record": func(r *Run) { r.Record = "/etc/passwd" },
 		"a record of several starts": func(r *Run) {
 			r.Record, r.Spec.Restart.Policy = oci.RecordsDir+"/a.json", agent.RestartOnFailure

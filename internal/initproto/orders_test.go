@@ -1,6 +1,7 @@
 package initproto
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ func TestValidate(t *testing.T) {
 		"negative clock":      func(o *Orders) { o.WallClock = -1 },
 		"half an instruction": func(o *Orders) { o.Filter = make([]byte, 12) },
 		"long filter":         func(o *Orders) { o.Filter = make([]byte, 8*4097) },
+		"rules that are lost": func(o *Orders) { o.Confined = true },
+		"rules not expected":  func(o *Orders) { o.Ruleset = os.Stdin },
 		"negative grace":      func(o *Orders) { o.StopGrace = -1 },
 	} {
 		o := valid()

@@ -20,7 +20,7 @@ import (
 // canonical here, so that the checked path is the mounted one. Somebody with root's rights
 // can still replace it before the start, so rootfs checks again.
 func (b *builder) readFiles() error {
-	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.readExecute, b.checkTargets, b.readWorkdir} {
+	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.readExecute, b.readLandlock, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -222,6 +222,12 @@ func (b *builder) readExecute() error {
 		return &agent.Error{Kind: known.Kind, Step: "--allow-exec", Message: known.Message, Hint: hint}
 	}
 	return err
+}
+
+// readLandlock takes the word as it is.
+func (b *builder) readLandlock() error {
+	b.spec.Files.Landlock = b.asked.Landlock
+	return b.spec.ValidateLandlock()
 }
 
 // checkTargets refuses two mounts at one target: the later would hide the earlier, which

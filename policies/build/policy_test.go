@@ -76,6 +76,8 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"writable":    {"extends: sandboxed\nfiles: {root: writable}\n", "files.root: writable instead of read-only", "widen"},
 		"places":      {"extends: readonly\nfiles: {writable: [/tmp, /workspace]}\n", "files.writable: /workspace instead of /tmp", "widen"},
 		"no-places":   {"extends: readonly\nfiles: {writable: []}\n", "files.writable: ", ""},
+		"wall":        {"files: {landlock: perhaps}\n", "files.landlock: \"perhaps\" is not required", "write required"},
+		"no-wall":     {"extends: unrestricted\nfiles: {landlock: required}\n", "files.landlock: an agent without a filter may mount", "omit the key"},
 		"grant":       {"grants: ['tool:x']\n", "grants: tool:x instead of none", "widen"},
 		"model":       {"models: [small]\n", "models: model:small instead of none", "widen: {models: REASON}"},
 		"socket":      {"agent_socket: true\n", "agent_socket: one instead of none", "widen"},

@@ -36,6 +36,7 @@ type Request struct {
 	ReadOnly  bool     // the root is read-only
 	Writable  []string // with ReadOnly: the only ones of agent.WritablePlaces that stay writable; nil: all
 	Execute   []string // with ReadOnly: the only programs that may be executed, as agent.Files has them; nil: all
+	Landlock  string   // as agent.Files has it
 	Rootfs    string   // host directory that replaces the host's base system; default: the base system
 	Workspace string   // host directory that appears, copy on write, at agent.WorkspaceDir; default: the script's directory, or an empty one
 	Python    string   // Python interpreter (path or name in PATH) or virtual environment; default: .venv beside the script, or python3 in PATH

@@ -171,6 +171,9 @@ func (c *comparison) files() {
 	}
 	c.beyond("files.writable", writable(b), writable(w), slices.Contains)
 	c.execute(b, w)
+	if b.Landlock != "" && w.Landlock == "" {
+		c.add("files.landlock", b.Landlock, "where the host has it")
+	}
 	var binds []string
 	for _, bind := range w.Binds {
 		if !slices.ContainsFunc(b.Binds, func(have agent.Bind) bool {

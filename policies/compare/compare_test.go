@@ -20,7 +20,7 @@ func base() agent.Spec {
 			Limits: agent.EgressLimits{Connections: 10, PerSecond: 10, Bytes: 1 << 20}},
 		Limits: agent.Limits{MemoryBytes: 1 << 30, MemorySwapBytes: 1 << 30, Pids: 100, CPUs: 1, CPUSet: "0-2", CPUTime: time.Minute, WallClock: time.Minute,
 			OutputBytes: 1 << 20, DiskBytes: 1 << 30, ShmBytes: 1 << 20, Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}}},
-		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}}},
+		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Landlock: agent.LandlockRequired, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}}},
 		Kernel: agent.Kernel{Grants: []string{"tool:read*"}, Budgets: []string{"tokens=100"}, OnDenial: "end-after:3"},
 	}
 }
@@ -83,6 +83,7 @@ func TestWider(t *testing.T) {
 		"on_denial: end-after:4 instead of end-after:3":                                 func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" },
 		"on_denial: deny instead of end-after:3":                                        func(s *agent.Spec) { s.Kernel.OnDenial = "" },
 		"allow_unenforced: seccomp instead of none":                                     func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} },
+		"files.landlock: where the host has it instead of required":                     func(s *agent.Spec) { s.Files.Landlock = "" },
 	} {
 		a, b := base(), base()
 		change(&b)
