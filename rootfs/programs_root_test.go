@@ -182,3 +182,23 @@ func TestModulesComeWithTheirInterpreter(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestAKeptLayerKeepsItsList: the next start has the same mounts, and what the agent wrote at the
+// last one is no program.
+func TestAKeptLayerKeepsItsList(t *testing.T) {
+	b := newBench(t)
+	cfg := b.kept()
+	cfg.ReadOnly, cfg.Execute = true, []string{"/bin/sh", "/usr/bin/cp"}
+	for range 2 {
+		tree, err := b.again(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.must(tree, sandboxAgent, "cp /usr/bin/env /workspace/env")
+		for _, program := range []string{"/workspace/env", "/usr/bin/env"} {
+			b.refused(tree, sandboxAgent, program, "Permission denied")
+		}
+		b.do(tree.Close)
+	}
+	b.do(func() error { return RemoveLayer(filepath.Join(cfg.StateDir, "layers", cfg.ID+".img")) })
+}

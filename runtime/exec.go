@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
 )
@@ -62,6 +64,7 @@ type execSession struct {
 	entrance *entrance
 	done     func() // ends what beginSession began
 	hostID   uint32 // of id 0 inside
+	listed   bool   // there is a list of programs that may be executed
 	orders   *initproto.Orders
 	streams  IO
 	pipes    *streams
@@ -86,7 +89,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	case s.seen.cause != causeNone, s.seen.executed != nil:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
-	x.entrance, x.hostID = s.entrance, s.run.Lease.HostID()
+	x.entrance, x.hostID, x.listed = s.entrance, s.run.Lease.HostID(), s.spec.Files.Execute != nil
 	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
 	x.entrance.filters.order(x.orders)
 	x.orders.Confined, x.orders.Ruleset = x.entrance.ruleset != nil, x.entrance.ruleset
@@ -314,6 +317,9 @@ func (x *execSession) failed(err error) error {
 		kind = agent.KindInternal
 	}
 	hint := hintFor(execFailure{step: failure.Step, exitCode: failure.ExitCode})
+	if x.listed && failure.Errno == unix.EACCES {
+		hint = "the run has a list of programs that may be executed: `clove inspect` shows it, files.execute"
+	}
 	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
 }
 

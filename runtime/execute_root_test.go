@@ -136,7 +136,7 @@ func TestExecMeetsTheSameList(t *testing.T) {
 		t.Errorf("control: %v, %+v", r.err, r)
 	}
 	r := a.exec(agent.Exec{Command: []string{"/usr/bin/id"}}, "")
-	if r.err == nil && r.code == 0 || strings.Contains(r.stdout, "uid=") {
+	if r.code != 126 || !strings.Contains(agent.FailureOf(r.err).Hint, "a list of programs") || strings.Contains(r.stdout, "uid=") {
 		t.Errorf("%v, %+v", r.err, r)
 	}
 }
@@ -169,6 +169,46 @@ func TestFoldersAndPatternsOfAList(t *testing.T) {
 		})
 		if got := strings.Split(strings.TrimSpace(a.saysAll()), "\n"); !slices.Equal(got, row.want) {
 			t.Errorf("%q: %q, want %q", row.list, got, row.want)
+		}
+		a.ends()
+	}
+}
+
+// executableMounts prints each mount without noexec that is neither a device nor an empty
+// file system.
+const executableMounts = `
+import os, stat
+for line in open("/proc/self/mountinfo"):
+    head, tail = line.split(" - ")
+    at, options = head.split()[4:6]
+    if "noexec" in options.split(","): continue
+    s = os.stat(at)
+    if stat.S_ISCHR(s.st_mode) or tail.startswith("tmpfs ") and "ro" in options.split(",") and not os.listdir(at): continue
+    print(at, options.split(",")[0])
+print("end", flush=True)
+`
+
+// TestNothingElseIsMountedForExecution: only files and folders of the list are, read-only, also
+// of what libcontainer mounts and of requested mounts. The control is a run without a list, whose
+// root is executable.
+func TestNothingElseIsMountedForExecution(t *testing.T) {
+	for _, list := range [][]string{nil, {"/usr/bin/python3"}} {
+		a := startLive(t, "", func(s *agent.Spec) {
+			executes(policies.RootUser, list...)(s)
+			s.Command[2], s.Terminal = executableMounts, false
+			s.Files.Tmpfs = []agent.Tmpfs{{Target: "/cache", SizeBytes: 1 << 20}}
+			s.Files.Binds = []agent.Bind{{Source: t.TempDir(), Target: "/shared"}}
+		})
+		found := map[string]string{}
+		for line := a.line(); line != "end"; line = a.line() {
+			at, options, _ := strings.Cut(line, " ")
+			found[at] = options
+			if list != nil && (options != "ro" || !strings.HasPrefix(at, "/usr/")) {
+				t.Errorf("%s", line)
+			}
+		}
+		if rootIs := found["/"]; (rootIs != "") != (list == nil) || len(found) < 5 {
+			t.Errorf("%q: %v", list, found)
 		}
 		a.ends()
 	}

@@ -10,7 +10,7 @@ var claudeTools = []string{"Agent", "AskUserQuestion", "BashOutput", "ExitPlanMo
 	"PowerShell", "ReadMcpResourceTool", "Skill", "SlashCommand", "Task", "TodoWrite", "ToolSearch", "WebSearch", "Write"}
 
 // textRule is why rules for commands are refused.
-const textRule = "it compares a command as text, and a shell has many ways to write one: a sandbox holds what a command does, not how it is written"
+const textRule = "it compares a command as text, and a shell has many ways to write one: a sandbox holds what a command does, not how it is written; files.execute names the programs that run"
 
 // rule splits Tool(specifier).
 func rule(text string) (tool, specifier string, ok bool) {

@@ -8,7 +8,7 @@
 // DT_RPATH of the object and of those that loaded it, DT_RUNPATH, /etc/ld.so.cache, and the
 // standard directories (ld.so(8)). Where the loader chooses by the machine's processor
 // (glibc-hwcaps), all alternatives are taken. What a C library opens by itself is in a table
-// (opened), and so are the folders of modules that an interpreter cannot do without (modules).
+// (opened), and so are the folders of modules that an interpreter cannot do without (Modules).
 //
 // All paths are paths of a root that is not built yet. A Files answers for it, so that no
 // link leads out of it.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // object of a test, to be written as an ELF file.
@@ -201,6 +202,34 @@ func TestASetIsBounded(t *testing.T) {
 	}
 	if !errors.Is(last, ErrTooMany) {
 		t.Errorf("%d files, %v", len(set.Paths()), last)
+	}
+}
+
+// TestASearchIsBounded: so has one with many directories, for many names or the same one.
+func TestASearchIsBounded(t *testing.T) {
+	t.Parallel()
+	dirs := "/b"
+	for i := range 400 {
+		dirs += ":/c" + string(rune('a'+i%26)) + strings.Repeat("d", i%3) + string(rune('a'+i/26))
+	}
+	files := map[string][]byte{}
+	for i := range 40 {
+		m := made{runpath: dirs}
+		for range 1000 {
+			m.needed = append(m.needed, "same")
+		}
+		files["/p"+strings.Repeat("p", i)] = m.bytes()
+	}
+	set := NewSet(root{files: files})
+	var last error
+	began := time.Now()
+	for at := range files {
+		if _, err := set.Add(at); err != nil {
+			last = err
+		}
+	}
+	if !errors.Is(last, ErrTooMany) || set.looks > looksMost+10_000 {
+		t.Errorf("%d looks in %s, %v", set.looks, time.Since(began), last)
 	}
 }
 

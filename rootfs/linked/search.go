@@ -27,13 +27,19 @@ type Set struct {
 	files   Files
 	cache   map[string][]string // nil: not read yet
 	looked  map[string]looked   // by path
+	looks   int                 // how often it was asked
 	found   map[string]bool     // by real path
 	seen    map[string]bool     // by real path and the search path of those that loaded it
 	missing map[string]string   // libraries that are nowhere, with a file that needs each
 }
 
-// setMost bounds the files of a set: each is a mount.
-const setMost = 2048
+// setMost bounds the files of a set: each is a mount. pathsMost and looksMost bound the search:
+// a hostile file can name a thousand libraries and as many directories.
+const (
+	setMost   = 2048
+	pathsMost = 1 << 15
+	looksMost = 1 << 20
+)
 
 // ErrTooMany means that a set has more files than a root has mounts for.
 var ErrTooMany = fmt.Errorf("with their libraries they are more than %d files", setMost)
@@ -102,9 +108,14 @@ func (s *Set) follow(w wanted) (real string, more []wanted, err error) {
 	if l.unread != nil {
 		return real, nil, fmt.Errorf("%s: %w", w.path, l.unread)
 	}
-	more, err = s.needs(l.object, real, w.inherited)
+	if more, err = s.needs(l.object, real, w.inherited); s.exhausted() {
+		err = ErrTooMany
+	}
 	return real, more, err
 }
+
+// exhausted reports whether the search has gone too far; it finds nothing more then.
+func (s *Set) exhausted() bool { return s.looks > looksMost || len(s.looked) > pathsMost }
 
 // looked is what was found at a path.
 type looked struct {
@@ -117,9 +128,13 @@ type looked struct {
 
 // look reads a file once, however many programs need it.
 func (s *Set) look(at string) looked {
+	s.looks++
 	l, known := s.looked[at]
 	if known {
 		return l
+	}
+	if s.exhausted() {
+		return looked{missing: ErrTooMany}
 	}
 	file, real, err := s.files.Open(at)
 	l.real, l.missing = real, err
@@ -157,6 +172,9 @@ func (s *Set) needs(o Object, real string, inherited []string) (more []wanted, e
 		before = expand(o.RunPath, path.Dir(real))
 	}
 	for _, name := range slices.Concat(o.Needed, opened[path.Base(real)]) {
+		if s.exhausted() {
+			return nil, ErrTooMany
+		}
 		at := s.find(name, before)
 		if len(at) == 0 && slices.Contains(o.Needed, name) {
 			s.missing[name] = real
@@ -178,7 +196,7 @@ func (s *Set) find(name string, before []string) []string {
 		return nil // relative to the working directory, which may be any
 	}
 	for _, dir := range before {
-		if found := s.in(dir, name); len(found) > 0 {
+		if found := s.in(dir, name); len(found) > 0 || s.exhausted() {
 			return found
 		}
 	}
