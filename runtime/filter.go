@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -19,8 +18,9 @@ type filters struct {
 	init  []byte
 }
 
-// filtersOf compiles the profile that the spec names. PID 1 is under strict, whatever the
-// agent is under, but for unconfined: it starts no process after the second stage.
+// filtersOf compiles the profile that the spec names. PID 1 is under the same one if that is
+// standard or strict, under which it can work, and else under strict: a compilation takes
+// milliseconds of each start. unconfined is for both.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil || own == nil {
@@ -29,21 +29,21 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 	if f.agent, err = seccomp.Compile(own, initproto.GateCall, watchedCalls(spec)...); err != nil {
 		return f, err
 	}
-	below, err := strictInit()
+	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {
+		f.init = f.agent.Plain
+		return f, nil
+	}
+	strict, err := seccomp.Profile(seccomp.Strict)
+	if err != nil {
+		return f, err
+	}
+	below, err := seccomp.Compile(strict, initproto.GateCall)
 	if err != nil {
 		return f, err
 	}
 	f.init = below.Plain
 	return f, nil
 }
-
-var strictInit = sync.OnceValues(func() (*seccomp.Filter, error) {
-	strict, err := seccomp.Profile(seccomp.Strict)
-	if err != nil {
-		return nil, err
-	}
-	return seccomp.Compile(strict, initproto.GateCall)
-})
 
 // order adds the agent's filter to its orders.
 func (f filters) order(orders *initproto.Orders) {

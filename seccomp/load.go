@@ -1,7 +1,6 @@
 package seccomp
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -68,12 +67,12 @@ func assemble(instructions []bpf.Instruction) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot assemble seccomp profile: %w", err)
 	}
-	var program bytes.Buffer
+	var program []byte
 	for _, r := range raw {
-		// A write to a buffer does not fail.
-		_ = binary.Write(&program, binary.NativeEndian, unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K})
+		program = binary.NativeEndian.AppendUint16(program, r.Op)
+		program = binary.NativeEndian.AppendUint32(append(program, r.Jt, r.Jf), r.K)
 	}
-	return program.Bytes(), nil
+	return program, nil
 }
 
 // Offsets of struct seccomp_data; offArguments is of the first one's low half, on a

@@ -66,16 +66,23 @@ func Capabilities(from *notify.Listener, call notify.Call, name string, hostID u
 	if !known {
 		return nil
 	}
+	if of.needs == nil && !lowPort(from, call) {
+		return nil // without a look at the thread, which takes much longer
+	}
 	c, err := callerOf(call.Thread)
-	if err != nil || c.has(of.capability) || !from.Valid(call) {
+	switch {
+	case err != nil || c.has(of.capability) || !from.Valid(call):
+		return nil
+	case of.needs == nil:
+		return []Finding{{of.name, unix.EACCES}}
+	case !of.needs(c, of.idsOf(call, hostID)):
 		return nil
 	}
-	if of.needs == nil {
-		if !lowPort(from, call) {
-			return nil
-		}
-		return []Finding{{of.name, unix.EACCES}}
-	}
+	return []Finding{{of.name, unix.EPERM}}
+}
+
+// idsOf are the call's ids, as the host's.
+func (of capabilityCall) idsOf(call notify.Call, hostID uint32) []uint32 {
 	var ids []uint32
 	for _, i := range of.ids {
 		id := uint32(call.Args[i])
@@ -84,10 +91,7 @@ func Capabilities(from *notify.Listener, call notify.Call, name string, hostID u
 		}
 		ids = append(ids, id)
 	}
-	if !of.needs(c, ids) {
-		return nil
-	}
-	return []Finding{{of.name, unix.EPERM}}
+	return ids
 }
 
 // lowestPort is where a new network namespace lets everybody listen
