@@ -62,7 +62,8 @@ type Record struct {
 	Events     Events            `json:"events"`
 	Network    *NetworkUse       `json:"network,omitempty"` // absent without a gate
 	Denials    []Denial          `json:"denials"`
-	Enforced   map[string]string `json:"enforced"` // control to mechanism, for example "memory": "cgroup1"
+	Shadow     *ShadowUse        `json:"shadow,omitempty"` // absent without a shadow
+	Enforced   map[string]string `json:"enforced"`         // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
 	Policy     Policy            `json:"policy"` // where the defaults came from
 	Host       Host              `json:"host"`

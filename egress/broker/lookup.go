@@ -36,6 +36,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	if !verdict.Allowed {
 		return b.denyName(nameDecision(OutcomeDenied, name, verdict))
 	}
+	b.shadow.name(name, b.now())
 	reply, err := b.resolve(ctx, name, l.Type)
 	if err != nil {
 		d := nameDecision(OutcomeUnreachable, name, verdict)
@@ -71,6 +72,8 @@ func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*
 func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
 	var denied *Decision
 	refusedAll := true
+	answers := b.shadow.answers(name, b.now())
+	defer answers.count()
 	reply.Filter(func(addr netip.Addr) bool {
 		verdict := rules.Answer(name, addr)
 		if !verdict.Allowed {
@@ -80,6 +83,7 @@ func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Rep
 			return false
 		}
 		refusedAll = false
+		answers.add(addr)
 		return b.routed(addr)
 	})
 	switch {
