@@ -86,18 +86,26 @@ func (s *shadow) connection(kind Kind, asked egress.Connection, now time.Time) {
 	follows := len(asked.Pinned) > 0 && len(known) == 0 ||
 		asked.Shown != "" && slices.Contains(asked.Pinned, asked.Shown) && !slices.Contains(known, asked.Shown)
 	asked.Pinned = known
-	if verdict := s.judge(rules, asked); !verdict.Allowed && !follows {
+	if verdict, asked := s.judge(rules, asked); !verdict.Allowed && !follows {
 		s.refused(decisionOn(kind, OutcomeDenied, asked, verdict), now)
 	}
 }
 
-// judge takes a client whose first bytes nobody read for one that shows the name that it looked
-// up: the gate reads them only where the own rules depend on the name.
-func (s *shadow) judge(rules *egress.Rules, asked egress.Connection) egress.Verdict {
-	if asked.Proto == egress.TCP && !asked.Looked {
-		return rules.Connect(asked)
+// judge asks as the gate would: first without the first bytes of the client, and with them where
+// the answer depends on them. A client whose first bytes nobody read is taken for one that shows
+// the name that it looked up: the gate reads them only where the own rules depend on the name.
+// It returns the question that was decided, too.
+func (s *shadow) judge(rules *egress.Rules, asked egress.Connection) (egress.Verdict, egress.Connection) {
+	if asked.Proto == egress.UDP {
+		return judge(rules, asked), asked
 	}
-	return judge(rules, asked)
+	first := asked
+	first.Shown, first.Looked = "", false
+	verdict := rules.Connect(first)
+	if !verdict.Allowed || verdict.Verify == egress.VerifyNone || !asked.Looked {
+		return verdict, first
+	}
+	return judge(rules, asked), asked
 }
 
 func (s *shadow) refused(d Decision, now time.Time) {
