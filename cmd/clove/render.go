@@ -159,6 +159,7 @@ var notInCluster = map[string]string{
 	flagNetConnections: "the gate on the node has a fixed limit",
 	flagNetRate:        "the gate on the node has a fixed limit",
 	flagNetBytes:       "use --timeout, and a NetworkPolicy of the cluster's",
+	flagShadow:         "try the policy with clove run on a machine first",
 	flagNetworkLog:     "refused targets stand in the exit record: --result",
 	flagExplainNetwork: "clove run --explain-network shows the same rules",
 	flagWeaken:         "on a node every limit is enforced, or the pod fails",
@@ -204,8 +205,6 @@ func refuseLocal(c *cli.Context) error {
 	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
 		return invalid(flagPython, "write its absolute path in the image, or its name", "%s is a path of this host, not of the image", python)
-	case c.String(flagShadow) != "":
-		return invalid(flagShadow, "omit it: the agents of a machine with clove have it", "Kubernetes decides one policy only")
 	case c.String(flagPolicy) != "" && c.String(flagPolicy) != policies.StandardName:
 		return invalid(flagPolicy, "write what clove policy show --resolved lists as flags", "Kubernetes cannot hold all that a policy says")
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):
