@@ -89,7 +89,7 @@ var mayImport = []struct {
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
 	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/build", "policies/compare", "policies/expect", "policies/host", "policies/imports", "policies/probe", "policies/probe/reach", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
-	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard"}, "engines start it twice for each container: flags to calls, and nothing of agents that live here"},
+	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/build", "policies/host"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
 	{"sdk/python", nil, "a client in another language, and its tests"},
 	{"internal/atomicfile", nil, "a leaf"},
