@@ -69,6 +69,12 @@ type Record struct {
 	Host       Host              `json:"host"`
 }
 
+// ReasonMost bounds the reason of an end by policy, in bytes.
+const ReasonMost = 256
+
+// ValidateReason refuses a reason that would break a line of the record or the audit log.
+func ValidateReason(text string) error { return checkText("reason", text, ReasonMost) }
+
 // Stopped says who requested a run's stop, and when.
 type Stopped struct {
 	By   string    `json:"by"` // credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711"
