@@ -62,11 +62,18 @@ type Record struct {
 	Events     Events            `json:"events"`
 	Network    *NetworkUse       `json:"network,omitempty"` // absent without a gate
 	Denials    []Denial          `json:"denials"`
-	Enforced   map[string]string `json:"enforced"` // control to mechanism, for example "memory": "cgroup1"
+	Shadow     *ShadowUse        `json:"shadow,omitempty"` // absent without a shadow
+	Enforced   map[string]string `json:"enforced"`         // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
 	Policy     Policy            `json:"policy"` // where the defaults came from
 	Host       Host              `json:"host"`
 }
+
+// ReasonMost bounds the reason of an end by policy, in bytes.
+const ReasonMost = 256
+
+// ValidateReason refuses a reason that would break a line of the record or the audit log.
+func ValidateReason(text string) error { return checkText("reason", text, ReasonMost) }
 
 // Stopped says who requested a run's stop, and when.
 type Stopped struct {

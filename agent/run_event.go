@@ -75,6 +75,8 @@ const (
 	RunGivenUp       RunEventKind = "given-up" // its restart policy has no restarts left
 	RunDue           RunEventKind = "due"      // the time of its schedule has come
 	RunSkipped       RunEventKind = "skipped"  // the time of its schedule came while the previous time still ran
+	// RunShadowed comes with an end: what the run's shadow policy would have refused.
+	RunShadowed RunEventKind = "shadowed"
 	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.
 	ContainerEnded RunEventKind = "container-ended"
 

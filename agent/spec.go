@@ -33,6 +33,7 @@ type Spec struct {
 	Egress     Egress   `json:"egress"`
 	Kernel     Kernel   `json:"kernel,omitzero"`
 	Policy     Policy   `json:"policy"`
+	Shadow     *Shadow  `json:"shadow,omitempty"` // decided and recorded beside Policy; nil: none
 	Restart    Restart  `json:"restart,omitzero"`
 	Schedule   string   `json:"schedule,omitempty"`   // when to start it, in the format of crontab(5)
 	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule reuses the layer of the previous one

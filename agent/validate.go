@@ -17,7 +17,7 @@ import (
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
 		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, checkWritable, checkExecute, Spec.ValidateLandlock, checkFilter,
-		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel,
+		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel, checkShadow,
 	} {
 		if err := check(s); err != nil {
 			return err

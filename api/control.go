@@ -26,10 +26,14 @@ type RestartParams struct {
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// SignalParams sends the agent a signal.
+// SignalParams sends the agent a signal of the Linux kernel's, or ends it by policy.
 type SignalParams struct {
 	RunParams
 	Signal int `json:"signal"`
+	// Policy is clove's own signal, with Signal 0: the run ends with status policy-kill.
+	Policy bool `json:"policy,omitempty"`
+	// Reason, of Policy only, is in the record and in the audit log; absent: who asked.
+	Reason string `json:"reason,omitempty"`
 }
 
 // UpdateParams changes limits and rules of a live run: all that is named, or

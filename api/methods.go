@@ -159,7 +159,7 @@ var Methods = []Method{
 	{MethodRunStop, ShapeCall, AccessOwner, Stable, StopParams{}, Nothing{}, "", onRun,
 		"Ends a run: TERM, the grace period, then KILL to every process. Answers when it has ended. Its restart policy and schedule are suspended until run.restart."},
 	{MethodRunSignal, ShapeCall, AccessOwner, Stable, SignalParams{}, Nothing{}, "", onRun,
-		"Sends the agent a signal. KILL ends all of its processes. KILL and TERM suspend its restart policy."},
+		"Sends the agent a signal. KILL ends all of its processes. KILL and TERM suspend its restart policy. So does policy, which ends it with status policy-kill."},
 	{MethodRunRestart, ShapeCall, AccessOwner, Stable, RestartParams{}, RunResult{}, "", onRun,
 		"Ends the run if it lives, and starts it again with the files that it wrote. A waiting run is started now, if there is room. Its policy and its schedule are active again."},
 	{MethodRunPause, ShapeCall, AccessOwner, Stable, RunParams{}, Nothing{}, "", onRun,

@@ -21,6 +21,12 @@ func (c *Client) Signal(ctx context.Context, ref string, number syscall.Signal) 
 	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Signal: int(number)}, nil)
 }
 
+// EndByPolicy kills a run with the status policy-kill and does not wait for its end. Without a
+// reason the record names the caller.
+func (c *Client) EndByPolicy(ctx context.Context, ref, reason string) error {
+	return c.Call(ctx, api.MethodRunSignal, api.SignalParams{RunParams: api.RunParams{Run: ref}, Policy: true, Reason: reason}, nil)
+}
+
 // RestartFresh is Restart with a new layer: what the agent wrote is lost.
 func (c *Client) RestartFresh(ctx context.Context, ref string, grace *time.Duration) (api.RunResult, error) {
 	stop := api.StopParams{RunParams: api.RunParams{Run: ref}, GraceNS: nanoseconds(grace)}

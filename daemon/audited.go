@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -34,8 +35,21 @@ func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, params json.
 		e.Owner = peer.owner.UID // it is the caller's own affair
 	}
 	e.What = "sha256:" + e.Digest
+	if reason := policyReason(m.Name, params); reason != "" {
+		e.What = reason
+	}
 	if err != nil {
 		e.Verdict, e.Code = audit.VerdictDeny, faultOf(err).Data.Word
 	}
 	_ = d.entries(e) // the log counts what it cannot take
+}
+
+// policyReason is what is recorded of the signal POLICY instead of a digest: why the run was to
+// end. It is empty for everything else.
+func policyReason(method string, params json.RawMessage) string {
+	var p api.SignalParams
+	if method != api.MethodRunSignal || json.Unmarshal(params, &p) != nil || !p.Policy || agent.ValidateReason(p.Reason) != nil {
+		return ""
+	}
+	return strings.TrimSuffix("signal POLICY: "+p.Reason, ": ")
 }

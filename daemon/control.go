@@ -130,16 +130,19 @@ func recordLater(run agent.Run, cause error) error {
 // reapTime is how long the end of a run may take whose supervisor is gone.
 const reapTime = 10 * time.Second
 
-// signal sends the agent a signal. KILL, TERM and the run's stop signal suspend its
+// signal sends the agent a signal. KILL, TERM, POLICY and the run's stop signal suspend its
 // restart policy, as stop does.
 func (r runs) signal(c *call, p api.SignalParams) (any, error) {
-	if p.Signal < 1 || p.Signal > 64 {
-		return nil, api.Failure(api.CodeParams, "name a signal from 1 to 64", "%d is not a signal", p.Signal)
+	if err := checkSignal(p); err != nil {
+		return nil, err
 	}
 	if err := reachable(c.run); err != nil {
 		return nil, err
 	}
-	if number := unix.Signal(p.Signal); number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
+	if p.Policy && p.Reason == "" {
+		p.Reason = "the signal POLICY of " + c.peer.String()
+	}
+	if number := unix.Signal(p.Signal); p.Policy || number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
 		// Stored before the signal is sent, as for a stop: the agent may end of it at once,
 		// and the policy must know then.
 		if err := r.noteStop(c); err != nil && !expendable(c.run) {
@@ -147,6 +150,17 @@ func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 		}
 	}
 	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, api.MethodRunSignal, p, nil)
+}
+
+// checkSignal refuses a request that means no signal, or two.
+func checkSignal(p api.SignalParams) error {
+	switch {
+	case p.Policy && p.Signal != 0, !p.Policy && (p.Signal < 1 || p.Signal > 64):
+		return api.Failure(api.CodeParams, "name a signal from 1 to 64, or policy alone", "%d is not a signal", p.Signal)
+	case !p.Policy && p.Reason != "":
+		return api.Failure(api.CodeParams, "omit it: only policy has one", "a signal has no reason")
+	}
+	return agent.ValidateReason(p.Reason)
 }
 
 // restart ends a live run and queues it. Its policy and schedule are active again.

@@ -96,6 +96,17 @@ func (g *gated) enter(record *agent.Record, mode string, limits agent.EgressLimi
 		Refused: totals.Refused, Limits: limits, Lost: g.lost}
 }
 
+// shadowed is what the rules of the run's shadow would have refused.
+func (g *gated) shadowed() (all []agent.Denial) {
+	if g == nil {
+		return nil
+	}
+	for _, d := range g.Totals().Shadow {
+		all = append(all, host.Denial(d))
+	}
+	return all
+}
+
 // decisionsWaiting bounds the lines that a slow reader of --network-log may be behind
 // before the agent waits for it.
 const decisionsWaiting = 1024

@@ -37,6 +37,8 @@ type launch struct {
 	rules   *egress.Rules   // nil: no gate
 	files   *landlock.Rules // nil: the agent is in no Landlock domain
 
+	watcher *watcher // nil: the run has no shadow
+
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
 
@@ -141,10 +143,14 @@ func (l *launch) openGate() (err error) {
 	if err != nil {
 		return err
 	}
+	shadow, err := l.watcher.rules(l.share.grants())
+	if err != nil {
+		return err
+	}
 	asked := l.spec.Egress
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Limits: asked.Limits, Agent: agentSocket,
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket,
 	}, l.spec.ID, l.streams, l.refusals, l.denials)
 	if err != nil {
 		return err

@@ -47,6 +47,17 @@ func (l *Live) Signal(number syscall.Signal) error {
 	})
 }
 
+// EndByPolicy kills all of the agent's processes; the record says policy-kill, and the reason.
+func (l *Live) EndByPolicy(reason string) error {
+	return l.do(func() error {
+		if l.s.seen.cause == causeNone {
+			l.s.seen.reason = reason
+		}
+		l.s.end(causePolicy, 0)
+		return nil
+	})
+}
+
 // Stop ends the agent: TERM, the grace, then KILL of all. It returns at once.
 // A paused one is resumed for it.
 func (l *Live) Stop(grace time.Duration) error {

@@ -132,7 +132,10 @@ func CheckRule(rule agent.EgressRule, owner agent.Owner) error {
 
 // CheckRules rejects network rules that a run of the owner's would not start with.
 func CheckRules(spec agent.Spec, owner agent.Owner) error {
-	_, err := rulesOf(spec, owner)
+	if _, err := rulesOf(spec, owner); err != nil {
+		return err
+	}
+	_, err := newWatcher(spec, owner)
 	return err
 }
 

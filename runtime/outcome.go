@@ -28,6 +28,7 @@ type outcome struct {
 	cpu        *time.Duration  // the agent's own
 	spent      initproto.Spent // the launch's; all that was counted, if the agent never executed
 	output     int64
+	reason     string          // of causePolicy; empty: what the run says of refusals
 	budget     *agent.LimitHit // the dimension of which nothing was left
 	sockets    int64           // bytes that sockets held beside memory, when they were too many
 	memoryPeak *int64
@@ -44,7 +45,7 @@ const (
 	causeOutput   cause = "output"
 	causeSockets  cause = "sockets"
 	causeBudget   cause = "budget"
-	causePolicy   cause = "policy"   // what the run says of refusals
+	causePolicy   cause = "policy"   // what the run says of refusals, or the signal POLICY
 	causeUser     cause = "user"     // asked to stop
 	causeLifeline cause = "lifeline" // the supervisor is gone
 )
@@ -86,7 +87,7 @@ func judge(limits agent.Limits, o outcome) ending {
 	case o.cause == causeBudget:
 		return o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
 	case o.cause == causePolicy:
-		return ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
+		return o.byPolicy()
 	// After the causes above: a limit that clove enforced first ended the run, whatever the
 	// kernel killed on the way.
 	case o.oomKills > 0:
@@ -110,6 +111,15 @@ func (o outcome) byLimit(status agent.Status, code int, name string, value int64
 	case !o.exitKnown:
 		// clove-init died before it could report: all were killed at once.
 		v.signal = signalName(int(unix.SIGKILL))
+	}
+	return v
+}
+
+// byPolicy is the end by a refusal, or by somebody who gave a reason.
+func (o outcome) byPolicy() ending {
+	v := ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
+	if o.reason != "" {
+		v.failure = &agent.Failure{Step: "policy", Message: o.reason}
 	}
 	return v
 }

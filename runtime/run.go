@@ -108,6 +108,9 @@ func (l *launch) prepare() (err error) {
 			return err
 		}
 	}
+	if l.watcher, err = newWatcher(l.spec, l.streams.Owner); err != nil {
+		return err
+	}
 	root := rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)
 	if owner := l.streams.Owner; owner.UID != 0 {
 		// Without supplementary groups: they are not stored, and a run that starts again

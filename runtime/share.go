@@ -45,6 +45,7 @@ type share struct {
 	granted  []agent.EgressRule // those of net that are in force
 	start    int                // the number of this start, for Meter
 	refusals *refusals
+	watcher  *watcher // nil: the run has no shadow
 	callouts *callouts
 
 	// The loop's:
@@ -70,7 +71,7 @@ func (l *launch) attach() error {
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, callouts: newCallouts(l), sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, watcher: l.watcher, callouts: newCallouts(l), sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
@@ -95,6 +96,14 @@ func (s *share) open(now time.Time) (rules []agent.EgressRule) {
 		}
 	}
 	return rules
+}
+
+// grants are the rules of net grants that are in force. nil has none.
+func (s *share) grants() []agent.EgressRule {
+	if s == nil {
+		return nil
+	}
+	return s.granted
 }
 
 // withGranted is the spec with the rules of net grants. nil has none.
@@ -232,6 +241,9 @@ func (s *share) begin(c channel.Call) {
 		go func() {
 			defer s.end(c.Number)
 			result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)
+			if err == nil {
+				s.watcher.called(c.Method, c.Params, result)
+			}
 			s.answer(c.Number, result, err)
 		}()
 	}
@@ -366,6 +378,9 @@ func (s *supervisor) grantNetwork() {
 		}
 	}
 	s.gate.Replace(rules)
+	if shadow, err := s.share.watcher.rules(granted); err == nil { // the rules of before go on otherwise
+		s.gate.ReplaceShadow(shadow)
+	}
 }
 
 // pauseForBudget freezes the agent while a budget of which nothing is left asks for that.

@@ -41,6 +41,12 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	// record goes in the same transaction.
 	if run.Record != nil && ends {
 		o.Sum = agent.SumOf(*run.Record)
+		// Before the end, so that whoever waits for that has seen it.
+		if shadow := run.Record.Shadow; shadow != nil {
+			if err := t.putEvent(run, agent.RunEvent{Time: o.Time, Kind: agent.RunShadowed, Detail: shadow.Summary()}); err != nil {
+				return err
+			}
+		}
 	}
 	return t.putEvent(run, o)
 }

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/oci"
 	"clove.run/clove/oci/container"
 	"clove.run/clove/oci/monitor"
+	"clove.run/clove/policies/host"
 )
 
 const (
@@ -125,6 +126,9 @@ func (p *program) launch(c *cli.Context, start container.Start) (err error) {
 	// not exist, not even waiting for its start.
 	rules, err := oci.Apply(spec, c.Args().First())
 	if err != nil {
+		return err
+	}
+	if err := checkCeiling(rules, host.PoliciesDir()); err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {

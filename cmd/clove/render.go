@@ -160,6 +160,7 @@ var notInCluster = map[string]string{
 	flagNetConnections: "the gate on the node has a fixed limit",
 	flagNetRate:        "the gate on the node has a fixed limit",
 	flagNetBytes:       "use --timeout, and a NetworkPolicy of the cluster's",
+	flagShadow:         "try the policy with clove run on a machine first",
 	flagNetworkLog:     "refused targets stand in the exit record: --result",
 	flagExplainNetwork: "clove run --explain-network shows the same rules",
 	flagWeaken:         "on a node every limit is enforced, or the pod fails",

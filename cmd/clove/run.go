@@ -50,6 +50,7 @@ func (p *program) run(c *cli.Context) error {
 	if err == nil && !p.json {
 		p.reportFilter(spec)
 		p.reportWider(spec.Policy)
+		p.reportShadow(spec)
 	}
 	var ids idFile
 	if err == nil {
@@ -158,4 +159,5 @@ func (p *program) tell(record agent.Record, spec agent.Spec) {
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)
 	}
+	p.tellShadow(record, spec)
 }

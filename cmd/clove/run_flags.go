@@ -75,6 +75,7 @@ const (
 	flagCapDrop = "cap-drop"
 	flagOption  = "security-opt"
 	flagPolicy  = "policy"
+	flagShadow  = "policy-shadow"
 	flagWeaken  = "allow-unenforced"
 
 	flagDetach   = "detach"
@@ -204,6 +205,7 @@ func wallFlags(d agent.Spec) []cli.Flag {
 		values(groupWalls, flagCapDrop, "", "take a capability from root inside, or ALL; any other user has none", ""),
 		values(groupWalls, flagOption, "", "only no-new-privileges, which always applies", ""),
 		value(groupWalls, flagPolicy, "", "what the defaults come from: a level (unrestricted, standard, sandboxed, readonly, minimal), a name or a file of clove policy", d.Policy.Name),
+		value(groupWalls, flagShadow, "", "a stricter one that is decided beside it and refuses nothing: the record has what it would have refused", "none"),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
 }

@@ -23,7 +23,7 @@ var samples = map[string]string{
 	flagStopSignal: "INT", flagMount: "type=bind,source=folder,target=/data", flagAddHost: "db.example:10.0.0.5", flagCapDrop: "CHOWN",
 	flagNetConnections: "1", flagNetRate: "1", flagNetBytes: "1M",
 	flagGrant: "tool:fetch", flagModel: "small", flagBudget: "reviews=10", flagAtEnd: "pause", flagOnWarn: "true", flagOnEnd: "https://a.example/", flagOnDenial: "end", flagNamespace: "acme/research", flagAgentSocket: "",
-	flagSeccomp: "strict", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
+	flagSeccomp: "strict", flagShadow: "minimal", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
 	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagNetworkLog: "decisions.jsonl",

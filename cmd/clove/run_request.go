@@ -38,7 +38,7 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 // flag that the command does not have is empty.
 func requestOf(c *cli.Context) build.Request {
 	return build.Request{
-		Policy: c.String(flagPolicy),
+		Policy: c.String(flagPolicy), PolicyShadow: c.String(flagShadow),
 
 		Memory: c.String(flagMemory), MemorySwap: c.String(flagMemorySwap), CPUs: c.String(flagCPUs), CPUSet: c.String(flagCPUSet),
 		Pids: c.String(flagPids), Ulimits: c.StringSlice(flagUlimit), CPUTime: c.String(flagCPUTime), Timeout: c.String(flagTimeout),

@@ -24,6 +24,7 @@ type whyRun struct {
 	Limit    *agent.LimitHit `json:"limit,omitempty"` // that ended it
 	Raise    *advice.Advice  `json:"raise,omitempty"` // what gives more of it
 	Denials  []whyDenial     `json:"denials"`
+	Shadow   *whyShadow      `json:"shadow,omitempty"` // what its shadow policy would have refused
 }
 
 // whyDenial is one denial with what would have let it pass.
@@ -100,6 +101,11 @@ func (p *program) explainRun(run agent.Run) error {
 			fmt.Fprintln(p.out, printable(line))
 		}
 	}
+	if of.Shadow != nil {
+		for _, line := range of.Shadow.lines() {
+			fmt.Fprintln(p.out, printable(line))
+		}
+	}
 	return nil
 }
 
@@ -111,7 +117,7 @@ func whyOf(run agent.Run) whyRun {
 		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateWord(run)))
 		return of
 	}
-	of.Status, of.ExitCode, of.Limit = record.Status, record.ExitCode, record.Limit
+	of.Status, of.ExitCode, of.Limit, of.Shadow = record.Status, record.ExitCode, record.Limit, shadowOf(run)
 	if of.Limit != nil {
 		if a := advice.OfLimit(*of.Limit, record.Status); a.Flag != "" {
 			of.Raise = &a

@@ -125,3 +125,40 @@ func TestWhyTellsRunsFromHosts(t *testing.T) {
 		t.Error("the store was opened")
 	}
 }
+
+// What a shadow would have refused is a section of its own, with lines of the policy and no flags,
+// which would widen the run's own policy too. The control is the run without a shadow.
+func TestWhyShowsAShadow(t *testing.T) {
+	run := endedRun(agent.Record{Status: agent.StatusExited, Shadow: &agent.ShadowUse{Policy: agent.Policy{Name: "strict"}, Refused: 6, Others: 2,
+		Denials: []agent.Denial{{Kind: "network", Target: "dns://api.example.com", Rule: "mode-none", Count: 3}, {Kind: "grant", Target: "tool:a", Rule: "no grant covers it", Count: 1}},
+		Limits: []agent.ShadowLimit{{Place: "limits.memory", Value: 256 << 20, Peak: 410<<20 + 1}, {Place: "limits.timeout", Value: 1000, Peak: 1500},
+			{Place: "budgets.tokens", Value: 5, Peak: 9}, {Place: "on_denial", Value: 1, Peak: 2}},
+		Wider: []string{"limits.pids"}, Unseen: []string{"user"}}})
+	control := newBench(t)
+	control.backend.runs = []agent.Run{endedRun(agent.Record{Status: agent.StatusExited})}
+	if _, stdout, _ := control.clove("why", "run", "web"); strings.Contains(stdout, "would have") {
+		t.Errorf("control: %s", stdout)
+	}
+	other := run.Spec
+	other.Policy = agent.Policy{Name: "strict"}
+	run.Spec.Shadow = agent.ShadowOf(other)
+	b := newBench(t)
+	b.backend.runs = []agent.Run{run}
+	_, stdout, _ := b.clove("why", "run", "web")
+	for _, want := range []string{
+		"policy strict would have refused 6 actions by 2 rules, and not have been enough in limits.memory, limits.timeout, budgets.tokens, on_denial\n",
+		"more than limits.memory, 256MiB; it was 410MiB\n  policy: limits.memory: 411M\n",
+		"more than limits.timeout, 1s; it was 1.5s\n  policy: limits.timeout: 2s\n",
+		"  policy: budgets: [tokens=9]\n", "  policy: on_denial: deny\n",
+		"would have been refused by strict: network dns://api.example.com, by mode-none (3 times)\n  policy: network: {mode: allowlist, allow: [\"api.example.com:443\"]}\n",
+		"would have been refused by strict: grant tool:a, by no grant covers it\n  policy: grants: [\"tool:a\"]\n",
+		"2 times, other targets", "wider than the run's own policy in limits.pids", "narrower in user too",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("without %q:\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "flag:") {
+		t.Errorf("a flag is named:\n%s", stdout)
+	}
+}

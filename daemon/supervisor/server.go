@@ -156,6 +156,10 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		return api.Nothing{}, v.live.Stop(grace)
 	}),
 	api.MethodRunSignal: with(func(v *server, p api.SignalParams) (any, error) {
+		if p.Policy {
+			v.hurryHost()
+			return api.Nothing{}, v.live.EndByPolicy(p.Reason)
+		}
 		if unix.Signal(p.Signal) == unix.SIGKILL {
 			v.hurryHost()
 		}

@@ -51,6 +51,9 @@ type Config struct {
 	// be nil.
 	Log    func(Decision)
 	Denied func(Denial)
+	// Shadow are rules that are asked too, about what Rules allow, and that decide nothing;
+	// nil: none.
+	Shadow *egress.Rules
 }
 
 // Broker answers one gate.
@@ -60,6 +63,7 @@ type Broker struct {
 	pins        *pins
 	connections *connections
 	denials     *denials
+	shadow      *shadow
 	lookups     chan struct{} // one slot for each lookup under way
 	ready       chan struct{}
 	readyOnce   sync.Once
@@ -76,7 +80,7 @@ func New(config Config) *Broker {
 	if config.Socket != nil {
 		outside.socket = config.Socket
 	}
-	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied),
+	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied), shadow: newShadow(config.Shadow),
 		lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
 	b.setClock(time.Now)
 	for _, l := range config.Listeners {
@@ -114,16 +118,18 @@ type Totals struct {
 	PeakOpen    int
 	Refused     int64    // denials, each counted
 	Denials     []Denial // ordered by the first denial of each target
+	Shadow      []Denial // what the shadow's rules would have refused, in the same order
 }
 
 // Totals may be called at any time.
 func (b *Broker) Totals() Totals {
 	denials, refused := b.denials.list()
+	shadow, _ := b.shadow.list()
 	b.connections.mu.Lock()
 	defer b.connections.mu.Unlock()
 	sum := b.connections.sum()
 	return Totals{RxBytes: sum.received, TxBytes: sum.sent, Connections: b.connections.opened,
-		PeakOpen: b.connections.peak, Refused: refused, Denials: denials}
+		PeakOpen: b.connections.peak, Refused: refused, Denials: denials, Shadow: shadow}
 }
 
 // log sets d's time and passes it to Log, and a denial to the counts.

@@ -22,6 +22,7 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	if reason := b.connections.reserve(); reason != "" {
 		return b.deny(KindUDP, asked, limited(reason))
 	}
+	b.shadow.connection(KindUDP, asked, b.now())
 	outside, inside, err := b.flowSockets(ctx, f)
 	if err != nil {
 		b.connections.giveBack()

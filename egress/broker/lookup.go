@@ -38,6 +38,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	}
 	reply, err := b.resolve(ctx, name, l.Type)
 	if err != nil {
+		b.shadow.name(name, b.now())
 		d := nameDecision(OutcomeUnreachable, name, verdict)
 		d.Reason, d.Detail = ReasonUnresolved, err.Error()
 		b.log(d)
@@ -49,6 +50,7 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	if denied := b.filter(rules, name, reply); denied != nil {
 		return b.denyName(*denied)
 	}
+	b.shadow.name(name, b.now())
 	return b.answerWith(name, reply, verdict)
 }
 
@@ -71,6 +73,7 @@ func (b *Broker) resolve(ctx context.Context, name egress.Name, qtype uint16) (*
 func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Reply) *Decision {
 	var denied *Decision
 	refusedAll := true
+	shadow := b.shadow.answers(name, b.now())
 	reply.Filter(func(addr netip.Addr) bool {
 		verdict := rules.Answer(name, addr)
 		if !verdict.Allowed {
@@ -80,6 +83,7 @@ func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Rep
 			return false
 		}
 		refusedAll = false
+		shadow.add(addr)
 		return b.routed(addr)
 	})
 	switch {
@@ -91,6 +95,7 @@ func (b *Broker) filter(rules *egress.Rules, name egress.Name, reply *dnsmsg.Rep
 	default:
 		b.log(*denied) // only address hints were removed: the record is useful without them
 	}
+	shadow.count()
 	b.pin(name, reply)
 	return nil
 }

@@ -55,6 +55,7 @@ func (b *Broker) connect(ctx context.Context, kind Kind, asked egress.Connection
 	if reason := b.connections.reserve(); reason != "" {
 		return b.deny(kind, asked, limited(reason))
 	}
+	b.shadow.connection(kind, asked, b.now())
 	socket, err := b.dialAny(ctx, b.tries(asked, rules, verdict))
 	if err != nil {
 		b.connections.giveBack()

@@ -34,6 +34,7 @@ type Config struct {
 	Agent     *AgentSocket     // nil: the agent has no socket of its own
 	DNS       []netip.AddrPort // name servers to ask; none: the host's
 	Rules     *egress.Rules
+	Shadow    *egress.Rules // decided beside Rules and counted; nil: none
 	Limits    agent.EgressLimits
 	// Log gets every decision, Denied the first denial of each target. As the broker's,
 	// they are called by many goroutines at once and must not block. Log may be nil.
@@ -99,7 +100,7 @@ func (g *Gate) start(c Config, out leg) error {
 		return err
 	}
 	g.broker = broker.New(broker.Config{
-		Rules: c.Rules, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log,
+		Rules: c.Rules, Shadow: c.Shadow, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log,
 		Denied: func(d broker.Denial) { c.Denied(Denial(d), d.Reason, d.Hint) },
 		Limits: wire.Limits{Connections: c.Limits.Connections, PerSecond: c.Limits.PerSecond, Bytes: c.Limits.Bytes}})
 	// Not a caller's context: the broker ends with Close and Stop only.
@@ -214,6 +215,9 @@ func (g *Gate) Stop() error { return g.undo.Run() }
 
 // Replace makes rules the ones that hold, and cuts every connection that they forbid.
 func (g *Gate) Replace(rules *egress.Rules) { g.broker.Replace(rules) }
+
+// ReplaceShadow makes rules the ones that are decided beside those that hold.
+func (g *Gate) ReplaceShadow(rules *egress.Rules) { g.broker.ReplaceShadow(rules) }
 
 // Totals are what went through the gate until now.
 func (g *Gate) Totals() broker.Totals { return g.broker.Totals() }

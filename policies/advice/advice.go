@@ -21,6 +21,12 @@ type Advice struct {
 	Note   string `json:"note,omitempty"`
 }
 
+// The kinds of a shadow's refusals that no record of denials has.
+const (
+	granting = "grant"
+	model    = "model"
+)
+
 // Of says what would have let a denied action of a run with this spec pass.
 func Of(spec agent.Spec, d agent.Denial) Advice {
 	switch d.Kind {
@@ -34,6 +40,10 @@ func Of(spec agent.Spec, d agent.Denial) Advice {
 		return ofFile(spec, d)
 	case agent.DenialCapability:
 		return ofCapability(spec, d.Target)
+	case granting:
+		return Advice{Flag: "--grant " + d.Target, Policy: "grants: [" + quoted(d.Target) + "]", Risk: "the agent may do this as often as it likes, unless a budget bounds it"}
+	case model:
+		return Advice{Flag: "--model " + d.Target, Policy: "models: [" + quoted(d.Target) + "]", Risk: "its calls cost what the provider asks, unless a budget bounds them"}
 	}
 	return Advice{Note: "this version of clove does not know refusals of this kind"}
 }

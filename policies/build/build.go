@@ -16,6 +16,7 @@ import (
 // builder is one request on its way to a spec.
 type builder struct {
 	asked  Request
+	typed  Request // asked, before a policy was laid below it
 	host   host.Host
 	image  bool     // the root is an image's
 	path   []string // directories that come first in PATH inside
@@ -26,7 +27,7 @@ type builder struct {
 // Spec builds the spec of a run with this ID. The spec that comes with an error is what was
 // understood so far: it is for a record of the refusal and must not be run.
 func Spec(asked Request, h host.Host, id agent.ID) (agent.Spec, error) {
-	b := &builder{asked: asked, host: h, spec: policies.Standard()}
+	b := &builder{asked: asked, typed: asked, host: h, spec: policies.Standard()}
 	// First, because the run's name and its CLOVE_ID are made from it.
 	b.spec.ID = id
 	return b.build(specSteps)
@@ -79,6 +80,7 @@ var specSteps = []func(*builder) error{
 	(*builder).readEnvironment,
 	(*builder).checkModelSetup,
 	(*builder).checkExecSize,
+	(*builder).readShadow,
 	(*builder).checkWhole,
 	(*builder).checkCeiling,
 }

@@ -13,6 +13,8 @@ type Request struct {
 	Args   []string // the script's arguments, or the command and its arguments
 	Policy string   // level, name or file of the policy that the defaults come from, see LoadPolicy; default: standard
 
+	PolicyShadow string // the same, of a policy that is decided beside and refuses nothing; default: none
+
 	// Limits of all the agent's processes together.
 	Memory       string   // size, caches included; at least agent.MemoryFloorBytes
 	MemorySwap   string   // size of memory and swap together, at least Memory; "-1": any amount of swap; default: no swap

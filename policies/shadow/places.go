@@ -1,0 +1,43 @@
+package shadow
+
+import (
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies/compare"
+)
+
+// Wider are the places in which the shadow of a spec allows more than the spec itself.
+func Wider(spec agent.Spec) []string { return placesOf(compare.Wider(spec, spec.Shadowed())) }
+
+// decided are the places of which a run's end says whether the shadow would have mattered.
+var decided = []string{
+	"limits.memory", "limits.pids", "limits.cpu_time", "limits.timeout", "limits.output", "limits.disk",
+	"network.mode", "network.allow", "network.deny", "network.host_ports", "network.bytes", "network.connections",
+	"models", "grants", "budgets", "on_denial",
+}
+
+// Unseen are the places in which the shadow of a spec allows less, and of which nothing is
+// known at the end. Without a gate nobody decides over connections.
+func Unseen(spec agent.Spec) []string {
+	gated := spec.Shadowed().Gated()
+	return slices.DeleteFunc(placesOf(compare.Wider(spec.Shadowed(), spec)), func(place string) bool {
+		switch {
+		case !strings.HasPrefix(place, "network."):
+			return slices.Contains(decided, place)
+		case spec.Network == agent.NetworkHost:
+			return false
+		}
+		return !gated || slices.Contains(decided, place) // without a network its rate says nothing
+	})
+}
+
+func placesOf(all []compare.Difference) (places []string) {
+	for _, d := range all {
+		if !slices.Contains(places, d.Place) {
+			places = append(places, d.Place)
+		}
+	}
+	return places
+}

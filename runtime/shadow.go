@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/egress"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/grant"
+	"clove.run/clove/policies/shadow"
+)
+
+// watcher collects what a run's shadow policy would have refused. It sees what was allowed, once
+// that is decided, and answers nobody. nil: the run has no shadow.
+type watcher struct {
+	spec   agent.Spec // the run's own, as it began
+	owner  agent.Owner
+	grants shadow.Grants
+
+	mu      sync.Mutex // guards the fields below
+	denials []agent.Denial
+	known   map[shadowKey]int // an index of denials
+	refused int64
+	others  int64
+}
+
+type shadowKey struct{ kind, target, rule string }
+
+// newWatcher fails for a shadow that could not be a run's policy.
+func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
+	if spec.Shadow == nil {
+		return nil, nil
+	}
+	w := &watcher{spec: spec, owner: owner, known: map[shadowKey]int{}}
+	var err error
+	if w.grants, err = shadow.NewGrants(spec); err != nil {
+		return nil, ofShadow(spec, err)
+	}
+	if _, err := w.rules(nil); err != nil {
+		return nil, ofShadow(spec, err)
+	}
+	if _, err := filtersOf(spec.Shadowed()); err != nil {
+		return nil, ofShadow(spec, err)
+	}
+	return w, nil
+}
+
+// ofShadow says of a mistake that it is the shadow's.
+func ofShadow(spec agent.Spec, err error) error {
+	f := agent.FailureOf(err)
+	return &agent.Error{Kind: agent.KindOf(err), Step: "--policy-shadow", Message: "the policy " + spec.Shadow.Policy.Name + " cannot be decided: " + f.Message, Hint: f.Hint}
+}
+
+// rules are the shadow's network rules, with those of net grants that are in force; nil: there
+// is no shadow.
+func (w *watcher) rules(granted []agent.EgressRule) (*egress.Rules, error) {
+	if w == nil {
+		return nil, nil
+	}
+	return rulesOf(w.grants.Rules(w.spec, granted), w.owner)
+}
+
+// add counts one thing that would have been refused.
+func (w *watcher) add(d agent.Denial) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused += d.Count
+	key := shadowKey{d.Kind, d.Target, d.Rule}
+	at, known := w.known[key]
+	switch {
+	case known:
+		w.denials[at].Count += d.Count
+	case len(w.denials) < agent.ShadowDenialsMost:
+		w.known[key] = len(w.denials)
+		w.denials = append(w.denials, d)
+	default:
+		w.others += d.Count
+	}
+}
+
+// addGrant counts what no grant of the shadow covers.
+func (w *watcher) addGrant(kind, text string, count int64) {
+	if what, rule, refused := w.grants.Refuses(text); refused && count > 0 {
+		w.add(agent.Denial{Time: time.Now().UTC(), Kind: kind, Target: strings.TrimPrefix(what, string(grant.Model)+":"), Rule: rule, Count: count})
+	}
+}
+
+// called looks at a call of the agent's that a grant has allowed.
+func (w *watcher) called(method string, params, result json.RawMessage) {
+	if w == nil {
+		return
+	}
+	switch method {
+	case api.MethodGrantCheck:
+		var asked api.GrantCheckParams
+		var got api.GrantCheckResult
+		if json.Unmarshal(params, &asked) == nil && json.Unmarshal(result, &got) == nil && got.Allowed {
+			w.addGrant("grant", asked.What, 1)
+		}
+	case api.MethodAuditRead:
+		var asked api.AuditReadParams
+		if json.Unmarshal(params, &asked) == nil {
+			w.addGrant("grant", string(grant.Audit)+":"+asked.Namespace, 1)
+		}
+	}
+}
+
+// enter adds to a record that is complete otherwise what the shadow would have done. network is
+// what the broker counted for it.
+func (w *watcher) enter(record *agent.Record, now agent.Spec, network []agent.Denial, charged map[string]int64) {
+	if w == nil {
+		return
+	}
+	for _, d := range network {
+		w.add(d)
+	}
+	for _, model := range record.Usage.Models {
+		w.addGrant("model", string(grant.Model)+":"+model.Model, model.Calls)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	denials := slices.Clone(w.denials)
+	slices.SortStableFunc(denials, func(a, b agent.Denial) int { return a.Time.Compare(b.Time) })
+	record.Shadow = &agent.ShadowUse{Policy: now.Shadow.Policy, Refused: w.refused, Denials: append([]agent.Denial{}, denials...), Others: w.others}
+	limits, unknown := shadow.Limits(now, *record, charged)
+	record.Shadow.Limits, record.Shadow.Wider, record.Shadow.Unseen = limits, shadow.Wider(now), append(shadow.Unseen(now), unknown...)
+}
+
+// chargedPatience bounds the wait for the answer about budgets at the end of a run.
+const chargedPatience = 2 * time.Second
+
+// charged is what the run's own budgets have counted, for a shadow that has some. What cannot
+// be read is nobody's knowledge, and the record says so.
+func (l *launch) charged() map[string]int64 {
+	if l.watcher == nil || l.share == nil || len(l.spec.Shadow.Kernel.Budgets) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.share.ctx, chargedPatience)
+	defer cancel()
+	text, err := l.share.kernel.Call(ctx, l.spec.ID, api.MethodBudgetGet, nil)
+	var got api.BudgetResult
+	if err != nil || json.Unmarshal(text, &got) != nil {
+		return nil
+	}
+	own, all := string(budget.RunKey(l.run.Owner.UID, l.spec.ID)), map[string]int64{}
+	for _, b := range got.Budgets {
+		if b.Account == own {
+			all[b.Dimension] = b.Used
+		}
+	}
+	return all
+}
