@@ -34,6 +34,7 @@ type Spec struct {
 	Kernel     Kernel   `json:"kernel,omitzero"`
 	Policy     Policy   `json:"policy"`
 	Shadow     *Shadow  `json:"shadow,omitempty"` // decided and recorded beside Policy; nil: none
+	Learn      bool     `json:"learn,omitempty"`  // note what the run uses, see Observed
 	Restart    Restart  `json:"restart,omitzero"`
 	Schedule   string   `json:"schedule,omitempty"`   // when to start it, in the format of crontab(5)
 	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule reuses the layer of the previous one

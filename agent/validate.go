@@ -267,6 +267,10 @@ func checkFilter(s Spec) error {
 // nothing cannot start again, and one that is always restarted is never free for its
 // schedule.
 func checkSupervision(s Spec) error {
+	// Each takes one of the 128 fanotify groups that the host's root has (fs.fanotify).
+	if s.Learn && (s.Detached || s.Foreground) {
+		return wrong("learn", "let root learn in the foreground: clove run --learn", "only a run of root's in the foreground is observed")
+	}
 	r := s.Restart
 	switch {
 	case r.Policy != "" && !slices.Contains(RestartPolicies, r.Policy):

@@ -89,7 +89,7 @@ func (p *pty) run(args ...string) {
 	p.cmd = p.h.command(ctx, append([]string{"run", "--rm"}, args...)...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.slave, p.slave, p.slave
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Credential: p.h.user}
-	if err := p.cmd.Start(); err != nil {
+	if err := p.h.begin(p.cmd); err != nil {
 		p.h.t.Fatal(err)
 	}
 }

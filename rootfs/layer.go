@@ -118,10 +118,7 @@ func (t table) changed(upper Upper) (bool, error) {
 		if err != nil {
 			return err
 		}
-		inside := filepath.Join(upper.Prefix, strings.TrimPrefix(path, upper.Dir))
-		// The top belongs to the mount; the others are mount points of clove's own and the
-		// directories that lead to them.
-		if path == upper.Dir || slices.Contains(t.Made, inside) || d.IsDir() && t.leadsToMade(inside) {
+		if _, ours := t.inside(upper, path, d); ours {
 			return nil
 		}
 		return errChanged
@@ -130,6 +127,47 @@ func (t table) changed(upper Upper) (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// Touched lists what the agent made, changed or removed in the layer, by the names inside. Unlike
+// Diff it compares nothing: a file that is again as it was is listed, too. A directory is listed
+// if the layer has nothing in it: it is new, or a name in it was made and removed again. It stops
+// behind most names; all is false then.
+func (t *Tree) Touched(most int) (names []string, all bool, err error) {
+	for _, upper := range t.Uppers() {
+		err := filepath.WalkDir(upper.Dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			inside, ours := t.table.inside(upper, path, d)
+			// A directory comes right before what is in it.
+			if last := len(names) - 1; last >= 0 && strings.HasPrefix(inside, names[last]+"/") {
+				names = names[:last]
+			}
+			if !ours {
+				names = append(names, inside)
+			}
+			if len(names) > most {
+				return errChanged
+			}
+			return nil
+		})
+		if errors.Is(err, errChanged) {
+			return names[:most], false, nil
+		}
+		if err != nil {
+			return names, false, fmt.Errorf("cannot list the layer: %w", err)
+		}
+	}
+	return names, true, nil
+}
+
+// inside is the name that a path of an upper has inside. ours reports whether it is there
+// without the agent: the top belongs to the mount; the others are mount points of clove's own
+// and the directories that lead to them.
+func (t table) inside(upper Upper, path string, d fs.DirEntry) (inside string, ours bool) {
+	inside = filepath.Join(upper.Prefix, strings.TrimPrefix(path, upper.Dir))
+	return inside, path == upper.Dir || slices.Contains(t.Made, inside) || d.IsDir() && t.leadsToMade(inside)
 }
 
 // leadsToMade reports whether overlayfs copied dir up because clove made a mount point below it.

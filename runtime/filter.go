@@ -10,12 +10,15 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/seccomp"
+	"clove.run/clove/seccomp/observe"
 )
 
 // filters are the programs of a run: the agent's, and that of PID 1.
 type filters struct {
 	agent *seccomp.Filter // nil: unconfined
 	init  []byte
+	// beyond are the calls that a run which is observed notes.
+	beyond []seccomp.Watch
 }
 
 // filtersOf compiles the profile that the spec names. PID 1 is under the same one if that is
@@ -26,7 +29,14 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 	if err != nil || own == nil {
 		return f, err
 	}
-	if f.agent, err = seccomp.Compile(own, initproto.GateCall, watchedCalls(spec)...); err != nil {
+	watched := watchedCalls(spec)
+	if spec.Learn {
+		if f.beyond, err = seccomp.Beyond(own); err != nil {
+			return f, err
+		}
+		watched = observe.Together(watched, f.beyond)
+	}
+	if f.agent, err = seccomp.Compile(own, initproto.GateCall, watched...); err != nil {
 		return f, err
 	}
 	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {

@@ -33,6 +33,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	failures := []error{l.empty()}
 	ended := time.Now()
 	l.calls.close()
+	l.observer.settle(l.tree)
 	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
 	// and the refusals that were only counted come with the gate's end.
 	l.gate.end(seen.cause == causeNone)
@@ -50,6 +51,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if seen.cause == causeNone {
 		l.panicked(&record)
 	}
+	l.observed(record)
 	failures = append(failures, l.undo.Run())
 	// gofail: var finishTornDown string
 	// failures = append(failures, failpoint(finishTornDown, ""))

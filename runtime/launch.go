@@ -13,7 +13,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/egress"
-	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
@@ -60,6 +59,7 @@ type launch struct {
 	refusals *refusals
 	calls    *calls                  // nil: no filter
 	denials  *denials                // nil: no filter
+	observer *observer               // nil: the run is not observed
 	share    *share                  // nil: the run has no part in what agents share
 	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
@@ -85,6 +85,7 @@ var steps = []step{
 	{"create", (*launch).create},
 	{"start", (*launch).start},
 	{"verify", (*launch).verify},
+	{"observe", (*launch).observe},
 	{"orders", (*launch).order},
 }
 
@@ -133,31 +134,6 @@ func stepFailed(step string, err error) error {
 }
 
 func (l *launch) awaitNetwork() error { return l.network.await() }
-
-// openGate starts the gate of a run that needs one.
-func (l *launch) openGate() (err error) {
-	if !l.spec.Gated() {
-		return nil
-	}
-	agentSocket, err := l.openSocket()
-	if err != nil {
-		return err
-	}
-	shadow, err := l.watcher.rules(l.share.grants())
-	if err != nil {
-		return err
-	}
-	asked := l.spec.Egress
-	l.gate, err = openGate(host.Config{
-		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket,
-	}, l.spec.ID, l.streams, l.refusals, l.denials)
-	if err != nil {
-		return err
-	}
-	l.undo.Add("gate", l.gate.Stop)
-	return nil
-}
 
 // makeRoot starts the launch thread and builds the root on it. An old layer that could not
 // be removed fails here and not in register, because from here on the run has a record to
@@ -260,10 +236,16 @@ func (l *launch) answerCalls() {
 	// The spec as it is now: no update changes the filter or the mounts.
 	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials)
 	share := paceShare
-	if watchesFiles(l.spec) {
+	switch {
+	case l.observer != nil:
+		share = learningShare
+	case watchesFiles(l.spec):
 		share = watchingShare
 	}
-	l.calls = newCalls(l.filters.agent, l.box.pid, share, w.see)
+	l.calls = newCalls(l.filters.agent, l.box.pid, share, func(o observed) {
+		w.see(o)
+		l.observer.called(o, l.filters.beyond)
+	})
 }
 
 // start brings clove-init up to the point where it waits for orders. The

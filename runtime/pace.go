@@ -22,6 +22,7 @@ type pace struct {
 const (
 	paceShare     = 0.1
 	watchingShare = 0.5
+	learningShare = 1.0 // many calls, and root asked for that
 	paceCredit    = 200 * time.Millisecond
 )
 

@@ -28,6 +28,10 @@ type IO struct {
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
 	Models     Models    // serves models to the agent; nil: a run that may call them is refused
 	Kernel     Kernel    // answers for what agents share, and what their accounts spend; nil: a run that has a part in it is refused
+	// AskNetwork asks a person about a target that the network's rules refuse; rule is what a
+	// yes allows for the rest of the run. One question is put at a time. It returns when it is
+	// answered, or ctx ends. nil: what the rules refuse stays refused.
+	AskNetwork func(ctx context.Context, rule agent.EgressRule) bool
 	// The functions may be nil. All but Drained and Ended must not block.
 
 	// Denied gets the first denial of each target, and the loss of the gate.
@@ -52,6 +56,9 @@ type IO struct {
 	// that was meant for the agent cannot end the caller before it has written the
 	// record.
 	Ended func(agent.Record)
+	// Observed gets what a run with Spec.Learn used, before Ended. It is not called for a run
+	// that never came to its execve.
+	Observed func(agent.Observed)
 	// Waits gets a record for which the host's disk has no room, before Run waits for
 	// some.
 	Waits func(agent.Record)

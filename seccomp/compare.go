@@ -91,3 +91,38 @@ func Warnings(profile *specs.LinuxSeccomp) []Warning {
 	}
 	return warnings
 }
+
+// Narrower reports whether every rule of narrow that lets a call pass lets through only what one
+// rule of wide does. It is false where that cannot be decided rule by rule.
+func Narrower(wide, narrow *specs.LinuxSeccomp, call string) bool {
+	if wide == nil {
+		return true
+	}
+	if narrow == nil || permissive(wide.DefaultAction) || permissive(narrow.DefaultAction) {
+		return false
+	}
+	passing := func(profile *specs.LinuxSeccomp) []specs.LinuxSyscall {
+		return slices.DeleteFunc(slices.Clone(rulesOf(profile, call)), func(r specs.LinuxSyscall) bool { return !permissive(r.Action) })
+	}
+	wider := passing(wide)
+	for _, rule := range passing(narrow) {
+		if !slices.ContainsFunc(wider, func(w specs.LinuxSyscall) bool { return implies(rule.Args, w.Args) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// implies reports whether arguments that satisfy all of narrow satisfy all of wide.
+func implies(narrow, wide []specs.LinuxSeccompArg) bool {
+	return !slices.ContainsFunc(wide, func(w specs.LinuxSeccompArg) bool {
+		return !slices.ContainsFunc(narrow, func(n specs.LinuxSeccompArg) bool {
+			if n == w {
+				return true
+			}
+			// Value is the mask and ValueTwo what is under it.
+			return n.Index == w.Index && n.Op == specs.OpMaskedEqual && w.Op == specs.OpMaskedEqual &&
+				n.Value&w.Value == w.Value && n.ValueTwo&w.Value == w.ValueTwo
+		})
+	})
+}

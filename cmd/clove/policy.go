@@ -27,16 +27,23 @@ var policyWords = map[string]word{
 	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
 	"schema":  {do: (*program).policySchema},
 	"init":    {least: 1, do: (*program).policyInit},
+	"learn":   {flags: []string{flagMerge, flagOut}, least: 1, most: anyNumber, do: (*program).policyLearn},
+	"audit":   {flags: []string{flagJSON}, least: 1, do: (*program).policyAudit},
 	"import":  {flags: []string{flagName, flagFrom, flagSkip}, least: 1, do: (*program).policyImport},
 }
 
-const flagResolved = "resolved"
+const (
+	flagResolved = "resolved"
+	flagMerge    = "merge"
+	flagOut      = "out"
+)
 
 func (p *program) policyCommand() *cli.Command {
 	return &cli.Command{
 		Name: policyName, Usage: "show, check and compare what agents may do",
 		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
 			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
+			"clove policy learn --merge --out FILE OBSERVATION...\nclove policy audit [--json] RUN\n" +
 			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
 		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
@@ -45,6 +52,8 @@ func (p *program) policyCommand() *cli.Command {
 			"something. schema prints the JSON Schema of documents, for editors. init writes a document to begin with.\n" +
 			"import prints the document that the settings of another system become: docker's filter of system calls, those of\n" +
 			"sandbox-runtime, Claude Code and Codex. docs/policies-import.md lists what each setting becomes.\n\n" +
+			"learn --merge folds what several runs of clove run --learn used (FILE.yaml.observed.json) into one policy. audit says what a\n" +
+			"run was allowed and never used, of a run's name or of an observation's file.\n\n" +
 			"test compares a policy with FILE: exit status 1 if something is not as it expects. FILE is YAML such as\n\n" +
 			"{version: 1, policy: standard, expect: [{read: /root, is: deny}, {syscall: mount, is: deny, note: none of its own}]}\n\n" +
 			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
@@ -52,6 +61,8 @@ func (p *program) policyCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
 			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
+			boolean("", flagMerge, "", "learn: fold all observations into one"),
+			&cli.StringFlag{Name: flagOut, Aliases: []string{"o"}, Usage: "learn: the policy's file, NAME.yaml"},
 			jsonFlag("list, test: write a JSON array; show, diff: an object"),
 		}, importFlags()...),
 		Action: p.policy,
@@ -59,7 +70,7 @@ func (p *program) policyCommand() *cli.Command {
 }
 
 func (p *program) policy(c *cli.Context) error {
-	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema, init FILE or import FILE")
+	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema, init FILE, learn OBSERVATION..., audit RUN or import FILE")
 }
 
 // reportWider says at the start of a run where its policy allows more than what it extends.

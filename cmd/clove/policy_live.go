@@ -93,7 +93,7 @@ func (p *program) runProbe(c *cli.Context, e expectation, spec agent.Spec) ([]pr
 		_, _ = io.Copy(io.Discard, from) // the probe must not wait for its reader
 		read <- outcome{found, err}
 	}()
-	record, err := quiet.launch(c, e.host, spec, func(agent.Record) {})
+	record, err := quiet.launch(c, e.host, spec, nil, func(agent.Record) {})
 	err = errors.Join(err, to.Close())
 	got := <-read
 	return got.found, record, errors.Join(err, got.err)

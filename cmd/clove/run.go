@@ -43,6 +43,10 @@ func (p *program) run(c *cli.Context) error {
 	}
 	started := time.Now()
 	spec, err := runSpec(c, h, agent.NewID())
+	var lesson *learning
+	if err == nil {
+		lesson, err = newLearning(c, h)
+	}
 	// Nothing is started, so neither an ID file nor a record is written.
 	if err == nil && c.Bool(flagExplainNetwork) {
 		return p.explainNetwork(spec)
@@ -66,7 +70,7 @@ func (p *program) run(c *cli.Context) error {
 	var unwritten error
 	status := 0
 	if err == nil {
-		record, err = p.launch(c, h, spec, func(r agent.Record) { status, unwritten = p.settle(result, r) })
+		record, err = p.launch(c, h, spec, lesson, func(r agent.Record) { status, unwritten = p.settle(result, r) })
 	}
 	if err != nil {
 		_ = ids.keptUnless(err)
@@ -77,6 +81,9 @@ func (p *program) run(c *cli.Context) error {
 		return err
 	}
 	p.tell(record, spec)
+	if err := lesson.settle(p, spec, record); err != nil {
+		return err
+	}
 	if record.ExitCode != 0 && !p.json {
 		p.reportUnseen(spec, h.Dir)
 	}
@@ -102,7 +109,7 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 
 // launch runs the spec: root's here, others' by cloved. From here on signals are
 // runtime's, which passes them to the agent, until ended is called with the record.
-func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *learning, ended func(agent.Record)) (agent.Record, error) {
 	if h.UID != 0 {
 		return p.launchByCloved(c, spec, ended)
 	}
@@ -111,6 +118,11 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, ended fun
 		return agent.Record{}, err
 	}
 	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err, Ended: ended}
+	learned, err := lesson.attach(p, spec, &streams)
+	if err != nil {
+		return agent.Record{}, err
+	}
+	defer learned()
 	if c.Bool(flagDebug) {
 		streams.Debug = p.err
 	}

@@ -78,6 +78,9 @@ const (
 	flagShadow  = "policy-shadow"
 	flagWeaken  = "allow-unenforced"
 
+	flagLearn        = "learn"
+	flagLearnNetwork = "learn-network"
+
 	flagDetach   = "detach"
 	flagRestart  = "restart"
 	flagAfter    = "after"
@@ -206,6 +209,8 @@ func wallFlags(d agent.Spec) []cli.Flag {
 		values(groupWalls, flagOption, "", "only no-new-privileges, which always applies", ""),
 		value(groupWalls, flagPolicy, "", "what the defaults come from: a level (unrestricted, standard, sandboxed, readonly, minimal), a name or a file of clove policy", d.Policy.Name),
 		value(groupWalls, flagShadow, "", "a stricter one that is decided beside it and refuses nothing: the record has what it would have refused", "none"),
+		value(groupWalls, flagLearn, "", "write the smallest policy for what this run uses to NAME.yaml, and what was seen beside it", ""),
+		value(groupWalls, flagLearnNetwork, "", "targets that the policy refuses while --learn watches: ask, allow (the internet) or deny", "deny"),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
 }

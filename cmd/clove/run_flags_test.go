@@ -27,14 +27,14 @@ var samples = map[string]string{
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
 	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagNetworkLog: "decisions.jsonl",
-	flagOption: "no-new-privileges", flagInit: "", flagIDFile: "id",
+	flagOption: "no-new-privileges", flagInit: "", flagIDFile: "id", flagLearn: "learned.yaml",
 }
 
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog}
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog, flagLearnNetwork}
 
 // A log of what calls of models say is kept only where the run asks for it.
 func TestModelLog(t *testing.T) {

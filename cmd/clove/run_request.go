@@ -31,7 +31,16 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		spec.ID = id
 		return spec, err
 	}
-	return build.Spec(request, h, id)
+	if c.String(flagLearnNetwork) == learnAllow {
+		request.Network = agent.NetworkPublic
+	}
+	spec, err := build.Spec(request, h, id)
+	if err == nil && c.String(flagLearnNetwork) == learnAsk && spec.Network == agent.NetworkNone {
+		request.Network = agent.NetworkAllowlist // with no rule: each target is refused, or asked about
+		spec, err = build.Spec(request, h, id)
+	}
+	spec.Learn = c.String(flagLearn) != ""
+	return spec, err
 }
 
 // requestOf copies the flags into a request, as text: policies/build parses them. A

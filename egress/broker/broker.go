@@ -54,6 +54,10 @@ type Config struct {
 	// Shadow are rules that are asked too, about what Rules allow, and that decide nothing;
 	// nil: none.
 	Shadow *egress.Rules
+	// Ask is called with what the rules are about to deny, and may return the rules that are to
+	// hold from now on; nil leaves it denied. It may take its time, until ctx ends. nil: nobody
+	// is asked.
+	Ask func(ctx context.Context, d Decision) *egress.Rules
 }
 
 // Broker answers one gate.
@@ -108,6 +112,18 @@ func (b *Broker) Replace(rules *egress.Rules) {
 	ended := b.connections.replace(rules)
 	b.pins.drop(func(name egress.Name) bool { return rules.Resolve(name).Allowed })
 	b.logCut(ended, ReasonReplaced)
+}
+
+// reconsider asks about what the rules deny, and reports whether other rules hold now.
+func (b *Broker) reconsider(ctx context.Context, d Decision) bool {
+	if b.config.Ask == nil {
+		return false
+	}
+	rules := b.config.Ask(ctx, d)
+	if rules != nil {
+		b.Replace(rules)
+	}
+	return rules != nil
 }
 
 // Totals are the network figures of a run's record.
@@ -169,7 +185,7 @@ func decisionOn(kind Kind, outcome Outcome, asked egress.Connection, verdict egr
 	if asked.Shown != "" {
 		name = asked.Shown
 	}
-	return Decision{Kind: kind, Outcome: outcome, Name: string(name), Address: asked.Target,
+	return Decision{Kind: kind, Outcome: outcome, Name: string(name), Address: asked.Target, Pinned: asked.Pinned,
 		Rule: verdict.Rule, Source: verdict.Source,
 		Reason: verdict.Reason, Detail: verdict.Detail, Hint: verdict.Hint}
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"clove.run/clove/egress"
 )
 
 // Outcome is the kind of event that a Decision records.
@@ -54,6 +56,7 @@ type Decision struct {
 	Source  string         `json:"source,omitempty"`  // who gave the rule, for example "--allow"
 	Name    string         `json:"name,omitempty"`    // the name that was queried, shown, or pinned to the address
 	Address netip.AddrPort `json:"address,omitzero"`  // port 0 where there is none
+	Pinned  []egress.Name  `json:"-"`                 // the names that led the agent to the address, whether or not they decided
 	Number  uint64         `json:"number,omitempty"`  // of the connection or flow, the same in its two decisions
 	RxBytes int64          `json:"rx_bytes,omitzero"` // towards the agent
 	TxBytes int64          `json:"tx_bytes,omitzero"`

@@ -13,6 +13,9 @@ import (
 func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
 	verdict := b.connections.currentRules().Connect(asked)
+	if !verdict.Allowed && b.reconsider(ctx, decisionOn(KindUDP, OutcomeDenied, asked, verdict)) {
+		verdict = b.connections.currentRules().Connect(asked)
+	}
 	if !verdict.Allowed {
 		return b.deny(KindUDP, asked, verdict)
 	}

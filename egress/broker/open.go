@@ -34,6 +34,10 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Connect(asked)
+	if !verdict.Allowed && b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict)) {
+		rules = b.connections.currentRules()
+		verdict = rules.Connect(asked)
+	}
 	switch {
 	case !verdict.Allowed:
 		return b.deny(kind, asked, verdict)

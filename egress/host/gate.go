@@ -40,6 +40,8 @@ type Config struct {
 	// they are called by many goroutines at once and must not block. Log may be nil.
 	Log    func(broker.Decision)
 	Denied func(d agent.Denial, reason, hint string)
+	// Ask may be nil, see broker.Config.
+	Ask func(ctx context.Context, d broker.Decision) *egress.Rules
 }
 
 // Gate is the gate of one network: clove-gate, a process without privileges that
@@ -100,7 +102,7 @@ func (g *Gate) start(c Config, out leg) error {
 		return err
 	}
 	g.broker = broker.New(broker.Config{
-		Rules: c.Rules, Shadow: c.Shadow, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log,
+		Rules: c.Rules, Shadow: c.Shadow, Resolver: out.resolver, Namespace: c.Namespace, Listeners: all, Socket: out.socket, Log: c.Log, Ask: c.Ask,
 		Denied: func(d broker.Denial) { c.Denied(Denial(d), d.Reason, d.Hint) },
 		Limits: wire.Limits{Connections: c.Limits.Connections, PerSecond: c.Limits.PerSecond, Bytes: c.Limits.Bytes}})
 	// Not a caller's context: the broker ends with Close and Stop only.

@@ -23,7 +23,8 @@ var mayImport = []struct {
 }{
 	{"agent", []string{"internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
 	{"policies", []string{"agent", "internal/document"}, "defaults and documents are values"},
-	{"policies/imports", []string{"agent", "egress", "policies", "policies/host", "seccomp"}, "settings of other systems become a document, bytes to text"},
+	{"policies/imports", []string{"agent", "egress", "internal/document", "policies", "policies/host", "seccomp"}, "settings of other systems become a document, bytes to text"},
+	{"policies/learn", []string{"agent", "egress", "internal/document", "policies", "policies/compare", "seccomp"}, "what a run used becomes a document; values in, text out"},
 	{"policies/compare", []string{"agent", "egress", "kernel/budget", "kernel/grant", "seccomp"}, "where one spec allows more than another is a value"},
 	{"policies/shadow", []string{"agent", "kernel/budget", "kernel/grant", "policies/compare"}, "what another policy would have refused is a value"},
 	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
@@ -59,7 +60,7 @@ var mayImport = []struct {
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/descriptor", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
+	{"runtime", []string{"agent", "api", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/descriptor", "internal/fanotify", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
@@ -91,7 +92,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/build", "policies/compare", "policies/expect", "policies/host", "policies/imports", "policies/probe", "policies/probe/reach", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/contract", "audit", "client", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/build", "policies/compare", "policies/expect", "policies/host", "policies/imports", "policies/learn", "policies/probe", "policies/probe/reach", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/descriptor", "internal/lasting"}, "flags to calls"},
 	{"oci/guard", []string{"agent", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/build", "policies/host"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
 	{"cmd/clove-init", []string{"internal/boottime", "internal/descriptor", "internal/initproto", "internal/rlimits"}, "PID 1 of every sandbox stays tiny"},
@@ -105,6 +106,7 @@ var mayImport = []struct {
 	{"internal/confine/parent", []string{"internal/nsthread"}, "the other side of confine"},
 	{"internal/descriptor", nil, "a leaf"},
 	{"internal/document", []string{"agent"}, "one reader of what people write; its errors are for them"},
+	{"internal/fanotify", nil, "a leaf"},
 	{"internal/initproto", []string{"internal/passfd", "internal/rlimits"}, "a protocol is values and one connection"},
 	{"internal/lasting", nil, "a leaf"},
 	{"internal/nsthread", nil, "a leaf"},
@@ -158,7 +160,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
-	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/advice policies/build policies/compare", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
+	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/advice policies/build policies/compare policies/learn", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 
 type listed struct {

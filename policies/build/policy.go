@@ -60,6 +60,24 @@ func LoadPolicy(reference string, h host.Host) (*Policy, error) {
 	return layOver(chain, h)
 }
 
+// Extended resolves a document that is in no file: the defaults of what it extends, and those
+// that it sets itself. It does not ask for reasons.
+func Extended(d policies.Document, h host.Host) (parent, own agent.Spec, err error) {
+	reference := d.Extends
+	if reference == "" {
+		reference = policies.StandardName
+	}
+	base, err := LoadPolicy(reference, h)
+	if err != nil {
+		return parent, own, err
+	}
+	own, err = specOf(absolute(d, h.Dir).Over(base.Document), h)
+	if err != nil {
+		err = asDocument(err)
+	}
+	return base.Spec, own, err
+}
+
 // loadChain reads the documents, the one that was asked for first.
 func loadChain(reference string, h host.Host) (chain []Link, err error) {
 	for from := h; ; {

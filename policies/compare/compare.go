@@ -285,7 +285,7 @@ func (c *comparison) filter() {
 	compared := seccomp.Compare(base, wide)
 	for _, d := range slices.Concat(compared.OnlyB, compared.Other) {
 		// A call that base allows with all arguments can only be narrower.
-		if d.A != seccomp.Allowed {
+		if d.A != seccomp.Allowed && !seccomp.Narrower(base, wide, d.Call) {
 			more = append(more, d.Call)
 		}
 	}

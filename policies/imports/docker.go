@@ -3,6 +3,7 @@ package imports
 import (
 	"strings"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/seccomp"
 )
 
@@ -11,7 +12,7 @@ import (
 func (r *reader) docker(map[string]any) {
 	profile, err := seccomp.Parse(r.file.Text)
 	if err != nil {
-		r.mistake = invalid("correct the file: clove refuses what runc would not enforce as it is written", "%s", shown(err.Error()))
+		r.mistake = invalid("correct the file: clove refuses what runc would not enforce as it is written", "%s", document.Shown(err.Error()))
 		return
 	}
 	r.system = r.file.Path

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
@@ -309,16 +310,16 @@ func FuzzImport(f *testing.F) {
 		if skip != "" {
 			file.Skip = []string{skip}
 		}
-		document, err := Import(file)
+		made, err := Import(file)
 		if err != nil {
-			if f := agent.FailureOf(err); agent.KindOf(err) != agent.KindInvalid || f.Hint == "" || strings.ContainsFunc(f.Message, unprintable) {
+			if f := agent.FailureOf(err); agent.KindOf(err) != agent.KindInvalid || f.Hint == "" || strings.ContainsFunc(f.Message, document.Unprintable) {
 				t.Errorf("%+v", f)
 			}
 			return
 		}
-		d, err := policies.Parse(document)
+		d, err := policies.Parse(made)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, document)
+			t.Fatalf("%v\n%s", err, made)
 		}
 		if d.User != "" || d.Network.Mode == agent.NetworkHost || d.Seccomp != "" && d.Seccomp != "/p" || len(d.Grants) > 0 || d.Files.Rootfs != "" {
 			t.Errorf("%+v", d)

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/internal/document"
 )
 
 // target is a rule with the setting that it comes from.
@@ -73,7 +74,7 @@ func (r *reader) destination(setting, text string) (name, port string, ok bool) 
 		return name, port, true
 	}
 	// A word without a dot could be one of clove's groups, such as private.
-	if !strings.ContainsAny(name, ".:") || strings.ContainsAny(name, "/@") || strings.ContainsFunc(name, unprintable) {
+	if !strings.ContainsAny(name, ".:") || strings.ContainsAny(name, "/@") || strings.ContainsFunc(name, document.Unprintable) {
 		r.refuse(setting, "it is no name of a host with a dot, and no address")
 		return "", "", false
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies/host"
 )
 
@@ -30,7 +31,7 @@ const wildcards = "*?[{"
 // says that it has no wildcards.
 func (r *reader) place(setting, text string, literal bool) (p place, ok bool) {
 	p = place{setting: setting, path: text}
-	if text == "" || strings.ContainsFunc(text, unprintable) {
+	if text == "" || strings.ContainsFunc(text, document.Unprintable) {
 		r.refuse(setting, "it is no path")
 		return p, false
 	}

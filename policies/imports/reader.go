@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
 )
 
@@ -35,13 +36,13 @@ func parse(f File) (map[string]any, error) {
 			err = fmt.Errorf("line %d: %s", line, strings.TrimPrefix(wrong.Error(), "toml: "))
 		}
 		if err != nil {
-			return nil, invalid(wroteHint, "it cannot be read as TOML: %s", shown(err.Error()))
+			return nil, invalid(wroteHint, "it cannot be read as TOML: %s", document.Shown(err.Error()))
 		}
 		return root, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(f.Text))
 	if err := decoder.Decode(&root); err != nil {
-		return nil, invalid(wroteHint, "it cannot be read as an object of JSON: %s", shown(strings.TrimPrefix(err.Error(), "json: ")))
+		return nil, invalid(wroteHint, "it cannot be read as an object of JSON: %s", document.Shown(strings.TrimPrefix(err.Error(), "json: ")))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, invalid("remove what follows the last brace", "something follows its settings")
@@ -113,7 +114,7 @@ func (r *reader) refuse(setting, format string, values ...any) {
 // wrong notes a value of a wrong type.
 func (r *reader) wrong(at, what string) {
 	if r.mistake == nil {
-		r.mistake = invalid("correct the file: its own program refuses it, too", "%s: %s belongs there", shown(orFile(at)), what)
+		r.mistake = invalid("correct the file: its own program refuses it, too", "%s: %s belongs there", document.Shown(orFile(at)), what)
 	}
 }
 
@@ -171,7 +172,7 @@ func (r *reader) items(at string, value any, read func(setting, text string)) {
 func (r *reader) problem() error {
 	for _, skip := range r.file.Skip {
 		if r.mistake == nil && !slices.Contains(r.left, skip) {
-			return invalid(policies.Meant(skip, r.seen, "omit it, or write the name as the error has it"), "--skip %s: the file has no such setting", shown(skip))
+			return invalid(policies.Meant(skip, r.seen, "omit it, or write the name as the error has it"), "--skip %s: the file has no such setting", document.Shown(skip))
 		}
 	}
 	if r.mistake != nil || len(r.refused) == 0 {
@@ -179,9 +180,9 @@ func (r *reader) problem() error {
 	}
 	var texts []string
 	for _, one := range r.refused {
-		texts = append(texts, shown(one.setting)+" ("+shown(one.why)+")")
+		texts = append(texts, document.Shown(one.setting)+" ("+document.Shown(one.why)+")")
 	}
-	return invalid("to leave one out, repeat the command with --skip '"+shown(r.refused[0].setting)+"', and so for each; a comment will say so",
+	return invalid("to leave one out, repeat the command with --skip '"+document.Shown(r.refused[0].setting)+"', and so for each; a comment will say so",
 		"%d of the settings cannot be carried: %s", len(texts), strings.Join(texts, "; "))
 }
 

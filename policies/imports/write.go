@@ -4,58 +4,57 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
 )
 
 // document writes the plan as YAML. Texts of the file are quoted, and in comments what cannot
 // be printed is replaced.
 func (r *reader) document() []byte {
-	w := &writer{}
-	w.comment("made by clove policy import from %s (%s)", r.file.Path, r.file.System)
+	w := &document.Writer{}
+	w.Comment("made by clove policy import from %s (%s)", r.file.Path, r.file.System)
 	r.head(w)
-	w.line(0, "version: 1")
-	w.line(0, "name: %s", quoted(r.file.Name))
-	w.line(0, "description: %s", quoted("the settings of "+r.file.Path))
-	w.line(0, "extends: %s", policies.StandardName)
+	w.Line(0, "version: 1")
+	w.Line(0, "name: %s", document.Quoted(r.file.Name))
+	w.Line(0, "description: %s", document.Quoted("the settings of "+r.file.Path))
+	w.Line(0, "extends: %s", policies.StandardName)
 	r.widen(w)
 	if r.system != "" {
 		for _, text := range r.filter {
-			w.comment("%s", text)
+			w.Comment("%s", text)
 		}
-		w.line(0, "seccomp: %s", quoted(r.system))
-		return []byte(w.text.String())
+		w.Line(0, "seccomp: %s", document.Quoted(r.system))
+		return w.Bytes()
 	}
 	r.files(w)
 	r.environment(w)
 	r.network(w)
-	return []byte(w.text.String())
+	return w.Bytes()
 }
 
-func (r *reader) head(w *writer) {
+func (r *reader) head(w *document.Writer) {
 	for _, setting := range r.left {
-		w.comment("LEFT OUT by --skip: %s", setting)
+		w.Comment("LEFT OUT by --skip: %s", setting)
 	}
 	for _, n := range r.notes {
-		w.comment("%s: %s", n.setting, n.text)
+		w.Comment("%s: %s", n.setting, n.text)
 	}
 	if len(r.own) > 0 {
-		w.comment("of the program itself, no sandbox holds them: %s", strings.Join(r.own, ", "))
+		w.Comment("of the program itself, no sandbox holds them: %s", strings.Join(r.own, ", "))
 	}
 	if r.system == "" {
 		if r.isWritable(agent.WorkspaceDir) {
-			w.comment("files of the workspace that %s protects by itself, such as .git/hooks, change in the copy; clove apply asks before it brings them back", r.file.System)
+			w.Comment("files of the workspace that %s protects by itself, such as .git/hooks, change in the copy; clove apply asks before it brings them back", r.file.System)
 		}
-		w.comment("of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
+		w.Comment("of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
 	}
 }
 
 // widen gives the reasons for what the level standard does not allow.
-func (r *reader) widen(w *writer) {
+func (r *reader) widen(w *document.Writer) {
 	reasons := map[string][]string{}
 	if r.system != "" {
 		reasons["seccomp"] = append(reasons["seccomp"], "the filter is that of the file")
@@ -75,10 +74,10 @@ func (r *reader) widen(w *writer) {
 	if len(reasons) == 0 {
 		return
 	}
-	w.line(0, "widen:")
+	w.Line(0, "widen:")
 	for _, key := range slices.Sorted(maps.Keys(reasons)) {
 		settings := slices.Compact(slices.Sorted(slices.Values(reasons[key])))
-		w.line(1, "%s: %s", key, quoted(fmt.Sprintf("%s of %s", strings.Join(settings, ", "), r.file.Path)))
+		w.Line(1, "%s: %s", key, document.Quoted(fmt.Sprintf("%s of %s", strings.Join(settings, ", "), r.file.Path)))
 	}
 }
 
@@ -88,63 +87,63 @@ func keyOf(setting string) string {
 	return key
 }
 
-func (r *reader) files(w *writer) {
-	w.line(0, "files:")
-	w.line(1, "root: %s # nothing is written but what is named here", policies.RootReadOnly)
-	w.line(1, "writable:")
+func (r *reader) files(w *document.Writer) {
+	w.Line(0, "files:")
+	w.Line(1, "root: %s # nothing is written but what is named here", policies.RootReadOnly)
+	w.Line(1, "writable:")
 	for _, place := range agent.WritablePlaces {
 		if why := r.writable[place]; why != "" {
-			w.line(2, "- %s # %s", place, shown(why))
+			w.Line(2, "- %s # %s", place, document.Shown(why))
 		}
 	}
 	if len(r.volumes) == 0 {
 		return
 	}
-	w.line(1, "volumes:")
+	w.Line(1, "volumes:")
 	for _, v := range r.volumes {
 		if v.readOnly {
-			w.line(2, "- %s # %s", quoted(v.path+":"+v.inside+":ro"), shown(v.setting))
+			w.Line(2, "- %s # %s", document.Quoted(v.path+":"+v.inside+":ro"), document.Shown(v.setting))
 		} else {
-			w.line(2, "- %s # %s: the host's own directory; what is written there stays, .git and all other files in it", quoted(v.path+":"+v.inside), shown(v.setting))
+			w.Line(2, "- %s # %s: the host's own directory; what is written there stays, .git and all other files in it", document.Quoted(v.path+":"+v.inside), document.Shown(v.setting))
 		}
 	}
 }
 
-func (r *reader) environment(w *writer) {
+func (r *reader) environment(w *document.Writer) {
 	if len(r.env) == 0 {
 		return
 	}
-	w.line(0, "environment: # %s", shown(r.ofEnv))
-	w.line(1, "set:")
+	w.Line(0, "environment: # %s", document.Shown(r.ofEnv))
+	w.Line(1, "set:")
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
-		w.line(2, "%s: %s", quoted(name), quoted(r.env[name]))
+		w.Line(2, "%s: %s", document.Quoted(name), document.Quoted(r.env[name]))
 	}
 }
 
-func (r *reader) network(w *writer) {
-	w.line(0, "network:")
+func (r *reader) network(w *document.Writer) {
+	w.Line(0, "network:")
 	if r.mode == agent.NetworkNone {
-		w.line(1, "mode: %s # nothing that is carried allows a name", r.mode)
+		w.Line(1, "mode: %s # nothing that is carried allows a name", r.mode)
 		return
 	}
-	w.line(1, "mode: %s", r.mode)
+	w.Line(1, "mode: %s", r.mode)
 	if len(r.allow) > 0 {
-		w.line(1, "allow:")
+		w.Line(1, "allow:")
 		targets(w, r.allow)
 	}
 	if len(r.deny) > 0 {
-		w.line(1, "deny:")
+		w.Line(1, "deny:")
 		targets(w, r.deny)
 	}
 	if len(r.ports) > 0 {
-		w.line(1, "host_ports:")
+		w.Line(1, "host_ports:")
 		for _, p := range r.ports {
-			w.line(2, "- %d # %s", p.number, shown(p.setting))
+			w.Line(2, "- %d # %s", p.number, document.Shown(p.setting))
 		}
 	}
 }
 
-func targets(w *writer, list []target) {
+func targets(w *document.Writer, list []target) {
 	seen := map[string]bool{}
 	for _, t := range list {
 		if seen[t.text] {
@@ -155,32 +154,6 @@ func targets(w *writer, list []target) {
 		if t.note != "" {
 			note += ": " + t.note
 		}
-		w.line(2, "- %s # %s", quoted(t.text), shown(note))
+		w.Line(2, "- %s # %s", document.Quoted(t.text), document.Shown(note))
 	}
 }
-
-// writer writes lines of YAML.
-type writer struct{ text strings.Builder }
-
-func (w *writer) line(depth int, format string, values ...any) {
-	fmt.Fprintf(&w.text, strings.Repeat("  ", depth)+format+"\n", values...)
-}
-
-func (w *writer) comment(format string, values ...any) {
-	w.text.WriteString("# " + shown(fmt.Sprintf(format, values...)) + "\n")
-}
-
-// quoted writes a text as YAML reads it back: Go's escapes are YAML's, too.
-func quoted(text string) string { return strconv.QuoteToASCII(text) }
-
-// shown is a text without anything that ends a comment or changes a terminal.
-func shown(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unprintable(c) {
-			return '?'
-		}
-		return c
-	}, text)
-}
-
-func unprintable(c rune) bool { return !unicode.IsPrint(c) || c == unicode.ReplacementChar }

@@ -1,0 +1,26 @@
+// Package learn turns what runs used into the smallest policy document that lets them pass.
+//
+// # Theory of operation
+//
+// A run with clove run --learn goes under its policy as every run does, and the supervisor
+// notes what it uses (agent.Observed). An Observation is that, with what the run was given. It
+// is a file of JSON, which Parse reads strictly and within bounds.
+//
+//	run ── agent.Observed ── Observation ──┬── Merge ── Observation
+//	                                       └── Write ── document, filter
+//
+// Merge is the union of uses and the maximum of peaks: commutative, associative and idempotent.
+//
+// Write narrows what the run was given, place by place: the network to the targets that were
+// reached, the filter of system calls to minimal and the groups that were used, the places that
+// stay writable to those that were written, and each limit to the peak with a margin. Nothing
+// gets wider, but for the network with --learn-network allow or ask, whose run was wider, too.
+// Under a built-in level the document extends the level, standard or narrower, that has to be
+// widened in the fewest places; under a document it extends that one, whose other values no run
+// shows.
+//
+// # What it does not do
+//
+// A document cannot name single files, so what was read and written decides over whole places;
+// a comment says which files these were. It does not judge: what a run did is taken as wanted.
+package learn

@@ -1,0 +1,165 @@
+package runtime
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/rootfs"
+)
+
+// settle ends the watch when no process of the agent is left, while the layer is still
+// mounted, and adds what the layer shows.
+func (o *observer) settle(tree *rootfs.Tree) {
+	if o == nil || o.read == nil {
+		return
+	}
+	o.once.Do(func() {
+		o.files.Stop()
+		close(o.stop)
+		<-o.read
+		<-o.ended
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.files.Lost != "" {
+			o.incomplete[o.files.Lost] = true
+		}
+		o.layer(tree)
+		o.tops()
+	})
+}
+
+// tops notes each mount in whose top directory a name was made or removed; o.mu is held. It
+// comes after layer: overlayfs changes the top of an upper, too, when it copies up a directory
+// below, and the layer has that name then.
+func (o *observer) tops() {
+	for _, m := range o.mounts {
+		var now unix.Stat_t
+		if unix.Fstat(int(m.top.Fd()), &now) != nil || now.Mtim == m.since.Mtim && now.Ctim == m.since.Ctim {
+			continue
+		}
+		explained := false
+		for name := range o.paths[wasWritten] {
+			explained = explained || strings.HasPrefix(name, strings.TrimSuffix(m.at, "/")+"/")
+		}
+		if !explained {
+			o.note(wasWritten, m.at)
+		}
+	}
+}
+
+// layer notes what was made, changed or removed in the layer; o.mu is held.
+func (o *observer) layer(tree *rootfs.Tree) {
+	if tree == nil {
+		return
+	}
+	names, all, err := tree.Touched(agent.MostObservedPaths)
+	if err != nil {
+		o.incomplete["what it changed could not be listed: "+err.Error()] = true
+	} else if !all {
+		o.incomplete[tooMany("files")] = true
+	}
+	for _, name := range names {
+		o.note(wasWritten, name)
+	}
+}
+
+// result is the whole observation. record has the kernel's own peaks.
+func (o *observer) result(record agent.Record, callsKnown bool) agent.Observed {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps := func(how use) []string {
+		kept, over := agent.Bounded(o.paths[how], cmp.Compare[string], agent.MostObservedPaths)
+		if over {
+			o.incomplete[tooMany("files")] = true
+		}
+		return kept
+	}
+	seen := agent.Observed{Executed: maps(wasExecuted), Written: maps(wasWritten), CallsKnown: callsKnown, Peaks: o.peaks}
+	for path := range o.paths[wasRead] {
+		if o.paths[wasExecuted][path] || o.paths[wasWritten][path] {
+			delete(o.paths[wasRead], path)
+		}
+	}
+	seen.Read = maps(wasRead)
+	var over bool
+	if seen.Calls, over = agent.Bounded(o.calls, agent.CompareCalls, agent.MostObservedCalls); over {
+		o.incomplete[tooMany("system calls")] = true
+	}
+	targets := map[agent.ObservedTarget]bool{}
+	for _, t := range o.targets {
+		targets[t] = true
+	}
+	if seen.Targets, over = agent.Bounded(targets, agent.CompareTargets, agent.MostObservedTargets); over {
+		o.incomplete[tooMany("targets")] = true
+	}
+	seen.Peaks = peaksOf(seen.Peaks, record)
+	seen.Incomplete, _ = agent.Bounded(o.incomplete, cmp.Compare[string], len(o.incomplete))
+	return seen
+}
+
+// peaksOf adds the figures of the record.
+func peaksOf(p agent.ObservedPeaks, record agent.Record) agent.ObservedPeaks {
+	known := func(n *int64) int64 {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	u := record.Usage
+	p.MemoryBytes, p.Pids, p.CPUMS, p.WallMS = known(u.MemoryPeakBytes), known(u.PidsPeak), known(u.CPUMS), record.WallMS
+	p.OutputBytes, p.DiskBytes = known(u.OutputBytes), max(p.DiskBytes, known(u.DiskBytes))
+	if record.Network != nil {
+		p.Connections = record.Network.ConnectionsPeak
+	}
+	return p
+}
+
+// close lets go of the mounts, which the teardown removes next.
+func (o *observer) close() error {
+	o.settle(nil)
+	failures := []error{o.files.Close()}
+	for _, m := range o.mounts {
+		failures = append(failures, m.top.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// observed passes the observation on and keeps it beside the run's log.
+func (l *launch) observed(record agent.Record) {
+	if l.observer == nil || l.observer.read == nil || record.Status == agent.StatusStartFailed {
+		return
+	}
+	seen := l.observer.result(record, l.calls != nil && !l.calls.unseen())
+	if l.streams.Observed != nil {
+		l.streams.Observed(seen)
+	}
+	if l.spec.Remove {
+		return
+	}
+	text, err := json.Marshal(seen)
+	path := l.runtime.paths.Observed(l.spec.ID)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = atomicfile.Write(path, 0o600, text)
+	}
+	if err != nil {
+		fmt.Fprintf(l.streams.Stderr, "clove: warning: cannot keep what %s used: %v\n", l.spec.Name, err)
+	}
+}
+
+// observedName is the file of an observation, beside the log of a run.
+const observedName = "observed.json"
+
+// Observed is the file with what a run with Spec.Learn used.
+func (p Paths) Observed(id agent.ID) string { return filepath.Join(p.Log(id), observedName) }
