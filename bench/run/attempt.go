@@ -1,0 +1,180 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/bench"
+	"clove.run/clove/bench/grade"
+	"clove.run/clove/bench/plan"
+	"clove.run/clove/policies/build"
+)
+
+// attempt makes one result. A try that says nothing about the agent is repeated; the error
+// is one of the bench itself, or of its end.
+func (r *Runner) attempt(ctx context.Context, a plan.Attempt, cpus []int) (bench.Result, error) {
+	for try := 1; ; try++ {
+		result, err := r.try(ctx, a, cpus)
+		if err != nil {
+			return result, err
+		}
+		// An end that was asked for looks like a failure of the agent.
+		if ctx.Err() != nil {
+			return result, ErrStopped
+		}
+		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries {
+			return result, nil
+		}
+	}
+}
+
+// try runs the agent and the grader once.
+func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Result, error) {
+	w := r.work(a)
+	result := bench.Result{Version: bench.ResultVersion, Attempt: a.ID(), Task: a.Task.Name, Agent: a.Agent.Name, Seed: a.Seed, CPUs: cpus}
+	result.Times.Began = time.Now().UTC()
+	defer os.RemoveAll(w.temp)
+	if err := w.make(r, a); err != nil {
+		return result, err
+	}
+	if why := r.runAgent(ctx, a, w, cpus, &result); why != "" {
+		result.Outcome, result.Cause = bench.Infrastructure, why
+		return result, nil
+	}
+	if err := w.pack(); err != nil {
+		return result, err
+	}
+	if err := r.grade(ctx, a, w, cpus, &result); err != nil {
+		return result, err
+	}
+	measure(&result)
+	var err error
+	result.Files.SHA256, err = w.sums()
+	return result, err
+}
+
+// runAgent returns why the attempt says nothing about the agent; empty: it does.
+func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) string {
+	began, started := time.Now(), time.Time{}
+	record, id, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
+	if err != nil {
+		return err.Error()
+	}
+	result.Record = &record
+	defer r.Sandboxes.Remove(context.WithoutCancel(ctx), id) // what is left, clove gc removes
+	if !started.IsZero() {
+		result.Times.SetupMS = float64(started.Sub(began).Microseconds()) / 1000
+	}
+	result.Times.AgentMS = float64(record.WallMS)
+	if why := infrastructure(record); why != "" {
+		return why
+	}
+	ended := time.Now()
+	if why := r.collect(ctx, w, id, result); why != "" {
+		return why
+	}
+	result.Times.KeepMS = sinceMS(ended)
+	return ""
+}
+
+// collect brings the agent's changes into the workspace on the host.
+func (r *Runner) collect(ctx context.Context, w work, id agent.ID, result *bench.Result) string {
+	changes, err := r.Sandboxes.Collect(ctx, id)
+	if err != nil {
+		return "cannot read what the agent changed: " + err.Error()
+	}
+	text, err := json.Marshal(append([]agent.Change{}, changes...))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, ChangesFile), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return "cannot keep what the agent changed: " + err.Error()
+	}
+	result.Files.Changed = len(changes)
+	for _, c := range changes {
+		if c.Refused != "" {
+			result.Files.Refused++
+		}
+	}
+	return ""
+}
+
+// grade runs the grader in a sandbox of its own. One that did not start is tried again, as
+// the attempt itself is over.
+func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) error {
+	began := time.Now()
+	defer func() { result.Times.GradeMS = sinceMS(began) }()
+	g := a.Task.Grade
+	found := &bench.Grade{Checks: grade.Expect(g.Expect, grade.Tree{Workspace: w.workspace(), Output: w.output()})}
+	score, why := 1.0, ""
+	if len(g.Command) > 0 {
+		record, stdout, failure, err := r.runGrader(ctx, a, w, cpus)
+		if err != nil {
+			return err
+		}
+		if failure != "" {
+			result.Outcome, result.Cause = bench.Infrastructure, "grader: "+failure
+			return nil
+		}
+		found.Record = &record
+		score, why = grade.Score(g, record, stdout)
+	}
+	found.Score, why = grade.Sum(g, found.Checks, score, why)
+	result.Grade, result.Score = found, found.Score
+	result.Outcome = bench.Failed
+	if grade.Passes(g, found.Score) {
+		result.Outcome = bench.Passed
+	}
+	result.Cause = cause(*result.Record, why)
+	return nil
+}
+
+// graderMost bounds what is read of a grader's stdout for its score.
+const graderMost = 64 << 10
+
+// graderLog is what the grader wrote; agents' names for it are in its output folder only.
+const graderLog = "grader.log"
+
+// runGrader returns why the grader could not run; empty: it did.
+func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []int) (record agent.Record, stdout, failure string, err error) {
+	out := filepath.Join(w.temp, "score")
+	for try := 0; ; try++ {
+		if err := w.freshGrader(r, a); err != nil {
+			return record, "", "", err
+		}
+		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), out, filepath.Join(w.dir, graderLog), nil)
+		switch {
+		case err != nil:
+			failure = err.Error()
+		default:
+			failure = infrastructure(record)
+		}
+		if failure == "" {
+			stdout, err = readBounded(out, graderMost)
+			return record, stdout, "", err
+		}
+		if try >= r.Retries || ctx.Err() != nil {
+			return record, "", failure, nil
+		}
+	}
+}
+
+// sandbox builds the spec and runs it to its end.
+func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr string, started func()) (agent.Record, agent.ID, error) {
+	id := agent.NewID()
+	spec, err := build.Spec(q, r.Host, id)
+	if err != nil {
+		return agent.Record{}, id, err
+	}
+	out, err := newOutputs(stdout, stderr)
+	if err != nil {
+		return agent.Record{}, id, err
+	}
+	defer out.close()
+	record, err := r.Sandboxes.Run(ctx, spec, Output{Stdout: out.stdout, Stderr: out.stderr, Started: started})
+	return record, id, err
+}

@@ -1,0 +1,79 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/bench"
+)
+
+// infrastructure returns why a record says nothing about the agent; empty: it does. An end by
+// one of its own limits is the agent's own doing.
+func infrastructure(r agent.Record) string {
+	switch {
+	case r.Status == agent.StatusStartFailed && r.Error != nil:
+		return "start failed: " + r.Error.Step + ": " + r.Error.Message
+	case r.Status == agent.StatusStartFailed:
+		return "start failed"
+	case r.Status == agent.StatusKilled:
+		return "killed: somebody asked for it, or its supervisor ended"
+	case r.Status == agent.StatusOOM && r.Limit != nil && r.Limit.Name == agent.ControlMemory && farBelow(r.Limit):
+		return "out of memory below its limit: the host had no more"
+	}
+	return ""
+}
+
+// farBelow reports whether a limit was hit far below itself, which means that the limit of a
+// cgroup above it was reached, or that the machine had no more. At its own limit the peak is
+// within a huge page of it.
+func farBelow(l *agent.LimitHit) bool { return l.Peak != nil && *l.Peak < l.Value-l.Value/4 }
+
+// cause joins how the agent ended with what the grader found.
+func cause(r agent.Record, grader string) string {
+	end := ""
+	switch {
+	case r.Status == agent.StatusExited && r.ExitCode != 0:
+		end = fmt.Sprintf("exit status %d", r.ExitCode)
+	case r.Status == agent.StatusSignaled && r.Signal != nil:
+		end = *r.Signal
+	case r.Status != agent.StatusExited:
+		end = string(r.Status)
+	}
+	switch {
+	case end == "":
+		return grader
+	case grader == "":
+		return end
+	}
+	return end + "; " + grader
+}
+
+// measure fills the metrics of a result that has a record.
+func measure(result *bench.Result) {
+	r := result.Record
+	m := bench.Metrics{Completed: result.Outcome == bench.Passed, Score: result.Score, WallMS: r.WallMS, CPUMS: r.Usage.CPUMS,
+		ThrottledMS: r.Usage.CPUThrottledMS, MemoryPeak: r.Usage.MemoryPeakBytes}
+	for _, d := range r.Denials {
+		m.Denials += d.Count
+	}
+	if len(r.Usage.Models) > 0 {
+		var tokens, calls, cost int64
+		for _, u := range r.Usage.Models {
+			tokens += u.TokensIn + u.TokensOut + u.TokensCached
+			calls += u.Calls
+			cost += u.CostMicros
+		}
+		m.Tokens, m.ModelCalls, m.CostMicros = &tokens, &calls, &cost
+	}
+	result.Metrics = m
+}
+
+// share reads a number of processors.
+func share(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n <= 0 {
+		return 0, &agent.Error{Kind: agent.KindInvalid, Step: "cpus", Message: fmt.Sprintf("%.64q is no number of processors", text), Hint: "write 1, or 0.5"}
+	}
+	return n, nil
+}
