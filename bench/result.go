@@ -73,20 +73,27 @@ type Files struct {
 	Refused int               `json:"refused"` // of these, not kept: devices, sockets, links that lead out
 }
 
-// Metrics are the eight figures of an attempt. A figure that nobody counted is nil.
+// Metrics are what is compared of attempts. A figure that nobody counted is nil.
 type Metrics struct {
-	Completed   bool    `json:"completed"`
-	Score       float64 `json:"score"`
-	WallMS      int64   `json:"wall_ms"`
-	CPUMS       *int64  `json:"cpu_ms,omitempty"`
-	MemoryPeak  *int64  `json:"memory_peak_bytes,omitempty"`
-	Tokens      *int64  `json:"tokens,omitempty"` // of all kinds
-	ModelCalls  *int64  `json:"model_calls,omitempty"`
-	CostMicros  *int64  `json:"cost_micros,omitempty"` // millionths of a US dollar
-	ToolCalls   *int64  `json:"tool_calls,omitempty"`
-	Steps       *int64  `json:"steps,omitempty"`
-	Retries     *int64  `json:"retries,omitempty"` // after an error
-	Denials     int64   `json:"denials"`
-	Unreadable  int     `json:"unreadable,omitempty"` // lines of the metrics file that are none
-	ThrottledMS *int64  `json:"throttled_ms,omitempty"`
+	Completed    bool    `json:"completed"`
+	Score        float64 `json:"score"`
+	WallMS       int64   `json:"wall_ms"`
+	CPUMS        *int64  `json:"cpu_ms,omitempty"`
+	ThrottledMS  *int64  `json:"throttled_ms,omitempty"`
+	MemoryPeak   *int64  `json:"memory_peak_bytes,omitempty"`
+	PidsPeak     *int64  `json:"pids_peak,omitempty"`
+	IOBytes      *int64  `json:"io_bytes,omitempty"`      // read and written
+	NetBytes     *int64  `json:"net_bytes,omitempty"`     // in and out
+	Denials      int64   `json:"denials"`                 // what was refused to it
+	Tokens       *int64  `json:"tokens,omitempty"`        // of all kinds
+	TokensIn     *int64  `json:"tokens_in,omitempty"`     // without cached ones
+	TokensOut    *int64  `json:"tokens_out,omitempty"`    // made by the model
+	TokensCached *int64  `json:"tokens_cached,omitempty"` // read from the provider's cache
+	ModelCalls   *int64  `json:"model_calls,omitempty"`
+	CostMicros   *int64  `json:"cost_micros,omitempty"` // millionths of a US dollar
+	ToolCalls    *int64  `json:"tool_calls,omitempty"`  // by the agent's own count, as the next two
+	Retries      *int64  `json:"retries,omitempty"`     // after an error
+	Steps        *int64  `json:"steps,omitempty"`
+	Own          bool    `json:"own,omitempty"`        // tokens, calls and cost are the agent's own count
+	Unreadable   int     `json:"unreadable,omitempty"` // lines of the agent's metrics that are none
 }

@@ -11,8 +11,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/internal/descriptor"
 )
 
 // The files of a folder of results.
@@ -106,12 +109,16 @@ func AppendResult(file *os.File, r Result) error {
 	return file.Sync()
 }
 
-// OpenResults opens results.jsonl for AppendResult. A last line that was cut is ended, so
-// that it does not spoil the next one.
+// OpenResults opens results.jsonl for AppendResult, for one bench at a time. A last line that
+// was cut is ended, so that it does not spoil the next one.
 func OpenResults(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, ResultsFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
+	}
+	if err := descriptor.Lock(file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		file.Close()
+		return nil, &agent.Error{Kind: agent.KindBusy, Step: "bench", Message: "another clove bench writes to " + dir, Hint: "wait for its end, or name another folder with --results", Err: err}
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() > 0 {

@@ -84,3 +84,9 @@ func spread(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[n*9/10] - sorted[n/10]) / median(sorted)
 }
+
+// quietSpread is the noise up to which --require-quiet begins: ten percent of a piece of work.
+const quietSpread = 0.1
+
+// Quiet reports whether a machine is quiet enough to compare times on.
+func Quiet(n bench.Noise) bool { return n.Spin <= quietSpread && n.Memory <= quietSpread }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,13 +46,14 @@ func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Res
 		result.Outcome, result.Cause = bench.Infrastructure, why
 		return result, nil
 	}
-	if err := w.pack(); err != nil {
+	measure(&result)
+	if err := errors.Join(takeMetrics(w.workspace(), &result.Metrics), w.pack()); err != nil {
 		return result, err
 	}
 	if err := r.grade(ctx, a, w, cpus, &result); err != nil {
 		return result, err
 	}
-	measure(&result)
+	result.Metrics.Completed, result.Metrics.Score = result.Outcome == bench.Passed, result.Score
 	var err error
 	result.Files.SHA256, err = w.sums()
 	return result, err

@@ -51,22 +51,35 @@ func cause(r agent.Record, grader string) string {
 
 // measure fills the metrics of a result that has a record.
 func measure(result *bench.Result) {
-	r := result.Record
-	m := bench.Metrics{Completed: result.Outcome == bench.Passed, Score: result.Score, WallMS: r.WallMS, CPUMS: r.Usage.CPUMS,
-		ThrottledMS: r.Usage.CPUThrottledMS, MemoryPeak: r.Usage.MemoryPeakBytes}
+	r, m := result.Record, &result.Metrics
+	m.WallMS = r.WallMS
+	m.CPUMS, m.ThrottledMS, m.MemoryPeak, m.PidsPeak = r.Usage.CPUMS, r.Usage.CPUThrottledMS, r.Usage.MemoryPeakBytes, r.Usage.PidsPeak
+	m.IOBytes, m.NetBytes = sum(r.Usage.IOReadBytes, r.Usage.IOWriteBytes), sum(r.Usage.NetRxBytes, r.Usage.NetTxBytes)
 	for _, d := range r.Denials {
 		m.Denials += d.Count
 	}
-	if len(r.Usage.Models) > 0 {
-		var tokens, calls, cost int64
-		for _, u := range r.Usage.Models {
-			tokens += u.TokensIn + u.TokensOut + u.TokensCached
-			calls += u.Calls
-			cost += u.CostMicros
-		}
-		m.Tokens, m.ModelCalls, m.CostMicros = &tokens, &calls, &cost
+	if len(r.Usage.Models) == 0 {
+		return
 	}
-	result.Metrics = m
+	var all agent.ModelUse
+	for _, u := range r.Usage.Models {
+		all = all.Plus(u)
+	}
+	tokens := all.TokensIn + all.TokensOut + all.TokensCached
+	m.Tokens, m.TokensIn, m.TokensOut, m.TokensCached = &tokens, &all.TokensIn, &all.TokensOut, &all.TokensCached
+	m.ModelCalls, m.CostMicros = &all.Calls, &all.CostMicros
+}
+
+// sum of two figures is unknown if both are.
+func sum(a, b *int64) *int64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	both := *a + *b
+	return &both
 }
 
 // share reads a number of processors.

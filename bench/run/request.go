@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
 	"clove.run/clove/bench/grade"
 	"clove.run/clove/bench/plan"
@@ -91,7 +92,7 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	if a.Agent.Files != "" {
 		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":/agent:ro")
 	}
-	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
+	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10), "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
 	for _, key := range slices.Sorted(maps.Keys(a.Agent.Environment)) {
 		q.Env = append(q.Env, key+"="+a.Agent.Environment[key])
 	}

@@ -53,16 +53,9 @@ type Runner struct {
 // ErrStopped says that attempts are left: the caller asked for the end, or FailFast did.
 var ErrStopped = errors.New("attempts are left")
 
-// Run runs attempts and appends their results. It returns when the last sandbox has ended.
-func (r *Runner) Run(ctx context.Context, attempts []plan.Attempt) error {
-	if err := r.check(attempts); err != nil {
-		return err
-	}
-	results, err := bench.OpenResults(r.Dir)
-	if err != nil {
-		return err
-	}
-	defer results.Close()
+// Run runs attempts and appends their results to a file of bench.OpenResults. It returns when
+// the last sandbox has ended.
+func (r *Runner) Run(ctx context.Context, results *os.File, attempts []plan.Attempt) error {
 	defer os.RemoveAll(filepath.Join(r.Dir, workDir))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -71,7 +64,7 @@ func (r *Runner) Run(ctx context.Context, attempts []plan.Attempt) error {
 	var mu sync.Mutex // guards results, failed and Done
 	var failed error
 	for _, a := range attempts {
-		room, _ := r.room(a) // check read it
+		room, _ := r.room(a) // Check read it
 		cpus, err := free.take(ctx, room)
 		if err != nil {
 			break
@@ -136,8 +129,8 @@ func (r *Runner) room(a plan.Attempt) (Room, error) {
 	return most, nil
 }
 
-// check refuses a bench of which an attempt could never begin, before the first one does.
-func (r *Runner) check(attempts []plan.Attempt) error {
+// Check refuses a bench of which an attempt could never begin, before anything is made.
+func (r *Runner) Check(attempts []plan.Attempt) error {
 	for _, a := range attempts {
 		room, err := r.room(a)
 		switch {

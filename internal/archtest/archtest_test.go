@@ -77,7 +77,7 @@ var mayImport = []struct {
 	{"models/upstream", []string{"models", "models/link", "models/usage", "internal/packet"}, "the side with the keys meets no parser of agents' bytes"},
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
-	{"bench", []string{"agent", "internal/atomicfile"}, "the words of results and manifests; what is written is read with the same types"},
+	{"bench", []string{"agent", "internal/atomicfile", "internal/descriptor"}, "the words of results and manifests; what is written is read with the same types"},
 	{"bench/files", nil, "copies and hashes trees, whoever made them"},
 	{"bench/suite", []string{"agent", "bench/files", "policies", "internal/document"}, "a suite is a value; it knows no sandbox"},
 	{"bench/plan", []string{"agent", "bench", "bench/suite"}, "which attempts are left is decided from values"},
