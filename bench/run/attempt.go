@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,16 +41,14 @@ func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Res
 	if err := w.make(r, a); err != nil {
 		return result, err
 	}
-	if why := r.runAgent(ctx, a, w, cpus, &result); why != "" {
-		result.Outcome, result.Cause = bench.Infrastructure, why
+	r.runAgent(ctx, a, w, cpus, &result)
+	if result.Outcome == bench.Infrastructure {
 		return result, nil
 	}
-	measure(&result)
-	if err := errors.Join(takeMetrics(w.workspace(), &result.Metrics), w.pack()); err != nil {
-		return result, err
-	}
-	if err := r.grade(ctx, a, w, cpus, &result); err != nil {
-		return result, err
+	if result.Outcome == "" {
+		if err := r.grade(ctx, a, w, cpus, &result); err != nil {
+			return result, err
+		}
 	}
 	result.Metrics.Completed, result.Metrics.Score = result.Outcome == bench.Passed, result.Score
 	var err error
@@ -59,42 +56,49 @@ func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Res
 	return result, err
 }
 
-// runAgent returns why the attempt says nothing about the agent; empty: it does.
-func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) string {
+// runAgent sets an outcome if there is nothing to grade.
+func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) {
 	began, started := time.Now(), time.Time{}
-	record, id, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
+	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
 	if err != nil {
-		return err.Error()
+		result.Outcome, result.Cause = bench.Infrastructure, err.Error()
+		return
 	}
 	result.Record = &record
-	defer r.Sandboxes.Remove(context.WithoutCancel(ctx), id) // what is left, clove gc removes
+	defer r.Sandboxes.Remove(context.WithoutCancel(ctx), spec.ID) // what is left, clove gc removes
 	if !started.IsZero() {
 		result.Times.SetupMS = float64(started.Sub(began).Microseconds()) / 1000
 	}
 	result.Times.AgentMS = float64(record.WallMS)
+	measure(result)
 	if why := infrastructure(record); why != "" {
-		return why
+		result.Outcome, result.Cause = bench.Infrastructure, why
+		return
 	}
 	ended := time.Now()
-	if why := r.collect(ctx, w, id, result); why != "" {
-		return why
+	if err := r.keep(ctx, w, spec, result); err != nil {
+		result.Outcome, result.Cause = bench.Failed, cause(record, "its files cannot be kept: "+err.Error())
+		if ofHost(err) {
+			result.Outcome = bench.Infrastructure
+		}
 	}
 	result.Times.KeepMS = sinceMS(ended)
-	return ""
 }
 
-// collect brings the agent's changes into the workspace on the host.
-func (r *Runner) collect(ctx context.Context, w work, id agent.ID, result *bench.Result) string {
-	changes, err := r.Sandboxes.Collect(ctx, id)
+// keep brings the agent's changes into the workspace on the host, and packs that. The agent
+// can make this fail, with a tree that is too deep or a file that is one large hole: then it
+// has failed.
+func (r *Runner) keep(ctx context.Context, w work, spec agent.Spec, result *bench.Result) error {
+	changes, err := r.Sandboxes.Collect(ctx, spec.ID, spec.Limits.DiskBytes)
 	if err != nil {
-		return "cannot read what the agent changed: " + err.Error()
+		return err
 	}
 	text, err := json.Marshal(append([]agent.Change{}, changes...))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.dir, ChangesFile), append(text, '\n'), 0o644)
 	}
 	if err != nil {
-		return "cannot keep what the agent changed: " + err.Error()
+		return err
 	}
 	result.Files.Changed = len(changes)
 	for _, c := range changes {
@@ -102,7 +106,10 @@ func (r *Runner) collect(ctx context.Context, w work, id agent.ID, result *bench
 			result.Files.Refused++
 		}
 	}
-	return ""
+	if err := takeMetrics(w.workspace(), &result.Metrics); err != nil {
+		return err
+	}
+	return w.pack()
 }
 
 // grade runs the grader in a sandbox of its own. One that did not start is tried again, as
@@ -166,17 +173,16 @@ func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []i
 }
 
 // sandbox builds the spec and runs it to its end.
-func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr string, started func()) (agent.Record, agent.ID, error) {
-	id := agent.NewID()
-	spec, err := build.Spec(q, r.Host, id)
+func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr string, started func()) (agent.Record, agent.Spec, error) {
+	spec, err := build.Spec(q, r.Host, agent.NewID())
 	if err != nil {
-		return agent.Record{}, id, err
+		return agent.Record{}, spec, err
 	}
 	out, err := newOutputs(stdout, stderr)
 	if err != nil {
-		return agent.Record{}, id, err
+		return agent.Record{}, spec, err
 	}
 	defer out.close()
 	record, err := r.Sandboxes.Run(ctx, spec, Output{Stdout: out.stdout, Stderr: out.stderr, Started: started})
-	return record, id, err
+	return record, spec, err
 }

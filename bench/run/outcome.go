@@ -1,8 +1,11 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench"
@@ -22,6 +25,11 @@ func infrastructure(r agent.Record) string {
 		return "out of memory below its limit: the host had no more"
 	}
 	return ""
+}
+
+// ofHost reports whether an error is a failure of the host's disk.
+func ofHost(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
 
 // farBelow reports whether a limit was hit far below itself, which means that the limit of a

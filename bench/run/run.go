@@ -21,8 +21,9 @@ type Sandboxes interface {
 	// Run returns the record of a run that has ended. An error means that nothing ran.
 	Run(ctx context.Context, spec agent.Spec, out Output) (agent.Record, error)
 	// Collect writes what the run changed in its workspace into the host's folder, and
-	// returns all of it, with what was refused.
-	Collect(ctx context.Context, id agent.ID) ([]agent.Change, error)
+	// returns all of it, with what was refused. It writes nothing if the files together have
+	// more bytes than most: a layer of any size can hold a file that is one large hole.
+	Collect(ctx context.Context, id agent.ID, most int64) ([]agent.Change, error)
 	// Remove forgets a run that has ended, and its layer.
 	Remove(ctx context.Context, id agent.ID) error
 }

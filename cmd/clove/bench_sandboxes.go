@@ -42,13 +42,25 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 	return b.Run(ctx, spec, streams)
 }
 
-// Collect agrees to everything: the folder is the bench's own, and nobody works in it.
-func (s *benchSandboxes) Collect(_ context.Context, id agent.ID) ([]agent.Change, error) {
+// Collect agrees to everything that is not too large: the folder is the bench's own, and
+// nobody works in it.
+func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]agent.Change, error) {
 	b, err := s.program.backend(s.line)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := b.Apply(string(id), func([]rootfs.Change) runtime.Consent { return runtime.Consent{Apply: true, ExecutableConfig: true} })
+	total := int64(0)
+	applied, err := b.Apply(string(id), func(found []rootfs.Change) runtime.Consent {
+		for _, c := range found {
+			if total <= most { // the sum of all might overflow
+				total += c.Size
+			}
+		}
+		return runtime.Consent{Apply: total <= most, ExecutableConfig: true}
+	})
+	if err == nil && total > most {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Message: "they have more bytes than its disk", Hint: "files with holes count in full"}
+	}
 	changes := make([]agent.Change, len(applied))
 	for i, c := range applied {
 		changes[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode, Target: c.Target, Was: string(c.Was), Refused: c.Refused}
