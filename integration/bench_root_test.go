@@ -121,8 +121,8 @@ look() {
 }
 before=$(look)
 touch /tmp/leftover /dev/shm/leftover /home/agent/leftover /workspace/leftover
-perl -e '$0 = "leftover-4711"; fork or do { setpgrp; $SIG{TERM} = "IGNORE"; sleep 1000 }' < /dev/null > /dev/null 2>&1 &
-until grep -lsa 'leftover-471[1]' /proc/[0-9]*/cmdline > /dev/null; do :; done
+perl -e '$0 = "leftover-4711"; fork or do { setpgrp; $SIG{TERM} = "IGNORE"; open F, ">/tmp/ready"; sleep 1000 }' < /dev/null > /dev/null 2>&1 &
+until test -e /tmp/ready; do :; done
 printf 'before:%s, after:%s\n' "$before" "$(look)"
 `,
 	})
