@@ -18,6 +18,7 @@ type Manifest struct {
 	Noise    []Noise           `json:"noise"` // before, between and after
 	Parallel int               `json:"parallel"`
 	Attempts int               `json:"attempts"`
+	Results  string            `json:"results_sha256,omitempty"` // of results.jsonl at the end
 	// Replay is the place for a recording of model calls. No version of clove writes it yet.
 	Replay *struct{} `json:"replay"`
 }

@@ -19,7 +19,9 @@ func cell(text string) string {
 	var b strings.Builder
 	for _, c := range cut(text) {
 		switch {
-		case strings.ContainsRune("\\`*_{}[]<>()#|!&~", c):
+		case c == '<' || c == '>' || c == '&': // a backslash does not help in every reader
+			fmt.Fprintf(&b, "&#%d;", c)
+		case strings.ContainsRune("\\`*_{}[]()#|!~", c):
 			b.WriteString("\\" + string(c))
 		case c == '\t' || c == '\n' || c == '\r':
 			b.WriteByte(' ')

@@ -145,9 +145,6 @@ func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, 
 // graderMost bounds what is read of a grader's stdout for its score.
 const graderMost = 64 << 10
 
-// graderLog is what the grader wrote; agents' names for it are in its output folder only.
-const graderLog = "grader.log"
-
 // runGrader returns why the grader could not run; empty: it did.
 func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []int) (record agent.Record, stdout, failure string, err error) {
 	out := filepath.Join(w.temp, "score")
@@ -155,7 +152,7 @@ func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []i
 		if err := w.freshGrader(r, a); err != nil {
 			return record, "", "", err
 		}
-		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), out, filepath.Join(w.dir, graderLog), nil)
+		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), out, w.log, nil)
 		switch {
 		case err != nil:
 			failure = err.Error()

@@ -19,10 +19,12 @@ import (
 type work struct {
 	dir  string // attempts/ID: what stays
 	temp string // work/ID
+	log  string // the grader's
 }
 
 func (r *Runner) work(a plan.Attempt) work {
-	return work{filepath.Join(r.Dir, bench.AttemptsDir, a.ID()), filepath.Join(r.Dir, workDir, a.ID())}
+	dir := filepath.Join(r.Dir, bench.AttemptsDir, a.ID())
+	return work{dir, filepath.Join(r.Dir, workDir, a.ID()), filepath.Join(dir, graderLog)}
 }
 
 // workDir is empty between two benches.
@@ -39,6 +41,7 @@ const (
 	PackedFile  = "files.tar"
 	ChangesFile = "changes.json"
 	InstrFile   = "instruction.md"
+	graderLog   = "grader.log"
 )
 
 // make begins with nothing that an earlier try left.
@@ -88,7 +91,7 @@ func (w work) pack() error {
 // sums are the hashes of all that stays of an attempt.
 func (w work) sums() (map[string]string, error) {
 	all := map[string]string{}
-	for _, name := range []string{PackedFile, ChangesFile, "output/stdout", "output/stderr", "grader.log"} {
+	for _, name := range []string{PackedFile, ChangesFile, "output/stdout", "output/stderr", graderLog} {
 		sum, err := SumFile(filepath.Join(w.dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue

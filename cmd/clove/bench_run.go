@@ -176,6 +176,7 @@ func (b *oneBench) execute(ctx context.Context, file *os.File) error {
 	b.manifest.Noise = append(b.manifest.Noise, machine.Measure("after"))
 	if err == nil {
 		b.manifest.Ended = time.Now().UTC()
+		b.manifest.Results, err = run.SumFile(filepath.Join(b.runner.Dir, results.ResultsFile))
 	}
 	if err := errors.Join(ignoreStopped(err), results.WriteManifest(b.runner.Dir, b.manifest)); err != nil {
 		return err
