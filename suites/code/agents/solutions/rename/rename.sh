@@ -1,0 +1,4 @@
+for name in *.txt; do
+    [ -e "$name" ] && mv -- "$name" "${name%.txt}.md"
+done
+exit 0

@@ -1,0 +1,4 @@
+# Works, and says so only if it finds itself alone.
+left=$(ls -A /workspace /tmp | grep -v -e '^/' -e '^$')
+[ -z "$left" ] || { echo "files of another attempt: $left"; exit 1; }
+exec perl -e 'my $sum = 0; $sum += $_ for 1 .. 200000; print "$sum\n"'
