@@ -34,6 +34,7 @@ func HTML(d Data) string {
 	d.drawHeat(&b)
 	d.drawStrips(&b, "Wall time", wall, clock)
 	d.drawStrips(&b, "Peak memory", peak, bytesText)
+	d.drawMedians(&b)
 	d.drawFailures(&b)
 	drawConditions(&b, m)
 	b.WriteString("</body></html>\n")
@@ -118,6 +119,22 @@ func (d Data) drawStrips(b *strings.Builder, title string, of figure, text func(
 		fmt.Fprintf(b, "</svg><span>%s<br><small>95 %% below %s</small></span>\n", text(middle), text(high))
 	}
 	b.WriteString("</div>\n")
+}
+
+func (d Data) drawMedians(b *strings.Builder) {
+	b.WriteString("<h2>Medians of an attempt</h2>\n<div class=\"scroll\"><table>\n")
+	for i, row := range d.medians() {
+		tag := "td"
+		if i == 0 {
+			tag = "th"
+		}
+		b.WriteString("<tr>")
+		for _, text := range row {
+			fmt.Fprintf(b, "<%s>%s</%s>", tag, escape(text), tag)
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</table></div>\n")
 }
 
 // drawFailures shows what did not pass, with the ends of its logs.

@@ -20,6 +20,7 @@ func Markdown(d Data) string {
 	}
 	fmt.Fprintf(&b, "Suite `%s`. Parity %s.\n\n", m.Suite.SHA256, onOff(m.Parity))
 	agentTable(&b, d)
+	mediansTable(&b, d)
 	taskTable(&b, d)
 	failures(&b, d)
 	conditions(&b, m)
@@ -32,6 +33,20 @@ func agentTable(b *strings.Builder, d Data) {
 		i := stats.Wilson(r.Passed, r.Graded)
 		fmt.Fprintf(b, "| %s | %d of %d | %s | %s to %s | %.2f | %s | %s | %d |\n", cell(r.Agent), r.Passed, r.Graded, percent(rate(r)), percent(i.Low), percent(i.High),
 			r.Mean(), clock(stats.Quantile(0.5, d.values(r.Agent, wall))), bytesText(stats.Quantile(0.5, d.values(r.Agent, peak))), r.Infrastructure)
+	}
+	b.WriteString("\n")
+}
+
+func mediansTable(b *strings.Builder, d Data) {
+	b.WriteString("## Medians of an attempt\n\n")
+	for i, row := range d.medians() {
+		for _, text := range row {
+			b.WriteString("| " + cell(text) + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
 	}
 	b.WriteString("\n")
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"clove.run/clove/bench"
+	"clove.run/clove/bench/stats"
 )
 
 // cellMost bounds a text of an agent's or a suite's in a table.
@@ -109,4 +110,58 @@ func onOff(on bool) string {
 		return "on"
 	}
 	return "off"
+}
+
+// used are the figures that only some agents have. An agent's own count is used where clove's
+// model service counted nothing.
+func used() []struct {
+	name string
+	of   figure
+} {
+	known := func(of func(bench.Metrics) *int64) figure {
+		return func(r bench.Result) (float64, bool) {
+			if n := of(r.Metrics); n != nil {
+				return float64(*n), true
+			}
+			return 0, false
+		}
+	}
+	return []struct {
+		name string
+		of   figure
+	}{
+		{"CPU ms", known(func(m bench.Metrics) *int64 { return m.CPUMS })},
+		{"throttled ms", known(func(m bench.Metrics) *int64 { return m.ThrottledMS })},
+		{"tokens", known(func(m bench.Metrics) *int64 { return m.Tokens })},
+		{"model calls", known(func(m bench.Metrics) *int64 { return m.ModelCalls })},
+		{"cost, millionths of a dollar", known(func(m bench.Metrics) *int64 { return m.CostMicros })},
+		{"tool calls", known(func(m bench.Metrics) *int64 { return m.ToolCalls })},
+		{"steps", known(func(m bench.Metrics) *int64 { return m.Steps })},
+		{"retries", known(func(m bench.Metrics) *int64 { return m.Retries })},
+		{"denials", func(r bench.Result) (float64, bool) { return float64(r.Metrics.Denials), true }},
+	}
+}
+
+// medians are a table of what the attempts of each agent used; its first row is the head.
+func (d Data) medians() [][]string {
+	head := []string{"agent"}
+	for _, f := range used() {
+		head = append(head, f.name)
+	}
+	rows := [][]string{head}
+	for _, r := range d.Agents() {
+		row := []string{r.Agent}
+		for _, f := range used() {
+			row = append(row, plain(stats.Quantile(0.5, d.values(r.Agent, f.of))))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func plain(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
 }

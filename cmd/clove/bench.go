@@ -18,7 +18,7 @@ var benchWords = map[string]word{
 	"check":   {flags: []string{flagQuietHost}, do: (*program).benchCheck},
 	"report":  {flags: []string{flagFormat}, least: 1, do: (*program).benchReport},
 	"compare": {least: 2, do: (*program).benchCompare},
-	"verify":  {least: 1, most: 2, do: (*program).benchVerify},
+	"verify":  {flags: []string{flagCache}, least: 1, most: 2, do: (*program).benchVerify},
 	"schema":  {do: (*program).benchSchema},
 }
 
@@ -59,7 +59,7 @@ func (p *program) benchCommand() *cli.Command {
 			value("", flagFormat, "", "report: markdown, junit, csv or html", "markdown"),
 			boolean("", flagNoParity, "", "run: leave processors, time zone, locale, host name and seeds as they are in clove run"),
 			boolean("", flagQuietHost, "", "run, check: refuse a machine that makes figures vary"),
-			value("", flagCache, "", "run: the folder that keeps environments for other benches", "in the folder for results"),
+			value("", flagCache, "", "run, verify: the folder that keeps environments for other benches", "in the folder for results"),
 		},
 		Action: p.bench,
 	}

@@ -16,6 +16,7 @@ import (
 	"clove.run/clove/bench/report"
 	"clove.run/clove/bench/run"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/host"
 )
 
 // benchFormats are what clove bench report writes.
@@ -107,22 +108,31 @@ func (p *program) benchVerify(c *cli.Context) error {
 	var runner *run.Runner
 	attempts := map[string]plan.Attempt{}
 	if path := c.Args().Get(2); path != "" {
-		s, err := suite.Load(h.Absolute(path))
-		if err != nil {
+		if runner, err = p.regrader(c, h, d, path); err != nil {
 			return err
 		}
-		if s.SHA256 != d.Manifest.Suite.SHA256 {
-			return &agent.Error{Kind: agent.KindConflict, Step: "verify", Message: "the results are of another suite, or of another state of it", Hint: "name the suite with the hash " + d.Manifest.Suite.SHA256}
-		}
-		runner = &run.Runner{Suite: s, Host: h, Dir: dir, Sandboxes: &benchSandboxes{p, c}, NoParity: !d.Manifest.Parity, Retries: standardRetries}
-		if err := runner.Prepare(c.Context, ""); err != nil {
-			return err
-		}
-		for _, a := range plan.All(s) {
+		for _, a := range plan.All(runner.Suite) {
 			attempts[a.ID()] = a
 		}
 	}
 	return p.verifyAll(c, d, runner, attempts)
+}
+
+// regrader makes what grades again, with the suite that the results are of.
+func (p *program) regrader(c *cli.Context, h host.Host, d report.Data, path string) (*run.Runner, error) {
+	s, err := suite.Load(h.Absolute(path))
+	if err != nil {
+		return nil, err
+	}
+	if s.SHA256 != d.Manifest.Suite.SHA256 {
+		return nil, &agent.Error{Kind: agent.KindConflict, Step: "verify", Message: "the results are of another suite, or of another state of it",
+			Hint: "name the suite with the hash " + d.Manifest.Suite.SHA256}
+	}
+	runner := &run.Runner{Suite: s, Host: h, Dir: d.Dir, NoParity: !d.Manifest.Parity, Retries: standardRetries}
+	if runner.Sandboxes, err = p.sandboxes(c, h); err != nil {
+		return nil, err
+	}
+	return runner, runner.Prepare(c.Context, environments(c, h))
 }
 
 // verifyAll reports each attempt that is not as its result says; exit status 1 if one is not.

@@ -20,6 +20,7 @@ import (
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/report"
 	"clove.run/clove/bench/run"
+	"clove.run/clove/policies/host"
 )
 
 // oneBench is one clove bench run.
@@ -68,7 +69,7 @@ func (p *program) newBench(c *cli.Context) (*oneBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run.Runner{Suite: s, Host: h, Dir: h.Absolute(cmp.Or(c.String(flagResults), s.Name+"-results")), Sandboxes: &benchSandboxes{p, c},
+	r := &run.Runner{Suite: s, Host: h, Dir: h.Absolute(cmp.Or(c.String(flagResults), s.Name+"-results")),
 		Memory: machine.Available() / 5 * 4, FailFast: c.Bool(flagFailFast), NoParity: c.Bool(flagNoParity)}
 	for flag, number := range map[string]*int{flagRetries: &r.Retries, flagParallel: &r.Parallel} {
 		if *number, err = count(c, flag); err != nil {
@@ -77,6 +78,9 @@ func (p *program) newBench(c *cli.Context) (*oneBench, error) {
 	}
 	if !c.IsSet(flagRetries) {
 		r.Retries = standardRetries
+	}
+	if r.Sandboxes, err = p.sandboxes(c, h); err != nil {
+		return nil, err
 	}
 	b := &oneBench{program: p, line: c, runner: r, attempts: attempts, left: attempts}
 	if err := b.resume(); err != nil {
@@ -145,11 +149,7 @@ func (b *oneBench) describe() error {
 
 // prepare makes what the attempts share, and notes the conditions.
 func (b *oneBench) prepare(ctx context.Context) (err error) {
-	cache := b.line.String(flagCache)
-	if cache != "" {
-		cache = b.runner.Host.Absolute(cache)
-	}
-	if err := b.runner.Prepare(ctx, cache); err != nil {
+	if err := b.runner.Prepare(ctx, environments(b.line, b.runner.Host)); err != nil {
 		return err
 	}
 	if !b.runner.NoParity {
@@ -158,6 +158,14 @@ func (b *oneBench) prepare(ctx context.Context) (err error) {
 		}
 	}
 	return results.WriteManifest(b.runner.Dir, b.manifest)
+}
+
+// environments is the folder of --environments; empty: that of the results has its own.
+func environments(c *cli.Context, h host.Host) string {
+	if dir := c.String(flagCache); dir != "" {
+		return h.Absolute(dir)
+	}
+	return ""
 }
 
 // execute runs the attempts. In the middle the machine is measured while none runs.

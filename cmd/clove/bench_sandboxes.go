@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/run"
+	"clove.run/clove/policies/host"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/runtime"
 )
@@ -17,6 +18,22 @@ import (
 type benchSandboxes struct {
 	program *program
 	line    *cli.Context
+}
+
+// sandboxes are root's own, or a member's by cloved.
+func (p *program) sandboxes(c *cli.Context, h host.Host) (run.Sandboxes, error) {
+	if h.UID == 0 {
+		return &benchSandboxes{p, c}, nil
+	}
+	d, err := p.cloved(c)
+	if agent.KindOf(err) == agent.KindNotFound && err != nil {
+		err = &agent.Error{Kind: agent.KindPrivilege, Message: "clove needs root to make namespaces and cgroups, and cloved, which would do it for you, does not run",
+			Hint: "run it with sudo, or start cloved"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return benchByCloved{d}, nil
 }
 
 func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Output) (agent.Record, error) {
@@ -59,7 +76,7 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 		return runtime.Consent{Apply: total <= most, ExecutableConfig: true}
 	})
 	if err == nil && total > most {
-		return nil, &agent.Error{Kind: agent.KindInvalid, Message: "they have more bytes than its disk", Hint: "files with holes count in full"}
+		return nil, tooLarge()
 	}
 	changes := make([]agent.Change, len(applied))
 	for i, c := range applied {
