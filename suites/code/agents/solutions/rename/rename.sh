@@ -1,3 +1,4 @@
+#!/bin/sh
 for name in *.txt; do
     [ -e "$name" ] && mv -- "$name" "${name%.txt}.md"
 done
