@@ -4,9 +4,12 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,9 +43,20 @@ func newSuite(t *testing.T, files map[string]string) *benched {
 	return &benched{h, dir, filepath.Join(filepath.Dir(h.state), "results")}
 }
 
+// bench runs the suite. It takes as long as all of its attempts, one after the other on a busy
+// machine.
 func (b *benched) bench(flags ...string) result {
 	b.t.Helper()
-	return b.clove(slices.Concat([]string{"bench", "run", "--results", b.results}, flags, []string{b.suite})...)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience())
+	defer cancel()
+	cmd := b.command(ctx, slices.Concat([]string{"bench", "run", "--results", b.results}, flags, []string{b.suite})...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		b.t.Fatalf("%v, %v\n%s", err, ctx.Err(), &errs)
+	}
+	return result{stdout: out.String(), stderr: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
 // outcomes are the results by attempt.
@@ -271,5 +285,40 @@ agents:
 	b.results += "-without"
 	if r := b.bench("--no-parity"); r.code != 0 || b.outcomes()["t.a.77"].Outcome != bench.Failed {
 		t.Errorf("without parity: %d, %+v\n%s", r.code, b.outcomes()["t.a.77"], r.stderr)
+	}
+}
+
+// A mistake is one error, and nothing is made. A machine that makes figures vary is refused
+// only where that was asked for.
+func TestBenchRefusals(t *testing.T) {
+	suite := "tasks:\n  - {name: t, instruction: x, limits: {%}, grade: {expect: [{file: a}]}}\nagents:\n  - {name: a, command: [\"true\"]}\n"
+	b := newSuite(t, map[string]string{"suite.yaml": strings.Replace(suite, "%", "", 1)})
+	for _, c := range []struct {
+		limits string
+		flags  []string
+		want   string
+	}{
+		{"memory: much", nil, `"much" is not a size`},
+		{"memory: 1K", nil, "--memory"},
+		{"memory: 100000G", nil, "t.a.1 may use more memory than this machine has left"},
+		{"cpus: 4000", nil, "t.a.1 needs more processors than this machine has"},
+		{"cpus: none", nil, `"none" is no number of processors`},
+		{"timeout: soon", nil, "--timeout"},
+		{"memry: 1G", nil, `line 5: tasks.0.limits: there is no key "memry"`},
+		{"", []string{"--filter", "x"}, "no attempt matches x"},
+		{"", []string{"--retries", "-1"}, `"-1" is none`},
+		{"", []string{"--require-quiet"}, "this machine makes figures vary: "},
+	} {
+		text := "version: 1\nname: s\nrelease: '1'\n" + strings.Replace(suite, "%", c.limits, 1)
+		if err := os.WriteFile(filepath.Join(b.suite, "suite.yaml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := b.bench(c.flags...)
+		if r.code != 1 || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "hint: ") != 1 {
+			t.Errorf("%s %v: %d, %s", c.limits, c.flags, r.code, r.stderr)
+		}
+		if _, err := os.Stat(b.results); err == nil {
+			t.Fatalf("%s %v: a folder was made", c.limits, c.flags)
+		}
 	}
 }

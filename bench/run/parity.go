@@ -24,11 +24,11 @@ const probeMost = 64 << 10
 // Probe runs a script in a sandbox that has the settings of the suite's attempts, and says
 // what it found there: what was asked for is not what counts.
 func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
-	dir, err := os.MkdirTemp(r.Dir, ".probe-")
-	if err != nil {
+	dir := filepath.Join(r.Dir, workDir, "probe")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(filepath.Join(r.Dir, workDir))
 	limits := over(r.Suite.Limits, standard)
 	cpus, err := share(string(limits.CPUs))
 	if err != nil {
