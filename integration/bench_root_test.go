@@ -163,7 +163,7 @@ agents:
   - {name: time, command: [sleep, "1000"]}
   - {name: output, command: ["yes"]}
   - {name: disk, command: [sh, -c, "head -c 64M /dev/zero > x"]}
-  - {name: hole, command: [sh, -c, "truncate -s 100G x"]}
+  - {name: hole, command: [sh, -c, "truncate -s 1G x"]}
   - {name: links, command: [sh, -c, "ln -s /etc/passwd done; mkfifo pipe"]}
   - {name: missing, command: [no-such-program]}
 `,

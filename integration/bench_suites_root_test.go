@@ -96,6 +96,7 @@ tasks:
   - {name: other, instruction: x, grade: {command: [sh, /workspace/check.sh, setpriv, --reuid=1000, --regid=1000, --clear-groups], files: grader, score: descriptor, user: root}}
 agents:
   - {name: reader, command: [sh, -c, "echo 'grep -rhos answer-[0-9]* /workspace | head -n 1' > answer.sh"]}
+  - {name: honest, command: [sh, -c, "echo 'echo answer-4711' > answer.sh"]}
 `,
 		"grader/check.sh": `got=$("$@" sh /attempt/answer.sh 3>&-); echo "got $got" >&2; if [ "$got" = answer-4711 ]; then echo 1; else echo 0; fi >&3` + "\n",
 	})
@@ -105,6 +106,9 @@ agents:
 	got := b.outcomes()
 	if r := got["same.reader.1"]; r.Outcome != bench.Passed {
 		t.Errorf("the control: %s, %s: the attack does not work at all", r.Outcome, r.Cause)
+	}
+	if r := got["other.honest.1"]; r.Outcome != bench.Passed {
+		t.Errorf("a right answer: %s, %s", r.Outcome, r.Cause)
 	}
 	if r := got["other.reader.1"]; r.Outcome != bench.Failed || r.Cause != "grader: score 0.00" {
 		t.Errorf("as another user: %s, %s", r.Outcome, r.Cause)

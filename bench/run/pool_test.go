@@ -78,3 +78,35 @@ func TestAWaiterThatLeavesBlocksNobody(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// Whatever of the three is used up, the next one waits, and goes on when it is given back. One
+// behind it that would fit waits as well.
+func TestWhatIsUsedUpIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		places      int
+		held, large Room
+	}{
+		"processors": {9, Room{3, 1}, Room{2, 1}},
+		"memory":     {9, Room{1, 6}, Room{1, 6}},
+		"places":     {1, Room{1, 1}, Room{1, 1}},
+	} {
+		p := newPool([]int{0, 1, 2, 3}, 10, c.places)
+		held, err := p.take(context.Background(), c.held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		large, small := &waiter{c.large, make(chan []int, 1)}, &waiter{Room{1, 1}, make(chan []int, 1)}
+		p.mu.Lock()
+		p.queue = []*waiter{large, small}
+		p.serve()
+		p.mu.Unlock()
+		if len(large.ready)+len(small.ready) != 0 {
+			t.Errorf("%s: what is used up was given", name)
+		}
+		p.give(held, c.held)
+		if len(large.ready) != 1 {
+			t.Errorf("%s: what was given back is not used", name)
+		}
+	}
+}
