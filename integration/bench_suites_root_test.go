@@ -3,7 +3,9 @@
 package integration
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -145,5 +147,30 @@ agents:
 	}
 	if made[0] != made[1] {
 		t.Errorf("the environment was made twice: %q", made)
+	}
+}
+
+// The script for CI leaves every report, and a second start of the pipeline makes nothing again.
+func TestBenchInCI(t *testing.T) {
+	b := newSuite(t, map[string]string{"suite.yaml": "tasks:\n  - {name: t, instruction: x, grade: {expect: [{file: a}]}}\nagents:\n  - {name: a, command: [touch, a]}\n"})
+	summary := filepath.Join(t.TempDir(), "summary.md")
+	for i := range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), patience())
+		defer cancel()
+		cmd := exec.CommandContext(ctx, filepath.Join("..", "examples", "bench", "ci.sh"), b.suite, b.results)
+		cmd.Env = append(b.command(ctx).Env, "CLOVE="+filepath.Join(b.bin, "clove"), "GITHUB_STEP_SUMMARY="+summary)
+		out, err := cmd.CombinedOutput()
+		if made := strings.Count(string(out), "bench: 1/1 t.a.1: passed"); err != nil || made != 1-i {
+			t.Fatalf("%v, %d attempts\n%s", err, made, out)
+		}
+	}
+	for name, want := range map[string]string{"report.xml": `<testcase classname="s.a" name="t seed 1"`, "report.html": "<!doctype html>", "report.csv": "t.a.1,t,a,1,passed", "report.markdown": "# s 1"} {
+		text, err := os.ReadFile(filepath.Join(b.results, name))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+	if text, err := os.ReadFile(summary); err != nil || !strings.HasPrefix(string(text), "# s 1") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
