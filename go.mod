@@ -52,7 +52,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5
+require (
+	go.yaml.in/yaml/v3 v3.0.5
+	gonum.org/v1/gonum v0.17.0
+)
 
 require (
 	cyphar.com/go-pathrs v0.2.6 // indirect

@@ -44,7 +44,7 @@ func (p *program) commands() []*cli.Command {
 		p.runCommand(), p.psCommand(), p.showCommand(), p.inspectCommand(), p.logsCommand(), p.attachCommand(), p.execCommand(), p.cpCommand(), p.waitCommand(),
 		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
 		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(), p.panicCommand(),
-		p.diffCommand(), p.applyCommand(), p.grantCommand(), p.budgetCommand(), p.modelsCommand(), p.policyCommand(), p.seccompCommand(),
+		p.diffCommand(), p.applyCommand(), p.grantCommand(), p.budgetCommand(), p.modelsCommand(), p.policyCommand(), p.seccompCommand(), p.benchCommand(),
 		p.whyCommand(), p.renderCommand(), p.nodeCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.auditCommand(), p.apiCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
 		// Hidden: cloved and the package's build call these.
 		p.superviseCommand(), p.guardCommand(), p.manualCommand(),

@@ -59,7 +59,7 @@ var completesRuns = map[string]string{
 
 // firstWords are those of commands whose first argument says what they do.
 func firstWords(command string) []string {
-	return slices.Sorted(maps.Keys(map[string]map[string]word{apiName: apiWords, auditName: auditWords, grantName: grantWords, budgetName: budgetWords, modelsName: modelsWords, policyName: policyWords, seccompName: seccompWords}[command]))
+	return slices.Sorted(maps.Keys(map[string]map[string]word{apiName: apiWords, auditName: auditWords, benchName: benchWords, grantName: grantWords, budgetName: budgetWords, modelsName: modelsWords, policyName: policyWords, seccompName: seccompWords}[command]))
 }
 
 // completeRuns writes names of runs. They need no quotes in any shell:

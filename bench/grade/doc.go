@@ -1,0 +1,7 @@
+// Package grade turns what an attempt left into a score. It reads files and the output of a
+// grader's command; the command itself is executed by package run, in a sandbox that the
+// agent never touched.
+//
+// What it reads is hostile: paths are opened below the attempt's folder only (os.Root), and
+// as much as a bound of each file.
+package grade

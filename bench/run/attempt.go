@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/bench"
+	"clove.run/clove/bench/grade"
+	"clove.run/clove/bench/plan"
+	"clove.run/clove/policies/build"
+)
+
+// attempt makes one result. A try that says nothing about the agent is repeated; the error
+// is one of the bench itself, or of its end.
+func (r *Runner) attempt(ctx context.Context, a plan.Attempt, cpus []int) (bench.Result, error) {
+	for try := 1; ; try++ {
+		result, err := r.try(ctx, a, cpus)
+		if err != nil {
+			return result, err
+		}
+		// An end that was asked for looks like a failure of the agent.
+		if ctx.Err() != nil {
+			return result, ErrStopped
+		}
+		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries {
+			return result, nil
+		}
+	}
+}
+
+// try runs the agent and the grader once.
+func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Result, error) {
+	w := r.work(a)
+	result := bench.Result{Version: bench.ResultVersion, Attempt: a.ID(), Task: a.Task.Name, Agent: a.Agent.Name, Seed: a.Seed, CPUs: cpus}
+	result.Times.Began = time.Now().UTC()
+	defer os.RemoveAll(w.temp)
+	if err := w.make(r, a); err != nil {
+		return result, err
+	}
+	r.runAgent(ctx, a, w, cpus, &result)
+	if result.Outcome == bench.Infrastructure {
+		return result, nil
+	}
+	if result.Outcome == "" {
+		if err := r.grade(ctx, a, w, cpus, &result); err != nil {
+			return result, err
+		}
+	}
+	result.Metrics.Completed, result.Metrics.Score = result.Outcome == bench.Passed, result.Score
+	var err error
+	result.Files.SHA256, err = w.sums()
+	return result, err
+}
+
+// runAgent sets an outcome if there is nothing to grade.
+func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) {
+	began, started := time.Now(), time.Time{}
+	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
+	if err != nil {
+		result.Outcome, result.Cause = bench.Infrastructure, err.Error()
+		return
+	}
+	result.Record = &record
+	defer r.Sandboxes.Remove(context.WithoutCancel(ctx), spec.ID) // what is left, clove gc removes
+	if !started.IsZero() {
+		result.Times.SetupMS = float64(started.Sub(began).Microseconds()) / 1000
+	}
+	result.Times.AgentMS = float64(record.WallMS)
+	measure(result)
+	if why := infrastructure(record); why != "" {
+		result.Outcome, result.Cause = bench.Infrastructure, why
+		return
+	}
+	ended := time.Now()
+	if err := r.keep(ctx, w, spec, result); err != nil {
+		result.Outcome, result.Cause = bench.Failed, cause(record, "its files cannot be kept: "+err.Error())
+		if ofHost(err) {
+			result.Outcome = bench.Infrastructure
+		}
+	}
+	result.Times.KeepMS = sinceMS(ended)
+}
+
+// keep brings the agent's changes into the workspace on the host, and packs that. The agent
+// can make this fail, with a tree that is too deep or a file that is one large hole: then it
+// has failed.
+func (r *Runner) keep(ctx context.Context, w work, spec agent.Spec, result *bench.Result) error {
+	changes, err := r.Sandboxes.Collect(ctx, spec.ID, spec.Limits.DiskBytes)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(append([]agent.Change{}, changes...))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, ChangesFile), append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	result.Files.Changed = len(changes)
+	for _, c := range changes {
+		if c.Refused != "" {
+			result.Files.Refused++
+		}
+	}
+	if err := takeMetrics(w.workspace(), &result.Metrics); err != nil {
+		return err
+	}
+	return w.pack()
+}
+
+// grade runs the grader in a sandbox of its own. One that did not start is tried again, as
+// the attempt itself is over.
+func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) error {
+	began := time.Now()
+	defer func() { result.Times.GradeMS = sinceMS(began) }()
+	g := a.Task.Grade
+	found := &bench.Grade{Checks: grade.Expect(g.Expect, grade.Tree{Workspace: w.workspace(), Output: w.output()})}
+	score, why := 1.0, ""
+	if len(g.Command) > 0 {
+		record, stdout, failure, err := r.runGrader(ctx, a, w, cpus)
+		if err != nil {
+			return err
+		}
+		if failure != "" {
+			result.Outcome, result.Cause = bench.Infrastructure, "grader: "+failure
+			return nil
+		}
+		found.Record = &record
+		score, why = grade.Score(g, record, stdout)
+	}
+	found.Score, why = grade.Sum(g, found.Checks, score, why)
+	result.Grade, result.Score = found, found.Score
+	result.Outcome = bench.Failed
+	if grade.Passes(g, found.Score) {
+		result.Outcome = bench.Passed
+	}
+	result.Cause = cause(*result.Record, why)
+	return nil
+}
+
+// graderMost bounds what is read of a grader's stdout for its score.
+const graderMost = 64 << 10
+
+// runGrader returns why the grader could not run; empty: it did.
+func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []int) (record agent.Record, stdout, failure string, err error) {
+	out := filepath.Join(w.temp, "score")
+	for try := 0; ; try++ {
+		if err := w.freshGrader(r, a); err != nil {
+			return record, "", "", err
+		}
+		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), out, w.log, nil)
+		switch {
+		case err != nil:
+			failure = err.Error()
+		default:
+			failure = infrastructure(record)
+		}
+		if failure == "" {
+			stdout, err = readBounded(out, graderMost)
+			return record, stdout, "", err
+		}
+		if try >= r.Retries || ctx.Err() != nil {
+			return record, "", failure, nil
+		}
+	}
+}
+
+// sandbox builds the spec and runs it to its end.
+func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr string, started func()) (agent.Record, agent.Spec, error) {
+	spec, err := build.Spec(q, r.Host, agent.NewID())
+	if err != nil {
+		return agent.Record{}, spec, err
+	}
+	out, err := newOutputs(stdout, stderr)
+	if err != nil {
+		return agent.Record{}, spec, err
+	}
+	defer out.close()
+	record, err := r.Sandboxes.Run(ctx, spec, Output{Stdout: out.stdout, Stderr: out.stderr, Started: started})
+	return record, spec, err
+}

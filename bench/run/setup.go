@@ -1,0 +1,112 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/bench/files"
+	"clove.run/clove/bench/suite"
+)
+
+// environmentsDir is in the folder of results, or where several benches share it.
+const environmentsDir = "environments"
+
+// doneFile marks a folder of a set-up that succeeded.
+const doneFile = "done"
+
+// Prepare makes the folders that environments show at /env. One with the same commands, files
+// and root as an earlier one is used again.
+func (r *Runner) Prepare(ctx context.Context, cache string) error {
+	r.prepared = map[string]string{}
+	for _, e := range r.Suite.Environments {
+		if e.Setup == nil {
+			continue
+		}
+		key, err := r.environmentKey(e)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(cmp.Or(cache, filepath.Join(r.Dir, environmentsDir)), key)
+		if _, err := os.Stat(filepath.Join(dir, doneFile)); err != nil {
+			if err := r.setUp(ctx, e, dir); err != nil {
+				return err
+			}
+		}
+		r.prepared[e.Name] = filepath.Join(dir, "env")
+	}
+	return nil
+}
+
+// environmentKey is a hash of all that decides what is in /env, as far as it is known: what
+// a command fetches from a network is not.
+func (r *Runner) environmentKey(e suite.Environment) (string, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	sum.Write(text)
+	if e.Setup.Files != "" {
+		hash, err := files.Hash(filepath.Join(r.Suite.Dir, e.Setup.Files))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprint(sum, hash)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:32], nil
+}
+
+// setUp executes the commands of an environment, each in a sandbox of its own. What they write
+// into /env goes to the host's folder.
+func (r *Runner) setUp(ctx context.Context, e suite.Environment, dir string) error {
+	if err := os.RemoveAll(dir); err != nil { // of a set-up that failed
+		return err
+	}
+	work := filepath.Join(dir, "files")
+	for _, path := range []string{filepath.Join(dir, "env"), work} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := copyFrom(r.Suite.Dir, e.Setup.Files, work); err != nil {
+		return err
+	}
+	for i, command := range e.Setup.Commands {
+		if err := r.setUpOnce(ctx, e, dir, i, command); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, doneFile), nil, 0o644)
+}
+
+func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string, i int, command []string) error {
+	network := e.Setup.Network
+	if network.Mode == "" && len(network.Allow) == 0 {
+		network.Mode = "public"
+	}
+	limits := over(e.Setup.Limits, over(r.Suite.Limits, standard))
+	q := r.request(limits, network, r.Suite.Seeds[0], nil)
+	q.CPUSet, q.Rootfs, q.Remove = "", e.Rootfs, true
+	q.Args, q.Workspace = command, filepath.Join(dir, "files")
+	q.Volumes = []string{filepath.Join(dir, "env") + ":/env"}
+	log := filepath.Join(dir, fmt.Sprintf("setup-%d.log", i))
+	record, _, err := r.sandbox(ctx, q, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log, nil)
+	if err != nil {
+		return err
+	}
+	if record.Status != agent.StatusExited || record.ExitCode != 0 {
+		return &agent.Error{Step: "environments." + e.Name, Message: fmt.Sprintf("set-up command %d ended with %s, exit status %d", i+1, record.Status, record.ExitCode),
+			Hint: "its output is in " + log}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+test "$(sh /attempt/three.sh)" = 3
