@@ -107,10 +107,19 @@ func TestTheNarrowestLevelIsExtended(t *testing.T) {
 	small := agent.Observed{Executed: []string{"/bin/true"}, CallsKnown: true, Incomplete: []string{},
 		Peaks: agent.ObservedPeaks{MemoryBytes: 1 << 20, Pids: 13, CPUMS: 1, WallMS: 1, Descriptors: 3}}
 	for want, change := range map[string]func(*agent.Observed){
-		"minimal":   func(*agent.Observed) {},
-		"sandboxed": func(s *agent.Observed) { s.Written = []string{"/workspace/x"}; s.Calls = []agent.ObservedCall{{Name: "wait4"}} },
-		"readonly":  func(s *agent.Observed) { s.Written = []string{"/tmp/x"}; s.Calls = []agent.ObservedCall{{Name: "wait4"}} },
-		"standard":  func(s *agent.Observed) { s.Written = []string{"/usr/lib/x"}; s.Calls = []agent.ObservedCall{{Name: "wait4"}} },
+		"minimal": func(*agent.Observed) {},
+		"sandboxed": func(s *agent.Observed) {
+			s.Written = []string{"/workspace/x"}
+			s.Calls = []agent.ObservedCall{{Name: "wait4"}}
+		},
+		"readonly": func(s *agent.Observed) {
+			s.Written = []string{"/tmp/x"}
+			s.Calls = []agent.ObservedCall{{Name: "wait4"}}
+		},
+		"standard": func(s *agent.Observed) {
+			s.Written = []string{"/usr/lib/x"}
+			s.Calls = []agent.ObservedCall{{Name: "wait4"}}
+		},
 	} {
 		o := observation(t, policies.StandardName)
 		o.Observed = small
