@@ -79,7 +79,7 @@ func (c *calls) passGate(listener *notify.Listener, ours func(status map[string]
 	if err != nil {
 		return fmt.Errorf("cannot see the agent's filter: %w", err)
 	}
-	if call.Number != initproto.GateCall {
+	if !atGate(call) {
 		return fmt.Errorf("cannot see the agent's filter: it makes %s first", seccomp.NameOf(call.Number))
 	}
 	status, err := restricted(int(call.Thread))
@@ -93,6 +93,12 @@ func (c *calls) passGate(listener *notify.Listener, ours func(status map[string]
 		return errors.New("cannot trust the sandbox: the listener is another process's")
 	}
 	return listener.Refuse(call, 0)
+}
+
+// atGate reports whether a thread waits to become the agent. The agent can make that call as
+// well, and gets the answer of a kernel that does not know the option.
+func atGate(call notify.Call) bool {
+	return call.Number == unix.SYS_PRCTL && uint32(call.Args[0]) == initproto.GateOption
 }
 
 // serve answers calls until the last process under the filter has ended; false: it is too
@@ -137,15 +143,18 @@ func (c *calls) leave(listener *notify.Listener) {
 
 func (c *calls) answer(listener *notify.Listener, call notify.Call) {
 	o := observed{call, listener, seccomp.NameOf(call.Number), c.filter.Answer(call.Number, call.Arch, call.Args)}
-	if call.Number != initproto.GateCall {
+	gate := atGate(call)
+	if !gate {
 		c.seen(o)
 	}
 	// An error: the caller is gone, or the listener; then the kernel has refused it.
 	switch {
-	case o.Verdict.Allowed() && call.Number != initproto.GateCall:
+	case o.Verdict.Allowed() && !gate:
 		_ = listener.Continue(call)
 	case o.Verdict.Errno != 0:
 		_ = listener.Refuse(call, o.Verdict.Errno)
+	case gate:
+		_ = listener.Refuse(call, unix.EINVAL)
 	default:
 		_ = listener.Refuse(call, unix.ENOSYS)
 	}

@@ -36,7 +36,7 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 		}
 		watched = observe.Together(watched, f.beyond)
 	}
-	if f.agent, err = seccomp.Compile(own, initproto.GateCall, watched...); err != nil {
+	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
 		return f, err
 	}
 	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {
@@ -47,7 +47,7 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 	if err != nil {
 		return f, err
 	}
-	below, err := seccomp.Compile(strict, initproto.GateCall)
+	below, err := seccomp.Compile(strict, initproto.GateOption)
 	if err != nil {
 		return f, err
 	}

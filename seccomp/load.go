@@ -34,8 +34,9 @@ type Filter struct {
 	lock      sync.Mutex // the interpreter keeps no state today, and promises nothing
 }
 
-// Compile makes the programs of a checked profile. The gate is the number of no call, which
-// the reporting program always hands to its listener.
+// Compile makes the programs of a checked profile. The gate is no option of prctl(2); the
+// reporting program always hands that call to its listener. A number of no call would not do:
+// a filter around all of clove, as a container has, answers it with ENOSYS, and that counts.
 func Compile(profile *specs.LinuxSeccomp, gate uint32, watched ...Watch) (*Filter, error) {
 	if verdictOf(profile, "execve") == Refused {
 		return nil, errors.New("cannot load seccomp profile: it refuses execve, so no command can be executed under it")
@@ -87,12 +88,14 @@ const (
 
 var report = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}
 
-// throughGate hands the one number to the listener, before anything else is asked.
+// throughGate hands the one option of prctl(2) to the listener, before anything else is asked.
 func throughGate(gate uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: wordBytes},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: nativeAuditArch[runtime.GOARCH], SkipTrue: 3},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: nativeAuditArch[runtime.GOARCH], SkipTrue: 5},
 		bpf.LoadAbsolute{Off: offNumber, Size: wordBytes},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_PRCTL, SkipTrue: 3},
+		bpf.LoadAbsolute{Off: offArguments, Size: wordBytes},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: gate, SkipTrue: 1},
 		report,
 	}

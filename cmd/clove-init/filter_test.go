@@ -76,7 +76,7 @@ func minimal(t *testing.T) *seccomp.Filter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter, err := seccomp.Compile(profile, initproto.GateCall)
+	filter, err := seccomp.Compile(profile, initproto.GateOption)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestExecutionWaitsForTheListener(t *testing.T) {
 			}
 			defer listener.Close()
 			call, err := listener.Receive()
-			if err != nil || call.Number != initproto.GateCall {
+			if err != nil || call.Number != unix.SYS_PRCTL || call.Args[0] != initproto.GateOption {
 				t.Fatalf("%+v, %v", call, err)
 			}
 			if err := row.answer(listener, call); err != nil {

@@ -104,7 +104,7 @@ func (i *image) executeFiltered(c *companion) *initproto.ExecFailed {
 //go:nosplit
 func (i *image) wait(c *companion) unix.Errno {
 	if c.listener != noListener {
-		_, _, errno := unix.RawSyscall(initproto.GateCall, 0, 0, 0)
+		_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, initproto.GateOption, 0, 0)
 		return errno
 	}
 	for c.stage.Load() == stageFiltered {

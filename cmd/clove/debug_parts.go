@@ -46,7 +46,7 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 		{Name: "runs.json", What: "every run, as it is stored", Make: func(context.Context) ([]byte, error) { return debugRunsTable(b) }},
 		{Name: "history.json", What: "what happened last", Make: asJSON(func() (any, error) {
 			past, err := b.History(debugHistory)
-			return append([]agent.RunEvent{}, past...), err
+			return withoutTargets(past), err
 		})},
 		{Name: "plans.txt", What: "how the roots of live runs are built", Make: func(context.Context) ([]byte, error) { return debugPlans(b) }},
 		{Name: "supervisors.txt", What: "what the supervisors of live runs wait for",
@@ -221,4 +221,15 @@ func debugConfiguration(path string) ([]byte, error) {
 		}
 	}
 	return kept, nil
+}
+
+// withoutTargets leaves out what was refused: the agent chose those names and paths.
+func withoutTargets(past []agent.RunEvent) []agent.RunEvent {
+	shown := append([]agent.RunEvent{}, past...)
+	for i, e := range shown {
+		if e.Kind == agent.RunDenied || e.Kind == agent.RunRefused {
+			shown[i].Detail = "(left out)"
+		}
+	}
+	return shown
 }

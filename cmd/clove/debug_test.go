@@ -61,7 +61,7 @@ func TestDebugBundles(t *testing.T) {
 	b := newBench(t)
 	b.backend.runs = []agent.Run{secretive()}
 	b.backend.overview = runtime.StoreOverview{Path: "clove.db", Schema: 2}
-	b.backend.history = []agent.RunEvent{{Sequence: 9, Kind: agent.RunStarted, Name: "one"}}
+	b.backend.history = []agent.RunEvent{{Sequence: 9, Kind: agent.RunStarted, Name: "one"}, {Kind: agent.RunDenied, Detail: "file /planted"}}
 	f := b.cloved()
 	f.answers[api.MethodDebug] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		var p api.DebugParams

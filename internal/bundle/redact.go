@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // leftOut replaces what was removed.
@@ -16,7 +17,8 @@ const leftOut = "(left out)"
 // Left out because they are not listed: values of the environment and of labels, the
 // arguments of the command, a seccomp document, and the targets and rules of denials,
 // because the agent chooses those names.
-var harmless = set(`
+var harmless = sync.OnceValue(func() map[string]bool {
+	return set(`
 	spec.id spec.name spec.dir spec.user.name spec.user.home spec.cap_drop[] spec.hostname spec.limits.cpuset_cpus spec.limits.rlimits[].name
 	spec.files.rootfs spec.files.workspace spec.files.prefixes[] spec.files.writable[] spec.files.binds[].source spec.files.binds[].target
 	spec.files.tmpfs[].target spec.seccomp.profile spec.network spec.egress.rules[].target spec.egress.rules[].source
@@ -27,6 +29,7 @@ var harmless = set(`
 	record.error.errno record.error.hint record.limit.name record.network.mode record.network.lost record.denials[].time
 	record.denials[].kind record.enforced{} record.unenforced[] record.policy.name record.policy.sha256
 	record.host.kernel record.host.cgroup`)
+})
 
 // maps are the objects whose keys vary.
 var maps = set(`spec.labels lease.cgroups record.enforced`)
@@ -74,7 +77,7 @@ func redact(path string, value any) any {
 	case []any:
 		return redactList(path, v)
 	case string:
-		if !harmless[path] {
+		if !harmless()[path] {
 			return leftOut
 		}
 	}

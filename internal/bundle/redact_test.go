@@ -69,10 +69,10 @@ func TestEveryTextIsDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, path := range planted {
-		allowed := harmless[path] || harmless[strings.Replace(path, "previous.", "record.", 1)] || strings.HasSuffix(path, ".command[]")
+		allowed := harmless()[path] || harmless()[strings.Replace(path, "previous.", "record.", 1)] || strings.HasSuffix(path, ".command[]")
 		if came := strings.Contains(string(shown), `"`+text+`"`); came && !allowed {
 			t.Errorf("%s comes out", path)
-		} else if !came && harmless[path] {
+		} else if !came && harmless()[path] {
 			t.Errorf("%s does not come out, and may", path)
 		}
 	}
@@ -100,7 +100,7 @@ func TestHarmlessExists(t *testing.T) {
 		paths = append(paths, path)
 	}
 	times := []string{"turn.not_before", "turn.since", "created", "started", "record.started", "record.ended", "record.denials[].time", "spec.egress.publish[].host", "spec.egress.dns[]"}
-	for path := range harmless {
+	for path := range harmless() {
 		if !slices.Contains(paths, path) && !slices.Contains(times, path) {
 			t.Errorf("a run has no text %s", path)
 		}

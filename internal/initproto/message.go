@@ -75,16 +75,16 @@ var StageEnv = []string{"GOMAXPROCS=2", "GOGC=off"}
 type Entered struct{}
 
 // Filtered says that the thread that becomes the agent is under its filter, and waits in
-// GateCall. It executes nothing before the holder of the listener has answered that call.
+// prctl(GateOption). It executes nothing before the holder of the listener has answered that call.
 type Filtered struct {
 	// Listener gets the calls that the filter hands over (seccomp_unotify(2)); nil: this
 	// kernel has none, nothing waits, and the filter refuses by itself. The receiver owns it.
 	Listener *os.File `json:"-"`
 }
 
-// GateCall is the number of no system call. A reporting filter hands it to its listener, so
+// GateOption is no option of prctl(2). A reporting filter hands the call to its listener, so
 // a thread that may make no other call can still wait for the supervisor.
-const GateCall = 0x2c10_4e00
+const GateOption = 0x2c10_4e00
 
 // Started says that the agent executes.
 type Started struct {

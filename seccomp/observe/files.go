@@ -22,7 +22,7 @@ const maxPath = 4096
 
 // Files says which of a call's paths are on a read-only mount.
 func Files(from *notify.Listener, call notify.Call, name string) []Finding {
-	c, known := fileCalls[name]
+	c, known := fileCalls()[name]
 	if !known {
 		return nil
 	}

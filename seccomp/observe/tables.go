@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -38,26 +39,29 @@ const writes = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 var first = []place{{none, 0}}
 var at = []place{{0, 1}}
 
-// fileCalls are all that name a file system's entry and change it.
-var fileCalls = map[string]fileCall{
-	"open": {toOpen, first, 1}, "openat": {toOpen, at, 2}, "openat2": {toOpen, at, none}, "creat": {toOpen, first, none},
-	"mkdir": {toMake, first, none}, "mkdirat": {toMake, at, none}, "mknod": {toMake, first, none}, "mknodat": {toMake, at, none},
-	"symlink": {toMake, []place{{none, 1}}, none}, "symlinkat": {toMake, []place{{1, 2}}, none},
-	"link": {toMake, []place{{none, 1}}, none}, "linkat": {toMake, []place{{2, 3}}, none},
-	"rmdir": {toRemove, first, none}, "unlink": {toRemove, first, none}, "unlinkat": {toRemove, at, none},
-	"rename":   {toRemove, []place{{none, 0}, {none, 1}}, none},
-	"renameat": {toRemove, []place{{0, 1}, {2, 3}}, none}, "renameat2": {toRemove, []place{{0, 1}, {2, 3}}, none},
-	"truncate": {toAlter, first, none}, "chmod": {toAlter, first, none}, "fchmodat": {toAlter, at, none}, "fchmodat2": {toAlter, at, none},
-	"fchmod": {toAlter, []place{{0, none}}, none}, "fchown": {toAlter, []place{{0, none}}, none},
-	"chown": {toAlter, first, none}, "lchown": {toAlter, first, none}, "fchownat": {toAlter, at, none},
-	"utime": {toAlter, first, none}, "utimes": {toAlter, first, none}, "futimesat": {toAlter, at, none}, "utimensat": {toAlter, at, none},
-	"setxattr": {toAlter, first, none}, "lsetxattr": {toAlter, first, none}, "removexattr": {toAlter, first, none}, "lremovexattr": {toAlter, first, none},
-}
+// fileCalls are all that name a file system's entry and change it. The table is made when it
+// is used: most commands of clove never ask.
+var fileCalls = sync.OnceValue(func() map[string]fileCall {
+	return map[string]fileCall{
+		"open": {toOpen, first, 1}, "openat": {toOpen, at, 2}, "openat2": {toOpen, at, none}, "creat": {toOpen, first, none},
+		"mkdir": {toMake, first, none}, "mkdirat": {toMake, at, none}, "mknod": {toMake, first, none}, "mknodat": {toMake, at, none},
+		"symlink": {toMake, []place{{none, 1}}, none}, "symlinkat": {toMake, []place{{1, 2}}, none},
+		"link": {toMake, []place{{none, 1}}, none}, "linkat": {toMake, []place{{2, 3}}, none},
+		"rmdir": {toRemove, first, none}, "unlink": {toRemove, first, none}, "unlinkat": {toRemove, at, none},
+		"rename":   {toRemove, []place{{none, 0}, {none, 1}}, none},
+		"renameat": {toRemove, []place{{0, 1}, {2, 3}}, none}, "renameat2": {toRemove, []place{{0, 1}, {2, 3}}, none},
+		"truncate": {toAlter, first, none}, "chmod": {toAlter, first, none}, "fchmodat": {toAlter, at, none}, "fchmodat2": {toAlter, at, none},
+		"fchmod": {toAlter, []place{{0, none}}, none}, "fchown": {toAlter, []place{{0, none}}, none},
+		"chown": {toAlter, first, none}, "lchown": {toAlter, first, none}, "fchownat": {toAlter, at, none},
+		"utime": {toAlter, first, none}, "utimes": {toAlter, first, none}, "futimesat": {toAlter, at, none}, "utimensat": {toAlter, at, none},
+		"setxattr": {toAlter, first, none}, "lsetxattr": {toAlter, first, none}, "removexattr": {toAlter, first, none}, "lremovexattr": {toAlter, first, none},
+	}
+})
 
 // FileCalls are to be watched where a part of the root is read-only.
 func FileCalls() []seccomp.Watch {
 	var list []seccomp.Watch
-	for name, c := range fileCalls {
+	for name, c := range fileCalls() {
 		w := seccomp.Watch{Call: name}
 		if c.flags != none {
 			w.Argument, w.Bits = uint(c.flags), writes
