@@ -216,3 +216,24 @@ func usedBy(t *testing.T, pid int) time.Duration {
 	}
 	return time.Duration(user+system) * time.Second / ticks
 }
+
+// TestRefusedProgramsAreSeen: a program outside of the list is in the record, and why says what
+// would let it pass. The control is the same with it in the list.
+func TestRefusedProgramsAreSeen(t *testing.T) {
+	h := newHost(t)
+	const script = `/usr/bin/id -u >/dev/null 2>&1; echo $?`
+	flags := []string{"--read-only", "--allow-exec=/bin/sh"}
+	r := h.kept(append(flags, "--name=listed"), "/bin/sh", "-c", script)
+	r.want(t, agent.StatusExited, 0, "126\n")
+	d := denialOf(r.record, agent.DenialExec, "/usr/bin/id")
+	if d == nil || len(r.record.Denials) != 1 || d.Count != 1 || d.Rule != "files.execute" || d.Errno != "EACCES" || d.Call == nil || d.Call.Name != "execve" {
+		t.Errorf("%+v", r.record.Denials)
+	}
+	if why := h.clove("why", "listed"); !strings.Contains(why.stdout, "refused: exec /usr/bin/id, by files.execute") || !strings.Contains(why.stdout, "flag: --allow-exec /usr/bin/id\n") {
+		t.Errorf("why: %s", why.stdout)
+	}
+	free := h.agent(append(flags, "--allow-exec=/usr/bin/id"), "/bin/sh", "-c", script)
+	if free.want(t, agent.StatusExited, 0, "0\n"); len(free.record.Denials) != 0 {
+		t.Errorf("control: %+v", free.record.Denials)
+	}
+}

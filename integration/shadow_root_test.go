@@ -183,3 +183,41 @@ func TestAShadowWithAMistakeIsRefused(t *testing.T) {
 		t.Errorf("control: %s", r.stderr)
 	}
 }
+
+// A filter and a root that are stricter are seen call by call, and as the run's own they refuse
+// exactly what was counted. The control is the run without a shadow, in which all of it works, too.
+func TestAShadowSeesCallsAndFiles(t *testing.T) {
+	h := newHost(t)
+	strict := policyFile(t, "strict", "seccomp: strict\nfiles: {root: read-only, writable: [/tmp]}\n")
+	script := `
+import os, socket
+def attempt(f):
+    try:
+        f()
+        return "yes"
+    except OSError:
+        return "no"
+def write(path):
+    with open(path, "w") as f: f.write("x")
+print([attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()) for _ in range(3)],
+      [attempt(lambda: write("/workspace/a")) for _ in range(2)], attempt(lambda: os.mkdir("/home/agent/d")), attempt(lambda: write("/tmp/a")), attempt(lambda: open("/etc/passwd").close()))
+`
+	run := func(flags ...string) result { return h.agent(flags, "python3", "-B", "-c", script) }
+	const works = "['yes', 'yes', 'yes'] ['yes', 'yes'] yes yes yes\n"
+	run().want(t, agent.StatusExited, 0, works)
+	watched, under := run("--policy-shadow", strict), run("--policy", strict)
+	watched.want(t, agent.StatusExited, 0, works)
+	under.want(t, agent.StatusExited, 0, "['no', 'no', 'no'] ['no', 'no'] no yes yes\n")
+	use := watched.record.Shadow
+	if got, want := refusedWords(use.Denials), refusedWords(under.record.Denials); !slices.Equal(got, want) || use.Refused < 6 {
+		t.Errorf("the shadow said\n%s\nand the policy refused\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, d := range use.Denials {
+		if !strings.HasSuffix(d.Program, "python3") && !strings.Contains(d.Program, "/python3.") || d.Call == nil {
+			t.Errorf("no program or call: %+v", d)
+		}
+	}
+	if len(use.Unseen) != 0 || len(watched.record.Denials) != 0 {
+		t.Errorf("unseen %v, refused %+v", use.Unseen, watched.record.Denials)
+	}
+}

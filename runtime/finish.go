@@ -228,7 +228,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 	if l.models != nil {
 		r.Usage.Models = l.models()
 	}
-	l.watcher.enter(&r, l.spec, l.gate.shadowed(), l.charged())
+	l.watcher.enter(&r, l.spec, l.gate.shadowed(), l.charged(), l.calls != nil && !l.calls.unseen())
 	return r
 }
 

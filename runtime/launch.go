@@ -234,12 +234,12 @@ func (l *launch) answerCalls() {
 		return
 	}
 	// The spec as it is now: no update changes the filter or the mounts.
-	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials)
+	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials, l.watcher)
 	share := paceShare
 	switch {
 	case l.observer != nil:
 		share = learningShare
-	case watchesFiles(l.spec):
+	case watchesFiles(l.spec), l.watcher != nil:
 		share = watchingShare
 	}
 	l.calls = newCalls(l.filters.agent, l.box.pid, share, func(o observed) {

@@ -19,12 +19,13 @@ func watchedCalls(spec agent.Spec) []seccomp.Watch {
 	if watchesFiles(spec) {
 		lists = append(lists, observe.FileCalls(), observe.ProgramCalls())
 	}
-	return observe.Together(lists...)
+	return observe.Together(append(lists, shadowCalls(spec))...)
 }
 
-// watchesFiles: a part of what the agent sees was made read-only for this run.
+// watchesFiles: a part of what the agent sees was made read-only for this run, or there is a list
+// of programs.
 func watchesFiles(spec agent.Spec) bool {
-	return spec.Files.ReadOnly || slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return b.ReadOnly })
+	return spec.Files.ReadOnly || spec.Files.Execute != nil || slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return b.ReadOnly })
 }
 
 // witness enters in the denials what a run's calls were refused.
@@ -32,11 +33,12 @@ type witness struct {
 	spec      agent.Spec
 	hostID    uint32 // of id 0 inside
 	denials   *denials
+	shadow    *watcher // nil: the run has no shadow
 	foresight func() (*Foresight, error)
 }
 
-func newWitness(spec agent.Spec, hostID uint32, all *denials) *witness {
-	return &witness{spec, hostID, all, sync.OnceValues(func() (*Foresight, error) { return Foresee(spec) })}
+func newWitness(spec agent.Spec, hostID uint32, all *denials, shadow *watcher) *witness {
+	return &witness{spec, hostID, all, shadow, sync.OnceValues(func() (*Foresight, error) { return Foresee(spec) })}
 }
 
 // see looks at a call before it is answered.
@@ -45,14 +47,18 @@ func (w *witness) see(o observed) {
 		w.filtered(o)
 		return
 	}
-	for _, f := range observe.Files(o.From, o.Call, o.Name) {
-		w.found(o, agent.DenialFile, f)
+	refused := false
+	for kind, found := range map[string][]observe.Finding{
+		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
+		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
+	} {
+		for _, f := range found {
+			refused = true
+			w.found(o, kind, f)
+		}
 	}
-	for _, f := range observe.Programs(o.From, o.Call, o.Name) {
-		w.found(o, agent.DenialExec, f)
-	}
-	for _, f := range observe.Capabilities(o.From, o.Call, o.Name, w.hostID) {
-		w.found(o, agent.DenialCapability, f)
+	if !refused {
+		w.shadow.saw(o)
 	}
 }
 
@@ -65,11 +71,7 @@ func (w *witness) filtered(o observed) {
 	if w.denials.count(agent.DenialCall, o.Name) {
 		return
 	}
-	rule := "seccomp " + w.spec.Seccomp.Profile
-	explained, err := explainCall(w.spec, o.Name)
-	if err == nil && explained.Group != "" {
-		rule += ": " + explained.Group
-	}
+	rule, explained := ruleOfCall(w.spec, o.Name)
 	w.denials.add(w.denial(o, agent.DenialCall, o.Name, rule, o.Verdict.Errno), explained.Reason, hint)
 }
 
@@ -83,7 +85,9 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 	case agent.DenialCapability:
 		reason = o.Name + " needs it"
 	case agent.DenialExec:
-		reason = "programs are not executed there"
+		if reason = "programs are not executed there"; rule == "files.execute" {
+			reason = "it is not in the list of programs"
+		}
 	}
 	w.denials.add(w.denial(o, kind, f.Target, rule, f.Errno), reason, hint)
 }
@@ -95,6 +99,9 @@ func (w *witness) ruleOf(kind, target string) string {
 			return "user " + w.spec.User.Name
 		}
 		return "the capabilities of root inside"
+	}
+	if _, kernels := kernelMount(w.spec, target); kind == agent.DenialExec && w.spec.Files.Execute != nil && !kernels {
+		return "files.execute"
 	}
 	f, err := w.foresight()
 	if err != nil {
@@ -108,11 +115,26 @@ func (w *witness) ruleOf(kind, target string) string {
 }
 
 func (w *witness) denial(o observed, kind, target, rule string, errno unix.Errno) agent.Denial {
+	return agent.Denial{Kind: kind, Target: target, Rule: rule, Program: o.From.Program(o.Call), Errno: unix.ErrnoName(errno), Call: callOf(o)}
+}
+
+// callOf is a call as a record has it.
+func callOf(o observed) *agent.DeniedCall {
 	call := &agent.DeniedCall{Name: o.Name, Number: int(o.Number)}
 	for _, arg := range o.Args {
 		call.Args = append(call.Args, fmt.Sprintf("%#x", arg))
 	}
-	return agent.Denial{Kind: kind, Target: target, Rule: rule, Program: o.From.Program(o.Call), Errno: unix.ErrnoName(errno), Call: call}
+	return call
+}
+
+// ruleOfCall is the rule of a denial, and the reason behind it.
+func ruleOfCall(spec agent.Spec, call string) (rule string, explained seccomp.Explanation) {
+	rule = "seccomp " + spec.Seccomp.Profile
+	explained, err := explainCall(spec, call)
+	if err == nil && explained.Group != "" {
+		rule += ": " + explained.Group
+	}
+	return rule, explained
 }
 
 // explainCall says why the run's filter refuses a call.

@@ -17,8 +17,8 @@ type pace struct {
 }
 
 // paceShare is for a run whose calls that are refused are handed over, watchingShare for one
-// where those that write are, too: installing packages makes tens of thousands. paceCredit
-// may be owed, which is thousands of calls.
+// where those that write or that a shadow would refuse are, too: installing packages makes tens
+// of thousands. paceCredit may be owed, which is thousands of calls.
 const (
 	paceShare     = 0.1
 	watchingShare = 0.5

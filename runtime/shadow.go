@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/policies/shadow"
+	"clove.run/clove/seccomp"
 )
 
 // watcher collects what a run's shadow policy would have refused. It sees what was allowed, once
@@ -23,6 +24,9 @@ type watcher struct {
 	owner  agent.Owner
 	grants shadow.Grants
 
+	filter    *seccomp.Filter // nil: the shadow is unconfined
+	foresight *Foresight      // of the shadow's files
+
 	mu      sync.Mutex // guards the fields below
 	denials []agent.Denial
 	known   map[shadowKey]int // an index of denials
@@ -31,6 +35,14 @@ type watcher struct {
 }
 
 type shadowKey struct{ kind, target, rule string }
+
+// keyOf leaves the rule out where a target has one only, so that it need not be looked for again.
+func keyOf(d agent.Denial) shadowKey {
+	if d.Kind == agent.DenialCall || d.Kind == agent.DenialFile {
+		d.Rule = ""
+	}
+	return shadowKey{d.Kind, d.Target, d.Rule}
+}
 
 // newWatcher fails for a shadow that could not be a run's policy.
 func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
@@ -45,7 +57,10 @@ func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
 	if _, err := w.rules(nil); err != nil {
 		return nil, ofShadow(spec, err)
 	}
-	if _, err := filtersOf(spec.Shadowed()); err != nil {
+	if w.filter, err = shadowFilter(spec); err != nil {
+		return nil, ofShadow(spec, err)
+	}
+	if w.foresight, err = Foresee(spec.Shadowed()); err != nil {
 		return nil, ofShadow(spec, err)
 	}
 	return w, nil
@@ -71,7 +86,7 @@ func (w *watcher) add(d agent.Denial) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refused += d.Count
-	key := shadowKey{d.Kind, d.Target, d.Rule}
+	key := keyOf(d)
 	at, known := w.known[key]
 	switch {
 	case known:
@@ -112,8 +127,8 @@ func (w *watcher) called(method string, params, result json.RawMessage) {
 }
 
 // enter adds to a record that is complete otherwise what the shadow would have done. network is
-// what the broker counted for it.
-func (w *watcher) enter(record *agent.Record, now agent.Spec, network []agent.Denial, charged map[string]int64) {
+// what the broker counted for it; looked says that system calls were reported.
+func (w *watcher) enter(record *agent.Record, now agent.Spec, network []agent.Denial, charged map[string]int64, looked bool) {
 	if w == nil {
 		return
 	}
@@ -129,7 +144,7 @@ func (w *watcher) enter(record *agent.Record, now agent.Spec, network []agent.De
 	slices.SortStableFunc(denials, func(a, b agent.Denial) int { return a.Time.Compare(b.Time) })
 	record.Shadow = &agent.ShadowUse{Policy: now.Shadow.Policy, Refused: w.refused, Denials: append([]agent.Denial{}, denials...), Others: w.others}
 	limits, unknown := shadow.Limits(now, *record, charged)
-	record.Shadow.Limits, record.Shadow.Wider, record.Shadow.Unseen = limits, shadow.Wider(now), append(shadow.Unseen(now), unknown...)
+	record.Shadow.Limits, record.Shadow.Wider, record.Shadow.Unseen = limits, shadow.Wider(now), append(shadow.Unseen(now, looked), unknown...)
 }
 
 // chargedPatience bounds the wait for the answer about budgets at the end of a run.

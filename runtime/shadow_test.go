@@ -49,7 +49,7 @@ func TestAShadowSeesCalls(t *testing.T) {
 	w.called(api.MethodAgentGet, nil, nil)
 	record := agent.Record{WallMS: 7, Usage: agent.Usage{Models: []agent.ModelUse{{Model: "small", Calls: 3}}}}
 	network := []agent.Denial{{Time: time.Unix(1, 0), Kind: "network", Target: "tcp://a:1", Rule: "r", Count: 4}}
-	w.enter(&record, spec, network, nil)
+	w.enter(&record, spec, network, nil, false)
 	text, _ := json.Marshal(record.Shadow.Denials)
 	if record.Shadow.Refused != 10 || record.Shadow.Policy.Name != "strict" || len(record.Shadow.Denials) != 4 || record.Shadow.Denials[0].Target != "tcp://a:1" {
 		t.Errorf("%+v", record.Shadow)
@@ -62,7 +62,7 @@ func TestAShadowSeesCalls(t *testing.T) {
 	none := newTestWatcher(t, testSpec())
 	none.called(api.MethodGrantCheck, nil, nil)
 	plain := agent.Record{}
-	if none.enter(&plain, testSpec(), nil, nil); plain.Shadow != nil {
+	if none.enter(&plain, testSpec(), nil, nil, false); plain.Shadow != nil {
 		t.Errorf("without a shadow: %+v", plain.Shadow)
 	}
 }
@@ -76,7 +76,7 @@ func TestAShadowIsBounded(t *testing.T) {
 	}
 	w.add(agent.Denial{Kind: "network", Target: "0", Count: 1})
 	record := agent.Record{}
-	w.enter(&record, w.spec, nil, nil)
+	w.enter(&record, w.spec, nil, nil, false)
 	if u := record.Shadow; len(u.Denials) != agent.ShadowDenialsMost || u.Others != 60 || u.Refused != int64(2*(agent.ShadowDenialsMost+30)+1) {
 		t.Errorf("%d, %d others of %d", len(u.Denials), u.Others, u.Refused)
 	}

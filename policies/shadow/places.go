@@ -18,14 +18,18 @@ var decided = []string{
 	"models", "grants", "budgets", "on_denial",
 }
 
+// byCalls are the places of which system calls say it, where they are looked at.
+var byCalls = []string{"seccomp", "files.root", "files.writable"}
+
 // Unseen are the places in which the shadow of a spec allows less, and of which nothing is
-// known at the end. Without a gate nobody decides over connections.
-func Unseen(spec agent.Spec) []string {
+// known at the end. Without a gate nobody decides over connections, and without a filter that
+// reports to the supervisor nobody looks at calls.
+func Unseen(spec agent.Spec, calls bool) []string {
 	gated := spec.Shadowed().Gated()
 	return slices.DeleteFunc(placesOf(compare.Wider(spec.Shadowed(), spec)), func(place string) bool {
 		switch {
 		case !strings.HasPrefix(place, "network."):
-			return slices.Contains(decided, place)
+			return slices.Contains(decided, place) || calls && slices.Contains(byCalls, place)
 		case spec.Network == agent.NetworkHost:
 			return false
 		}

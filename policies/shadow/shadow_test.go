@@ -101,7 +101,7 @@ func TestPlaces(t *testing.T) {
 		{func(s *agent.Spec) { s.Network = agent.NetworkHost }, func(s *agent.Spec) { s.Network = agent.NetworkPublic }, nil, []string{"network.mode", "network.connections", "network.rate"}},
 	} {
 		spec := under(row.own, row.change)
-		if wider, unseen := Wider(spec), Unseen(spec); !slices.Equal(wider, row.wider) || !slices.Equal(unseen, row.unseen) {
+		if wider, unseen := Wider(spec), Unseen(spec, false); !slices.Equal(wider, row.wider) || !slices.Equal(unseen, row.unseen) {
 			t.Errorf("wider %v instead of %v, unseen %v instead of %v", wider, row.wider, unseen, row.unseen)
 		}
 	}

@@ -22,6 +22,16 @@ const maxPath = 4096
 
 // Files says which of a call's paths are on a read-only mount.
 func Files(from *notify.Listener, call notify.Call, name string) []Finding {
+	return files(from, call, name, true)
+}
+
+// Changes says which of a call's paths are on a writable mount, and would be refused on a
+// read-only one.
+func Changes(from *notify.Listener, call notify.Call, name string) []Finding {
+	return files(from, call, name, false)
+}
+
+func files(from *notify.Listener, call notify.Call, name string, readOnly bool) []Finding {
 	c, known := fileCalls()[name]
 	if !known {
 		return nil
@@ -34,7 +44,7 @@ func Files(from *notify.Listener, call notify.Call, name string) []Finding {
 			continue
 		}
 		// Only now: a thread that has ended meanwhile may be another one by its number.
-		if errno := s.refusal(c.change, flags, call.Thread); errno != 0 && from.Valid(call) {
+		if errno := s.refusal(c.change, flags, call.Thread, readOnly); errno != 0 && from.Valid(call) {
 			found = append(found, Finding{s.path(), errno})
 		}
 		s.close()
@@ -160,8 +170,9 @@ func (s sight) mounted(fd int, flag int64) bool {
 }
 
 // refusal is what a read-only mount answers. It comes before the check of owners and modes,
-// but for an open of what exists; and where a new entry exists already, that comes first.
-func (s sight) refusal(c change, flags uint64, thread uint32) unix.Errno {
+// but for an open of what exists; and where a new entry exists already, that comes first. A
+// mount that is not as readOnly says refuses nothing here.
+func (s sight) refusal(c change, flags uint64, thread uint32, readOnly bool) unix.Errno {
 	exists := s.entry >= 0
 	fd := s.entry
 	if !exists {
@@ -176,7 +187,7 @@ func (s sight) refusal(c change, flags uint64, thread uint32) unix.Errno {
 		return 0
 	case c == toOpen && exists && flags&(writes&^unix.O_CREAT) == 0:
 		return 0
-	case !s.mounted(fd, unix.ST_RDONLY):
+	case s.mounted(fd, unix.ST_RDONLY) != readOnly:
 		return 0
 	case c == toOpen && exists && !s.opens(flags, thread):
 		return 0

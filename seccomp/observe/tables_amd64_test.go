@@ -76,7 +76,7 @@ func TestWritableMountsRefuseNothing(t *testing.T) {
 	s := sight{entry: -1, parent: fd, name: "new"}
 	defer s.close()
 	for c := range toAlter + 1 {
-		if errno := s.refusal(c, unix.O_CREAT|unix.O_WRONLY, uint32(os.Getpid())); errno != 0 {
+		if errno := s.refusal(c, unix.O_CREAT|unix.O_WRONLY, uint32(os.Getpid()), true); errno != 0 {
 			t.Errorf("change %d: %v", c, errno)
 		}
 	}
