@@ -19,7 +19,7 @@ func shadowFilter(spec agent.Spec) (*seccomp.Filter, error) {
 	if err != nil || under == nil {
 		return nil, err
 	}
-	return seccomp.Compile(under, initproto.GateCall)
+	return seccomp.Compile(under, initproto.GateOption)
 }
 
 // shadowCalls are the calls that the run's filter allows, and of which its shadow refuses some or
