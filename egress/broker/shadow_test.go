@@ -68,8 +68,11 @@ func TestAShadowCountsAndRefusesNothing(t *testing.T) {
 		if got := whatShadow(totals.Shadow); !slices.Equal(got, row.want) {
 			t.Errorf("%q; want %q", got, row.want)
 		}
-		if totals.Refused != 1 || len(f.told) != 1 {
-			t.Errorf("%+v, told %+v", totals, f.told)
+		f.mu.Lock()
+		told := slices.Clone(f.told)
+		f.mu.Unlock()
+		if totals.Refused != 1 || len(told) != 1 {
+			t.Errorf("%+v, told %+v", totals, told)
 		}
 	}
 }
