@@ -15,13 +15,13 @@ const sparePart = 8
 
 // endSpares gives the spares that match back, durably. It reports whether there were any.
 func (k *Kernel) endSpares(match func(*spare) bool) (any bool, err error) {
-	ended := k.spares.end(match)
+	ended, rows := k.spares.end(match)
 	if len(ended) == 0 {
 		return false, nil
 	}
 	err = k.update("spares", func(tx *store.KernelTx) error {
-		for _, s := range ended {
-			if err := giveBack(tx, s.drawn); err != nil {
+		for _, row := range rows {
+			if err := giveBack(tx, row); err != nil {
 				return err
 			}
 		}

@@ -132,20 +132,21 @@ func (p *spares) unsettled(reservation string, e audit.Entry) {
 	p.taken[reservation] = e
 }
 
-// end lets nobody take the spares that match any more, and returns them. One that is not
-// drawn yet is not drawn any more.
-func (p *spares) end(match func(*spare) bool) (ended []*spare) {
+// end lets nobody take the spares that match any more, and returns them and their rows. One
+// that is not drawn yet is not drawn any more; the row of one that is being drawn has its names
+// only, because ready may still write the rest.
+func (p *spares) end(match func(*spare) bool) (ended []*spare, rows []budget.Reservation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.runs {
 		for _, s := range of {
 			if match(s) {
 				s.state = spareEnded
-				ended = append(ended, s)
+				ended, rows = append(ended, s), append(rows, s.drawn)
 			}
 		}
 	}
-	return ended
+	return ended, rows
 }
 
 // endOne is end for the row of a reservation. It reports whether nothing has begun in it.

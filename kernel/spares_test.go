@@ -250,6 +250,31 @@ func TestCallsInSparesNeverOvershoot(t *testing.T) {
 	}
 }
 
+// A spare may be ended while it is drawn, which the race detector watches: its row is given
+// back, and nobody takes it.
+func TestASpareIsEndedWhileItIsDrawn(t *testing.T) {
+	t.Parallel()
+	r := newSpending(t, "model_calls=1000")
+	next := r.spares.begin(r.run)
+	drawn := next.drawn
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if any, err := r.endSpares(ofRun(r.run.Spec.ID)); !any || err != nil {
+			t.Errorf("%v, %v", any, err)
+		}
+	})
+	for r.spares.may(next) {
+		time.Sleep(time.Microsecond)
+	}
+	if r.spares.ready(next, drawn, time.NewTimer(time.Hour)) {
+		t.Error("it is offered after its end")
+	}
+	ended.Wait()
+	if idle := r.spares.idle(r.run.Spec.ID); len(idle) != 0 {
+		t.Errorf("%d can be taken", len(idle))
+	}
+}
+
 // What is chosen last is reserved, also where several spares were looked at.
 func TestTheLastChoiceHolds(t *testing.T) {
 	t.Parallel()
