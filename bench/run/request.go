@@ -40,6 +40,7 @@ func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64,
 	}
 	if !r.NoParity {
 		even(&q, seed, cpus)
+		q.ClockStart, _ = r.Suite.Clocks() // suite.Load checked it
 	}
 	return q
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
@@ -128,7 +129,18 @@ func (s *Suite) checkHead() error {
 	case s.Parallel < 0:
 		return invalid("write a number of attempts", "parallel: %d is none", s.Parallel)
 	}
+	if start, err := s.Clocks(); err != nil || s.ClockStart != "" && (start < agent.ClockStartFloor || start > agent.ClockStartCeiling) {
+		return invalid("write a duration from 1s to 87600h, which is ten years", "clock_start: %.64q is no start of the clocks", s.ClockStart)
+	}
 	return checkNames("name", []string{s.Name})
+}
+
+// Clocks is what ClockStart says; 0: the clocks are the machine's.
+func (s *Suite) Clocks() (time.Duration, error) {
+	if s.ClockStart == "" {
+		return 0, nil
+	}
+	return time.ParseDuration(string(s.ClockStart))
 }
 
 func checkNames(at string, names []string) error {

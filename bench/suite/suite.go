@@ -18,6 +18,7 @@ type Suite struct {
 	Tasks        []Task        `json:"tasks" required:"true" doc:"what agents are asked for"`
 	Agents       []Agent       `json:"agents" required:"true" doc:"who is asked"`
 	Seeds        []int64       `json:"seeds,omitempty" doc:"each agent tries each task once with each seed, in BENCH_SEED; [1] if it is absent"`
+	ClockStart   policies.Text `json:"clock_start,omitempty" doc:"what the monotonic clock and the uptime begin at in every sandbox, 1s to ten years; the machine's own if it is absent. It sets no wall clock"`
 	Parallel     int           `json:"parallel,omitempty" doc:"attempts at once, as far as processors and memory allow; as many as these allow if it is absent"`
 
 	Dir    string `json:"-"` // the folder that paths begin at

@@ -53,6 +53,9 @@ func TestMistakes(t *testing.T) {
 		{"agents:\n", "agents:\n  - {name: one, command: [a]}\n", `agents: there are two named "one"`},
 		{"tasks:\n", "seeds: [1, 1]\ntasks:\n", "seeds: 1 stands there twice"},
 		{"tasks:\n", "environments: [{name: e, setup: {commands: [[]]}}]\ntasks:\n", "environments.e.setup: a command is empty"},
+		{"tasks:\n", "clock_start: 0\ntasks:\n", `clock_start: "0" is no start of the clocks`},
+		{"tasks:\n", "clock_start: soon\ntasks:\n", `clock_start: "soon" is no start of the clocks`},
+		{"tasks:\n", "clock_start: 87601h\ntasks:\n", `clock_start: "87601h" is no start of the clocks`},
 		{"tasks:\n", "parallel: -1\ntasks:\n", "parallel: -1 is none"},
 	} {
 		text := small
