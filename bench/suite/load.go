@@ -234,6 +234,9 @@ func (s *Suite) checkAgents() error {
 		if len(a.Command) == 0 || a.Command[0] == "" {
 			return invalid("write its command as a list of words", "agents.%s: it has no command", a.Name)
 		}
+		if a.Metrics != "" && a.Metrics != MetricsFile && a.Metrics != MetricsDescriptor {
+			return invalid("write file or descriptor", "agents.%s: metrics: %.64q is neither", a.Name, a.Metrics)
+		}
 		for _, key := range slices.Sorted(maps.Keys(a.Environment)) {
 			if key == "" {
 				return invalid("give the variable a name", "agents.%s.environment: a name is empty", a.Name)
@@ -281,12 +284,14 @@ func (s *Suite) FindEnvironment(name string) (Environment, bool) {
 	return Environment{}, false
 }
 
-// The words of Grade.Score and Expectation.File.
+// The words of Grade.Score, Agent.Metrics and Expectation.File.
 const (
-	ScoreExit       = "exit"
-	ScoreDescriptor = "descriptor"
-	StdoutFile      = ":stdout"
-	StderrFile      = ":stderr"
+	ScoreExit         = "exit"
+	ScoreDescriptor   = "descriptor"
+	MetricsFile       = "file"
+	MetricsDescriptor = "descriptor"
+	StdoutFile        = ":stdout"
+	StderrFile        = ":stderr"
 )
 
 func invalid(hint, format string, values ...any) error {

@@ -98,6 +98,7 @@ type Agent struct {
 	Files       string            `json:"files,omitempty" doc:"a folder of the suite, shown read-only at /agent"`
 	Environment map[string]string `json:"environment,omitempty" doc:"variables"`
 	Pass        []string          `json:"pass,omitempty" doc:"variables of the caller's that are passed on; their values are in no result"`
+	Metrics     string            `json:"metrics,omitempty" enum:"file|descriptor" doc:"descriptor: its lines of figures may also be written to descriptor 3; file, if it is absent: only to the file that BENCH_METRICS names"`
 	Models      []string          `json:"models,omitempty" doc:"models that it may call, as clove run --model"`
 	Budgets     []string          `json:"budgets,omitempty" doc:"DIMENSION=AMOUNT, as clove run --budget; an attempt that spends one has ended, with a result"`
 	Network     Network           `json:"network,omitzero" doc:"what this agent reaches in addition to what its task allows"`

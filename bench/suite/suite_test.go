@@ -50,6 +50,7 @@ func TestMistakes(t *testing.T) {
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: a, matches: '('}]}", "matches: error parsing regexp"},
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: a, text: b, absent: true}]}", "cannot be absent and have a content"},
 		{`command: ["true"]}` + "\n", "command: []}\n", "agents.one: it has no command"},
+		{`{name: one, command: ["true"]}` + "\n", "{name: one, command: [a], metrics: fd}\n", `agents.one: metrics: "fd" is neither`},
 		{"agents:\n", "agents:\n  - {name: one, command: [a]}\n", `agents: there are two named "one"`},
 		{"tasks:\n", "seeds: [1, 1]\ntasks:\n", "seeds: 1 stands there twice"},
 		{"tasks:\n", "environments: [{name: e, setup: {commands: [[]]}}]\ntasks:\n", "environments.e.setup: a command is empty"},
