@@ -40,6 +40,7 @@ func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64,
 	}
 	if !r.NoParity {
 		even(&q, seed, cpus)
+		q.ClockStart, _ = r.Suite.Clocks() // suite.Load checked it
 	}
 	return q
 }
@@ -88,9 +89,13 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	r.environment(&q, a.Task)
 	q.Workspace = w.workspace()
 	q.Args = words(a)
+	if a.Agent.Metrics == suite.MetricsDescriptor {
+		q.Args = append(withDescriptor(), q.Args...)
+		q.Env = append(q.Env, "BENCH_METRICS_FD=3")
+	}
 	q.Volumes = append(q.Volumes, w.task()+":/task:ro")
 	if a.Agent.Files != "" {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":/agent:ro")
+		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
 	}
 	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10), "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
 	for _, key := range slices.Sorted(maps.Keys(a.Agent.Environment)) {
@@ -101,6 +106,9 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	q.Labels = append(q.Labels, "attempt="+a.ID())
 	return q
 }
+
+// agentDir is where the files of an agent are shown.
+const agentDir = "/agent"
 
 // limits of an attempt's agent.
 func (r *Runner) limits(a plan.Attempt) suite.Limits {
