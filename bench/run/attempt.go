@@ -27,7 +27,7 @@ func (r *Runner) attempt(ctx context.Context, a plan.Attempt, cpus []int) (bench
 		if ctx.Err() != nil {
 			return result, ErrStopped
 		}
-		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries {
+		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries || result.Record != nil && neverStarts(*result.Record) {
 			return result, nil
 		}
 	}
@@ -168,7 +168,7 @@ func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []i
 			stdout, err = readBounded(out, graderMost)
 			return record, stdout, "", err
 		}
-		if try >= r.Retries || ctx.Err() != nil {
+		if try >= r.Retries || ctx.Err() != nil || err == nil && neverStarts(record) {
 			return record, "", failure, nil
 		}
 	}

@@ -40,6 +40,7 @@ func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64,
 	}
 	if !r.NoParity {
 		even(&q, seed, cpus)
+		q.ClockStart, _ = r.Suite.Clocks() // suite.Load checked it
 	}
 	return q
 }
@@ -107,9 +108,13 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 		q.Env = append(q.Env, "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
 	}
 	q.Args = words(a)
+	if a.Agent.Metrics == suite.MetricsDescriptor {
+		q.Args = append(withDescriptor(), q.Args...)
+		q.Env = append(q.Env, "BENCH_METRICS_FD=3")
+	}
 	q.Volumes = append(q.Volumes, w.task()+":/task:ro")
 	if a.Agent.Files != "" {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":/agent:ro")
+		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
 	}
 	if a.Agent.Solution {
 		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Task.Solution.Files+":/solution:ro")
@@ -122,6 +127,9 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	q.Labels = append(q.Labels, "attempt="+a.ID())
 	return q
 }
+
+// agentDir is where the files of an agent are shown.
+const agentDir = "/agent"
 
 // limits of an attempt's agent.
 func (r *Runner) limits(a plan.Attempt) suite.Limits {

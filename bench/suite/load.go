@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
@@ -131,7 +132,18 @@ func (s *Suite) checkHead() error {
 	case s.Parallel < 0:
 		return invalid("write a number of attempts", "parallel: %d is none", s.Parallel)
 	}
+	if start, err := s.Clocks(); err != nil || s.ClockStart != "" && (start < agent.ClockStartFloor || start > agent.ClockStartCeiling) {
+		return invalid("write a duration from 1s to 87600h, which is ten years", "clock_start: %.64q is no start of the clocks", s.ClockStart)
+	}
 	return checkNames("name", []string{s.Name})
+}
+
+// Clocks is what ClockStart says; 0: the clocks are the machine's.
+func (s *Suite) Clocks() (time.Duration, error) {
+	if s.ClockStart == "" {
+		return 0, nil
+	}
+	return time.ParseDuration(string(s.ClockStart))
 }
 
 func checkNames(at string, names []string) error {
@@ -225,6 +237,9 @@ func (s *Suite) checkAgents() error {
 		if len(a.Command) == 0 || a.Command[0] == "" {
 			return invalid("write its command as a list of words", "agents.%s: it has no command", a.Name)
 		}
+		if a.Metrics != "" && a.Metrics != MetricsFile && a.Metrics != MetricsDescriptor {
+			return invalid("write file or descriptor", "agents.%s: metrics: %.64q is neither", a.Name, a.Metrics)
+		}
 		for _, key := range slices.Sorted(maps.Keys(a.Environment)) {
 			if key == "" {
 				return invalid("give the variable a name", "agents.%s.environment: a name is empty", a.Name)
@@ -272,13 +287,15 @@ func (s *Suite) FindEnvironment(name string) (Environment, bool) {
 	return Environment{}, false
 }
 
-// The words of Grade.Score and Expectation.File.
+// The words of Grade.Score, Agent.Metrics and Expectation.File.
 const (
-	ScoreExit       = "exit"
-	ScoreDescriptor = "descriptor"
-	ScoreReward     = "reward"
-	StdoutFile      = ":stdout"
-	StderrFile      = ":stderr"
+	ScoreExit         = "exit"
+	ScoreDescriptor   = "descriptor"
+	ScoreReward       = "reward"
+	MetricsFile       = "file"
+	MetricsDescriptor = "descriptor"
+	StdoutFile        = ":stdout"
+	StderrFile        = ":stderr"
 )
 
 func invalid(hint, format string, values ...any) error {

@@ -18,6 +18,7 @@ type Suite struct {
 	Tasks        []Task        `json:"tasks" required:"true" doc:"what agents are asked for"`
 	Agents       []Agent       `json:"agents" required:"true" doc:"who is asked"`
 	Seeds        []int64       `json:"seeds,omitempty" doc:"each agent tries each task once with each seed, in BENCH_SEED; [1] if it is absent"`
+	ClockStart   policies.Text `json:"clock_start,omitempty" doc:"what the monotonic clock and the uptime begin at in every sandbox, 1s to ten years; the machine's own if it is absent. It sets no wall clock"`
 	Parallel     int           `json:"parallel,omitempty" doc:"attempts at once, as far as processors and memory allow; as many as these allow if it is absent"`
 
 	Dir    string `json:"-"` // the folder that paths begin at
@@ -113,6 +114,7 @@ type Agent struct {
 	Files       string            `json:"files,omitempty" doc:"a folder of the suite, shown read-only at /agent"`
 	Environment map[string]string `json:"environment,omitempty" doc:"variables"`
 	Pass        []string          `json:"pass,omitempty" doc:"variables of the caller's that are passed on; their values are in no result"`
+	Metrics     string            `json:"metrics,omitempty" enum:"file|descriptor" doc:"descriptor: its lines of figures may also be written to descriptor 3; file, if it is absent: only to the file that BENCH_METRICS names"`
 	Models      []string          `json:"models,omitempty" doc:"models that it may call, as clove run --model"`
 	Budgets     []string          `json:"budgets,omitempty" doc:"DIMENSION=AMOUNT, as clove run --budget; an attempt that spends one has ended, with a result"`
 	Solution    bool              `json:"solution,omitempty" doc:"it finds the task's own solution at /solution: it shows that the tasks can be solved"`

@@ -50,9 +50,13 @@ func TestMistakes(t *testing.T) {
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: a, matches: '('}]}", "matches: error parsing regexp"},
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: a, text: b, absent: true}]}", "cannot be absent and have a content"},
 		{`command: ["true"]}` + "\n", "command: []}\n", "agents.one: it has no command"},
+		{`{name: one, command: ["true"]}` + "\n", "{name: one, command: [a], metrics: fd}\n", `agents.one: metrics: "fd" is neither`},
 		{"agents:\n", "agents:\n  - {name: one, command: [a]}\n", `agents: there are two named "one"`},
 		{"tasks:\n", "seeds: [1, 1]\ntasks:\n", "seeds: 1 stands there twice"},
 		{"tasks:\n", "environments: [{name: e, setup: {commands: [[]]}}]\ntasks:\n", "environments.e.setup: a command is empty"},
+		{"tasks:\n", "clock_start: 0\ntasks:\n", `clock_start: "0" is no start of the clocks`},
+		{"tasks:\n", "clock_start: soon\ntasks:\n", `clock_start: "soon" is no start of the clocks`},
+		{"tasks:\n", "clock_start: 87601h\ntasks:\n", `clock_start: "87601h" is no start of the clocks`},
 		{"tasks:\n", "parallel: -1\ntasks:\n", "parallel: -1 is none"},
 	} {
 		text := small

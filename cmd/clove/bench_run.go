@@ -155,6 +155,9 @@ func (b *oneBench) prepare(ctx context.Context) (err error) {
 	if err := b.runner.Prepare(ctx, environments(b.line, b.runner.Host)); err != nil {
 		return err
 	}
+	if err := b.runner.Programs(ctx, b.left); err != nil {
+		return err
+	}
 	if !b.runner.NoParity {
 		if b.manifest.Enforced, err = b.runner.Probe(ctx); err != nil {
 			return err
