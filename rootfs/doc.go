@@ -28,7 +28,8 @@
 //
 // The layer need not survive a power cut: it has no journal and no barriers, and is
 // checked before it is used again (kept.go). A kept layer keeps its skeleton and the
-// owners on its disk; an id-mapped mount translates those to the present id range.
+// owners on its disk; an id-mapped mount translates those to the present id range. A run may
+// begin with a copy of another run's layer (seed.go), which is then used as a kept one.
 //
 // The image is attached to the loop device while it is one hole, and filled afterwards,
 // because attaching flushes the file. This, and copying only what is not a hole, keeps a

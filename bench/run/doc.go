@@ -18,6 +18,12 @@
 // An attempt that is interrupted has no line, and is made again by --resume from its
 // beginning: its folder is removed first.
 //
+// # A root that is kept
+//
+// With suite.RootKept nothing is collected. Set-up, agent and grader are three runs, and each
+// begins with a copy of the layer that the one before left, an image (Sandboxes.KeepLayer). The
+// grader's copy is discarded, so the attempt's stays as it was hashed.
+//
 // # What it refuses
 //
 // It begins no attempt while the program of any agent or grader is missing (Programs).

@@ -52,7 +52,7 @@ func (s *Suite) checkKept() error {
 			}
 		}
 	}
-	return s.checkSolutions()
+	return s.checkPairs()
 }
 
 func (e Environment) checkRoot(at string) error {
@@ -94,12 +94,16 @@ func (g Grade) checkPlaces(at string) error {
 	return checkVariables(at, g.Variables)
 }
 
-// checkSolutions: an agent that runs a task's solution needs one.
-func (s *Suite) checkSolutions() error {
+// checkPairs refuses agents that lack something at one of the tasks.
+func (s *Suite) checkPairs() error {
 	for _, a := range s.Agents {
 		for _, t := range s.Tasks {
-			if a.Solution && t.Solution == nil {
+			e, _ := s.FindEnvironment(t.Environment)
+			switch {
+			case a.Solution && t.Solution == nil:
 				return invalid("give the task a solution, or the agent none", "agents.%s: the task %s has no solution", a.Name, t.Name)
+			case a.Metrics == MetricsDescriptor && e.Kept():
+				return invalid("leave metrics away", "agents.%s: the environment of %s keeps the whole root, and clove reads no file of it", a.Name, t.Name)
 			}
 		}
 	}

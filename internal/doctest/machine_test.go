@@ -12,8 +12,8 @@ import (
 
 // standard are the directories of hier(7), and those that exist in a sandbox, in an example, in
 // what agents share or in the address of a model.
-var standard = []string{"agent", "attempt", "bin", "boot", "data", "dev", "env", "etc", "home", "lib", "lib*", "media", "mnt", "notes", "opt", "output", "proc", "root", "run",
-	"sbin", "secrets", "srv", "sys", "task", "tmp", "usr", "v1", "var", "workspace"}
+var standard = []string{"agent", "attempt", "bin", "boot", "data", "dev", "env", "etc", "home", "lib", "lib*", "logs", "media", "mnt", "notes", "opt", "output", "proc", "root", "run",
+	"sbin", "secrets", "setup", "solution", "srv", "sys", "task", "tests", "tmp", "usr", "v1", "var", "workspace"}
 
 var absolute = regexp.MustCompile(`(?:^|[\s"'=:(])/([A-Za-z0-9_.*-]+)`)
 
