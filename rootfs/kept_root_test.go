@@ -221,7 +221,7 @@ func TestLayerAfterAPowerCut(t *testing.T) {
 
 // A run begins with a copy of another run's layer: everything is there with its owners, what it
 // adds is in its own layer only, and the original serves again. A copy of another size than the
-// disk is refused, and leaves nothing.
+// disk, or one that is not root's alone, is refused, and leaves nothing.
 func TestARunBeginsWithACopy(t *testing.T) {
 	b := newBench(t)
 	cfg := b.kept()
@@ -258,6 +258,16 @@ func TestARunBeginsWithACopy(t *testing.T) {
 	}
 	if _, err := os.Stat(other.image()); !os.IsNotExist(err) {
 		t.Errorf("a refused start leaves its image: %v", err)
+	}
+	// Whoever else could have written it might have made it to attack the kernel.
+	other.DiskBytes = cfg.DiskBytes
+	for _, change := range []func() error{func() error { return os.Chmod(copied, 0o620) }, func() error { return errors.Join(os.Chmod(copied, 0o600), os.Chown(copied, 1000, 0)) }} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.on(other, copied); err == nil || !strings.Contains(err.Error(), "not root's alone") {
+			t.Errorf("somebody else's: %v", err)
+		}
 	}
 	if err := RemoveLayer(cfg.image()); err != nil {
 		t.Error(err)

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // OnCopyOf is the same plan, but its layer begins as a copy of another run's: an image that
-// CopyLayer wrote. The image is trusted as the kernel trusts a disk, so it must not come from
-// anybody who could have written its bytes other than through a mounted layer.
+// CopyLayer wrote. The kernel trusts an image as it trusts a disk, so one that anybody but root
+// could have written is refused.
 func (p Plan) OnCopyOf(image string) Plan {
 	cfg := p.cfg
 	cfg.kept, cfg.seed = true, image
@@ -26,7 +27,7 @@ type seedOp struct {
 
 func (s seedOp) String() string { return fmt.Sprintf("layer %s from a copy of %s", s.Image, s.From) }
 
-// run refuses an image of another size: the disk limit would not be what was asked for.
+// run also refuses an image of another size: the disk limit would not be what was asked for.
 func (s seedOp) run(b *builder) error {
 	from, err := os.Open(s.From)
 	if err != nil {
@@ -37,7 +38,10 @@ func (s seedOp) run(b *builder) error {
 	if err != nil {
 		return err
 	}
-	if info.Size() != s.Bytes {
+	switch stat, known := info.Sys().(*syscall.Stat_t); {
+	case !known || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0 || !info.Mode().IsRegular():
+		return fmt.Errorf("the layer to begin with is not root's alone: %s", s.From)
+	case info.Size() != s.Bytes:
 		return fmt.Errorf("the layer to begin with has %d bytes, and the disk of this run %d", info.Size(), s.Bytes)
 	}
 	if err := lockImage(from, unix.LOCK_SH); err != nil {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -22,7 +23,9 @@ var programsScript string
 // program is the first word of an agent's or grader's command, and where it is looked up.
 type program struct {
 	of, name string       // "agents.NAME" or "tasks.NAME.grade", and the word
-	files    [2]mountedAt // folders of the suite that are shown there
+	dir      string       // where it begins
+	files    [3]mountedAt // folders of the suite that are shown there
+	left     bool         // an agent may make it first
 	where    place
 }
 
@@ -40,7 +43,7 @@ func (r *Runner) Programs(ctx context.Context, attempts []plan.Attempt) error {
 	var missing []string
 	inside := map[place][]program{}
 	var order []place
-	for _, p := range programsOf(attempts) {
+	for _, p := range r.programsOf(attempts) {
 		switch file, known := p.onHost(); {
 		case known && file == "":
 		case known:
@@ -69,25 +72,38 @@ func (r *Runner) Programs(ctx context.Context, attempts []plan.Attempt) error {
 }
 
 // programsOf lists the programs of attempts, each once.
-func programsOf(attempts []plan.Attempt) (all []program) {
+func (r *Runner) programsOf(attempts []plan.Attempt) (all []program) {
 	add := func(p program) {
 		if !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
 	for _, a := range attempts {
+		e, _ := r.Suite.FindEnvironment(a.Task.Environment) // suite.Load checked it
 		p := program{of: "agents." + a.Agent.Name, name: words(a)[0], where: place{environment: a.Task.Environment, path: pathOf(a.Agent)}}
 		if strings.Contains(p.name, "/") {
-			p.files = [2]mountedAt{{agent.WorkspaceDir, a.Task.Files}, {agentDir, a.Agent.Files}}
+			p.dir, p.files = cmp.Or(e.Workdir, agent.WorkspaceDir), [3]mountedAt{{agent.WorkspaceDir, a.Task.Files}, {agentDir, a.Agent.Files}}
+			if a.Agent.Solution {
+				p.files[2] = mountedAt{solutionDir, a.Task.Solution.Files}
+			}
 		}
-		add(p)
+		add(p.on(e))
 		if g := a.Task.Grade; len(g.Command) > 0 {
-			p := program{of: "tasks." + a.Task.Name + ".grade", name: g.Command[0], where: place{environment: a.Task.Environment, user: g.User}}
-			p.files[0] = mountedAt{agent.WorkspaceDir, g.Files}
-			add(p)
+			p := program{of: "tasks." + a.Task.Name + ".grade", name: g.Command[0], dir: cmp.Or(e.Workdir, agent.WorkspaceDir),
+				where: place{environment: a.Task.Environment, user: g.User}, left: e.Kept()}
+			p.files[0] = mountedAt{cmp.Or(g.At, agent.WorkspaceDir), g.Files}
+			add(p.on(e))
 		}
 	}
 	return all
+}
+
+// on leaves out the workspace where the whole root is kept: it is a folder as all others.
+func (p program) on(e suite.Environment) program {
+	if e.Kept() && p.files[0].target == agent.WorkspaceDir {
+		p.files[0] = mountedAt{}
+	}
+	return p
 }
 
 // pathOf is the variable PATH that an agent asks for, as a build.Request has it.
@@ -109,7 +125,7 @@ func (p program) onHost() (file string, known bool) {
 	}
 	full := p.name
 	if !path.IsAbs(full) {
-		full = path.Join(agent.WorkspaceDir, full)
+		full = path.Join(p.dir, full)
 	}
 	full = path.Clean(full)
 	for _, m := range p.files {
@@ -117,7 +133,7 @@ func (p program) onHost() (file string, known bool) {
 			return path.Join(m.folder, rest), true
 		}
 	}
-	return "", strings.HasPrefix(full, "/attempt/")
+	return "", p.left || strings.HasPrefix(full, "/attempt/")
 }
 
 func (p program) String() string {
@@ -137,7 +153,7 @@ func (r *Runner) lookUp(ctx context.Context, where place, of []program) (missing
 	defer os.RemoveAll(filepath.Join(r.Dir, workDir))
 	q := r.request(standard, suite.Network{}, r.Suite.Seeds[0], nil)
 	r.environment(&q, suite.Task{Environment: where.environment})
-	q.User, q.Remove, q.Args = where.user, true, []string{"sh", "-c", programsScript, "programs"}
+	q.User, q.Remove, q.Args = cmp.Or(where.user, q.User), true, []string{"sh", "-c", programsScript, "programs"}
 	if where.path != "" {
 		q.Env = append(q.Env, where.path)
 	}
