@@ -142,10 +142,7 @@ func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale
 	}
-	if l.run.Layer != "" {
-		l.plan = l.plan.OnKeptLayer()
-	}
-	plan, err := l.plan.OnIDs(l.run.Lease.HostID())
+	plan, err := l.onLayer().OnIDs(l.run.Lease.HostID())
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func (r *Runner) lookUp(ctx context.Context, where place, of []program) (missing
 		q.Args = append(q.Args, p.name)
 	}
 	out := filepath.Join(dir, "out")
-	record, _, err := r.sandbox(ctx, q, out, filepath.Join(dir, "err"), nil)
+	record, _, err := r.sandbox(ctx, q, r.prepared[where.environment].layer, out, filepath.Join(dir, "err"), nil)
 	if err != nil || neverStarts(record) {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ func (e *ended) Run(_ context.Context, _ agent.Spec, out Output) (agent.Record, 
 }
 func (*ended) Collect(context.Context, agent.ID, int64) ([]agent.Change, error) { return nil, nil }
 func (*ended) Remove(context.Context, agent.ID) error                           { return nil }
+func (*ended) KeepLayer(context.Context, agent.ID, string) (bool, error)        { return false, nil }
 
 func oneAttempt(t *testing.T, with *ended) (*Runner, plan.Attempt) {
 	s := &suite.Suite{Name: "s", Dir: t.TempDir(), Seeds: []int64{1}}

@@ -63,7 +63,7 @@ func Parse(text []byte) (*Suite, error) {
 	if len(s.Seeds) == 0 {
 		s.Seeds = []int64{1}
 	}
-	for _, check := range []func(*Suite) error{(*Suite).checkHead, (*Suite).checkEnvironments, (*Suite).checkTasks, (*Suite).checkAgents, (*Suite).checkSize} {
+	for _, check := range []func(*Suite) error{(*Suite).checkHead, (*Suite).checkEnvironments, (*Suite).checkTasks, (*Suite).checkAgents, (*Suite).checkKept, (*Suite).checkSize} {
 		if err := check(s); err != nil {
 			return nil, err
 		}
@@ -103,6 +103,9 @@ func (s *Suite) folders() (all []folder) {
 	}
 	for _, t := range s.Tasks {
 		add("tasks."+t.Name, t.Files)
+		if t.Solution != nil {
+			add("tasks."+t.Name+".solution", t.Solution.Files)
+		}
 		add("tasks."+t.Name+".grade", t.Grade.Files)
 	}
 	for _, a := range s.Agents {
@@ -199,9 +202,9 @@ func (g Grade) check(at string) error {
 	switch {
 	case len(g.Command) == 0 && len(g.Expect) == 0:
 		return invalid("give a command, or what to expect of files", "%s: nothing would be checked", at)
-	case g.Score != "" && g.Score != ScoreExit && g.Score != ScoreDescriptor:
-		return invalid("write exit or descriptor", "%s: score: %.64q is neither", at, g.Score)
-	case g.Score == ScoreDescriptor && len(g.Command) == 0:
+	case g.Score != "" && g.Score != ScoreExit && g.Score != ScoreDescriptor && g.Score != ScoreReward:
+		return invalid("write exit, descriptor or reward", "%s: score: %.64q is none of them", at, g.Score)
+	case (g.Score == ScoreDescriptor || g.Score == ScoreReward) && len(g.Command) == 0:
 		return invalid("give a command", "%s: nothing would write the score", at)
 	case g.Pass < 0 || g.Pass > 1:
 		return invalid("write a number from 0 to 1", "%s: pass: %v is no score", at, g.Pass)
@@ -288,6 +291,7 @@ func (s *Suite) FindEnvironment(name string) (Environment, bool) {
 const (
 	ScoreExit         = "exit"
 	ScoreDescriptor   = "descriptor"
+	ScoreReward       = "reward"
 	MetricsFile       = "file"
 	MetricsDescriptor = "descriptor"
 	StdoutFile        = ":stdout"

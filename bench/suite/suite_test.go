@@ -44,7 +44,7 @@ func TestMistakes(t *testing.T) {
 		{"instruction: do it", "instruction: do it\n    limits: {memory: [1]}", "line 7: tasks.limits.memory: a list stands where text belongs"},
 		{`grade: {command: ["true"]}`, "grade: {}", "nothing would be checked"},
 		{`grade: {command: ["true"]}`, "grade: {score: descriptor, expect: [{file: a}]}", "nothing would write the score"},
-		{`grade: {command: ["true"]}`, "grade: {score: fd, command: [a]}", `score: "fd" is neither`},
+		{`grade: {command: ["true"]}`, "grade: {score: fd, command: [a]}", `score: "fd" is none of them`},
 		{`grade: {command: ["true"]}`, "grade: {command: [a], pass: 2}", "pass: 2 is no score"},
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: ../a}]}", `"../a" is no file of an attempt`},
 		{`grade: {command: ["true"]}`, "grade: {expect: [{file: a, matches: '('}]}", "matches: error parsing regexp"},

@@ -82,6 +82,9 @@ func (p *program) newBench(c *cli.Context) (*oneBench, error) {
 	if r.Sandboxes, err = p.sandboxes(c, h); err != nil {
 		return nil, err
 	}
+	if h.UID != 0 && s.Kept() {
+		return nil, needsRoot()
+	}
 	b := &oneBench{program: p, line: c, runner: r, attempts: attempts, left: attempts}
 	if err := b.resume(); err != nil {
 		return nil, err
