@@ -72,6 +72,16 @@ func openFlags(from *notify.Listener, call notify.Call, name string, c fileCall)
 
 // Programs says whether a call executes a file on a mount that has no programs.
 func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, true)
+}
+
+// Executed says which file a call executes on a mount that has programs. Its path is the
+// kernel's, without links.
+func Executed(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, false)
+}
+
+func programs(from *notify.Listener, call notify.Call, name string, noexec bool) []Finding {
 	p, known := programCalls[name]
 	if !known {
 		return nil
@@ -81,7 +91,7 @@ func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
 		return nil
 	}
 	defer s.close()
-	if s.entry < 0 || !mounted(s.entry, unix.ST_NOEXEC) || !s.executable(call.Thread) || !from.Valid(call) {
+	if s.entry < 0 || mounted(s.entry, unix.ST_NOEXEC) != noexec || !s.executable(call.Thread) || !from.Valid(call) {
 		return nil
 	}
 	return []Finding{{s.path(), unix.EACCES}}
