@@ -91,7 +91,7 @@ func askingForEverything() agent.Spec {
 	spec.Limits.CPUTime, spec.Limits.WallClock, spec.Limits.OutputBytes = 1, 1, 1
 	spec.Network = agent.NetworkPublic
 	spec.Files.ReadOnly, spec.Files.Execute = true, []string{"/usr/bin/true"}
-	spec.Files.Landlock = agent.LandlockRequired
+	spec.Files.Landlock, spec.Files.Read = agent.LandlockRequired, []string{"/usr"}
 	return spec
 }
 

@@ -89,7 +89,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	case s.seen.cause != causeNone, s.seen.executed != nil:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
-	x.entrance, x.hostID, x.listed = s.entrance, s.run.Lease.HostID(), s.spec.Files.Execute != nil
+	x.entrance, x.hostID, x.listed = s.entrance, s.run.Lease.HostID(), s.spec.Files.Execute != nil || s.spec.Files.Read != nil
 	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
 	x.entrance.filters.order(x.orders)
 	x.orders.Confined, x.orders.Ruleset = x.entrance.ruleset != nil, x.entrance.ruleset
@@ -318,7 +318,7 @@ func (x *execSession) failed(err error) error {
 	}
 	hint := hintFor(execFailure{step: failure.Step, exitCode: failure.ExitCode})
 	if x.listed && failure.Errno == unix.EACCES {
-		hint = "the run has a list of programs that may be executed: `clove inspect` shows it, files.execute"
+		hint = "the run has a list of what may be executed or read: `clove inspect` shows it, files.execute and files.read"
 	}
 	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
 }

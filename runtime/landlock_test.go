@@ -22,7 +22,7 @@ func rulesOfSpec(t *testing.T, spec agent.Spec, how string) (map[string]landlock
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := domain(spec, plan, filter, how)
+	rules := domain(spec, plan, filter, how, spec.Files.Read)
 	if rules == nil {
 		return nil, false
 	}
@@ -58,17 +58,26 @@ func TestWhoIsInADomain(t *testing.T) {
 func TestRulesOfFiles(t *testing.T) {
 	t.Parallel()
 	const devices = landlock.Read | landlock.Write | landlock.Device
+	const all = shows | changes
 	for name, row := range map[string]struct {
 		change func(*agent.Spec)
 		want   map[string]landlock.Right
 	}{
-		"standard": {func(*agent.Spec) {}, map[string]landlock.Right{"/": landlock.Read, "/tmp": changes, "/usr": changes, "/home/agent": changes,
-			"/dev": devices | changes, "/dev/shm": changes, "/dev/mqueue": changes, "/proc": landlock.Read | landlock.Write, "/sys": 0, "/etc": 0}},
-		"root": {func(s *agent.Spec) { s.User = policies.RootUser }, map[string]landlock.Right{"/": changes, "/tmp": 0}},
+		"standard": {func(*agent.Spec) {}, map[string]landlock.Right{"/": shows, "/tmp": changes, "/usr": changes, "/home/agent": changes,
+			"/dev": devices | all, "/dev/shm": all, "/dev/mqueue": all, "/proc": landlock.Read | landlock.Write, "/sys": 0, "/etc": 0}},
+		"root": {func(s *agent.Spec) { s.User = policies.RootUser }, map[string]landlock.Right{"/": all, "/tmp": 0}},
 		"one place": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} },
-			map[string]landlock.Right{"/": landlock.Read, "/tmp": changes, "/usr": 0, "/home/agent": 0, "/dev": devices, "/dev/shm": 0, "/dev/mqueue": 0}},
+			map[string]landlock.Right{"/": shows, "/tmp": changes, "/usr": 0, "/home/agent": 0, "/dev": devices, "/dev/shm": 0, "/dev/mqueue": 0}},
 		"shared memory": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/dev/shm"} },
-			map[string]landlock.Right{"/": landlock.Read, "/tmp": 0, "/dev": devices, "/dev/shm": changes}},
+			map[string]landlock.Right{"/": shows, "/tmp": 0, "/dev": devices, "/dev/shm": all}},
+		"a list": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Read = true, []string{"/usr", "/workspace/open"} },
+			map[string]landlock.Right{"/": 0, "/usr": shows, "/workspace/open": shows, "/workspace": changes, "/tmp": all, "/var/tmp": all, "/home/agent": all,
+				"/dev": devices | all, "/dev/shm": all, "/proc": shows | landlock.Write, "/etc": 0, "/etc/ld.so.cache": shows}},
+		"a list of root's": {func(s *agent.Spec) { s.User, s.Files.Read = policies.RootUser, []string{"/usr"} },
+			map[string]landlock.Right{"/": changes, "/usr": shows, "/tmp": shows}},
+		"a volume at /tmp": {func(s *agent.Spec) {
+			s.Files.Read, s.Files.Binds = []string{"/usr"}, []agent.Bind{{Source: "/usr", Target: "/tmp", ReadOnly: true}}
+		}, map[string]landlock.Right{"/tmp": changes, "/var/tmp": all}},
 	} {
 		spec := policies.Standard()
 		row.change(&spec)

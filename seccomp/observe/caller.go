@@ -51,20 +51,21 @@ func (c caller) has(capability int) bool { return c.held&(1<<capability) != 0 }
 
 func (c caller) inGroup(gid uint32) bool { return c.gids[3] == gid || slices.Contains(c.groups, gid) }
 
-// mayWrite is the check of owner and mode. Access lists are not read.
-func mayWrite(thread uint32, stat unix.Stat_t) bool {
+// may is the check of owner and mode, for a permission of one digit: 4 to read, 2 to write. Access
+// lists are not read.
+func may(thread uint32, stat unix.Stat_t, permission uint32) bool {
 	c, err := callerOf(thread)
 	if err != nil {
 		return false
 	}
-	bit := uint32(0o002)
+	bit := permission
 	switch {
 	case c.has(unix.CAP_DAC_OVERRIDE):
 		return true
 	case stat.Uid == c.uids[3]:
-		bit = 0o200
+		bit = permission << 6
 	case c.inGroup(stat.Gid):
-		bit = 0o020
+		bit = permission << 3
 	}
 	return stat.Mode&bit != 0
 }

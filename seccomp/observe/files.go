@@ -13,8 +13,9 @@ import (
 
 // Finding is a refusal that a call meets if nothing changes before it.
 type Finding struct {
-	Target string // a path inside, or a capability
-	Errno  unix.Errno
+	Target   string // a path inside, or a capability
+	Errno    unix.Errno
+	Unlisted bool // no list of what may be read has it
 }
 
 // maxPath is PATH_MAX.
@@ -45,7 +46,7 @@ func files(from *notify.Listener, call notify.Call, name string, readOnly bool) 
 		}
 		// Only now: a thread that has ended meanwhile may be another one by its number.
 		if errno := s.refusal(c.change, flags, call.Thread, readOnly); errno != 0 && from.Valid(call) {
-			found = append(found, Finding{s.path(), errno})
+			found = append(found, Finding{Target: s.path(), Errno: errno})
 		}
 		s.close()
 	}
@@ -83,7 +84,7 @@ func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
 	if s.entry < 0 || !s.mounted(s.entry, unix.ST_NOEXEC) || !from.Valid(call) {
 		return nil
 	}
-	return []Finding{{s.path(), unix.EACCES}}
+	return []Finding{{Target: s.path(), Errno: unix.EACCES}}
 }
 
 // sight is what a call's path leads to: the file, or, where there is none, the directory in
@@ -204,7 +205,7 @@ func (s sight) opens(flags uint64, thread uint32) bool {
 	}
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return flags&unix.O_TRUNC != 0 || mayWrite(thread, stat)
+		return flags&unix.O_TRUNC != 0 || may(thread, stat, 0o2)
 	case unix.S_IFDIR:
 		return flags&unix.O_TMPFILE == unix.O_TMPFILE
 	}
