@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"os"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -85,6 +86,53 @@ func TestRulesOfFiles(t *testing.T) {
 		for path, want := range row.want {
 			if got[path] != want {
 				t.Errorf("%s: %s has %b, want %b", name, path, got[path], want)
+			}
+		}
+	}
+}
+
+// What an agent could have replaced in an earlier start is in no list. The control is a run whose
+// files are new.
+func TestReadsOfKeptFiles(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		list    []string
+		change  func(*agent.Spec)
+		refused bool
+	}{
+		"a part of the workspace":          {[]string{"/usr", "/workspace/src"}, func(*agent.Spec) {}, true},
+		"the workspace":                    {[]string{"/usr", "/workspace"}, func(*agent.Spec) {}, false},
+		"a part of the base":               {[]string{"/usr/bin", "/workspace"}, func(*agent.Spec) {}, true},
+		"a part of a base that is sealed":  {[]string{"/usr/bin", "/workspace"}, func(s *agent.Spec) { s.Files.ReadOnly = true }, false},
+		"a workspace that is sealed":       {[]string{"/workspace/src"}, func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} }, false},
+		"what root inside replaces":        {[]string{"/usr"}, func(s *agent.Spec) { s.User = policies.RootUser }, true},
+		"what root inside does not change": {[]string{"/usr"}, func(s *agent.Spec) { s.User, s.Files.ReadOnly = policies.RootUser, true }, false},
+	} {
+		workspace := t.TempDir()
+		if err := os.Mkdir(workspace+"/src", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		spec := policies.Standard()
+		spec.ID, spec.Files.Workspace, spec.Files.Read = "0123456789abcdef", workspace, row.list
+		row.change(&spec)
+		plan, err := rootfs.NewPlan(rootConfig(DefaultPaths, spec, agent.FirstHostID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths, err := readable(spec, plan)
+		if err != nil {
+			t.Fatalf("%s: control: %v", name, err)
+		}
+		l := &launch{spec: spec, plan: plan, readable: paths}
+		if err := l.checkKept(); err != nil {
+			t.Errorf("%s: a new layer: %v", name, err)
+		}
+		l.run.Layer = "kept"
+		spec.Restart.Policy = agent.RestartOnFailure
+		_, err = readable(spec, plan)
+		for _, err := range []error{l.checkKept(), err} {
+			if (err != nil) != row.refused || err != nil && (agent.KindOf(err) != agent.KindInvalid || agent.FailureOf(err).Hint == "") {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
