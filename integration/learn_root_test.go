@@ -25,6 +25,7 @@ type lesson struct {
 	run   string                                    // a shell's command
 	ends  string                                    // what it prints at its end
 	want  func(t *testing.T, learned *lockedPolicy) // more about the document
+	built bool                                      // it executes what it has built, so no list of programs is learned
 }
 
 // lockedPolicy is a document that was learned, and its files.
@@ -38,7 +39,7 @@ var lessons = []lesson{
 	{name: "python", needs: []string{"python3"}, run: `/usr/bin/python3 -c 'print(sum(i * i for i in range(200000)))'`, ends: "2666646666700000",
 		want: func(t *testing.T, l *lockedPolicy) { l.has(t, "- \"/tmp\" # nothing was written", "mode: none") }},
 	{name: "sqlite", needs: []string{"sqlite3"}, run: `sqlite3 work.db 'create table t(x); insert into t values(1),(2); select sum(x) from t'`, ends: "3",
-		want: func(t *testing.T, l *lockedPolicy) { l.has(t, `- "/workspace"`, "# executed: /usr/bin/sqlite3") }},
+		want: func(t *testing.T, l *lockedPolicy) { l.has(t, `- "/workspace"`, `- "/usr/bin/sqlite3"`) }},
 	{name: "git", needs: []string{"git"}, run: `git clone -q file:///workspace/upstream /tmp/clone && cat /tmp/clone/README`, ends: "hello",
 		make: func(t *testing.T, dir string) {
 			git(t, dir, "init", "-q", "upstream")
@@ -47,11 +48,11 @@ var lessons = []lesson{
 			git(t, filepath.Join(dir, "upstream"), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
 		}, want: func(t *testing.T, l *lockedPolicy) { l.has(t, `- "/tmp"`) }},
 	{name: "gcc", needs: []string{"gcc"}, files: map[string]string{"hello.c": "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n"},
-		run: `gcc -O1 hello.c -o hello && ./hello`, ends: "hello"},
+		run: `gcc -O1 hello.c -o hello && test -s hello && echo linked`, ends: "linked"},
 	{name: "node", needs: []string{"node"}, run: `node -e 'const h = require("http"); const s = h.createServer((q, r) => r.end("hello")).listen(0, "127.0.0.1", () =>
 		h.get({port: s.address().port}, r => r.on("data", d => { console.log(String(d)); s.close(); process.exit(0) })))'`, ends: "hello"},
 	{name: "go", needs: []string{"go"}, files: map[string]string{"go.mod": "module hello\n\ngo 1.21\n", "main.go": "package main\n\nfunc main() { println(len(\"hello\")) }\n"},
-		flags: []string{"-e", "HOME=/home/agent", "-e", "GOFLAGS=-mod=mod", "-e", "GOTOOLCHAIN=local", "--memory", "2G"}, run: `/usr/local/go/bin/go build -o hello . && ./hello 2>&1`, ends: "5"},
+		flags: []string{"-e", "HOME=/home/agent", "-e", "GOFLAGS=-mod=mod", "-e", "GOTOOLCHAIN=local", "--memory", "2G"}, run: `/usr/local/go/bin/go build -o hello . && /usr/local/go/bin/go version hello`, ends: "hello: go1"},
 	{name: "npm", needs: []string{"npm"}, flags: []string{"-e", "HOME=/home/agent"}, files: map[string]string{"package.json": `{"name": "app", "version": "1.0.0"}`},
 		make: func(t *testing.T, dir string) {
 			writeFile(t, filepath.Join(dir, "demo-1.0.0.tgz"), string(tarballOfDemo(t)))
@@ -61,7 +62,13 @@ var lessons = []lesson{
 		make: func(t *testing.T, dir string) {
 			writeFile(t, filepath.Join(dir, "demo-1.0-py3-none-any.whl"), string(wheelOfDemo(t)))
 		},
-		run: `python3 -m pip install -q --no-index --disable-pip-version-check --target /tmp/site ./demo-1.0-py3-none-any.whl && PYTHONPATH=/tmp/site python3 -c 'import demo'`, ends: reached},
+		// Without a PATH for lsb_release, whose pipelines a signal can interrupt while their calls are observed.
+		run: `PATH=/nowhere /usr/bin/python3 -m pip install -q --no-index --disable-pip-version-check --target /tmp/site ./demo-1.0-py3-none-any.whl && PYTHONPATH=/tmp/site /usr/bin/python3 -c 'import demo'`, ends: reached},
+	{name: "built", needs: []string{"gcc"}, files: map[string]string{"hello.c": "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n"},
+		run: `gcc -O1 hello.c -o hello && ./hello`, ends: "hello", built: true,
+		want: func(t *testing.T, l *lockedPolicy) {
+			l.has(t, "# no list of programs: /workspace/hello was executed, and the agent can write to /workspace", "# executed: /usr/bin/dash")
+		}},
 }
 
 // TestLearnThenLock: what a program used becomes a policy under which it runs again without a
@@ -89,7 +96,7 @@ func TestLearnThenLock(t *testing.T) {
 				l.want(t, learned)
 			}
 			again := h.agent(l.command(dir, "--policy", locked), "/bin/sh", "-c", l.run)
-			if again.code != 0 || !strings.Contains(again.stdout, l.ends) || len(newlyRefused(again.record)) > 0 {
+			if again.code != 0 || !strings.Contains(again.stdout, l.ends) || len(again.record.Denials) > 0 {
 				t.Errorf("it does not run again: %d %q %s %v\n%s", again.code, again.stdout, again.stderr, again.record.Denials, learned.text)
 			}
 			l.otherwise(t, h, dir, locked)
@@ -97,16 +104,8 @@ func TestLearnThenLock(t *testing.T) {
 	}
 }
 
-// newlyRefused are the denials of a run under what was learned, but for writes into the base
-// system: its files belong to nobody inside, so they failed in the learned run, too, with EACCES,
-// which is no denial of the sandbox. CPython tries to write what it has compiled.
-func newlyRefused(record agent.Record) []agent.Denial {
-	return slices.DeleteFunc(slices.Clone(record.Denials), func(d agent.Denial) bool {
-		return d.Kind == agent.DenialFile && strings.HasPrefix(d.Target, "/usr/") && d.Errno == "EROFS"
-	})
-}
-
-// otherwise does what the program did not do: it writes where nothing was written.
+// otherwise does what the program did not do: it writes where nothing was written, and executes
+// a program that was not.
 func (l lesson) otherwise(t *testing.T, h *host, dir, locked string) {
 	t.Helper()
 	const elsewhere = "echo x >/var/tmp/elsewhere && echo written"
@@ -116,6 +115,18 @@ func (l lesson) otherwise(t *testing.T, h *host, dir, locked string) {
 	if r := h.agent(l.command(dir, "--policy", locked), "/bin/sh", "-c", elsewhere); r.code == 0 || strings.Contains(r.stdout, "written") {
 		t.Errorf("it wrote where the learned run did not: %q %s", r.stdout, r.stderr)
 	}
+	const another = "/usr/bin/shred --version"
+	if r := h.agent(l.command(dir), "/bin/sh", "-c", another); r.code != 0 {
+		t.Fatalf("control: %s", r.stderr)
+	}
+	if r := h.agent(l.command(dir, "--policy", locked), "/bin/sh", "-c", another); (r.code == 0) != l.built || isExec(r.record) == l.built {
+		t.Errorf("a program that did not run in learning: %d %q %s %v", r.code, r.stdout, r.stderr, r.record.Denials)
+	}
+}
+
+// isExec reports whether a list of programs refused one.
+func isExec(record agent.Record) bool {
+	return slices.ContainsFunc(record.Denials, func(d agent.Denial) bool { return d.Kind == agent.DenialExec && d.Rule == "files.execute" })
 }
 
 // command is the flags of a run.

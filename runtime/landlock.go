@@ -32,16 +32,12 @@ func findLandlock(*probes) (found, missing string) {
 // confine decides whether the agent will be in a Landlock domain, and computes its rules. It
 // is a second wall behind the mounts, so a kernel without Landlock is no reason to refuse a
 // run, unless the run says so.
-func (l *launch) confine() error {
-	filter, err := profile(l.spec)
-	if err != nil {
-		return err
-	}
+func (l *launch) confine() (err error) {
 	if l.readable, err = readable(l.spec, l.plan); err != nil {
 		return err
 	}
 	how, _, _ := l.probes.mechanism(agent.ControlLandlock)
-	l.files = domain(l.spec, l.plan, filter, how, l.readable)
+	l.files = domain(l.spec, l.plan, l.filters.profile, how, l.readable)
 	switch {
 	case l.files != nil:
 		l.held.enforced[agent.ControlLandlock] = how

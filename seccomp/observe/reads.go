@@ -23,17 +23,12 @@ func Reads(from *notify.Listener, call notify.Call, name string, listed func(str
 	if !reads {
 		return nil
 	}
-	s, err := look(from, call, p)
+	s, err := look(from, call, p, toOpen)
 	if err != nil {
 		return nil
 	}
 	defer s.close()
-	permission := uint32(0o4)
-	if Executes(name) {
-		permission = 0o1
-	}
-	var stat unix.Stat_t
-	if s.entry < 0 || listed(s.path()) || unix.Fstat(s.entry, &stat) != nil || !may(call.Thread, stat, permission) || !from.Valid(call) {
+	if s.entry < 0 || listed(s.path()) || !s.readable(name, call.Thread) || !from.Valid(call) {
 		return nil
 	}
 	return []Finding{{Target: s.path(), Errno: unix.EACCES, Unlisted: true}}
@@ -50,4 +45,15 @@ func readPlace(from *notify.Listener, call notify.Call, name string) (p place, r
 	}
 	flags := openFlags(from, call, name, c)
 	return c.places[0], flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_PATH == 0
+}
+
+// readable: its owner and mode let the caller read it, or execute it where that is what the call
+// does.
+func (s sight) readable(name string, thread uint32) bool {
+	if Executes(name) {
+		return s.executable(thread)
+	}
+	var stat unix.Stat_t
+	who, err := callerOf(thread)
+	return err == nil && unix.Fstat(s.entry, &stat) == nil && who.may(stat, toRead)
 }
