@@ -13,7 +13,6 @@ import (
 // image is what a Dockerfile says, and the script that does it.
 type image struct {
 	from      string
-	platform  string
 	workdir   string
 	user      string
 	variables map[string]string // ENV
