@@ -39,6 +39,7 @@ class Inspect(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(done.stdout, "/workspace/sub\n0\nx y\nin $A\n")
         self.assertEqual((await self.sh("cat", input=b"")).stdout, "")
         self.assertEqual((await self.sample.exec(["printf", "%s", *["x" * 65536] * 16])).stdout, "x" * 65536 * 16)
+        self.assertEqual((await self.sample.exec(["printf", "%s", *["é" * 30000] * 7])).stdout, "é" * 30000 * 7)
 
     async def test_commands_that_cannot_be_executed(self):
         with self.assertRaises(PermissionError):
