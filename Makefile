@@ -99,7 +99,7 @@ vm: ## every root test in that virtual machine (RUN=Pattern for some)
 
 .PHONY: flaky
 flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy processors and a busy disk: how often each fails
-	@integration/install.sh build test engines runc libraries agents
+	@integration/install.sh build test engines runc libraries agents browser
 	@$(MAKE) --no-print-directory tests
 	@integration/flaky.sh
 

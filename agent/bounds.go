@@ -30,6 +30,10 @@ const (
 	SizeFloor = 4096
 	// ClockCeiling is far below the largest time.Duration (292 years).
 	ClockCeiling = 100 * 365 * 24 * time.Hour
+	// ClockStartFloor keeps a clock from the zero that programs take for unset. Beside
+	// ClockStartCeiling there is room for any deadline in a time.Duration.
+	ClockStartFloor   = time.Second
+	ClockStartCeiling = 10 * 365 * 24 * time.Hour
 	// A start that makes no progress keeps one of cloved's start slots for this long.
 	StartTimeoutFloor   = time.Second
 	StartTimeoutCeiling = time.Hour

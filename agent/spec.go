@@ -9,18 +9,19 @@ import (
 // run and used at each start, so a later change of a default does not affect existing runs.
 // Update changes it too.
 type Spec struct {
-	ID       ID                `json:"id"`
-	Name     string            `json:"name"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Command  []string          `json:"command"`            // argv inside the sandbox
-	Env      []string          `json:"env,omitempty"`      // KEY=VALUE, complete: nothing is inherited
-	Dir      string            `json:"dir"`                // working directory inside the sandbox
-	User     User              `json:"user"`               // the agent's user inside the sandbox
-	CapDrop  []string          `json:"cap_drop,omitempty"` // capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities
-	Hostname string            `json:"hostname,omitempty"` // empty: the ID
-	Hosts    []HostName        `json:"hosts,omitempty"`    // additional lines of /etc/hosts
-	Terminal bool              `json:"terminal,omitempty"` // give the agent a pty
-	Detached bool              `json:"detached,omitempty"` // no client waits for it; its output goes to the log
+	ID         ID                `json:"id"`
+	Name       string            `json:"name"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Command    []string          `json:"command"`                  // argv inside the sandbox
+	Env        []string          `json:"env,omitempty"`            // KEY=VALUE, complete: nothing is inherited
+	Dir        string            `json:"dir"`                      // working directory inside the sandbox
+	User       User              `json:"user"`                     // the agent's user inside the sandbox
+	CapDrop    []string          `json:"cap_drop,omitempty"`       // capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities
+	Hostname   string            `json:"hostname,omitempty"`       // empty: the ID
+	ClockStart time.Duration     `json:"clock_start_ns,omitempty"` // what CLOCK_MONOTONIC and CLOCK_BOOTTIME begin at inside; 0: they are the host's
+	Hosts      []HostName        `json:"hosts,omitempty"`          // additional lines of /etc/hosts
+	Terminal   bool              `json:"terminal,omitempty"`       // give the agent a pty
+	Detached   bool              `json:"detached,omitempty"`       // no client waits for it; its output goes to the log
 	// Foreground: cloved starts it for one session (run.attach). The session has its
 	// streams, and the run ends with the session.
 	Foreground bool     `json:"foreground,omitempty"`
@@ -174,6 +175,7 @@ const (
 	ControlEgress     = "egress"
 	ControlDevices    = "devices"
 	ControlNamespaces = "namespaces"
-	ControlLandlock   = "landlock" // file and TCP rules, a second time from inside
-	ControlExecute    = "execute"  // Files.Execute
+	ControlLandlock   = "landlock"    // file and TCP rules, a second time from inside
+	ControlExecute    = "execute"     // Files.Execute
+	ControlClockStart = "clock-start" // ClockStart
 )

@@ -77,6 +77,9 @@ func checkIdentity(s Spec) error {
 	if s.Hostname != "" && !IsHostname(s.Hostname) {
 		return wrong("hostname", "use 1 to 63 letters, digits and '-', in parts that are joined by '.'", "%.64q is not a host name", s.Hostname)
 	}
+	if s.ClockStart != 0 && (s.ClockStart < ClockStartFloor || s.ClockStart > ClockStartCeiling) {
+		return wrong("clock_start_ns", "use 1s to ten years, or omit it for the host's clocks", "%s is no start of the clocks", s.ClockStart)
+	}
 	if err := checkText("policy.name", s.Policy.Name, labelKeyMost); err != nil {
 		return err
 	}

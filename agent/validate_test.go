@@ -15,7 +15,7 @@ import (
 func whole() Spec {
 	return Spec{ID: "0123456789abcdef", Name: "a", Command: []string{"true"}, Env: []string{"PATH=/bin", "EMPTY="}, Dir: "/workspace",
 		User: User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}, Network: NetworkAllowlist, Seccomp: Seccomp{Profile: "standard"},
-		Labels: map[string]string{"team": "a b"}, Hostname: "a.b-c", Schedule: "0 3 * * *", CapDrop: []string{"ALL", "CAP_CHOWN"},
+		Labels: map[string]string{"team": "a b"}, Hostname: "a.b-c", ClockStart: ClockStartCeiling, Schedule: "0 3 * * *", CapDrop: []string{"ALL", "CAP_CHOWN"},
 		Hosts: []HostName{{"db.example", netip.MustParseAddr("10.0.0.5")}},
 		Egress: Egress{Rules: []EgressRule{{Target: "pypi.org", Source: "--allow"}}, Limits: EgressLimits{Connections: 1024, PerSecond: 200},
 			HostPorts: []uint16{80}, Publish: []PublishedPort{{Host: netip.MustParseAddrPort("127.0.0.1:0"), Port: 80}}, DNS: []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")}},
@@ -32,6 +32,9 @@ var refusals = []struct {
 	{"id", func(s *Spec) { s.ID = "" }},
 	{"name", func(s *Spec) { s.Name = "../x" }},
 	{"hostname", func(s *Spec) { s.Hostname = "a\nb" }},
+	{"clock_start_ns", func(s *Spec) { s.ClockStart = -1 }},
+	{"clock_start_ns", func(s *Spec) { s.ClockStart = ClockStartFloor - 1 }},
+	{"clock_start_ns", func(s *Spec) { s.ClockStart = ClockStartCeiling + 1 }},
 	{"policy.name", func(s *Spec) { s.Policy.Name = strings.Repeat("x", 1<<20) }},
 	{"labels", func(s *Spec) { s.Labels["x"] = strings.Repeat("x", 1<<20) }},
 	{"labels", func(s *Spec) { s.Labels["x"] = "a\u009bb" }},

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -80,13 +81,13 @@ func TestRefusedFilesAreSeen(t *testing.T) {
 	}
 	script := `
 		echo x >/tmp/new; mkdir -p /tmp/a/b /etc; cat /etc/passwd >/dev/null; : </ro/there; chown $(id -u) /tmp/new; rm -f /tmp/new; test -w /ro/there
-		cd /ro; echo x >new; mkdir sub; rm there; mv there other; ln -s a link; chmod 600 there; touch there; echo x 2>/dev/null >/usr/lib/new
+		cd /ro; echo x >new; mkdir sub; rm there; mv there other; ln -s a link; chmod 600 there; touch there
 		cp /bin/true /dev/shm/true; /dev/shm/true; chown 0 /tmp; exit 7`
 	r := h.kept([]string{"--read-only", "-v", folder + ":/ro:ro", "--name=files"}, "/bin/sh", "-c", script)
 	if r.code != 7 {
 		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	want := map[string]string{"/ro/new": "openat", "/ro/sub": "mkdir", "/ro/there": "unlinkat", "/ro/other": "", "/ro/link": "symlinkat", "/usr/lib/new": "openat"}
+	want := map[string]string{"/ro/new": "openat", "/ro/sub": "mkdir", "/ro/there": "unlinkat", "/ro/other": "", "/ro/link": "symlinkat"}
 	for target, call := range want {
 		d := denialOf(r.record, agent.DenialFile, target)
 		if d == nil || d.Errno != "EROFS" || d.Rule == "" || d.Program == "" || call != "" && d.Call.Name != call {
@@ -103,12 +104,64 @@ func TestRefusedFilesAreSeen(t *testing.T) {
 		t.Errorf("%+v", r.record.Denials)
 	}
 	why := h.clove("why", "files")
-	if !strings.Contains(why.stdout, "refused: file /ro/new") || !strings.Contains(why.stdout, "flag: -v "+folder+":/ro\n") || !strings.Contains(why.stdout, "policy: files.root: writable") {
+	if !strings.Contains(why.stdout, "refused: file /ro/new") || !strings.Contains(why.stdout, "flag: -v "+folder+":/ro\n") {
 		t.Errorf("why: %s", why.stdout)
 	}
 	free := h.agent([]string{"-v", folder + ":/ro"}, "/bin/sh", "-c", `echo x >/ro/new && rm /ro/new`)
 	if free.code != 0 || len(free.record.Denials) != 0 {
 		t.Errorf("control: %d, %+v", free.code, free.record.Denials)
+	}
+}
+
+// TestRefusalsOfOwnersAreNotTheSandboxs: what an agent could not do on a writable root either, by
+// owners, modes and what exists, is no denial, although the read-only mount refuses it, too. One
+// control is the writable root, where the same fails; the other is root inside, who could do it.
+func TestRefusalsOfOwnersAreNotTheSandboxs(t *testing.T) {
+	h := newHost(t)
+	const script = `
+		cd /usr/lib; failed=0; try() { "$@" 2>/dev/null || failed=$((failed+1)); }
+		try sh -c 'echo x >new'; try mkdir sub; try ln -s a link; try rm -f os-release; try mv os-release /usr/lib/other
+		try chmod 600 os-release; try sh -c 'echo x >>os-release'; try touch os-release; try truncate -s 0 os-release; try mkdir ssl
+		echo $failed`
+	run := func(flags ...string) result { return h.agent(flags, "/bin/sh", "-c", script) }
+	writable, agents := run(), run("--read-only")
+	for name, r := range map[string]result{"writable": writable, "read-only": agents} {
+		if r.want(t, agent.StatusExited, 0, "10\n"); len(r.record.Denials) != 0 {
+			t.Errorf("%s: %+v", name, r.record.Denials)
+		}
+	}
+	roots := h.kept([]string{"--read-only", "--user=root", "--name=roots"}, "/bin/sh", "-c", script)
+	roots.want(t, agent.StatusExited, 0, "10\n")
+	for _, target := range []string{"/usr/lib/new", "/usr/lib/sub", "/usr/lib/link", "/usr/lib/os-release", "/usr/lib/other"} {
+		if d := denialOf(roots.record, agent.DenialFile, target); d == nil || d.Errno != "EROFS" {
+			t.Errorf("root's %s: %+v", target, d)
+		}
+	}
+	if why := h.clove("why", "roots"); !strings.Contains(why.stdout, "refused: file /usr/lib/new") || !strings.Contains(why.stdout, "policy: files.root: writable") {
+		t.Errorf("why: %s", why.stdout)
+	}
+	if denialOf(roots.record, agent.DenialFile, "/usr/lib/ssl") != nil {
+		t.Error("a folder that exists cannot be made anywhere")
+	}
+}
+
+// TestPythonsCacheIsNoDenial: Python tries to write what it has compiled beside each module that it imports. The
+// control is a module in a place that the agent could write, and that is read-only for the run.
+func TestPythonsCacheIsNoDenial(t *testing.T) {
+	h := newHost(t)
+	folder := t.TempDir()
+	if err := errors.Join(os.Chmod(folder, 0o755), os.WriteFile(filepath.Join(folder, "mine.py"), []byte("n = 1\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	r := h.agent([]string{"--read-only", "-v", folder + ":/ro:ro", "-e", "PYTHONPATH=/ro"}, "/usr/bin/python3", "-c",
+		`import compileall, this, mine, os; compileall.compile_file(os.__file__, force=True, quiet=2)`)
+	if len(r.record.Denials) == 0 {
+		t.Fatalf("control: nothing was refused: %d, %s", r.code, r.stderr)
+	}
+	for _, d := range r.record.Denials {
+		if !strings.HasPrefix(d.Target, "/ro/__pycache__") {
+			t.Errorf("%+v", d)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ packages() {
 		redis-server python3-minimal libpython3-stdlib \
 		nginx nginx-common \
 		docker.io containerd runc iptables busybox-static tini ;;
+	browser) echo chromium ;; # of bench/report
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
 	esac

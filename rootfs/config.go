@@ -44,7 +44,8 @@ type Config struct {
 	Hosts      string // text of /etc/hosts; empty: the sandbox itself and nobody else
 	MoreHosts  string // lines behind that text
 
-	kept bool // see Plan.OnKeptLayer
+	kept bool   // see Plan.OnKeptLayer
+	seed string // see Plan.OnCopyOf
 }
 
 // Command is how the agent's program is looked up.

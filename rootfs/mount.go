@@ -54,7 +54,7 @@ func (p Plan) Mount() (*Tree, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.undo.Run(), b.discard.Run())
 	}
-	if p.cfg.kept { // only now, so that a failed start does not lose the agent's files
+	if p.cfg.kept && p.cfg.seed == "" { // only now, so that a failed start does not lose the agent's files
 		b.discard.Add("image", func() error { return os.Remove(p.cfg.image()) })
 	}
 	b.tree.undo, b.tree.discard = b.undo.Take(), b.discard.Take()

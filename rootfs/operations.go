@@ -254,7 +254,7 @@ type tableOp struct{}
 func (tableOp) String() string { return "table" }
 
 // run writes the table last, when all uppers are known. A kept layer keeps the time and the
-// usage of its first start.
+// usage of its first start, and so does a copy of one.
 func (tableOp) run(b *builder) error {
 	if !b.cfg.kept {
 		b.tree.table.Since = time.Now()

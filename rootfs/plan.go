@@ -110,7 +110,11 @@ func (p *planner) overlay(s overlayOp) {
 // layer plans the writable layer with its skeleton.
 func (p *planner) layer(kind string, common func() []entry, own []entry) {
 	if p.cfg.kept {
-		p.add(stageOp{}, keptOp{Image: p.cfg.image()}, skeletonOp{Entries: own})
+		p.add(stageOp{})
+		if p.cfg.seed != "" {
+			p.add(seedOp{Image: p.cfg.image(), From: p.cfg.seed, Bytes: p.cfg.DiskBytes})
+		}
+		p.add(keptOp{Image: p.cfg.image()}, skeletonOp{Entries: own})
 		return
 	}
 	// The skeleton is hashed once: planning runs again when the ids are known, and the

@@ -22,6 +22,7 @@ type surroundings struct {
 	Unenforced  []string
 	Raised      []agent.Rlimit // hard limits above clove's own
 	ThermalDirs []string       // one for each CPU
+	Clocks      clocks         // the host's, now
 }
 
 // initExecutable is clove-init's descriptor inside the sandbox: the binary has
@@ -38,7 +39,7 @@ const (
 // compile is the only place where a Spec becomes an OCI config. It is pure, so golden files
 // can pin its output. Decision 1 (docs/decisions) says why there is one internal form.
 func compile(spec agent.Spec, s surroundings) *specs.Spec {
-	return &specs.Spec{
+	config := &specs.Spec{
 		Version:  specs.Version,
 		Hostname: hostname(spec),
 		Root:     &specs.Root{Path: s.Root},
@@ -55,6 +56,11 @@ func compile(spec agent.Spec, s surroundings) *specs.Spec {
 			ReadonlyPaths:     readonlyPaths,
 		},
 	}
+	if spec.ClockStart > 0 {
+		config.Linux.Namespaces = append(config.Linux.Namespaces, specs.LinuxNamespace{Type: specs.TimeNamespace})
+		config.Linux.TimeOffsets = s.Clocks.offsets(spec.ClockStart)
+	}
+	return config
 }
 
 // hostname is the run's id by default. The host's own name would identify the host.

@@ -78,6 +78,13 @@
 // without capabilities, or with --user root id 0 with those that installing packages
 // needs (compile.go).
 //
+// # Clocks
+//
+// A spec with ClockStart gives the sandbox a time namespace, in which CLOCK_MONOTONIC and
+// CLOCK_BOOTTIME begin there (clocks.go); exec sessions join it with the others. clove-init
+// then reads a shifted clock: the one absolute time that it reports, that of the agent's
+// start, is shifted back where it arrives (onStarted). All others are durations.
+//
 // # What it refuses
 //
 // It never weakens a limit silently, and no type of libcontainer leaves it:

@@ -49,6 +49,7 @@ var controls = []control{
 	{agent.ControlCPUSet, func(s agent.Spec) bool { return s.Limits.CPUSet != "" }},
 	{agent.ControlCPUTime, func(s agent.Spec) bool { return s.Limits.CPUTime > 0 }},
 	{agent.ControlWallClock, func(s agent.Spec) bool { return s.Limits.WallClock > 0 }},
+	{agent.ControlClockStart, func(s agent.Spec) bool { return s.ClockStart > 0 }},
 	{agent.ControlOutput, func(s agent.Spec) bool { return s.Limits.OutputBytes > 0 }},
 }
 

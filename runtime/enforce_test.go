@@ -89,6 +89,7 @@ func askingForEverything() agent.Spec {
 	spec := policies.Standard()
 	spec.Limits.CPUs, spec.Limits.CPUSet = 1, "0"
 	spec.Limits.CPUTime, spec.Limits.WallClock, spec.Limits.OutputBytes = 1, 1, 1
+	spec.ClockStart = agent.ClockStartFloor
 	spec.Network = agent.NetworkPublic
 	spec.Files.ReadOnly, spec.Files.Execute = true, []string{"/usr/bin/true"}
 	spec.Files.Landlock = agent.LandlockRequired

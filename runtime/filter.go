@@ -15,20 +15,21 @@ import (
 
 // filters are the programs of a run: the agent's, and that of PID 1.
 type filters struct {
-	agent *seccomp.Filter // nil: unconfined
-	init  []byte
+	profile *specs.LinuxSeccomp // of the agent's; nil: unconfined
+	agent   *seccomp.Filter     // nil: unconfined
+	init    []byte
 	// beyond are the calls that a run which is observed notes.
 	beyond []seccomp.Watch
 }
 
-// filtersOf compiles the profile that the spec names. PID 1 is under the same one if that is
-// standard or strict, under which it can work, and else under strict: a compilation takes
-// milliseconds of each start. unconfined is for both.
+// filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
+// if that is standard or strict, under which it can work, and else under strict. unconfined is for both.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil || own == nil {
 		return f, err
 	}
+	f.profile = own
 	watched := watchedCalls(spec)
 	if spec.Learn {
 		if f.beyond, err = seccomp.Beyond(own); err != nil {

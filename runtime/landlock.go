@@ -31,12 +31,8 @@ func findLandlock(*probes) (found, missing string) {
 // is a second wall behind the mounts, so a kernel without Landlock is no reason to refuse a
 // run, unless the run says so.
 func (l *launch) confine() error {
-	filter, err := profile(l.spec)
-	if err != nil {
-		return err
-	}
 	how, _, _ := l.probes.mechanism(agent.ControlLandlock)
-	l.files = domain(l.spec, l.plan, filter, how)
+	l.files = domain(l.spec, l.plan, l.filters.profile, how)
 	switch {
 	case l.files != nil:
 		l.held.enforced[agent.ControlLandlock] = how

@@ -142,10 +142,7 @@ func (l *launch) makeRoot() (err error) {
 	if l.stale != nil {
 		return l.stale
 	}
-	if l.run.Layer != "" {
-		l.plan = l.plan.OnKeptLayer()
-	}
-	plan, err := l.plan.OnIDs(l.run.Lease.HostID())
+	plan, err := l.onLayer().OnIDs(l.run.Lease.HostID())
 	if err != nil {
 		return err
 	}
@@ -212,17 +209,19 @@ func (l *launch) create() error {
 	}
 	// Which files there are depends on the processors, so they are looked up at each start.
 	thermal, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/thermal_throttle") // the pattern is well-formed
+	now := hostClocks()
 	config := compile(l.spec, surroundings{
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
 		CgroupsPath: placement.OCIPath, CgroupV2: l.probes.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.probes.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
-		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal,
+		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal, Clocks: now,
 	})
 	return l.thread.Do(func() (err error) {
 		l.box, err = createSandbox(l.dir.path, config, l.tree.UserNamespace())
 		if err != nil {
 			return err
 		}
+		l.box.ahead = now.ahead(l.spec.ClockStart)
 		l.undo.Add("sandbox", func() error { return l.thread.Do(l.box.destroy) })
 		return nil
 	})

@@ -266,3 +266,30 @@ func (r *Runtime) Remove(ref string) error {
 	}
 	return r.paths.RemoveLog(run.Spec.ID)
 }
+
+// onLayer is the plan on the layer that the run begins with: its own of an earlier start, a
+// copy of another run's, or an empty one.
+func (l *launch) onLayer() rootfs.Plan {
+	switch {
+	case l.run.Layer != "":
+		return l.plan.OnKeptLayer()
+	case l.streams.Layer != "":
+		return l.plan.OnCopyOf(l.streams.Layer)
+	}
+	return l.plan
+}
+
+// CopyLayer writes a copy of an ended run's layer to a new file, for IO.Layer. kept is false if
+// the run left no layer: its agent had changed nothing.
+func (r *Runtime) CopyLayer(ref, to string) (kept bool, err error) {
+	run, err := r.ended(ref)
+	if err != nil || run.Layer == "" {
+		return false, err
+	}
+	image, err := r.openKept(run)
+	if err != nil {
+		return false, err
+	}
+	defer image.Close()
+	return true, rootfs.CopyLayer(image, to)
+}

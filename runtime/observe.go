@@ -85,7 +85,7 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 	case agent.DenialCapability:
 		reason = o.Name + " needs it"
 	case agent.DenialExec:
-		if reason = "programs are not executed there"; rule == "files.execute" {
+		if reason = "programs are not executed there"; rule == programsPlace {
 			reason = "it is not in the list of programs"
 		}
 	}
@@ -101,7 +101,7 @@ func (w *witness) ruleOf(kind, target string) string {
 		return "the capabilities of root inside"
 	}
 	if _, kernels := kernelMount(w.spec, target); kind == agent.DenialExec && w.spec.Files.Execute != nil && !kernels {
-		return "files.execute"
+		return programsPlace
 	}
 	f, err := w.foresight()
 	if err != nil {

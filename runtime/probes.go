@@ -82,6 +82,7 @@ var probeTable = []probe{
 	{"tmpfs", []string{agent.ControlShm}, "--shm-size, --tmpfs", kernelRemedy("TMPFS"), fileSystemProbe("tmpfs")},
 	{"rlimits", []string{agent.ControlRlimits}, "--ulimit, up to clove's own hard limits", "raise the hard limits of the shell or unit that starts clove", findRlimits},
 	{"timerfd", []string{agent.ControlWallClock}, "--timeout, held by clove-init on CLOCK_BOOTTIME", kernelRemedy("TIMERFD"), findTimerfd},
+	{"time namespaces", []string{agent.ControlClockStart}, "clock_start of a suite (clove bench): monotonic clocks that begin at a fixed time", kernelRemedy("TIME_NS"), namespaceProbe("time")},
 	{"output counting", []string{agent.ControlOutput}, "--output-limit, counted by clove itself", "", func(*probes) (string, string) { return "pipes", "" }},
 }
 
@@ -131,6 +132,7 @@ var mechanismWords = map[string]string{
 	agent.ControlOutput:     "pipes",
 	agent.ControlSeccomp:    "seccomp",
 	agent.ControlExecute:    "mounts",
+	agent.ControlClockStart: "time namespace",
 }
 
 func findInitBinary(h *probes) (found, missing string) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -26,6 +27,7 @@ type sandbox struct {
 	process   *libcontainer.Process
 	spec      *specs.Spec
 	pid       int           // clove-init's, on the host; 0: never started
+	ahead     time.Duration // of CLOCK_BOOTTIME inside, against the host's
 	ended     chan struct{} // closed once clove-init is reaped
 	await     sync.Once     // starts the goroutine that reaps it
 	entered   map[int]bool  // pids of the processes that entered and are not reaped

@@ -23,7 +23,10 @@ import (
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	// Owner is whose rights the workspace is opened with; the zero value is root.
-	Owner      agent.Owner
+	Owner agent.Owner
+	// Layer is an image of CopyLayer that the run's layer begins as a copy of; empty: an empty
+	// layer. Only root names one: the kernel reads it as it reads a disk.
+	Layer      string
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
 	Models     Models    // serves models to the agent; nil: a run that may call them is refused

@@ -109,7 +109,7 @@ const noteRetry = time.Second
 // onStarted arms the clocks. They count from the moment that clove-init reports, not from
 // the arrival of its message, which may be late.
 func (s *supervisor) onStarted(m initproto.Started) {
-	s.began = m.BootTimeNS
+	s.began = m.BootTimeNS - int64(s.box.ahead) // clove-init reads the clock of the sandbox
 	s.seen.launched, s.seen.spent = true, m.Spent
 	s.starting.Stop()
 	s.checkFilter()

@@ -1,8 +1,6 @@
 package seccomp
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -118,19 +116,7 @@ func export(scmp *libseccomp.ScmpFilter) ([]bpf.Instruction, error) {
 	if err := errors.Join(err, <-failed); err != nil {
 		return nil, err
 	}
-	sockFilters := make([]unix.SockFilter, len(raw)/8)
-	if err := binary.Read(bytes.NewReader(raw), binary.NativeEndian, sockFilters); err != nil {
-		return nil, err
-	}
-	var program []bpf.RawInstruction
-	for _, f := range sockFilters {
-		program = append(program, bpf.RawInstruction{Op: f.Code, Jt: f.Jt, Jf: f.Jf, K: f.K})
-	}
-	instructions, ok := bpf.Disassemble(program)
-	if !ok {
-		return nil, errors.New("libseccomp exported an instruction that cannot be read back")
-	}
-	return instructions, nil
+	return disassemble(raw)
 }
 
 // enosysStub is the answer of runc's patchbpf to numbers above all that the profile names, for

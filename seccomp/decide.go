@@ -104,7 +104,7 @@ var numbers = sync.OnceValue(func() map[string]int32 {
 })
 
 // highestCall is far above the last number of today's tables, 470.
-const highestCall = 1023
+const highestCall = 639
 
 // numberOf is a call's number in this machine's table.
 func numberOf(call string) (number int32, exists bool) {

@@ -9,7 +9,7 @@ import (
 
 // Upper bounds of setsockopt's levels and options and of prctl's options: no kernel has
 // higher ones, except those of numberedByName. "Any other number" takes one rule per bit,
-// and every start compiles all rules, so fewer bits make a faster start.
+// so fewer bits make a shorter program.
 const (
 	levelBits  = 9 // SOL_VSOCK, 287, is the highest of linux/socket.h
 	optionBits = 7 // SO_PASSRIGHTS, 83, of asm-generic/socket.h; PR_FUTEX_HASH, 78, of linux/prctl.h

@@ -43,7 +43,7 @@ func Compile(profile *specs.LinuxSeccomp, gate uint32, watched ...Watch) (*Filte
 	}
 	f := &Filter{}
 	var err error
-	if f.enforcing, err = compileProfile(profile); err != nil {
+	if f.enforcing, err = programOf(profile); err != nil {
 		return nil, fmt.Errorf("cannot compile seccomp profile: %w", err)
 	}
 	if f.vm, err = bpf.NewVM(f.enforcing); err != nil {
@@ -68,7 +68,7 @@ func assemble(instructions []bpf.Instruction) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot assemble seccomp profile: %w", err)
 	}
-	var program []byte
+	program := make([]byte, 0, len(raw)*unix.SizeofSockFilter)
 	for _, r := range raw {
 		program = binary.NativeEndian.AppendUint16(program, r.Op)
 		program = binary.NativeEndian.AppendUint32(append(program, r.Jt, r.Jf), r.K)

@@ -154,16 +154,35 @@ func (b builtin) build() (*specs.LinuxSeccomp, error) {
 	}, nil
 }
 
+// names are those that the profile lists as allowed, and those that other rows decide.
+func (b builtin) names() (listed, others map[string]bool) {
+	listed, others = map[string]bool{}, map[string]bool{}
+	for _, a := range b.allowances {
+		for _, name := range a.names {
+			listed[name] = true
+		}
+	}
+	for _, r := range b.refusals {
+		for _, name := range r.names {
+			others[name] = true
+		}
+	}
+	for _, c := range b.conditions {
+		others[c.name] = true
+	}
+	return listed, others
+}
+
 // rules removes the refusals from docker's unconditional rules and appends the tables' own rules.
 func (b builtin) rules(docker []specs.LinuxSyscall) []specs.LinuxSyscall {
 	var allowed []string
+	listed, others := b.names()
 	for _, rule := range docker {
 		if rule.Action != specs.ActAllow || len(rule.Args) > 0 {
 			continue // docker's own condition; the table replaces it
 		}
 		for _, name := range rule.Names {
-			listed := b.allowances == nil || b.allowanceOf(name) != nil
-			if listed && b.refusalOf(name) == nil && b.conditionOf(name) == nil {
+			if (b.allowances == nil || listed[name]) && !others[name] {
 				allowed = append(allowed, name)
 			}
 		}

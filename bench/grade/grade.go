@@ -76,11 +76,22 @@ func read(name string, tree Tree) (string, error) {
 // Command is the command line of a grader. With a descriptor, the grader's stdout goes where
 // its stderr goes, and descriptor 3 is the only way to what Score reads.
 func Command(g suite.Grade) []string {
-	if g.Score != suite.ScoreDescriptor {
-		return g.Command
+	switch g.Score {
+	case suite.ScoreDescriptor:
+		return append([]string{"sh", "-c", `exec 3>&1 1>&2; exec "$@"`, "grader"}, g.Command...)
+	case suite.ScoreReward:
+		return append([]string{"sh", "-c", rewardScript, "grader"}, g.Command...)
 	}
-	return append([]string{"sh", "-c", `exec 3>&1 1>&2; exec "$@"`, "grader"}, g.Command...)
+	return g.Command
 }
+
+// rewardScript writes the reward to stdout, and what the command writes to stderr.
+const rewardScript = `"$@" 1>&2
+for file in ` + suite.RewardDir + `/reward.json ` + suite.RewardDir + `/reward.txt; do
+	if [ -f "$file" ]; then cat "$file"; exit 0; fi
+done
+echo "there is neither reward.json nor reward.txt" >&2
+exit 1`
 
 // Score is the score of a grader that has ended. why is empty for a full one.
 func Score(g suite.Grade, record agent.Record, stdout string) (score float64, why string) {
@@ -89,6 +100,9 @@ func Score(g suite.Grade, record agent.Record, stdout string) (score float64, wh
 	}
 	if record.ExitCode != 0 {
 		return 0, fmt.Sprintf("grader: exit status %d", record.ExitCode)
+	}
+	if g.Score == suite.ScoreReward {
+		return reward(stdout)
 	}
 	if g.Score != suite.ScoreDescriptor {
 		return 1, ""

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -26,7 +27,7 @@ func (r *Runner) attempt(ctx context.Context, a plan.Attempt, cpus []int) (bench
 		if ctx.Err() != nil {
 			return result, ErrStopped
 		}
-		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries {
+		if result.Tries = try; result.Outcome != bench.Infrastructure || try > r.Retries || result.Record != nil && neverStarts(*result.Record) {
 			return result, nil
 		}
 	}
@@ -59,7 +60,7 @@ func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Res
 // runAgent sets an outcome if there is nothing to grade.
 func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) {
 	began, started := time.Now(), time.Time{}
-	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
+	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), r.layerOf(a), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
 	if err != nil {
 		result.Outcome, result.Cause = bench.Infrastructure, err.Error()
 		return
@@ -76,7 +77,7 @@ func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []in
 		return
 	}
 	ended := time.Now()
-	if err := r.keep(ctx, w, spec, result); err != nil {
+	if err := r.keep(ctx, a, w, spec, result); err != nil {
 		result.Outcome, result.Cause = bench.Failed, cause(record, "its files cannot be kept: "+err.Error())
 		if ofHost(err) {
 			result.Outcome = bench.Infrastructure
@@ -88,7 +89,11 @@ func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []in
 // keep brings the agent's changes into the workspace on the host, and packs that. The agent
 // can make this fail, with a tree that is too deep or a file that is one large hole: then it
 // has failed.
-func (r *Runner) keep(ctx context.Context, w work, spec agent.Spec, result *bench.Result) error {
+func (r *Runner) keep(ctx context.Context, a plan.Attempt, w work, spec agent.Spec, result *bench.Result) error {
+	if e, _ := r.Suite.FindEnvironment(a.Task.Environment); e.Kept() {
+		_, err := r.Sandboxes.KeepLayer(ctx, spec.ID, w.layer())
+		return err
+	}
 	changes, err := r.Sandboxes.Collect(ctx, spec.ID, spec.Limits.DiskBytes)
 	if err != nil {
 		return err
@@ -152,7 +157,7 @@ func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []i
 		if err := w.freshGrader(r, a); err != nil {
 			return record, "", "", err
 		}
-		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), out, w.log, nil)
+		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), cmp.Or(existing(w.layer()), r.layerOf(a)), out, w.log, nil)
 		switch {
 		case err != nil:
 			failure = err.Error()
@@ -163,14 +168,17 @@ func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []i
 			stdout, err = readBounded(out, graderMost)
 			return record, stdout, "", err
 		}
-		if try >= r.Retries || ctx.Err() != nil {
+		if try >= r.Retries || ctx.Err() != nil || err == nil && neverStarts(record) {
 			return record, "", failure, nil
 		}
 	}
 }
 
-// sandbox builds the spec and runs it to its end.
-func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr string, started func()) (agent.Record, agent.Spec, error) {
+// layerOf is what an attempt begins with; empty: nothing was set up, or no root is kept.
+func (r *Runner) layerOf(a plan.Attempt) string { return r.prepared[a.Task.Environment].layer }
+
+// sandbox builds the spec and runs it to its end, on a copy of a layer if there is one.
+func (r *Runner) sandbox(ctx context.Context, q build.Request, layer, stdout, stderr string, started func()) (agent.Record, agent.Spec, error) {
 	spec, err := build.Spec(q, r.Host, agent.NewID())
 	if err != nil {
 		return agent.Record{}, spec, err
@@ -180,6 +188,6 @@ func (r *Runner) sandbox(ctx context.Context, q build.Request, stdout, stderr st
 		return agent.Record{}, spec, err
 	}
 	defer out.close()
-	record, err := r.Sandboxes.Run(ctx, spec, Output{Stdout: out.stdout, Stderr: out.stderr, Started: started})
+	record, err := r.Sandboxes.Run(ctx, spec, Output{Layer: layer, Stdout: out.stdout, Stderr: out.stderr, Started: started})
 	return record, spec, err
 }

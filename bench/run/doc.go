@@ -20,6 +20,7 @@
 //
 // # What it refuses
 //
+// It begins no attempt while the program of any agent or grader is missing (Programs).
 // It never starts an attempt for which the machine has no room, and never tries an agent
 // again that has failed by itself.
 package run

@@ -15,8 +15,18 @@ import (
 // has its path. It is no part of the attempt's files.
 const MetricsFile = ".bench-metrics.jsonl"
 
-// metricsMost bounds what is read of it.
-const metricsMost = 1 << 20
+// metricsMost bounds what is read of it, and figureMost each figure of a line: no sum of as
+// many lines as are read overflows.
+const (
+	metricsMost = 1 << 20
+	figureMost  = 1 << 40
+)
+
+// withDescriptor comes before a command that finds its metrics open at descriptor 3. A
+// sandbox's first process has no descriptor but its streams, so a shell opens it.
+func withDescriptor() []string {
+	return []string{"sh", "-c", `exec 3>>"$BENCH_METRICS"; exec "$@"`, "agent"}
+}
 
 // metricsLine is one line: what was used since the line before. Keys that are not here are
 // left out, so that an agent may log more than clove reads.
@@ -63,7 +73,7 @@ func sumMetrics(text []byte, m *bench.Metrics) {
 	said := false
 	for line := range bytes.Lines(text) {
 		var l metricsLine
-		if json.Unmarshal(line, &l) != nil || l.negative() {
+		if json.Unmarshal(line, &l) != nil || !l.sane() {
 			m.Unreadable++
 			continue
 		}
@@ -89,6 +99,11 @@ func sumMetrics(text []byte, m *bench.Metrics) {
 	}
 }
 
-func (l metricsLine) negative() bool {
-	return min(l.Steps, l.ToolCalls, l.Retries, l.ModelCalls, l.TokensIn, l.TokensOut, l.TokensCached, l.CostMicros) < 0
+func (l metricsLine) sane() bool {
+	for _, n := range []int64{l.Steps, l.ToolCalls, l.Retries, l.ModelCalls, l.TokensIn, l.TokensOut, l.TokensCached, l.CostMicros} {
+		if n < 0 || n > figureMost {
+			return false
+		}
+	}
+	return true
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench"
@@ -41,7 +43,7 @@ func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
 	q := r.request(limits, suite.Network{}, seed, pins)
 	q.Args, q.Remove = []string{"sh", "-c", probeScript}, true
 	out := filepath.Join(dir, "out")
-	record, _, err := r.sandbox(ctx, q, out, filepath.Join(dir, "err"), nil)
+	record, _, err := r.sandbox(ctx, q, "", out, filepath.Join(dir, "err"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
 		return nil, &agent.Error{Step: "bench", Message: fmt.Sprintf("the probe of the conditions ended with %s, exit status %d", record.Status, record.ExitCode),
 			Hint: "clove doctor says what this host lacks"}
 	}
-	return knobs(values(text), cpus, seed, list(pins)), nil
+	return append(knobs(values(text), cpus, seed, list(pins)), clockKnobs(q.ClockStart, record, values(text)["uptime"])...), nil
 }
 
 func values(text string) map[string]string {
@@ -82,8 +84,25 @@ func knobs(found map[string]string, cpus float64, seed int64, pins string) []ben
 		knob("umask", "0022", found["umask"]),
 		knob("hostname", hostname, found["hostname"]),
 		knob("files in /workspace and /tmp of a fresh layer", "0", found["left"]),
-		bench.Knob{Name: "order of directories", Wanted: "sorted", Found: "the file system's: the kernel has no setting"},
-		bench.Knob{Name: "start of the clocks", Wanted: "fixed", Found: "the host's: clove makes no time namespace, and none could set the wall clock"})
+		bench.Knob{Name: "order of directories", Wanted: "sorted", Found: "the file system's: the kernel has no setting"})
+}
+
+// launchMost is far above what a launch takes before a program can read a clock.
+const launchMost = time.Minute
+
+// clockKnobs says where the clocks began. A time namespace has a monotonic and a boot clock of
+// its own; the wall clock is one for all of the machine.
+func clockKnobs(start time.Duration, record agent.Record, uptime string) []bench.Knob {
+	clocks := bench.Knob{Name: "start of the monotonic clocks", Wanted: "fixed", Found: "the host's: the suite has no clock_start"}
+	if start > 0 {
+		clocks.Wanted, clocks.Found = start.String(), "not known here"
+		if word, _, _ := strings.Cut(uptime, " "); word != "" {
+			clocks.Found = word + "s, by " + cmp.Or(record.Enforced[agent.ControlClockStart], "nothing")
+			after, err := time.ParseDuration(word + "s")
+			clocks.Enforced = err == nil && after >= start && after-start < launchMost && record.Enforced[agent.ControlClockStart] != ""
+		}
+	}
+	return []bench.Knob{clocks, {Name: "start of the wall clock", Wanted: "fixed", Found: "the host's: no namespace has one of its own"}}
 }
 
 // knob compares texts. What is not known here is not enforced.

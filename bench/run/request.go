@@ -40,6 +40,7 @@ func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64,
 	}
 	if !r.NoParity {
 		even(&q, seed, cpus)
+		q.ClockStart, _ = r.Suite.Clocks() // suite.Load checked it
 	}
 	return q
 }
@@ -73,49 +74,93 @@ func list(cpus []int) string {
 	return strings.Join(words, ",")
 }
 
-// environment adds what the task's environment has.
-func (r *Runner) environment(q *build.Request, task suite.Task) {
+// environment adds what the task's environment has, and returns it.
+func (r *Runner) environment(q *build.Request, task suite.Task) suite.Environment {
 	e, _ := r.Suite.FindEnvironment(task.Environment) // suite.Load checked it
-	q.Rootfs = e.Rootfs
-	if dir := r.prepared[e.Name]; dir != "" {
+	q.Rootfs, q.Workdir = e.Rootfs, e.Workdir
+	onRoot(q, e)
+	addVariables(q, e.Variables)
+	if dir := r.prepared[e.Name].env; dir != "" {
 		q.Volumes = append(q.Volumes, dir+":/env:ro")
+	}
+	return e
+}
+
+// onRoot adds what all phases of an environment share.
+func onRoot(q *build.Request, e suite.Environment) {
+	q.User = cmp.Or(e.User, q.User)
+	if e.Kept() {
+		q.Disk = string(cmp.Or(e.Disk, standard.Disk))
+	}
+}
+
+func addVariables(q *build.Request, of map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		q.Env = append(q.Env, key+"="+of[key])
 	}
 }
 
 // ofAgent is the sandbox of the agent of an attempt.
 func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	q := r.request(r.limits(a), join(a.Task.Network, a.Agent.Network), a.Seed, cpus)
-	r.environment(&q, a.Task)
-	q.Workspace = w.workspace()
+	if e := r.environment(&q, a.Task); !e.Kept() {
+		q.Workspace = w.workspace()
+		q.Env = append(q.Env, "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
+	}
 	q.Args = words(a)
+	if a.Agent.Metrics == suite.MetricsDescriptor {
+		q.Args = append(withDescriptor(), q.Args...)
+		q.Env = append(q.Env, "BENCH_METRICS_FD=3")
+	}
 	q.Volumes = append(q.Volumes, w.task()+":/task:ro")
 	if a.Agent.Files != "" {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":/agent:ro")
+		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
 	}
-	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10), "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
-	for _, key := range slices.Sorted(maps.Keys(a.Agent.Environment)) {
-		q.Env = append(q.Env, key+"="+a.Agent.Environment[key])
+	if a.Agent.Solution {
+		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Task.Solution.Files+":/solution:ro")
+		addVariables(&q, a.Task.Solution.Variables)
 	}
+	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
+	addVariables(&q, a.Agent.Environment)
 	q.Env = append(q.Env, a.Agent.Pass...)
 	q.Models, q.Budgets = a.Agent.Models, a.Agent.Budgets
 	q.Labels = append(q.Labels, "attempt="+a.ID())
 	return q
 }
 
+// agentDir is where the files of an agent are shown.
+const agentDir = "/agent"
+
 // limits of an attempt's agent.
 func (r *Runner) limits(a plan.Attempt) suite.Limits {
 	return over(a.Task.Limits, over(r.Suite.Limits, standard))
 }
 
+// rewardSize bounds what a grader writes beside its score. It is memory of the grader's, and
+// new: no agent has left a score in it.
+const rewardSize = "16M"
+
 // ofGrader is the sandbox of its grader.
 func (r *Runner) ofGrader(a plan.Attempt, w work, cpus []int) build.Request {
 	g := a.Task.Grade
 	q := r.request(over(g.Limits, over(r.Suite.Limits, standard)), g.Network, a.Seed, cpus)
-	r.environment(&q, a.Task)
-	q.Workspace = w.grader()
+	e := r.environment(&q, a.Task)
 	q.Args = grade.Command(g)
-	q.User = g.User
-	q.Volumes = append(q.Volumes, w.workspace()+":/attempt:ro", w.output()+":/output:ro")
+	q.User = cmp.Or(g.User, q.User)
+	switch {
+	case g.At != "":
+		q.Volumes = append(q.Volumes, w.grader()+":"+g.At+":ro")
+	case !e.Kept():
+		q.Workspace = w.grader()
+	}
+	if !e.Kept() {
+		q.Volumes = append(q.Volumes, w.workspace()+":/attempt:ro")
+	}
+	if g.Score == suite.ScoreReward {
+		q.Tmpfs = []string{suite.RewardDir + ":size=" + rewardSize}
+	}
+	q.Volumes = append(q.Volumes, w.output()+":/output:ro")
+	addVariables(&q, g.Variables)
 	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
 	q.Labels = append(q.Labels, "attempt="+a.ID(), "grader=yes")
 	q.Remove = true

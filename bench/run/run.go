@@ -24,12 +24,16 @@ type Sandboxes interface {
 	// returns all of it, with what was refused. It writes nothing if the files together have
 	// more bytes than most: a layer of any size can hold a file that is one large hole.
 	Collect(ctx context.Context, id agent.ID, most int64) ([]agent.Change, error)
+	// KeepLayer writes everything that the run changed in its root to a file, from which
+	// Output.Layer begins. kept is false if it changed nothing.
+	KeepLayer(ctx context.Context, id agent.ID, to string) (kept bool, err error)
 	// Remove forgets a run that has ended, and its layer.
 	Remove(ctx context.Context, id agent.ID) error
 }
 
 // Output is where a run writes to, and who is called once the agent executes.
 type Output struct {
+	Layer          string // a file of KeepLayer that the run begins with; empty: an unchanged root
 	Stdout, Stderr *os.File
 	Started        func()
 }
@@ -48,7 +52,7 @@ type Runner struct {
 	// Done is called after each attempt, one at a time.
 	Done func(bench.Result)
 
-	prepared map[string]string // folder for /env, by environment
+	prepared map[string]prepared // by environment
 }
 
 // ErrStopped says that attempts are left: the caller asked for the end, or FailFast did.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench"
@@ -112,6 +113,30 @@ func TestRequests(t *testing.T) {
 	r.NoParity = true
 	if q := r.ofAgent(a, r.work(a), []int{1}); q.CPUSet != "" || q.Hostname != "" || strings.Contains(strings.Join(q.Env, " "), "TZ=") {
 		t.Errorf("without parity: %+v", q)
+	}
+}
+
+// Only what a probe saw near its start counts, and only with a time namespace.
+func TestClockKnobs(t *testing.T) {
+	t.Parallel()
+	held := agent.Record{Enforced: map[string]string{agent.ControlClockStart: "time namespace"}}
+	for _, c := range []struct {
+		start  time.Duration
+		record agent.Record
+		uptime string
+		want   bool
+	}{
+		{time.Hour, held, "3600.05 1.00", true},
+		{time.Hour, held, "3599.00 1.00", false},
+		{time.Hour, held, "3700.00 1.00", false},
+		{time.Hour, held, "", false},
+		{time.Hour, agent.Record{}, "3600.05 1.00", false},
+		{0, agent.Record{}, "0.05 1.00", false},
+	} {
+		got := clockKnobs(c.start, c.record, c.uptime)
+		if got[0].Enforced != c.want || got[1].Enforced {
+			t.Errorf("%+v: %+v", c, got)
+		}
 	}
 }
 

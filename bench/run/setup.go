@@ -21,10 +21,16 @@ const environmentsDir = "environments"
 // doneFile marks a folder of a set-up that succeeded.
 const doneFile = "done"
 
-// Prepare makes the folders that environments show at /env. One with the same commands, files
+// layerFile is what a set-up changed, where the root is kept; absent: nothing.
+const layerFile = "layer.img"
+
+// prepared is what a set-up left: a folder for /env, or a layer.
+type prepared struct{ env, layer string }
+
+// Prepare makes what environments show at /env, or begin with. One with the same commands, files
 // and root as an earlier one is used again.
 func (r *Runner) Prepare(ctx context.Context, cache string) error {
-	r.prepared = map[string]string{}
+	r.prepared = map[string]prepared{}
 	for _, e := range r.Suite.Environments {
 		if e.Setup == nil {
 			continue
@@ -39,7 +45,11 @@ func (r *Runner) Prepare(ctx context.Context, cache string) error {
 				return err
 			}
 		}
-		r.prepared[e.Name] = filepath.Join(dir, "env")
+		if !e.Kept() {
+			r.prepared[e.Name] = prepared{env: filepath.Join(dir, "env")}
+		} else if layer := existing(filepath.Join(dir, layerFile)); layer != "" {
+			r.prepared[e.Name] = prepared{layer: layer}
+		}
 	}
 	return nil
 }
@@ -53,6 +63,9 @@ func (r *Runner) environmentKey(e suite.Environment) (string, error) {
 	}
 	sum := sha256.New()
 	sum.Write(text)
+	if e.Kept() {
+		fmt.Fprint(sum, below(e.Rootfs)) // a layer fits to what was below it
+	}
 	if e.Setup.Files != "" {
 		hash, err := files.Hash(filepath.Join(r.Suite.Dir, e.Setup.Files))
 		if err != nil {
@@ -61,6 +74,25 @@ func (r *Runner) environmentKey(e suite.Environment) (string, error) {
 		fmt.Fprint(sum, hash)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
+}
+
+// below is what stands for the root below a layer: when its list of packages was last written.
+func below(rootfs string) string {
+	text := ""
+	for _, name := range []string{"var/lib/dpkg/status", "lib/apk/db/installed", "etc/os-release"} {
+		if info, err := os.Lstat(filepath.Join("/", rootfs, name)); err == nil {
+			text += fmt.Sprintf("%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return text
+}
+
+// existing is path if it exists.
+func existing(path string) string {
+	if _, err := os.Lstat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // setUp executes the commands of an environment, each in a sandbox of its own. What they write
@@ -96,17 +128,28 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 	}
 	limits := over(e.Setup.Limits, over(r.Suite.Limits, standard))
 	q := r.request(limits, network, r.Suite.Seeds[0], nil)
-	q.CPUSet, q.Rootfs, q.Remove = "", e.Rootfs, true
-	q.Args, q.Workspace = command, filepath.Join(dir, "files")
-	q.Volumes = []string{filepath.Join(dir, "env") + ":/env"}
+	q.CPUSet, q.Rootfs, q.Args = "", e.Rootfs, command
+	onRoot(&q, e)
+	layer := ""
+	if files := filepath.Join(dir, "files"); e.Kept() {
+		q.Volumes, layer = []string{files + ":/setup:ro"}, existing(filepath.Join(dir, layerFile))
+	} else {
+		q.Workspace, q.Volumes, q.Remove = files, []string{filepath.Join(dir, "env") + ":/env"}, true
+	}
 	log := filepath.Join(dir, fmt.Sprintf("setup-%d.log", i))
-	record, _, err := r.sandbox(ctx, q, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log, nil)
+	record, spec, err := r.sandbox(ctx, q, layer, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log, nil)
 	if err != nil {
 		return err
+	}
+	if e.Kept() {
+		defer r.Sandboxes.Remove(context.WithoutCancel(ctx), spec.ID) // what is left, clove gc removes
 	}
 	if record.Status != agent.StatusExited || record.ExitCode != 0 {
 		return &agent.Error{Step: "environments." + e.Name, Message: fmt.Sprintf("set-up command %d ended with %s, exit status %d", i+1, record.Status, record.ExitCode),
 			Hint: "its output is in " + log}
 	}
-	return nil
+	if e.Kept() {
+		_, err = r.Sandboxes.KeepLayer(ctx, spec.ID, filepath.Join(dir, layerFile))
+	}
+	return err
 }

@@ -27,7 +27,7 @@ func CheckHashes(dir string, result bench.Result) (wrong []string) {
 		if !filepath.IsLocal(name) || !filepath.IsLocal(result.Attempt) {
 			return append(wrong, "it names a file outside of the folder")
 		}
-		sum, err := SumFile(filepath.Join(dir, bench.AttemptsDir, result.Attempt, name))
+		sum, err := sumOf(filepath.Join(dir, bench.AttemptsDir, result.Attempt, name))
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			wrong = append(wrong, name+" is gone")
@@ -49,13 +49,15 @@ func (r *Runner) Regrade(ctx context.Context, a plan.Attempt, before bench.Resul
 	if err := errors.Join(os.RemoveAll(w.temp), os.MkdirAll(w.workspace(), 0o755)); err != nil {
 		return nil, err
 	}
-	packed, err := os.Open(w.packed())
-	if err != nil {
-		return nil, err
-	}
-	defer packed.Close()
-	if err := files.Unpack(packed, w.workspace()); err != nil {
-		return []string{"files.tar cannot be unpacked: " + err.Error()}, nil
+	if e, _ := r.Suite.FindEnvironment(a.Task.Environment); !e.Kept() {
+		packed, err := os.Open(w.packed())
+		if err != nil {
+			return nil, err
+		}
+		defer packed.Close()
+		if err := files.Unpack(packed, w.workspace()); err != nil {
+			return []string{"files.tar cannot be unpacked: " + err.Error()}, nil
+		}
 	}
 	room, err := r.room(a)
 	if err != nil {

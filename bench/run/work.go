@@ -35,10 +35,12 @@ func (w work) task() string      { return filepath.Join(w.temp, "task") }
 func (w work) grader() string    { return filepath.Join(w.temp, "grader") }
 func (w work) output() string    { return filepath.Join(w.dir, "output") }
 func (w work) packed() string    { return filepath.Join(w.dir, PackedFile) }
+func (w work) layer() string     { return filepath.Join(w.dir, LayerFile) }
 
 // The files of an attempt's folder.
 const (
 	PackedFile  = "files.tar"
+	LayerFile   = "layer.img" // instead of it, where the whole root is kept
 	ChangesFile = "changes.json"
 	InstrFile   = "instruction.md"
 	graderLog   = "grader.log"
@@ -91,8 +93,8 @@ func (w work) pack() error {
 // sums are the hashes of all that stays of an attempt.
 func (w work) sums() (map[string]string, error) {
 	all := map[string]string{}
-	for _, name := range []string{PackedFile, ChangesFile, "output/stdout", "output/stderr", graderLog} {
-		sum, err := SumFile(filepath.Join(w.dir, name))
+	for _, name := range []string{PackedFile, LayerFile, ChangesFile, "output/stdout", "output/stderr", graderLog} {
+		sum, err := sumOf(filepath.Join(w.dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -102,6 +104,14 @@ func (w work) sums() (map[string]string, error) {
 		all[name] = sum
 	}
 	return all, nil
+}
+
+// sumOf is the hash of a file of an attempt: a layer is mostly holes, whose size is not read.
+func sumOf(path string) (string, error) {
+	if filepath.Base(path) == LayerFile {
+		return files.HashSparse(path)
+	}
+	return SumFile(path)
 }
 
 // SumFile is the SHA-256 of a file, in hex.

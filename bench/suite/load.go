@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
@@ -62,7 +63,7 @@ func Parse(text []byte) (*Suite, error) {
 	if len(s.Seeds) == 0 {
 		s.Seeds = []int64{1}
 	}
-	for _, check := range []func(*Suite) error{(*Suite).checkHead, (*Suite).checkEnvironments, (*Suite).checkTasks, (*Suite).checkAgents, (*Suite).checkSize} {
+	for _, check := range []func(*Suite) error{(*Suite).checkHead, (*Suite).checkEnvironments, (*Suite).checkTasks, (*Suite).checkAgents, (*Suite).checkKept, (*Suite).checkSize} {
 		if err := check(s); err != nil {
 			return nil, err
 		}
@@ -102,6 +103,9 @@ func (s *Suite) folders() (all []folder) {
 	}
 	for _, t := range s.Tasks {
 		add("tasks."+t.Name, t.Files)
+		if t.Solution != nil {
+			add("tasks."+t.Name+".solution", t.Solution.Files)
+		}
 		add("tasks."+t.Name+".grade", t.Grade.Files)
 	}
 	for _, a := range s.Agents {
@@ -128,7 +132,18 @@ func (s *Suite) checkHead() error {
 	case s.Parallel < 0:
 		return invalid("write a number of attempts", "parallel: %d is none", s.Parallel)
 	}
+	if start, err := s.Clocks(); err != nil || s.ClockStart != "" && (start < agent.ClockStartFloor || start > agent.ClockStartCeiling) {
+		return invalid("write a duration from 1s to 87600h, which is ten years", "clock_start: %.64q is no start of the clocks", s.ClockStart)
+	}
 	return checkNames("name", []string{s.Name})
+}
+
+// Clocks is what ClockStart says; 0: the clocks are the machine's.
+func (s *Suite) Clocks() (time.Duration, error) {
+	if s.ClockStart == "" {
+		return 0, nil
+	}
+	return time.ParseDuration(string(s.ClockStart))
 }
 
 func checkNames(at string, names []string) error {
@@ -187,9 +202,9 @@ func (g Grade) check(at string) error {
 	switch {
 	case len(g.Command) == 0 && len(g.Expect) == 0:
 		return invalid("give a command, or what to expect of files", "%s: nothing would be checked", at)
-	case g.Score != "" && g.Score != ScoreExit && g.Score != ScoreDescriptor:
-		return invalid("write exit or descriptor", "%s: score: %.64q is neither", at, g.Score)
-	case g.Score == ScoreDescriptor && len(g.Command) == 0:
+	case g.Score != "" && g.Score != ScoreExit && g.Score != ScoreDescriptor && g.Score != ScoreReward:
+		return invalid("write exit, descriptor or reward", "%s: score: %.64q is none of them", at, g.Score)
+	case (g.Score == ScoreDescriptor || g.Score == ScoreReward) && len(g.Command) == 0:
 		return invalid("give a command", "%s: nothing would write the score", at)
 	case g.Pass < 0 || g.Pass > 1:
 		return invalid("write a number from 0 to 1", "%s: pass: %v is no score", at, g.Pass)
@@ -221,6 +236,9 @@ func (s *Suite) checkAgents() error {
 		names[i] = a.Name
 		if len(a.Command) == 0 || a.Command[0] == "" {
 			return invalid("write its command as a list of words", "agents.%s: it has no command", a.Name)
+		}
+		if a.Metrics != "" && a.Metrics != MetricsFile && a.Metrics != MetricsDescriptor {
+			return invalid("write file or descriptor", "agents.%s: metrics: %.64q is neither", a.Name, a.Metrics)
 		}
 		for _, key := range slices.Sorted(maps.Keys(a.Environment)) {
 			if key == "" {
@@ -269,12 +287,15 @@ func (s *Suite) FindEnvironment(name string) (Environment, bool) {
 	return Environment{}, false
 }
 
-// The words of Grade.Score and Expectation.File.
+// The words of Grade.Score, Agent.Metrics and Expectation.File.
 const (
-	ScoreExit       = "exit"
-	ScoreDescriptor = "descriptor"
-	StdoutFile      = ":stdout"
-	StderrFile      = ":stderr"
+	ScoreExit         = "exit"
+	ScoreDescriptor   = "descriptor"
+	ScoreReward       = "reward"
+	MetricsFile       = "file"
+	MetricsDescriptor = "descriptor"
+	StdoutFile        = ":stdout"
+	StderrFile        = ":stderr"
 )
 
 func invalid(hint, format string, values ...any) error {

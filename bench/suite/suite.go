@@ -18,6 +18,7 @@ type Suite struct {
 	Tasks        []Task        `json:"tasks" required:"true" doc:"what agents are asked for"`
 	Agents       []Agent       `json:"agents" required:"true" doc:"who is asked"`
 	Seeds        []int64       `json:"seeds,omitempty" doc:"each agent tries each task once with each seed, in BENCH_SEED; [1] if it is absent"`
+	ClockStart   policies.Text `json:"clock_start,omitempty" doc:"what the monotonic clock and the uptime begin at in every sandbox, 1s to ten years; the machine's own if it is absent. It sets no wall clock"`
 	Parallel     int           `json:"parallel,omitempty" doc:"attempts at once, as far as processors and memory allow; as many as these allow if it is absent"`
 
 	Dir    string `json:"-"` // the folder that paths begin at
@@ -29,25 +30,39 @@ type Environment struct {
 	Name   string `json:"name" required:"true" doc:"a word"`
 	Rootfs string `json:"rootfs,omitempty" doc:"a directory that replaces the host's base system"`
 	Setup  *Setup `json:"setup,omitempty" doc:"commands that fill /env, once for all attempts; read-only for agents and graders"`
+	// With RootKept the whole root is what an attempt works in and leaves.
+	Root      string            `json:"root,omitempty" enum:"shared|kept" doc:"kept: set-up, agent and grader may change the whole root; each begins with what the one before left, and there is no /env, /workspace or /attempt. Needs root"`
+	Disk      policies.Text     `json:"disk,omitempty" doc:"with root: kept, the size of the layer with all changes, of every phase"`
+	Variables map[string]string `json:"variables,omitempty" doc:"of agents and graders"`
+	Workdir   string            `json:"workdir,omitempty" doc:"where agents and graders begin, an absolute path"`
+	User      string            `json:"user,omitempty" doc:"the user inside, of set-up, agents and graders"`
+	Note      string            `json:"note,omitempty" doc:"any text, such as what it stands for"`
 }
 
 // Setup fills a folder that attempts see read-only.
 type Setup struct {
 	Commands [][]string `json:"commands" required:"true" doc:"each is executed in a sandbox, in this order; what they write into /env stays"`
-	Files    string     `json:"files,omitempty" doc:"a folder of the suite, shown at /workspace"`
+	Files    string     `json:"files,omitempty" doc:"a folder of the suite, shown at /workspace; with root: kept read-only at /setup"`
 	Limits   Limits     `json:"limits,omitzero" doc:"limits of each command"`
 	Network  Network    `json:"network,omitzero" doc:"what the commands reach; public if it is absent"`
 }
 
 // Task is one thing that agents are asked for.
 type Task struct {
-	Name        string  `json:"name" required:"true" doc:"a word"`
-	Instruction string  `json:"instruction" required:"true" doc:"what the agent reads"`
-	Files       string  `json:"files,omitempty" doc:"a folder of the suite that the agent finds, as a copy, at /workspace"`
-	Environment string  `json:"environment,omitempty" doc:"the name of an environment"`
-	Limits      Limits  `json:"limits,omitzero" doc:"limits of the agent"`
-	Network     Network `json:"network,omitzero" doc:"what the agent reaches; nothing if it is absent"`
-	Grade       Grade   `json:"grade" required:"true" doc:"how the result is graded"`
+	Name        string    `json:"name" required:"true" doc:"a word"`
+	Instruction string    `json:"instruction" required:"true" doc:"what the agent reads"`
+	Files       string    `json:"files,omitempty" doc:"a folder of the suite that the agent finds, as a copy, at /workspace"`
+	Environment string    `json:"environment,omitempty" doc:"the name of an environment"`
+	Limits      Limits    `json:"limits,omitzero" doc:"limits of the agent"`
+	Network     Network   `json:"network,omitzero" doc:"what the agent reaches; nothing if it is absent"`
+	Grade       Grade     `json:"grade" required:"true" doc:"how the result is graded"`
+	Solution    *Solution `json:"solution,omitempty" doc:"the task's own solution, which only an agent with solution: true finds"`
+}
+
+// Solution is what a reference agent runs.
+type Solution struct {
+	Files     string            `json:"files" required:"true" doc:"a folder of the suite, shown read-only at /solution"`
+	Variables map[string]string `json:"variables,omitempty" doc:"of that agent"`
 }
 
 // Limits are those of clove run, in its notation.
@@ -71,14 +86,16 @@ type Network struct {
 // Grade says how an attempt is graded. The checks count as much as the command: the score is
 // the command's, or 0 if a check fails.
 type Grade struct {
-	Command []string      `json:"command,omitempty" doc:"executed in a sandbox of its own; sees the attempt's files at /attempt and its output at /output, read-only. Exit status 0 is the score 1"`
-	Score   string        `json:"score,omitempty" enum:"exit|descriptor" doc:"descriptor: the score from 0 to 1 is the last line that the command writes to descriptor 3"`
-	Files   string        `json:"files,omitempty" doc:"a folder of the suite that the grader finds, as a copy, at /workspace; agents never see it"`
-	User    string        `json:"user,omitempty" doc:"the user inside; root lets a grader execute an agent's program as another user"`
-	Limits  Limits        `json:"limits,omitzero" doc:"limits of the grader"`
-	Network Network       `json:"network,omitzero" doc:"what the grader reaches; nothing if it is absent"`
-	Expect  []Expectation `json:"expect,omitempty" doc:"what clove itself checks about the attempt's files"`
-	Pass    float64       `json:"pass,omitempty" doc:"the score from which the attempt has passed; 1 if it is absent"`
+	Command   []string          `json:"command,omitempty" doc:"executed in a sandbox of its own; sees the attempt's files at /attempt and its output at /output, read-only. Exit status 0 is the score 1"`
+	Score     string            `json:"score,omitempty" enum:"exit|descriptor|reward" doc:"descriptor: the score from 0 to 1 is the last line that the command writes to descriptor 3. reward: it is in reward.json or reward.txt in /logs/verifier, whatever the exit status"`
+	Files     string            `json:"files,omitempty" doc:"a folder of the suite that the grader finds, as a copy, at /workspace; agents never see it"`
+	At        string            `json:"at,omitempty" doc:"where its files are, an absolute path other than /workspace; they are read-only then"`
+	Variables map[string]string `json:"variables,omitempty" doc:"of the grader"`
+	User      string            `json:"user,omitempty" doc:"the user inside; root lets a grader execute an agent's program as another user"`
+	Limits    Limits            `json:"limits,omitzero" doc:"limits of the grader"`
+	Network   Network           `json:"network,omitzero" doc:"what the grader reaches; nothing if it is absent"`
+	Expect    []Expectation     `json:"expect,omitempty" doc:"what clove itself checks about the attempt's files"`
+	Pass      float64           `json:"pass,omitempty" doc:"the score from which the attempt has passed; 1 if it is absent"`
 }
 
 // Expectation is about one file below /workspace, or about stdout or stderr.
@@ -97,7 +114,9 @@ type Agent struct {
 	Files       string            `json:"files,omitempty" doc:"a folder of the suite, shown read-only at /agent"`
 	Environment map[string]string `json:"environment,omitempty" doc:"variables"`
 	Pass        []string          `json:"pass,omitempty" doc:"variables of the caller's that are passed on; their values are in no result"`
+	Metrics     string            `json:"metrics,omitempty" enum:"file|descriptor" doc:"descriptor: its lines of figures may also be written to descriptor 3; file, if it is absent: only to the file that BENCH_METRICS names"`
 	Models      []string          `json:"models,omitempty" doc:"models that it may call, as clove run --model"`
 	Budgets     []string          `json:"budgets,omitempty" doc:"DIMENSION=AMOUNT, as clove run --budget; an attempt that spends one has ended, with a result"`
+	Solution    bool              `json:"solution,omitempty" doc:"it finds the task's own solution at /solution: it shows that the tasks can be solved"`
 	Network     Network           `json:"network,omitzero" doc:"what this agent reaches in addition to what its task allows"`
 }

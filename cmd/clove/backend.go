@@ -28,6 +28,7 @@ type archive interface {
 type layers interface {
 	Diff(ref string) ([]rootfs.Change, error)
 	Apply(ref string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
+	CopyLayer(ref, to string) (kept bool, err error)
 }
 
 // cleaner finds and removes what a killed clove left, and copies the store.

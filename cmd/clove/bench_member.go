@@ -80,6 +80,15 @@ func (s benchByCloved) Collect(ctx context.Context, id agent.ID, most int64) ([]
 	return changes, err
 }
 
+// KeepLayer is refused: cloved mounts no image that a member could have written.
+func (s benchByCloved) KeepLayer(context.Context, agent.ID, string) (bool, error) {
+	return false, needsRoot()
+}
+
+func needsRoot() error {
+	return &agent.Error{Kind: agent.KindPrivilege, Step: "bench", Message: "the suite has an environment with root: kept, which only root can run", Hint: "run it with sudo"}
+}
+
 func (s benchByCloved) Remove(ctx context.Context, id agent.ID) error {
 	return s.client.Remove(ctx, string(id), false)
 }

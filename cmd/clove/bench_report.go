@@ -132,6 +132,9 @@ func (p *program) regrader(c *cli.Context, h host.Host, d report.Data, path stri
 	if runner.Sandboxes, err = p.sandboxes(c, h); err != nil {
 		return nil, err
 	}
+	if h.UID != 0 && s.Kept() {
+		return nil, needsRoot()
+	}
 	return runner, runner.Prepare(c.Context, environments(c, h))
 }
 

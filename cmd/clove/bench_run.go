@@ -82,6 +82,9 @@ func (p *program) newBench(c *cli.Context) (*oneBench, error) {
 	if r.Sandboxes, err = p.sandboxes(c, h); err != nil {
 		return nil, err
 	}
+	if h.UID != 0 && s.Kept() {
+		return nil, needsRoot()
+	}
 	b := &oneBench{program: p, line: c, runner: r, attempts: attempts, left: attempts}
 	if err := b.resume(); err != nil {
 		return nil, err
@@ -150,6 +153,9 @@ func (b *oneBench) describe() error {
 // prepare makes what the attempts share, and notes the conditions.
 func (b *oneBench) prepare(ctx context.Context) (err error) {
 	if err := b.runner.Prepare(ctx, environments(b.line, b.runner.Host)); err != nil {
+		return err
+	}
+	if err := b.runner.Programs(ctx, b.left); err != nil {
 		return err
 	}
 	if !b.runner.NoParity {

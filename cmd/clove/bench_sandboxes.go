@@ -46,7 +46,7 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 		return agent.Record{}, err
 	}
 	defer null.Close()
-	streams := runtime.IO{Stdin: null, Stdout: out.Stdout, Stderr: out.Stderr}
+	streams := runtime.IO{Layer: out.Layer, Stdin: null, Stdout: out.Stdout, Stderr: out.Stderr}
 	if out.Started != nil {
 		streams.Started = func(*runtime.Live) { out.Started() }
 	}
@@ -83,6 +83,14 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 		changes[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode, Target: c.Target, Was: string(c.Was), Refused: c.Refused}
 	}
 	return changes, err
+}
+
+func (s *benchSandboxes) KeepLayer(_ context.Context, id agent.ID, to string) (bool, error) {
+	b, err := s.program.backend(s.line)
+	if err != nil {
+		return false, err
+	}
+	return b.CopyLayer(string(id), to)
 }
 
 func (s *benchSandboxes) Remove(_ context.Context, id agent.ID) error {

@@ -81,6 +81,8 @@ func (f *fakeBackend) Remove(ref string) error {
 }
 func (f *fakeBackend) Diff(string) ([]rootfs.Change, error) { return f.changes, f.failure }
 
+func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
+
 func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
 	if len(f.changes) == 0 {
 		return nil, f.failure

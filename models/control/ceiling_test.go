@@ -23,6 +23,7 @@ func TestAUsersBudgetAtAProvider(t *testing.T) {
 	}
 	up := within(t, r.upstreams)
 	up.ends(within(t, up.up).Call.Number, 100, 750)
+	within(t, r.called) // it is settled
 	second := r.serve(1000)
 	within(t, front.front)
 	standings := attach(t, k, second, "end")

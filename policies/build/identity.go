@@ -23,6 +23,7 @@ func (b *builder) readIdentity() (err error) {
 	if b.spec.Hostname = b.asked.Hostname; b.spec.Hostname != "" && !agent.IsHostname(b.spec.Hostname) {
 		return invalid("hostname", "use 1 to 63 letters, digits and '-', in parts that are joined by '.'", "%q is not a host name", b.spec.Hostname)
 	}
+	b.spec.ClockStart = b.asked.ClockStart
 	return b.readLabels()
 }
 

@@ -1,6 +1,10 @@
 package build
 
-import "clove.run/clove/agent"
+import (
+	"time"
+
+	"clove.run/clove/agent"
+)
 
 // Request is what one run was asked to be. The zero value of a field is its default, which
 // is the standard level's (policies.Standard) unless the field says otherwise.
@@ -51,6 +55,8 @@ type Request struct {
 	Name     string   // the run's name; default: made of the script's or program's
 	Labels   []string // KEY=VALUE; the last one of a key wins
 	Hostname string   // default: the run's ID
+	// ClockStart is as agent.Spec has it. No flag sets it; bench does.
+	ClockStart time.Duration
 
 	// What agents share, see docs/kernel.md.
 	AgentSocket bool     // the agent has a socket of its own

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // caller is what the kernel says of a thread. Ids are the host's.
 type caller struct {
+	thread     uint32
 	uids, gids [4]uint32 // real, effective, saved, of files
 	groups     []uint32
 	held       uint64 // effective capabilities
@@ -19,6 +18,7 @@ type caller struct {
 
 // callerOf reads /proc; an error: the thread is gone.
 func callerOf(thread uint32) (c caller, err error) {
+	c.thread = thread
 	text, err := os.ReadFile(procPath(thread, "status"))
 	if err != nil {
 		return c, err
@@ -50,24 +50,6 @@ func fill(ids []uint32, fields []string) {
 func (c caller) has(capability int) bool { return c.held&(1<<capability) != 0 }
 
 func (c caller) inGroup(gid uint32) bool { return c.gids[3] == gid || slices.Contains(c.groups, gid) }
-
-// mayWrite is the check of owner and mode. Access lists are not read.
-func mayWrite(thread uint32, stat unix.Stat_t) bool {
-	c, err := callerOf(thread)
-	if err != nil {
-		return false
-	}
-	bit := uint32(0o002)
-	switch {
-	case c.has(unix.CAP_DAC_OVERRIDE):
-		return true
-	case stat.Uid == c.uids[3]:
-		bit = 0o200
-	case c.inGroup(stat.Gid):
-		bit = 0o020
-	}
-	return stat.Mode&bit != 0
-}
 
 func procPath(thread uint32, name string) string { return fmt.Sprintf("/proc/%d/%s", thread, name) }
 

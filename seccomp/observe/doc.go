@@ -8,7 +8,8 @@
 // package has looked (seccomp.Watch). The tables select by argument where they can: an open
 // for reading costs nothing. For each call the package reads its path, opens the same file
 // through /proc/PID/root without touching it (O_PATH), and asks the mount whether it is
-// read-only, in the order in which the kernel would find out.
+// read-only. What the caller could not do on a writable mount either, because of what exists, or
+// of an owner and a mode, is left out: the sandbox is not why it fails.
 //
 // The look comes before the call, and another thread of the agent can change the path in
 // between. So what is found may be wrong where an agent wants that. It is a report, and
@@ -18,6 +19,8 @@
 //
 //   - what is not there: a file of the host that does not appear inside is "no such file"
 //   - refusals by owners and modes, which a program meets without a sandbox as well
+//   - rights that an access list gives or takes, and modes of directories above the last one: a
+//     finding can be missing, or one too many
 //   - descriptors that were opened before, and io_uring, which every filter of clove refuses
 //   - further names of one call beyond its first two paths
 package observe

@@ -20,7 +20,8 @@ type Finding struct {
 // maxPath is PATH_MAX.
 const maxPath = 4096
 
-// Files says which of a call's paths are on a read-only mount.
+// Files says which of a call's paths are on a read-only mount, and would not be refused by their
+// owners and modes anyway.
 func Files(from *notify.Listener, call notify.Call, name string) []Finding {
 	return files(from, call, name, true)
 }
@@ -38,14 +39,14 @@ func files(from *notify.Listener, call notify.Call, name string, readOnly bool) 
 	}
 	flags := openFlags(from, call, name, c)
 	var found []Finding
-	for _, p := range c.places {
-		s, err := look(from, call, p)
+	for i, p := range c.places {
+		s, err := look(from, call, p, c.change)
 		if err != nil {
 			continue
 		}
 		// Only now: a thread that has ended meanwhile may be another one by its number.
-		if errno := s.refusal(c.change, flags, call.Thread, readOnly); errno != 0 && from.Valid(call) {
-			found = append(found, Finding{s.path(), errno})
+		if s.wants(c.change, flags, i > 0) && s.onMount(c.change, readOnly) && s.permits(c.change, flags, call.Thread) && from.Valid(call) {
+			found = append(found, Finding{s.path(), unix.EROFS})
 		}
 		s.close()
 	}
@@ -71,23 +72,40 @@ func openFlags(from *notify.Listener, call notify.Call, name string, c fileCall)
 
 // Programs says whether a call executes a file on a mount that has no programs.
 func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, true)
+}
+
+// Executed says which file a call executes on a mount that has programs. Its path is the
+// kernel's, without links.
+func Executed(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, false)
+}
+
+func programs(from *notify.Listener, call notify.Call, name string, noexec bool) []Finding {
 	p, known := programCalls[name]
 	if !known {
 		return nil
 	}
-	s, err := look(from, call, p)
+	s, err := look(from, call, p, toOpen)
 	if err != nil {
 		return nil
 	}
 	defer s.close()
-	if s.entry < 0 || !s.mounted(s.entry, unix.ST_NOEXEC) || !from.Valid(call) {
+	if s.entry < 0 || mounted(s.entry, unix.ST_NOEXEC) != noexec || !s.executable(call.Thread) || !from.Valid(call) {
 		return nil
 	}
 	return []Finding{{s.path(), unix.EACCES}}
 }
 
-// sight is what a call's path leads to: the file, or, where there is none, the directory in
-// which it would be.
+// executable: its owner and mode let the caller execute it.
+func (s sight) executable(thread uint32) bool {
+	var stat unix.Stat_t
+	who, err := callerOf(thread)
+	return err == nil && unix.Fstat(s.entry, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && who.may(stat, toSearch)
+}
+
+// sight is what a call's path leads to: the file, or, where there is none or an entry is to be
+// removed, the directory as well.
 type sight struct {
 	entry  int // descriptors of O_PATH, -1: there is none
 	parent int
@@ -110,8 +128,9 @@ func (s sight) close() {
 	}
 }
 
-// look follows a path as the caller would, without leaving its root.
-func look(from *notify.Listener, call notify.Call, p place) (sight, error) {
+// look follows a path as the caller would, without leaving its root. A link at the end of it is
+// not followed by calls that make or remove an entry.
+func look(from *notify.Listener, call notify.Call, p place, c change) (sight, error) {
 	s := sight{entry: -1, parent: -1}
 	text := ""
 	if p.path != none && call.Args[p.path] != 0 {
@@ -135,12 +154,19 @@ func look(from *notify.Listener, call notify.Call, p place) (sight, error) {
 		return s, err
 	}
 	defer unix.Close(root)
-	if s.entry, err = inRoot(root, text); err == nil {
+	entries := c == toMake || c == toRemove
+	flags := uint64(0)
+	if entries {
+		flags = unix.O_NOFOLLOW
+	}
+	if s.entry, err = inRoot(root, text, flags); err == nil && !entries {
 		return s, nil
 	}
 	dir, name := path.Split(strings.TrimRight(text, "/"))
 	s.name = name
-	s.parent, err = inRoot(root, dir)
+	if s.parent, err = inRoot(root, dir, 0); err != nil {
+		s.close()
+	}
 	return s, err
 }
 
@@ -153,8 +179,8 @@ func baseOf(call notify.Call, p place) string {
 }
 
 // inRoot opens a path without touching what is there: neither a device nor a FIFO notices.
-func inRoot(root int, name string) (int, error) {
-	return unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+func inRoot(root int, name string, flags uint64) (int, error) {
+	return unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // pathOf is a descriptor's path below the root of its mount namespace, which is the agent's.
@@ -163,50 +189,36 @@ func pathOf(fd int) string {
 	return name
 }
 
-// mounted reports whether the mount has a flag of statfs(2).
-func (s sight) mounted(fd int, flag int64) bool {
+// mounted reports whether a descriptor's mount has a flag of statfs(2).
+func mounted(fd int, flag int64) bool {
 	var stat unix.Statfs_t
 	return unix.Fstatfs(fd, &stat) == nil && stat.Flags&flag != 0
 }
 
-// refusal is what a read-only mount answers. It comes before the check of owners and modes,
-// but for an open of what exists; and where a new entry exists already, that comes first. A
-// mount that is not as readOnly says refuses nothing here.
-func (s sight) refusal(c change, flags uint64, thread uint32, readOnly bool) unix.Errno {
-	exists := s.entry >= 0
+// onMount reports whether the change is on a mount that is, or is not, read-only.
+func (s sight) onMount(c change, readOnly bool) bool {
 	fd := s.entry
-	if !exists {
+	if fd < 0 || c == toRemove {
 		fd = s.parent
 	}
-	switch {
-	case c == toMake && exists, c == toAlter && !exists:
-		return 0
-	case c == toOpen && flags&writes == 0, c == toOpen && !exists && flags&unix.O_CREAT == 0:
-		return 0
-	case c == toOpen && exists && flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
-		return 0
-	case c == toOpen && exists && flags&(writes&^unix.O_CREAT) == 0:
-		return 0
-	case s.mounted(fd, unix.ST_RDONLY) != readOnly:
-		return 0
-	case c == toOpen && exists && !s.opens(flags, thread):
-		return 0
-	}
-	return unix.EROFS
+	return mounted(fd, unix.ST_RDONLY) == readOnly
 }
 
-// opens reports whether what exists would be opened for writing on a writable mount. Devices,
-// FIFOs and sockets are, on any.
-func (s sight) opens(flags uint64, thread uint32) bool {
-	var stat unix.Stat_t
-	if unix.Fstat(s.entry, &stat) != nil {
+// wants reports whether the call changes something, and does not fail before by what exists and
+// what does not. second is where a file is moved to, which need not exist.
+func (s sight) wants(c change, flags uint64, second bool) bool {
+	exists := s.entry >= 0
+	switch {
+	case c == toMake:
+		return !exists
+	case c == toRemove:
+		return exists || second
+	case c != toOpen:
+		return exists
+	case flags&writes == 0, !exists && flags&unix.O_CREAT == 0:
+		return false
+	case exists && flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL:
 		return false
 	}
-	switch stat.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return flags&unix.O_TRUNC != 0 || mayWrite(thread, stat)
-	case unix.S_IFDIR:
-		return flags&unix.O_TMPFILE == unix.O_TMPFILE
-	}
-	return false
+	return !exists || flags&(writes&^unix.O_CREAT) != 0
 }

@@ -22,7 +22,9 @@ const (
 	toOpen   change = iota // what its flags say
 	toMake                 // a new entry of a directory: it fails otherwise where one exists
 	toRemove               // an entry of a directory
-	toAlter                // what is there
+	toAlter                // whose it is, and what they may do with it
+	toResize               // the content
+	toMark                 // times and attributes
 )
 
 // fileCall is a call that writes to a file system.
@@ -50,11 +52,11 @@ var fileCalls = sync.OnceValue(func() map[string]fileCall {
 		"rmdir": {toRemove, first, none}, "unlink": {toRemove, first, none}, "unlinkat": {toRemove, at, none},
 		"rename":   {toRemove, []place{{none, 0}, {none, 1}}, none},
 		"renameat": {toRemove, []place{{0, 1}, {2, 3}}, none}, "renameat2": {toRemove, []place{{0, 1}, {2, 3}}, none},
-		"truncate": {toAlter, first, none}, "chmod": {toAlter, first, none}, "fchmodat": {toAlter, at, none}, "fchmodat2": {toAlter, at, none},
+		"truncate": {toResize, first, none}, "chmod": {toAlter, first, none}, "fchmodat": {toAlter, at, none}, "fchmodat2": {toAlter, at, none},
 		"fchmod": {toAlter, []place{{0, none}}, none}, "fchown": {toAlter, []place{{0, none}}, none},
 		"chown": {toAlter, first, none}, "lchown": {toAlter, first, none}, "fchownat": {toAlter, at, none},
-		"utime": {toAlter, first, none}, "utimes": {toAlter, first, none}, "futimesat": {toAlter, at, none}, "utimensat": {toAlter, at, none},
-		"setxattr": {toAlter, first, none}, "lsetxattr": {toAlter, first, none}, "removexattr": {toAlter, first, none}, "lremovexattr": {toAlter, first, none},
+		"utime": {toMark, first, none}, "utimes": {toMark, first, none}, "futimesat": {toMark, at, none}, "utimensat": {toMark, at, none},
+		"setxattr": {toMark, first, none}, "lsetxattr": {toMark, first, none}, "removexattr": {toMark, first, none}, "lremovexattr": {toMark, first, none},
 	}
 })
 

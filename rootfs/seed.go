@@ -1,0 +1,88 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// OnCopyOf is the same plan, but its layer begins as a copy of another run's: an image that
+// CopyLayer wrote. The image is trusted as the kernel trusts a disk, so it must not come from
+// anybody who could have written its bytes other than through a mounted layer.
+func (p Plan) OnCopyOf(image string) Plan {
+	cfg := p.cfg
+	cfg.kept, cfg.seed = true, image
+	return planFor(cfg, p.hostInfo)
+}
+
+// seedOp makes this run's image from another one. What follows is as for a kept layer.
+type seedOp struct {
+	Image string
+	From  string
+	Bytes int64
+}
+
+func (s seedOp) String() string { return fmt.Sprintf("layer %s from a copy of %s", s.Image, s.From) }
+
+// run refuses an image of another size: the disk limit would not be what was asked for.
+func (s seedOp) run(b *builder) error {
+	from, err := os.Open(s.From)
+	if err != nil {
+		return fmt.Errorf("cannot open the layer to begin with: %w", err)
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != s.Bytes {
+		return fmt.Errorf("the layer to begin with has %d bytes, and the disk of this run %d", info.Size(), s.Bytes)
+	}
+	if err := lockImage(from, unix.LOCK_SH); err != nil {
+		return err
+	}
+	image, err := newImage(s.Image, s.Bytes)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	// A start that fails loses nothing: the original stays.
+	b.discard.Add("image", func() error { return os.Remove(s.Image) })
+	return fillImage(image, from)
+}
+
+// CopyLayer writes a copy of a layer that is not in use to a new file, without its holes. The
+// caller closes image.
+func CopyLayer(image *os.File, to string) error {
+	if err := lockImage(image, unix.LOCK_SH); err != nil {
+		return err
+	}
+	info, err := image.Stat()
+	if err != nil {
+		return err
+	}
+	scratch := to + ".part"
+	if err := os.Remove(scratch); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	copied, err := newImage(scratch, info.Size())
+	if err != nil {
+		return err
+	}
+	if err = fillImage(copied, image); err == nil {
+		err = copied.Sync() // before the name, which says that it is whole
+	}
+	if cerr := copied.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(scratch, to)
+	}
+	if err != nil {
+		os.Remove(scratch)
+		return fmt.Errorf("cannot keep the layer in %s: %w", filepath.Dir(to), err)
+	}
+	return nil
+}
