@@ -20,12 +20,39 @@ func TestWhereProgramsAreLookedUp(t *testing.T) {
 		known bool
 	}{
 		"sh": {"", false}, "/usr/bin/sh": {"", false}, "/env/x": {"", false}, "./x": {"start/x", true}, "bin/x": {"start/bin/x", true}, "/workspace/x": {"start/x", true},
-		"/agent/../agent/x": {"mine/x", true}, "/attempt/x": {"", true}, "/agentx": {"", false},
+		"/agent/../agent/x": {"mine/x", true}, "/attempt/x": {"", true}, "/agentx": {"", false}, "/solution/x": {noFolder + "/x", true},
 	} {
-		p := program{name: name, files: [2]mountedAt{{agent.WorkspaceDir, "start"}, {agentDir, "mine"}}}
+		p := program{name: name, dir: agent.WorkspaceDir, files: [3]mountedAt{{agent.WorkspaceDir, "start"}, {agentDir, "mine"}, {solutionDir, ""}}}
 		if file, known := p.onHost(); file != want.file || known != want.known {
 			t.Errorf("%s: %q, %t", name, file, known)
 		}
+	}
+}
+
+// Where the root is kept, nothing is at /workspace, and only the attempt knows where a relative
+// path begins. A grader's files may be elsewhere.
+func TestWhereProgramsOfAKeptRootAreLookedUp(t *testing.T) {
+	t.Parallel()
+	e := suite.Environment{Name: "e", Root: suite.RootKept}
+	r := &Runner{Suite: &suite.Suite{Environments: []suite.Environment{e}}}
+	a := plan.Attempt{Agent: suite.Agent{Name: "a", Command: []string{"./x"}, Solution: true},
+		Task: suite.Task{Name: "t", Environment: "e", Solution: &suite.Solution{Files: "sol"}, Grade: suite.Grade{Command: []string{"/tests/x"}, At: "/tests", Files: "tests"}}}
+	found := r.programsOf([]plan.Attempt{a, a})
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	for i, want := range []string{"", "tests/x"} {
+		if file, known := found[i].onHost(); !known || file != want {
+			t.Errorf("%+v: %q, %t", found[i], file, known)
+		}
+	}
+	a.Agent.Command = []string{"/solution/solve.sh"}
+	if file, known := r.programsOf([]plan.Attempt{a})[0].onHost(); !known || file != "sol/solve.sh" {
+		t.Errorf("%q, %t", file, known)
+	}
+	a.Agent.Command = []string{"/workspace/x"}
+	if file, known := r.programsOf([]plan.Attempt{a})[0].onHost(); known {
+		t.Errorf("%q", file)
 	}
 }
 

@@ -117,7 +117,7 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
 	}
 	if a.Agent.Solution {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Task.Solution.Files+":/solution:ro")
+		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Task.Solution.Files+":"+solutionDir+":ro")
 		addVariables(&q, a.Task.Solution.Variables)
 	}
 	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
@@ -128,8 +128,11 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	return q
 }
 
-// agentDir is where the files of an agent are shown.
-const agentDir = "/agent"
+// agentDir is where the files of an agent are shown, and solutionDir those of a task's own.
+const (
+	agentDir    = "/agent"
+	solutionDir = "/solution"
+)
 
 // limits of an attempt's agent.
 func (r *Runner) limits(a plan.Attempt) suite.Limits {
