@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -123,6 +124,30 @@ type entry struct {
 	rel  string
 	info fs.FileInfo
 	link string
+}
+
+// Used is what the files of a tree occupy, in bytes. It counts the blocks that they have, so
+// that a hole costs nothing, and everything that is neither file nor directory as well.
+func Used(dir string) (used int64, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			used += stat.Blocks * 512 // stat(2)
+		}
+		return nil
+	})
+	return used, err
 }
 
 // walk visits everything below dir but dir itself, by name. Sockets, pipes and devices are

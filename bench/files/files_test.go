@@ -2,8 +2,10 @@ package files
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,31 @@ func hash(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return sum
+}
+
+// A tree of any kind is measured: holes are free, links are not followed.
+func TestUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	empty, err := Used(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, most := range map[string]int64{"full": 0, "hole": 1 << 30} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err == nil {
+			_, err = file.Write(bytes.Repeat([]byte("x"), 1<<20))
+		}
+		if err := errors.Join(err, file.Truncate(max(most, 1<<20)), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("/", filepath.Join(dir, "out")), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if used, err := Used(dir); err != nil || used-empty < 2<<20 || used-empty > 3<<20 {
+		t.Errorf("%d bytes, %v", used-empty, err)
+	}
 }
 
 func TestCopiesAndArchivesAreTheSame(t *testing.T) {

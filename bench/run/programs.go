@@ -23,9 +23,8 @@ var programsScript string
 // program is the first word of an agent's or grader's command, and where it is looked up.
 type program struct {
 	of, name string       // "agents.NAME" or "tasks.NAME.grade", and the word
-	dir      string       // where it begins
+	dir      string       // where a relative path begins; empty: only the attempt decides
 	files    [3]mountedAt // folders of the suite that are shown there
-	left     bool         // an agent may make it first
 	where    place
 }
 
@@ -73,68 +72,84 @@ func (r *Runner) Programs(ctx context.Context, attempts []plan.Attempt) error {
 
 // programsOf lists the programs of attempts, each once.
 func (r *Runner) programsOf(attempts []plan.Attempt) (all []program) {
-	add := func(p program) {
-		if !slices.Contains(all, p) {
-			all = append(all, p)
-		}
-	}
 	for _, a := range attempts {
 		e, _ := r.Suite.FindEnvironment(a.Task.Environment) // suite.Load checked it
-		p := program{of: "agents." + a.Agent.Name, name: words(a)[0], where: place{environment: a.Task.Environment, path: pathOf(a.Agent)}}
-		if strings.Contains(p.name, "/") {
-			p.dir, p.files = cmp.Or(e.Workdir, agent.WorkspaceDir), [3]mountedAt{{agent.WorkspaceDir, a.Task.Files}, {agentDir, a.Agent.Files}}
-			if a.Agent.Solution {
-				p.files[2] = mountedAt{solutionDir, a.Task.Solution.Files}
-			}
+		of := []program{ofAgent(a, e)}
+		if len(a.Task.Grade.Command) > 0 {
+			of = append(of, ofGrader(a.Task, e))
 		}
-		add(p.on(e))
-		if g := a.Task.Grade; len(g.Command) > 0 {
-			p := program{of: "tasks." + a.Task.Name + ".grade", name: g.Command[0], dir: cmp.Or(e.Workdir, agent.WorkspaceDir),
-				where: place{environment: a.Task.Environment, user: g.User}, left: e.Kept()}
-			p.files[0] = mountedAt{cmp.Or(g.At, agent.WorkspaceDir), g.Files}
-			add(p.on(e))
+		for _, p := range of {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
 		}
 	}
 	return all
 }
 
-// on leaves out the workspace where the whole root is kept: it is a folder as all others.
-func (p program) on(e suite.Environment) program {
-	if e.Kept() && p.files[0].target == agent.WorkspaceDir {
-		p.files[0] = mountedAt{}
+func ofAgent(a plan.Attempt, e suite.Environment) program {
+	p := program{of: "agents." + a.Agent.Name, name: words(a)[0], where: place{e.Name, "", pathOf(a.Agent.Environment, a.Agent.Pass)}}
+	if !strings.Contains(p.name, "/") {
+		return p // no folder of the task's has it
+	}
+	if a.Agent.Files != "" {
+		p.files[0] = mountedAt{agentDir, a.Agent.Files}
+	}
+	if a.Agent.Solution {
+		p.files[1] = mountedAt{solutionDir, a.Task.Solution.Files}
+	}
+	if !e.Kept() {
+		p.dir, p.files[2] = agent.WorkspaceDir, mountedAt{agent.WorkspaceDir, a.Task.Files}
 	}
 	return p
 }
 
-// pathOf is the variable PATH that an agent asks for, as a build.Request has it.
-func pathOf(a suite.Agent) string {
-	if value, set := a.Environment["PATH"]; set {
+func ofGrader(t suite.Task, e suite.Environment) program {
+	p := program{of: "tasks." + t.Name + ".grade", name: t.Grade.Command[0], where: place{e.Name, t.Grade.User, pathOf(t.Grade.Variables, nil)}}
+	switch {
+	case t.Grade.At != "":
+		p.files[0] = mountedAt{t.Grade.At, t.Grade.Files}
+	case !e.Kept():
+		p.dir, p.files[0] = agent.WorkspaceDir, mountedAt{agent.WorkspaceDir, t.Grade.Files}
+	}
+	return p
+}
+
+// pathOf is the variable PATH of a command, as a build.Request has it.
+func pathOf(variables map[string]string, pass []string) string {
+	if value, set := variables["PATH"]; set {
 		return "PATH=" + value
 	}
-	if slices.Contains(a.Pass, "PATH") {
+	if slices.Contains(pass, "PATH") {
 		return "PATH"
 	}
 	return ""
 }
 
-// onHost reports whether the program is in a folder of the suite, and in which file; none
-// where only the attempt decides.
+// onHost reports whether the program is not looked up inside: it is in a folder of the suite,
+// in which file, or, without one, only the attempt decides.
 func (p program) onHost() (file string, known bool) {
 	if !strings.Contains(p.name, "/") {
 		return "", false
 	}
 	full := p.name
 	if !path.IsAbs(full) {
+		if p.dir == "" {
+			return "", true
+		}
 		full = path.Join(p.dir, full)
 	}
 	full = path.Clean(full)
 	for _, m := range p.files {
 		if rest, below := strings.CutPrefix(full, m.target+"/"); below && m.target != "" {
-			return path.Join(m.folder, rest), true
+			return path.Join(cmp.Or(m.folder, noFolder), rest), true
 		}
 	}
-	return "", p.left || strings.HasPrefix(full, "/attempt/")
+	return "", strings.HasPrefix(full, "/attempt/")
 }
+
+// noFolder stands for a folder that the suite does not name: nothing is in it.
+const noFolder = "\x00"
 
 func (p program) String() string {
 	if p.where.environment != "" {

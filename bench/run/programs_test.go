@@ -20,41 +20,39 @@ func TestWhereProgramsAreLookedUp(t *testing.T) {
 		known bool
 	}{
 		"sh": {"", false}, "/usr/bin/sh": {"", false}, "/env/x": {"", false}, "./x": {"start/x", true}, "bin/x": {"start/bin/x", true}, "/workspace/x": {"start/x", true},
-		"/agent/../agent/x": {"mine/x", true}, "/attempt/x": {"", true}, "/agentx": {"", false},
+		"/agent/../agent/x": {"mine/x", true}, "/attempt/x": {"", true}, "/agentx": {"", false}, "/solution/x": {noFolder + "/x", true},
 	} {
-		p := program{name: name, dir: agent.WorkspaceDir, files: [3]mountedAt{{agent.WorkspaceDir, "start"}, {agentDir, "mine"}}}
+		p := program{name: name, dir: agent.WorkspaceDir, files: [3]mountedAt{{agent.WorkspaceDir, "start"}, {agentDir, "mine"}, {solutionDir, ""}}}
 		if file, known := p.onHost(); file != want.file || known != want.known {
 			t.Errorf("%s: %q, %t", name, file, known)
 		}
 	}
 }
 
-// Where the whole root is kept there is no workspace, and an agent may make what a grader executes.
-func TestProgramsInAKeptRoot(t *testing.T) {
+// Where the root is kept, nothing is at /workspace, and only the attempt knows where a relative
+// path begins. A grader's files may be elsewhere.
+func TestWhereProgramsOfAKeptRootAreLookedUp(t *testing.T) {
 	t.Parallel()
-	task := suite.Task{Name: "t", Environment: "e", Solution: &suite.Solution{Files: "s"}, Grade: suite.Grade{Command: []string{"/tests/t.sh"}, Files: "g", At: "/tests"}}
-	for _, c := range []struct {
-		agent, grader string
-		want          [2]string // a file, "inside", or "left" to the attempt
-	}{
-		{"/solution/x", "/tests/t.sh", [2]string{"s/x", "g/t.sh"}},
-		{"/agent/x", "/app/made", [2]string{"f/x", "left"}},
-		{"/workspace/x", "/workspace/t.sh", [2]string{"inside", "left"}},
-		{"../agent/x", "./made", [2]string{"f/x", "left"}},
-		{"sh", "sh", [2]string{"inside", "inside"}},
-	} {
-		s := &suite.Suite{Environments: []suite.Environment{{Name: "e", Root: suite.RootKept, Workdir: "/app"}}}
-		task.Grade.Command = []string{c.grader}
-		of := (&Runner{Suite: s}).programsOf([]plan.Attempt{{Task: task, Agent: suite.Agent{Name: "a", Solution: true, Files: "f", Command: []string{c.agent}}}})
-		for i, p := range of {
-			got, known := p.onHost()
-			if got == "" {
-				got = map[bool]string{true: "left", false: "inside"}[known]
-			}
-			if got != c.want[i] {
-				t.Errorf("%s: %s, want %s", p, got, c.want[i])
-			}
+	e := suite.Environment{Name: "e", Root: suite.RootKept}
+	r := &Runner{Suite: &suite.Suite{Environments: []suite.Environment{e}}}
+	a := plan.Attempt{Agent: suite.Agent{Name: "a", Command: []string{"./x"}, Solution: true},
+		Task: suite.Task{Name: "t", Environment: "e", Solution: &suite.Solution{Files: "sol"}, Grade: suite.Grade{Command: []string{"/tests/x"}, At: "/tests", Files: "tests"}}}
+	found := r.programsOf([]plan.Attempt{a, a})
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	for i, want := range []string{"", "tests/x"} {
+		if file, known := found[i].onHost(); !known || file != want {
+			t.Errorf("%+v: %q, %t", found[i], file, known)
 		}
+	}
+	a.Agent.Command = []string{"/solution/solve.sh"}
+	if file, known := r.programsOf([]plan.Attempt{a})[0].onHost(); !known || file != "sol/solve.sh" {
+		t.Errorf("%q, %t", file, known)
+	}
+	a.Agent.Command = []string{"/workspace/x"}
+	if file, known := r.programsOf([]plan.Attempt{a})[0].onHost(); known {
+		t.Errorf("%q", file)
 	}
 }
 

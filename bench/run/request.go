@@ -128,7 +128,7 @@ func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
 	return q
 }
 
-// Where the files of an agent and of a solution are shown.
+// agentDir is where the files of an agent are shown, and solutionDir those of a task's own.
 const (
 	agentDir    = "/agent"
 	solutionDir = "/solution"

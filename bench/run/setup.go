@@ -111,7 +111,7 @@ func (r *Runner) setUp(ctx context.Context, e suite.Environment, dir string) err
 		return err
 	}
 	for i, command := range e.Setup.Commands {
-		if err := r.setUpOnce(ctx, e, dir, i, command); err != nil {
+		if err := undone(filepath.Join(dir, "env"), r.setUpOnce(ctx, e, dir, i, command)); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,10 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 	if files := filepath.Join(dir, "files"); e.Kept() {
 		q.Volumes, layer = []string{files + ":/setup:ro"}, existing(filepath.Join(dir, layerFile))
 	} else {
-		q.Workspace, q.Volumes, q.Remove = files, []string{filepath.Join(dir, "env") + ":/env"}, true
+		q.Workspace, q.Remove = files, true
+		if err := bindEnv(&q, filepath.Join(dir, "env")); err != nil {
+			return err
+		}
 	}
 	log := filepath.Join(dir, fmt.Sprintf("setup-%d.log", i))
 	record, spec, err := r.sandbox(ctx, q, layer, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log, nil)
@@ -148,8 +151,9 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 		return &agent.Error{Step: "environments." + e.Name, Message: fmt.Sprintf("set-up command %d ended with %s, exit status %d", i+1, record.Status, record.ExitCode),
 			Hint: "its output is in " + log}
 	}
-	if e.Kept() {
-		_, err = r.Sandboxes.KeepLayer(ctx, spec.ID, filepath.Join(dir, layerFile))
+	if !e.Kept() {
+		return checkEnv(e, filepath.Join(dir, "env"), q.Disk)
 	}
+	_, err = r.Sandboxes.KeepLayer(ctx, spec.ID, filepath.Join(dir, layerFile))
 	return err
 }

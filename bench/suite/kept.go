@@ -98,12 +98,8 @@ func (g Grade) checkPlaces(at string) error {
 func (s *Suite) checkPairs() error {
 	for _, a := range s.Agents {
 		for _, t := range s.Tasks {
-			e, _ := s.FindEnvironment(t.Environment)
-			switch {
-			case a.Solution && t.Solution == nil:
+			if a.Solution && t.Solution == nil {
 				return invalid("give the task a solution, or the agent none", "agents.%s: the task %s has no solution", a.Name, t.Name)
-			case a.Metrics == MetricsDescriptor && e.Kept():
-				return invalid("leave metrics away", "agents.%s: the environment of %s keeps the whole root, and clove reads no file of it", a.Name, t.Name)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func TestMistakesWithAKeptRoot(t *testing.T) {
 		{`command: ["true"], files: t, at: /tests, score: reward`, "score: reward, expect: [{file: ':stdout'}]", "nothing would write the score"},
 		{"solution: {files: s}", "solution: {files: ../s}", "leads out of the suite"},
 		{"\n    solution: {files: s}", "", "agents.one: the task a has no solution"},
-		{"solution: true", "metrics: descriptor", "agents.one: the environment of a keeps the whole root"},
+		{"solution: true", "metrics: descriptor", "agents.one: metrics: a kept root has no file for them"},
 	} {
 		if !strings.Contains(kept, c.from) {
 			t.Fatal(c.from)

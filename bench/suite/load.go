@@ -240,6 +240,9 @@ func (s *Suite) checkAgents() error {
 		if a.Metrics != "" && a.Metrics != MetricsFile && a.Metrics != MetricsDescriptor {
 			return invalid("write file or descriptor", "agents.%s: metrics: %.64q is neither", a.Name, a.Metrics)
 		}
+		if a.Metrics == MetricsDescriptor && s.Kept() {
+			return invalid("leave it away, or write root: shared", "agents.%s: metrics: a kept root has no file for them", a.Name)
+		}
 		for _, key := range slices.Sorted(maps.Keys(a.Environment)) {
 			if key == "" {
 				return invalid("give the variable a name", "agents.%s.environment: a name is empty", a.Name)

@@ -69,6 +69,18 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// An agent's descriptor leads to a file of its workspace, and a kept root has none.
+func TestADescriptorNeedsAWorkspace(t *testing.T) {
+	t.Parallel()
+	for root, want := range map[string]string{RootShared: "", RootKept: "agents.one: metrics: a kept root has no file for them"} {
+		text := strings.Replace(small, "instruction: do it", "instruction: do it\n    environment: e", 1)
+		text = strings.Replace(text, "{name: one, ", "{name: one, metrics: descriptor, ", 1) + "environments: [{name: e, root: " + root + "}]\n"
+		if _, err := Parse([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", root, err)
+		}
+	}
+}
+
 // The hash changes with the document and with each file that it names, and with nothing else.
 func TestTheHashCoversFiles(t *testing.T) {
 	t.Parallel()
