@@ -57,7 +57,7 @@ test: ## what CI checks: lint, and a sample of every test in the lanes unit, roo
 
 .PHONY: test-all
 test-all: ## everything: long modes, fuzzing, root tests under the race detector, all of them in the machine (FROM=part goes on)
-	@integration/install.sh build lint test engines vm deb runc libraries agents
+	@integration/install.sh build lint test engines vm deb runc libraries agents browser
 	@$(MAKE) --no-print-directory tests
 	@RACE=1 integration/prebuild.sh
 	@LONG=1 integration/test.sh
@@ -79,7 +79,7 @@ unit: ## tests that need no privilege, under the race detector (RUN=Pattern for 
 
 .PHONY: root
 root: ## tests that need root, on this machine (RUN=Pattern for some, LONG=1 for the whole of each)
-	@integration/install.sh build test engines runc libraries $(if $(LONG),agents)
+	@integration/install.sh build test engines runc libraries $(if $(LONG),agents browser)
 	@$(MAKE) --no-print-directory tests
 	@$(if $(LONG),RACE=1 integration/prebuild.sh)
 	@integration/lane.sh root
@@ -99,7 +99,7 @@ vm: ## every root test in that virtual machine (RUN=Pattern for some)
 
 .PHONY: flaky
 flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy processors and a busy disk: how often each fails
-	@integration/install.sh build test engines runc libraries agents
+	@integration/install.sh build test engines runc libraries agents browser
 	@$(MAKE) --no-print-directory tests
 	@integration/flaky.sh
 

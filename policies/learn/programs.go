@@ -36,7 +36,7 @@ func (l *learner) programs() error {
 // noList are reasons why no list would let the same run pass.
 func (l *learner) noList() (reasons []string, err error) {
 	switch {
-	case !l.seen.ProgramsKnown:
+	case !l.seen.ProgramsKnown || !l.seen.CallsKnown:
 		return []string{"what programs load was not observed"}, nil
 	case len(l.seen.Programs) == 0:
 		return []string{"no program was seen"}, nil

@@ -105,11 +105,13 @@ func (l *learner) narrow() error {
 		return nil
 	}
 	var uses []seccomp.Use
+	without := seccomp.Without{SetID: writesHost(l.doc), MemoryFiles: true} // as a list of programs has it
 	for _, c := range l.seen.Calls {
+		without.MemoryFiles = without.MemoryFiles && c.Name != "memfd_create"
 		uses = append(uses, seccomp.Use{Call: c.Name, Args: c.Args})
 	}
 	var err error
-	if l.needs, err = seccomp.Least(uses, writesHost(l.doc)); err != nil {
+	if l.needs, err = seccomp.Least(uses, without); err != nil {
 		return agent.Failed("learn", err)
 	}
 	l.doc.Seccomp = seccomp.Minimal

@@ -13,8 +13,9 @@ import (
 
 // Finding is a refusal that a call meets if nothing changes before it.
 type Finding struct {
-	Target string // a path inside, or a capability
-	Errno  unix.Errno
+	Target   string // a path inside, or a capability
+	Errno    unix.Errno
+	Unlisted bool // no list of what may be read has it
 }
 
 // maxPath is PATH_MAX.
@@ -46,7 +47,7 @@ func files(from *notify.Listener, call notify.Call, name string, readOnly bool) 
 		}
 		// Only now: a thread that has ended meanwhile may be another one by its number.
 		if s.wants(c.change, flags, i > 0) && s.onMount(c.change, readOnly) && s.permits(c.change, flags, call.Thread) && from.Valid(call) {
-			found = append(found, Finding{s.path(), unix.EROFS})
+			found = append(found, Finding{Target: s.path(), Errno: unix.EROFS})
 		}
 		s.close()
 	}
@@ -94,7 +95,7 @@ func programs(from *notify.Listener, call notify.Call, name string, noexec bool)
 	if s.entry < 0 || mounted(s.entry, unix.ST_NOEXEC) != noexec || !s.executable(call.Thread) || !from.Valid(call) {
 		return nil
 	}
-	return []Finding{{s.path(), unix.EACCES}}
+	return []Finding{{Target: s.path(), Errno: unix.EACCES}}
 }
 
 // executable: its owner and mode let the caller execute it.
