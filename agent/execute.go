@@ -57,6 +57,11 @@ func checkExecutable(field, entry string) error {
 
 func checkExecute(s Spec) error { return s.ValidateExecute() }
 
+// ExecuteEntry is a path as an entry of the list, where some characters would make a pattern.
+func ExecuteEntry(at string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(at)
+}
+
 // MayExecute reports whether the list names a path inside: by itself, as a part of a
 // directory, or by a pattern. It compares texts, and follows no link. Without a list it is true.
 func (f Files) MayExecute(at string) bool {

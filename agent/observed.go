@@ -14,6 +14,13 @@ type Observed struct {
 	Executed []string `json:"executed"` // programs, interpreters and dynamic loaders
 	Written  []string `json:"written"`  // opened for writing, made, changed or removed
 	Read     []string `json:"read"`     // opened for reading only
+	// Programs are the files that a list of programs must name for such a run: those that were
+	// executed, and libraries that were mapped as code (dlopen(3)). What another one of them is
+	// linked with is left out. ProgramsKnown is false where mappings were not watched.
+	ProgramsKnown bool              `json:"programs_known"`
+	Programs      []string          `json:"programs"`
+	Unlistable    []ObservedProblem `json:"unlistable"` // of Programs: what no list can name
+	Listed        []string          `json:"listed"`     // entries of the run's own list that were used
 	// CallsKnown is false where system calls were not watched; Calls says nothing then.
 	CallsKnown bool             `json:"calls_known"`
 	Calls      []ObservedCall   `json:"calls"`
@@ -21,6 +28,12 @@ type Observed struct {
 	Peaks      ObservedPeaks    `json:"peaks"`
 	// Incomplete are reasons why more may have been used; empty: clove knows of none.
 	Incomplete []string `json:"incomplete"`
+}
+
+// ObservedProblem is why a list of programs cannot name a file.
+type ObservedProblem struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
 }
 
 // ObservedCall is a system call that the filter minimal would not have allowed.
@@ -68,6 +81,11 @@ func (t ObservedTarget) Key() ObservedTarget {
 // CompareCalls orders calls by name, and calls of one name by their arguments.
 func CompareCalls(a, b ObservedCall) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), slices.Compare(a.Args[:], b.Args[:]))
+}
+
+// CompareProblems orders problems by path.
+func CompareProblems(a, b ObservedProblem) int {
+	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
 }
 
 // CompareTargets orders targets as a person looks for them: by name, address, port and kind.

@@ -128,6 +128,7 @@ type Files struct {
 	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
 	Writable  []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all
 	Execute   []string `json:"execute,omitempty"`   // the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
+	Read      []string `json:"read,omitempty"`      // the only files and directories inside that may be read, beside OwnPlaces; nil: all
 	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds     []Bind   `json:"binds,omitempty"`
 	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`
@@ -177,5 +178,6 @@ const (
 	ControlNamespaces = "namespaces"
 	ControlLandlock   = "landlock"    // file and TCP rules, a second time from inside
 	ControlExecute    = "execute"     // Files.Execute
+	ControlRead       = "read"        // Files.Read
 	ControlClockStart = "clock-start" // ClockStart
 )

@@ -38,6 +38,11 @@ func TestBenchByAMember(t *testing.T) {
 	if r := d.as(memberUID, group, "bench", "verify", results, suite); r.code != 0 || !strings.Contains(r.stdout, "6 graded again, 0 not") {
 		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
 	}
+	kept := userDir(t, map[string]string{"suite.yaml": "version: 1\nname: s\nrelease: '1'\nenvironments: [{name: own, root: kept}]\n" +
+		"tasks: [{name: t, instruction: x, environment: own, grade: {command: ['true']}}]\nagents: [{name: a, command: ['true']}]\n"})
+	if r := d.as(memberUID, group, "bench", "run", "--results", filepath.Join(results, "x"), kept); r.code != 1 || !strings.Contains(r.stderr, "which only root can run") {
+		t.Errorf("a root that is kept: %d, %s", r.code, r.stderr)
+	}
 	if r := d.as(memberUID, group, "ps", "-a", "-q"); r.stdout != "" {
 		t.Errorf("runs are left: %s", r.stdout)
 	}

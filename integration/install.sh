@@ -10,6 +10,7 @@ packages() {
 	case $1 in
 	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
+	browser) echo chromium ;; # with --no-install-recommends 124 MB
 	unit) echo python3-minimal libpython3-stdlib python3-pip ;; # of sdk/python
 	lint) echo shellcheck ;;
 	deb) echo dpkg lintian systemd ;;

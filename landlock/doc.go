@@ -16,8 +16,9 @@
 //
 // A rule belongs to a directory or a file, not to its name, and covers what is beneath it.
 // What is beneath no rule is refused (EACCES): also what a process reaches by a descriptor
-// of a directory outside of its root. Rules only add up: a read-only place inside of a
-// writable one cannot be written as rules, and stays the duty of the mounts.
+// of a directory outside of its root. A file is neither moved nor linked to where it would have
+// more rights. Rules only add up: a read-only place inside of a writable one cannot be written
+// as rules, and stays the duty of the mounts.
 //
 // # What it refuses to do
 //

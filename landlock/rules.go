@@ -7,10 +7,11 @@ type Right uint8
 
 // The rights.
 const (
-	Read   Right = 1 << iota // read and execute files, list directories
-	Write                    // write and truncate files
-	Make                     // make, remove, rename and link files; never devices
-	Device                   // ioctl(2) on devices
+	Read    Right = 1 << iota // read files, list directories
+	Execute                   // execute files, for which the kernel wants Read, too
+	Write                     // write and truncate files
+	Make                      // make, remove, rename and link files; never devices
+	Device                    // ioctl(2) on devices
 )
 
 // Rule allows something beneath a directory, or of a file.
@@ -27,8 +28,9 @@ type Rules struct {
 
 // accesses are the kernel's rights behind each Right.
 var accesses = map[Right]uint64{
-	Read:  ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir,
-	Write: ll.AccessFSWriteFile | ll.AccessFSTruncate,
+	Read:    ll.AccessFSReadFile | ll.AccessFSReadDir,
+	Execute: ll.AccessFSExecute,
+	Write:   ll.AccessFSWriteFile | ll.AccessFSTruncate,
 	Make: ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
 		ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer,
 	Device: ll.AccessFSIoctlDev,

@@ -39,7 +39,7 @@ func TestAKernelHandlesWhatItKnows(t *testing.T) {
 // refused by the kernel.
 func TestARuleHasWhatItsPlaceCanHave(t *testing.T) {
 	t.Parallel()
-	all := Rule{Rights: Read | Write | Make | Device}
+	all := Rule{Rights: Read | Execute | Write | Make | Device}
 	for _, version := range []int{2, 3, 4, 5} {
 		files, _ := handled(version)
 		if got := all.allowed(version, true); got&^files != 0 || got&never != 0 || got != files&^never {

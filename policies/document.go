@@ -60,6 +60,7 @@ type Files struct {
 	Root     string   `json:"root,omitempty" enum:"writable|read-only" doc:"whether the base system can be changed, in a private layer; /workspace, /tmp, /var/tmp, the home and /dev/shm stay writable"`
 	Writable []string `json:"writable,omitempty" doc:"with a read-only root: which of /workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable"`
 	Execute  []string `json:"execute,omitempty" doc:"with a read-only root: the only programs that may be executed, as paths inside: files, folders of programs or libraries, patterns such as /usr/lib/git-core/*; what a program is linked with belongs to it"`
+	Read     []string `json:"read,omitempty" doc:"the only files and folders that may be read, as paths inside, beside the agent's own /tmp, /var/tmp, /home/agent, /dev and /proc; programs and libraries must be among them: /usr"`
 	Landlock string   `json:"landlock,omitempty" enum:"required" doc:"required: the run is refused where Landlock does not hold the rules of files a second time"`
 	Volumes  []string `json:"volumes,omitempty" doc:"SOURCE:TARGET[:ro], directories of the host"`
 	Tmpfs    []string `json:"tmpfs,omitempty" doc:"TARGET[:size=SIZE,mode=OCTAL]"`

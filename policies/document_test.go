@@ -45,11 +45,11 @@ func TestMistakesOfADocument(t *testing.T) {
 func TestOver(t *testing.T) {
 	t.Parallel()
 	base := parsed(t, "limits: {memory: 1G, memory_swap: 2G, pids: 9}\nulimits: {core: 0, nofile: 1}\nnetwork: {mode: public, allow: [a], deny: [b], dns: [9.9.9.9], host_ports: [80]}\n"+
-		"capabilities: {drop: [CHOWN]}\nenvironment: {set: {A: 1x, B: 2x}, pass: [P]}\nbudgets: [tokens=1, calls=2]\nfiles: {root: read-only, writable: [/tmp], execute: [/bin/sh, /bin/ls]}\n")
+		"capabilities: {drop: [CHOWN]}\nenvironment: {set: {A: 1x, B: 2x}, pass: [P]}\nbudgets: [tokens=1, calls=2]\nfiles: {root: read-only, writable: [/tmp], execute: [/bin/sh, /bin/ls], read: [/usr, /etc]}\n")
 	over := parsed(t, "extends: x\nlimits: {memory: 2G}\nulimits: {nofile: 2}\nnetwork: {allow: [c], deny: [d]}\ncapabilities: {drop: [KILL]}\n"+
-		"environment: {set: {B: 3x}, pass: [Q]}\nbudgets: [tokens=3]\nfiles: {execute: [/bin/ls]}\n").Over(base)
+		"environment: {set: {B: 3x}, pass: [Q]}\nbudgets: [tokens=3]\nfiles: {execute: [/bin/ls], read: [/usr]}\n").Over(base)
 	want := parsed(t, "extends: x\nlimits: {memory: 2G, pids: 9}\nulimits: {core: 0, nofile: 2}\nnetwork: {mode: public, allow: [c], deny: [b, d], dns: [9.9.9.9], host_ports: [80]}\n"+
-		"capabilities: {drop: [CHOWN, KILL]}\nenvironment: {set: {A: 1x, B: 3x}, pass: [P, Q]}\nbudgets: [tokens=3, calls=2]\nfiles: {root: read-only, writable: [/tmp], execute: [/bin/ls]}\n")
+		"capabilities: {drop: [CHOWN, KILL]}\nenvironment: {set: {A: 1x, B: 3x}, pass: [P, Q]}\nbudgets: [tokens=3, calls=2]\nfiles: {root: read-only, writable: [/tmp], execute: [/bin/ls], read: [/usr]}\n")
 	if !reflect.DeepEqual(over, want) {
 		t.Errorf("\n%+v\n%+v", over, want)
 	}

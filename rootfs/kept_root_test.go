@@ -218,3 +218,60 @@ func TestLayerAfterAPowerCut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run begins with a copy of another run's layer: everything is there with its owners, what it
+// adds is in its own layer only, and the original serves again. A copy of another size than the
+// disk is refused, and leaves nothing.
+func TestARunBeginsWithACopy(t *testing.T) {
+	b := newBench(t)
+	cfg := b.kept()
+	image, err := os.Open(cfg.image())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	copied := filepath.Join(b.dir, "copy.img")
+	if err := CopyLayer(image, copied); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"second", "third"} {
+		next := cfg
+		next.ID, next.HostID = id, testHostID+uint32(i+1)*idsPerAgent
+		b.hostID = next.HostID
+		tree, err := b.on(next, copied)
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		if got := b.must(tree, sandboxAgent, ofTheAgent); got != "one\ns\n1000:1000 700\n5:6 4755\n" {
+			t.Errorf("%s finds %q", id, got)
+		}
+		b.must(tree, sandboxAgent, "test ! -e /home/agent/later && touch /home/agent/later && test -e /home/agent/later")
+		b.do(tree.Discard)
+		if _, err := os.Stat(next.image()); !os.IsNotExist(err) {
+			t.Errorf("%s leaves its image: %v", id, err)
+		}
+	}
+	other := cfg
+	other.ID, other.DiskBytes = "other", cfg.DiskBytes*2
+	if _, err := b.on(other, copied); err == nil || !strings.Contains(err.Error(), "and the disk of this run") {
+		t.Errorf("another size: %v", err)
+	}
+	if _, err := os.Stat(other.image()); !os.IsNotExist(err) {
+		t.Errorf("a refused start leaves its image: %v", err)
+	}
+	if err := RemoveLayer(cfg.image()); err != nil {
+		t.Error(err)
+	}
+}
+
+// on mounts a root whose layer begins with a copy of an image.
+func (b *bench) on(cfg Config, image string) (tree *Tree, err error) {
+	err = b.thread.Do(func() error {
+		plan, err := NewPlan(cfg)
+		if err == nil {
+			tree, err = plan.OnCopyOf(image).Mount()
+		}
+		return err
+	})
+	return tree, err
+}

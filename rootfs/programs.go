@@ -34,6 +34,12 @@ func (p Plan) executables() (found []executeOp, err error) {
 	return found, err
 }
 
+// Executable reports whether the root's list of programs has the file at a path without links.
+// A root without a list has every file.
+func (p Plan) Executable(at string) bool {
+	return p.cfg.Execute == nil || slices.ContainsFunc(p.hostInfo.Execute, func(e executeOp) bool { return at == e.Path || e.Dir && within(at, e.Path) })
+}
+
 // list is a list of programs while it is read.
 type list struct {
 	view    preview

@@ -107,19 +107,8 @@ func (l *list) checkCommand() error {
 // checkProgram looks a name up as execvp(3) does. One that is nowhere is left to the start,
 // which says so.
 func (l *list) checkProgram(by, name string) error {
-	command := l.view.plan.cfg.Command
-	places := []string{path.Join(command.Dir, name)}
-	if path.IsAbs(name) {
-		places = []string{path.Clean(name)}
-	}
-	if !strings.Contains(name, "/") {
-		places = nil
-		for _, dir := range command.Path {
-			places = append(places, path.Join("/", dir, name))
-		}
-	}
 	exists := ""
-	for _, at := range places {
+	for _, at := range l.view.plan.cfg.Command.places(name) {
 		real, n, err := l.view.resolve(at)
 		if err != nil || n.Kind != kindFile {
 			continue
@@ -142,4 +131,18 @@ func (l *list) checkProgram(by, name string) error {
 		problem = name + " is not in the list of programs that may be executed"
 	}
 	return &ListError{by, problem, "add " + exists + " to the list"}
+}
+
+// places are where execvp(3) looks for a program.
+func (c Command) places(name string) (places []string) {
+	switch {
+	case path.IsAbs(name):
+		return []string{path.Clean(name)}
+	case strings.Contains(name, "/"):
+		return []string{path.Join(c.Dir, name)}
+	}
+	for _, dir := range c.Path {
+		places = append(places, path.Join("/", dir, name))
+	}
+	return places
 }

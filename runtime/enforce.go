@@ -36,6 +36,7 @@ var controls = []control{
 	{agent.ControlExecute, func(s agent.Spec) bool { return s.Files.Execute != nil }},
 	{agent.ControlDevices, always},
 	{agent.ControlLandlock, func(s agent.Spec) bool { return s.Files.Landlock == agent.LandlockRequired }},
+	{agent.ControlRead, func(s agent.Spec) bool { return s.Files.Read != nil }},
 	{agent.ControlNetwork, ownNetwork},
 	{agent.ControlEgress, agent.Spec.Gated},
 	{agent.ControlMemory, always},

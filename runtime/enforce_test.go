@@ -92,7 +92,7 @@ func askingForEverything() agent.Spec {
 	spec.ClockStart = agent.ClockStartFloor
 	spec.Network = agent.NetworkPublic
 	spec.Files.ReadOnly, spec.Files.Execute = true, []string{"/usr/bin/true"}
-	spec.Files.Landlock = agent.LandlockRequired
+	spec.Files.Landlock, spec.Files.Read = agent.LandlockRequired, []string{"/usr"}
 	return spec
 }
 

@@ -64,7 +64,7 @@ type execSession struct {
 	entrance *entrance
 	done     func() // ends what beginSession began
 	hostID   uint32 // of id 0 inside
-	listed   bool   // there is a list of programs that may be executed
+	lists    string // in words: those of what may be executed and read; empty: there is none
 	orders   *initproto.Orders
 	streams  IO
 	pipes    *streams
@@ -89,7 +89,7 @@ func (x *execSession) admit(e agent.Exec) error {
 	case s.seen.cause != causeNone, s.seen.executed != nil:
 		return &agent.Error{Kind: agent.KindConflict, Step: "exec", Message: s.spec.Name + " is being ended"}
 	}
-	x.entrance, x.hostID, x.listed = s.entrance, s.run.Lease.HostID(), s.spec.Files.Execute != nil
+	x.entrance, x.hostID, x.lists = s.entrance, s.run.Lease.HostID(), listsOf(s.spec.Files)
 	x.orders = agentOrders(*s.spec, attainableRlimits(*s.spec, *s.held, s.probes))
 	x.entrance.filters.order(x.orders)
 	x.orders.Confined, x.orders.Ruleset = x.entrance.ruleset != nil, x.entrance.ruleset
@@ -317,10 +317,22 @@ func (x *execSession) failed(err error) error {
 		kind = agent.KindInternal
 	}
 	hint := hintFor(execFailure{step: failure.Step, exitCode: failure.ExitCode})
-	if x.listed && failure.Errno == unix.EACCES {
-		hint = "the run has a list of programs that may be executed: `clove inspect` shows it, files.execute"
+	if x.lists != "" && failure.Errno == unix.EACCES {
+		hint = "the run has " + x.lists
 	}
 	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
+}
+
+// listsOf are the lists that refuse programs, in words.
+func listsOf(f agent.Files) string {
+	var lists []string
+	if f.Execute != nil {
+		lists = append(lists, "a list of programs that may be executed: `clove inspect` shows it, files.execute")
+	}
+	if f.Read != nil {
+		lists = append(lists, "a list of what may be read, programs included: `clove inspect` shows it, files.read")
+	}
+	return strings.Join(lists, "; and ")
 }
 
 // exitCodeOf is 126 or 127 where clove-init could not execute the command, as a shell

@@ -35,7 +35,7 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 		if f.beyond, err = seccomp.Beyond(own); err != nil {
 			return f, err
 		}
-		watched = observe.Together(watched, f.beyond)
+		watched = observe.Together(watched, f.beyond, mappingCalls())
 	}
 	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
 		return f, err

@@ -48,14 +48,23 @@ func (f *Foresight) File(at string) (Access, error) {
 	}
 	at = path.Clean(at)
 	if m, ok := kernelMount(f.spec, at); ok {
-		return f.kernels(m, at), nil
+		return f.listed(f.kernels(m, at), at), nil
 	}
 	seen, err := f.root.Look(at)
 	a := Access{Read: seen.Readable, Write: seen.Writable, Execute: seen.Readable, By: seen.By}
 	if files := f.spec.Files; files.Execute != nil && a.Execute {
 		a.Execute = !a.Write && files.MayExecute(at)
 	}
-	return a, err
+	return f.listed(a, at), err
+}
+
+// listed takes away what a list of what may be read leaves out. To execute is to read.
+func (f *Foresight) listed(a Access, at string) Access {
+	if a.Read && !f.spec.Files.MayRead(at) {
+		a.Read, a.Execute = false, false
+		a.By += ", and not in the list files.read"
+	}
+	return a
 }
 
 // kernelMount finds the innermost of the kernel's file systems that has the path in it.

@@ -30,11 +30,21 @@ func TestForeseenFiles(t *testing.T) {
 	listed := foreseen(t, func(s *agent.Spec) {
 		s.Files.ReadOnly, s.Files.Execute = true, []string{"/usr/bin/env", "/usr/lib/git-core", "/tmp/x"}
 	})
+	reads := foreseen(t, func(s *agent.Spec) { s.Files.Read = []string{"/usr", "/workspace/src"} })
 	for _, row := range []struct {
 		f    *Foresight
 		at   string
 		want Access
 	}{
+		{reads, "/usr/bin/env", Access{Read: true, Execute: true}},
+		{reads, "/opt/tool", Access{}},
+		{reads, "/etc/passwd", Access{}},
+		{reads, "/workspace/src/a", Access{Read: true, Write: true, Execute: true}},
+		{reads, "/workspace/.env", Access{Write: true}},
+		{reads, "/tmp/x", Access{Read: true, Write: true, Execute: true}},
+		{reads, "/dev/shm/x", Access{Read: true, Write: true}},
+		{reads, "/proc/self/oom_score_adj", Access{Read: true, Write: true}},
+		{reads, "/sys/fs/cgroup/x", Access{}},
 		{free, "/usr/bin/env", Access{Read: true, Execute: true}},
 		{free, "/tmp/../root/x", Access{}},
 		{free, "/tmp/x", Access{Read: true, Write: true, Execute: true}},

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -30,12 +32,18 @@ func findLandlock(*probes) (found, missing string) {
 // confine decides whether the agent will be in a Landlock domain, and computes its rules. It
 // is a second wall behind the mounts, so a kernel without Landlock is no reason to refuse a
 // run, unless the run says so.
-func (l *launch) confine() error {
+func (l *launch) confine() (err error) {
+	if l.readable, err = readable(l.spec, l.plan); err != nil {
+		return err
+	}
 	how, _, _ := l.probes.mechanism(agent.ControlLandlock)
-	l.files = domain(l.spec, l.plan, l.filters.profile, how)
+	l.files = domain(l.spec, l.plan, l.filters.profile, how, l.readable)
 	switch {
 	case l.files != nil:
 		l.held.enforced[agent.ControlLandlock] = how
+	case l.spec.Files.Read != nil: // enforce has seen that the host has it
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-read", Message: "the filter lets the agent mount, which Landlock would refuse",
+			Hint: "use a filter that refuses mount, or omit the list"}
 	case l.spec.Files.Landlock == agent.LandlockRequired: // enforce has seen that the host has it
 		return &agent.Error{Kind: agent.KindInvalid, Step: "files.landlock", Message: "the filter lets the agent mount, which Landlock would refuse",
 			Hint: "use a filter that refuses mount, or omit the key"}
@@ -44,12 +52,12 @@ func (l *launch) confine() error {
 }
 
 // domain is what the agent may do in its Landlock domain; nil: it is in none. how is the
-// kernel's Landlock, empty where there is none.
-func domain(spec agent.Spec, plan rootfs.Plan, filter *specs.LinuxSeccomp, how string) *landlock.Rules {
+// kernel's Landlock, empty where there is none; readable is the list of what may be read.
+func domain(spec agent.Spec, plan rootfs.Plan, filter *specs.LinuxSeccomp, how string, readable []string) *landlock.Rules {
 	if how == "" || mayMount(filter) {
 		return nil
 	}
-	return &landlock.Rules{Files: fileRules(spec, plan), NoTCP: !makesTCP(filter)}
+	return &landlock.Rules{Files: fileRules(spec, plan, readable), NoTCP: !makesTCP(filter)}
 }
 
 // mountCalls change what is mounted where.
@@ -70,15 +78,27 @@ func makesTCP(filter *specs.LinuxSeccomp) bool {
 	})
 }
 
-// changes are the rights in a place where the agent may change files.
-const changes = landlock.Read | landlock.Write | landlock.Make
+// shows are the rights where the agent may read, and changes what it may do beside that where it
+// may change files.
+const (
+	shows   = landlock.Read | landlock.Execute
+	changes = landlock.Write | landlock.Make
+)
 
 // fileRules are what the mounts allow, as far as rules can say it: they only add up, so what
-// is read-only inside of a writable place is not among them.
-func fileRules(spec agent.Spec, plan rootfs.Plan) []landlock.Rule {
-	rules := []landlock.Rule{{Path: "/", Rights: landlock.Read}}
+// is read-only inside of a writable place is not among them. With a list of what may be read,
+// only its entries and the agent's own places are readable.
+func fileRules(spec agent.Spec, plan rootfs.Plan, readable []string) []landlock.Rule {
+	var rules []landlock.Rule
 	add := func(path string, rights landlock.Right) {
 		rules = append(rules, landlock.Rule{Path: path, Rights: rights})
+	}
+	if spec.Files.Read == nil {
+		add("/", shows)
+	} else {
+		for _, place := range slices.Concat(readable, spec.Files.OwnPlaces()) {
+			add(place, shows)
+		}
 	}
 	for _, place := range plan.Writable() {
 		add(place, changes)
@@ -89,7 +109,7 @@ func fileRules(spec agent.Spec, plan rootfs.Plan) []landlock.Rule {
 	add("/proc", landlock.Read|landlock.Write)
 	for _, m := range mounts(spec) {
 		if (m.Type == "tmpfs" || m.Type == "mqueue") && !slices.Contains(m.Options, "ro") {
-			add(m.Destination, changes)
+			add(m.Destination, shows|changes)
 		}
 	}
 	return rules
@@ -106,7 +126,10 @@ func (l *launch) makeRuleset() error {
 		return err
 	}
 	defer root.Close()
-	l.ruleset, err = l.files.Make(func(path string) (*os.File, error) { return openInRoot(root, path) })
+	if err := l.checkKept(); err != nil {
+		return err
+	}
+	l.ruleset, err = l.files.Make(func(path string) (*os.File, error) { return openInRoot(root, path, l.spec.Files.Read != nil) })
 	if err != nil {
 		return err
 	}
@@ -115,9 +138,17 @@ func (l *launch) makeRuleset() error {
 }
 
 // openInRoot opens a path for a rule, as a process with that root would: links are resolved
-// inside.
-func openInRoot(root *os.File, path string) (*os.File, error) {
-	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+// inside. With a list of what may be read there are none to resolve, and one that is there all
+// the same allows nothing.
+func openInRoot(root *os.File, path string, real bool) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	if real {
+		how.Resolve |= unix.RESOLVE_NO_SYMLINKS
+	}
+	fd, err := unix.Openat2(int(root.Fd()), path, &how)
+	if real && errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s leads through a link: %w", path, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}

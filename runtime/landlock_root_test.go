@@ -26,12 +26,17 @@ const writesAgain = `mkfifo /tmp/go && echo ready && read now </tmp/go && if m=$
 
 // TestSecondWall: a writable mount that appears where the root is read-only is written
 // without Landlock, and with it neither by the agent nor by an exec session. An agent that
-// may mount is in no domain, so it is the control.
+// may mount is in no domain, so it is the control. A run that requires Landlock has it.
 func TestSecondWall(t *testing.T) {
 	needsLandlock(t)
-	for filter, want := range map[string]string{agent.SeccompUnconfined: "written", seccomp.Standard: "Permission denied"} {
+	for _, row := range []struct{ filter, required, want string }{
+		{agent.SeccompUnconfined, "", "written"}, {seccomp.Standard, "", "Permission denied"}, {seccomp.Standard, agent.LandlockRequired, "Permission denied"},
+	} {
+		filter, want := row.filter, row.want
 		for _, user := range []agent.User{policies.AgentUser, policies.RootUser} {
-			a := startLive(t, writesAgain, func(s *agent.Spec) { s.User, s.Files.ReadOnly, s.Seccomp.Profile = user, true, filter })
+			a := startLive(t, writesAgain, func(s *agent.Spec) {
+				s.User, s.Files.ReadOnly, s.Seccomp.Profile, s.Files.Landlock = user, true, filter, row.required
+			})
 			if got := a.line(); got != "ready" {
 				t.Fatal(got)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type launch struct {
 	plan    rootfs.Plan     // checked, but not yet for the leased ids
 	rules   *egress.Rules   // nil: no gate
 	files   *landlock.Rules // nil: the agent is in no Landlock domain
+	// readable are the real paths of the list of what may be read.
+	readable []string
 
 	watcher *watcher // nil: the run has no shadow
 
@@ -234,6 +237,7 @@ func (l *launch) answerCalls() {
 	}
 	// The spec as it is now: no update changes the filter or the mounts.
 	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials, l.watcher)
+	w.readable = slices.Concat(l.readable, l.spec.Files.OwnPlaces())
 	share := paceShare
 	switch {
 	case l.observer != nil:

@@ -72,8 +72,8 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 9 { // Landlock is no wish of the root's
-		t.Errorf("agent.Files has %d fields, this test knows 9", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 10 { // Landlock and Read are no wishes of the root's
+		t.Errorf("agent.Files has %d fields, this test knows 10", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
 	spec.Command, spec.Env, spec.Dir = []string{"tool", "x"}, []string{"A=b", "PATH=/bin::/usr/bin", "PATH=/other"}, "/d"

@@ -37,13 +37,14 @@ type observer struct {
 	incomplete map[string]bool
 }
 
-// use is what was done with a file; a later one includes those before it.
+// use is what was done with a file.
 type use int
 
 const (
 	wasRead use = iota
 	wasWritten
 	wasExecuted
+	wasMapped // as code, by a call
 )
 
 // observedMount is a mount of the sandbox.
@@ -55,7 +56,7 @@ type observedMount struct {
 
 // newObserver has no file to watch yet. The gate may report from its start on.
 func newObserver() *observer {
-	return &observer{paths: map[use]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
+	return &observer{paths: map[use]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
 		calls: map[agent.ObservedCall]bool{}, incomplete: map[string]bool{}}
 }
 
@@ -213,7 +214,11 @@ func (o *observer) target(t agent.ObservedTarget, outcome broker.Outcome) {
 // called notes a call that the filter lets pass and handed over first, if it is one of beyond.
 // It is called by the goroutine of each listener.
 func (o *observer) called(c observed, beyond []seccomp.Watch) {
-	if o == nil || !c.Verdict.Allowed() || !slices.ContainsFunc(beyond, func(w seccomp.Watch) bool { return w.Call == c.Name }) {
+	if o == nil || !c.Verdict.Allowed() {
+		return
+	}
+	o.mapped(c)
+	if !slices.ContainsFunc(beyond, func(w seccomp.Watch) bool { return w.Call == c.Name }) {
 		return
 	}
 	made := agent.ObservedCall{Name: c.Name, Args: seccomp.Significant(c.Name, c.Args)}

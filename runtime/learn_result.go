@@ -73,7 +73,7 @@ func (o *observer) layer(tree *rootfs.Tree) {
 }
 
 // result is the whole observation. record has the kernel's own peaks.
-func (o *observer) result(record agent.Record, callsKnown bool) agent.Observed {
+func (o *observer) result(record agent.Record, callsKnown bool, plan rootfs.Plan) agent.Observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps := func(how use) []string {
@@ -83,7 +83,8 @@ func (o *observer) result(record agent.Record, callsKnown bool) agent.Observed {
 		}
 		return kept
 	}
-	seen := agent.Observed{Executed: maps(wasExecuted), Written: maps(wasWritten), CallsKnown: callsKnown, Peaks: o.peaks}
+	seen := agent.Observed{Executed: maps(wasExecuted), Written: maps(wasWritten), CallsKnown: callsKnown, ProgramsKnown: callsKnown, Peaks: o.peaks}
+	o.programs(&seen, plan)
 	for path := range o.paths[wasRead] {
 		if o.paths[wasExecuted][path] || o.paths[wasWritten][path] {
 			delete(o.paths[wasRead], path)
@@ -138,7 +139,7 @@ func (l *launch) observed(record agent.Record) {
 	if l.observer == nil || l.observer.read == nil || record.Status == agent.StatusStartFailed {
 		return
 	}
-	seen := l.observer.result(record, l.calls != nil && !l.calls.unseen())
+	seen := l.observer.result(record, l.calls != nil && !l.calls.unseen(), l.plan)
 	if l.streams.Observed != nil {
 		l.streams.Observed(seen)
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,13 +20,16 @@ func watchedCalls(spec agent.Spec) []seccomp.Watch {
 	if watchesFiles(spec) {
 		lists = append(lists, observe.FileCalls(), observe.ProgramCalls())
 	}
+	if spec.Files.Read != nil {
+		lists = append(lists, observe.ReadCalls())
+	}
 	return observe.Together(append(lists, shadowCalls(spec))...)
 }
 
 // watchesFiles: a part of what the agent sees was made read-only for this run, or there is a list
-// of programs.
+// of programs, or of what may be read.
 func watchesFiles(spec agent.Spec) bool {
-	return spec.Files.ReadOnly || spec.Files.Execute != nil || slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return b.ReadOnly })
+	return spec.Files.ReadOnly || spec.Files.Execute != nil || spec.Files.Read != nil || slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return b.ReadOnly })
 }
 
 // witness enters in the denials what a run's calls were refused.
@@ -35,10 +39,11 @@ type witness struct {
 	denials   *denials
 	shadow    *watcher // nil: the run has no shadow
 	foresight func() (*Foresight, error)
+	readable  []string // real paths; with a list of what may be read, only what is in them is
 }
 
 func newWitness(spec agent.Spec, hostID uint32, all *denials, shadow *watcher) *witness {
-	return &witness{spec, hostID, all, shadow, sync.OnceValues(func() (*Foresight, error) { return Foresee(spec) })}
+	return &witness{spec: spec, hostID: hostID, denials: all, shadow: shadow, foresight: sync.OnceValues(func() (*Foresight, error) { return Foresee(spec) })}
 }
 
 // see looks at a call before it is answered.
@@ -48,10 +53,7 @@ func (w *witness) see(o observed) {
 		return
 	}
 	refused := false
-	for kind, found := range map[string][]observe.Finding{
-		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
-		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
-	} {
+	for kind, found := range w.findings(o) {
 		for _, f := range found {
 			refused = true
 			w.found(o, kind, f)
@@ -60,6 +62,29 @@ func (w *witness) see(o observed) {
 	if !refused {
 		w.shadow.saw(o)
 	}
+}
+
+// findings are by kind of denial. Of two reasons against one call only the first counts, as to the
+// kernel.
+func (w *witness) findings(o observed) map[string][]observe.Finding {
+	all := map[string][]observe.Finding{
+		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
+		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
+	}
+	if w.spec.Files.Read == nil || len(all[agent.DenialFile])+len(all[agent.DenialExec]) > 0 {
+		return all
+	}
+	kind := agent.DenialFile
+	if observe.Executes(o.Name) {
+		kind = agent.DenialExec
+	}
+	all[kind] = observe.Reads(o.From, o.Call, o.Name, w.mayRead)
+	return all
+}
+
+// mayRead compares real paths, as the rules were made of them.
+func (w *witness) mayRead(at string) bool {
+	return slices.ContainsFunc(w.readable, func(place string) bool { return at == place || strings.HasPrefix(at, place+"/") })
 }
 
 // hint is the last of each notice.
@@ -80,12 +105,14 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 	if w.denials.count(kind, f.Target) {
 		return
 	}
-	rule, reason := w.ruleOf(kind, f.Target), o.Name+" there is refused"
-	switch kind {
-	case agent.DenialCapability:
+	rule, reason := w.ruleOf(kind, f), o.Name+" there is refused"
+	switch {
+	case f.Unlisted:
+		reason = "it is not in the list of what may be read"
+	case kind == agent.DenialCapability:
 		reason = o.Name + " needs it"
-	case agent.DenialExec:
-		if reason = "programs are not executed there"; rule == "files.execute" {
+	case kind == agent.DenialExec:
+		if reason = "programs are not executed there"; rule == programsPlace {
 			reason = "it is not in the list of programs"
 		}
 	}
@@ -93,21 +120,24 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 }
 
 // ruleOf names what of the run's request refuses a target.
-func (w *witness) ruleOf(kind, target string) string {
+func (w *witness) ruleOf(kind string, found observe.Finding) string {
+	if found.Unlisted {
+		return agent.RuleRead
+	}
 	if kind == agent.DenialCapability {
 		if w.spec.User.UID != 0 {
 			return "user " + w.spec.User.Name
 		}
 		return "the capabilities of root inside"
 	}
-	if _, kernels := kernelMount(w.spec, target); kind == agent.DenialExec && w.spec.Files.Execute != nil && !kernels {
-		return "files.execute"
+	if _, kernels := kernelMount(w.spec, found.Target); kind == agent.DenialExec && w.spec.Files.Execute != nil && !kernels {
+		return programsPlace
 	}
 	f, err := w.foresight()
 	if err != nil {
 		return ""
 	}
-	access, err := f.File(target)
+	access, err := f.File(found.Target)
 	if err != nil {
 		return ""
 	}

@@ -65,7 +65,7 @@ var probeTable = []probe{
 	{"transparent sockets", []string{agent.ControlEgress}, "every connection of the agent ends at the gate", kernelRemedy("NFT_TPROXY"), findTransparent},
 	{"noexec mounts", []string{agent.ControlExecute}, "--allow-exec: no file is executed or mapped as code but those of the list", "use a kernel from 5.12 on", findNoexec},
 	{"seccomp filters", []string{agent.ControlSeccomp}, "the system call filter", kernelRemedy("SECCOMP_FILTER"), findSeccomp},
-	{"landlock", []string{agent.ControlLandlock}, "the rules of files a second time, from inside", "boot a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=", findLandlock},
+	{"landlock", []string{agent.ControlLandlock, agent.ControlRead}, "--allow-read; the rules of files a second time, from inside", "boot a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=", findLandlock},
 	{"cgroup layout", nil, "where the limits live", "mount cgroup2 at /sys/fs/cgroup", findLayout},
 	{"memory controller", []string{agent.ControlMemory}, "--memory; the whole agent dies when it is out of it", "boot with cgroup_enable=memory", controllerProbe("memory")},
 	{"swap accounting", []string{agent.ControlMemorySwap}, "--memory-swap; no swap by default", "boot with swapaccount=1, or turn swap off", findSwap},
@@ -132,6 +132,7 @@ var mechanismWords = map[string]string{
 	agent.ControlOutput:     "pipes",
 	agent.ControlSeccomp:    "seccomp",
 	agent.ControlExecute:    "mounts",
+	agent.ControlRead:       "landlock",
 	agent.ControlClockStart: "time namespace",
 }
 

@@ -124,16 +124,24 @@ func (l *launch) prepare() (err error) {
 		return &agent.Error{Step: "network", Message: "cannot read the host's network files", Err: err}
 	}
 	if l.plan, err = rootfs.NewPlan(root); err != nil {
-		if list := (*rootfs.ListError)(nil); errors.As(err, &list) {
-			return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-exec", Message: list.Error(), Hint: list.Hint}
-		}
-		return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
+		return planFailed(err)
+	}
+	if err = l.watcher.planPrograms(l.runtime.paths, root); err != nil {
+		return err
 	}
 	if err = l.confine(); err != nil {
 		return err
 	}
 	l.trace.step("prepare", began)
 	return nil
+}
+
+// planFailed says what of a request makes its root impossible.
+func planFailed(err error) error {
+	if list := (*rootfs.ListError)(nil); errors.As(err, &list) {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-exec", Message: list.Error(), Hint: list.Hint}
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
 }
 
 // register makes the run directory and enters the run in the store, in this

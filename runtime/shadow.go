@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/policies/shadow"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
 )
 
@@ -26,6 +27,7 @@ type watcher struct {
 
 	filter    *seccomp.Filter // nil: the shadow is unconfined
 	foresight *Foresight      // of the shadow's files
+	programs  *rootfs.Plan    // has the shadow's list of programs; nil: that refuses none that the run's own lets pass
 
 	mu      sync.Mutex // guards the fields below
 	denials []agent.Denial
@@ -38,7 +40,8 @@ type shadowKey struct{ kind, target, rule string }
 
 // keyOf leaves the rule out where a target has one only, so that it need not be looked for again.
 func keyOf(d agent.Denial) shadowKey {
-	if d.Kind == agent.DenialCall || d.Kind == agent.DenialFile {
+	switch d.Kind {
+	case agent.DenialCall, agent.DenialFile, agent.DenialExec:
 		d.Rule = ""
 	}
 	return shadowKey{d.Kind, d.Target, d.Rule}

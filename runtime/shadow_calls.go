@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/policies/shadow"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/seccomp"
 	"clove.run/clove/seccomp/observe"
 )
@@ -41,17 +42,37 @@ func shadowCalls(spec agent.Spec) (all []seccomp.Watch) {
 		}
 		all = append(all, seccomp.Watch{Call: d.Call})
 	}
-	if shadowsFiles(spec) {
+	if shadows(spec, "files.root", "files.writable") {
 		all = append(all, observe.FileCalls()...)
+	}
+	if shadows(spec, programsPlace) {
+		all = append(all, observe.ProgramCalls()...)
 	}
 	return all
 }
 
-// filePlaces are the places of a shadow that writes decide.
-var filePlaces = []string{"files.root", "files.writable"}
+// programsPlace is where a policy has its list of programs.
+const programsPlace = "files.execute"
 
-func shadowsFiles(spec agent.Spec) bool {
-	return slices.ContainsFunc(shadow.Unseen(spec, false), func(place string) bool { return slices.Contains(filePlaces, place) })
+// shadows reports whether the shadow of a spec allows less in one of these places.
+func shadows(spec agent.Spec, places ...string) bool {
+	return slices.ContainsFunc(shadow.Unseen(spec, false), func(place string) bool { return slices.Contains(places, place) })
+}
+
+// planPrograms plans the root that the run would have under its shadow, for the list of programs
+// alone. A list that no run could have is refused as the run's own would be.
+func (w *watcher) planPrograms(paths Paths, own rootfs.Config) error {
+	if w == nil || !shadows(w.spec, programsPlace) {
+		return nil
+	}
+	root := rootConfig(paths, w.spec.Shadowed(), agent.FirstHostID)
+	root.User, root.ResolvConf, root.Hosts = own.User, own.ResolvConf, own.Hosts
+	plan, err := rootfs.NewPlan(root)
+	if err != nil {
+		return ofShadow(w.spec, planFailed(err))
+	}
+	w.programs = &plan
+	return nil
 }
 
 // saw looks at a call that the sandbox does not refuse, before it is carried out.
@@ -68,6 +89,14 @@ func (w *watcher) saw(o observed) {
 	for _, f := range observe.Changes(o.From, o.Call, o.Name) {
 		if access, err := w.foresight.File(f.Target); err == nil && !access.Write {
 			w.addCall(o, agent.DenialFile, f.Target, f.Errno, func() string { return access.By })
+		}
+	}
+	if w.programs == nil {
+		return
+	}
+	for _, f := range observe.Executed(o.From, o.Call, o.Name) {
+		if !w.programs.Executable(f.Target) {
+			w.addCall(o, agent.DenialExec, f.Target, f.Errno, func() string { return programsPlace })
 		}
 	}
 }

@@ -33,14 +33,12 @@ type Needs struct {
 
 // Least answers which filter allows the uses, and as little else as its groups can. A call that
 // was not used, but is in a group of which a call was used, is allowed as strict allows it;
-// a used one as the narrowest profile does that lets it pass. withoutSetID is for an agent that
-// writes into a host directory (ProfileWithoutSetID).
-func Least(uses []Use, withoutSetID bool) (Needs, error) {
+// a used one as the narrowest profile does that lets it pass. w is what the agent's own filter does
+// without; a use of that is allowed nevertheless.
+func Least(uses []Use, w Without) (Needs, error) {
 	l := &least{}
 	for _, b := range builtins() {
-		if withoutSetID {
-			b = b.withoutSetID()
-		}
+		b = b.without(w)
 		profile, err := b.build()
 		if err != nil {
 			return Needs{}, err

@@ -10,11 +10,11 @@ import (
 
 func TestLeastNamesTheGroups(t *testing.T) {
 	t.Parallel()
-	needs, err := Least([]Use{{Call: "read"}, {Call: "openat"}}, false)
+	needs, err := Least([]Use{{Call: "read"}, {Call: "openat"}}, Without{})
 	if err != nil || needs.Filter != nil || needs.Within != Minimal || len(needs.Groups) != 0 {
 		t.Errorf("what minimal allows: %+v, %v", needs, err)
 	}
-	needs, err = Least([]Use{{Call: "wait4"}, {Call: "pipe2"}}, false)
+	needs, err = Least([]Use{{Call: "wait4"}, {Call: "pipe2"}}, Without{})
 	if err != nil || needs.Within != Strict || len(needs.Groups) != 2 || needs.Groups[0].Name != "pipes" || needs.Groups[1].Name != "processes" {
 		t.Fatalf("%+v, %v", needs, err)
 	}
@@ -39,7 +39,7 @@ func TestLeastNamesTheGroups(t *testing.T) {
 func TestLeastTakesSocketsOfTheNetworkFromStandardOnly(t *testing.T) {
 	t.Parallel()
 	inet := Use{Call: "socket", Args: [6]uint64{unix.AF_INET, unix.SOCK_STREAM, 0}}
-	needs, err := Least([]Use{inet}, false)
+	needs, err := Least([]Use{inet}, Without{})
 	if err != nil || needs.Within != Standard {
 		t.Fatalf("%+v, %v", needs.Within, err)
 	}
@@ -61,7 +61,7 @@ func TestLeastKeepsSetIDRefused(t *testing.T) {
 	t.Parallel()
 	mode := [6]uint64{0, 0o755}
 	for without, refused := range map[bool]bool{false: false, true: true} {
-		needs, err := Least([]Use{{Call: "chmod", Args: mode}}, without)
+		needs, err := Least([]Use{{Call: "chmod", Args: mode}}, Without{SetID: without})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestLeastIsEnoughAndNoMore(t *testing.T) {
 				uses = append(uses, u)
 			}
 		}
-		needs, err := Least(uses, false)
+		needs, err := Least(uses, Without{})
 		if err != nil {
 			t.Fatal(err)
 		}

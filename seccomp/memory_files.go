@@ -35,12 +35,18 @@ func (b builtin) without(w Without) builtin {
 	return b
 }
 
-// withoutMemoryFiles changes standard only: strict and minimal refuse them anyway.
+// withoutMemoryFiles refuses them as memoryFileRefusals has it. strict and minimal do it anyway,
+// with an error at which programs give up.
 func (b builtin) withoutMemoryFiles() builtin {
-	if b.refusalOf(memoryFile) == nil {
-		b.refusals = slices.Concat(b.refusals, memoryFileRefusals)
-		b.conditions = narrow(nil, b.conditions, memoryFileRefusals)
+	var kept []refusal
+	for _, r := range b.refusals {
+		r.names = slices.DeleteFunc(slices.Clone(r.names), func(call string) bool { return call == memoryFile })
+		if len(r.names) > 0 {
+			kept = append(kept, r)
+		}
 	}
+	b.refusals = slices.Concat(kept, memoryFileRefusals)
+	b.conditions = narrow(nil, b.conditions, memoryFileRefusals)
 	return b
 }
 

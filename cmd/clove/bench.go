@@ -19,6 +19,7 @@ var benchWords = map[string]word{
 	"report":  {flags: []string{flagFormat}, least: 1, do: (*program).benchReport},
 	"compare": {least: 2, do: (*program).benchCompare},
 	"verify":  {flags: []string{flagCache}, least: 1, most: 2, do: (*program).benchVerify},
+	"import":  {flags: []string{flagTo, flagRootfs, flagBase, flagNetwork, flagPartly}, least: 2, do: (*program).benchImport},
 	"schema":  {do: (*program).benchSchema},
 }
 
@@ -32,6 +33,8 @@ const (
 	flagNoParity  = "no-parity"
 	flagQuietHost = "require-quiet"
 	flagCache     = "environments"
+	flagBase      = "base"
+	flagPartly    = "partly"
 )
 
 // standardRetries are those of attempts that failed for the infrastructure.
@@ -41,12 +44,13 @@ func (p *program) benchCommand() *cli.Command {
 	return &cli.Command{
 		Name: benchName, Usage: "run agents at tasks under the same conditions, and score them",
 		UsageText: "clove bench run [flags] SUITE\nclove bench plan [--filter PATTERN]... SUITE\nclove bench check [--require-quiet]\nclove bench report [--format FORMAT] DIR\n" +
-			"clove bench compare DIR[:AGENT] DIR[:AGENT]\nclove bench verify DIR [SUITE]\nclove bench schema",
+			"clove bench compare DIR[:AGENT] DIR[:AGENT]\nclove bench verify DIR [SUITE]\nclove bench import harbor [flags] DIR\nclove bench schema",
 		Description: "SUITE is a file of YAML, or a folder with a suite.yaml; schema prints its JSON Schema. run makes every attempt of tasks,\n" +
 			"agents and seeds, each in a sandbox of its own, and grades it in another one. plan lists the attempts. check says what of\n" +
 			"this machine makes figures vary. report writes a report; its formats are markdown, junit, csv and html. compare pairs attempts at\n" +
 			"the same task with the same seed, and says whether the data tell the two sides apart. verify compares what was kept with\n" +
-			"the hashes in the results, and with SUITE grades every attempt again: exit status 1 if something differs.\n\n" +
+			"the hashes in the results, and with SUITE grades every attempt again: exit status 1 if something differs. import makes a\n" +
+			"suite of a task in Harbor's format, or of a folder of them; no image is fetched, so it must be told what stands for each.\n\n" +
 			"Exit status of run: 0 if each attempt has a result, whatever it is; 1 if some have none. An agent that runs out of time or\n" +
 			"memory has a result; one whose sandbox did not start has none, and is tried again (--retries).",
 		Flags: []cli.Flag{
@@ -59,6 +63,11 @@ func (p *program) benchCommand() *cli.Command {
 			value("", flagFormat, "", "report: markdown, junit, csv or html", "markdown"),
 			boolean("", flagNoParity, "", "run: leave processors, time zone, locale, host name and seeds as they are in clove run"),
 			boolean("", flagQuietHost, "", "run, check: refuse a machine that makes figures vary"),
+			value("", flagTo, "", "import: the folder to make", "NAME-suite"),
+			values("", flagRootfs, "", "import: IMAGE=DIR, a folder that stands for an image", ""),
+			values("", flagBase, "", "import: an image that this host's base system stands for", ""),
+			values("", flagNetwork, "", "import: agent=task or grader=task gives the phase the network that the task states, =none gives it none", ""),
+			boolean("", flagPartly, "", "import: leave out tasks that cannot be translated"),
 			value("", flagCache, "", "run, verify: the folder that keeps environments for other benches", "in the folder for results"),
 		},
 		Action: p.bench,
@@ -66,7 +75,7 @@ func (p *program) benchCommand() *cli.Command {
 }
 
 func (p *program) bench(c *cli.Context) error {
-	return p.doWord(c, benchWords, "clove bench run SUITE, plan SUITE, check, report DIR, compare A B, verify DIR or schema")
+	return p.doWord(c, benchWords, "clove bench run SUITE, plan SUITE, check, report DIR, compare A B, verify DIR, import harbor DIR or schema")
 }
 
 func (p *program) benchSchema(*cli.Context) error {

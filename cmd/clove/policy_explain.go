@@ -46,6 +46,9 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 	if s.Files.Execute != nil {
 		add("", "executes only "+strings.Join(s.Files.Execute, ", "))
 	}
+	if s.Files.Read != nil {
+		add("", "reads only "+strings.Join(append(slices.Clone(s.Files.Read), s.Files.OwnPlaces()...), ", "))
+	}
 	if s.Files.Landlock != "" {
 		add("", "only where Landlock holds this a second time")
 	}

@@ -42,10 +42,11 @@ func (p *program) policyLearn(c *cli.Context) error {
 			return inFile(path, err)
 		}
 	}
-	if err := l.write(merged); err != nil {
+	learned, err := l.write(merged)
+	if err != nil {
 		return err
 	}
-	p.reportLearned(l.path, merged)
+	p.reportLearned(l.path, merged, learned)
 	return nil
 }
 

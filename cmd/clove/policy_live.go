@@ -65,6 +65,9 @@ func (e expectation) probeSpec(orders string) (agent.Spec, error) {
 	if e.policy.Spec.Files.Execute != nil {
 		request.Execute = []string{inside}
 	}
+	if e.policy.Spec.Files.Read != nil {
+		request.Read = []string{inside}
+	}
 	request.Args = []string{inside, probe.Argument, orders}
 	return build.Spec(request, e.host, agent.NewID())
 }

@@ -154,6 +154,7 @@ var notInCluster = map[string]string{
 	flagIDFile:         "kubectl get -o jsonpath={.metadata.uid} shows the Job's",
 	flagRootfs:         "the root is an image's: --image",
 	flagExecute:        "build an image with these programs alone",
+	flagRead:           "build an image with these files alone",
 	flagPublish:        "kubectl port-forward reaches a port of the pod; for others make a Service",
 	flagHostPort:       "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
 	flagDNS:            "the cluster's own name servers answer",

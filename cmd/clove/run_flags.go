@@ -34,6 +34,7 @@ const (
 	flagTmpfs     = "tmpfs"
 	flagReadOnly  = "read-only"
 	flagExecute   = "allow-exec"
+	flagRead      = "allow-read"
 	flagRootfs    = "rootfs"
 	flagWorkspace = "workspace"
 	flagPython    = "python"
@@ -163,6 +164,7 @@ func fileFlags() []cli.Flag {
 		values(groupFiles, flagTmpfs, "", "private memory file system, TARGET[:size=SIZE,mode=MODE]", ""),
 		boolean(groupFiles, flagReadOnly, "", "only /workspace, /tmp, /var/tmp and the home directory are writable"),
 		values(groupFiles, flagExecute, "", "with --read-only: execute only this program, folder or pattern of paths inside, with its libraries", "any"),
+		values(groupFiles, flagRead, "", "read only this file or folder inside, beside the agent's own places; /usr for programs", "all"),
 		value(groupFiles, flagRootfs, "", "directory that replaces the host's base system", ""),
 		value(groupFiles, flagWorkspace, "", "directory that appears, copy on write, at /workspace", "the script's folder"),
 		value(groupFiles, flagPython, "", "Python interpreter, or a virtual environment", "python3 in PATH"),

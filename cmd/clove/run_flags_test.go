@@ -17,7 +17,7 @@ import (
 var samples = map[string]string{
 	flagMemory: "64M", flagMemorySwap: "2G", flagCPUs: "1", flagCPUSet: "1", flagPids: "64", flagUlimit: "nofile=10",
 	flagCPUTime: "1", flagTimeout: "1", flagStopTimeout: "1", flagStartTimeout: "9", flagOutput: "1M", flagDisk: "64M", flagShm: "1M",
-	flagVolume: "./folder:/data", flagTmpfs: "/run", flagReadOnly: "", flagRootfs: "folder", flagWorkspace: "work", flagPython: "base/bin/python3.11",
+	flagVolume: "./folder:/data", flagTmpfs: "/run", flagReadOnly: "", flagRead: "/usr", flagRootfs: "folder", flagWorkspace: "work", flagPython: "base/bin/python3.11",
 	flagEnv: "A=1", flagEnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", flagLabel: "a=b", flagHostname: "box",
 	flagNetwork: "public", flagAllow: "example.com", flagDeny: "example.com", flagPublish: "8080:80", flagHostPort: "80",
 	flagStopSignal: "INT", flagMount: "type=bind,source=folder,target=/data", flagAddHost: "db.example:10.0.0.5", flagCapDrop: "CHOWN",

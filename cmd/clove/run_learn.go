@@ -100,15 +100,15 @@ func (l *learning) name() string { return strings.TrimSuffix(filepath.Base(l.pat
 func (l *learning) filterPath() string { return strings.TrimSuffix(l.path, ".yaml") + ".seccomp.json" }
 
 // write makes the files of an observation: the document last, because it names the filter.
-func (l *learning) write(o learn.Observation) error {
-	learned, err := learn.Write(o, l.name(), "./"+filepath.Base(l.filterPath()), func(d policies.Document) (learn.Extended, error) {
+func (l *learning) write(o learn.Observation) (learned learn.Learned, err error) {
+	learned, err = learn.Write(o, l.name(), "./"+filepath.Base(l.filterPath()), func(d policies.Document) (learn.Extended, error) {
 		from := l.host
 		from.Dir = filepath.Dir(l.path)
 		parent, own, err := build.Extended(d, from)
 		return learn.Extended{Parent: parent, Own: own}, err
 	})
 	if err != nil {
-		return err
+		return learned, err
 	}
 	text, err := o.Text()
 	if err == nil {
@@ -125,9 +125,9 @@ func (l *learning) write(o learn.Observation) error {
 		err = readable(l.path, learned.Document)
 	}
 	if err != nil {
-		return &agent.Error{Kind: agent.KindInternal, Step: "--" + flagLearn, Message: "cannot write what was learned", Err: err}
+		err = &agent.Error{Kind: agent.KindInternal, Step: "--" + flagLearn, Message: "cannot write what was learned", Err: err}
 	}
-	return nil
+	return learned, err
 }
 
 // readable replaces a file that others may read.
@@ -148,15 +148,16 @@ func (l *learning) settle(p *program, spec agent.Spec, record agent.Record) erro
 		return nil
 	}
 	o := learn.New(spec, l.under, record, *l.seen)
-	if err := l.write(o); err != nil {
+	learned, err := l.write(o)
+	if err != nil {
 		return err
 	}
-	p.reportLearned(l.path, o)
+	p.reportLearned(l.path, o, learned)
 	return nil
 }
 
 // reportLearned says what there is now, and what is doubtful about it.
-func (p *program) reportLearned(path string, o learn.Observation) {
+func (p *program) reportLearned(path string, o learn.Observation, learned learn.Learned) {
 	if p.json {
 		return
 	}
@@ -169,6 +170,9 @@ func (p *program) reportLearned(path string, o learn.Observation) {
 	}
 	for _, why := range o.Incomplete {
 		p.say("clove", cyan, "warning: the policy is incomplete: "+why)
+	}
+	if len(learned.Unlisted) > 0 {
+		p.say("clove", cyan, "warning: the policy has no list of programs: "+learned.Unlisted[0])
 	}
 	if !o.CallsKnown {
 		p.say("clove", cyan, "warning: system calls were not observed: the filter stays as the run had it")

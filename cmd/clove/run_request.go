@@ -54,7 +54,7 @@ func requestOf(c *cli.Context) build.Request {
 		StopTimeout: c.String(flagStopTimeout), StopSignal: c.String(flagStopSignal), StartTimeout: c.String(flagStartTimeout),
 		Output: c.String(flagOutput), Disk: c.String(flagDisk), Shm: c.String(flagShm),
 
-		Volumes: c.StringSlice(flagVolume), Mounts: c.StringSlice(flagMount), Tmpfs: c.StringSlice(flagTmpfs), ReadOnly: c.Bool(flagReadOnly), Execute: c.StringSlice(flagExecute),
+		Volumes: c.StringSlice(flagVolume), Mounts: c.StringSlice(flagMount), Tmpfs: c.StringSlice(flagTmpfs), ReadOnly: c.Bool(flagReadOnly), Execute: c.StringSlice(flagExecute), Read: c.StringSlice(flagRead),
 		Rootfs: c.String(flagRootfs), Workspace: c.String(flagWorkspace), Python: c.String(flagPython),
 
 		Env: c.StringSlice(flagEnv), EnvFiles: c.StringSlice(flagEnvFile), Workdir: c.String(flagWorkdir), User: c.String(flagUser),

@@ -61,6 +61,9 @@ func checkNode(run Run) error {
 	if run.Spec.Files.Execute != nil {
 		return refused("--allow-exec", "omit the flag", "a node cannot hold a list of programs: the engine mounts an image's files")
 	}
+	if run.Spec.Files.Read != nil {
+		return refused("--allow-read", "omit the flag", "a node cannot hold a list of what may be read: an engine starts the program, and nothing enters Landlock rules before it")
+	}
 	if run.Spec.Files.Landlock != "" {
 		return refused("files.landlock", "omit the key", "an engine starts the program, and nothing enters Landlock rules before it")
 	}

@@ -186,10 +186,11 @@ func TestWhatTheNodeWouldRefuseIsRefusedHere(t *testing.T) {
 		"a target": func(r *Run) {
 			r.Spec.Network, r.Spec.Egress.Rules = agent.NetworkAllowlist, []agent.EgressRule{{Target: "http://x"}}
 		},
-		"root":     func(r *Run) { r.Spec.User.UID = 0 },
-		"writable": func(r *Run) { r.Spec.Files.ReadOnly, r.Spec.Files.Writable = true, []string{"/tmp"} },
-		"a wall":   func(r *Run) { r.Spec.Files.Landlock = agent.LandlockRequired },
-		"a record": func(r *Run) { r.Record = "/etc/passwd" },
+		"root":            func(r *Run) { r.Spec.User.UID = 0 },
+		"writable":        func(r *Run) { r.Spec.Files.ReadOnly, r.Spec.Files.Writable = true, []string{"/tmp"} },
+		"a wall":          func(r *Run) { r.Spec.Files.Landlock = agent.LandlockRequired },
+		"a list of reads": func(r *Run) { r.Spec.Files.Read = []string{"/usr"} },
+		"a record":        func(r *Run) { r.Record = "/etc/passwd" },
 		"a record of several starts": func(r *Run) {
 			r.Record, r.Spec.Restart.Policy = oci.RecordsDir+"/a.json", agent.RestartOnFailure
 		},

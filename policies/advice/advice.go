@@ -29,6 +29,9 @@ const (
 
 // Of says what would have let a denied action of a run with this spec pass.
 func Of(spec agent.Spec, d agent.Denial) Advice {
+	if d.Rule == agent.RuleRead {
+		return ofReading(spec, d.Target)
+	}
 	switch d.Kind {
 	case agent.DenialNetwork:
 		return ofConnection(spec, d)
@@ -131,6 +134,22 @@ func ofExecution(spec agent.Spec, target string) Advice {
 	}
 	return Advice{Flag: "--allow-exec " + at, Policy: "files.execute: [" + strings.Join(append(slices.Clone(spec.Files.Execute), at), ", ") + "]",
 		Risk: "the agent does all that this program can do with its rights; an interpreter runs any script"}
+}
+
+// ofReading is about a list of what may be read.
+func ofReading(spec agent.Spec, target string) Advice {
+	at := path.Clean(target)
+	if !path.IsAbs(at) {
+		return Advice{Note: "the record names no path inside"}
+	}
+	if bind := bindOf(spec, at); bind != nil && !bind.ReadOnly {
+		at = bind.Target // a part of a writable volume cannot be listed
+	}
+	if at == "/" {
+		return Advice{Note: "the names in / cannot be listed; what is in its folders can be allowed"}
+	}
+	return Advice{Flag: "--allow-read " + at, Policy: "files.read: [" + strings.Join(append(slices.Clone(spec.Files.Read), at), ", ") + "]",
+		Risk: "the agent reads all of it, and sends what it has read wherever its network leads"}
 }
 
 // readOnlyError is how a record names the answer of a read-only mount.

@@ -119,3 +119,22 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+func TestReading(t *testing.T) {
+	t.Parallel()
+	spec := policies.Standard()
+	spec.Files.Read = []string{"/usr"}
+	spec.Files.Binds = []agent.Bind{{Source: "/srv/data", Target: "/data"}, {Source: "/srv/docs", Target: "/docs", ReadOnly: true}}
+	for target, flag := range map[string]string{
+		"/workspace/.env": "--allow-read /workspace/.env", "/docs/a": "--allow-read /docs/a",
+		"/data/a": "--allow-read /data", // a part of a writable volume cannot be listed
+		"/":       "", "data": "",
+	} {
+		for _, kind := range []string{agent.DenialFile, agent.DenialExec} {
+			a := Of(spec, agent.Denial{Kind: kind, Target: target, Rule: agent.RuleRead, Errno: "EACCES"})
+			if a.Flag != flag || (a.Risk == "") != (flag == "") || (a.Note == "") != (flag != "") {
+				t.Errorf("%s %s: %+v", kind, target, a)
+			}
+		}
+	}
+}

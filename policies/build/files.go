@@ -20,7 +20,7 @@ import (
 // canonical here, so that the checked path is the mounted one. Somebody with root's rights
 // can still replace it before the start, so rootfs checks again.
 func (b *builder) readFiles() error {
-	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.readExecute, b.readLandlock, b.checkTargets, b.readWorkdir} {
+	for _, read := range []func() error{b.readRootfs, b.readWorkspace, b.readVolumes, b.readTmpfs, b.readMounts, b.readWritable, b.readExecute, b.readReadable, b.readLandlock, b.checkTargets, b.readWorkdir} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -207,19 +207,35 @@ func (b *builder) readWritable() error {
 // readExecute takes the list as it is: its paths are inside. One that stands twice, as in a
 // policy and in a flag, means the same.
 func (b *builder) readExecute() error {
-	if b.asked.Execute == nil {
+	b.spec.Files.Execute = onceEach(b.asked.Execute)
+	return ofFlag("--allow-exec", b.spec.ValidateExecute())
+}
+
+// readReadable is readExecute for what may be read.
+func (b *builder) readReadable() error {
+	b.spec.Files.Read = onceEach(b.asked.Read)
+	return ofFlag("--allow-read", b.spec.ValidateRead())
+}
+
+// onceEach leaves out what stands twice. An absent list stays one.
+func onceEach(list []string) []string {
+	if list == nil {
 		return nil
 	}
-	b.spec.Files.Execute = []string{}
-	for _, entry := range b.asked.Execute {
-		if !slices.Contains(b.spec.Files.Execute, entry) {
-			b.spec.Files.Execute = append(b.spec.Files.Execute, entry)
+	once := []string{}
+	for _, entry := range list {
+		if !slices.Contains(once, entry) {
+			once = append(once, entry)
 		}
 	}
-	err := b.spec.ValidateExecute()
+	return once
+}
+
+// ofFlag names the flag where an error names the field of a spec.
+func ofFlag(flag string, err error) error {
 	if known := (*agent.Error)(nil); errors.As(err, &known) {
 		hint := strings.ReplaceAll(known.Hint, "add read_only", "add --read-only")
-		return &agent.Error{Kind: known.Kind, Step: "--allow-exec", Message: known.Message, Hint: hint}
+		return &agent.Error{Kind: known.Kind, Step: flag, Message: known.Message, Hint: hint}
 	}
 	return err
 }

@@ -327,7 +327,7 @@ func asDocument(err error) error {
 var documentKeys = map[string]string{
 	"memory": "limits.memory", "memory-swap": "limits.memory_swap", "cpus": "limits.cpus", "cpuset-cpus": "limits.cpuset", "pids-limit": "limits.pids",
 	"cpu-time": "limits.cpu_time", "timeout": "limits.timeout", "stop-timeout": "limits.stop_timeout", "output-limit": "limits.output", "disk": "limits.disk",
-	"shm-size": "limits.shm", "ulimit": "ulimits", "volume": "files.volumes", "tmpfs": "files.tmpfs", "files.writable": "files.writable", "allow-exec": "files.execute", "files.landlock": "files.landlock", "rootfs": "files.rootfs", "user": "user",
+	"shm-size": "limits.shm", "ulimit": "ulimits", "volume": "files.volumes", "tmpfs": "files.tmpfs", "files.writable": "files.writable", "allow-exec": "files.execute", "allow-read": "files.read", "files.landlock": "files.landlock", "rootfs": "files.rootfs", "user": "user",
 	"cap-drop": "capabilities.drop", "seccomp": "seccomp", "env": "environment", "network": "network", "allow": "network.allow", "deny": "network.deny",
 	"host-port": "network.host_ports", "dns": "network.dns", "net-connections": "network.connections", "net-rate": "network.rate", "net-bytes": "network.bytes",
 	"model": "models", "grant": "grants", "budget": "budgets", "at-end": "at_end", "on-denial": "on_denial",
@@ -350,7 +350,7 @@ func requestOf(d policies.Document) Request {
 		Memory: string(d.Limits.Memory), MemorySwap: string(d.Limits.MemorySwap), CPUs: string(d.Limits.CPUs), CPUSet: d.Limits.CPUSet,
 		Pids: string(d.Limits.Pids), CPUTime: string(d.Limits.CPUTime), Timeout: string(d.Limits.Timeout), StopTimeout: string(d.Limits.StopTimeout),
 		Output: string(d.Limits.Output), Disk: string(d.Limits.Disk), Shm: string(d.Limits.Shm),
-		Volumes: d.Files.Volumes, Tmpfs: d.Files.Tmpfs, ReadOnly: d.Files.Root == policies.RootReadOnly, Writable: d.Files.Writable, Execute: d.Files.Execute, Landlock: d.Files.Landlock, Rootfs: d.Files.Rootfs,
+		Volumes: d.Files.Volumes, Tmpfs: d.Files.Tmpfs, ReadOnly: d.Files.Root == policies.RootReadOnly, Writable: d.Files.Writable, Execute: d.Files.Execute, Read: d.Files.Read, Landlock: d.Files.Landlock, Rootfs: d.Files.Rootfs,
 		User: d.User, CapDrop: d.Capabilities.Drop, Seccomp: d.Seccomp, AllowUnenforced: d.AllowUnenforced,
 		Network: d.Network.Mode, DNS: d.Network.DNS, NetConnections: string(d.Network.Connections), NetRate: string(d.Network.Rate), NetBytes: string(d.Network.Bytes),
 		AgentSocket: d.AgentSocket != nil && *d.AgentSocket, Models: d.Models, Grants: d.Grants, Budgets: d.Budgets, AtEnd: d.AtEnd, OnDenial: d.OnDenial,
@@ -421,7 +421,7 @@ func (r Request) over(p Request) Request {
 	if r.Writable == nil {
 		r.Writable = p.Writable
 	}
-	r.Execute = slices.Concat(p.Execute, r.Execute)
+	r.Execute, r.Read = slices.Concat(p.Execute, r.Execute), slices.Concat(p.Read, r.Read)
 	r.policyRules, r.policyEnv = p.policyRules, p.policyEnv
 	return r
 }

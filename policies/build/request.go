@@ -41,6 +41,7 @@ type Request struct {
 	Tmpfs     []string // TARGET[:size=SIZE,mode=OCTAL]
 	ReadOnly  bool     // the root is read-only
 	Writable  []string // with ReadOnly: the only ones of agent.WritablePlaces that stay writable; nil: all
+	Read      []string // the only files and directories inside that may be read, as agent.Files has them; nil: all
 	Execute   []string // with ReadOnly: the only programs that may be executed, as agent.Files has them; nil: all
 	Landlock  string   // as agent.Files has it
 	Rootfs    string   // host directory that replaces the host's base system; default: the base system

@@ -171,6 +171,7 @@ func (c *comparison) files() {
 	}
 	c.beyond("files.writable", writable(b), writable(w), slices.Contains)
 	c.execute(b, w)
+	c.read(b, w)
 	if b.Landlock != "" && w.Landlock == "" {
 		c.add("files.landlock", b.Landlock, "where the host has it")
 	}
@@ -212,6 +213,18 @@ func (c *comparison) execute(b, w agent.Files) {
 				return have == entry || match && !strings.ContainsAny(entry, `*?[\`)
 			})
 		})
+	}
+}
+
+// read compares entries as they are written: one that lies in an entry of base, or in a place of
+// the agent's own, shows no more.
+func (c *comparison) read(b, w agent.Files) {
+	switch {
+	case b.Read == nil:
+	case w.Read == nil:
+		c.add("files.read", strings.Join(b.Read, ", "), "all that appears inside")
+	default:
+		c.beyond("files.read", b.Read, w.Read, func(_ []string, entry string) bool { return b.MayRead(entry) })
 	}
 }
 

@@ -20,7 +20,7 @@ func base() agent.Spec {
 			Limits: agent.EgressLimits{Connections: 10, PerSecond: 10, Bytes: 1 << 20}},
 		Limits: agent.Limits{MemoryBytes: 1 << 30, MemorySwapBytes: 1 << 30, Pids: 100, CPUs: 1, CPUSet: "0-2", CPUTime: time.Minute, WallClock: time.Minute,
 			OutputBytes: 1 << 20, DiskBytes: 1 << 30, ShmBytes: 1 << 20, Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}}},
-		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Landlock: agent.LandlockRequired, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}}},
+		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Read: []string{"/usr", "/workspace/src"}, Landlock: agent.LandlockRequired, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}}},
 		Kernel: agent.Kernel{Grants: []string{"tool:read*"}, Budgets: []string{"tokens=100"}, OnDenial: "end-after:3"},
 	}
 }
@@ -57,6 +57,9 @@ func TestWider(t *testing.T) {
 		},
 		"files.execute: /usr/bin/g* instead of /bin/sh, /usr/bin/git*":                  func(s *agent.Spec) { s.Files.Execute = []string{"/bin/sh", "/usr/bin/git*", "/usr/bin/g*"} },
 		"files.execute: /bin/sh/x, /usr/bin/git[a-z] instead of /bin/sh, /usr/bin/git*": func(s *agent.Spec) { s.Files.Execute = append(s.Files.Execute, "/bin/sh/x", "/usr/bin/git[a-z]") },
+		"files.read: all that appears inside instead of /usr, /workspace/src":           func(s *agent.Spec) { s.Files.Read = nil },
+		"files.read: /workspace, /etc/ssl instead of /usr, /workspace/src":              func(s *agent.Spec) { s.Files.Read = []string{"/usr", "/tmp", "/workspace", "/etc/ssl"} },
+		"files.read: /workspace/srcs instead of /usr, /workspace/src":                   func(s *agent.Spec) { s.Files.Read = append(s.Files.Read, "/workspace/srcs") },
 		"files.writable: /workspace instead of /tmp":                                    func(s *agent.Spec) { s.Files.Writable = []string{"/workspace", "/tmp"} },
 		"files.volumes: /srv/a:/a:rw instead of nothing of them":                        func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/srv/a", Target: "/a"}} },
 		"files.rootfs: /srv/root instead of the host's base system":                     func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },

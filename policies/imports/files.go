@@ -127,7 +127,7 @@ const mostVolumes = 256
 // a denial is firm.
 func (r *reader) hide(p place) {
 	if p.ofWorkspace() {
-		r.refuse(p.setting, "the workspace appears as a whole: keep such files out of it")
+		r.refuse(p.setting, "the workspace appears as a whole: keep such files out of it, or skip the setting and name in files.read what may be read")
 		return
 	}
 	for _, v := range r.volumes {

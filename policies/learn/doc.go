@@ -13,9 +13,10 @@
 //
 // Write narrows what the run was given, place by place: the network to the targets that were
 // reached, the filter of system calls to minimal and the groups that were used, the places that
-// stay writable to those that were written, and each limit to the peak with a margin. Nothing
-// gets wider, but for the network with --learn-network allow or ask, whose run was wider, too.
-// Under a built-in level the document extends the level, standard or narrower, that has to be
+// stay writable to those that were written, the programs to those that were executed and loaded
+// (with the reason where no list would let the run pass again), and each limit to the peak with
+// a margin. Nothing gets wider, but for the network with --learn-network allow or ask, whose run
+// was wider, too. Under a built-in level the document extends the level, standard or narrower, that has to be
 // widened in the fewest places; under a document it extends that one, whose other values no run
 // shows.
 //

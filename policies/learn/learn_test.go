@@ -177,7 +177,7 @@ func drawn(t *rapid.T, base Observation, label string) Observation {
 	o.Runs = []Run{{ID: agent.ID(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id")), Name: "worker", Command: []string{"x"}, Status: agent.StatusExited}}
 	paths := rapid.SliceOfN(rapid.SampledFrom([]string{"/tmp/a", "/tmp", "/workspace/b", "/usr/lib/c", "/dev/shm/x", "/var/tmp/y", "/home/agent/.z", "/etc/passwd", "/dev/null"}), 0, 5)
 	o.Executed, o.Written, o.Read = paths.Draw(t, label+" executed"), paths.Draw(t, label+" written"), paths.Draw(t, label+" read")
-	o.CallsKnown = rapid.Bool().Draw(t, label+" known")
+	o.CallsKnown, o.ProgramsKnown, o.Programs = rapid.Bool().Draw(t, label+" known"), rapid.Bool().Draw(t, label+" mapped"), paths.Draw(t, label+" programs")
 	o.Calls = rapid.SliceOfN(rapid.Map(rapid.SampledFrom([]agent.ObservedCall{{Name: "wait4"}, {Name: "pipe2"}, {Name: "epoll_wait"}, {Name: "chmod", Args: [6]uint64{0, 0o644}},
 		{Name: "socket", Args: [6]uint64{unix.AF_UNIX}}, {Name: "memfd_create"}, {Name: "clone", Args: [6]uint64{uint64(unix.SIGCHLD)}}}),
 		func(c agent.ObservedCall) agent.ObservedCall { return c }), 0, 4).Draw(t, label+" calls")

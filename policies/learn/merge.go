@@ -25,6 +25,10 @@ func Merge(a, b Observation) (Observation, error) {
 	m.Calls = append(slices.Clone(a.Calls), b.Calls...)
 	m.Targets = append(slices.Clone(a.Targets), b.Targets...)
 	m.Incomplete = append(slices.Clone(a.Incomplete), b.Incomplete...)
+	m.Programs = append(slices.Clone(a.Programs), b.Programs...)
+	m.Unlistable = append(slices.Clone(a.Unlistable), b.Unlistable...)
+	m.Listed = append(slices.Clone(a.Listed), b.Listed...)
+	m.ProgramsKnown = a.ProgramsKnown && b.ProgramsKnown
 	m.CallsKnown = a.CallsKnown && b.CallsKnown
 	m.Peaks = largest(a.Peaks, b.Peaks)
 	if m = m.sorted(); len(m.Runs) > mostRuns {
@@ -68,7 +72,11 @@ func (o Observation) sorted() Observation {
 		return kept
 	}
 	o.Executed, o.Written, o.Read = texts(o.Executed, agent.MostObservedPaths), texts(o.Written, agent.MostObservedPaths), texts(o.Read, agent.MostObservedPaths)
+	o.Programs, o.Listed = texts(o.Programs, agent.MostObservedPaths), texts(o.Listed, agent.MostObservedPaths)
 	var more bool
+	if o.Unlistable, more = bounded(o.Unlistable, agent.CompareProblems, agent.MostObservedPaths); more {
+		over = true
+	}
 	if o.Calls, more = bounded(o.Calls, agent.CompareCalls, agent.MostObservedCalls); more {
 		over = true
 	}

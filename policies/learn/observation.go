@@ -102,7 +102,7 @@ func (o Observation) check() error {
 			return invalid(hint, "runs: %.64q is no name of a run", r.Name)
 		}
 	}
-	for _, list := range [][]string{o.Executed, o.Written, o.Read} {
+	for _, list := range [][]string{o.Executed, o.Written, o.Read, o.Programs, o.Listed, problems(o)} {
 		if len(list) > agent.MostObservedPaths {
 			return invalid(hint, "it has more paths than clove writes")
 		}
@@ -113,6 +113,14 @@ func (o Observation) check() error {
 		}
 	}
 	return o.checkTargets(hint)
+}
+
+// problems are the paths that no list can name.
+func problems(o Observation) (paths []string) {
+	for _, p := range o.Unlistable {
+		paths = append(paths, p.Path)
+	}
+	return paths
 }
 
 func (o Observation) checkTargets(hint string) error {

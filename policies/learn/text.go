@@ -51,19 +51,6 @@ func (l *learner) head(w *document.Writer) {
 	l.executed(w)
 }
 
-// mostExecuted bounds the programs that a comment names.
-const mostExecuted = 40
-
-// executed names the programs, which no key of the document restricts.
-func (l *learner) executed(w *document.Writer) {
-	for _, program := range l.seen.Executed[:min(mostExecuted, len(l.seen.Executed))] {
-		w.Comment("executed: %s", program)
-	}
-	if more := len(l.seen.Executed) - mostExecuted; more > 0 {
-		w.Comment("executed: %d more, which the observation names", more)
-	}
-}
-
 // value writes a key that has one, unless it is carried over and the parent has the same.
 func (l *learner) value(w *document.Writer, depth int, key, place string, value, parent string) {
 	why, learned := l.why[place]
@@ -124,6 +111,9 @@ func (l *learner) files(w *document.Writer) {
 	w.Line(0, "files:")
 	l.value(w, 1, "root", "files.root", l.doc.Files.Root, "")
 	l.listed(w, 1, "writable", "files.writable.", l.doc.Files.Writable)
+	if !slices.Equal(l.doc.Files.Execute, l.parent.Files.Execute) {
+		l.listed(w, 1, "execute", "files.execute.", l.doc.Files.Execute)
+	}
 	if len(l.doc.Files.Volumes) > 0 && !slices.Equal(l.doc.Files.Volumes, l.parent.Files.Volumes) {
 		l.listed(w, 1, "volumes", "files.volumes.", l.doc.Files.Volumes)
 	}

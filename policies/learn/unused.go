@@ -58,6 +58,7 @@ func Unused(o Observation) ([]Finding, error) {
 		return all, nil
 	}
 	o.unusedFiles(add)
+	o.unusedPrograms(add)
 	if err := o.unusedCalls(add); err != nil {
 		return nil, err
 	}

@@ -23,8 +23,9 @@ type Extend func(policies.Document) (Extended, error)
 
 // Learned is what runs become.
 type Learned struct {
-	Document []byte // YAML
-	Filter   []byte // docker's JSON format, which the document names; nil: it names a built-in one
+	Document []byte   // YAML
+	Filter   []byte   // docker's JSON format, which the document names; nil: it names a built-in one
+	Unlisted []string // why the document has no list of programs; empty: it has one
 }
 
 // Write makes the document. name is the document's, filter the path that it names its filter by.
@@ -37,6 +38,9 @@ func Write(o Observation, name, filter string, extend Extend) (Learned, error) {
 	if err := l.narrow(); err != nil {
 		return Learned{}, err
 	}
+	if err := l.programs(); err != nil {
+		return Learned{}, err
+	}
 	if err := l.choose(); err != nil {
 		return Learned{}, err
 	}
@@ -44,19 +48,20 @@ func Write(o Observation, name, filter string, extend Extend) (Learned, error) {
 	if _, err := policies.Parse(text); err != nil {
 		return Learned{}, &agent.Error{Kind: agent.KindInternal, Step: "learn", Message: "the document cannot be read", Err: err}
 	}
-	return Learned{Document: text, Filter: l.needs.Filter}, nil
+	return Learned{Document: text, Filter: l.needs.Filter, Unlisted: l.unlisted}, nil
 }
 
 // learner is a document on its way.
 type learner struct {
-	seen    Observation
-	doc     policies.Document
-	why     map[string]string // by key, or key and value: the comment beside it
-	refused []string          // targets that are not in the document
-	needs   seccomp.Needs
-	filter  string
-	extend  Extend
-	parent  policies.Document // what the extended document gives, in the form of Given
+	seen     Observation
+	doc      policies.Document
+	why      map[string]string // by key, or key and value: the comment beside it
+	refused  []string          // targets that are not in the document
+	unlisted []string          // reasons why there is no list of programs
+	needs    seccomp.Needs
+	filter   string
+	extend   Extend
+	parent   policies.Document // what the extended document gives, in the form of Given
 }
 
 func (l *learner) description() string {
@@ -100,11 +105,13 @@ func (l *learner) narrow() error {
 		return nil
 	}
 	var uses []seccomp.Use
+	without := seccomp.Without{SetID: writesHost(l.doc), MemoryFiles: true} // as a list of programs has it
 	for _, c := range l.seen.Calls {
+		without.MemoryFiles = without.MemoryFiles && c.Name != "memfd_create"
 		uses = append(uses, seccomp.Use{Call: c.Name, Args: c.Args})
 	}
 	var err error
-	if l.needs, err = seccomp.Least(uses, writesHost(l.doc)); err != nil {
+	if l.needs, err = seccomp.Least(uses, without); err != nil {
 		return agent.Failed("learn", err)
 	}
 	l.doc.Seccomp = seccomp.Minimal

@@ -29,7 +29,7 @@ func file(kind, at string) Found {
 	case kind == exec && !regular:
 		return Found{Errno: int(syscall.EACCES), Detail: "it is no program"}
 	case kind == exec:
-		return may(at, executes, "access")
+		return executable(at)
 	case kind == writing && !regular:
 		return may(at, writes, "access") // a directory, or a device, which opening may set to work
 	case kind == read && !regular && !dir:
@@ -64,6 +64,21 @@ func makes(dir string) Found {
 		}
 		dir = path.Dir(dir)
 	}
+}
+
+// executable asks for the permission, and tries the part of an execution that a list of what may be
+// read refuses: no permission knows of such a list.
+func executable(at string) Found {
+	f := may(at, executes, "access")
+	if !f.Done || !may(at, reads, "access").Done {
+		return f
+	}
+	fd, err := syscall.Open(at, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return Refused(err, "open")
+	}
+	syscall.Close(fd)
+	return f
 }
 
 // may asks the kernel, which also looks at read-only and noexec mounts.

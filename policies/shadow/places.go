@@ -19,7 +19,7 @@ var decided = []string{
 }
 
 // byCalls are the places of which system calls say it, where they are looked at.
-var byCalls = []string{"seccomp", "files.root", "files.writable"}
+var byCalls = []string{"seccomp", "files.root", "files.writable", "files.execute"}
 
 // Unseen are the places in which the shadow of a spec allows less, and of which nothing is
 // known at the end. Without a gate nobody decides over connections, and without a filter that

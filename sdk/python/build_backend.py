@@ -39,6 +39,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     files = {f"clove/{path.name}": path.read_bytes() for path in sorted((FOLDER / "clove").glob("*")) if path.suffix in (".py", ".typed")}
     files[f"{info}/METADATA"] = metadata().encode()
     files[f"{info}/WHEEL"] = WHEEL.encode()
+    files[f"{info}/entry_points.txt"] = f"[inspect_ai]\nclove = {setting('clove')}\n".encode()
     record = "".join(f"{name},sha256={digest(data)},{len(data)}\n" for name, data in files.items())
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     wheel = f"{stem}-py3-none-any.whl"

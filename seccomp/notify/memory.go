@@ -62,3 +62,13 @@ func (l *Listener) Program(call Call) string {
 	}
 	return path
 }
+
+// File is the path behind a descriptor of the caller's, as the sandbox has it; empty if it
+// cannot be read.
+func (l *Listener) File(call Call, fd int32) string {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", call.Thread, fd))
+	if err != nil || !l.Valid(call) {
+		return ""
+	}
+	return path
+}

@@ -74,11 +74,11 @@ func Capabilities(from *notify.Listener, call notify.Call, name string, hostID u
 	case err != nil || c.has(of.capability) || !from.Valid(call):
 		return nil
 	case of.needs == nil:
-		return []Finding{{of.name, unix.EACCES}}
+		return []Finding{{Target: of.name, Errno: unix.EACCES}}
 	case !of.needs(c, of.idsOf(call, hostID)):
 		return nil
 	}
-	return []Finding{{of.name, unix.EPERM}}
+	return []Finding{{Target: of.name, Errno: unix.EPERM}}
 }
 
 // idsOf are the call's ids, as the host's.

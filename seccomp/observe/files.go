@@ -13,8 +13,9 @@ import (
 
 // Finding is a refusal that a call meets if nothing changes before it.
 type Finding struct {
-	Target string // a path inside, or a capability
-	Errno  unix.Errno
+	Target   string // a path inside, or a capability
+	Errno    unix.Errno
+	Unlisted bool // no list of what may be read has it
 }
 
 // maxPath is PATH_MAX.
@@ -46,7 +47,7 @@ func files(from *notify.Listener, call notify.Call, name string, readOnly bool) 
 		}
 		// Only now: a thread that has ended meanwhile may be another one by its number.
 		if s.wants(c.change, flags, i > 0) && s.onMount(c.change, readOnly) && s.permits(c.change, flags, call.Thread) && from.Valid(call) {
-			found = append(found, Finding{s.path(), unix.EROFS})
+			found = append(found, Finding{Target: s.path(), Errno: unix.EROFS})
 		}
 		s.close()
 	}
@@ -72,6 +73,16 @@ func openFlags(from *notify.Listener, call notify.Call, name string, c fileCall)
 
 // Programs says whether a call executes a file on a mount that has no programs.
 func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, true)
+}
+
+// Executed says which file a call executes on a mount that has programs. Its path is the
+// kernel's, without links.
+func Executed(from *notify.Listener, call notify.Call, name string) []Finding {
+	return programs(from, call, name, false)
+}
+
+func programs(from *notify.Listener, call notify.Call, name string, noexec bool) []Finding {
 	p, known := programCalls[name]
 	if !known {
 		return nil
@@ -81,10 +92,10 @@ func Programs(from *notify.Listener, call notify.Call, name string) []Finding {
 		return nil
 	}
 	defer s.close()
-	if s.entry < 0 || !mounted(s.entry, unix.ST_NOEXEC) || !s.executable(call.Thread) || !from.Valid(call) {
+	if s.entry < 0 || mounted(s.entry, unix.ST_NOEXEC) != noexec || !s.executable(call.Thread) || !from.Valid(call) {
 		return nil
 	}
-	return []Finding{{s.path(), unix.EACCES}}
+	return []Finding{{Target: s.path(), Errno: unix.EACCES}}
 }
 
 // executable: its owner and mode let the caller execute it.

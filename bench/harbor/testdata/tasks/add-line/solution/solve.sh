@@ -1,0 +1,4 @@
+#!/bin/sh
+set -e
+echo "$LINE" >> lines.txt
+wc -l < lines.txt > /etc/lines

@@ -1,0 +1,100 @@
+//go:build root
+
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clove.run/clove/bench"
+)
+
+// imported makes a suite of a task in Harbor's format and runs it.
+func imported(t *testing.T, tasks string) *benched {
+	t.Helper()
+	h := newHost(t)
+	dir := filepath.Dir(h.state)
+	b := &benched{h, filepath.Join(dir, "suite"), filepath.Join(dir, "results")}
+	if r := h.clove("bench", "import", "harbor", "--base", "debian:12", "--to", b.suite, tasks); r.code != 0 {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	if r := b.bench(); r.code != 0 {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	return b
+}
+
+// The task's own solution, which changes files anywhere in the root, has the reward 1, and an
+// agent that does nothing has 0, although the set-up left a reward where the tests leave theirs.
+func TestBenchImportsHarbor(t *testing.T) {
+	b := imported(t, filepath.Join("..", "bench", "harbor", "testdata", "tasks"))
+	got := b.outcomes()
+	if r := got["add-line.oracle.1"]; r.Outcome != bench.Passed || r.Score != 1 {
+		t.Errorf("the solution: %s, %s", r.Outcome, r.Cause)
+	}
+	if r := got["add-line.nothing.1"]; r.Outcome != bench.Failed || r.Cause != "grader: reward 0" {
+		t.Errorf("nothing: %s, %s", r.Outcome, r.Cause)
+	}
+	// What was kept has the same grades, and a byte that changes in a layer is seen.
+	if r := b.clove("bench", "verify", b.results, b.suite); r.code != 0 || !strings.HasPrefix(r.stdout, "2 attempts, 2 graded again, 0 not") {
+		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	layer := filepath.Join(b.results, bench.AttemptsDir, "add-line.oracle.1", "layer.img")
+	file, err := os.OpenFile(layer, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte("x"), 4096*3+7); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.clove("bench", "verify", b.results, b.suite); r.code != 1 || !strings.Contains(r.stderr, "layer.img has changed") {
+		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Each attempt begins with what the set-up left and nothing else: no other attempt's changes,
+// and no process of the agent's is in the grader's sandbox. Another agent's score counts for
+// nobody else. The control is the set-up's own file, which everybody finds.
+func TestBenchKeepsRootsApart(t *testing.T) {
+	b := newSuite(t, map[string]string{
+		"suite.yaml": `
+environments:
+  - name: own
+    root: kept
+    disk: 32M
+    user: root
+    setup: {commands: [[sh, -c, "echo control > /usr/local/set-up"], [sh, -c, "cat /usr/local/set-up && mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt"]], network: {mode: none}}
+tasks:
+  - name: t
+    instruction: x
+    environment: own
+    grade: {command: [sh, /tests/test.sh], files: tests, at: /tests, score: reward}
+agents:
+  - {name: first, command: [sh, -c, "test ! -e /usr/local/mark && echo first > /usr/local/mark && (sleep 600 & ) ; mkdir -p /tests && echo 'exit 0' > /tests/test.sh; echo 1 > /logs/verifier/reward.txt"]}
+  - {name: second, command: [sh, -c, "test ! -e /usr/local/mark && echo second > /usr/local/mark"]}
+`,
+		"tests/test.sh": `
+cat /usr/local/set-up /usr/local/mark
+test ! -e /logs/verifier/reward.txt || exit 1
+test "$(cat /usr/local/set-up)" = control || exit 1
+for p in /proc/[0-9]*; do case "$(tr '\0' ' ' < $p/cmdline)" in "sleep 600 ") exit 1;; esac; done
+echo '{"reward": 0.5}' > /logs/verifier/reward.json
+exit 3
+`,
+	})
+	if r := b.bench(); r.code != 0 {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	for name, r := range b.outcomes() {
+		if r.Outcome != bench.Failed || r.Score != 0.5 || r.Cause != "grader: reward 0.5" {
+			t.Errorf("%s: %s, %s", name, r.Outcome, r.Cause)
+		}
+		log, err := os.ReadFile(filepath.Join(b.results, bench.AttemptsDir, name, "grader.log"))
+		if want := "control\n" + r.Agent + "\n"; err != nil || string(log) != want {
+			t.Errorf("%s: %v, %q, want %q", name, err, log, want)
+		}
+	}
+}

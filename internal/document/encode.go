@@ -1,0 +1,118 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// Encode writes a value as YAML that Decode reads back, in the order of its fields. Lists of
+// plain values are in one line.
+func Encode(of any) ([]byte, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	root, err := readOrdered(decoder)
+	if err != nil {
+		return nil, err
+	}
+	var w Writer
+	root.write(&w, 0, "")
+	return w.Bytes(), nil
+}
+
+// ordered is a value of JSON that keeps the order of its keys.
+type ordered struct {
+	plain string // of what is neither
+	keys  []string
+	items []ordered
+	list  bool
+}
+
+func readOrdered(d *json.Decoder) (o ordered, err error) {
+	token, err := d.Token()
+	if err != nil {
+		return o, err
+	}
+	delim, nested := token.(json.Delim)
+	if !nested {
+		return plainOf(token)
+	}
+	for o.list = delim == '['; d.More(); {
+		if !o.list {
+			key, err := d.Token()
+			if err != nil {
+				return o, err
+			}
+			o.keys = append(o.keys, key.(string))
+		}
+		item, err := readOrdered(d)
+		if err != nil {
+			return o, err
+		}
+		o.items = append(o.items, item)
+	}
+	_, err = d.Token()
+	if len(o.items) == 0 {
+		o.plain = map[bool]string{true: "[]", false: "{}"}[o.list]
+	}
+	return o, err
+}
+
+func plainOf(token json.Token) (ordered, error) {
+	if text, isText := token.(string); isText {
+		return ordered{plain: Quoted(text)}, nil
+	}
+	text, err := json.Marshal(token)
+	return ordered{plain: string(text)}, err
+}
+
+// inline is a list of plain values; empty: it is none.
+func (o ordered) inline() string {
+	texts := make([]string, len(o.items))
+	for i, item := range o.items {
+		if item.plain == "" {
+			return ""
+		}
+		texts[i] = item.plain
+	}
+	if !o.list {
+		return ""
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// write puts head, a key or the dash of a list, in front.
+func (o ordered) write(w *Writer, depth int, head string) {
+	one := o.plain
+	if one == "" {
+		one = o.inline()
+	}
+	if one != "" {
+		w.Line(depth, "%s", strings.TrimPrefix(head+" "+one, " "))
+		return
+	}
+	if head != "" {
+		w.Line(depth, "%s", head)
+		depth++
+	}
+	for i, item := range o.items {
+		if o.list {
+			item.write(w, depth, "-")
+		} else {
+			item.write(w, depth, keyOf(o.keys[i])+":")
+		}
+	}
+}
+
+// keyOf quotes a key that is not a plain word.
+func keyOf(key string) string {
+	plain := func(c rune) bool { return c == '_' || c >= 'a' && c <= 'z' }
+	if key == "" || strings.ContainsFunc(key, func(c rune) bool { return !plain(c) }) || key == "y" || key == "n" || key == "yes" || key == "no" || key == "on" || key == "off" || key == "true" || key == "false" || key == "null" {
+		return Quoted(key)
+	}
+	return key
+}
