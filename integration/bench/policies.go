@@ -43,7 +43,9 @@ var confinements = []confined{
 		return []string{b.runc, "--root", filepath.Join(b.scratch, "runc"), "run", "--bundle", b.loadBundle(), id}
 	}},
 	{"clove, standard", "the default policy: overlays, the filter, Landlock", underPolicy("standard")},
-	{"clove, strict", "the same under the filter strict, with a read-only root (the level sandboxed)", underPolicy("sandboxed")},
+	{"clove, a read-only volume", "the default policy, and one -v that is read-only: calls that change files are looked at", watched},
+	{"clove, strict", "the filter strict and a read-only root (the level sandboxed): calls that change files are looked at", underPolicy("sandboxed")},
+	{"clove, learning", "the default policy in a run that is observed (--learn)", learning},
 }
 
 // underPolicy runs a load under a level. The program is shown by a mount, so that no time goes
@@ -52,12 +54,22 @@ func underPolicy(level string) func(*bench, string, string) []string {
 	return func(b *bench, _, program string) []string { return b.policyCommand(b.clove, level, program) }
 }
 
+// watched runs a load beside a place that is read-only for the run.
+func watched(b *bench, _, program string) []string {
+	return slices.Insert(b.policyCommand(b.clove, "standard", program), 2, "-v", filepath.Dir(program)+":/again:ro")
+}
+
+// learning runs a load under the default policy, and learns a document from it.
+func learning(b *bench, id, program string) []string {
+	return slices.Insert(b.policyCommand(b.clove, "standard", program), 2, "--learn", filepath.Join(b.scratch, "learned-"+id+".yaml"))
+}
+
 // earlier is an earlier clove (BEFORE), such as one without what is to be measured.
 var earlier = confined{"an earlier clove, standard", "the clove of BEFORE", func(b *bench, _, program string) []string { return b.policyCommand(b.before, "standard", program) }}
 
 func (b *bench) policyCommand(clove, level, program string) []string {
 	return []string{clove, "run", "--rm", "--policy", level, "--memory", "1G", "--pids-limit", "512", "--tmpfs", "/tmp",
-		"-v", filepath.Dir(program) + ":/load:ro", "--", "/load/" + filepath.Base(program), roleLoad}
+		"-v", filepath.Dir(program) + ":/load", "--", "/load/" + filepath.Base(program), roleLoad}
 }
 
 func (b *bench) loadBundle() string { return filepath.Join(b.scratch, "bundle-load") }

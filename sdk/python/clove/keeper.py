@@ -1,4 +1,4 @@
-"""The process that ends a sandbox when its owner ends: python3 -m clove.keeper.
+"""The process that ends a sandbox when its owner ends.
 
 It starts a run, and removes it when its stdin ends, or at SIGTERM. That is a pipe which the owner alone
 has open, so a killed owner counts as well as one that closes it. Its arguments are
@@ -75,7 +75,3 @@ async def _remove(path: str, name: str, patience: float) -> bool:
                     print(f"{name} is not removed: {problem}", file=sys.stderr)
                 return False
         await asyncio.sleep(0.5)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import posixpath
 import secrets
@@ -29,8 +30,9 @@ FILE_TIME = 600.0
 
 MOST_ID = 65532  # ids above are clove's own
 
+_KEEP = "import sys; sys.path.insert(0, sys.argv[1]); from clove import keeper; sys.exit(keeper.main(sys.argv[2:]))"
 _IDLE = ("sh", "-c", "while :; do sleep 86400; done")
-_LONG = 256 << 10  # bytes of a command above which it goes through a file: a request has 1 MiB
+_LONG = 512 << 10  # a command with more bytes of JSON goes through a file: a request has 1 MiB
 _WRITE = 'd=${1%/*}; [ -z "$d" ] || mkdir -p -- "$d" || exit 1; exec cat >"$1"'
 # A folder of an image stays as it is.
 _OWN = '[ "$1" = /workspace ] || [ ! -d "$1" ] || exit 0; mkdir -p -- "$1" && { [ "$2" = 0:0 ] || chown -R "$2" -- "$1"; }'
@@ -117,14 +119,13 @@ class Sandbox:
         # and commands may run as each user.
         command = [o.command, "run", "-d", "--rm", "--name", self.name, "--user", "root", *o.flags(), "--", *_IDLE]
         package = str(Path(__file__).resolve().parent.parent)
-        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "CLOVE_SOCKET": self.socket}
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", keeper.__name__, self.socket, self.name, *command],
+            # Isolated: with -m, it would import from the current directory.
+            [sys.executable, "-I", "-c", _KEEP, package, self.socket, self.name, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=env,
+            env={**os.environ, "CLOVE_SOCKET": self.socket},
             start_new_session=True,  # ctrl-c is for this process, which then closes
         )
         if await asyncio.to_thread(self._keeper.stdout.readline) != keeper.STARTED:
@@ -186,7 +187,7 @@ class Sandbox:
         process that it started, as when this coroutine is cancelled.
         """
         who = await self.user(user)
-        if sum(map(len, command)) > _LONG:
+        if len(json.dumps(list(command))) > _LONG:
             command = await self._shorter(command, user)
         variables = {"HOME": who["home"], **self.options.env, **(env or {})}
         order = {"command": list(command), "env": [f"{k}={v}" for k, v in variables.items()], "dir": self.path(cwd or ""), "user": who}

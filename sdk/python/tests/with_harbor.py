@@ -38,8 +38,8 @@ class Harbor(unittest.IsolatedAsyncioTestCase):
 
     async def test_commands(self):
         trial = await self.started()
-        done = await trial.exec('pwd; id -un; echo "$P $X"; stat -c %a /logs/agent; nproc', env={"X": "x y"})
-        self.assertEqual((done.stdout, done.return_code), ("/app/inner\nroot\n1 x y\n777\n" + f"{os.cpu_count()}\n", 0))
+        done = await trial.exec('pwd; id -un; echo "$P $X"; stat -c %a /logs/agent', env={"X": "x y"})
+        self.assertEqual((done.stdout, done.return_code), ("/app/inner\nroot\n1 x y\n777\n", 0))
         trial.default_user = "agent"
         self.assertEqual((await trial.exec("id -un; pwd; exit 7", cwd="/tmp")).stdout, "agent\n/tmp\n")
         self.assertEqual((await trial.exec("id -u", user=33)).stdout, "33\n")

@@ -39,6 +39,7 @@ class Inspect(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(done.stdout, "/workspace/sub\n0\nx y\nin $A\n")
         self.assertEqual((await self.sh("cat", input=b"")).stdout, "")
         self.assertEqual((await self.sample.exec(["printf", "%s", *["x" * 65536] * 16])).stdout, "x" * 65536 * 16)
+        self.assertEqual((await self.sample.exec(["printf", "%s", *["é" * 30000] * 7])).stdout, "é" * 30000 * 7)
 
     async def test_commands_that_cannot_be_executed(self):
         with self.assertRaises(PermissionError):
@@ -50,7 +51,7 @@ class Inspect(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_command_that_runs_out_of_time_ends_with_its_children(self):
         with self.assertRaises(TimeoutError):
-            await self.sh("sleep 1000 & echo $! >child; echo $$ >own; wait", timeout=2)
+            await self.sh("sleep 1000 & echo $! >child; echo $$ >own; wait", timeout=8)  # time to begin on a busy machine
         pids = " ".join([(await self.sample.read_file(name)).strip() for name in ("child", "own")])
         left = await self.sh(f"for p in {pids}; do kill -0 $p 2>/dev/null && echo $p; done; kill -0 $$ && echo control")
         self.assertEqual(left.stdout, "control\n")
