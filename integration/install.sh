@@ -10,7 +10,7 @@ packages() {
 	case $1 in
 	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
-	browser) echo chromium ;; # with --no-install-recommends 124 MB
+	browser) echo chromium ;; # of bench/report and the learning tests; 124 MB
 	unit) echo python3-minimal libpython3-stdlib python3-pip ;; # of sdk/python
 	lint) echo shellcheck ;;
 	deb) echo dpkg lintian systemd ;;
@@ -26,7 +26,6 @@ packages() {
 		redis-server python3-minimal libpython3-stdlib \
 		nginx nginx-common \
 		docker.io containerd runc iptables busybox-static tini ;;
-	browser) echo chromium ;; # of bench/report
 	vm) echo mmdebstrap debian-archive-keyring qemu-system-x86 seabios e2fsprogs udev ;;
 	*) die "unknown group $1" ;;
 	esac

@@ -94,3 +94,28 @@ func TestLearnMergesPrograms(t *testing.T) {
 		t.Errorf("%d %s", r.code, r.stdout)
 	}
 }
+
+// TestLearnARestart: a start that cloved makes again is observed, too, and leaves the document.
+func TestLearnARestart(t *testing.T) {
+	d := newCloved(t)
+	locked := filepath.Join(t.TempDir(), "locked.yaml")
+	d.ok("run", "--name=taught", "--learn", locked, "--", "/bin/sh", "-c", "test -e /tmp/again && /usr/bin/id; /usr/bin/touch /tmp/again; exit 0")
+	before, err := os.ReadFile(locked)
+	if err != nil || strings.Contains(string(before), `- "/usr/bin/id"`) {
+		t.Fatalf("%v\n%s", err, before)
+	}
+	uses := func(want string) {
+		t.Helper()
+		if text := d.ok("policy", "audit", "taught"); !strings.Contains(text, want+" programs and libraries") {
+			t.Errorf("it does not say %s programs:\n%s", want, text)
+		}
+	}
+	uses("2")
+	d.ok("restart", "taught")
+	d.ok("wait", "taught")
+	uses("3")
+	if after, err := os.ReadFile(locked); err != nil || string(after) != string(before) {
+		t.Errorf("the document changed: %v\n%s", err, after)
+	}
+	d.ok("rm", "taught")
+}
