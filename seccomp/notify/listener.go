@@ -49,7 +49,17 @@ func New(file *os.File) (*Listener, error) {
 		file.Close()
 		return nil, fmt.Errorf("cannot use the listener: %w", err)
 	}
-	return &Listener{file, raw}, nil
+	l := &Listener{file, raw}
+	l.hurry()
+	return l, nil
+}
+
+// hurry has the kernel wake each side on the processor of the other, since one of them always
+// waits. Kernels before 6.6 refuse, and then an answer only takes longer.
+func (l *Listener) hurry() {
+	_ = l.raw.Control(func(fd uintptr) {
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	})
 }
 
 // Close ends Receive. The kernel answers ENOSYS to every call that waits or comes later.
