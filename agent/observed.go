@@ -14,6 +14,7 @@ type Observed struct {
 	Executed []string `json:"executed"` // programs, interpreters and dynamic loaders
 	Written  []string `json:"written"`  // opened for writing, made, changed or removed
 	Read     []string `json:"read"`     // opened for reading only
+	Folders  []string `json:"folders"`  // opened, to list them or to begin paths at them
 	// Programs are the files that a list of programs must name for such a run: those that were
 	// executed, and libraries that were mapped as code (dlopen(3)). What another one of them is
 	// linked with is left out. ProgramsKnown is false where mappings were not watched.

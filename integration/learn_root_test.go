@@ -108,6 +108,7 @@ func TestLearnThenLock(t *testing.T) {
 				t.Errorf("it does not run again: %d %q %s %v\n%s", again.code, again.stdout, again.stderr, again.record.Denials, learned.text)
 			}
 			l.otherwise(t, h, dir, locked)
+			l.reading(t, h, dir, locked, first.record)
 		})
 	}
 }

@@ -45,6 +45,7 @@ const (
 	wasWritten
 	wasExecuted
 	wasMapped // as code, by a call
+	wasListed // a folder
 )
 
 // observedMount is a mount of the sandbox.
@@ -56,7 +57,7 @@ type observedMount struct {
 
 // newObserver has no file to watch yet. The gate may report from its start on.
 func newObserver() *observer {
-	return &observer{paths: map[use]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
+	return &observer{paths: map[use]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}, wasListed: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
 		calls: map[agent.ObservedCall]bool{}, incomplete: map[string]bool{}}
 }
 
@@ -144,6 +145,8 @@ func (o *observer) file(e fanotify.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
+	case e.Folder:
+		o.note(wasListed, e.Path)
 	case e.Executed:
 		o.note(wasExecuted, e.Path)
 	case e.Written:

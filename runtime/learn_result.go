@@ -90,7 +90,7 @@ func (o *observer) result(record agent.Record, callsKnown bool, plan rootfs.Plan
 			delete(o.paths[wasRead], path)
 		}
 	}
-	seen.Read = maps(wasRead)
+	seen.Read, seen.Folders = maps(wasRead), maps(wasListed)
 	var over bool
 	if seen.Calls, over = agent.Bounded(o.calls, agent.CompareCalls, agent.MostObservedCalls); over {
 		o.incomplete[tooMany("system calls")] = true

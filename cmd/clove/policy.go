@@ -27,7 +27,7 @@ var policyWords = map[string]word{
 	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
 	"schema":  {do: (*program).policySchema},
 	"init":    {least: 1, do: (*program).policyInit},
-	"learn":   {flags: []string{flagMerge, flagOut}, least: 1, most: anyNumber, do: (*program).policyLearn},
+	"learn":   {flags: []string{flagMerge, flagReads, flagOut}, least: 1, most: anyNumber, do: (*program).policyLearn},
 	"audit":   {flags: []string{flagJSON}, least: 1, do: (*program).policyAudit},
 	"import":  {flags: []string{flagName, flagFrom, flagSkip}, least: 1, do: (*program).policyImport},
 }
@@ -35,6 +35,7 @@ var policyWords = map[string]word{
 const (
 	flagResolved = "resolved"
 	flagMerge    = "merge"
+	flagReads    = "reads"
 	flagOut      = "out"
 )
 
@@ -62,6 +63,7 @@ func (p *program) policyCommand() *cli.Command {
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
 			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
 			boolean("", flagMerge, "", "learn: fold all observations into one"),
+			boolean("", flagReads, "", "learn: the policy names what may be read, too"),
 			&cli.StringFlag{Name: flagOut, Aliases: []string{"o"}, Usage: "learn: the policy's file, NAME.yaml"},
 			jsonFlag("list, test: write a JSON array; show, diff: an object"),
 		}, importFlags()...),

@@ -42,6 +42,7 @@ func (p *program) policyLearn(c *cli.Context) error {
 			return inFile(path, err)
 		}
 	}
+	merged.Reads = merged.Reads || c.Bool(flagReads)
 	learned, err := l.write(merged)
 	if err != nil {
 		return err

@@ -164,6 +164,7 @@ var notInCluster = map[string]string{
 	flagShadow:         "try the policy with clove run on a machine first",
 	flagLearn:          "learn the policy on a host of your own, and write what it says as flags",
 	flagLearnNetwork:   "learn the policy on a host of your own, and write what it says as flags",
+	flagLearnReads:     "learn the policy on a host of your own, and write what it says as flags",
 	flagNetworkLog:     "refused targets stand in the exit record: --result",
 	flagExplainNetwork: "clove run --explain-network shows the same rules",
 	flagWeaken:         "on a node every limit is enforced, or the pod fails",

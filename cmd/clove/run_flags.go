@@ -81,6 +81,7 @@ const (
 
 	flagLearn        = "learn"
 	flagLearnNetwork = "learn-network"
+	flagLearnReads   = "learn-reads"
 
 	flagDetach   = "detach"
 	flagRestart  = "restart"
@@ -213,6 +214,7 @@ func wallFlags(d agent.Spec) []cli.Flag {
 		value(groupWalls, flagShadow, "", "a stricter one that is decided beside it and refuses nothing: the record has what it would have refused", "none"),
 		value(groupWalls, flagLearn, "", "write the smallest policy for what this run uses to NAME.yaml, and what was seen beside it", ""),
 		value(groupWalls, flagLearnNetwork, "", "targets that the policy refuses while --learn watches: ask, allow (the internet) or deny", "deny"),
+		boolean(groupWalls, flagLearnReads, "", "with --learn: the policy names what may be read, too"),
 		values(groupWalls, flagWeaken, "", "run although this host cannot enforce this control; it is recorded", ""),
 	}
 }

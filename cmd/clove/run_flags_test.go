@@ -34,7 +34,7 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog, flagLearnNetwork}
+var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog, flagLearnNetwork, flagLearnReads}
 
 // A log of what calls of models say is kept only where the run asks for it.
 func TestModelLog(t *testing.T) {

@@ -34,6 +34,7 @@ type learning struct {
 	under string // the policy of the run: a level, or a document's path
 	// network is what happens to targets that the policy refuses.
 	network string
+	reads   bool // the document names what may be read
 	seen    *agent.Observed
 }
 
@@ -41,8 +42,10 @@ type learning struct {
 func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 	path := c.String(flagLearn)
 	if path == "" {
-		if c.IsSet(flagLearnNetwork) {
-			return nil, invalid(flagLearnNetwork, "add --"+flagLearn+" FILE", "without it nothing is learned")
+		for _, flag := range []string{flagLearnNetwork, flagLearnReads} {
+			if c.IsSet(flag) {
+				return nil, invalid(flag, "add --"+flagLearn+" FILE", "without it nothing is learned")
+			}
 		}
 		return nil, nil
 	}
@@ -61,7 +64,7 @@ func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 	if c.String(flagLearnNetwork) == learnAsk && (c.Bool(flagTTY) || c.Bool(flagAgentSocket) || len(c.StringSlice(flagGrant)) > 0) {
 		return nil, invalid(flagLearnNetwork, "write allow or deny, or omit the other flag", "ask does not go together with --%s, --%s and --%s", flagTTY, flagGrant, flagAgentSocket)
 	}
-	l := &learning{host: h, path: h.Absolute(path), under: policies.StandardName, network: c.String(flagLearnNetwork)}
+	l := &learning{host: h, path: h.Absolute(path), under: policies.StandardName, network: c.String(flagLearnNetwork), reads: c.Bool(flagLearnReads)}
 	if err := l.checkPath(); err != nil {
 		return nil, err
 	}
@@ -148,6 +151,7 @@ func (l *learning) settle(p *program, spec agent.Spec, record agent.Record) erro
 		return nil
 	}
 	o := learn.New(spec, l.under, record, *l.seen)
+	o.Reads = l.reads
 	learned, err := l.write(o)
 	if err != nil {
 		return err
@@ -173,6 +177,9 @@ func (p *program) reportLearned(path string, o learn.Observation, learned learn.
 	}
 	if len(learned.Unlisted) > 0 {
 		p.say("clove", cyan, "warning: the policy has no list of programs: "+learned.Unlisted[0])
+	}
+	if learned.Unread != "" {
+		p.say("clove", cyan, "warning: the policy has no list of what may be read: "+learned.Unread)
 	}
 	if !o.CallsKnown {
 		p.say("clove", cyan, "warning: system calls were not observed: the filter stays as the run had it")

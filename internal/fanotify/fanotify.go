@@ -36,6 +36,7 @@ type Event struct {
 	PID      int    // the process, as the reader sees it
 	Executed bool   // as a program, an interpreter or a dynamic loader
 	Written  bool   // it was open for writing
+	Folder   bool   // it is a folder
 	Removed  bool   // it had no name any more when the event was read
 }
 
@@ -49,7 +50,8 @@ type Watch struct {
 }
 
 // mask is one event for each use: a file that was opened is closed at last by its process's end.
-const mask = unix.FAN_CLOSE_WRITE | unix.FAN_CLOSE_NOWRITE | unix.FAN_OPEN_EXEC
+// So is a folder, which is opened to list it or to begin paths at it.
+const mask = unix.FAN_CLOSE_WRITE | unix.FAN_CLOSE_NOWRITE | unix.FAN_OPEN_EXEC | unix.FAN_ONDIR
 
 // mostWaiting bounds the memory that waiting events take: some 100 bytes each.
 const mostWaiting = 200_000
@@ -175,7 +177,11 @@ func (w *Watch) one(event unix.FanotifyEventMetadata, to func(Event)) {
 	}
 	defer unix.Close(int(event.Fd))
 	var stat unix.Stat_t
-	if unix.Fstat(int(event.Fd), &stat) != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+	if unix.Fstat(int(event.Fd), &stat) != nil {
+		return
+	}
+	kind := stat.Mode & unix.S_IFMT
+	if kind != unix.S_IFREG && kind != unix.S_IFDIR {
 		return
 	}
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", event.Fd))
@@ -183,7 +189,7 @@ func (w *Watch) one(event unix.FanotifyEventMetadata, to func(Event)) {
 		w.Lost = "a file's name could not be read: " + err.Error()
 		return
 	}
-	e := Event{PID: int(event.Pid), Executed: event.Mask&unix.FAN_OPEN_EXEC != 0, Written: event.Mask&unix.FAN_CLOSE_WRITE != 0}
+	e := Event{PID: int(event.Pid), Executed: event.Mask&unix.FAN_OPEN_EXEC != 0, Written: event.Mask&unix.FAN_CLOSE_WRITE != 0, Folder: kind == unix.S_IFDIR}
 	e.Path, e.Removed = path, stat.Nlink == 0
 	if e.Removed {
 		e.Path = strings.TrimSuffix(path, " (deleted)")

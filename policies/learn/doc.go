@@ -15,13 +15,14 @@
 // reached, the filter of system calls to minimal and the groups that were used, the places that
 // stay writable to those that were written, the programs to those that were executed and loaded
 // (with the reason where no list would let the run pass again), and each limit to the peak with
-// a margin. Nothing gets wider, but for the network with --learn-network allow or ask, whose run
+// a margin. If the observation asks for it, what may be read becomes the files that were opened;
+// folders stand in for many of them, each with the reason. Nothing gets wider, but for the network with --learn-network allow or ask, whose run
 // was wider, too. Under a built-in level the document extends the level, standard or narrower, that has to be
 // widened in the fewest places; under a document it extends that one, whose other values no run
 // shows.
 //
 // # What it does not do
 //
-// A document cannot name single files, so what was read and written decides over whole places;
-// a comment says which files these were. It does not judge: what a run did is taken as wanted.
+// A document cannot name single files that may be written, so these decide over whole places; a
+// comment says which files they were. It does not judge: what a run did is taken as wanted.
 package learn

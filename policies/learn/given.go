@@ -54,7 +54,7 @@ func givenFiles(d *policies.Document, files agent.Files) (left []string) {
 	if files.ReadOnly {
 		d.Files.Root, d.Files.Writable = policies.RootReadOnly, files.Writable
 	}
-	d.Files.Rootfs, d.Files.Execute = files.Rootfs, files.Execute
+	d.Files.Rootfs, d.Files.Execute, d.Files.Read = files.Rootfs, files.Execute, files.Read
 	for _, b := range files.Binds {
 		if strings.Contains(b.Source+b.Target, ":") {
 			left = append(left, fmt.Sprintf("%s is shown inside and is not in the document, because of a colon in its path", b.Target))

@@ -177,6 +177,7 @@ func drawn(t *rapid.T, base Observation, label string) Observation {
 	o.Runs = []Run{{ID: agent.ID(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id")), Name: "worker", Command: []string{"x"}, Status: agent.StatusExited}}
 	paths := rapid.SliceOfN(rapid.SampledFrom([]string{"/tmp/a", "/tmp", "/workspace/b", "/usr/lib/c", "/dev/shm/x", "/var/tmp/y", "/home/agent/.z", "/etc/passwd", "/dev/null"}), 0, 5)
 	o.Executed, o.Written, o.Read = paths.Draw(t, label+" executed"), paths.Draw(t, label+" written"), paths.Draw(t, label+" read")
+	o.Reads, o.Folders = rapid.Bool().Draw(t, label+" reads"), paths.Draw(t, label+" folders")
 	o.CallsKnown, o.ProgramsKnown, o.Programs = rapid.Bool().Draw(t, label+" known"), rapid.Bool().Draw(t, label+" mapped"), paths.Draw(t, label+" programs")
 	o.Calls = rapid.SliceOfN(rapid.Map(rapid.SampledFrom([]agent.ObservedCall{{Name: "wait4"}, {Name: "pipe2"}, {Name: "epoll_wait"}, {Name: "chmod", Args: [6]uint64{0, 0o644}},
 		{Name: "socket", Args: [6]uint64{unix.AF_UNIX}}, {Name: "memfd_create"}, {Name: "clone", Args: [6]uint64{uint64(unix.SIGCHLD)}}}),
@@ -284,6 +285,11 @@ func covered(t *rapid.T, o Observation, spec agent.Spec, text string) {
 	if len(o.base()) > 0 && o.Given.Files.Root == "" && spec.Files.ReadOnly {
 		t.Errorf("the base was written: %s", text)
 	}
+	for _, file := range slices.Concat(o.Read, o.Executed, o.Programs, o.Written, o.Folders) {
+		if !spec.Files.MayRead(file) {
+			t.Errorf("%s was opened and is refused\n%s", file, text)
+		}
+	}
 	if o.CallsKnown {
 		profile, err := seccomp.Profile(spec.Seccomp.Profile)
 		if spec.Seccomp.Document != nil {
@@ -323,7 +329,7 @@ func TestUnused(t *testing.T) {
 		lines = append(lines, fmt.Sprint(f))
 	}
 	all := strings.Join(lines, "\n")
-	for _, want := range []string{"{limits.pids 512 20}", "{limits.timeout no limit 1m30s}", "{files.root writable nothing", "{files.writable /var/tmp", "{seccomp sockets: ", "{seccomp shared-ipc: "} {
+	for _, want := range []string{"{limits.pids 512 20}", "{limits.timeout no limit 1m30s}", "{files.root writable nothing", "{files.writable /var/tmp", "{files.read every file 3 files", "{seccomp sockets: ", "{seccomp shared-ipc: "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no finding %s in\n%s", want, all)
 		}

@@ -22,6 +22,8 @@ func Merge(a, b Observation) (Observation, error) {
 	m.Executed = append(slices.Clone(a.Executed), b.Executed...)
 	m.Written = append(slices.Clone(a.Written), b.Written...)
 	m.Read = append(slices.Clone(a.Read), b.Read...)
+	m.Folders = append(slices.Clone(a.Folders), b.Folders...)
+	m.Reads = a.Reads || b.Reads
 	m.Calls = append(slices.Clone(a.Calls), b.Calls...)
 	m.Targets = append(slices.Clone(a.Targets), b.Targets...)
 	m.Incomplete = append(slices.Clone(a.Incomplete), b.Incomplete...)
@@ -72,6 +74,7 @@ func (o Observation) sorted() Observation {
 		return kept
 	}
 	o.Executed, o.Written, o.Read = texts(o.Executed, agent.MostObservedPaths), texts(o.Written, agent.MostObservedPaths), texts(o.Read, agent.MostObservedPaths)
+	o.Folders = texts(o.Folders, agent.MostObservedPaths)
 	o.Programs, o.Listed = texts(o.Programs, agent.MostObservedPaths), texts(o.Listed, agent.MostObservedPaths)
 	var more bool
 	if o.Unlistable, more = bounded(o.Unlistable, agent.CompareProblems, agent.MostObservedPaths); more {

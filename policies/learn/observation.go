@@ -22,6 +22,8 @@ type Observation struct {
 	Under string `json:"under"`
 	// Given is what the runs were allowed, as a document says it: the bound of what is learned.
 	Given policies.Document `json:"given"`
+	// Reads: the document has a list of what may be read.
+	Reads bool `json:"reads"`
 	agent.Observed
 }
 
@@ -102,7 +104,7 @@ func (o Observation) check() error {
 			return invalid(hint, "runs: %.64q is no name of a run", r.Name)
 		}
 	}
-	for _, list := range [][]string{o.Executed, o.Written, o.Read, o.Programs, o.Listed, problems(o)} {
+	for _, list := range [][]string{o.Executed, o.Written, o.Read, o.Folders, o.Programs, o.Listed, problems(o)} {
 		if len(list) > agent.MostObservedPaths {
 			return invalid(hint, "it has more paths than clove writes")
 		}

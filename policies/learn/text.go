@@ -49,6 +49,9 @@ func (l *learner) head(w *document.Writer) {
 	w.Comment("another run may take another path: learn several, and fold them with clove policy learn --merge")
 	w.Comment("not learned: variables, grants, budgets and published ports; give them with the flags of clove run")
 	l.executed(w)
+	if l.unread != "" {
+		w.Comment("no list of what may be read: %s", l.unread)
+	}
 }
 
 // value writes a key that has one, unless it is carried over and the parent has the same.
@@ -113,6 +116,9 @@ func (l *learner) files(w *document.Writer) {
 	l.listed(w, 1, "writable", "files.writable.", l.doc.Files.Writable)
 	if !slices.Equal(l.doc.Files.Execute, l.parent.Files.Execute) {
 		l.listed(w, 1, "execute", "files.execute.", l.doc.Files.Execute)
+	}
+	if !slices.Equal(l.doc.Files.Read, l.parent.Files.Read) {
+		l.listed(w, 1, "read", "files.read.", l.doc.Files.Read)
 	}
 	if len(l.doc.Files.Volumes) > 0 && !slices.Equal(l.doc.Files.Volumes, l.parent.Files.Volumes) {
 		l.listed(w, 1, "volumes", "files.volumes.", l.doc.Files.Volumes)

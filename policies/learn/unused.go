@@ -75,6 +75,9 @@ func (o Observation) unusedFiles(add func(place, allowed, used string)) {
 			add("files.writable", place, "nothing was written there")
 		}
 	}
+	if opened := len(o.Read) + len(o.Executed) + len(o.Folders); o.Given.Files.Read == nil && opened > 0 {
+		add("files.read", "every file", fmt.Sprintf("%d files and folders were opened", opened))
+	}
 	for _, v := range o.Given.Files.Volumes {
 		target := targetOf(v)
 		switch {

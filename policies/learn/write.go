@@ -26,6 +26,7 @@ type Learned struct {
 	Document []byte   // YAML
 	Filter   []byte   // docker's JSON format, which the document names; nil: it names a built-in one
 	Unlisted []string // why the document has no list of programs; empty: it has one
+	Unread   string   // why it has no list of reads although the observation asks for one
 }
 
 // Write makes the document. name is the document's, filter the path that it names its filter by.
@@ -41,6 +42,7 @@ func Write(o Observation, name, filter string, extend Extend) (Learned, error) {
 	if err := l.programs(); err != nil {
 		return Learned{}, err
 	}
+	l.reads()
 	if err := l.choose(); err != nil {
 		return Learned{}, err
 	}
@@ -48,7 +50,7 @@ func Write(o Observation, name, filter string, extend Extend) (Learned, error) {
 	if _, err := policies.Parse(text); err != nil {
 		return Learned{}, &agent.Error{Kind: agent.KindInternal, Step: "learn", Message: "the document cannot be read", Err: err}
 	}
-	return Learned{Document: text, Filter: l.needs.Filter, Unlisted: l.unlisted}, nil
+	return Learned{Document: text, Filter: l.needs.Filter, Unlisted: l.unlisted, Unread: l.unread}, nil
 }
 
 // learner is a document on its way.
@@ -58,6 +60,7 @@ type learner struct {
 	why      map[string]string // by key, or key and value: the comment beside it
 	refused  []string          // targets that are not in the document
 	unlisted []string          // reasons why there is no list of programs
+	unread   string            // the reason why there is no list of reads
 	needs    seccomp.Needs
 	filter   string
 	extend   Extend
