@@ -14,10 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/bench"
+	"clove.run/clove/internal/testhost"
 )
 
 // benched is a suite in a folder of the test, and the results of running it.
@@ -157,7 +159,7 @@ func TestBenchTellsAgentsFromInfrastructure(t *testing.T) {
 	b := newSuite(t, map[string]string{
 		"suite.yaml": `
 tasks:
-  - {name: t, instruction: x, limits: {timeout: 3s, output: 64K}, grade: {expect: [{file: done}]}}
+  - {name: t, instruction: x, limits: {timeout: ` + testhost.Patience(3*time.Second).String() + `, output: 64K}, grade: {expect: [{file: done}]}}
 agents:
   - {name: memory, command: [perl, -e, "my $x = 'a' x (256 << 20); print 'held'"]}
   - {name: time, command: [sleep, "1000"]}

@@ -39,6 +39,7 @@ const (
 	teredoAddress   = "2001:0:a01:203::1" // RFC 4380
 	resolverAddress = "9.9.9.9"
 	linkLocal6      = "fe80::1"
+	ownLinkLocal6   = "fe80::2"
 
 	ownAddress       = "172.30.0.2" // the host itself
 	ownAddress6      = "2a00:1450:5::2"
@@ -126,9 +127,11 @@ link add up0 type veth peer name down0 netns ` + there + `
 addr add ` + ownAddress + `/24 dev up0
 addr add ` + ownPublicAddress + `/32 dev up0
 addr add ` + ownAddress6 + `/64 dev up0 nodad
-link set up0 address ` + hereMAC + `
+link set up0 address ` + hereMAC + ` addrgenmode none
+addr add ` + ownLinkLocal6 + `/64 dev up0 nodad
 link set up0 up
 neigh add ` + gatewayAddress6 + ` lladdr ` + thereMAC + ` dev up0 nud permanent
+neigh add ` + linkLocal6 + ` lladdr ` + thereMAC + ` dev up0 nud permanent
 route add default via ` + gatewayAddress + `
 route add default via ` + gatewayAddress6 + ` dev up0
 `
@@ -160,6 +163,7 @@ link set lo up
 link set down0 address ` + thereMAC + `
 link set down0 up
 neigh add ` + ownAddress6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
+neigh add ` + ownLinkLocal6 + ` lladdr ` + hereMAC + ` dev down0 nud permanent
 `
 	for _, address := range []string{siteAddress, siteAddress6, otherAddress, evilAddress, evilAddress6, lanAddress, lanAddress2, lanAddress6,
 		cgnatAddress, metadataAddress, metadata6, nat64Address, sixToFour, teredoAddress, resolverAddress} {

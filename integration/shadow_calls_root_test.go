@@ -70,8 +70,9 @@ func denialAmong(all []agent.Denial, kind, target string) *agent.Denial {
 }
 
 // shadowFlood makes calls and files that minimal refuses, from four processes at once, and each file has another name.
+// It says when there were more names than a record has.
 const shadowFlood = `for i in 1 2 3; do /usr/bin/perl -e 'while (1) { syscall(140, 0, 0); syscall(145, 0) }' & done
-	/usr/bin/perl -e 'for ($n = 0;; $n++) { mkdir("/home/agent/$n"); rmdir("/home/agent/$n") }' & wait`
+	/usr/bin/perl -e '$| = 1; for ($n = 0;; $n++) { mkdir("/home/agent/$n"); rmdir("/home/agent/$n"); print "enough\n" if $n == 250 }' & wait`
 
 // TestAFloodUnderAShadowIsPaced: an agent that makes nothing but calls that its shadow would refuse costs its
 // supervisor a share of one processor, cloved answers meanwhile, and the record stays small. On a busy machine the
@@ -98,6 +99,7 @@ func TestAFloodUnderAShadowIsPaced(t *testing.T) {
 	if limit := testhost.Patience(10 * time.Second); answered > limit {
 		t.Errorf("cloved answered in %s", answered)
 	}
+	until(t, "there are more names than a record has", func() bool { return strings.Contains(d.ok("logs", "flood"), "enough") })
 	d.ok("stop", "-t=1s", "flood")
 	var run agent.Run
 	text := d.ok("inspect", "flood")
