@@ -44,7 +44,7 @@ func (p *program) policyCommand() *cli.Command {
 		Name: policyName, Usage: "show, check and compare what agents may do",
 		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
 			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
-			"clove policy learn --merge --out FILE OBSERVATION...\nclove policy audit [--json] RUN\n" +
+			"clove policy learn --merge [--reads] --out FILE OBSERVATION...\nclove policy audit [--json] RUN\n" +
 			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
 		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +

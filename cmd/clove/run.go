@@ -23,8 +23,8 @@ func (p *program) runCommand() *cli.Command {
 			"COMMAND is looked up inside the sandbox, and sees an empty /workspace, or with --workspace . your folder.\n" +
 			"A Python script with a .venv beside it runs in that, unless you are in another one.\n\n" +
 			"Sizes: 512K, 256M, 1.5G (powers of 1024). Durations: 90, 1.5s, 10m, 2h30m.\n\n" +
-			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output or\n" +
-			"policy limit, or killed; 125 clove could not start it; 126 not executable; 127 not found.",
+			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output,\n" +
+			"budget or --on-denial, or killed; 125 clove could not start it; 126 not executable; 127 not found.",
 		Flags:  runFlags(),
 		Action: p.run,
 	}
