@@ -131,16 +131,16 @@ func TestTheServiceManagerIsNotifiedOfTheStart(t *testing.T) {
 	socket := filepath.Join(r.Root, "one", "notify", "notify.sock")
 
 	say := func() {
-		r.Await("the container's socket", func() bool { _, err := os.Stat(socket); return err == nil })
 		sender, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer unix.Close(sender)
-		for _, text := range []string{"STATUS=soon", "READY=1\nSTATUS=now"} {
-			if err := unix.Sendto(sender, []byte(text), 0, &unix.SockaddrUnix{Name: socket}); err != nil {
-				t.Fatal(err)
-			}
+		tell := func(text string) error { return unix.Sendto(sender, []byte(text), 0, &unix.SockaddrUnix{Name: socket}) }
+		// The kernel makes the file a moment before it finds the socket by it.
+		r.Await("somebody listens at the container's socket", func() bool { return tell("STATUS=soon") == nil })
+		if err := tell("READY=1\nSTATUS=now"); err != nil {
+			t.Fatal(err)
 		}
 	}
 	hear := func() {
