@@ -121,6 +121,9 @@ func TestEveryAttackIsHeld(t *testing.T) {
 			inside := h.attackInside(t, program, commands, row.flags...)
 			for _, c := range commands {
 				c.Passes = slices.DeleteFunc(slices.Clone(c.Passes), func(name string) bool { return slices.Contains(row.lacked, name) })
+				for _, line := range c.LeftOut(outside) {
+					t.Log(line)
+				}
 				for _, problem := range c.Problem(outside, inside) {
 					t.Error(problem)
 				}

@@ -42,13 +42,8 @@ func (h *host) begin(cmd *exec.Cmd) error {
 	return h.inside(cmd.Start)
 }
 
-// patience bounds every command of a test; under emulation everything takes longer.
-func patience() time.Duration {
-	if testhost.Lane() == "vm" {
-		return 4 * time.Minute
-	}
-	return time.Minute
-}
+// patience bounds every command of a test.
+func patience() time.Duration { return testhost.Patience(time.Minute) }
 
 func newHost(t *testing.T) *host {
 	t.Helper()

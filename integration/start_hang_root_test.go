@@ -43,7 +43,7 @@ func TestADetachedStartThatHangsIsGivenUp(t *testing.T) {
 	d.withEnv("PATH=" + dir + ":" + os.Getenv("PATH"))
 	cmd, errs := d.slow("", "-d", "--start-timeout="+brief())
 	line := said()
-	d.gaveUp(cmd, errs, givenUp, "no progress for "+brief(), "rootfs", true)
+	d.gaveUp(cmd, errs, givenUp(), "no progress for "+brief(), "rootfs", true)
 	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestADetachedStartThatCannotBeKilled(t *testing.T) {
 	cmd, errs := d.slow("", "-d", "--start-timeout=1s")
 	line := said()
 	freeze()
-	d.gaveUp(cmd, errs, givenUp, "no progress for 1s", "rootfs", true)
+	d.gaveUp(cmd, errs, givenUp(), "no progress for 1s", "rootfs", true)
 	d.namesStuck(line)
 	if err := os.Remove(filepath.Join(dir, "mke2fs")); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAStartThatHangsBeforeItIsKnown(t *testing.T) {
 	there := h.unreadable()
 	flags := []string{"--network=host", "--start-timeout=" + brief()}
 	cmd, errs := there.slow("", flags...)
-	h.gaveUp(cmd, errs, givenUp, "no progress for "+brief(), "prepare", false)
+	h.gaveUp(cmd, errs, givenUp(), "no progress for "+brief(), "prepare", false)
 	cmd, errs = there.slow("", "--network=host", "--start-timeout=1h")
 	if exits(t, cmd.Process.Pid, time.Second/2) {
 		t.Error("control: it ended by itself")
@@ -117,7 +117,7 @@ func TestAStartThatHangsBeforeItIsKnown(t *testing.T) {
 	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.gaveUp(cmd, errs, givenUp, "SIGTERM came", "prepare", false)
+	h.gaveUp(cmd, errs, givenUp(), "SIGTERM came", "prepare", false)
 	if r := h.agent(flags, "true"); r.code != 0 { // it also cleans up
 		t.Errorf("control: exit %d\n%s", r.code, r.stderr)
 	}
@@ -132,7 +132,7 @@ func TestADetachedStartThatHangsBeforeItIsKnown(t *testing.T) {
 	d.host = here.unreadable()
 	d.serve()
 	cmd, errs := d.slow("", "-d", "--network=host", "--start-timeout="+brief())
-	d.gaveUp(cmd, errs, givenUp, "no progress for "+brief(), "prepare", true)
+	d.gaveUp(cmd, errs, givenUp(), "no progress for "+brief(), "prepare", true)
 	d.stop(unix.SIGTERM)
 	d.host = here
 	d.serve()
@@ -182,7 +182,7 @@ func TestAnUnkillableProcessDelaysNoStart(t *testing.T) {
 	freeze()
 	r.cmd.Process.Kill()
 	r.cmd.Wait()
-	const soon = 8 * time.Second // a process that cannot be killed was waited for 20 s
+	soon := min(testhost.Patience(8*time.Second), 19*time.Second) // a process that cannot be killed was waited for 20 s
 	for _, row := range []struct {
 		args []string
 		code int

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // slowMaker is a folder with a mke2fs that runs a script, prints its pid and waits; said
@@ -95,8 +96,8 @@ func (h *host) gaveUp(cmd *exec.Cmd, errs string, within time.Duration, says, st
 	}
 }
 
-// givenUp is longer than giving up takes on a loaded machine.
-const givenUp = 20 * time.Second
+// givenUp is longer than giving up takes.
+func givenUp() time.Duration { return testhost.Patience(20 * time.Second) }
 
 // TestAStartThatHangsIsGivenUp: the process that it waited for is killed. The control: a
 // second later it has not returned by itself.
@@ -110,7 +111,7 @@ func TestAStartThatHangsIsGivenUp(t *testing.T) {
 	if exits(t, pid, time.Second/2) {
 		t.Error("control: it ended by itself")
 	}
-	h.gaveUp(cmd, errs, givenUp, "no progress for 1s", "rootfs", true)
+	h.gaveUp(cmd, errs, givenUp(), "no progress for 1s", "rootfs", true)
 	awaitExit(t, pid)
 	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
 		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)
@@ -151,7 +152,7 @@ func TestASignalEndsAStart(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			h.gaveUp(cmd, errs, givenUp, unix.SignalName(signal)+" came", "rootfs", true)
+			h.gaveUp(cmd, errs, givenUp(), unix.SignalName(signal)+" came", "rootfs", true)
 			pid, _ := strconv.Atoi(line)
 			awaitExit(t, pid)
 		})
@@ -244,7 +245,7 @@ func TestWhatCannotBeKilledIsNamed(t *testing.T) {
 	dir, freeze, thaw := freezer(t)
 	cmd, line, errs := h.hangingStart("echo $$ >"+dir+"/cgroup.procs", "--start-timeout=1s")
 	freeze()
-	h.gaveUp(cmd, errs, givenUp, "no progress for 1s", "rootfs", true)
+	h.gaveUp(cmd, errs, givenUp(), "no progress for 1s", "rootfs", true)
 	h.namesStuck(line)
 	if next := h.clove("run", "--rm", "--", "true"); next.code != 0 {
 		t.Errorf("the next run: exit %d\n%s", next.code, next.stderr)

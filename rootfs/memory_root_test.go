@@ -41,7 +41,7 @@ func memoryGroup(t *testing.T, limit int64) string {
 		// Processes that the kernel killed for memory may still be ending, and a v1 cgroup has
 		// no event for that.
 		err := os.Remove(dir)
-		for deadline := time.Now().Add(10 * time.Second); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
+		for deadline := time.Now().Add(testhost.Patience(10 * time.Second)); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(dir) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if err != nil {

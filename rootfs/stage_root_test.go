@@ -111,7 +111,7 @@ func loops(dir string) []string {
 // waitForNoLoop polls: the kernel detaches the device after its last user, without an event.
 func waitForNoLoop(t *testing.T, dir string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(testhost.Patience(10 * time.Second))
 	for left := loops(dir); len(left) > 0; left = loops(dir) {
 		if time.Now().After(deadline) {
 			t.Errorf("loop devices are left: %q", left)

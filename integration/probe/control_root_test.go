@@ -30,6 +30,9 @@ func TestAttacksWorkOutside(t *testing.T) {
 		for _, name := range c.Passes {
 			inside[name] = Result{OK: true}
 		}
+		for _, line := range c.LeftOut(outside) {
+			t.Log(line)
+		}
 		for _, problem := range c.Problem(outside, inside) {
 			t.Error(problem)
 		}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 )
 
 // Name is the file name of the program, in the folder of clove's binaries.
@@ -43,9 +43,12 @@ func Path(dir string) (string, error) {
 			return path, nil
 		}
 	}
-	_, here, _, _ := runtime.Caller(0)
+	folder, err := exec.Command("go", "list", "-f", "{{.Dir}}", "clove.run/clove/integration/probe").Output()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the probe's sources: %w", err)
+	}
 	path := filepath.Join(dir, Name)
-	output, err := exec.Command(filepath.Join(filepath.Dir(here), "build.sh"), path).CombinedOutput()
+	output, err := exec.Command(filepath.Join(strings.TrimSpace(string(folder)), "build.sh"), path).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cannot build the probe: %w\n%s", err, output)
 	}

@@ -199,6 +199,28 @@ func TestProblemNeedsAControl(t *testing.T) {
 	}
 }
 
+// An attack by an instruction that the host does not execute is left out by name. Any other attack
+// that ends so outside is judged.
+func TestAttacksThatTheHostCannotMake(t *testing.T) {
+	c := Command{Attacks: append(faulting(held("SIGSYS", "abi", "int80", "int80-socket")), held("SIGSYS", "abi", "x32")...)}
+	fault := Result{Errno: "SIGSEGV"}
+	faults := map[string]Result{"abi int80": fault, "abi int80-socket": fault, "abi x32": fault}
+	if problems := c.Problem(faults, faults); len(problems) != 1 || !strings.HasPrefix(problems[0], "abi x32") {
+		t.Errorf("%q", problems)
+	}
+	want := []string{
+		"abi int80 is left out: it ends with SIGSEGV on this host without any sandbox",
+		"abi int80-socket is left out: it ends with SIGSEGV on this host without any sandbox",
+	}
+	if lines := c.LeftOut(faults); !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+	works := map[string]Result{"abi int80": {OK: true}, "abi int80-socket": {OK: true}, "abi x32": {OK: true}}
+	if problems, lines := c.Problem(works, faults), c.LeftOut(works); len(problems) != 3 || lines != nil {
+		t.Errorf("where the instruction works: %q, %q", problems, lines)
+	}
+}
+
 func TestParseRefusesOtherOutput(t *testing.T) {
 	for _, text := range []string{`{"probe":"a"`, `{"probe":"a","more":1}`, "sh: not found"} {
 		if _, err := Parse([]byte(text)); err == nil {

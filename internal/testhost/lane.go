@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,9 +25,6 @@ const (
 	CgroupHybrid = "hybrid"
 	CgroupV1     = "v1"
 )
-
-// vmSlowness is how much longer tests may take in the vm lane: without KVM the machine is emulated.
-const vmSlowness = 8
 
 // Lane names the lane that the test runs in.
 func Lane() string {
@@ -57,14 +53,6 @@ func cgroupOf(root string) string {
 func isCgroup2(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
-}
-
-// Patience scales a deadline for an idle host to the lane.
-func Patience(idle time.Duration) time.Duration {
-	if Lane() == LaneVM {
-		return idle * vmSlowness
-	}
-	return idle
 }
 
 // Sample chooses the number of repetitions in a test: whole in the long modes (make

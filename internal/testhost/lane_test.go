@@ -94,18 +94,41 @@ func TestModuleRoot(t *testing.T) {
 }
 
 func TestLaneAndPatience(t *testing.T) {
+	defer func() { host = pace{work: slow} }()
 	for _, c := range []struct {
 		env, lane string
+		factor    float64 // of the host
 		patience  time.Duration
 	}{
-		{"", LaneRoot, time.Second},
-		{"root", LaneRoot, time.Second},
-		{"vm", LaneVM, vmSlowness * time.Second},
+		{"", LaneRoot, 1, time.Second},
+		{"root", LaneRoot, 0.5, time.Second},
+		{"", LaneRoot, 2.5, 2500 * time.Millisecond},
+		{"", LaneRoot, 1000, maxSlowness * time.Second},
+		{"vm", LaneVM, 1, vmSlowness * time.Second},
+		{"vm", LaneVM, 10, 10 * time.Second},
 	} {
 		t.Setenv("CLOVE_LANE", c.env)
+		host = pace{work: func() float64 { return c.factor }}
 		if Lane() != c.lane || Patience(time.Second) != c.patience {
-			t.Errorf("CLOVE_LANE=%q: lane %s, patience %s, want %s, %s", c.env, Lane(), Patience(time.Second), c.lane, c.patience)
+			t.Errorf("%+v: lane %s, patience %s", c, Lane(), Patience(time.Second))
 		}
+	}
+}
+
+func TestTheHostIsMeasuredOnceASecond(t *testing.T) {
+	measured := 0
+	p := pace{work: func() float64 { measured++; return float64(measured) }}
+	begin := time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		want  float64
+	}{{0, 1}, {time.Second, 1}, {time.Second + 1, 2}, {2 * time.Second, 2}} {
+		if got := p.slowness(begin.Add(c.after)); got != c.want {
+			t.Errorf("after %s: measurement %v, want %v", c.after, got, c.want)
+		}
+	}
+	if factor := slow(); factor <= 0 {
+		t.Errorf("this host's factor is %v", factor)
 	}
 }
 

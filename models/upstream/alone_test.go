@@ -36,9 +36,7 @@ func TestControlIsGone(t *testing.T) {
 	<-begun
 	late := r.order(link.Call{Format: models.OpenAIChat, In: 60, Ticket: json.RawMessage(`{"run":"r2"}`)})
 	r.conn.Close()
-	if err := link.SendBody(late, []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
+	r.send(late, `{}`)
 	if a := receive(late); a.err == nil {
 		t.Errorf("%+v", a)
 	}
