@@ -1,11 +1,12 @@
 # `make` prints this file's targets. Scripts of more than a line are in integration/.
 
-TAGS := seccomp,urfave_cli_no_docs
+# netgo and osusergo omit libc's lookups of names and users, which a static program must not use.
+# Everything has the same tags and flags, so that Go compiles each package once (integration/lib.sh).
+TAGS := seccomp,urfave_cli_no_docs,netgo,osusergo,runc_nocriu
 # Builds are the same from a clone, a tarball and another user's folder.
 GOBUILD := go build -trimpath -buildvcs=false
 # Static: a launch starts clove twice, and would pay for dynamic linking each time.
-# The tags omit libc's lookups of names and users, which a static program must not use.
-STATIC := -tags $(TAGS),netgo,osusergo,runc_nocriu -ldflags "-linkmode external -extldflags -static $(if $(VERSION),-s -w -X main.version=$(VERSION))"
+STATIC := -tags $(TAGS) -ldflags "-linkmode external -extldflags -static $(if $(VERSION),-s -w -X main.version=$(VERSION))"
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: help
@@ -41,6 +42,10 @@ deb: ## build/clove_VERSION_amd64.deb, checked by lintian and systemd-analyze (V
 	@integration/package/build.sh $(or $(VERSION),0.0.0~dev) build
 	@integration/package/check.sh build/clove_$(or $(VERSION),0.0.0~dev)_amd64.deb
 
+.PHONY: tags
+tags: ## the build tags, for go commands that you type
+	@echo $(TAGS)
+
 .PHONY: failpoints
 failpoints: build ## bin/failpoints.tar: clove and cloved with points at which they fail or die, for the lanes root, v2 and vm
 	@integration/failpoints/build.sh
@@ -51,15 +56,10 @@ tests: failpoints
 
 .PHONY: test
 test: ## what CI checks: lint, and a sample of every test in the lanes unit, root and v2 (as root; RUN=Pattern for some tests)
-	@integration/install.sh build lint test engines vm deb runc libraries
-	@$(MAKE) --no-print-directory tests
 	@integration/test.sh
 
 .PHONY: test-all
 test-all: ## everything: long modes, fuzzing, root tests under the race detector, all of them in the machine (FROM=part goes on)
-	@integration/install.sh build lint test engines vm deb runc libraries agents browser
-	@$(MAKE) --no-print-directory tests
-	@RACE=1 integration/prebuild.sh
 	@LONG=1 integration/test.sh
 
 .PHONY: quick

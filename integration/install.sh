@@ -75,31 +75,54 @@ apt_install() {
 		-o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
+# What is built or downloaded here is kept for other clones of the tree on this machine.
+CACHE=${XDG_CACHE_HOME:-/var/cache}/clove/tools
+[ -w /var/cache ] || [ -n "${XDG_CACHE_HOME:-}" ] || CACHE=$TOP/build/tools/kept
+
+# kept NAME COMMAND... prints the folder of that name in the cache. If there is none yet, the command
+# fills it: its last argument is the folder.
+kept() {
+	local folder=$CACHE/$1 work
+	shift
+	if [ ! -d "$folder" ]; then
+		say "installing $(basename "$folder")"
+		mkdir -p "$CACHE"
+		work=$(mktemp -d "$CACHE/tmp.XXXXXX")
+		chmod 755 "$work"
+		"$@" "$work" >&2 || { rm -rf "$work" && die "cannot install $(basename "$folder")"; }
+		mv -T "$work" "$folder" 2>/dev/null || rm -rf "$work" # another clone may have been faster
+	fi
+	echo "$folder"
+}
+
 # The program that makes packages is a Go program, but not part of clove's module.
-NFPM=v2.43.0
 install_nfpm() {
-	[ "$(go version -m build/tools/nfpm 2>/dev/null | awk '$1 == "mod" {print $3}')" != "$NFPM" ] || return 0
-	say "installing nfpm $NFPM"
-	GOBIN=$TOP/build/tools GOFLAGS='' go install "github.com/goreleaser/nfpm/v2/cmd/nfpm@$NFPM" >&2
+	local version=v2.43.0 folder
+	folder=$(kept "nfpm-$version" go_install "github.com/goreleaser/nfpm/v2/cmd/nfpm@$version")
+	mkdir -p build/tools
+	ln -sf "$folder/nfpm" build/tools/nfpm
+}
+
+# go_install PACKAGE [FLAG...] FOLDER builds a program of another module into the folder.
+go_install() {
+	local folder=${*: -1}
+	GOBIN=$folder go install "${@:2:$#-2}" "$1"
 }
 
 # The runtimes that clove-oci is compared with: runc in the version of the library that
 # clove is built with, and two versions with the vulnerabilities that the tests of
 # escapes use. Static, so that the virtual machine can run them.
 install_runc() {
-	local version name
+	local version name folder
+	mkdir -p bin
 	for version in "$(go list -m -f '{{.Version}}' github.com/opencontainers/runc)" v1.1.4 v1.0.0-rc93; do
 		case $version in
 		v1.1.4 | v1.0.0-rc93) name=runc-${version#v} ;;
 		*) name=runc ;;
 		esac
-		[ "$(go version -m "bin/$name" 2>/dev/null | awk '$1 == "mod" {print $3}')" != "$version" ] || continue
-		say "building runc $version"
-		GOBIN=$TOP/build/runc-$version GOFLAGS='' CGO_ENABLED=1 go install -tags "$TAGS,netgo,osusergo" \
-			-ldflags '-s -linkmode external -extldflags -static' "github.com/opencontainers/runc@$version" >&2
-		mkdir -p bin
-		mv "build/runc-$version/runc" "bin/$name"
-		rmdir "build/runc-$version"
+		folder=$(CGO_ENABLED=1 kept "runc-$version" go_install "github.com/opencontainers/runc@$version" \
+			-tags "${TAGS%,runc_nocriu}" -ldflags '-s -linkmode external -extldflags -static')
+		cp -u "$folder/runc" "bin/$name"
 	done
 }
 
@@ -107,16 +130,24 @@ install_runc() {
 # the benchmark, as the lock below integration/clients names them, into build/clients. The programs bring their own Node.js,
 # which Debian's would be too old for; npm is what the machine has.
 install_clients() {
-	local from=integration/clients/$1 to=build/clients/$1
-	! cmp -s "$from/package-lock.json" "$to/installed" || return 0
+	local from=integration/clients/$1 folder
 	command -v npm >/dev/null || apt_install npm || die "cannot install npm, for $from"
-	say "installing $from"
-	rm -rf "$to"
-	mkdir -p "$to"
+	folder=$(kept "clients-$1-$(sha256sum <"$from/package-lock.json" | cut -c1-16)" npm_install "$from")
+	mkdir -p build/clients
+	ln -sfn "$folder" "build/clients/$1"
+}
+
+npm_install() {
+	local from=$1 to=$2
 	cp "$from/package.json" "$from/package-lock.json" "$to"
-	(cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error >&2) ||
-		die "npm cannot install $from"
-	cp "$from/package-lock.json" "$to/installed"
+	(cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error)
+}
+
+# The image that tests of clove's own image begin with, once on each machine. These tests run in network
+# namespaces of their own, where no archive is reached.
+install_base() {
+	[ "$(id -u)" = 0 ] || return 0
+	integration/testdata/base.sh || say "there is no base image: the tests of clove's own image will fail"
 }
 
 # install_packages GROUP... installs those of the groups' packages that the machine lacks.
@@ -147,9 +178,9 @@ main() {
 	for group; do
 		case $group in
 		runc | libraries | agents | gateway) built+=("$group") ;;
-		deb)
-			of_packages+=(deb)
-			built+=(deb)
+		deb | test)
+			of_packages+=("$group")
+			built+=("$group")
 			;;
 		*) of_packages+=("$group") ;;
 		esac
@@ -158,6 +189,7 @@ main() {
 	for group in "${built[@]}"; do
 		case $group in
 		deb) install_nfpm ;;
+		test) install_base ;;
 		runc) install_runc ;;
 		*) install_clients "$group" ;;
 		esac

@@ -19,19 +19,43 @@ LOG=build/lanes/$LANE.log
 ITEMS=build/lanes/$LANE.items
 
 run() {
-	local short=-short
-	if long; then short=; fi
 	case $LANE in
 	unit)
 				# The race detector sleeps for a second at the end of each process, to find races in
 				# its last moments. Only the long modes look for these.
 		long || export GORACE=atexit_sleep_ms=0
-		go test -v -race -vet=off $short ${TIMES:+-count="$TIMES"} -tags "$TAGS" ${RUN:+-run "$RUN"} ./...
+		run_unit
 		;;
 	root | alone) run_items ;;
 	v2 | vm) integration/vm/run.sh "$LANE" ;;
 	*) die "unknown lane $LANE" ;;
 	esac
+}
+
+# run_unit runs the packages that start goroutines under the race detector. In the others it finds nothing
+# in most changes; the long modes run it on all.
+run_unit() {
+	local -a options=(-v -vet=off -tags "$TAGS" -ldflags '-s -w')
+	local -a racing others
+	local status=0
+	[ -z "${TIMES:-}" ] || options+=(-count="$TIMES")
+	[ -z "${RUN:-}" ] || options+=(-run "$RUN")
+	if long; then
+		go test -race "${options[@]}" ./...
+		return
+	fi
+	mapfile -t racing < <(concurrent)
+	mapfile -t others < <(go list -tags "$TAGS" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... | sed "s,^$TOP,.," | grep -vxF "$(printf '%s\n' "${racing[@]}")")
+	go test -race -short "${options[@]}" "${racing[@]}" || status=1
+	go test -short "${options[@]}" "${others[@]}" || status=1
+	return $status
+}
+
+# concurrent prints the packages in which code or a unit test starts a goroutine, or guards against others.
+concurrent() {
+	git ls-files -co --exclude-standard '*.go' | grep -vE '_(root|vm)_test\.go$' |
+		xargs grep -lE '^\s*(defer )?go (func\b|[A-Za-z_][A-Za-z0-9_.]*\()|\bsync\.(Mutex|RWMutex)\b|\batomic\.' |
+		xargs -n1 dirname | sort -u | sed 's,^,./,'
 }
 
 # queue prints the items of the chosen tests, files or packages: first those that

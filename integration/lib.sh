@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # What every script of integration/ shares. Source it after `set -eu`.
 
-# Everything is built and tested with these tags. root adds the tests that need
-# privilege, vm those that change the machine on which they run.
+# Everything is built and tested with these tags and flags, so that Go compiles each package once,
+# also for another clone of the tree. root adds the tests that need privilege, vm those that change
+# the machine on which they run.
 # shellcheck disable=SC2034 # read by the scripts that source this file
-TAGS=seccomp,urfave_cli_no_docs
+TAGS=seccomp,urfave_cli_no_docs,netgo,osusergo,runc_nocriu
+export GOFLAGS='-trimpath -buildvcs=false'
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$TOP" || exit
@@ -19,6 +21,13 @@ die() {
 # long reports whether each test runs completely (LONG=1, make test-all), and not
 # only the sample that `make test` runs.
 long() { [ -n "${LONG:-}" ]; }
+
+# processor_time PID prints the seconds of processor time of a shell and of its ended children.
+processor_time() {
+	local -a stat
+	read -ra stat <"/proc/$1/stat"
+	echo $(((stat[13] + stat[14] + stat[15] + stat[16]) / 100)) # proc(5): USER_HZ is 100
+}
 
 # rows LANE... prints "FOLDER TEST" for the rows of integration/lanes.txt that name these lanes.
 rows() {
@@ -94,5 +103,5 @@ compress() { gzip -9n >"$1"; }
 # third_party FOLDER prints the licences of what clove's programs in FOLDER/bin are linked with.
 third_party() { go run ./integration/package/licences "$1"/bin/*; }
 
-# binary_of FOLDER prints the name of the test binary of that folder's package.
-binary_of() { printf '%s.test' "${1//\//-}"; }
+# binary_of FOLDER prints the name that go test -c gives the test binary of that folder's package.
+binary_of() { printf '%s.test' "$(basename "$1")"; }

@@ -4,6 +4,14 @@ set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# Vet and staticcheck keep their results under the absolute paths of files. Root gives every clone of the
+# tree the same path, so that what did not change is not looked at again.
+FIXED=/run/clove-lint
+if [ "$(id -u)" = 0 ] && [ "$TOP" != "$FIXED" ]; then
+	mkdir -p "$FIXED"
+	exec unshare --mount sh -c "mount --bind '$TOP' $FIXED && cd $FIXED && exec integration/lint.sh"
+fi
+
 status=0
 
 # run_check CHECK COMMAND... names the check that failed.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `make test` and, with LONG=1, `make test-all`, after the build: every part even if
-# one fails, then one summary with the times.
+# Runs `make test` and, with LONG=1, `make test-all`: every part even if one fails, then one
+# summary with wall clock and processor time. If the build fails, nothing else runs.
 #
 # The virtual machine, which tests the package too, runs beside the other parts. Only the
 # lane alone, whose tests need this machine for themselves, waits until it has ended.
@@ -12,25 +12,43 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 RESULTS=build/lanes
-PARTS=(deb lint unit root v2 alone)
-if long; then PARTS=(deb lint fuzz unit root vm alone); fi
-if [ -n "${RUN:-}" ]; then PARTS=(unit root v2 alone); fi
+PARTS=(build deb lint unit root v2 alone)
+if long; then PARTS=(build deb lint fuzz unit root vm alone); fi
+if [ -n "${RUN:-}" ]; then PARTS=(build unit root v2 alone); fi
 
 status=0
 MACHINE=''
 stop() { [ -z "$MACHINE" ] || kill -- "-$MACHINE" 2>/dev/null || true; }
 trap stop EXIT
 
-# part NAME runs one part and records its result.
+# build installs what the machine lacks and builds programs and tests. Compilers start as soon as they
+# can: what is installed beside them is for the tests.
+build() {
+	local more installing status=0
+	more=(lint test engines vm deb runc libraries)
+	if long; then more+=(agents browser); fi
+	integration/install.sh build || return 1
+	integration/install.sh "${more[@]}" &
+	installing=$!
+	make --no-print-directory tests || status=1
+	! long || RACE=1 integration/prebuild.sh || status=1
+	wait $installing || status=1
+	return $status
+}
+
+# part NAME runs one part and records its result. Processor time is that of ended processes.
 part() {
-	local name=$1 began=$SECONDS word=ok
+	local name=$1 began=$SECONDS word=ok used
+	used=$(processor_time $BASHPID)
 	case $name in
+	build) build ;;
 	lint) integration/lint.sh ;;
 	deb) make --no-print-directory deb VERSION=1.0.0 ;;
 	fuzz) integration/fuzz.sh ;;
 	*) integration/lane.sh "$name" ;;
 	esac || word=FAILED
-	printf '%-6s %-6s %5d s\n' "$name" "$word" $((SECONDS - began)) >"$RESULTS/$name.result"
+	used=$(($(processor_time $BASHPID) - used))
+	printf '%-6s %-6s %5d s %6d s of processor time\n' "$name" "$word" $((SECONDS - began)) "$used" >"$RESULTS/$name.result"
 	[ $word = ok ]
 }
 
@@ -77,7 +95,7 @@ summary() {
 	done | sort -rn | sed -n 1,10p | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
 	printf '\n'
 	for name in "${PARTS[@]}"; do cat "$RESULTS/$name.result"; done
-	printf 'sum           %5d s\n' "$SECONDS"
+	printf 'sum           %5d s %6d s of processor time\n' "$SECONDS" "$(processor_time $$)"
 	cat "$RESULTS"/*.summary
 }
 
@@ -92,14 +110,17 @@ main() {
 		die "cannot go on with $FROM: the parts before it ran on $(cat "$RESULTS/commit")"
 	fi
 	case $list in
-	deb*) if part deb; then export CLOVE_DEB=build/clove_1.0.0_amd64.deb; else status=1; fi ;;
+	build*) part build || die "nothing was tested: the build failed" ;;
+	esac
+	case $list in
+	*deb*) if part deb; then export CLOVE_DEB=build/clove_1.0.0_amd64.deb; else status=1; fi ;;
 	esac
 	for name in $list; do
 		case $name in v2 | vm) machine_begins "$name" ;; esac
 	done
 	for name in $list; do
 		case $name in
-		deb) ;;
+		build | deb) ;;
 		v2 | vm) machine_ends "$name" ;;
 		*) part "$name" || status=1 ;;
 		esac

@@ -12,7 +12,7 @@ import (
 const module = "clove.run/clove/"
 
 // tags are the build tags of the product.
-const tags = "seccomp,urfave_cli_no_docs"
+const tags = "seccomp,urfave_cli_no_docs,netgo,osusergo,runc_nocriu"
 
 // mayImport lists, for each package, what it may import inside clove. A package that is absent
 // here fails the test, so that nobody adds one without a decision.

@@ -1,6 +1,7 @@
 package testhost
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -60,16 +61,13 @@ func timed(work func()) time.Duration {
 	return time.Since(began)
 }
 
-// spun keeps the compiler from leaving spin out.
-var spun uint64
-
 // spin is a chain of multiplications, each of which waits for the one before.
 func spin() {
 	x := uint64(1)
 	for range 5_000_000 {
 		x = x*6364136223846793005 + 1442695040888963407
 	}
-	spun = x
+	runtime.KeepAlive(x) // or the compiler leaves the loop out
 }
 
 // fault touches 8 MiB of new memory.

@@ -13,7 +13,7 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "clove-init")
-	command := exec.Command("go", "build", "-buildvcs=false", "-tags", "seccomp,urfave_cli_no_docs", "-o", program, "clove.run/clove/cmd/clove-init")
+	command := exec.Command("go", "build", "-buildvcs=false", "-tags", "seccomp,urfave_cli_no_docs,netgo,osusergo,runc_nocriu", "-o", program, "clove.run/clove/cmd/clove-init")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
