@@ -18,10 +18,10 @@ import (
 // benchmarks among it), and some MB, so that an update of one of Debian's packages does not break it.
 const largest = 84e6
 
-// inDocker runs a script in an environment with an engine, the images of the runtime, and the
-// function granted, which runs an image with the privileges of docs/docker.md. It returns the
-// output.
-func inDocker(t *testing.T, script string) string {
+// inDocker runs scripts, one after the other, in one environment with an engine, the images of the
+// runtime, and the function granted, which runs an image with the privileges of docs/docker.md. It
+// returns the output of each.
+func inDocker(t *testing.T, scripts ...string) []string {
 	t.Helper()
 	newHost(t)
 	for _, name := range []string{"dockerd", "docker", "mmdebstrap", "tini"} {
@@ -38,16 +38,31 @@ func inDocker(t *testing.T, script string) string {
 			t.Fatalf("%s: %v\n%s", command[0], err, out)
 		}
 	}
-	return inEngine(t, stage, script)
+	const next = "==== the next script\n"
+	out := inEngine(t, stage, "(\n"+strings.Join(scripts, "\n)\nprintf '"+strings.TrimSuffix(next, "\n")+"\\n'\n(\n")+"\n)")
+	return strings.Split(out, next)
 }
 
-// TestDockerImage follows docs/docker.md: the image's size, that nothing is missing in it, and
-// that every limit works.
+// TestDockerImage has one engine for all uses of the image.
 func TestDockerImage(t *testing.T) {
-	out := inDocker(t, `
+	without := someCapabilities(t)
+	out := inDocker(t, imageScript, daemonScript, withoutScript(without))
+	if len(out) != 3 {
+		t.Fatalf("%d outputs: %q", len(out), out)
+	}
+	t.Run("limits", func(t *testing.T) { imageWorks(t, out[0]) })
+	t.Run("daemon", func(t *testing.T) {
+		wantAll(t, out[1], "health_status: healthy\n", "worker\nsocket 660 0:0\n1000\n0\n", `"status": "signaled"`, "running\n")
+	})
+	t.Run("privileges", func(t *testing.T) { eachIsNeeded(t, without, out[2]) })
+}
+
+// imageScript follows docs/docker.md: the image's size, that nothing is missing in it, and
+// that every limit works.
+const imageScript = `
 		docker inspect -f 'size {{.Size}}' debian:bookworm-slim clove
 		docker run --rm clove zcat /usr/share/doc/clove/third-party.gz | grep -e ^====
-		granted --rm clove clove doctor --json | `+foundStates+`
+		granted --rm clove clove doctor --json | ` + foundStates + `
 		mkdir /srv/work && cp /opt/clove/agent.py /srv/work
 		w='granted --rm -v /srv/work:/workspace clove clove run --rm'
 		$w agent.py --memory 256M; echo agent $?; ls /srv/work
@@ -58,7 +73,9 @@ func TestDockerImage(t *testing.T) {
 		$w --cpu-time 1s -- sh -c 'while :; do :; done'; echo cpu-time $?
 		$w --user root -- sh -c 'id -u; grep -h ^Seccomp: /proc/self/status; dd if=/proc/kcore count=1 >/dev/null'; echo root $?
 		$w --allow 192.0.2.80 -- python3 -c 'import socket; socket.create_connection(("192.0.2.81", 80), 5)'; echo gate $?
-		granted --rm clove sh -c 'clove run --rm -- true && clove check' && echo clean`)
+		granted --rm clove sh -c 'clove run --rm -- true && clove check' && echo clean`
+
+func imageWorks(t *testing.T, out string) {
 	wantAll(t, out, nothingMissing, "Written to /workspace/report.json", "agent 0\nagent.py\n", "memory limit of 64MiB reached", "memory 137\n",
 		"pids limit of 20 refused", "disk limit of 16MiB reached", "timeout 124\n", "cpu-time 124\n", "0\nSeccomp:\t2\n",
 		"root 1\n", "refused tcp://192.0.2.81:80", "clean\n")
@@ -82,7 +99,7 @@ func TestDockerNodeImage(t *testing.T) {
 			docker run --rm clove-node:dev sh -c 'clove-oci --version | head -n 1; clove node --help | grep -o -m 1 -e --restart; nsenter --version'
 			docker run --rm clove-node:dev zcat /usr/share/doc/clove/third-party.gz | grep -e ^====
 			docker image rm clove-node:dev >/dev/null
-		done`)
+		done`)[0]
 	for _, built := range []string{"built 0 0\n", "built 1 0\n"} {
 		_, image, _ := strings.Cut(out, built)
 		image, _, _ = strings.Cut(image, "built ")
@@ -92,10 +109,9 @@ func TestDockerNodeImage(t *testing.T) {
 	}
 }
 
-// TestDockerDaemon: cloved in a container is healthy and is called from inside and through the
+// daemonScript: cloved in a container is healthy and is called from inside and through the
 // socket. Its end ends the agents, with their records.
-func TestDockerDaemon(t *testing.T) {
-	out := inDocker(t, `
+const daemonScript = `
 		mkdir /run/clove-docker
 		granted -d --name keeper --init --health-interval 1s -v state:/var/lib/clove -v /run/clove-docker:/run/clove clove:daemon >/dev/null
 		grep -om1 'health_status: healthy' < <(docker events --since 0 --filter container=keeper --filter event='health_status: healthy')
@@ -107,6 +123,4 @@ func TestDockerDaemon(t *testing.T) {
 		granted --rm -v state:/var/lib/clove clove clove inspect worker | grep -m1 '"status"'
 		granted -d --name keeper --init -v state:/var/lib/clove clove:daemon >/dev/null
 		docker exec keeper sh -c 'until clove ps 2>/dev/null | grep worker | grep -o running; do sleep 0.1; done'
-		docker stop -t 60 keeper >/dev/null; docker logs keeper 2>&1 | tail -n 5`)
-	wantAll(t, out, "health_status: healthy\n", "worker\nsocket 660 0:0\n1000\n0\n", `"status": "signaled"`, "running\n")
-}
+		docker stop -t 60 keeper >/dev/null; docker logs keeper 2>&1 | tail -n 5`

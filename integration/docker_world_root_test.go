@@ -15,7 +15,7 @@ import (
 )
 
 // worldTime bounds a whole environment, whatever hangs in it.
-const worldTime = 3 * time.Minute
+const worldTime = 5 * time.Minute
 
 // limitsHold is a script for a container in which all of clove must work, and whatHolds its
 // expected output. Its first line says how many of its cgroups are visible under Docker's

@@ -2,7 +2,7 @@
 # Runs one lane of tests, lane.sh unit|root|alone|v2|vm, and prints go test's output for
 # the tests that fail; the complete output is in build/lanes/LANE.log.
 #
-#   unit   needs no privilege; the race detector is on
+#   unit   needs no privilege; the race detector is on for packages with goroutines
 #   root   needs root, on this machine: WORKERS items at a time, each in namespaces of its own
 #   alone  root tests that look at the whole machine, or measure it: one at a time
 #   v2     what integration/lanes.txt chooses, in the virtual machine with cgroup v2
@@ -52,8 +52,9 @@ run_unit() {
 }
 
 # concurrent prints the packages in which code or a unit test starts a goroutine, or guards against others.
+# Commands read and print: their tests are a quarter of the race detector's time and share nothing.
 concurrent() {
-	git ls-files -co --exclude-standard '*.go' | grep -vE '_(root|vm)_test\.go$' |
+	git ls-files -co --exclude-standard '*.go' ':!cmd' | grep -vE '_(root|vm)_test\.go$' |
 		xargs grep -lE '^\s*(defer )?go (func\b|[A-Za-z_][A-Za-z0-9_.]*\()|\bsync\.(Mutex|RWMutex)\b|\batomic\.' |
 		xargs -n1 dirname | sort -u | sed 's,^,./,'
 }

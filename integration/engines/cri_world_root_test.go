@@ -4,11 +4,13 @@ package engines
 
 import "testing"
 
-// TestCRI does what a kubelet does, with and without the RuntimeClass. In the virtual machine
-// TestCRISystemd does that.
+// TestCRI does what a kubelet does, with and without the RuntimeClass, and then with the rules of
+// annotations. In the virtual machine TestCRISystemd does the first.
 func TestCRI(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		startContainerd(t, "k8s.io", "")
-		tryPods(t, node{cri: dialCRI(t), parent: "/kubepods/%s"})
+		n := node{cri: dialCRI(t), parent: "/kubepods/%s"}
+		tryPods(t, n)
+		t.Run("rules", func(t *testing.T) { podRulesHold(t, n) })
 	})
 }

@@ -4,21 +4,18 @@ package engines
 
 import "testing"
 
-// TestDockerDefault makes clove the default runtime, also for the steps of a build, and lets
+// dockerDefault makes clove the default runtime, also for the steps of a build, and lets
 // containers outlive their daemon.
-func TestDockerDefault(t *testing.T) {
+func dockerDefault(t *testing.T) {
 	const config = `{"default-runtime": "clove", "live-restore": true, ` + dockerNames + `}`
 	const lives = dockerPrelude + "trap - EXIT\n"
-	inWorld(t, func(t *testing.T) {
-		first := startDocker(t, config)
-		loadIntoDocker(t)
-		want(t, `clove\nbuilt`, dockerPrelude+`
-			printf 'FROM %s\nRUN echo built >/srv/made\n' $I >/run/Dockerfile
-			DOCKER_BUILDKIT=0 docker build -q -t clove.test/made:1 - </run/Dockerfile >/dev/null
-			docker create --name $N clove.test/made:1 cat /srv/made >/dev/null; docker inspect -f '{{.HostConfig.Runtime}}' $N; docker start -a $N`)
-		want(t, `up`, lives+`docker run -d --name $N $I obey >/dev/null; grep -m1 up < <(docker logs -f $N)`)
-		first.stop(t)
-		startDocker(t, config)
-		want(t, `again\nup\ngot TERM\n3`, lives+`docker exec $N echo again; docker stop $N >/dev/null; docker logs $N; docker wait $N; docker rm $N >/dev/null`)
-	})
+	first := startDocker(t, config)
+	want(t, `clove\nbuilt`, dockerPrelude+`
+		printf 'FROM %s\nRUN echo built >/srv/made\n' $I >/run/Dockerfile
+		DOCKER_BUILDKIT=0 docker build -q -t clove.test/made:1 - </run/Dockerfile >/dev/null
+		docker create --name $N clove.test/made:1 cat /srv/made >/dev/null; docker inspect -f '{{.HostConfig.Runtime}}' $N; docker start -a $N`)
+	want(t, `up`, lives+`docker run -d --name $N $I obey >/dev/null; grep -m1 up < <(docker logs -f $N)`)
+	first.stop(t)
+	startDocker(t, config)
+	want(t, `again\nup\ngot TERM\n3`, lives+`docker exec $N echo again; docker stop $N >/dev/null; docker logs $N; docker wait $N; docker rm $N >/dev/null`)
 }

@@ -2,7 +2,11 @@
 
 package engines
 
-import "testing"
+import (
+	"testing"
+
+	"clove.run/clove/internal/testhost"
+)
 
 const dockerPrelude = `
 export DOCKER_HOST=unix:///run/docker/sock I=clove.test/agent:1
@@ -14,8 +18,8 @@ up() { docker run -d --runtime "$R" --name "$N" "$@" >/dev/null && grep -qm1 up 
 event() { head -n "$1" < <(docker events --since 0 --filter container="$N" --filter event="$2" --format "$2"); }
 `
 
-// dockerNames is the part of daemon.json that a user writes.
-const dockerNames = `"runtimes": {"clove": {"path": "/opt/clove/clove-oci"}}`
+// dockerNames is the part of daemon.json that a user writes, with the annotator before clove-oci.
+const dockerNames = `"runtimes": {"clove": {"path": "/run/annotator/clove-oci"}}`
 
 func startDocker(t *testing.T, config string) *daemon {
 	t.Helper()
@@ -30,13 +34,22 @@ func loadIntoDocker(t *testing.T) {
 	want(t, "", dockerPrelude+"docker load -q -i "+image+" >/dev/null || echo failed")
 }
 
+// TestDocker has one engine for all that Docker does with clove-oci: as its users' runtime, with the
+// rules of annotations, and as the default runtime.
 func TestDocker(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		startDocker(t, "{"+dockerNames+"}")
+		writeAnnotator(t)
+		first := startDocker(t, "{"+dockerNames+"}")
 		loadIntoDocker(t)
 		for _, rows := range [][]row{sharedRuns, sharedLives, sharedLimits, dockerOnly, dockerReaches, dockerConfines} {
 			try(t, dockerPrelude, rows)
 		}
+		if testhost.Lane() == testhost.LaneVM {
+			return // too slow for the engine's own time limits
+		}
+		t.Run("rules", dockerRulesHold)
+		first.stop(t)
+		t.Run("default", dockerDefault)
 	})
 }
 

@@ -30,18 +30,21 @@ owned() { docker network create $N-net >/dev/null; ruled "$1" --network $N-net "
 trap 'docker rm -f -v "$N" "$N-2" >/dev/null 2>&1; docker network rm $N-net >/dev/null 2>&1' EXIT
 `
 
-// TestRulesBelowDocker: the rules of annotations for a container's network and time apply on
+func writeAnnotator(t *testing.T) {
+	t.Helper()
+	if err := os.Mkdir("/run/annotator", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("/run/annotator/clove-oci", []byte(annotator), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dockerRulesHold: the rules of annotations for a container's network and time apply on
 // Docker's bridges, beside the address translation rules that Docker adds to the container's
 // namespace.
-func TestRulesBelowDocker(t *testing.T) {
-	inWorld(t, func(t *testing.T) {
-		if err := os.WriteFile("/run/annotator", []byte(annotator), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		startDocker(t, `{"runtimes": {"clove": {"path": "/run/annotator"}}}`)
-		loadIntoDocker(t)
-		tryRules(t, dockerRuled, `engine run --rm "${flags[@]}" $I`, dockerRules, sharedReaches, sharedRules)
-	})
+func dockerRulesHold(t *testing.T) {
+	tryRules(t, dockerRuled, `engine run --rm "${flags[@]}" $I`, dockerRules, sharedReaches, sharedRules)
 }
 
 var dockerRules = []row{

@@ -10,7 +10,7 @@ annotate() { local rule; flags=(); for rule in $1; do flags+=(--annotation "run.
 trap 'podman rm -f -t 0 -v "$N-2" "$N" >/dev/null 2>&1; podman network rm $N-net >/dev/null 2>&1' EXIT
 `
 
-// TestRulesBelowPodman is TestRulesBelowDocker on Podman's bridges, which CNI makes before the
+// TestRulesBelowPodman has the rules of TestDocker on Podman's bridges, which CNI makes before the
 // runtime is called, and with Podman's own annotations.
 func TestRulesBelowPodman(t *testing.T) {
 	inWorld(t, func(t *testing.T) {

@@ -15,20 +15,16 @@ import (
 	"clove.run/clove/agent"
 )
 
-// TestRulesBelowContainerd: the rules of a pod's annotations for its network and time apply in
+// podRulesHold: the rules of a pod's annotations for its network and time apply in
 // what containerd and CNI made. With runc, which ignores the rules, the same pods reach
 // everything and have no deadline.
-func TestRulesBelowContainerd(t *testing.T) {
-	inWorld(t, func(t *testing.T) {
-		startContainerd(t, "k8s.io", "")
-		startDaemon(t, "cloved")
-		n := node{cri: dialCRI(t), parent: "/kubepods/%s"}
-		serveBridge(t, startPod(t, n, "runc", nil))
-		for _, handler := range runtimes {
-			t.Run("network/"+handler, func(t *testing.T) { podNetworked(t, n, handler) })
-			t.Run("deadline/"+handler, func(t *testing.T) { podTimed(t, n, handler) })
-		}
-	})
+func podRulesHold(t *testing.T, n node) {
+	startDaemon(t, "cloved")
+	serveBridge(t, startPod(t, n, "runc", nil))
+	for _, handler := range runtimes {
+		t.Run("network/"+handler, func(t *testing.T) { podNetworked(t, n, handler) })
+		t.Run("deadline/"+handler, func(t *testing.T) { podTimed(t, n, handler) })
+	}
 }
 
 // The bridge's own address, and one more that the rules do not allow.

@@ -3,8 +3,8 @@
 # that the lane chooses from the *_root_test.go and *_vm_test.go files, and takes their
 # result as its own. A package without a result has failed, whatever the reason.
 #
-# More than a few tests are divided between two such machines: each runs its tests one
-# after the other, and its emulated processor uses only one of the host's.
+# The lane vm is divided between two such machines: each runs its tests one after the other, and its
+# emulated processor uses only one of the host's. The few tests of v2 are not worth a second boot.
 set -euo pipefail
 # shellcheck source=integration/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -23,7 +23,7 @@ ACCELERATOR=tcg,thread=multi
 # uses them.
 CPU=max,-la57,-erms,-fsrm,-smap,-smep,-pku,-umip
 KVM_TIME_LIMIT=20 # seconds until a kernel under KVM must have printed something
-FEW=20            # so few tests do not justify a second boot
+FEW=75            # so few tests do not justify a second boot
 
 WORK='' QEMU='' OUTPUT=''
 cleanup() {

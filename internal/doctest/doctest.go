@@ -37,7 +37,7 @@ func Root(t *testing.T) string {
 }
 
 // made are the folders without source files.
-var made = []string{".git", "bin", "build", "testdata"}
+var made = []string{".git", "bin", "build", "testdata", "__pycache__"}
 
 // Files returns the paths, below root, of the tree's files with one of these endings, or of
 // all files.
