@@ -24,7 +24,8 @@ func (p Plan) Showing(image, target string) Plan {
 	return planFor(cfg, p.hostInfo)
 }
 
-// shownOp mounts the parts of the other root, in their order, without a writable layer.
+// shownOp mounts the parts of the other root, in their order, without a writable layer. No link
+// in them is followed: one could lead to any file of this root, such as a grader's answers.
 type shownOp struct {
 	shown
 	Map idMap
@@ -131,7 +132,7 @@ func (s shownOp) show(b *builder, from string, index int, part Upper) error {
 		lowers = append(lowers, lower)
 	}
 	if len(lowers) == 1 { // overlayfs wants two
-		clone, err := b.clone(lowers[0], idMap{}, cloneFlags{ReadOnly: true, Dir: true})
+		clone, err := b.clone(lowers[0], idMap{}, cloneFlags{ReadOnly: true, Dir: true, NoLinks: true})
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (s shownOp) show(b *builder, from string, index int, part Upper) error {
 		return attach(clone, fdPath(at))
 	}
 	options := "lowerdir=" + strings.Join(lowers, ":") + ",redirect_dir=off,metacopy=off,index=off,xino=off"
-	return unix.Mount("clove", fdPath(at), "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, options)
+	return unix.Mount("clove", fdPath(at), "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOSYMFOLLOW, options)
 }
 
 // place opens where a part is mounted, by no link of the other root: one could lead to any

@@ -44,8 +44,8 @@ func TestARootShowsAnotherOne(t *testing.T) {
 	b := newBench(t)
 	cfg := testConfig(b.dir)
 	tree := b.mount(cfg)
-	b.must(tree, sandboxRoot, `set -e; mkdir -p /srv/mine; echo one >/srv/mine/a; chown 5:6 /srv/mine/a; chmod 4755 /srv/mine/a
-		echo changed >/etc/hostname; rm /usr/bin/awk; mkdir -p /usr/local/new && echo tool >/usr/local/new/tool
+	b.must(tree, sandboxRoot, `set -e; mkdir -p /srv/mine; echo one >/srv/mine/a; chown 5:6 /srv/mine/a; chmod 4755 /srv/mine/a; ln -s /tmp/answer /srv/mine/link
+		echo changed >/etc/hostname; rm /usr/bin/head; mkdir -p /usr/local/new && echo tool >/usr/local/new/tool; ln -s /tmp/answer /usr/local/new/link
 		rm /usr/lib64/* /usr/bin/dash /usr/bin/bash`)
 	b.do(tree.Close)
 	image := b.copyOf(cfg)
@@ -61,14 +61,18 @@ func TestARootShowsAnotherOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.must(tree, sandboxRoot, `set -e; cd /attempt/root; cat srv/mine/a etc/hostname usr/local/new/tool; stat -c '%u:%g %a' srv/mine/a
-		test ! -e usr/bin/awk; test ! -e usr/bin/dash; test -e usr/bin/env;
-		test -e /usr/bin/awk; test ! -e /srv; test ! -e /usr/local/new`)
+		test ! -e usr/bin/head; test ! -e usr/bin/dash; test -e usr/bin/env;
+		test -e /usr/bin/head; test ! -e /srv; test ! -e /usr/local/new`)
 	if got != "one\nchanged\ntool\n5:6 4755\n" {
 		t.Errorf("it sees %q", got)
 	}
 	b.refused(tree, sandboxRoot, "echo x >/attempt/root/srv/mine/a", "Read-only file system")
 	b.refused(tree, sandboxRoot, "rm /attempt/root/usr/local/new/tool", "Read-only file system")
 	b.refused(tree, sandboxRoot, "mount -o remount,rw /attempt/root", "")
+	// A link of the other's would lead into this root. The control is the same link in it.
+	b.must(tree, sandboxRoot, "set -e; echo answer >/tmp/answer; ln -s /tmp/answer /tmp/link; test \"$(cat /tmp/link)\" = answer; test \"$(readlink /attempt/root/srv/mine/link)\" = /tmp/answer")
+	b.refused(tree, sandboxRoot, "cat /attempt/root/srv/mine/link", "Too many levels of symbolic links")
+	b.refused(tree, sandboxRoot, "cat /attempt/root/usr/local/new/link", "Too many levels of symbolic links")
 	b.must(tree, sandboxRoot, "echo own >/usr/local/own && test ! -e /attempt/root/usr/local/own")
 	b.do(tree.Discard)
 	if after, err := os.ReadFile(image); err != nil || string(after) != string(before) {
@@ -79,8 +83,9 @@ func TestARootShowsAnotherOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.must(tree, sandboxRoot, "set -e; test -e /attempt/root/usr/bin/awk; test -e /attempt/root/etc/hosts; test ! -e /attempt/root/srv/mine")
+	b.must(tree, sandboxRoot, "set -e; test -e /attempt/root/usr/bin/head; test -e /attempt/root/etc/hosts; test ! -e /attempt/root/srv/mine")
 	b.refused(tree, sandboxRoot, "touch /attempt/root/usr/x", "Read-only file system")
+	b.refused(tree, sandboxRoot, "cat /attempt/root/bin/sh", "Too many levels of symbolic links")
 	b.do(tree.Discard)
 	if err := os.Chmod(image, 0o620); err != nil {
 		t.Fatal(err)
