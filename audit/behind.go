@@ -13,10 +13,10 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// acknowledged is the number of the last record that the head of the log in dir covers. Lines
+// Last is the number of the last record that the head of the log in dir covers. Lines
 // behind it are no records: their writer is at them still, was killed, or never wrote them. A
 // log without a head has no record.
-func acknowledged(dir string) (uint64, error) {
+func Last(dir string) (uint64, error) {
 	h, _, err := readHead(filepath.Join(dir, headName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -36,7 +36,7 @@ func unacknowledged(dir, file string, count uint64) error {
 		if err != nil {
 			return err
 		}
-		now, err := acknowledged(dir)
+		now, err := Last(dir)
 		if err != nil || now > count {
 			return err
 		}

@@ -15,7 +15,7 @@ type Page struct {
 // and looks at no more than scan records for them. filter.Last is not looked at, and lines
 // that are no records, or stand behind the head, are left out. It verifies nothing.
 func ReadPage(dir string, filter Filter, most, scan int) (page Page, err error) {
-	last, err := acknowledged(dir)
+	last, err := Last(dir)
 	if err != nil {
 		return page, err
 	}

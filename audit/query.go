@@ -46,7 +46,7 @@ func (f Filter) passes(line []byte, e Entry) bool {
 // the error names the first of them when all others are through. With Last it reads the
 // segments from the end, and only as many as it needs; the same is true of After.
 func Query(dir string, filter Filter, each func(Entry) error) error {
-	last, err := acknowledged(dir) // before the segments are listed: they have what it covers
+	last, err := Last(dir) // before the segments are listed: they have what it covers
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type cursor struct {
 
 // catchUp reads all that the head covers.
 func (c *cursor) catchUp(filter Filter, each func(Entry) error) error {
-	last, err := acknowledged(c.dir)
+	last, err := Last(c.dir)
 	if err != nil {
 		return err
 	}
