@@ -138,6 +138,7 @@ func (v *verifier) begin(path string) error {
 	}
 	if v.trust != nil {
 		maps.Copy(v.trust.replaced, a.replaced)
+		v.covered = a.tree.size
 	}
 	v.tip, v.removed, v.beginRoot, v.beginNote = a.tip, a.tree.size, rootOf(text), signed
 	return nil

@@ -140,12 +140,48 @@ func savedCheckpoints(path string) ([]savedCheckpoint, error) {
 	return saved, err
 }
 
-func lastSigned(path string) (size uint64, err error) {
-	saved, err := savedCheckpoints(path)
-	if len(saved) > 0 {
-		size = saved[len(saved)-1].Size
+// covered finds what the newest stored checkpoint covers. The next one signs all records
+// before it too, so that one must be good, agree with the log, and not be far behind.
+func (w *writer) covered(removed uint64) error {
+	if w.options.Keys == nil {
+		return nil // it signs nothing
 	}
-	return size, err
+	w.signed, w.signedTime = removed, time.Now()
+	saved, err := savedCheckpoints(w.path(checkpointsName))
+	if err != nil {
+		return damaged(checkpointsName, err.Error())
+	}
+	if len(saved) > 0 {
+		newest := saved[len(saved)-1]
+		if err := w.agrees(newest); err != nil {
+			return err
+		}
+		w.signed = newest.Size
+	}
+	return uncovered(w.signed, w.tip.tree.size)
+}
+
+// agrees holds a stored checkpoint to the keys and to the stored hashes.
+func (w *writer) agrees(saved savedCheckpoint) error {
+	public, err := w.options.Keys.Public()
+	if err != nil {
+		return err
+	}
+	trust, err := newTrust(public)
+	if err != nil {
+		return err
+	}
+	claimed, err := trust.checkpoint([]byte(saved.Note))
+	switch {
+	case err != nil || claimed.size != saved.Size:
+		return damaged(checkpointsName, "the newest stored checkpoint is not good")
+	case claimed.size > w.tip.tree.size:
+		return &Problem{Kind: Truncated, Number: w.tip.tree.size + 1, Message: fmt.Sprintf("the log ends behind record %d, and a stored checkpoint covers %d", w.tip.tree.size, claimed.size)}
+	}
+	if root, err := tlog.TreeHash(int64(claimed.size), w.hashes); err != nil || root != claimed.root {
+		return &Problem{Kind: Rewritten, Number: claimed.size, Message: "the stored hashes up to this one are not those of the newest stored checkpoint"}
+	}
+	return nil
 }
 
 // trust is the keys that may have signed a checkpoint.

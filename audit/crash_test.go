@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,7 +70,8 @@ func TestKilledWriter(t *testing.T) {
 		_ = child.Wait() // it was killed
 		report, err := Verify(dir, nil, nil)
 		must(t, err)
-		if report.Problem != nil {
+		// What it was writing may stand behind the head until the next writer cuts it off.
+		if p := report.Problem; p != nil && (p.Kind != Inserted || p.Number != report.Records+1) {
 			t.Fatalf("after kill %d: %v", kill, report.Problem)
 		}
 	}
@@ -171,13 +173,24 @@ func TestAGapIsRecorded(t *testing.T) {
 // setBoot changes the boot in the newer slot of the head.
 func setBoot(t *testing.T, dir, boot string) {
 	t.Helper()
-	l := &writer{dir: dir}
-	now, _, err := readHead(l.path(headName))
+	changeHead(t, dir, func(h *head) { h.boot = boot })
+}
+
+// covering has the head acknowledge so many records.
+func covering(t *testing.T, dir string, count uint64) {
+	t.Helper()
+	changeHead(t, dir, func(h *head) { h.count = count })
+}
+
+func changeHead(t *testing.T, dir string, change func(*head)) {
+	t.Helper()
+	path := filepath.Join(dir, headName)
+	now, _, err := readHead(path)
 	must(t, err)
-	file, err := os.OpenFile(l.path(headName), os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	must(t, err)
 	f := headFile{file: file, now: now}
-	now.boot = boot
+	change(&now)
 	must(t, f.put(now), file.Close())
 }
 
@@ -243,7 +256,10 @@ func FuzzSegment(f *testing.F) {
 		if report.Problem == nil && (report.Records != uint64(lines) || len(text) > 0 && text[len(text)-1] != '\n') {
 			t.Errorf("%d records in %d lines", report.Records, lines)
 		}
-		_ = Query(path, Filter{}, func(e Entry) error { _, err := json.Marshal(e); return err })
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, segmentName(1)), text, 0o600), makeHead(filepath.Join(dir, headName)))
+		covering(t, dir, uint64(lines))
+		_ = Query(dir, Filter{}, func(e Entry) error { _, err := json.Marshal(e); return err })
 	})
 }
 

@@ -45,11 +45,15 @@
 // # After a crash
 //
 // head is written without a sync after each commit, and before its callers are answered. It
-// survives the death of the process, because the kernel has it. So a damaged end of the last
-// segment was never acknowledged if its number is above head's, and Open cuts it off. Any
-// other damage is an error that names the first bad record. If the host itself stopped, head
-// may be older than the records. Then what head does not cover is cut only from the first
-// line on that is not a sound record, and fdatasync had made every acknowledged line whole.
+// survives the death of the process, because the kernel has it. So what stands behind head in
+// the last segment was never acknowledged, and Open cuts it off. Any other damage is an error
+// that names the first bad record. If the host itself stopped, head may be older than the
+// records. Then what head does not cover is cut only from the first line on that is not a
+// sound record, and fdatasync had made every acknowledged line whole. Readers never take a line
+// behind head for a record, and say that it is there unless its writer moves head over it.
+//
+// Open signs later what it goes on from. So it refuses a log whose newest checkpoint is not good
+// or does not fit to the stored hashes, or is more than uncoveredMax records behind.
 //
 // head also counts the entries that Enqueue took and no segment has yet. Close marks head as
 // closed. If Open finds it open, entries may be missing: it appends a record of kind gap with
@@ -60,6 +64,6 @@
 //
 // It never changes a record, removes none that Remove is not asked for, does not repair a damaged log, and stores no
 // contents: an entry has digests of arguments. It knows nothing of grants and budgets; callers
-// say what was decided. Whoever is root on the host can write a whole new log with the key:
-// only a checkpoint that was exported to another place finds that.
+// say what was decided. Root on the host can write a whole new log with the key: only a
+// checkpoint that was exported to another place finds that.
 package audit

@@ -54,7 +54,7 @@ func verified(dir string, keys *Keys, keep bool, each func(place, record) error)
 	}
 	err = v.walk(v.segments)
 	if err == nil {
-		err = v.end()
+		err = v.end(dir)
 	}
 	if err != nil {
 		v.stored.close()

@@ -22,7 +22,9 @@ func TestFullDisk(t *testing.T) {
 	must(t, unix.Mount("tmpfs", disk, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700,size=4m"))
 	t.Cleanup(func() { must(t, unix.Unmount(disk, 0)) })
 	dir := filepath.Join(disk, "audit")
-	l, err := Open(dir, Options{SegmentBytes: 512 << 10, ReserveBytes: 128 << 10})
+	keys, err := OpenKeys(filepath.Join(disk, "keys"))
+	must(t, err)
+	l, err := Open(dir, Options{Keys: keys, CheckpointRecords: 50, SegmentBytes: 512 << 10, ReserveBytes: 128 << 10})
 	must(t, err)
 	with(t, l, decision("control: there is room"))
 	filler := filepath.Join(disk, "filler")
@@ -52,6 +54,9 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("an end: %v", err)
 		}
 		written++
+	}
+	if saved, err := savedCheckpoints(filepath.Join(dir, checkpointsName)); err != nil || len(saved) == 0 || saved[len(saved)-1].Size+50 < uint64(written) {
+		t.Errorf("of %d records the newest of %d checkpoints does not cover the ends: %v", written, len(saved), err)
 	}
 	must(t, l.Enqueue(decision("kept in memory")))
 	if _, err = l.Append(decision("")); !errors.Is(err, ErrStorage) {

@@ -13,8 +13,12 @@ type Page struct {
 
 // ReadPage returns at most most of the records behind filter.After that the filter chooses,
 // and looks at no more than scan records for them. filter.Last is not looked at, and lines
-// that are no records are left out. It verifies nothing.
+// that are no records, or stand behind the head, are left out. It verifies nothing.
 func ReadPage(dir string, filter Filter, most, scan int) (page Page, err error) {
+	last, err := Last(dir)
+	if err != nil {
+		return page, err
+	}
 	segments, err := segmentsOf(dir)
 	if err != nil || len(segments) == 0 {
 		return page, err
@@ -25,7 +29,10 @@ func ReadPage(dir string, filter Filter, most, scan int) (page Page, err error) 
 			number = p.segment.first - 1
 		}
 		// Records are numbered without a gap: most lines are passed over unread.
-		if number++; !p.whole || number <= filter.After {
+		if number++; number > last {
+			return errStop
+		}
+		if !p.whole || number <= filter.After {
 			return nil
 		}
 		if len(page.Entries) >= most || scan == 0 {

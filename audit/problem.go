@@ -20,6 +20,7 @@ const (
 	Reordered  Damage = "reordered"  // a record stands in the wrong place
 	Truncated  Damage = "truncated"  // the log ends before its stored head or a checkpoint
 	Rewritten  Damage = "rewritten"  // the chain is sound and is not the one that a checkpoint covers
+	Uncovered  Damage = "uncovered"  // records that no checkpoint covers are more than a writer leaves
 	Unreadable Damage = "unreadable" // a file beside the records is damaged
 )
 
@@ -58,6 +59,20 @@ func changed(p place, number uint64, message string) *Problem {
 // missing is for a log that should have want records and has fewer.
 func missing(want, have uint64) *Problem {
 	return &Problem{Kind: Truncated, Number: have + 1, Message: fmt.Sprintf("the log ends behind record %d, and its stored head is at %d", have, want)}
+}
+
+// uncoveredMax is how many records may stand behind the newest checkpoint: twice what a writer
+// signs after, since it commits many at once.
+const uncoveredMax = 2048
+
+// uncovered is the problem of a log of which good checkpoints cover fewer records than they
+// must, or nil.
+func uncovered(covered, have uint64) error {
+	if have-covered <= uncoveredMax {
+		return nil
+	}
+	return &Problem{Kind: Uncovered, Number: covered + 1, File: checkpointsName,
+		Message: fmt.Sprintf("records %d to %d: no checkpoint that verifies covers them, and at most %d can be without one", covered+1, have, uncoveredMax)}
 }
 
 // follow reads the record that stands behind the first count ones, the last of which has the

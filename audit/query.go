@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,21 +42,25 @@ func (f Filter) passes(line []byte, e Entry) bool {
 }
 
 // Query passes on the records that the filter chooses, in their order, until each fails. It
-// verifies nothing. Lines that are no records are left out, and the error names the first of
-// them when all others are through. With Last it reads the segments from the end, and only
-// as many as it needs; the same is true of After.
+// verifies nothing. Lines that are no records, and those behind the head, are left out, and
+// the error names the first of them when all others are through. With Last it reads the
+// segments from the end, and only as many as it needs; the same is true of After.
 func Query(dir string, filter Filter, each func(Entry) error) error {
+	last, err := Last(dir) // before the segments are listed: they have what it covers
+	if err != nil {
+		return err
+	}
 	segments, err := segmentsOf(dir)
 	if err != nil {
 		return err
 	}
 	segments = slices.Clone(segments[firstBehind(segments, filter.After):])
 	if filter.Last > 0 {
-		return queryLast(segments, filter, each)
+		return queryLast(segments, last, filter, each)
 	}
 	var bad error
 	for _, s := range segments {
-		found, failed, err := filter.in(s)
+		found, failed, err := filter.in(s, last)
 		if err != nil {
 			return err
 		}
@@ -76,11 +81,11 @@ func firstBehind(segments []segment, number uint64) int {
 	return max(behind-1, 0)
 }
 
-func queryLast(segments []segment, filter Filter, each func(Entry) error) error {
+func queryLast(segments []segment, last uint64, filter Filter, each func(Entry) error) error {
 	var found []Entry
 	var bad error
 	for _, s := range slices.Backward(segments) {
-		more, failed, err := filter.in(s)
+		more, failed, err := filter.in(s, last)
 		if err != nil {
 			return err
 		}
@@ -105,12 +110,14 @@ func eachOf(entries []Entry, each func(Entry) error) error {
 	return nil
 }
 
-// in returns the chosen records of one segment, and an error for its first line that is no
-// record. A line without an end is being written, or Verify finds it.
-func (f Filter) in(s segment) (found []Entry, bad, err error) {
+// in returns the chosen records of one segment up to the last one of the log, and an error
+// for its first line that is no record.
+func (f Filter) in(s segment, last uint64) (found []Entry, bad, err error) {
+	number := s.first - 1 // of the line, whatever it says itself
 	err = s.walk(0, func(p place) error {
-		if !p.whole {
-			return nil
+		if number++; number > last {
+			bad = cmp.Or(bad, unacknowledged(filepath.Dir(s.path), s.path, last))
+			return errStop
 		}
 		r, err := parse(p.line)
 		if err != nil {
@@ -123,9 +130,10 @@ func (f Filter) in(s segment) (found []Entry, bad, err error) {
 	return found, bad, unlessRemoved(err)
 }
 
-// unlessRemoved leaves out the error of a segment that was removed after it was listed.
+// unlessRemoved leaves out the error of a segment that was removed after it was listed, and
+// that of a walk which ends early.
 func unlessRemoved(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errStop) {
 		return nil
 	}
 	return err

@@ -48,19 +48,21 @@ func (w *writer) open() (gap *Entry, err error) {
 	if err := mendLines(w.path(checkpointsName)); err != nil {
 		return nil, err
 	}
-	cutOff, err := w.recover(segments, begins, past)
+	cutOff, err := w.recover(segments, begins, past, boot)
 	if err != nil {
 		return nil, err
 	}
-	if w.signed, err = lastSigned(w.path(checkpointsName)); err != nil {
+	if err := w.covered(begins.tree.size); err != nil {
 		return nil, err
 	}
-	w.signedTime = time.Now()
 	if err := w.settleKeys(segments); err != nil {
 		return nil, err
 	}
 	w.head.now = past
 	gap = gapOf(past, boot, unwritten, cutOff)
+	if found := w.tip.tree.size; gap != nil && found > past.count {
+		gap.What += fmt.Sprintf("; records %d to %d stood behind the stored head", past.count+1, found)
+	}
 	if unwritten = 0; gap != nil {
 		unwritten = order{entries: []Entry{*gap}}.lost() // until it is written
 	}
@@ -110,7 +112,7 @@ func gapOf(past head, boot string, unwritten uint64, cutOff int64) *Entry {
 
 // recover reads the last segment, cuts off what was not acknowledged, and opens the segment
 // for writing. It returns how many bytes it cut off.
-func (w *writer) recover(segments []segment, begins anchor, past head) (cutOff int64, err error) {
+func (w *writer) recover(segments []segment, begins anchor, past head, boot string) (cutOff int64, err error) {
 	if len(segments) == 0 {
 		if past.count > 0 {
 			return 0, missing(past.count, 0)
@@ -121,7 +123,7 @@ func (w *writer) recover(segments []segment, begins anchor, past head) (cutOff i
 	if w.tip, err = w.before(segments, begins, last.first-1); err != nil {
 		return 0, err
 	}
-	end, err := w.read(last, past)
+	end, err := w.read(last, past, past.boot == boot)
 	if err != nil {
 		return 0, err
 	}
@@ -194,14 +196,18 @@ func hashesError(err error) error {
 }
 
 // read adds the segment's records to the tip and their hashes to the file. It returns where
-// the sound records end, behind which nothing was acknowledged.
-func (w *writer) read(s segment, past head) (end int64, err error) {
+// they end, behind which nothing was acknowledged. The head of this boot is exact: the kernel
+// has kept it. That of an earlier one may be older than records that were acknowledged.
+func (w *writer) read(s segment, past head, exact bool) (end int64, err error) {
 	count := tlog.StoredHashCount(int64(w.tip.tree.size))
 	var hashes []tlog.Hash
 	var bad error
 	err = walk([]segment{s}, func(p place) error {
 		r, err := follow(p, w.tip.tree.size, w.tip.hash)
-		if err == nil && r.Number == past.count && r.hash != past.hash {
+		switch {
+		case exact && w.tip.tree.size >= past.count:
+			err = errNoRecord
+		case err == nil && r.Number == past.count && r.hash != past.hash:
 			err = changed(p, r.Number, "the stored head has another hash for it")
 		}
 		if err != nil {
@@ -216,8 +222,8 @@ func (w *writer) read(s segment, past head) (end int64, err error) {
 	if bad != nil && w.tip.tree.size < past.count {
 		return 0, bad
 	}
-	if past.closed && (bad != nil || w.tip.tree.size > past.count) {
-		return 0, &Problem{Kind: Inserted, Number: past.count + 1, File: s.path, Message: "the log was closed before it"}
+	if past.closed && bad != nil || (past.closed || exact) && w.tip.tree.size > past.count {
+		return 0, &Problem{Kind: Inserted, Number: past.count + 1, File: s.path, Message: "the head ends the log before it"}
 	}
 	if err != nil {
 		return 0, err

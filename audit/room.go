@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"math"
 	"os"
 
@@ -28,21 +29,44 @@ func (w *writer) allocate() error {
 	return full
 }
 
-// reserve allocates bytes of a segment from an offset, and what the hashes of so many bytes
-// of records can take: two for each record, of which none is shorter than 128 bytes. What
-// does not fit is not begun: where fallocate(2) fails for that, ext4 keeps what it allocated
-// before, which is then the last of the disk.
+// reserve allocates bytes of a segment from an offset, and what the hashes and checkpoints of
+// so many bytes of records can take: two hashes for each record, of which none is shorter
+// than 128 bytes, and half a byte for its share in a checkpoint. What does not fit is not
+// begun: where fallocate(2) fails for that, ext4 keeps what it allocated before, which is
+// then the last of the disk.
 func (w *writer) reserve(segment *os.File, offset, bytes int64) error {
-	hashes := tlog.StoredHashCount(int64(w.tip.tree.size)) * tlog.HashSize
-	lacks, free, err := lacking(segment, offset+bytes)
-	more, _, other := lacking(w.hashes.file, hashes+bytes/2)
-	if err := errors.Join(err, other); err != nil {
+	signed, err := os.OpenFile(w.path(checkpointsName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
 		return err
 	}
-	if lacks+more > free {
+	defer signed.Close()
+	end, err := signed.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	rooms := []room{{segment, offset, bytes}, {w.hashes.file, tlog.StoredHashCount(int64(w.tip.tree.size)) * tlog.HashSize, bytes / 2}, {signed, end, bytes / 256}}
+	var lack, left uint64
+	for _, r := range rooms {
+		lacks, free, err := lacking(r.file, r.offset+r.bytes)
+		if err != nil {
+			return err
+		}
+		lack, left = lack+lacks, free
+	}
+	if lack > left {
 		return unix.ENOSPC
 	}
-	return errors.Join(preallocate(segment, offset, bytes), preallocate(w.hashes.file, hashes, bytes/2))
+	var errs []error
+	for _, r := range rooms {
+		errs = append(errs, preallocate(r.file, r.offset, r.bytes))
+	}
+	return errors.Join(errs...)
+}
+
+// room is a part of a file.
+type room struct {
+	file          *os.File
+	offset, bytes int64
 }
 
 // lacking is how many bytes a file still needs to have so many, and how many are free.

@@ -7,7 +7,7 @@ import (
 )
 
 // Follow passes on the records behind filter.After that the filter chooses, and then new ones
-// as they are written, until ctx ends or each fails. filter.Last is not looked at.
+// as they are acknowledged, until ctx ends or each fails. filter.Last is not looked at.
 func Follow(ctx context.Context, dir string, filter Filter, each func(Entry) error) error {
 	watcher, err := watch.Dir(dir)
 	if err != nil {
@@ -32,11 +32,16 @@ type cursor struct {
 	dir     string
 	number  uint64 // of the last record that was read
 	segment segment
-	offset  int64
+	line    uint64 // the number of the last line of it that was read
+	offset  int64  // behind that line
 }
 
-// catchUp reads all that there is.
+// catchUp reads all that the head covers.
 func (c *cursor) catchUp(filter Filter, each func(Entry) error) error {
+	last, err := Last(c.dir)
+	if err != nil {
+		return err
+	}
 	segments, err := segmentsOf(c.dir)
 	if err != nil {
 		return err
@@ -46,21 +51,21 @@ func (c *cursor) catchUp(filter Filter, each func(Entry) error) error {
 			continue
 		}
 		if s.path != c.segment.path {
-			c.segment, c.offset = s, 0
+			c.segment, c.line, c.offset = s, s.first-1, 0
 		}
-		if err := unlessRemoved(c.read(filter, each)); err != nil {
+		if err := unlessRemoved(c.read(last, filter, each)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *cursor) read(filter Filter, each func(Entry) error) error {
+func (c *cursor) read(last uint64, filter Filter, each func(Entry) error) error {
 	return c.segment.walk(c.offset, func(p place) error {
-		if !p.whole {
-			return nil
+		if !p.whole || c.line >= last {
+			return errStop
 		}
-		c.offset = p.offset + int64(len(p.line)) + 1
+		c.line, c.offset = c.line+1, p.offset+int64(len(p.line))+1
 		r, err := parse(p.line)
 		if err != nil {
 			return nil // Query and Verify say so

@@ -20,6 +20,7 @@ type Report struct {
 	Removed     uint64   `json:"removed,omitempty"` // the number of the last one that Log.Remove removed
 	Root        string   `json:"root"`              // of the tree, base64
 	Checkpoints int      `json:"checkpoints"`       // that are good
+	Covered     uint64   `json:"covered"`           // the last record that a good one covers
 	Runs        int      `json:"runs"`              // logs of runs of their own
 	Problem     *Problem `json:"problem,omitempty"`
 }
@@ -32,8 +33,10 @@ type Report struct {
 // It may run beside the writer. What is not acknowledged yet is not looked at.
 func Verify(path string, keys []string, exported []byte) (report Report, err error) {
 	for range 3 {
-		// A segment that was listed may be removed before it is read.
-		if report, err = verifyOnce(path, keys, exported); !errors.Is(err, fs.ErrNotExist) {
+		// A segment that was listed may be removed before it is read, and a writer may sign
+		// and go on between the reading of the checkpoints and that of the head.
+		report, err = verifyOnce(path, keys, exported)
+		if !errors.Is(err, fs.ErrNotExist) && (report.Problem == nil || report.Problem.Kind != Uncovered) {
 			break
 		}
 	}
@@ -46,7 +49,7 @@ func verifyOnce(path string, keys []string, exported []byte) (Report, error) {
 	if err == nil {
 		err = v.verify(path)
 	}
-	report := Report{Records: v.tip.tree.size, Removed: v.removed, Checkpoints: v.good, Runs: v.runs}
+	report := Report{Records: v.tip.tree.size, Removed: v.removed, Checkpoints: v.good, Covered: v.covered, Runs: v.runs}
 	var problem *Problem
 	if errors.As(err, &problem) {
 		report.Problem, err = problem, nil
@@ -70,6 +73,8 @@ type verifier struct {
 	trust     *trust        // nil: no signature is looked at
 	claims    []claim       // not reached yet, the smallest first
 	good      int           // claims that held
+	covered   uint64        // records that a signed claim which held covers
+	behind    string        // the segment with a line behind the head; empty: there is none
 	links     []Entry
 	runs      int
 
@@ -162,32 +167,28 @@ func (v *verifier) verify(path string) error {
 	if err := v.walk(v.segments); err != nil {
 		return err
 	}
-	if err := v.end(); err != nil {
+	if err := v.end(path); err != nil {
 		return err
 	}
 	return v.verifyRuns(path)
 }
 
-// walk follows the chain. Behind what the head acknowledges it ends at the first line that is
-// not sound.
+// walk follows the chain up to what the head acknowledges.
 func (v *verifier) walk(segments []segment) error {
 	v.segments = segments
 	if err := v.reached(); err != nil {
 		return err
 	}
 	return walk(segments, func(p place) error {
-		acknowledged := v.head == nil || v.tip.tree.size < v.head.count
-		if !acknowledged && v.head.closed {
-			return &Problem{Kind: Inserted, Number: v.head.count + 1, File: p.segment.path, Message: "the log was closed before it"}
+		if v.head != nil && v.tip.tree.size >= v.head.count {
+			v.behind = p.segment.path
+			return errStop
 		}
 		r, err := follow(p, v.tip.tree.size, v.tip.hash)
 		if err == nil {
 			err = v.compare(p, r)
 		}
-		switch {
-		case err != nil && !acknowledged:
-			return errStop
-		case err != nil:
+		if err != nil {
 			return v.named(p, r, err)
 		}
 		return v.take(p, r)
@@ -215,9 +216,6 @@ func (v *verifier) take(p place, r record) error {
 func (v *verifier) compare(p place, r record) error {
 	if v.head != nil && r.Number == v.head.count && r.hash != v.head.hash {
 		return changed(p, r.Number, "the stored head has another hash for it")
-	}
-	if v.head != nil && r.Number > v.head.count {
-		return nil // its hash may be stored already, or that of one that was cut off still
 	}
 	if hash, ok := v.stored.leaf(r.Number); ok && hash != r.hash {
 		return changed(p, r.Number, "another hash is stored for it")
@@ -247,6 +245,9 @@ func (v *verifier) reached() error {
 			return err
 		}
 		v.good++
+		if v.trust != nil {
+			v.covered = max(v.covered, c.size)
+		}
 	}
 	return nil
 }
@@ -280,14 +281,22 @@ func (v *verifier) rootAt(size uint64) (tlog.Hash, error) {
 	return v.tip.tree.root()
 }
 
-// end looks at what claims more records than there are.
-func (v *verifier) end() error {
+// end looks at what claims more records than there are, or fewer.
+func (v *verifier) end(path string) error {
 	have := v.tip.tree.size
 	if v.head != nil && v.head.count > have {
 		return missing(v.head.count, have)
 	}
+	if v.behind != "" {
+		if err := unacknowledged(path, v.behind, have); err != nil {
+			return err
+		}
+	}
 	if len(v.claims) == 0 {
-		return nil
+		if v.trust == nil {
+			return nil
+		}
+		return uncovered(v.covered, have)
 	}
 	c := v.claims[0]
 	if v.trust != nil {

@@ -71,6 +71,10 @@ func (w *writer) commit(orders []order) (left []order) {
 		default:
 			left = append(left, o)
 		}
+		if w.staged.tree.size-w.tip.tree.size >= w.options.CheckpointRecords/2 {
+			_ = w.sync() // answered
+			w.checkpointWhenDue()
+		}
 	}
 	_ = w.sync() // answered
 	return left

@@ -20,6 +20,7 @@ import (
 type cloneFlags struct {
 	ReadOnly, Recursive bool
 	Dir                 bool // whether the source must be a directory or must not be one
+	NoLinks             bool // no link in it is followed
 }
 
 // clone returns a detached copy of the mount of source, a path without symbolic links. It
@@ -48,6 +49,9 @@ func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File,
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if flags.ReadOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if flags.NoLinks {
+		attr.Attr_set |= unix.MOUNT_ATTR_NOSYMFOLLOW
 	}
 	if len(m.UID) > 0 {
 		namespace, err := b.maps.get(m)

@@ -46,6 +46,7 @@ type Config struct {
 
 	kept bool   // see Plan.OnKeptLayer
 	seed string // see Plan.OnCopyOf
+	shown
 }
 
 // Command is how the agent's program is looked up.

@@ -15,6 +15,7 @@
 //	              copy-N    a workspace that could not be shown directly
 //	              clove.json  the table of the uppers, for OpenLayer
 //	mnt/low/N   id-mapped, read-only clones of host directories
+//	mnt/shown   the layer of an ended run whose root this one shows (shown.go)
 //	mnt/sys     what the sandbox sees of sysfs
 //	mnt/proc    in a container whose /proc is covered in parts: a whole one
 //	mnt/root    the root: Tree.Root
@@ -29,7 +30,9 @@
 // The layer need not survive a power cut: it has no journal and no barriers, and is
 // checked before it is used again (kept.go). A kept layer keeps its skeleton and the
 // owners on its disk; an id-mapped mount translates those to the present id range. A run may
-// begin with a copy of another run's layer (seed.go), which is then used as a kept one.
+// begin with a copy of another run's layer (seed.go), which is then used as a kept one. It may
+// also show the whole root of another run, read-only, by overlays without an upper directory
+// over that run's image (shown.go).
 //
 // The image is attached to the loop device while it is one hole, and filled afterwards,
 // because attaching flushes the file. This, and copying only what is not a hole, keeps a

@@ -72,16 +72,9 @@ func (b *builder) remap() error {
 	if made < idsPerAgent {
 		return fmt.Errorf("cannot use the layer: host id %d belongs to the host", made)
 	}
-	extents := []extent{{0, 0, idsPerAgent}, {made, b.cfg.HostID, idsPerAgent}}
-	m := idMap{UID: extents, GID: extents}
-	// Not started with the others: its map is known only now, from the layer's table.
-	pending := &pendingNamespace{done: make(chan struct{})}
-	pending.file, pending.err = ownedNamespace(m, b.cfg.HostID+ownerID)
-	close(pending.done)
-	b.maps[m.String()] = pending
 	// The uppers are used through this mount from here on (b.writable); the skeleton is
 	// cloned with a map of its own.
-	clone, err := b.clone(b.staged("layer"), m, cloneFlags{Dir: true})
+	clone, err := b.translated("layer", []extent{{0, 0, idsPerAgent}, {made, b.cfg.HostID, idsPerAgent}}, cloneFlags{Dir: true})
 	if err != nil {
 		return err
 	}
@@ -91,6 +84,17 @@ func (b *builder) remap() error {
 		return err
 	}
 	return attach(clone, b.staged(b.writable))
+}
+
+// translated is a clone of a layer on the stage that shows its ids by these extents. Its
+// namespace is not started with the others: the map is known only from the layer's table.
+func (b *builder) translated(layer string, extents []extent, flags cloneFlags) (*os.File, error) {
+	m := idMap{UID: extents, GID: extents}
+	pending := &pendingNamespace{done: make(chan struct{})}
+	pending.file, pending.err = ownedNamespace(m, b.cfg.HostID+ownerID)
+	close(pending.done)
+	b.maps[m.String()] = pending
+	return b.clone(b.staged(layer), m, flags)
 }
 
 // place finds the upper directory for target: that of the kept layer, or a new number. The

@@ -130,6 +130,7 @@ type overlayOp struct {
 	Index   int // names the upper and work directories
 	Else    fallback
 	As      *nsthread.Identity // whose rights open the source; nil: root's
+	from    string             // the layer on the stage that has the skeleton and copies
 }
 
 // fallback is what an overlay does with a source whose file system cannot be id-mapped.
@@ -201,7 +202,7 @@ func (s overlayOp) run(b *builder) error {
 // overlay's lower layer. overlayfs of Linux 6.1 does not accept a detached mount.
 func (s overlayOp) stageLower(b *builder, source, name string) (string, error) {
 	if source == skeletonDir {
-		source = b.staged("layer", skeletonDir)
+		source = b.staged(s.from, skeletonDir)
 	}
 	opened := source
 	if s.As != nil {
@@ -238,7 +239,7 @@ func (s overlayOp) without(b *builder, source, opened string) (*os.File, error) 
 		return nil, err
 	}
 	defer from.Close()
-	copied := b.staged("layer", fmt.Sprintf("copy-%x", s.Target))
+	copied := s.copied(b)
 	if _, err := os.Lstat(copied); err == nil {
 		return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true}) // the copy of a kept layer
 	}
@@ -246,6 +247,11 @@ func (s overlayOp) without(b *builder, source, opened string) (*os.File, error) 
 		return nil, fmt.Errorf("%w of %s, and %w", ErrUnmappable, source, err)
 	}
 	return b.clone(copied, s.Map, cloneFlags{ReadOnly: true, Dir: true})
+}
+
+// copied is where the layer has a copy of a source, if it has one.
+func (s overlayOp) copied(b *builder) string {
+	return b.staged(s.from, fmt.Sprintf("copy-%x", s.Target))
 }
 
 // tableOp writes the table of uppers into the layer, for OpenLayer.

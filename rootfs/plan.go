@@ -102,7 +102,7 @@ func (p *planner) add(operations ...operation) { p.operations = append(p.operati
 
 // overlay plans s with the next index.
 func (p *planner) overlay(s overlayOp) {
-	s.Index = p.uppers
+	s.Index, s.from = p.uppers, "layer"
 	p.add(s)
 	p.uppers++
 }
@@ -197,6 +197,9 @@ func (p *planner) own() []wanted {
 			// Not id-mapped: the socket is root's, and whoever reaches it may connect.
 			p.add(bindOp{Source: p.cfg.Services, Target: ServicesDir, Dir: true, ReadOnly: true})
 		}})
+	}
+	if p.cfg.shown.target != "" {
+		mounts = append(mounts, wanted{p.cfg.shown.target, func() { p.add(shownOp{p.cfg.shown, shiftMap(p.cfg.HostID)}) }})
 	}
 	if !p.cfg.ReadOnly {
 		return mounts

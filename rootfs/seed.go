@@ -29,23 +29,13 @@ func (s seedOp) String() string { return fmt.Sprintf("layer %s from a copy of %s
 
 // run also refuses an image of another size: the disk limit would not be what was asked for.
 func (s seedOp) run(b *builder) error {
-	from, err := os.Open(s.From)
+	from, size, err := openSeed(s.From)
 	if err != nil {
-		return fmt.Errorf("cannot open the layer to begin with: %w", err)
+		return err
 	}
 	defer from.Close()
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-	switch stat, known := info.Sys().(*syscall.Stat_t); {
-	case !known || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0 || !info.Mode().IsRegular():
-		return fmt.Errorf("the layer to begin with is not root's alone: %s", s.From)
-	case info.Size() != s.Bytes:
-		return fmt.Errorf("the layer to begin with has %d bytes, and the disk of this run %d", info.Size(), s.Bytes)
-	}
-	if err := lockImage(from, unix.LOCK_SH); err != nil {
-		return err
+	if size != s.Bytes {
+		return fmt.Errorf("the layer to begin with has %d bytes, and the disk of this run %d", size, s.Bytes)
 	}
 	image, err := newImage(s.Image, s.Bytes)
 	if err != nil {
@@ -55,6 +45,27 @@ func (s seedOp) run(b *builder) error {
 	// A start that fails loses nothing: the original stays.
 	b.discard.Add("image", func() error { return os.Remove(s.Image) })
 	return fillImage(image, from)
+}
+
+// openSeed opens and locks an image that CopyLayer wrote, and that only root can have changed.
+func openSeed(path string) (image *os.File, size int64, err error) {
+	if image, err = os.Open(path); err != nil {
+		return nil, 0, fmt.Errorf("cannot open the layer of another run: %w", err)
+	}
+	info, err := image.Stat()
+	if err == nil {
+		if stat, known := info.Sys().(*syscall.Stat_t); !known || stat.Uid != 0 || info.Mode().Perm()&0o022 != 0 || !info.Mode().IsRegular() {
+			err = fmt.Errorf("the layer of another run is not root's alone: %s", path)
+		}
+	}
+	if err == nil {
+		err = lockImage(image, unix.LOCK_SH)
+	}
+	if err != nil {
+		image.Close()
+		return nil, 0, err
+	}
+	return image, info.Size(), nil
 }
 
 // CopyLayer writes a copy of a layer that is not in use to a new file, without its holes. The

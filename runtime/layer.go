@@ -268,15 +268,19 @@ func (r *Runtime) Remove(ref string) error {
 }
 
 // onLayer is the plan on the layer that the run begins with: its own of an earlier start, a
-// copy of another run's, or an empty one.
+// copy of another run's, or an empty one. It shows another run's root if that was asked for.
 func (l *launch) onLayer() rootfs.Plan {
+	plan := l.plan
 	switch {
 	case l.run.Layer != "":
-		return l.plan.OnKeptLayer()
+		plan = plan.OnKeptLayer()
 	case l.streams.Layer != "":
-		return l.plan.OnCopyOf(l.streams.Layer)
+		plan = plan.OnCopyOf(l.streams.Layer)
 	}
-	return l.plan
+	if s := l.streams.Shown; s != nil {
+		plan = plan.Showing(s.Image, s.Target)
+	}
+	return plan
 }
 
 // CopyLayer writes a copy of an ended run's layer to a new file, for IO.Layer. kept is false if

@@ -26,7 +26,10 @@ type IO struct {
 	Owner agent.Owner
 	// Layer is an image of CopyLayer that the run's layer begins as a copy of; empty: an empty
 	// layer. Only root names one: the kernel reads it as it reads a disk.
-	Layer      string
+	Layer string
+	// Shown is the root of another run that this one sees, read-only; nil: none. Only root
+	// names one.
+	Shown      *ShownRoot
 	Debug      io.Writer // plan and step times; nil: none
 	NetworkLog io.Writer // each decision of the gate as a line of JSON; nil: none
 	Models     Models    // serves models to the agent; nil: a run that may call them is refused
@@ -66,6 +69,10 @@ type IO struct {
 	// some.
 	Waits func(agent.Record)
 }
+
+// ShownRoot is the whole root of an ended run: an image of CopyLayer, or empty if that run
+// changed nothing, and where it is inside.
+type ShownRoot struct{ Image, Target string }
 
 // streams carries bytes between the agent's pipes and an IO.
 type streams struct {

@@ -54,7 +54,7 @@ func TestATaskBecomesASuite(t *testing.T) {
 	if !e.Kept() || e.Workdir != "/srv/list" || e.User != "root" || e.Variables["OWNER"] != "the team" || !strings.Contains(e.Note, "base system of the host") {
 		t.Errorf("environment: %+v", e)
 	}
-	if g := task.Grade; g.At != "/tests" || g.Score != suite.ScoreReward || g.Variables["WANTED"] != "3" || g.Network.Mode != "" {
+	if g := task.Grade; g.At != "/tests" || g.Root != suite.RootKept || g.Score != suite.ScoreReward || g.Variables["WANTED"] != "3" || g.Network.Mode != "" {
 		t.Errorf("grade: %+v", g)
 	}
 	if task.Solution.Variables["LINE"] != "third" || len(read.Agents) != 2 || !read.Agents[0].Solution {

@@ -145,6 +145,7 @@ func (t *task) grader(name string, c config, _ Options) (err error) {
 		return err
 	}
 	g.Command, g.Files, g.At, g.Score = []string{"/" + testFile}, tasksDir+"/"+name+"/tests", "/tests", suite.ScoreReward
+	g.Root = suite.RootKept // Harbor's tests run in the agent's container
 	if g.Variables, err = variables("verifier.env", c.Verifier.Env); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -60,7 +59,8 @@ func (r *Runner) try(ctx context.Context, a plan.Attempt, cpus []int) (bench.Res
 // runAgent sets an outcome if there is nothing to grade.
 func (r *Runner) runAgent(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) {
 	began, started := time.Now(), time.Time{}
-	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), r.layerOf(a), filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"), func() { started = time.Now() })
+	out := Output{Layer: r.layerOf(a), Started: func() { started = time.Now() }}
+	record, spec, err := r.sandbox(ctx, r.ofAgent(a, w, cpus), out, filepath.Join(w.output(), "stdout"), filepath.Join(w.output(), "stderr"))
 	if err != nil {
 		result.Outcome, result.Cause = bench.Infrastructure, err.Error()
 		return
@@ -117,8 +117,7 @@ func (r *Runner) keep(ctx context.Context, a plan.Attempt, w work, spec agent.Sp
 	return w.pack()
 }
 
-// grade runs the grader in a sandbox of its own. One that did not start is tried again, as
-// the attempt itself is over.
+// grade runs the grader in a sandbox of its own.
 func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, result *bench.Result) error {
 	began := time.Now()
 	defer func() { result.Times.GradeMS = sinceMS(began) }()
@@ -126,16 +125,19 @@ func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, 
 	found := &bench.Grade{Checks: grade.Expect(g.Expect, grade.Tree{Workspace: w.workspace(), Output: w.output()})}
 	score, why := 1.0, ""
 	if len(g.Command) > 0 {
-		record, stdout, failure, err := r.runGrader(ctx, a, w, cpus)
-		if err != nil {
+		ran, err := r.runGrader(ctx, a, w, cpus)
+		switch {
+		case err != nil:
 			return err
-		}
-		if failure != "" {
-			result.Outcome, result.Cause = bench.Infrastructure, "grader: "+failure
+		case ran.byAgent:
+			score, why = 0, "grader: what the agent left keeps it from starting: "+ran.failure
+		case ran.failure != "":
+			result.Outcome, result.Cause = bench.Infrastructure, "grader: "+ran.failure
 			return nil
+		default:
+			score, why = grade.Score(g, *ran.record, ran.stdout)
 		}
-		found.Record = &record
-		score, why = grade.Score(g, record, stdout)
+		found.Record = ran.record
 	}
 	found.Score, why = grade.Sum(g, found.Checks, score, why)
 	result.Grade, result.Score = found, found.Score
@@ -147,47 +149,21 @@ func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, 
 	return nil
 }
 
-// graderMost bounds what is read of a grader's stdout for its score.
-const graderMost = 64 << 10
-
-// runGrader returns why the grader could not run; empty: it did.
-func (r *Runner) runGrader(ctx context.Context, a plan.Attempt, w work, cpus []int) (record agent.Record, stdout, failure string, err error) {
-	out := filepath.Join(w.temp, "score")
-	for try := 0; ; try++ {
-		if err := w.freshGrader(r, a); err != nil {
-			return record, "", "", err
-		}
-		record, _, err = r.sandbox(ctx, r.ofGrader(a, w, cpus), cmp.Or(existing(w.layer()), r.layerOf(a)), out, w.log, nil)
-		switch {
-		case err != nil:
-			failure = err.Error()
-		default:
-			failure = infrastructure(record)
-		}
-		if failure == "" {
-			stdout, err = readBounded(out, graderMost)
-			return record, stdout, "", err
-		}
-		if try >= r.Retries || ctx.Err() != nil || err == nil && neverStarts(record) {
-			return record, "", failure, nil
-		}
-	}
-}
-
 // layerOf is what an attempt begins with; empty: nothing was set up, or no root is kept.
 func (r *Runner) layerOf(a plan.Attempt) string { return r.prepared[a.Task.Environment].layer }
 
-// sandbox builds the spec and runs it to its end, on a copy of a layer if there is one.
-func (r *Runner) sandbox(ctx context.Context, q build.Request, layer, stdout, stderr string, started func()) (agent.Record, agent.Spec, error) {
+// sandbox builds the spec and runs it to its end, with two files as the streams of out.
+func (r *Runner) sandbox(ctx context.Context, q build.Request, out Output, stdout, stderr string) (agent.Record, agent.Spec, error) {
 	spec, err := build.Spec(q, r.Host, agent.NewID())
 	if err != nil {
 		return agent.Record{}, spec, err
 	}
-	out, err := newOutputs(stdout, stderr)
+	files, err := newOutputs(stdout, stderr)
 	if err != nil {
 		return agent.Record{}, spec, err
 	}
-	defer out.close()
-	record, err := r.Sandboxes.Run(ctx, spec, Output{Layer: layer, Stdout: out.stdout, Stderr: out.stderr, Started: started})
+	defer files.close()
+	out.Stdout, out.Stderr = files.stdout, files.stderr
+	record, err := r.Sandboxes.Run(ctx, spec, out)
 	return record, spec, err
 }

@@ -20,9 +20,10 @@
 //
 // # A root that is kept
 //
-// With suite.RootKept nothing is collected. Set-up, agent and grader are three runs, and each
-// begins with a copy of the layer that the one before left, an image (Sandboxes.KeepLayer). The
-// grader's copy is discarded, so the attempt's stays as it was hashed.
+// With suite.RootKept nothing is collected. Set-up and agent are two runs, and each begins with a
+// copy of the layer that the one before left, an image (Sandboxes.KeepLayer). The grader begins
+// with the set-up's and is shown the agent's root, or with a copy of the agent's
+// (suite.Grade.Root). That copy is discarded, so the attempt's image stays as it was hashed.
 //
 // # What it refuses
 //

@@ -43,7 +43,7 @@ func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
 	q := r.request(limits, suite.Network{}, seed, pins)
 	q.Args, q.Remove = []string{"sh", "-c", probeScript}, true
 	out := filepath.Join(dir, "out")
-	record, _, err := r.sandbox(ctx, q, "", out, filepath.Join(dir, "err"), nil)
+	record, _, err := r.sandbox(ctx, q, Output{}, out, filepath.Join(dir, "err"))
 	if err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (r *Runner) lookUp(ctx context.Context, where place, of []program) (missing
 		q.Args = append(q.Args, p.name)
 	}
 	out := filepath.Join(dir, "out")
-	record, _, err := r.sandbox(ctx, q, r.prepared[where.environment].layer, out, filepath.Join(dir, "err"), nil)
+	record, _, err := r.sandbox(ctx, q, Output{Layer: r.prepared[where.environment].layer}, out, filepath.Join(dir, "err"))
 	if err != nil || neverStarts(record) {
 		return nil, err
 	}

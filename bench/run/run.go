@@ -33,7 +33,8 @@ type Sandboxes interface {
 
 // Output is where a run writes to, and who is called once the agent executes.
 type Output struct {
-	Layer          string // a file of KeepLayer that the run begins with; empty: an unchanged root
+	Layer          string  // a file of KeepLayer that the run begins with; empty: an unchanged root
+	Shown          *string // another one, whose whole root it sees read-only at AttemptRoot; nil: none
 	Stdout, Stderr *os.File
 	Started        func()
 }

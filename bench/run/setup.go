@@ -140,7 +140,7 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 		}
 	}
 	log := filepath.Join(dir, fmt.Sprintf("setup-%d.log", i))
-	record, spec, err := r.sandbox(ctx, q, layer, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log, nil)
+	record, spec, err := r.sandbox(ctx, q, Output{Layer: layer}, filepath.Join(dir, fmt.Sprintf("setup-%d.out", i)), log)
 	if err != nil {
 		return err
 	}

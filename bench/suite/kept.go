@@ -4,12 +4,14 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 )
 
-// The words of Environment.Root.
+// The words of Environment.Root and Grade.Root.
 const (
 	RootShared = "shared"
 	RootKept   = "kept"
+	RootOwn    = "own"
 )
 
 // RewardDir is where a grader with ScoreReward leaves its score.
@@ -17,6 +19,9 @@ const RewardDir = "/logs/verifier"
 
 // Kept reports whether the whole root is what an attempt works in.
 func (e Environment) Kept() bool { return e.Root == RootKept }
+
+// OwnRoot reports whether a grader has a root of its own beside the one that an agent left.
+func (g Grade) OwnRoot(e Environment) bool { return e.Kept() && g.Root != RootKept }
 
 // Kept reports whether any task's attempts keep their whole root.
 func (s *Suite) Kept() bool {
@@ -46,10 +51,14 @@ func (s *Suite) checkKept() error {
 		if err := t.Grade.checkPlaces(at + ".grade"); err != nil {
 			return err
 		}
-		if e, _ := s.FindEnvironment(t.Environment); e.Kept() {
+		e, _ := s.FindEnvironment(t.Environment)
+		switch {
+		case e.Kept():
 			if err := t.checkOnRoot(at); err != nil {
 				return err
 			}
+		case t.Grade.Root != "":
+			return invalid("leave it away, or write root: kept into its environment", "%s.grade: root: its environment keeps no root", at)
 		}
 	}
 	return s.checkPairs()
@@ -88,8 +97,11 @@ func (t Task) checkOnRoot(at string) error {
 }
 
 func (g Grade) checkPlaces(at string) error {
-	if g.At != "" && (!isPlace(g.At) || g.At == "/workspace" || g.Files == "") {
-		return invalid("write an absolute path other than /workspace, and files", "%s: at: %.80q is no place for its files", at, g.At)
+	if g.Root != "" && g.Root != RootOwn && g.Root != RootKept {
+		return invalid("write own or kept", "%s: root: %.64q is neither", at, g.Root)
+	}
+	if g.At != "" && (!isPlace(g.At) || isTaken(g.At) || g.Files == "") {
+		return invalid("write an absolute path other than /workspace, /attempt and /output, and files", "%s: at: %.80q is no place for its files", at, g.At)
 	}
 	return checkVariables(at, g.Variables)
 }
@@ -113,6 +125,11 @@ func checkVariables(at string, of map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// isTaken reports whether a grader has something else there.
+func isTaken(p string) bool {
+	return p == "/workspace" || slices.ContainsFunc([]string{"/attempt", "/output"}, func(own string) bool { return p == own || strings.HasPrefix(p, own+"/") })
 }
 
 // isPlace reports whether p is an absolute path below / without detours.

@@ -5,6 +5,27 @@ import (
 	"testing"
 )
 
+// TestARootForGraders: where a suite says nothing, a grader has the task's own root.
+func TestARootForGraders(t *testing.T) {
+	t.Parallel()
+	for root, own := range map[string]bool{"": true, "root: own, ": true, "root: kept, ": false} {
+		s, err := Parse([]byte(strings.Replace(kept, "score: reward", root+"score: reward", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Tasks[0].Grade.OwnRoot(s.Environments[0]); got != own {
+			t.Errorf("%q: %t", root, got)
+		}
+	}
+	shared := strings.NewReplacer("root: kept, disk: 1G,", "", "score: reward", "score: reward, root: own").Replace(kept)
+	if _, err := Parse([]byte(shared)); err == nil || !strings.Contains(err.Error(), "tasks.a.grade: root: its environment keeps no root") {
+		t.Error(err)
+	}
+	if (Grade{}).OwnRoot(Environment{}) {
+		t.Error("nothing is kept, and a grader has another root")
+	}
+}
+
 const kept = `version: 1
 name: kept
 release: "1"
@@ -37,6 +58,9 @@ func TestMistakesWithAKeptRoot(t *testing.T) {
 		{", at: /tests", "", "tasks.a.grade: files would be at /workspace"},
 		{"at: /tests", "at: /workspace", `at: "/workspace" is no place for its files`},
 		{"at: /tests", "at: tests", `at: "tests" is no place`},
+		{"at: /tests", "at: /attempt/root", `at: "/attempt/root" is no place`},
+		{"at: /tests", "at: /output", `at: "/output" is no place`},
+		{"at: /tests", "at: /tests, root: shared", `tasks.a.grade: root: "shared" is neither`},
 		{"files: t, ", "", `at: "/tests" is no place`},
 		{"score: reward", "score: reward, expect: [{file: x}]", `expect: "x": clove itself reads no file of a kept root`},
 		{`command: ["true"], files: t, at: /tests, score: reward`, "score: reward, expect: [{file: ':stdout'}]", "nothing would write the score"},

@@ -31,7 +31,7 @@ type Environment struct {
 	Rootfs string `json:"rootfs,omitempty" doc:"a directory that replaces the host's base system"`
 	Setup  *Setup `json:"setup,omitempty" doc:"commands that fill /env, once for all attempts; read-only for agents and graders"`
 	// With RootKept the whole root is what an attempt works in and leaves.
-	Root      string            `json:"root,omitempty" enum:"shared|kept" doc:"kept: set-up, agent and grader may change the whole root; each begins with what the one before left, and there is no /env, /workspace or /attempt. Needs root"`
+	Root      string            `json:"root,omitempty" enum:"shared|kept" doc:"kept: set-up, agent and grader may change the whole root; set-up commands and agents begin with what was left before them, graders as their root says, and there is no /env or /workspace. Needs root"`
 	Disk      policies.Text     `json:"disk,omitempty" doc:"with root: kept, the size of the layer with all changes, of every phase"`
 	Variables map[string]string `json:"variables,omitempty" doc:"of agents and graders"`
 	Workdir   string            `json:"workdir,omitempty" doc:"where agents and graders begin, an absolute path"`
@@ -89,6 +89,7 @@ type Grade struct {
 	Command   []string          `json:"command,omitempty" doc:"executed in a sandbox of its own; sees the attempt's files at /attempt and its output at /output, read-only. Exit status 0 is the score 1"`
 	Score     string            `json:"score,omitempty" enum:"exit|descriptor|reward" doc:"descriptor: the score from 0 to 1 is the last line that the command writes to descriptor 3. reward: it is in reward.json or reward.txt in /logs/verifier, whatever the exit status"`
 	Files     string            `json:"files,omitempty" doc:"a folder of the suite that the grader finds, as a copy, at /workspace; agents never see it"`
+	Root      string            `json:"root,omitempty" enum:"own|kept" doc:"with root: kept in the environment. own, if it is absent: the grader begins with the task's own root, and sees the whole one that the agent left read-only at /attempt/root. kept: it begins with a copy of that one, and executes what the agent could change"`
 	At        string            `json:"at,omitempty" doc:"where its files are, an absolute path other than /workspace; they are read-only then"`
 	Variables map[string]string `json:"variables,omitempty" doc:"of the grader"`
 	User      string            `json:"user,omitempty" doc:"the user inside; root lets a grader execute an agent's program as another user"`

@@ -160,6 +160,9 @@ func (p *program) printReport(asJSON bool, report audit.Report) error {
 	if report.Removed > 0 {
 		line += fmt.Sprintf("; records 1 to %d were removed by the configuration's bounds, and the rest follows them", report.Removed)
 	}
+	if behind := report.Records - report.Covered; report.Covered > 0 && behind > 0 {
+		line += fmt.Sprintf("; the last %d are behind the newest checkpoint", behind)
+	}
 	if report.Problem != nil {
 		line = printable(report.Problem.Error())
 	}

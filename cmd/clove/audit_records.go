@@ -71,8 +71,7 @@ func (p *program) auditTail(c *cli.Context) error {
 	}
 	show := p.auditPrinter(c)
 	// What is written between the two readings comes behind the last record that was there.
-	last := filter.After
-	err = audit.Query(auditDir(c), audit.Filter{Last: 1}, func(e audit.Entry) error { last = max(last, e.Number); return nil })
+	last, err := audit.Last(auditDir(c))
 	if errors.Is(err, fs.ErrPermission) {
 		return p.askAudit(c, filter, c.Bool(flagFollow))
 	}
@@ -90,7 +89,7 @@ func (p *program) auditTail(c *cli.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(c.Context, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	filter.After = last
+	filter.After = max(filter.After, last)
 	if err := audit.Follow(ctx, auditDir(c), filter, show); !errors.Is(err, context.Canceled) {
 		return err
 	}

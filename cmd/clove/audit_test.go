@@ -128,6 +128,55 @@ func TestAuditVerifiesExportsAndProves(t *testing.T) {
 	}
 }
 
+// Lines behind the log's head are shown as no records and end with status 1, and so does a log
+// that no checkpoint covers. The control is the log before.
+func TestAuditShowsNothingBehindTheHead(t *testing.T) {
+	_, run, state := auditBench(t)
+	_, before, _ := run("query")
+	segment := filepath.Join(audit.Dir(state), "00000000000000000001.jsonl")
+	text, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	forged := bytes.Replace(lines[28], []byte(`"number":29`), []byte(`"number":31`), 1)
+	if err := os.WriteFile(segment, append(text, forged...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := run("query"); status != exitFailed || stdout != before || !strings.Contains(stderr, "record 31: inserted") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+	if status, stdout, stderr := run("tail", "--last", "1"); status != exitFailed || !strings.HasPrefix(stdout, "30 ") || !strings.Contains(stderr, "inserted") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+	if status, stdout, _ := run("verify"); status != exitFailed || !strings.Contains(stdout, "record 31: inserted") {
+		t.Errorf("%d, %q", status, stdout)
+	}
+}
+
+func TestAuditVerifyNamesUncoveredRecords(t *testing.T) {
+	b := newBench(t)
+	state := filepath.Join(t.TempDir(), "state")
+	if _, err := audit.OpenKeys(audit.KeyDir(state)); err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(audit.Dir(state), audit.Options{}) // without the key, as whoever forges it
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if _, err := log.Append(make([]audit.Entry, 200)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := b.clove("audit", "verify", "--root", state); status != exitFailed || !strings.Contains(stdout, "uncovered: records 1 to 2400") {
+		t.Errorf("%d, %q, %q", status, stdout, stderr)
+	}
+}
+
 func TestAuditRefusesWrongWords(t *testing.T) {
 	b, run, _ := auditBench(t)
 	for _, line := range []string{"", "look", "tail x", "prove", "prove x", "prove 0", "prove 31", "export", "verify --owner 0", "query --follow", "query --owner alice", "query --last -1", "verify --key /nowhere"} {

@@ -47,6 +47,9 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 	}
 	defer null.Close()
 	streams := runtime.IO{Layer: out.Layer, Stdin: null, Stdout: out.Stdout, Stderr: out.Stderr}
+	if out.Shown != nil {
+		streams.Shown = &runtime.ShownRoot{Image: *out.Shown, Target: run.AttemptRoot}
+	}
 	if out.Started != nil {
 		streams.Started = func(*runtime.Live) { out.Started() }
 	}
