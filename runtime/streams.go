@@ -24,6 +24,8 @@ type IO struct {
 	Stdin, Stdout, Stderr *os.File
 	// Owner is whose rights the workspace is opened with; the zero value is root.
 	Owner agent.Owner
+	// CallerRlimits hold for the commands of --on-warn and --on-end; none: this process's own.
+	CallerRlimits []agent.Rlimit
 	// Layer is an image of CopyLayer that the run's layer begins as a copy of; empty: an empty
 	// layer. Only root names one: the kernel reads it as it reads a disk.
 	Layer      string
