@@ -3,9 +3,8 @@ package daemon
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -45,17 +44,47 @@ func rlimitsOf(pid int, uid uint32) ([]agent.Rlimit, error) {
 	if !strings.Contains(string(status), fmt.Sprintf("\nUid:\t%d\t%d\t%d\t%d\n", uid, uid, uid, uid)) {
 		return nil, fmt.Errorf("process %d is not user %d's", pid, uid)
 	}
-	var limits []agent.Rlimit
-	for _, name := range rlimits.Names() {
-		number, _ := rlimits.Resource(name)
-		var limit unix.Rlimit
-		if err := unix.Prlimit(pid, number, nil, &limit); err != nil {
-			return nil, err
-		}
-		limits = append(limits, agent.Rlimit{Name: name, Soft: limit.Cur, Hard: limit.Max})
+	// prlimit(2) would need CAP_SYS_RESOURCE.
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return nil, err
+	}
+	limits, err := parseLimits(string(text))
+	if err != nil {
+		return nil, err
 	}
 	if process.Ended() {
 		return nil, fmt.Errorf("process %d has ended", pid)
+	}
+	return limits, nil
+}
+
+// limitName is the width of the first column of /proc/PID/limits.
+const limitName = 26
+
+// parseLimits reads proc_pid_limits(5): below a heading, one line for each resource in the
+// order of the kernel's numbers, with the soft and the hard limit behind its name.
+func parseLimits(text string) (limits []agent.Rlimit, err error) {
+	lines := strings.Split(text, "\n")
+	for _, name := range rlimits.Names() {
+		number, _ := rlimits.Resource(name)
+		if number+1 >= len(lines) || len(lines[number+1]) < limitName {
+			return nil, fmt.Errorf("the limit %s is missing", name)
+		}
+		columns := strings.Fields(lines[number+1][limitName:])
+		if len(columns) < 2 {
+			return nil, fmt.Errorf("the limit %s has no value", name)
+		}
+		limit := agent.Rlimit{Name: name, Soft: agent.RlimitInfinity, Hard: agent.RlimitInfinity}
+		for i, value := range []*uint64{&limit.Soft, &limit.Hard} {
+			if columns[i] == "unlimited" {
+				continue
+			}
+			if *value, err = strconv.ParseUint(columns[i], 10, 64); err != nil {
+				return nil, fmt.Errorf("the limit %s: %w", name, err)
+			}
+		}
+		limits = append(limits, limit)
 	}
 	return limits, nil
 }
