@@ -63,7 +63,10 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	if err := r.limits.checkUser(c, spec); err != nil {
 		return nil, err
 	}
-	var err error
+	spec, err := r.limits.config().labelled(spec)
+	if err != nil {
+		return nil, err
+	}
 	if spec.After, err = r.limits.comesAfter(c, spec.After); err != nil {
 		return nil, err
 	}
