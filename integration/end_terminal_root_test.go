@@ -189,7 +189,7 @@ func TestOutputCannotReadTheTerminal(t *testing.T) {
 		p.shows(clipboard)
 		p.ends()
 	}
-	if r := h.run("--", "sh", "-c", script); r.stdout != "a\x1b]52;c;aGk=\ab\x1b[21tc\x1bP$qm\x1b\\d\x05e\x1b[1mf\n" {
+	if r := h.clove("run", "--", "sh", "-c", script); r.stdout != "a\x1b]52;c;aGk=\ab\x1b[21tc\x1bP$qm\x1b\\d\x05e\x1b[1mf\n" {
 		t.Errorf("control: a pipe got %q", r.stdout)
 	}
 }

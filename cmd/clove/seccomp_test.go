@@ -84,7 +84,7 @@ func TestSeccompExplain(t *testing.T) {
 		{"clone", "minimal: allowed for threads, otherwise EPERM\n   processes: a computation is one process\n"},
 		{"clone3", "strict: refused with ENOSYS\n   namespaces: "},
 		{"read", "standard: allowed\n   ordinary: docker's default profile"},
-		{"read", "unconfined: allowed\n   there is no filter\n"},
+		{"read", "unconfined: allowed\n   the profile's rules say so\n"},
 		{"fork --profile minimal", "minimal: refused with EPERM\n   processes: a computation is one process; threads are allowed\n"},
 		{"ioctl --profile " + path, path + ": allowed with conditions, otherwise EPERM\n   the profile's rules say so\n"},
 		{"keyctl --profile " + path, path + ": allowed\n   keyrings: standard refuses it: keyrings are"},

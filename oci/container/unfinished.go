@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/manager"
+	cgroupmanager "github.com/opencontainers/cgroups/manager"
 )
 
 // cgroupFile is in a container's directory from before its cgroup is made. libcontainer writes
@@ -24,7 +24,7 @@ type future struct {
 
 // announce writes cgroupFile. It makes no cgroup.
 func announce(directory string, cgroup *cgroups.Cgroup) error {
-	m, err := manager.New(cgroup)
+	m, err := cgroupmanager.New(cgroup)
 	if err != nil {
 		return fmt.Errorf("cannot find the container's cgroup: %w", err)
 	}
@@ -54,7 +54,7 @@ func (e Engine) RemoveUnfinished(id string) error {
 	// Half a file: it was killed while it wrote, and made no cgroup.
 	if json.Unmarshal(text, &f) == nil {
 		f.Cgroup.Resources = &cgroups.Resources{}
-		m, err := manager.NewWithPaths(&f.Cgroup, f.Paths)
+		m, err := cgroupmanager.NewWithPaths(&f.Cgroup, f.Paths)
 		if err == nil {
 			err = m.Destroy()
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/manager"
+	cgroupmanager "github.com/opencontainers/cgroups/manager"
 
 	"clove.run/clove/internal/testhost"
 )
@@ -54,7 +54,7 @@ func TestTheCgroupOfAnUnfinishedCreateIsRemoved(t *testing.T) {
 				t.Errorf("announced: %t: %s: %v", announced, path, err)
 			}
 		}
-		m, err := manager.NewWithPaths(place, f.Paths)
+		m, err := cgroupmanager.NewWithPaths(place, f.Paths)
 		if err == nil {
 			err = m.Destroy()
 		}
