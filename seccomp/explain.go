@@ -42,7 +42,7 @@ func ExplainWithout(name, call string, w Without) (Explanation, error) {
 			return Explanation{}, err
 		}
 		e, err := ExplainProfile(profile, call)
-		if err == nil {
+		if err == nil && e.Verdict != Allowed {
 			unconfinedReasons().reason(&e)
 		}
 		return e, err
