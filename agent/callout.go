@@ -33,3 +33,8 @@ func ValidateCallout(field, text string) error {
 	}
 	return nil
 }
+
+// HasCommands reports whether a mark of a budget executes a command on the host.
+func (k Kernel) HasCommands() bool {
+	return k.OnWarn != "" && !IsURL(k.OnWarn) || k.OnEnd != "" && !IsURL(k.OnEnd)
+}

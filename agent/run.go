@@ -4,16 +4,19 @@ import "time"
 
 // Run is what the store keeps of one run from its creation on.
 type Run struct {
-	Spec    Spec       `json:"spec"`
-	State   State      `json:"state"`
-	Owner   Owner      `json:"owner,omitzero"`
-	Queue   QueueState `json:"turn,omitzero"`
-	Created time.Time  `json:"created"`
-	Started time.Time  `json:"started,omitzero"` // when the agent first executed
-	Lease   *Lease     `json:"lease,omitempty"`  // nil once released
-	PID     int        `json:"pid,omitempty"`    // host pid of clove-init, while running
-	Layer   string     `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
-	Record  *Record    `json:"record,omitempty"` // set when State is StateEnded
+	Spec  Spec  `json:"spec"`
+	State State `json:"state"`
+	Owner Owner `json:"owner,omitzero"`
+	// CallerRlimits are the resource limits of the process that requested the run, where the
+	// run has commands for the host (Kernel.HasCommands). cloved sets them; none: its own.
+	CallerRlimits []Rlimit   `json:"caller_rlimits,omitempty"`
+	Queue         QueueState `json:"turn,omitzero"`
+	Created       time.Time  `json:"created"`
+	Started       time.Time  `json:"started,omitzero"` // when the agent first executed
+	Lease         *Lease     `json:"lease,omitempty"`  // nil once released
+	PID           int        `json:"pid,omitempty"`    // host pid of clove-init, while running
+	Layer         string     `json:"layer,omitempty"`  // kept writable layer: path of its image; empty: none
+	Record        *Record    `json:"record,omitempty"` // set when State is StateEnded
 	// Previous is the record of the last time, where the run was restarted.
 	Previous *Record `json:"previous,omitempty"`
 	// Container is set where this is the record of an OCI container. Such a run is always

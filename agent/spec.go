@@ -77,7 +77,13 @@ type Policy struct {
 	// Widened are the places in which it allows more than what it extends, each with the
 	// document and the reason: "network (research): reads two sites".
 	Widened []string `json:"widened,omitempty"`
+	// Claimed is the name that the caller gave, where Name is PolicyCustom: cloved found that
+	// the spec allows more than that policy, or found no such policy.
+	Claimed string `json:"claimed,omitempty"`
 }
+
+// PolicyCustom is the name of the policy of a run that keeps to none that cloved knows.
+const PolicyCustom = "custom"
 
 // Seccomp selects the system call filter. Profile is the name of a built-in profile, or the
 // path that Document was read from.

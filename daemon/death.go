@@ -47,6 +47,9 @@ func (r *reconciler) awaitDeath(ctx context.Context, run agent.Run) {
 		return
 	}
 	if now, found := r.cache.get(run.Spec.ID); !found || now.Lease == nil {
+		if run.Spec.Kernel.HasCommands() {
+			r.clean() // it may have been killed after that, beside a command
+		}
 		return // its supervisor stored its end
 	}
 	// gofail: var deathSeen string

@@ -80,3 +80,15 @@ func (c Config) checkCeiling(spec agent.Spec, places ...string) error {
 	}
 	return err
 }
+
+// labelled is the spec with the policies, its own and its shadow's, that it can be recorded as.
+func (c Config) labelled(spec agent.Spec) (agent.Spec, error) {
+	var err error
+	if spec.Policy, err = build.Label(spec, c.Policies); err != nil || spec.Shadow == nil {
+		return spec, err
+	}
+	shadow := *spec.Shadow // the caller's stays as it is
+	shadow.Policy, err = build.Label(spec.Shadowed(), c.Policies)
+	spec.Shadow = &shadow
+	return spec, err
+}

@@ -63,12 +63,19 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	if err := r.limits.checkUser(c, spec); err != nil {
 		return nil, err
 	}
-	var err error
+	spec, err := r.limits.config().labelled(spec)
+	if err != nil {
+		return nil, err
+	}
 	if spec.After, err = r.limits.comesAfter(c, spec.After); err != nil {
 		return nil, err
 	}
+	rlimits, err := c.peer.rlimitsFor(spec)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now().UTC()
-	run := agent.Run{Spec: spec, Owner: c.peer.owner, Created: now, Queue: agent.NewQueueState(spec, now)}
+	run := agent.Run{Spec: spec, Owner: c.peer.owner, CallerRlimits: rlimits, Created: now, Queue: agent.NewQueueState(spec, now)}
 	if err := r.limits.noCircle(run.Name(), run.AfterNames()); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 		metered, err = r.metered(run)
 	}
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered,
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Rlimits: run.CallerRlimits, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered,
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {

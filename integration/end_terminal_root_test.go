@@ -172,3 +172,24 @@ func theTerminalIsRestoredWhateverTheEnd(t *testing.T, h *host) {
 		})
 	}
 }
+
+// TestOutputCannotReadTheTerminal: what would make the user's terminal answer, or set its clipboard,
+// is not shown; with --clipboard the clipboard is. A pipe gets every byte, which is the control.
+func TestOutputCannotReadTheTerminal(t *testing.T) {
+	h := newHost(t)
+	const script = `printf 'a\033]52;c;aGk=\007b\033[21tc\033P$qm\033\\d\005e\033[1mf\n'`
+	const shown, clipboard = "abcde\x1b[1mf", "a\x1b]52;c;aGk=\abcde\x1b[1mf"
+	for _, flags := range [][]string{{"-t", "--"}, {"--"}} {
+		p := newPty(h)
+		p.run(append(flags, "sh", "-c", script)...)
+		p.shows(shown)
+		p.ends()
+		p = newPty(h)
+		p.run(append([]string{"--clipboard"}, append(flags, "sh", "-c", script)...)...)
+		p.shows(clipboard)
+		p.ends()
+	}
+	if r := h.clove("run", "--", "sh", "-c", script); r.stdout != "a\x1b]52;c;aGk=\ab\x1b[21tc\x1bP$qm\x1b\\d\x05e\x1b[1mf\n" {
+		t.Errorf("control: a pipe got %q", r.stdout)
+	}
+}

@@ -3,12 +3,14 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/callout"
 )
 
@@ -37,6 +39,9 @@ type callouts struct {
 	spec   agent.Spec
 	owner  agent.Owner
 	failed func(flag string, err error) // may be nil
+	place  func() (place, error)        // makes the cgroups of a command
+	gone   func() bool                  // a person has removed the run
+	limits []agent.Rlimit               // of a command
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  map[budgetEnd]bool // the loop's: ends that were reported
@@ -57,7 +62,8 @@ type budgetEnd struct {
 var errCalloutsMost = errors.New("it is left out: too many wait already")
 
 func newCallouts(l *launch) *callouts {
-	c := &callouts{spec: l.spec, owner: l.streams.Owner, failed: l.streams.CalloutFailed, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
+	c := &callouts{spec: l.spec, owner: l.streams.Owner, failed: l.streams.CalloutFailed, place: l.commands, gone: l.removed,
+		limits: l.streams.CallerRlimits, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -92,11 +98,28 @@ func (c *callouts) begin(flag, target, event string, b api.Budget) {
 	c.all.Go(func() {
 		c.turn.Lock()
 		defer c.turn.Unlock()
-		if err := call.Do(c.ctx); err != nil {
+		if err := c.do(call); err != nil {
 			c.report(flag, err)
 		}
 		<-c.waiting
 	})
+}
+
+// do ends with no process of a command's left. The place is made before the run is looked for:
+// a removal looks for places after it has removed the run, so one of both sees the other.
+func (c *callouts) do(call callout.Callout) (err error) {
+	if !agent.IsURL(call.Target) {
+		place, err := c.place()
+		if err != nil {
+			return fmt.Errorf("it is left out: %w", err)
+		}
+		defer func() { err = errors.Join(err, endPlace(place)) }()
+		call.Within = callout.Within{Cgroups: place.Dirs(), Rlimits: c.limits}
+	}
+	if c.gone() {
+		return nil
+	}
+	return call.Do(c.ctx)
 }
 
 func (c *callouts) report(flag string, err error) {
@@ -115,13 +138,73 @@ func environmentOf(event string, spec agent.Spec, b api.Budget) []string {
 	}
 }
 
-// finish waits for those under way, for at most the time that one may take. nil has none.
-func (c *callouts) finish() {
+// finish waits for those under way, for at most the time that one may take, or ends them where
+// a person ended a run that is removed with its end. nil has none.
+func (c *callouts) finish(seen outcome) {
 	if c == nil {
 		return
 	}
-	timer := time.AfterFunc(callout.Patience, c.cancel)
+	patience := callout.Patience
+	if c.spec.Remove && seen.cause == causeUser {
+		patience = 0
+	}
+	timer := time.AfterFunc(patience, c.cancel)
 	c.all.Wait()
 	timer.Stop()
 	c.cancel()
+}
+
+// Bounds of all commands of one user together.
+const (
+	commandsMemoryBytes = 256 << 20
+	commandsPids        = 128
+)
+
+// place is where a command runs.
+type place interface {
+	Dirs() []string
+	End(ctx context.Context) error
+}
+
+func endPlace(p place) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	return p.End(ctx)
+}
+
+// commands makes the cgroups of one command of the run.
+func (l *launch) commands() (place, error) {
+	made, err := l.probes.cgroups.MakeCommands(l.streams.Owner.UID, l.runtime.cgroupName(l.spec.ID), commandsMemoryBytes, commandsPids)
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// removed reports whether the run was removed. One that is removed with its own end still has
+// its commands.
+func (l *launch) removed() bool {
+	if l.spec.Remove {
+		return false
+	}
+	_, err := l.runtime.Get(string(l.spec.ID))
+	return agent.KindOf(err) == agent.KindNotFound
+}
+
+// endCommands kills what a run's commands still run on the host.
+func (r *Runtime) endCommands(run agent.Run) error {
+	if !run.Spec.Kernel.HasCommands() {
+		return nil
+	}
+	h, err := detect()
+	if err != nil {
+		return err
+	}
+	return r.endCommandsOn(h, run.Spec.ID)
+}
+
+func (r *Runtime) endCommandsOn(h *cgroups.Host, id agent.ID) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	return agent.Failed("end commands", h.EndCommands(ctx, r.cgroupName(id)))
 }

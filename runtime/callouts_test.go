@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/internal/callout"
 )
 
 // newCaller makes the callouts of a run of the test's own user, and returns what failed.
@@ -27,7 +29,21 @@ func newCaller(t *testing.T, onWarn, onEnd string) (*callouts, func() []string) 
 		failed = append(failed, flag+": "+err.Error())
 	}
 	c := newCallouts(l)
-	return c, func() []string { c.finish(); mu.Lock(); defer mu.Unlock(); return failed }
+	c.place, c.gone = func() (place, error) { return nowhere{}, nil }, func() bool { return false }
+	return c, func() []string { c.finish(outcome{}); mu.Lock(); defer mu.Unlock(); return failed }
+}
+
+// nowhere is the place of a command without a cgroup: tests of units have no privilege.
+type nowhere struct{}
+
+func (nowhere) Dirs() []string            { return nil }
+func (nowhere) End(context.Context) error { return nil }
+
+// The test binary becomes the commands.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == callout.Argument {
+		callout.Main(os.Args[2:])
+	}
 }
 
 // tokensOf is a budget of a run.

@@ -27,6 +27,7 @@ const (
 	ProblemRun     = "run"           // live in the store, without a supervisor
 	ProblemDir     = "run-directory" // belongs to no run
 	ProblemCgroup  = "cgroup"        // belongs to no live run
+	ProblemCommand = "command"       // of --on-warn or --on-end, whose supervisor has ended
 	ProblemLayer   = "layer"         // belongs to no run
 	ProblemLog     = "log"           // belongs to no run
 	ProblemMount   = "mount"         // below clove's directories, in this namespace
@@ -118,6 +119,8 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
 	switch p.Kind {
 	case ProblemCgroup:
 		return r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
+	case ProblemCommand:
+		return r.endCommandsOn(h, agent.ID(p.Subject))
 	case ProblemDir:
 		return r.whileClaimed(agent.ID(p.Subject), nil)
 	case ProblemLog:

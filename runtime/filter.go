@@ -16,17 +16,22 @@ import (
 // filters are the programs of a run: the agent's, and that of PID 1.
 type filters struct {
 	profile *specs.LinuxSeccomp // of the agent's; nil: unconfined
-	agent   *seccomp.Filter     // nil: unconfined
+	agent   *seccomp.Filter
 	init    []byte
 	// beyond are the calls that a run which is observed notes.
 	beyond []seccomp.Watch
 }
 
 // filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
-// if that is standard or strict, under which it can work, and else under strict. unconfined is for both.
+// if that is standard or strict, under which it can work, under none if that is unconfined, and else
+// under strict.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
-	if err != nil || own == nil {
+	if err != nil {
+		return f, err
+	}
+	if spec.Seccomp.Profile == seccomp.Unconfined && spec.Seccomp.Document == nil {
+		f.agent, err = seccomp.Compile(own, initproto.GateOption)
 		return f, err
 	}
 	f.profile = own

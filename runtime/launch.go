@@ -232,9 +232,6 @@ func (l *launch) create() error {
 
 // answerCalls makes ready for the calls that the agent's filter hands over.
 func (l *launch) answerCalls() {
-	if l.filters.agent == nil {
-		return
-	}
 	// The spec as it is now: no update changes the filter or the mounts.
 	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials, l.watcher)
 	w.readable = slices.Concat(l.readable, l.spec.Files.OwnPlaces())

@@ -259,6 +259,9 @@ func (r *Runtime) Remove(ref string) error {
 	// gofail: var removeForgotten string
 	// if err := failpoint(removeForgotten, ""); err != nil { return err }
 
+	if err := r.endCommands(run); err != nil {
+		return err
+	}
 	if run.Layer != "" {
 		if err := os.Remove(run.Layer); err != nil && !os.IsNotExist(err) {
 			return agent.Failed("layer", err)

@@ -97,6 +97,9 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
 		return err
 	}
+	if err := r.endCommands(run); err != nil {
+		return err
+	}
 	// gofail: var leftoversCleaned string
 	// if err := failpoint(leftoversCleaned, ""); err != nil { return err }
 

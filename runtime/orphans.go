@@ -19,12 +19,13 @@ type view struct {
 	cgroups                                   *cgroups.Host
 	dead, lost                                []agent.Run
 	dirs, groups, layers, logs, gates, mounts []Problem
+	commands                                  []Problem
 	stuck                                     []Problem
 }
 
 // orphans are the things on the host that no run owns.
 func (v view) orphans() []Problem {
-	return slices.Concat(v.groups, v.dirs, v.layers, v.logs, v.gates)
+	return slices.Concat(v.groups, v.commands, v.dirs, v.layers, v.logs, v.gates)
 }
 
 // removalTime is longer than a removal takes from its transaction in the store to the last
@@ -45,7 +46,7 @@ func (r *Runtime) lookAgain(v *view) error {
 	})
 	v.stuck = later.stuck
 	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
-	for _, kind := range []*[]Problem{&v.groups, &v.dirs, &v.layers, &v.logs, &v.gates} {
+	for _, kind := range []*[]Problem{&v.groups, &v.commands, &v.dirs, &v.layers, &v.logs, &v.gates} {
 		*kind = slices.DeleteFunc(*kind, gone)
 	}
 	return nil
@@ -111,6 +112,9 @@ func (r *Runtime) look() (view, error) {
 			v.groups = append(v.groups, Problem{ProblemCgroup, id, "no live run owns this cgroup"})
 		}
 	}
+	if v.commands, err = r.orphanCommands(h); err != nil {
+		return v, err
+	}
 	v.dirs = r.orphanDirectories(dirs, live)
 	for _, name := range layers {
 		if id := strings.TrimSuffix(name, layerSuffix); !live[id] && !kept[id] {
@@ -128,15 +132,28 @@ func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
 	if err != nil {
 		return nil, agent.Failed("list cgroups", err)
 	}
-	var ids []string
-	for _, name := range all {
-		// Those of other installations are not ours to judge: their runs are in a store
-		// that this process does not read.
+	return r.own(all), nil
+}
+
+// own returns the ids in the names of this installation's cgroups. Those of other
+// installations are not ours to judge: their runs are in a store that this process does not
+// read.
+func (r *Runtime) own(names []string) (ids []string) {
+	for _, name := range names {
 		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids
+}
+
+// orphanCommands are commands of --on-warn and --on-end whose supervisor was killed.
+func (r *Runtime) orphanCommands(h *cgroups.Host) (orphans []Problem, err error) {
+	names, err := h.AbandonedCommands()
+	for _, id := range r.own(names) {
+		orphans = append(orphans, Problem{ProblemCommand, id, "the supervisor that began a command of this run has ended"})
+	}
+	return orphans, agent.Failed("list commands", err)
 }
 
 // owned splits what the store knows into ids of live runs and of kept layers.

@@ -41,7 +41,7 @@ func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.R
 		streams.Ended(record)
 	}
 	if l.share != nil {
-		l.share.callouts.finish() // the record does not wait for them
+		l.share.callouts.finish(seen) // the record does not wait for them
 	}
 	return record, err
 }

@@ -22,8 +22,13 @@ import (
 // /proc/self/fd nor write past the output limit. Decision 7 (docs/decisions) is about this.
 type IO struct {
 	Stdin, Stdout, Stderr *os.File
+	// Display is what output passes through on its way to Stdout and Stderr; nil: it stays as it
+	// is. A terminal needs one, because an agent's output can make it type.
+	Display func(to *os.File) io.Writer
 	// Owner is whose rights the workspace is opened with; the zero value is root.
 	Owner agent.Owner
+	// CallerRlimits hold for the commands of --on-warn and --on-end; none: this process's own.
+	CallerRlimits []agent.Rlimit
 	// Layer is an image of CopyLayer that the run's layer begins as a copy of; empty: an empty
 	// layer. Only root names one: the kernel reads it as it reads a disk.
 	Layer string
@@ -74,6 +79,13 @@ type IO struct {
 // changed nothing, and where it is inside.
 type ShownRoot struct{ Image, Target string }
 
+func (o IO) display(to *os.File) io.Writer {
+	if o.Display == nil {
+		return to
+	}
+	return o.Display(to)
+}
+
 // streams carries bytes between the agent's pipes and an IO.
 type streams struct {
 	agentSide []*os.File // read end of stdin, write ends of stdout and stderr
@@ -110,7 +122,7 @@ func (s *streams) connectPipes(streams IO) (err error) {
 			return err
 		}
 		s.agentSide = append(s.agentSide, w)
-		s.pump(to, r)
+		s.pump(streams.display(to), r)
 	}
 	go s.feed(streams.Stdin)
 	return nil
@@ -152,7 +164,7 @@ func (s *streams) feed(from *os.File) {
 }
 
 // pump copies one output until its last writer is gone, or drainNow.
-func (s *streams) pump(to *os.File, from *os.File) {
+func (s *streams) pump(to io.Writer, from *os.File) {
 	s.outputs.Add(1)
 	s.readers = append(s.readers, from)
 	go func() {

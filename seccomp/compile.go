@@ -69,6 +69,10 @@ func addRules(p *specs.LinuxSeccomp) (*libseccomp.ScmpFilter, error) {
 		scmp.Release()
 		return nil, err
 	}
+	if err := addABIs(scmp, p); err != nil {
+		scmp.Release()
+		return nil, err
+	}
 	for _, rule := range p.Syscalls {
 		action := scmpAction(rule.Action, rule.ErrnoRet)
 		for _, name := range rule.Names {
@@ -83,6 +87,27 @@ func addRules(p *specs.LinuxSeccomp) (*libseccomp.ScmpFilter, error) {
 		}
 	}
 	return scmp, nil
+}
+
+// abis are the other ABIs of this machine's kernel, as libseccomp names them.
+var abis = map[specs.Arch]libseccomp.ScmpArch{
+	specs.ArchX86: libseccomp.ArchX86, specs.ArchX32: libseccomp.ArchX32, specs.ArchARM: libseccomp.ArchARM,
+}
+
+// addABIs lets programs of the other ABIs run under a profile that allows what it does not name, and
+// holds its rules against them. Under any other profile their first call kills them.
+func addABIs(scmp *libseccomp.ScmpFilter, p *specs.LinuxSeccomp) error {
+	if !permissive(p.DefaultAction) {
+		return nil
+	}
+	for _, arch := range p.Architectures {
+		if abi, other := abis[arch]; other {
+			if err := scmp.AddArch(abi); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func addRule(scmp *libseccomp.ScmpFilter, number libseccomp.ScmpSyscall, action libseccomp.ScmpAction, args []specs.LinuxSeccompArg) error {

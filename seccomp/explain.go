@@ -37,7 +37,15 @@ func Explain(name, call string) (Explanation, error) { return ExplainWithout(nam
 // ExplainWithout is Explain for ProfileWithout.
 func ExplainWithout(name, call string, w Without) (Explanation, error) {
 	if name == Unconfined {
-		return ExplainProfile(nil, call)
+		profile, err := unconfined()
+		if err != nil {
+			return Explanation{}, err
+		}
+		e, err := ExplainProfile(profile, call)
+		if err == nil && e.Verdict != Allowed {
+			unconfinedReasons().reason(&e)
+		}
+		return e, err
 	}
 	b, err := find(name)
 	if err != nil {

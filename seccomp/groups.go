@@ -20,7 +20,11 @@ type Group struct {
 // strict allow besides is one group.
 func Groups(name string) ([]Group, error) {
 	if name == Unconfined {
-		return GroupsOf(nil), nil
+		profile, err := unconfined()
+		if err != nil {
+			return nil, err
+		}
+		return GroupsOf(profile), nil
 	}
 	b, err := find(name)
 	if err != nil {

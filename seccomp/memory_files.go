@@ -13,10 +13,10 @@ type Without struct {
 	MemoryFiles bool // files without a path, which can be executed whatever mounts say
 }
 
-// ProfileWithout is Profile with more refusals. The unconfined profile stays nil.
+// ProfileWithout is Profile with more refusals. The unconfined profile has no more.
 func ProfileWithout(name string, w Without) (*specs.LinuxSeccomp, error) {
 	if name == Unconfined {
-		return nil, nil
+		return unconfined()
 	}
 	b, err := find(name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // The built-in profiles, from the widest to the narrowest.
 const (
-	Unconfined = "unconfined" // no filter at all
+	Unconfined = "unconfined" // all calls but those that reach AF_ALG
 	Standard   = "standard"   // what ordinary programs need
 	Strict     = "strict"     // computing on files: no network, no shared IPC
 	Minimal    = "minimal"    // one process that computes: no other process, no socket
@@ -22,10 +22,10 @@ const (
 func Names() []string { return []string{Unconfined, Standard, Strict, Minimal} }
 
 // Profile returns the built-in profile of that name, a fresh copy for the
-// architecture of this program. The unconfined profile is nil.
+// architecture of this program.
 func Profile(name string) (*specs.LinuxSeccomp, error) {
 	if name == Unconfined {
-		return nil, nil
+		return unconfined()
 	}
 	b, err := find(name)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 
 func (p *program) attachCommand() *cli.Command {
 	return &cli.Command{
-		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] NAME|ID",
+		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] [--clipboard] NAME|ID",
 		Description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
 			"without ending the run, and so does ctrl-c where the run has no terminal of its own; keys that end in a letter take\n" +
 			"Enter then. Exit status: the agent's, 0 after leaving by keys.",
-		Flags:  []cli.Flag{detachKeysFlag()},
+		Flags:  []cli.Flag{detachKeysFlag(), boolean("", flagClipboard, "", clipboardUsage)},
 		Action: ofOneRun(p.attach),
 	}
 }
@@ -29,6 +29,7 @@ func (p *program) attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	p.displayFor(c)
 	d, err := p.cloved(c)
 	if err != nil {
 		return err

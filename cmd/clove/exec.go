@@ -25,6 +25,7 @@ func (p *program) execCommand() *cli.Command {
 			values("", flagEnv, "e", "set KEY=VALUE, on top of the agent's", ""),
 			value("", flagWorkdir, "w", "working directory inside", "the agent's"),
 			value("", flagUser, "u", "NAME|UID[:GID] inside; root only if the agent is", "the agent's"),
+			boolean("", flagClipboard, "", clipboardUsage),
 		},
 		Action: p.exec,
 	}
@@ -50,6 +51,7 @@ func (p *program) exec(c *cli.Context) error {
 			params.Exec.Env = append(params.Exec.Env, "HOME="+user.Home)
 		}
 	}
+	p.displayFor(c)
 	d, err := p.cloved(c)
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -53,6 +53,7 @@ func (p *program) logs(c *cli.Context) error {
 		// A pointer, because 0 lines is a number too.
 		params.Tail = &n
 	}
+	p.displayFor(c)
 	d, err := p.cloved(c)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ type linePrinter struct {
 	json, stamps bool
 	open         map[string]bool // streams whose last line continues in the next piece
 	text         bytes.Buffer    // collected output for one stream
-	to           io.Writer
+	to           *os.File
 }
 
 // print writes the agent's bytes as they were, to the stream that they were written to,
@@ -128,7 +129,7 @@ func (l *linePrinter) flush() error {
 	if l.text.Len() == 0 {
 		return nil
 	}
-	_, err := l.text.WriteTo(l.to)
+	_, err := l.text.WriteTo(l.display(l.to))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/client"
+	"clove.run/clove/internal/callout"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/probe"
 	"clove.run/clove/policies/probe/reach"
@@ -18,6 +19,9 @@ import (
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == runtime.ReexecArgument {
 		runtime.Reexec()
+	}
+	if len(os.Args) > 1 && os.Args[1] == callout.Argument {
+		callout.Main(os.Args[2:])
 	}
 	// As an agent: clove's own flags, files and terminals are not for a sandbox.
 	if len(os.Args) > 1 && os.Args[1] == probe.Argument {

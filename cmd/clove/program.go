@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -23,10 +24,11 @@ type program struct {
 	dial         func(ctx context.Context, socket string) (*client.Client, error)
 	doctor       func(run string) []runtime.Finding
 	systemd      systemd
-	ending       func(status int) // called when a foreground run has ended, with its exit status; may be nil
-	json         bool             // errors are JSON objects
-	alone        bool             // no cloved answers for the run in the foreground
-	raw          bool             // the agent has the terminal, which is raw: a line needs a carriage return
+	ending       func(status int)            // called when a foreground run has ended, with its exit status; may be nil
+	display      func(to *os.File) io.Writer // what an agent's output passes on its way to the user; set by displayFor
+	json         bool                        // errors are JSON objects
+	alone        bool                        // no cloved answers for the run in the foreground
+	raw          bool                        // the agent has the terminal, which is raw: a line needs a carriage return
 }
 
 // systemd is the directory of an administrator's units on this host, and a path that

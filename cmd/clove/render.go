@@ -174,6 +174,7 @@ var notInCluster = map[string]string{
 	flagPriority:       "set the pod's priorityClassName",
 	flagStartTimeout:   "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
 	flagDelay:          "apply the Job later, or use a CronJob",
+	flagClipboard:      "kubectl attach shows what the agent writes as it is",
 	flagDebug:          "kubectl describe shows a pod's steps",
 	flagAgentSocket:    notForContainers,
 	flagModel:          notForContainers,

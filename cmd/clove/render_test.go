@@ -127,7 +127,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 		b := renderBench(t)
 		switch hint := notInCluster[name]; {
 		case hint != "":
-			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagInit: true, flagAgentSocket: true, flagModelLog: true}[name]
+			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagClipboard: true, flagInit: true, flagAgentSocket: true, flagModelLog: true}[name]
 			flag := "--" + name + "=1"
 			if isSwitch {
 				flag = "--" + name

@@ -110,6 +110,7 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 // launch runs the spec: root's here, others' by cloved. From here on signals are
 // runtime's, which passes them to the agent, until ended is called with the record.
 func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *learning, ended func(agent.Record)) (agent.Record, error) {
+	p.displayFor(c)
 	if h.UID != 0 {
 		return p.launchByCloved(c, spec, ended)
 	}
@@ -117,7 +118,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	if err != nil {
 		return agent.Record{}, err
 	}
-	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err, Ended: ended}
+	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err, Display: p.display, Ended: ended}
 	learned, err := lesson.attach(p, spec, &streams)
 	if err != nil {
 		return agent.Record{}, err

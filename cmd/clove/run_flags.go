@@ -236,6 +236,7 @@ func resultFlags() []cli.Flag {
 	return []cli.Flag{
 		boolean(groupResult, flagInteractive, "i", "with -d: keep stdin open for clove attach; else it is always passed on"),
 		boolean(groupResult, flagTTY, "t", "give the agent a terminal"),
+		boolean(groupResult, flagClipboard, "", clipboardUsage),
 		boolean(groupResult, flagRemove, "", "keep neither record nor layer"),
 		boolean(groupResult, flagInit, "", "accepted for docker's users: every sandbox has an init process"),
 		value(groupResult, flagIDFile, "", "write the ID to this file, which must not exist", ""),

@@ -26,11 +26,11 @@ var samples = map[string]string{
 	flagSeccomp: "strict", flagShadow: "minimal", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
-	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagNetworkLog: "decisions.jsonl",
+	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagClipboard: "", flagNetworkLog: "decisions.jsonl",
 	flagOption: "no-new-privileges", flagInit: "", flagIDFile: "id", flagLearn: "learned.yaml",
 }
 
-var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagNetworkLog, flagOption, flagInit, flagIDFile}
+var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagClipboard, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a command without a script, one a model, the others cloved.

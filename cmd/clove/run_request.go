@@ -134,6 +134,9 @@ func checkSwitches(c *cli.Context) error {
 		}
 		return nil
 	}
+	if c.Bool(flagClipboard) {
+		return invalid(flagClipboard, "give it to clove attach", "it does not go together with -d")
+	}
 	for _, flag := range []string{flagResult, flagNetworkLog} {
 		if c.String(flag) != "" {
 			return invalid(flag, "omit it: clove inspect and clove wait --json show the record", "it does not go together with -d")

@@ -74,7 +74,7 @@ func readProfile(name string) (*specs.LinuxSeccomp, error) {
 
 // profileMeanings are for list.
 var profileMeanings = map[string]string{
-	seccomp.Unconfined: "no filter",
+	seccomp.Unconfined: "all calls but those that reach AF_ALG",
 	seccomp.Standard:   "what ordinary programs need; the default",
 	seccomp.Strict:     "programs that compute on files: no network, no shared IPC",
 	seccomp.Minimal:    "one program that computes: no other process, no socket",

@@ -137,7 +137,7 @@ func (p *program) show(piece api.SessionOutput) error {
 	if piece.Stream == "stderr" {
 		to = p.err
 	}
-	_, err := to.Write(piece.Data)
+	_, err := p.display(to).Write(piece.Data)
 	return err
 }
 

@@ -16,8 +16,10 @@ const SocketName = "supervisor.sock"
 // Order is what a supervisor is to do. It comes by a pipe and not by arguments: any user
 // can read those in /proc, and the agent's environment may have secrets.
 type Order struct {
-	Spec        agent.Spec       `json:"spec"`
-	Owner       agent.Owner      `json:"owner"`             // whose rights host paths are opened with
+	Spec  agent.Spec  `json:"spec"`
+	Owner agent.Owner `json:"owner"` // whose rights host paths are opened with
+	// Rlimits are of its commands on the host; none: the supervisor's own.
+	Rlimits     []agent.Rlimit   `json:"rlimits,omitempty"`
 	LogDir      string           `json:"log_dir"`           // made where it is not there
 	LogCapBytes int64            `json:"log_cap_bytes"`     // of both files of the log together
 	Socket      string           `json:"socket,omitempty"`  // cloved's, which answers for what agents share

@@ -36,7 +36,7 @@ const flushTime = 5 * time.Second
 func Supervise(ctx context.Context, launcher Launcher, runDir string, order Order, pipe *os.File) error {
 	var u undo.Stack
 	defer u.Run()
-	s := &supervisor{spec: order.Spec, owner: order.Owner, socket: order.Socket, metered: order.Metered, hub: newHub(), ended: make(chan struct{})}
+	s := &supervisor{spec: order.Spec, owner: order.Owner, rlimits: order.Rlimits, socket: order.Socket, metered: order.Metered, hub: newHub(), ended: make(chan struct{})}
 	if order.Spec.Foreground {
 		s.hub.host = newHost()
 	}
@@ -62,8 +62,9 @@ func Supervise(ctx context.Context, launcher Launcher, runDir string, order Orde
 type supervisor struct {
 	spec    agent.Spec
 	owner   agent.Owner
-	socket  string // cloved's
-	metered bool   // as Order.Metered
+	rlimits []agent.Rlimit // of its commands on the host
+	socket  string         // cloved's
+	metered bool           // as Order.Metered
 	log     *logs.Log
 	lines   []*logs.Lines // of the agent's streams, for flush
 	hub     *hub
@@ -96,7 +97,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	started := false // also true when the caller knows that the agent will not start
 	var steps []Step
 	streams := s.streams.io
-	streams.Owner = s.owner
+	streams.Owner, streams.CallerRlimits = s.owner, s.rlimits
 	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
 		share := client.NewShare(cloved)

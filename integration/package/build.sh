@@ -9,8 +9,8 @@ VERSION=$1 FOLDER=$2
 MAINTAINER=${DEBFULLNAME:-clove maintainers} MAINTAINER="$MAINTAINER <${DEBEMAIL:-maintainers@clove.run}>"
 # The same tree gives the same package at any time.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)}
-STAGE=''
-cleanup() { [ -z "$STAGE" ] || rm -rf "$STAGE"; }
+STAGE='' PART=''
+cleanup() { rm -rf ${STAGE:+"$STAGE"} ${PART:+"$PART"}; }
 trap cleanup EXIT
 
 binaries() {
@@ -37,14 +37,19 @@ documents() {
 
 main() {
 	local deb
+	deb=$FOLDER/clove_${VERSION}_amd64.deb
 	mkdir -p build "$FOLDER"
+	rm -f "$deb" # an older package must not pass for this one
 	STAGE=$(mktemp -d "$TOP/build/package.XXXXXX")
 	chmod 755 "$STAGE"
 	binaries
 	documents
 	export VERSION MAINTAINER STAGE SOURCE_DATE_EPOCH
-	deb=$FOLDER/clove_${VERSION}_amd64.deb
-	build/tools/nfpm package --config integration/package/nfpm.yaml --packager deb --target "$deb" >&2
+	# Beside the final name, so that the move is one rename: a build that is interrupted
+	# leaves nothing under that name.
+	PART=$deb.part
+	build/tools/nfpm package --config integration/package/nfpm.yaml --packager deb --target "$PART" >&2
+	mv "$PART" "$deb"
 	echo "$deb"
 }
 

@@ -1,9 +1,10 @@
 // Package callout does what a user wants done at an event of a run: it runs a command, or
 // posts to a URL. Both get the event as JSON.
 //
-// The caller is a process of root's. A command has the user's ids and none of the caller's
-// environment and groups, so it can do what the user could do at a login. A URL is called by
-// the caller itself, over sockets that belong to the user. Nothing of the answer is kept but
+// The caller is a process of root's. A command has the user's ids and limits, cgroups that the
+// caller made for it, and none of the caller's environment and groups, so it can do what the
+// user could do at a login. The caller's program is started again for it (Main), because only
+// a process can take limits and cgroups for itself. A URL is called by the caller itself, over sockets that belong to the user. Nothing of the answer is kept but
 // its status.
 package callout
 
@@ -15,7 +16,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -33,10 +33,12 @@ type Callout struct {
 	Owner  agent.Owner
 	Event  any      // for the command's standard input, or the body of a POST
 	Env    []string // KEY=VALUE, for a command
+	Within Within   // for a command
 }
 
 // Do runs the command or posts to the URL, and returns why that failed. A command that takes
-// longer than Patience is killed, with the processes of its session.
+// longer than Patience is killed, with the processes of its session. What else it started is
+// in its cgroups, which are the caller's to empty.
 func (c Callout) Do(ctx context.Context) error {
 	event, err := json.Marshal(c.Event)
 	if err != nil {
@@ -54,13 +56,14 @@ func (c Callout) Do(ctx context.Context) error {
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 func (c Callout) execute(ctx context.Context, event []byte) error {
-	command := exec.CommandContext(ctx, "/bin/sh", "-c", c.Target)
+	order, err := json.Marshal(becoming{Within: c.Within, Owner: c.Owner, Shell: c.Target})
+	if err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "/proc/self/exe", Argument, string(order))
 	complaint := &head{}
 	command.Dir, command.Env, command.Stdin, command.Stderr = "/", append([]string{path}, c.Env...), bytes.NewReader(event), complaint
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if c.Owner.UID != uint32(os.Geteuid()) {
-		command.SysProcAttr.Credential = &syscall.Credential{Uid: c.Owner.UID, Gid: c.Owner.GID}
-	}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second // what it left behind may hold the pipes
 	switch err := command.Run(); {

@@ -15,6 +15,14 @@ import (
 	"clove.run/clove/agent"
 )
 
+// The tests' own program becomes the commands.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Argument {
+		Main(os.Args[2:])
+	}
+	os.Exit(m.Run())
+}
+
 func self() agent.Owner {
 	return agent.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 }

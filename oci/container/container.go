@@ -71,11 +71,12 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	}
 	c := &Container{engine: e, lib: lib, notify: notify, unborn: true}
 	// After libcontainer.Create, which refuses a directory that exists.
-	if notify != nil {
-		if err := os.Mkdir(notify.directory, 0o755); err != nil {
-			c.destroy(false)
-			return nil, err
-		}
+	if err = announce(filepath.Join(e.Root, id), config.Cgroups); err == nil && notify != nil {
+		err = os.Mkdir(notify.directory, 0o755)
+	}
+	if err != nil {
+		c.destroy(false)
+		return nil, err
 	}
 	return c, nil
 }
@@ -93,13 +94,6 @@ func (e Engine) Load(id string) (*Container, error) {
 	c := &Container{engine: e, lib: lib}
 	c.loaded()
 	return c, nil
-}
-
-// RemoveUnfinished removes the directory of a create that was killed before it wrote
-// state.json, which Load does not find. The caller must have passed id to Load first: Load
-// rejects ids that lead out of the root.
-func (e Engine) RemoveUnfinished(id string) error {
-	return os.RemoveAll(filepath.Join(e.Root, id))
 }
 
 // Exec lets the process of a created container execute. If create was given a
