@@ -149,12 +149,13 @@ func TestPartsDoNotDependOnTheKey(t *testing.T) {
 		return key[:n%(len(key)-1)] + base64.StdEncoding.EncodeToString([]byte(key[:n%17]))
 	}
 	document, events, long := `{"a":"`, "", "data: "
-	for n := range 500 {
+	for n := range 1000 {
 		document += begins(n) + " "
 		events += "data: " + begins(n) + "\n" + []string{"\n", "\r\n", "data: more\n\n", ": a comment\n\n"}[n%4]
 	}
 	long += document + "\n\n" + events[:5000]
-	events = events[:min(len(events), 2*(blockBytes+holdBytes))]
+	document = document[:min(len(document), blockBytes*2+holdBytes)]
+	events = events[:min(len(events), blockBytes+holdBytes)]
 	random := rand.New(rand.NewPCG(1, 2))
 	splits := map[string]func(int) int{
 		"whole":    func(left int) int { return left },
@@ -162,7 +163,7 @@ func TestPartsDoNotDependOnTheKey(t *testing.T) {
 		"of 32 Ki": func(int) int { return 32 << 10 },
 		"any":      func(int) int { return 1 + random.IntN(5000) },
 	}
-	for name, text := range map[string]string{"document": document, "events": events, "a long event": long, "spaces": strings.Repeat(" ", 3*blockBytes+holdBytes) + "data: a\n\n"} {
+	for name, text := range map[string]string{"document": document, "events": events, "a long event": long, "spaces": strings.Repeat(" ", 2*blockBytes+holdBytes) + "data: a\n\n"} {
 		if len(text) < blockBytes+holdBytes {
 			t.Fatalf("control: %s has %d bytes", name, len(text))
 		}
