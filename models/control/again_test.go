@@ -149,7 +149,7 @@ func TestACallGoesOnWithAnotherTarget(t *testing.T) {
 		if got := s.begin(); got != "first" || s.call.Provider != "p" {
 			t.Fatalf("%s: %s", name, got)
 		}
-		if got := s.fails(row.end); got != "second" || s.call.Provider != "q" || s.call.In != 100 || s.call.MostOut != 1200 {
+		if got := s.fails(row.end); got != "second" || s.call.Provider != "q" || s.call.In != 100 || s.call.MostOut != 100 {
 			t.Errorf("%s: %s, %+v", name, got, s.call)
 		}
 		if paid := s.ledger.isUsed(); !maps.Equal(paid, row.paid) {

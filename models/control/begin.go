@@ -46,6 +46,7 @@ type call struct {
 	out         int64 // the most that each answer may have, tokens; 0: nothing bounds it
 	reservation string
 	reserved    budget.Amounts  // for the present try
+	extended    bool            // more than at first; clove-upstream's messages guard it
 	used        budget.Amounts  // by tries that have ended, and not paid
 	spent       spent           // by all tries that have ended
 	ctx         context.Context // until the client has gone
@@ -110,6 +111,9 @@ func (k *call) decide() (refusal *link.Refuse) {
 	k.served = k.front.servedBy(b.Run)
 	if k.served == nil {
 		return refuse(link.ReasonFailed, senseless, "") // no honest clove-models sends it
+	}
+	if k.served.uncounted.Tokens() < 1 {
+		return &link.Refuse{Reason: link.ReasonBusy, Message: "too many calls of this run have failed", Hint: "ask again later, and wait longer after each failure", After: 1}
 	}
 	if refusal := c.choose(k); refusal != nil {
 		return refusal
@@ -262,27 +266,19 @@ func (c *Control) launch(k *call) *link.Refuse {
 		return failed(err)
 	}
 	k.tries++
+	k.extended = false
 	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
 	ticket := k.ticket() // before the call can end
 	c.enter(k, u)
 	entered = true
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.number, Owner: k.front.uid, Provider: k.target.Provider.Name, Format: k.begin.Format,
-		In: k.reserved[budget.TokensIn], MostOut: k.mostOut(), Betas: k.begin.Betas, Ticket: ticket}}, files...)
+		In: k.reserved[budget.TokensIn], MostOut: k.reserved[budget.TokensOut], Betas: k.begin.Betas, Ticket: ticket}}, files...)
 	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))
 	}
 	_ = k.front.conn.Send(link.ToFront{Go: goes}, near) // a process that is gone reads nothing: the stream ends
 	return nil
-}
-
-// mostOut is when clove-upstream cuts an answer off: its estimate of tokens is rough, so the
-// bound is twice the reservation.
-func (k *call) mostOut() int64 {
-	if most := k.reserved[budget.TokensOut]; most > 0 {
-		return 2*most + 1000
-	}
-	return 0
 }
 
 // stream makes the two sides over which a call's body and answer pass.

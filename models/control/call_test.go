@@ -38,7 +38,7 @@ func TestACallIsReservedMadeAndSettled(t *testing.T) {
 	}
 	up := within(t, r.upstreams)
 	call := within(t, up.up).Call
-	if call.Provider != "p" || call.In != 200 || call.MostOut != 1200 || fmt.Sprint(call.Betas) != "[effort-2025-11-24]" || up.setup.Providers["p"].Key != "the key secret" {
+	if call.Provider != "p" || call.In != 200 || call.MostOut != 100 || fmt.Sprint(call.Betas) != "[effort-2025-11-24]" || up.setup.Providers["p"].Key != "the key secret" {
 		t.Errorf("%+v", call)
 	}
 	// In times the factor, out times n, at the highest rate of input and the tier.

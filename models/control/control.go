@@ -28,6 +28,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/kernel"
@@ -86,7 +88,7 @@ func groups(owner agent.Owner) []uint32 {
 }
 
 func newServed(run agent.Run, listener *os.File) *served {
-	return &served{run: run, groups: groups(run.Owner), listener: listener, tally: newTally()}
+	return &served{run: run, groups: groups(run.Owner), listener: listener, tally: newTally(), uncounted: rate.NewLimiter(uncountedPerSecond, maxUncounted)}
 }
 
 // Control serves models to runs. Its methods may be called from many goroutines.
@@ -117,12 +119,13 @@ type Control struct {
 
 // served is a run whose agent may call models.
 type served struct {
-	run      agent.Run
-	groups   []uint32 // of its owner
-	listener *os.File
-	line     line      // of calls that wait for what others hold
-	contents *contents // nil: nothing is logged
-	tally    *tally
+	run       agent.Run
+	groups    []uint32 // of its owner
+	listener  *os.File
+	line      line      // of calls that wait for what others hold
+	contents  *contents // nil: nothing is logged
+	tally     *tally
+	uncounted *rate.Limiter // of calls that are no model_calls
 
 	mu      sync.Mutex // guards the following
 	flying  int        // calls that have reserved and are not paid

@@ -71,6 +71,16 @@ func (k *call) most(left budget.Left, others int) (int64, error) {
 	return min(top, max(free/int64(others+1), least)), nil
 }
 
+// longer is what an answer may use that turns out longer than was reserved for it: twice as
+// much and a little, or what is left.
+func (k *call) longer(left budget.Left) (budget.Amounts, error) {
+	out := min(2*k.out+enough, k.room(left.Free))
+	if out <= k.out {
+		return nil, errHeld
+	}
+	return k.bound(out), nil
+}
+
 // room is how many tokens of output there is room for in each answer, beside the input;
 // math.MaxInt64: nothing limits it.
 func (k *call) room(left budget.Amounts) int64 {

@@ -306,7 +306,7 @@ func TestClaimsOfLess(t *testing.T) {
 	if used := within(t, r.ledger.settled); fmt.Sprint(used) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", used, want)
 	}
-	if all, _ := r.ledger.reservations(); all[0].amounts[budget.TokensOut] != 1 || call.MostOut > 2000 {
+	if all, _ := r.ledger.reservations(); all[0].amounts[budget.TokensOut] != 1 || call.MostOut != 1 {
 		t.Errorf("control: %+v, %+v", all, call)
 	}
 }

@@ -172,6 +172,7 @@ func (f *fake) receive(upstream bool) {
 			Call   *link.Call
 			Cancel uint64
 			Socket *link.Socket
+			More   *link.More
 		}
 		files, err := f.conn.Receive(&m)
 		f.files.Add(int64(len(files)))
@@ -181,7 +182,7 @@ func (f *fake) receive(upstream bool) {
 			close(f.front)
 			return
 		case upstream:
-			f.up <- link.ToUpstream{Call: m.Call, Cancel: m.Cancel, Socket: m.Socket}
+			f.up <- link.ToUpstream{Call: m.Call, Cancel: m.Cancel, Socket: m.Socket, More: m.More}
 		default:
 			f.front <- m.ToFront
 		}

@@ -59,7 +59,7 @@ func TestAReload(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	next.send(link.FromUpstream{Done: &link.Done{Number: second.Number, Status: 500, Sent: true}})
-	if used := within(t, r.ledger.settled); fmt.Sprint(used) != "map[model_calls:1]" || len(r.ledger.settled) != 0 {
+	if used := within(t, r.ledger.settled); fmt.Sprint(used) != "map[]" || len(r.ledger.settled) != 0 {
 		t.Errorf("%v", used)
 	}
 }

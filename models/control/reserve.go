@@ -110,6 +110,30 @@ func (c *Control) attempt(k *call, p *place) error {
 	return nil
 }
 
+// extend reserves more output for a call whose answer is longer than its reservation by
+// clove-upstream's estimate, once, and returns how much there is then, in tokens; 0: no more.
+// The estimate is rough, so an honest answer has as much again where the budgets have it.
+func (c *Control) extend(u *upstream, number uint64) int64 {
+	c.mu.Lock()
+	k := c.calls[number]
+	c.mu.Unlock()
+	if k == nil || k.upstream != u || k.extended || k.reserved[budget.TokensOut] == 0 {
+		return 0
+	}
+	k.extended = true
+	var reserved budget.Amounts
+	err := c.options.Ledger.Renew(k.served.run, kernel.Renewal{Service: Service, Reservation: k.reservation, Ceiling: k.ceiling(),
+		Fit: func(left budget.Left) (_ budget.Amounts, err error) {
+			reserved, err = k.longer(left)
+			return reserved, err
+		}})
+	if err != nil {
+		return 0
+	}
+	k.reserved = reserved
+	return reserved[budget.TokensOut]
+}
+
 // ceiling is what the run's owner may spend at the provider.
 func (k *call) ceiling() *kernel.Ceiling {
 	uid, provider := k.served.run.Owner.UID, k.target.Provider

@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/models/link"
 )
 
 // SecretsDir is where the keys of providers are.
 const SecretsDir = "/etc/clove/secrets"
-
-// maxSecret bounds a key, in bytes.
-const maxSecret = 16 << 10
 
 // ReadSecret returns the key of a name: from systemd's directory of credentials, if there is
 // one of that name, else from dir. A file that others may read is refused, and no error says
@@ -43,7 +41,7 @@ func ReadSecret(dir, name string) (string, error) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Uid != 0 || stat.Mode&0o077 != 0 {
 		return "", refuse(fmt.Errorf("others than root may read or replace %s", path), "chown root "+path+"; chmod 600 "+path)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	text, err := io.ReadAll(io.LimitReader(file, link.MaxKey+3))
 	if err != nil {
 		return "", refuse(err, "")
 	}
@@ -55,7 +53,7 @@ func ReadSecret(dir, name string) (string, error) {
 func key(text []byte) (string, error) {
 	k := strings.TrimRight(string(text), "\r\n")
 	bad := strings.ContainsFunc(k, func(r rune) bool { return r < '!' || r > '~' })
-	if k == "" || bad || len(k) > maxSecret {
+	if k == "" || bad || len(k) > link.MaxKey {
 		return "", &agent.Error{Kind: agent.KindInvalid, Step: "models", Message: "a key is empty, too long, or has characters that no header can have", Hint: "the file has the key alone, in one line"}
 	}
 	return k, nil

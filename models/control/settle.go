@@ -129,9 +129,24 @@ func (k *call) add(d link.Done) {
 	k.spent.add(u, used[budget.CostMicros])
 	k.spent.over = k.spent.over || k.exceeded(used)
 	k.used = sum(k.used, used)
-	if d.Sent {
+	if counts(d) {
 		k.used[budget.ModelCalls] = 1
+	} else {
+		k.served.uncounted.Reserve()
 	}
+}
+
+// Of the calls that are no model_calls a run has as many at once, and then as many in a second:
+// no budget bounds what an agent has a provider answer with them.
+const (
+	maxUncounted       = 60
+	uncountedPerSecond = 1
+)
+
+// counts reports whether a try makes its call one of model_calls: the provider has served the
+// request, has refused it for what it says, or may have served it.
+func counts(d link.Done) bool {
+	return d.Sent && (d.Status < 300 || d.Status >= 400 && d.Status < statusFailed && d.Status != statusTooMany)
 }
 
 func (s *spent) add(u models.Usage, cost int64) {

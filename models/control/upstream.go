@@ -144,6 +144,9 @@ func (u *upstream) receive() {
 		switch {
 		case m.Done != nil:
 			u.control.done(u, *m.Done)
+		case m.More != 0:
+			most := u.control.extend(u, m.More) // here: the call cannot end meanwhile
+			_ = u.conn.Send(link.ToUpstream{More: &link.More{Call: m.More, MostOut: most}})
 		case m.Dial != nil:
 			go u.dial(*m.Dial)
 		}

@@ -159,6 +159,9 @@ type Setup struct {
 	Roots     []byte              `json:"roots"` // certificates of authorities, PEM
 }
 
+// MaxKey bounds a key, in bytes: common servers read no longer header.
+const MaxKey = 8 << 10
+
 // Provider is one that clove-upstream may call.
 type Provider struct {
 	Endpoints map[models.Format]string `json:"endpoints"` // where each format is served
@@ -174,6 +177,7 @@ type ToUpstream struct {
 	Call   *Call   `json:"call,omitempty"` // with the other side of the Stream
 	Cancel uint64  `json:"cancel,omitempty"`
 	Socket *Socket `json:"socket,omitempty"` // with a connection, unless Error says why not
+	More   *More   `json:"more,omitempty"`
 }
 
 // Call is one call to make. With a second descriptor, what is said is copied to it: the body as
@@ -184,7 +188,7 @@ type Call struct {
 	Provider string        `json:"provider"`
 	Format   models.Format `json:"format"`
 	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
-	MostOut  int64         `json:"most_out"` // tokens after which an answer is cut off; 0: none
+	MostOut  int64         `json:"most_out"` // tokens of output that are reserved, after which an answer is cut off; 0: nothing bounds it
 	Betas    []string      `json:"betas,omitempty"`
 	// Ticket is what settles the call when control is gone; clove-upstream does not read it.
 	Ticket json.RawMessage `json:"ticket,omitempty"`
@@ -196,11 +200,19 @@ type Socket struct {
 	Error  string `json:"error,omitempty"`
 }
 
+// More says how much output is reserved for a call by now.
+type More struct {
+	Call    uint64 `json:"call"`     // its number
+	MostOut int64  `json:"most_out"` // as Call's; 0: no more than before
+}
+
 // FromUpstream is a message of clove-upstream. Exactly one field is set.
 type FromUpstream struct {
 	Ready bool  `json:"ready,omitempty"` // it has no rights left
 	Dial  *Dial `json:"dial,omitempty"`
 	Done  *Done `json:"done,omitempty"`
+	// More is the number of a call whose answer is longer than MostOut. It waits for More.
+	More uint64 `json:"more,omitempty"`
 }
 
 // Dial asks for a connection to a provider.

@@ -69,7 +69,8 @@ func (s *Server) call(c link.Call, file *os.File, copies ...*os.File) {
 	// moment after the end there is room for the error, and then the writes fail.
 	defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(endTime)) })()
 	go watch(file, cancel)
-	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop, copies: copies}
+	e := exchange{call: c, provider: p, out: link.Answer{W: file}, done: &done, began: began, stop: stop, copies: copies,
+		keyless: &redactor{secret: p.secret}, more: func() int64 { return s.more(c.Number) }}
 	if err := e.run(ctx, body); err != nil {
 		done.Error = reason(ctx, err)
 		done.Fault, done.Detail = e.fault(ctx, err)
@@ -140,6 +141,8 @@ type exchange struct {
 	stop     context.CancelCauseFunc
 	wait     *time.Timer  // for the next byte of the answer
 	meter    *usage.Meter // nil: nothing came that it could measure
+	keyless  *redactor
+	more     func() int64 // has more output reserved, and returns how much there is then, in tokens
 	sent     atomic.Bool  // a connection to the provider took the request, or a part of it
 	unproven atomic.Bool  // TLS failed
 	copies   []*os.File   // of the answer
@@ -152,6 +155,7 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	}
 	e.authorize(request.Header)
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "clove")
 	e.wait = time.AfterFunc(e.provider.First, func() { e.stop(errSlow) })
 	defer func() { e.wait.Stop() }()
@@ -166,7 +170,11 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 		return fmt.Errorf("the provider answers with a redirection (%d), which is not followed", answer.StatusCode)
 	}
-	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header, time.Now()), ID: requestID(answer.Header, e.provider.Key)}
+	if encoding := strings.Join(answer.Header.Values("Content-Encoding"), ","); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		e.settle(answer.StatusCode) // a key in it would not be found
+		return errors.New("the provider encodes its answer, although the request accepts identity only: see Content-Encoding in the provider's settings")
+	}
+	head := link.Head{Status: answer.StatusCode, Type: contentType(answer.Header), After: retryAfter(answer.Header, time.Now()), ID: requestID(answer.Header, e.provider.secret)}
 	e.done.After, _ = strconv.Atoi(head.After)
 	e.done.Limits = limits(answer.Header)
 	return e.copy(answer, head)
@@ -193,7 +201,7 @@ func (e *exchange) authorize(h http.Header) {
 // then another target may serve the call.
 func (e *exchange) copy(answer *http.Response, head link.Head) error {
 	defer func() { e.settle(answer.StatusCode) }()
-	buffer, keyless, total := make([]byte, 32<<10), newRedactor(e.provider.Key), 0
+	buffer, total := make([]byte, 32<<10), 0
 	for {
 		n, err := answer.Body.Read(buffer)
 		if total == 0 && (n > 0 || err == io.EOF) {
@@ -207,19 +215,12 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 			if total += n; total > maxAnswer {
 				return errors.New("the answer is too long")
 			}
-			part := keyless.next(buffer[:n])
-			e.measure(part)
-			if e.pass(part) != nil {
-				return errors.New("the client is gone")
-			}
-			if most := e.call.MostOut; most > 0 && e.meter != nil && e.meter.Streamed() > most {
-				return errors.New("the answer is longer than its budget allows")
+			if err := e.take(buffer[:n]); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF {
-			part := keyless.rest()
-			e.measure(part)
-			_ = e.pass(part) // End fails as well
+			_ = e.pass(e.keyless.rest()) // End fails as well
 			return e.out.End(link.End{})
 		}
 		if err != nil {
@@ -228,19 +229,55 @@ func (e *exchange) copy(answer *http.Response, head link.Head) error {
 	}
 }
 
-// measure has the next bytes of an answer measured, without the key: words of the answer go
-// into logs and records. The first byte shows whether it is a document or a stream of
+// take measures the next bytes of an answer, and passes on what may pass. What is behind the
+// end of the reservation is neither measured nor passed.
+func (e *exchange) take(part []byte) error {
+	for len(part) > 0 {
+		n := e.measure(part)
+		for _, passes := range e.keyless.next(part[:n]) {
+			if e.pass(passes) != nil {
+				return errors.New("the client is gone")
+			}
+		}
+		part = part[n:]
+		if e.exceeds() {
+			if e.call.MostOut = e.more(); e.exceeds() || e.call.MostOut == 0 {
+				return errors.New("the answer is longer than its budget allows")
+			}
+		}
+	}
+	return nil
+}
+
+// exceeds reports whether the text is longer than what is reserved.
+func (e *exchange) exceeds() bool {
+	return e.call.MostOut > 0 && e.meter != nil && e.meter.Streamed() > e.call.MostOut
+}
+
+// measure has the next bytes of an answer measured, up to the first with which it exceeds, and
+// returns how many there were. The first byte shows whether it is a document or a stream of
 // events. What clove-models says of that does not count, as it may be taken over: the wrong
 // meter reads nothing.
-func (e *exchange) measure(part []byte) {
+func (e *exchange) measure(part []byte) int {
 	if e.meter == nil {
-		if part = bytes.TrimLeft(part, " \t\r\n"); len(part) == 0 {
-			return
+		text := bytes.TrimLeft(part, spaces)
+		if len(text) == 0 {
+			return len(part)
 		}
-		e.meter = usage.New(e.call.Format, part[0] != '{')
+		e.meter = usage.New(e.call.Format, isStream(text))
 	}
-	e.meter.Write(part)
+	if e.call.MostOut == 0 {
+		n, _ := e.meter.Write(part)
+		return n
+	}
+	return e.meter.WriteUpTo(part, e.call.MostOut)
 }
+
+// spaces may be before an answer.
+const spaces = " \t\r\n"
+
+// isStream reports whether an answer that begins so is a stream of events.
+func isStream(text []byte) bool { return text[0] != '{' }
 
 // begins ends the wait for the first byte of the answer, if it has one.
 func (e *exchange) begins(has bool) {
@@ -260,13 +297,17 @@ func (e *exchange) pass(part []byte) error {
 	return err
 }
 
-// settle notes what to settle. Providers ask nothing for errors.
+// settle notes what to settle. Providers ask nothing for errors. Words of an answer go into logs
+// and records, so one with the key has none.
 func (e *exchange) settle(status int) {
 	var r usage.Result
 	if e.meter != nil {
 		r = e.meter.Result()
 	}
-	e.done.Model, e.done.Tiers, e.done.Reported, e.done.Complete = r.Model, r.Tiers, r.Reported, r.Complete
+	e.done.Reported, e.done.Complete = r.Reported, r.Complete
+	if e.keyless.rest(); !e.keyless.found { // what was held back was not searched
+		e.done.Model, e.done.Tiers = r.Model, r.Tiers
+	}
 	if status < 300 {
 		e.done.Usage = r.Charge(e.call.Format, e.call.In)
 	}
@@ -290,9 +331,9 @@ func contentType(h http.Header) string {
 }
 
 // requestID passes a provider's id of a request, for people who ask the provider.
-func requestID(h http.Header, key string) string {
+func requestID(h http.Header, key *secret) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id"} {
-		if id := h.Get(name); id != "" && len(id) <= 128 && printable(id) && (key == "" || !strings.Contains(id, key)) {
+		if id := h.Get(name); id != "" && len(id) <= 128 && printable(id) && len(key.find([]byte(id))) == 0 {
 			return id
 		}
 	}

@@ -34,6 +34,8 @@ type rig struct {
 	served chan error
 	last   uint64
 	dials  atomic.Int64
+	more   atomic.Int64 // what is reserved for a call that asks for more
+	asked  atomic.Int64 // how often one did
 }
 
 // newRig serves one provider, named p. change may change it; nil: as it is.
@@ -90,6 +92,9 @@ func (r *rig) control(address string) {
 			return
 		case m.Done != nil:
 			r.done <- *m.Done
+		case m.More != 0:
+			r.asked.Add(1)
+			_ = r.conn.Send(link.ToUpstream{More: &link.More{Call: m.More, MostOut: r.more.Load()}})
 		case m.Dial != nil:
 			r.dials.Add(1)
 			r.connect(m.Dial.Number, address)

@@ -44,6 +44,7 @@ type Server struct {
 	mu    sync.Mutex // guards the following
 	last  uint64
 	dials map[uint64]chan dialled
+	mores map[uint64]chan int64 // of calls that wait for more to be reserved
 	calls map[uint64]context.CancelFunc
 	alone bool // control is gone
 }
@@ -57,6 +58,7 @@ type dialled struct {
 type provider struct {
 	link.Provider
 	client *http.Client
+	secret *secret // its key
 }
 
 // ReadSetup reads the setup, while files may still be read.
@@ -69,14 +71,14 @@ func ReadSetup(r io.Reader) (link.Setup, error) {
 // New makes a server of a setup. What control does not hear any more goes into file; nil:
 // nowhere.
 func New(control *packet.Conn, file *os.File, setup link.Setup) (*Server, error) {
-	s := &Server{control: control, journal: newJournal(file), providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, calls: map[uint64]context.CancelFunc{}}
+	s := &Server{control: control, journal: newJournal(file), providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, mores: map[uint64]chan int64{}, calls: map[uint64]context.CancelFunc{}}
 	everyones := authorities(setup.Roots)
 	for name, p := range setup.Providers {
 		roots := everyones
 		if len(p.Roots) > 0 {
 			roots = authorities(p.Roots)
 		}
-		s.providers[name] = &provider{p, &http.Client{
+		s.providers[name] = &provider{Provider: p, secret: newSecret(p.Key), client: &http.Client{
 			// No redirect is followed: it could carry the key to another place.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{
@@ -84,7 +86,7 @@ func New(control *packet.Conn, file *os.File, setup link.Setup) (*Server, error)
 				DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, name) },
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 				TLSHandshakeTimeout:    tlsTime,
-				DisableCompression:     true, // the answer passes as it is
+				DisableCompression:     true, // a key is looked for in the answer as it is
 				MaxResponseHeaderBytes: maxHead,
 				MaxIdleConnsPerHost:    maxIdle,
 			},
@@ -124,6 +126,8 @@ func (s *Server) Serve() error {
 			files = s.connected(*m.Socket, files)
 		case m.Cancel != 0:
 			s.cancel(m.Cancel)
+		case m.More != nil:
+			s.reserved(*m.More)
 		}
 		packet.CloseAll(files)
 	}
@@ -136,6 +140,10 @@ func (s *Server) finish() {
 	for number, waiter := range s.dials {
 		delete(s.dials, number)
 		waiter <- dialled{err: errAlone}
+	}
+	for number, waiter := range s.mores {
+		delete(s.mores, number)
+		waiter <- 0
 	}
 	s.mu.Unlock()
 	s.flying.Wait()
@@ -202,6 +210,33 @@ func (s *Server) connected(m link.Socket, files []*os.File) []*os.File {
 	}
 	waiter <- dialled{file: files[0]}
 	return nil
+}
+
+// more has control reserve more output for a call, and returns how much is reserved then, in
+// tokens; 0: control reserves no more, or is gone.
+func (s *Server) more(call uint64) int64 {
+	waiter := make(chan int64, 1)
+	s.mu.Lock()
+	if s.alone {
+		s.mu.Unlock()
+		return 0
+	}
+	s.mores[call] = waiter
+	s.mu.Unlock()
+	if s.control.Send(link.FromUpstream{More: call}) != nil {
+		s.reserved(link.More{Call: call}) // finish may have answered
+	}
+	return <-waiter
+}
+
+// reserved answers a call that waits for more.
+func (s *Server) reserved(m link.More) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waiter := s.mores[m.Call]; waiter != nil {
+		delete(s.mores, m.Call)
+		waiter <- m.MostOut
+	}
 }
 
 // enter notes a call that can be cancelled.

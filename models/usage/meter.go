@@ -89,6 +89,17 @@ func (m *Meter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// WriteUpTo is Write, up to the byte with which Streamed is more than so many tokens. It returns
+// how many bytes it took. Streamed is one more than that at most.
+func (m *Meter) WriteUpTo(p []byte, tokens int64) (n int) {
+	for n < len(p) && m.Streamed() <= tokens {
+		fits := tokens*BytesPerToken - m.scanner.text + 1 // a byte of an answer is no more than one of text
+		next, _ := m.Write(p[n:][:min(int64(len(p)-n), fits)])
+		n += next
+	}
+	return n
+}
+
 // Streamed is Result.Streamed until now.
 func (m *Meter) Streamed() int64 { return (m.scanner.text + BytesPerToken - 1) / BytesPerToken }
 

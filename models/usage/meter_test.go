@@ -142,3 +142,19 @@ func TestCharge(t *testing.T) {
 		t.Errorf("counting costs %+v", got)
 	}
 }
+
+// What is written up to a number of tokens is one token more at most, and no less than the
+// whole where that is shorter.
+func TestWriteUpTo(t *testing.T) {
+	t.Parallel()
+	for _, row := range answers {
+		whole := measure(row.format, row.stream, row.answer, len(row.answer))
+		for most := range whole.Streamed + 2 {
+			m := New(row.format, row.stream)
+			n := m.WriteUpTo([]byte(row.answer), most)
+			if got := m.Streamed(); got > most+1 || (n < len(row.answer) || got > most) != (whole.Streamed > most) {
+				t.Errorf("%s, %d: %d of %d bytes, %d of %d tokens", row.name, most, n, len(row.answer), got, whole.Streamed)
+			}
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// minKey is the shortest key that is looked for: a word such as "none", for a server that
+// checks no key, is in many answers.
+const minKey = 8
+
+// secret finds a key in what its provider sends. The time that this takes does not depend on
+// how much of the key is there: an agent that has the provider repeat its guesses could
+// measure it.
+type secret struct{ forms []form }
+
+// form is a way in which a key is written: as it is, or in base64.
+type form struct {
+	alphabet *alphabet
+	values   []byte // of the characters that the key determines alone
+	// The characters before and behind share their bits with what is beside the key.
+	before, behind bits
+	// A rolling hash has the same cost for each character, whatever the text is.
+	base, power, hash uint64
+}
+
+// alphabet has the value of each character; none: it is not in it.
+type alphabet [256]byte
+
+const none = 0xff
+
+// bits are those of a character's value that the key determines. The zero value is no character.
+type bits struct{ mask, value byte }
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+func newSecret(key string) *secret {
+	if len(key) < minKey {
+		return &secret{}
+	}
+	var plain, sextets alphabet
+	for c := range plain {
+		plain[c], sextets[c] = byte(c), none
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		for value := range byte(64) {
+			sextets[encoding.EncodeToString([]byte{value << 2})[0]] = value
+		}
+	}
+	s := &secret{[]form{newForm(&plain, []byte(key), bits{}, bits{})}}
+	for offset := range 3 { // bytes before the key in the group of three
+		s.forms = append(s.forms, inBase64(&sextets, key, offset))
+	}
+	return s
+}
+
+func newForm(a *alphabet, values []byte, before, behind bits) form {
+	f := form{alphabet: a, values: values, before: before, behind: behind, base: rand.Uint64() | 1, power: 1}
+	for _, v := range values {
+		f.hash = f.hash*f.base + uint64(v)
+		f.power *= f.base
+	}
+	return f
+}
+
+// inBase64 is the form of a key behind so many bytes.
+func inBase64(a *alphabet, key string, offset int) form {
+	text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + key))
+	values := make([]byte, len(text))
+	for i, c := range []byte(text) {
+		values[i] = a[c]
+	}
+	var before, behind bits
+	if offset > 0 {
+		mask := byte(0x3f) >> (8 * offset % 6)
+		before, values = bits{mask, values[offset]}, values[offset+1:]
+	}
+	if end := 8 * (offset + len(key)) % 6; end > 0 {
+		last := len(values) - 1
+		mask := byte(0x3f) << (6 - end) & 0x3f
+		behind, values = bits{mask, values[last]}, values[:last]
+	}
+	return newForm(a, values, before, behind)
+}
+
+// find returns where the whole key is in a text, in the order of the text.
+func (s *secret) find(text []byte) (all []span) {
+	for _, escape := range []escape{{}, inJSON, inURL} {
+		characters, at := escape.read(text)
+		for _, f := range s.forms {
+			for _, m := range f.find(characters) {
+				all = append(all, span{at(m.from), at(m.to)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	return all
+}
+
+func (f *form) find(text []byte) (all []span) {
+	n, hash := len(f.values), uint64(0)
+	for i, c := range text {
+		hash = hash*f.base + uint64(f.alphabet[c])
+		if i >= n {
+			hash -= f.power * uint64(f.alphabet[text[i-n]])
+		}
+		if hash == f.hash && i+1 >= n {
+			if m, ok := f.at(text, i+1-n); ok {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// at reports whether the form is at a place of a text, and with what is beside it.
+func (f *form) at(text []byte, from int) (m span, ok bool) {
+	m = span{from, from + len(f.values)}
+	for i, v := range f.values {
+		if f.alphabet[text[from+i]] != v {
+			return m, false
+		}
+	}
+	if f.before.mask != 0 {
+		if m.from--; m.from < 0 || !f.before.of(f.alphabet[text[m.from]]) {
+			return m, false
+		}
+	}
+	if f.behind.mask != 0 {
+		if m.to++; m.to > len(text) || !f.behind.of(f.alphabet[text[m.to-1]]) {
+			return m, false
+		}
+	}
+	return m, true
+}
+
+func (b bits) of(value byte) bool { return value != none && value&b.mask == b.value }
+
+// maxEscape bounds the bytes that stand for one character.
+const maxEscape = len(`\u0041`)
+
+// escape is a way in which characters that a key can have are written.
+type escape struct {
+	mark   byte   // begins each; 0: there are none
+	hex    string // is before two digits
+	others string // characters that stand for themselves behind the mark
+}
+
+var (
+	inJSON = escape{'\\', `\u00`, `\/"`}
+	inURL  = escape{'%', "%", ""}
+)
+
+// read returns the characters of a text, and where each of them and the end was. Those of a
+// text that has no such escape are not read again.
+func (e escape) read(text []byte) (characters []byte, at func(i int) int) {
+	if e.mark == 0 {
+		return text, func(i int) int { return i }
+	}
+	if bytes.IndexByte(text, e.mark) < 0 {
+		return nil, nil
+	}
+	var places []int
+	for i := 0; i < len(text); {
+		c, n := e.first(text[i:])
+		characters, places = append(characters, c), append(places, i)
+		i += n
+	}
+	places = append(places, len(text))
+	return characters, func(i int) int { return places[i] }
+}
+
+// first returns the first character of a text, and how many bytes it has.
+func (e escape) first(text []byte) (c byte, n int) {
+	if text[0] != e.mark {
+		return text[0], 1
+	}
+	if rest, ok := bytes.CutPrefix(text, []byte(e.hex)); ok && len(rest) >= 2 {
+		var value [1]byte
+		if _, err := hex.Decode(value[:], rest[:2]); err == nil {
+			return value[0], len(e.hex) + 2
+		}
+	}
+	if len(text) > 1 && strings.IndexByte(e.others, text[1]) >= 0 {
+		return text[1], 2
+	}
+	return text[0], 1
+}
