@@ -28,7 +28,11 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	if !ok {
 		return b.denyName(Decision{Reason: egress.ReasonInvalid, Detail: fmt.Sprintf("%+.80q is no host name", l.Name)})
 	}
+	question := traffic{sent: dnsmsg.QuestionBytes(string(name))}
 	if reply := b.local(name, l.Type); reply != nil {
+		if !b.connections.charge(question) {
+			return b.denyName(nameDecision(OutcomeDenied, name, limited(wire.ReasonBytes)))
+		}
 		return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonLocal})
 	}
 	rules := b.connections.currentRules()
@@ -40,11 +44,14 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	if !verdict.Allowed {
 		return b.denyName(nameDecision(OutcomeDenied, name, verdict))
 	}
+	if bounded := b.bound(name, verdict, question); !bounded.Allowed {
+		return b.denyName(nameDecision(OutcomeDenied, name, bounded))
+	}
 	reply, err := b.resolve(ctx, name, l.Type)
 	if err != nil {
 		b.shadow.name(name, b.now())
 		d := nameDecision(OutcomeUnreachable, name, verdict)
-		d.Reason, d.Detail = ReasonUnresolved, err.Error()
+		d.Reason, d.Detail, d.TxBytes = ReasonUnresolved, err.Error(), question.sent
 		b.log(d)
 		return wire.Answer{Result: wire.ResultUnreachable, Rule: d.Detail}
 	}
@@ -124,7 +131,12 @@ func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egres
 		b.log(d)
 		return wire.Answer{Result: wire.ResultUnreachable}
 	}
-	b.log(nameDecision(OutcomeAllowed, name, verdict))
+	if !b.connections.charge(traffic{received: int64(len(message))}) {
+		return b.denyName(nameDecision(OutcomeDenied, name, limited(wire.ReasonBytes)))
+	}
+	d := nameDecision(OutcomeAllowed, name, verdict)
+	d.TxBytes, d.RxBytes = dnsmsg.QuestionBytes(string(name)), int64(len(message))
+	b.log(d)
 	return wire.Answer{Result: wire.ResultAllowed, Rule: verdict.Rule, Message: message}
 }
 
