@@ -35,7 +35,7 @@ func TestOutlineClaims(t *testing.T) {
 		"version: 1\n":                                  false,
 		"services: {a: {version: 1, name: b}}\nname: x": false,
 		"- version: 1\n- name: web\n":                   false,
-		"text": false,
+		"text":                                          false,
 	} {
 		o, err := OutlineOf([]byte(text))
 		if err != nil || o.Claims("name") != want {
