@@ -19,5 +19,5 @@ type Change struct {
 	// Unknown says why a program that clove does not know may execute it: it is in a new folder
 	// whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
 	Unknown string `json:"unknown,omitempty"`
-	Refused    string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
+	Refused string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
 }
