@@ -13,5 +13,11 @@ type Change struct {
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
-	Refused    string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
+	// Instructs names the agents that follow the file's text in this folder, as AGENTS.md;
+	// empty: clove knows none.
+	Instructs string `json:"instructs,omitempty"`
+	// Unknown says why a program that clove does not know may execute it: it is in a new folder
+	// whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
+	Unknown string `json:"unknown,omitempty"`
+	Refused string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
 }

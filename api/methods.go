@@ -187,7 +187,7 @@ var Methods = []Method{
 	{MethodRunDiff, ShapeStream, AccessOwner, Stable, RunParams{}, DiffResult{}, NoteChange, onRun,
 		"Returns what the run changed in its files, as run.change notifications. A live run is frozen while it is read, for at most two minutes. Of the host's side of the workspace, the caller sees only what it may read."},
 	{MethodRunApply, ShapeStream, AccessOwner, Stable, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
-		"Writes the workspace's changes back to the host's directory with the caller's own ids, and reports as run.change notifications what was written and what was refused, and why. A file that a program of the host would execute by itself, such as a git hook (executed_by in a change), is refused unless the parameters allow it. A live run is frozen meanwhile."},
+		"Writes the workspace's changes back to the host's directory with the caller's own ids, and reports as run.change notifications what was written and what was refused, and why. A file that a program of the host would execute by itself, such as a git hook (executed_by in a change), that the next agent would follow, such as AGENTS.md (instructs), or that may be either (unknown) is refused unless the parameters allow it. A live run is frozen meanwhile."},
 
 	{MethodAgentGet, ShapeCall, AccessAgent, Experimental, RunParams{}, AgentResult{}, "", onRun,
 		"Returns what a run is, what it may do, what it may spend, and how many of its calls were refused."},

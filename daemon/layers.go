@@ -72,7 +72,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 			if p.Digest != "" && p.Digest != digest(found) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)
 			}
-			return runtime.Consent{Apply: true, ExecutableConfig: p.AllowExecutableConfig, Executable: p.AllowExecutable}, nil
+			return runtime.Consent{Apply: true, ExecutableConfig: p.AllowExecutableConfig, Instructions: p.AllowInstructions, Each: p.AllowExecutable}, nil
 		})
 		return err
 	})

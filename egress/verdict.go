@@ -38,13 +38,16 @@ type Verdict struct {
 	Name    Name   `json:"name,omitempty"`   // the name that allowed it; "" if an address rule did
 	Rule    string `json:"rule,omitempty"`   // canonical text of the deciding rule; "" if there is none
 	Source  string `json:"source,omitempty"` // where that rule came from
-	Reason  string `json:"reason"`
-	Detail  string `json:"detail,omitempty"` // why it was refused, one sentence without a full stop; "" where it was allowed
-	Hint    string `json:"hint,omitempty"`   // how to allow it, mostly a flag
+	// Wide: Rule stands for names that it does not spell out, a wildcard or `public`, so that
+	// what the agent asks for is of its own choice.
+	Wide   bool   `json:"-"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"` // why it was refused, one sentence without a full stop; "" where it was allowed
+	Hint   string `json:"hint,omitempty"`   // how to allow it, mostly a flag
 }
 
 func allowedBy(r *rule, name Name) Verdict {
-	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Reason: ReasonRule}
+	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Wide: r.wild || r.word != "", Reason: ReasonRule}
 }
 
 // afterVerify adds a condition to the verdict.

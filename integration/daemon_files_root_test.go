@@ -85,7 +85,7 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}
 	dir := userDir(t, map[string]string{"a": "old\n", "gone": "x\n"})
-	script := `cd /workspace; echo new >a; rm gone; echo x >set; chmod 6755 set; ln a hard; ln -s /etc/passwd out; ln -s a in; mkfifo fifo; echo x >.envrc; echo ready; while :; do echo tick; sleep 0.1; done`
+	script := `cd /workspace; echo new >a; rm gone; echo x >set; chmod 6755 set; ln a hard; ln -s /etc/passwd out; ln -s a in; mkfifo fifo; echo x >.envrc; echo x >AGENTS.md; echo ready; while :; do echo tick; sleep 0.1; done`
 	if r := d.as(memberUID, group, "run", "-d", "--name", "w", "--workspace", dir, "--", "sh", "-c", script); r.code != 0 {
 		t.Fatalf("%s", r.stderr)
 	}
@@ -101,7 +101,7 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 		}
 	}
 	r := d.as(memberUID, group, "apply", "-y", "w")
-	for _, refused := range []string{"/workspace/out ", "/workspace/fifo ", "/workspace/.envrc (direnv executes it) "} {
+	for _, refused := range []string{"/workspace/out ", "/workspace/fifo ", "/workspace/.envrc (direnv executes it) ", "/workspace/AGENTS.md (instructions for "} {
 		if !strings.Contains(r.stdout, refused) || r.code != 1 {
 			t.Errorf("%s is not refused: %d, %s%s", refused, r.code, r.stdout, r.stderr)
 		}
@@ -119,12 +119,18 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "gone")); !os.IsNotExist(err) {
 		t.Errorf("what was deleted is there: %v", err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, ".envrc")); !os.IsNotExist(err) {
-		t.Errorf("what the host executes was written, and nobody agreed: %v", err)
-	}
-	d.as(memberUID, group, "apply", "-y", "--allow-executable-config", "w")
-	if _, err := os.Lstat(filepath.Join(dir, ".envrc")); err != nil {
-		t.Errorf("what was agreed to is not written: %v", err)
+	for i, row := range []struct{ flag, path string }{{"--allow-instructions", "AGENTS.md"}, {"--allow-executable-config", ".envrc"}} {
+		if _, err := os.Lstat(filepath.Join(dir, row.path)); !os.IsNotExist(err) {
+			t.Errorf("%s was written, and nobody agreed: %v", row.path, err)
+		}
+		// The first leaves out what only the second writes.
+		r := d.as(memberUID, group, "apply", "-y", row.flag, "w")
+		if left := strings.Contains(r.stderr, "--allow-executable-config"); left != (i == 0) {
+			t.Errorf("%s: %d, %s", row.flag, r.code, r.stderr)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, row.path)); err != nil {
+			t.Errorf("%s is not written: %v", row.path, err)
+		}
 	}
 	if tick := follow.line(); tick != "tick" {
 		t.Errorf("the agent does not go on: %q", tick)

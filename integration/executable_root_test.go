@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,6 +69,52 @@ func TestApplyHoldsBackWhatTheHostExecutes(t *testing.T) {
 		r = h.clove("apply", "--yes", "--allow-executable-config", "planter")
 		if !use() {
 			t.Errorf("the control: %s that was allowed does not execute\n%s%s", name, r.stdout, r.stderr)
+		}
+		h.clove("rm", "planter")
+	}
+}
+
+// planted are files of the three classes, as an agent could leave them in a project that has
+// none of them.
+var planted = map[string][]string{
+	"--allow-executable-config": {"opencode.json", "opencode.jsonc", ".opencode/plugin/x.ts", ".hg/hgrc", ".jj/repo/config.toml", ".helix/languages.toml", ".kiro/settings/mcp.json",
+		".windsurf/hooks.json", ".qwen/settings.json", ".roo/mcp.json", ".amazonq/mcp.json", ".junie/mcp/mcp.json", ".trae/mcp.json", ".crush.json", ".continue/config.yaml",
+		".aider.conf.yml", ".factory/hooks.json", ".augment/settings.json", "mcp.json", "x.code-workspace", "x.sublime-project", ".local.vimrc", ".ycm_extra_conf.py", ".bazelrc",
+		".mvn/extensions.xml", ".env", "policies/web.yaml", "suite/suite.yaml", "results/manifest.json", ".new/run.sh", ".new/readme", ".other/servers.json"},
+	"--allow-instructions": {"AGENTS.md", "sub/CLAUDE.md", "GEMINI.md", ".cursorrules"},
+}
+
+const plantScript = `cd /workspace; echo new > kept; for f; do mkdir -p "$(dirname "$f")"; echo x > "$f"; done
+printf 'version: 1\nname: web\nextends: standard\nwiden: {network: x}\nnetwork: {mode: public}\n' > policies/web.yaml
+echo '{"version":1,"suite":{"name":"x"}}' > results/manifest.json; chmod 755 .new/run.sh; echo '{"servers":[{"command":"sh"}]}' > .other/servers.json`
+
+// What needs consent of its own is left out with --yes alone, which is said and exits with 1;
+// each flag writes its classes. The control is the change of a plain file, which is always
+// written, and what the flags write.
+func TestApplyLeavesOutEachClass(t *testing.T) {
+	h := newHost(t)
+	all := slices.Concat(planted["--allow-executable-config"], planted["--allow-instructions"])
+	for flags, written := range map[string][]string{
+		"": nil, "--allow-executable-config": planted["--allow-executable-config"], "--allow-instructions": planted["--allow-instructions"],
+		"--allow-executable-config --allow-instructions": all,
+	} {
+		dir := repository(t)
+		if r := h.clove(append([]string{"run", "--name", "planter", "--workspace", dir, "--", "sh", "-c", plantScript, "sh"}, all...)...); r.code != 0 {
+			t.Fatalf("exit %d\n%s", r.code, r.stderr)
+		}
+		r := h.clove(append(append([]string{"apply", "--yes"}, strings.Fields(flags)...), "planter")...)
+		if (r.code == 1) != (len(written) < len(all)) || !strings.Contains(r.stdout, "C /workspace/kept\n") {
+			t.Errorf("%q: exit %d\n%s", flags, r.code, r.stderr)
+		}
+		for flag, paths := range planted {
+			if strings.Contains(r.stderr, "give "+flag) == strings.Contains(flags, flag) {
+				t.Errorf("%q: a hint at %s: %s", flags, flag, r.stderr)
+			}
+			for _, path := range paths {
+				if _, err := os.Lstat(filepath.Join(dir, path)); (err == nil) != slices.Contains(written, path) {
+					t.Errorf("%q: %s on the host: %v", flags, path, err)
+				}
+			}
 		}
 		h.clove("rm", "planter")
 	}

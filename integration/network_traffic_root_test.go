@@ -5,9 +5,13 @@ package integration
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/miekg/dns"
+
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -84,4 +88,42 @@ func TestBytesAreCounted(t *testing.T) {
 func lastWords(said string) string {
 	_, after, _ := strings.Cut(said, "… ")
 	return after
+}
+
+// TestQuestionsAreBytesToo: names below a wildcard carry bytes out. By default they are bounded,
+// which is the control of the limits: each of those lets fewer out. All are counted.
+func TestQuestionsAreBytesToo(t *testing.T) {
+	h := newHost(t)
+	n := newInternet(t, h)
+	var questions []attempt
+	for i := range 150 {
+		name := fmt.Sprintf("%s.n%d.exfil.example.net.", strings.Join(slices.Repeat([]string{strings.Repeat("x", 58)}, 3), "."), i)
+		questions = append(questions, attempt{Name: fmt.Sprint(i), Address: insideResolver, Question: name, Type: dns.TypeA})
+	}
+	// The budget is read now and then, so this agent is still there.
+	questions = append(questions, attempt{Name: "wait", Address: evilAddress + ":7", UDP: true, Within: testhost.Patience(attemptTime)})
+	rule := "--allow=*.exfil.example.net"
+	for what, row := range map[string]struct {
+		flags  []string
+		most   int
+		status agent.Status
+		hint   string
+	}{
+		"default":     {[]string{rule}, 16 << 10, agent.StatusExited, "different names of more than 16384 bytes in an hour under *.exfil.example.net"},
+		"--net-bytes": {[]string{rule, "--net-bytes=5k"}, 5000, agent.StatusExited, "the bytes of this run are used up"},
+		"both":        {[]string{rule, "--net-bytes=5k", "--budget=net_bytes=3k"}, 5000, agent.StatusBudget, "the bytes of this run are used up"},
+	} {
+		n.zone.forget()
+		r := h.agentWith(string(encoded(t, questions)), self(row.flags...), agentInside, agentWord, "attempt")
+		sent := 0
+		for _, question := range n.zone.questions() {
+			sent += len(strings.TrimSuffix(strings.TrimPrefix(question, "A "), "."))
+		}
+		if sent > row.most || sent < row.most/4 || r.record.Usage.NetTxBytes == nil || *r.record.Usage.NetTxBytes < int64(sent) {
+			t.Errorf("%s: %d bytes left, at most %d; the record counts %v", what, sent, row.most, r.record.Usage)
+		}
+		if r.record.Status != row.status || !strings.Contains(r.stderr, row.hint) {
+			t.Errorf("%s: %s\n%s", what, r.record.Status, r.stderr)
+		}
+	}
 }

@@ -60,9 +60,28 @@ type Change struct {
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
+	// Instructs names the agents that follow the file's text in this folder; empty: clove knows
+	// none.
+	Instructs string `json:"instructs,omitempty"`
+	// Unknown says why a program that clove does not know may execute it; empty: nothing points
+	// to that.
+	Unknown string `json:"unknown,omitempty"`
 	// Refused is why Apply did not make this change, or why Diff did not descend into it;
 	// empty otherwise.
 	Refused string `json:"refused,omitempty"`
+}
+
+// Class is the class of consent that the change needs, or "" if a yes to all is enough.
+func (c Change) Class() Class {
+	switch {
+	case c.ExecutedBy != "":
+		return ClassExecutable
+	case c.Instructs != "":
+		return ClassInstructions
+	case c.Unknown != "":
+		return ClassUnknown
+	}
+	return ""
 }
 
 // String is the change as one line: a letter as in docker diff, and the path. Characters
@@ -83,6 +102,12 @@ func (c Change) String() string {
 	}
 	if c.ExecutedBy != "" {
 		line.WriteString(" (" + c.ExecutedBy + " executes it)")
+	}
+	if c.Instructs != "" {
+		line.WriteString(" (instructions for " + c.Instructs + ")")
+	}
+	if c.Unknown != "" {
+		line.WriteString(" (unknown: " + printable(c.Unknown) + ")")
 	}
 	if c.Refused != "" {
 		line.WriteString(" (refused: " + c.Refused + ")")

@@ -62,6 +62,10 @@ type differ struct {
 	marks   marks
 	room    *int // bytes by which the list may still grow
 	changes []Change
+
+	judged      bool              // the host has a directory below: it may get the changes
+	parsedBytes int               // of files whose text was judged
+	dotFolders  map[string]string // new folders whose names begin with a dot, and why they are unknown; "": they are not
 }
 
 // view describes the lower directory that belongs to a directory of the upper one.
@@ -73,7 +77,7 @@ type view struct {
 // diffUpper compares one upper directory. The upper is opened with the caller's rights, the
 // host's directory with those of host.
 func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
-	d := &differ{prefix: upper.Prefix, marks: read, room: room}
+	d := &differ{prefix: upper.Prefix, marks: read, room: room, judged: upper.Lower != "", dotFolders: map[string]string{}}
 	var err error
 	if d.upper, err = openBeneath(upper.Dir, 0, nil); err != nil {
 		return nil, err
@@ -90,6 +94,7 @@ func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rig
 		}
 	}
 	err = d.walk(ctx, "", view{present: d.lower != nil})
+	d.markUnknown()
 	return d.changes, err
 }
 

@@ -66,6 +66,9 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 	}
 	isDir = fileType(now.Mode) == TypeDir
 	merged = isDir && existed && fileType(before.Mode) == TypeDir
+	if isDir && !merged {
+		p.newFolder(name)
+	}
 	if !existed {
 		return isDir, false, p.unmatched(name, now)
 	}

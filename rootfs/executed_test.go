@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestExecutedBy(t *testing.T) {
@@ -16,7 +17,7 @@ func TestExecutedBy(t *testing.T) {
 			"sub/.git", ".git/modules/lib/config", ".git/modules/lib/hooks/post-merge", ".git/worktrees/w/commondir", ".git/rebase-merge/git-rebase-todo",
 			"bare/HEAD", ".husky/pre-push", ".husky/_/husky.sh", "tools/commit-msg", "node_modules/x/.git/config", ".gitconfig"},
 		"direnv":  {".envrc", "deep/down/.envrc"},
-		"VS Code": {".vscode/tasks.json", ".vscode", ".v\u017fcode/tasks.json", ".devcontainer/devcontainer.json"},
+		"VS Code": {".vscode/tasks.json", ".vscode", ".v\u017fcode/tasks.json"},
 		"a shell": {".bashrc"},
 		"yarn":    {".yarn/releases/yarn.cjs"},
 		"npm":     {".npmrc"},
@@ -25,26 +26,59 @@ func TestExecutedBy(t *testing.T) {
 		"":        {"main.go", ".gitignore", ".gitattributes", ".git/HEAD", ".git/index", ".git/objects/aa/bb", ".git/refs/heads/config", ".git/logs/HEAD", "config", "hooks/use-state.ts", "node_modules/x/.vscode/settings.json", ".github/workflows/ci.yml", "pre-commit.md"},
 	} {
 		for _, path := range paths {
-			if got := executedBy(path, TypeFile); got != program {
-				t.Errorf("%s: %q, want %q", path, got, program)
+			if class, got := classify(path, TypeFile); class == ClassExecutable && got != program || class != ClassExecutable && program != "" {
+				t.Errorf("%s: %s of %q, want %q", path, class, got, program)
 			}
 		}
 	}
-	if got := executedBy(".git/objects/info", TypeSymlink); got != "git" {
+	if _, got := classify(".git/objects/info", TypeSymlink); got != "git" {
 		t.Errorf("a link in .git: %q", got)
 	}
-	if got := executedBy(".vscode", TypeDir); got != "" {
+	if _, got := classify(".vscode", TypeDir); got != "" {
 		t.Errorf("a folder by itself: %q", got)
 	}
 }
 
-// Names in the tables are lower case, because they are compared with lower-cased names.
-func TestExecutorNames(t *testing.T) {
+// Each line of the list has a class, a source and a day, stands behind all of the classes that
+// decide before it, and each of its names matches a path.
+func TestConventions(t *testing.T) {
 	t.Parallel()
-	for _, e := range slices.Concat(enterers, openers) {
-		for _, name := range slices.Concat(e.files, e.folders) {
-			if name != strings.ToLower(name) || strings.Contains(name, "/") {
-				t.Errorf("%s: %q can match nothing", e.program, name)
+	order := []Class{ClassExecutable, ClassInstructions, ClassOwn}
+	last := 0
+	for i, e := range readConventions() {
+		rank := slices.Index(order, e.class)
+		_, err := time.Parse(time.DateOnly, e.date)
+		if rank < last || err != nil || e.source == "" || e.program == "" || len(e.names) == 0 {
+			t.Errorf("line %d: %+v, %v", i+2, e, err)
+		}
+		last = rank
+		for _, name := range e.names {
+			path := "deep/" + strings.ReplaceAll(strings.TrimSuffix(name, "/"), "*", "x")
+			if strings.HasSuffix(name, "/") {
+				path += "/inside"
+			}
+			if found := listed(strings.Split(path, "/")); found == nil || slices.Index(order, found.class) > rank {
+				t.Errorf("%s: %s matches %+v", name, path, found)
+			}
+		}
+	}
+}
+
+// The names of the examination that were written without a word, and those of the next agent.
+func TestNamesThatWereWrittenWithoutAWord(t *testing.T) {
+	t.Parallel()
+	for want, paths := range map[Class][]string{
+		ClassExecutable: {"opencode.json", "opencode.jsonc", ".opencode/plugin/x.ts", ".hg/hgrc", ".jj/repo/config.toml", ".helix/languages.toml",
+			".kiro/hooks/x.kiro.hook", ".windsurf/hooks.json", ".qwen/settings.json", ".roo/mcp.json", ".amazonq/mcp.json", ".junie/mcp/mcp.json", ".trae/mcp.json",
+			".crush.json", ".continue/config.yaml", ".aider.conf.yml", ".factory/hooks.json", ".augment/settings.json", "mcp.json", "sub/x.code-workspace",
+			"x.sublime-project", ".local.vimrc", ".ycm_extra_conf.py", ".bazelrc", ".mvn/extensions.xml", ".env", ".github/hooks/x.json", "suite.yaml"},
+		ClassInstructions: {"AGENTS.md", "sub/CLAUDE.md", "gemini.md", ".cursorrules", ".github/copilot-instructions.md"},
+		ClassOwn:          {".github/workflows/ci.yml", ".venv/bin/python", ".git/objects/aa/bb"},
+		"":                {"node_modules/x/AGENTS.md", "node_modules/x/.bazelrc", "env", "docs/mcp.json.md", "main.go"},
+	} {
+		for _, path := range paths {
+			if got, _ := classify(path, TypeFile); got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
 			}
 		}
 	}
@@ -78,6 +112,87 @@ func TestDiffFindsWhatExecutes(t *testing.T) {
 	}
 }
 
+// clove's own documents are found by their text, in each way to write it, and others are not.
+func TestDiffFindsOwnDocuments(t *testing.T) {
+	t.Parallel()
+	for text, name := range map[string]string{
+		"version: 1\nname: web\nnetwork: {mode: public}\n":                                                    "web.yaml",
+		"{version: 1, name: web, release: x}":                                                                 "any.yml",
+		`{"\u0076ersion": 1, "name": "web"}`:                                                                  "web.json",
+		`{"version": 1, "suite": {"name": "code"}}`:                                                           "manifest.json",
+		"metadata: {annotations: {run.clove.timeout: 1h}}":                                                    "pod.yaml",
+		"\xff\xfev\x00e\x00r\x00s\x00i\x00o\x00n\x00:\x00 \x001\x00\n\x00n\x00a\x00m\x00e\x00:\x00 \x00x\x00": "wide.yaml",
+	} {
+		want := []string{"A /w/" + name + " (clove executes it)"}
+		if got := diffOf(t, nil, []string{"f " + name + " " + text}, opaqueAt("")); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	for text, name := range map[string]string{
+		"services: {web: {image: x}}\nversion: '3'\nname: x\n": "compose.yaml",
+		`{"name": "x", "version": "1.2.3"}`:                    "manifest.json",
+		"version: 1\nname: web\n":                              "notes.txt",
+		"// comments\n{\"version\": 2}":                        "tsconfig.json",
+		"name: x\nversion: 1\n":                                "node_modules/x.yaml",
+	} {
+		if got := diffOf(t, []string{"d node_modules"}, []string{"d node_modules", "f " + name + " " + text}, opaqueAt("")); !slices.Equal(got, []string{"A /w/" + name}) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// A new dot-folder with a program or with commands is unknown as a whole, one that the host has,
+// or that holds nothing of the kind, is not.
+func TestDiffFindsUnknownFolders(t *testing.T) {
+	t.Parallel()
+	const because = " (unknown: \"a new folder .new with "
+	for name, row := range map[string]struct{ host, layer, want []string }{
+		"a program": {nil, []string{"d .new", "d .new/sub", "f .new/a.txt x", "f .new/sub/run x", "m .new/sub/run 755"},
+			[]string{"A /w/.new" + because + "an executable file\")", "A /w/.new/a.txt" + because + "an executable file\")",
+				"A /w/.new/sub" + because + "an executable file\")", "A /w/.new/sub/run" + because + "an executable file\")"}},
+		"commands": {nil, []string{"d .new", `f .new/c.json {"servers":{"a":{"Command":"sh"}}}`},
+			[]string{"A /w/.new" + because + "a file that names commands\")", "A /w/.new/c.json" + because + "a file that names commands\")"}},
+		"hooks in YAML": {nil, []string{"d .new", "f .new/c.yaml on_start: sh"},
+			[]string{"A /w/.new" + because + "a file that names commands\")", "A /w/.new/c.yaml" + because + "a file that names commands\")"}},
+		"no JSON": {nil, []string{"d .new", "f .new/c.json // x"},
+			[]string{"A /w/.new" + because + "a file that names commands\")", "A /w/.new/c.json" + because + "a file that names commands\")"}},
+		"a link in it": {nil, []string{"d .new", "l .new/run ../x"},
+			[]string{"A /w/.new" + because + "a link\")", "A /w/.new/run -> ../x" + because + "a link\")"}},
+		"a link": {nil, []string{"l .new tools"},
+			[]string{"A /w/.new -> tools (unknown: \"a link in the place of a file or folder whose name begins with a dot\")"}},
+		"in place of a file": {[]string{"f .new x"}, []string{"d .new", "f .new/run x", "m .new/run 755"},
+			[]string{"A /w/.new/run" + because + "an executable file\")", "C /w/.new (was a file)" + because + "an executable file\")"}},
+		"listed besides": {nil, []string{"d .new", "f .new/run x", "m .new/run 755", "f .new/AGENTS.md x"},
+			[]string{"A /w/.new" + because + "an executable file\")", "A /w/.new/AGENTS.md (instructions for every agent that reads AGENTS.md)", "A /w/.new/run" + because + "an executable file\")"}},
+		"a file":       {nil, []string{`f .new.json {"hooks":{}}`, `f .other.json {"rules":{}}`, "f .new.yml script: sh"}, []string{"A /w/.new.json (unknown: \"a new file that names commands, and its name begins with a dot\")", "A /w/.new.yml", "A /w/.other.json"}},
+		"data":         {nil, []string{"d .new", `f .new/c.json {"colour":"red","description":"x"}`}, []string{"A /w/.new", "A /w/.new/c.json"}},
+		"the host's":   {[]string{"d .new"}, []string{"d .new", "f .new/run x", "m .new/run 755"}, []string{"A /w/.new/run"}},
+		"a build's":    {nil, []string{"d .venv", "f .venv/run x", "m .venv/run 755"}, []string{"A /w/.venv", "A /w/.venv/run"}},
+		"dependencies": {nil, []string{"d node_modules", "d node_modules/.bin", "l node_modules/.bin/x ../x"}, []string{"A /w/node_modules", "A /w/node_modules/.bin", "A /w/node_modules/.bin/x -> ../x"}},
+		"no dot":       {nil, []string{"d new", "f new/run x", "m new/run 755"}, []string{"A /w/new", "A /w/new/run"}},
+	} {
+		if got := diffOf(t, row.host, row.layer, opaqueAt("")); !slices.Equal(got, row.want) {
+			t.Errorf("%s:\n%q\nwant\n%q", name, got, row.want)
+		}
+	}
+}
+
+// An agent cannot have clove parse without an end: what is left counts as what is looked for.
+func TestDiffParsesNoMoreThanItsShare(t *testing.T) {
+	t.Parallel()
+	d := &differ{parsedBytes: maxParsedBytes}
+	up := t.TempDir()
+	plant(t, up, "f x.yaml version")
+	var err error
+	if d.upper, err = openBeneath(up, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer d.upper.close()
+	if p := (&place{differ: d}); !p.isOwnDocument(TypeFile, "x.yaml") || !p.namesCommands("x.yaml") {
+		t.Error("what was not read counts as harmless")
+	}
+}
+
 var update = flag.Bool("update", false, "write the table into docs/apply.md")
 
 // TestExecutedDocument keeps the table in docs/apply.md equal to the program's.
@@ -106,21 +221,13 @@ func TestExecutedDocument(t *testing.T) {
 
 func executedTable() string {
 	var b strings.Builder
-	b.WriteString("| program | files of these names | all in folders of these names | where |\n|---|---|---|---|\n")
-	row := func(e executor, where string) {
-		quoted := func(names []string) string {
-			if len(names) == 0 {
-				return "-"
-			}
-			return "`" + strings.Join(names, "`, `") + "`"
+	b.WriteString("| class | program | names | where | source | since |\n|---|---|---|---|---|---|\n")
+	for _, e := range readConventions() {
+		where := "anywhere"
+		if e.project {
+			where = "project"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", e.program, quoted(e.files), quoted(e.folders), where)
-	}
-	for _, e := range enterers {
-		row(e, "anywhere")
-	}
-	for _, e := range openers {
-		row(e, "project")
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s | %s |\n", e.class, e.program, strings.Join(e.names, "`, `"), where, e.source, e.date)
 	}
 	return b.String()
 }

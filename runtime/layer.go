@@ -78,7 +78,7 @@ func inWords(changes []rootfs.Change) []agent.Change {
 	words := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Refused: c.Refused}
+			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused}
 	}
 	return words
 }
@@ -225,7 +225,7 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 	})
 	for i, c := range changes {
 		if !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") {
-			changes[i].ExecutedBy = "" // it never comes to the host
+			changes[i].ExecutedBy, changes[i].Instructs, changes[i].Unknown = "", "", "" // it never comes to the host
 		}
 	}
 	return changes, err

@@ -17,20 +17,24 @@ import (
 )
 
 const (
-	flagYes        = "yes"
-	flagExecutable = "allow-executable-config"
+	flagYes          = "yes"
+	flagExecutable   = "allow-executable-config"
+	flagInstructions = "allow-instructions"
 )
 
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--json] NAME|ID",
+		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID",
 		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
-			"Files that programs of the host execute by themselves, such as git hooks, are shown apart and need a yes for each,\nor --allow-executable-config; --yes alone leaves them out.\n" +
+			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
+			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
+			"(or --allow-instructions). --yes alone leaves all three out.\n" +
 			"Exit status 1: something was refused, or you said no.\n" +
 			"With cloved, changes are written with your own rights. The run need not have ended: it is frozen meanwhile.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
-			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself, or may", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagInstructions, Usage: "also write instructions for the next agent", DisableDefaultText: true},
 			jsonFlag("write what was done as a JSON array"),
 		},
 		Action: ofOneRun(p.apply),
@@ -47,7 +51,7 @@ func (p *program) apply(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	given := runtime.Consent{Apply: c.Bool(flagYes), ExecutableConfig: c.Bool(flagExecutable)}
+	given := runtime.Consent{Apply: c.Bool(flagYes), ExecutableConfig: c.Bool(flagExecutable), Instructions: c.Bool(flagInstructions)}
 	// Nothing to ask about is not a refusal: without changes, confirm is not called.
 	asked, agreed := false, false
 	confirm := func(changes []rootfs.Change) runtime.Consent {
@@ -79,7 +83,7 @@ func (p *program) apply(c *cli.Context) error {
 // applyBy lets cloved write what confirm agrees to, and nothing that has changed since
 // it was shown.
 func applyBy(ctx context.Context, d *client.Client, reference string, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
-	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig}
+	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig, AllowInstructions: given.Instructions}
 	// With --yes nothing is shown first, so one call does it.
 	if given.Apply {
 		_, err = d.Apply(ctx, params, collect(&done))
@@ -97,7 +101,7 @@ func applyBy(ctx context.Context, d *client.Client, reference string, given runt
 		if !consent.Apply {
 			return nil, nil
 		}
-		params.AllowExecutable = consent.Executable
+		params.AllowExecutable = consent.Each
 	}
 	// cloved compares it with the changes that it finds now: a running agent may have
 	// written between the question and the answer.
@@ -112,21 +116,14 @@ func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool
 	if err := p.printChanges(c.Bool(flagJSON), changes); err != nil {
 		return err
 	}
-	withheld, refused := false, false
-	for _, change := range changes {
-		withheld = withheld || change.Refused != "" && change.ExecutedBy != ""
-		refused = refused || change.Refused != ""
-	}
+	refused := slices.ContainsFunc(changes, func(change rootfs.Change) bool { return change.Refused != "" })
 	switch {
 	case declined:
 		p.say("clove", cyan, "nothing was applied")
 		return exitStatus(exitFailed)
 	case refused:
-		hint := "the list above says why"
-		if withheld {
-			hint += "; look at what the host would execute, then give --" + flagExecutable
-		}
-		p.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused", Hint: hint})
+		p.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused",
+			Hint: strings.Join(append([]string{"the list above says why"}, withheldHints(changes)...), "; ")})
 		return exitStatus(exitFailed)
 	case len(changes) == 0:
 		p.say("clove", cyan, "there is nothing to apply")
@@ -134,31 +131,87 @@ func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool
 	return nil
 }
 
-// confirm shows the changes and takes only a clear yes for them, then one for each
-// change that the host would execute: a yes to a hundred files must not include a Git
-// hook among them. It asks on stderr, because stdout is for what was done.
+// apartClass is how changes of one class are shown apart.
+type apartClass struct {
+	class   rootfs.Class
+	heading string
+	flag    string // writes them all
+	noun    string
+}
+
+// apartClasses are in the order in which they are shown.
+var apartClasses = []apartClass{
+	{rootfs.ClassExecutable, "Programs of the host execute these by themselves, for example when somebody works in that folder:", flagExecutable, "for the host to execute"},
+	{rootfs.ClassInstructions, "The next agent that works in the folder follows these:", flagInstructions, "instructions for the next agent"},
+	{rootfs.ClassUnknown, "A program of the host that clove does not know may execute these:", flagExecutable, "unknown"},
+}
+
+// withheldHints counts, for each class, what was left out, and names the flag that writes it.
+func withheldHints(changes []rootfs.Change) (hints []string) {
+	for _, a := range apartClasses {
+		count := 0
+		for _, change := range changes {
+			if change.Refused != "" && change.Class() == a.class {
+				count++
+			}
+		}
+		if count > 0 {
+			hints = append(hints, fmt.Sprintf("left out: %d %s; look at them, then give --%s", count, a.noun, a.flag))
+		}
+	}
+	return hints
+}
+
+// confirm shows the changes and takes only a clear yes for them, then one for each change that
+// needs consent of its own: a yes to a hundred files must not include a Git hook among them. It
+// asks on stderr, because stdout is for what was done.
 func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtime.Consent {
 	// One reader for all questions: it may read more than one line at a time.
 	answers := bufio.NewReader(p.in)
-	plain, executed := apart(changes)
-	if given.ExecutableConfig {
-		plain, executed = append(plain, executed...), nil
+	byClass := apart(changes)
+	allowed := map[string]bool{flagExecutable: given.ExecutableConfig, flagInstructions: given.Instructions}
+	plain := byClass[""]
+	for _, a := range apartClasses {
+		if allowed[a.flag] {
+			plain = append(plain, byClass[a.class]...)
+			delete(byClass, a.class)
+		}
 	}
 	for _, change := range plain {
 		fmt.Fprintln(p.err, change)
 	}
 	consent := given
 	consent.Apply = len(plain) == 0 || p.yes(answers, fmt.Sprintf("apply %d to the host?", len(plain)))
-	if !consent.Apply || len(executed) == 0 {
-		return consent
-	}
-	fmt.Fprintln(p.err, "Programs of the host execute these by themselves, for example when somebody works in that folder:")
-	for _, change := range executed {
-		if p.yes(answers, change.String()+": apply it?") {
-			consent.Executable = append(consent.Executable, change.Path)
+	for _, a := range apartClasses {
+		if consent.Apply && len(byClass[a.class]) > 0 {
+			fmt.Fprintln(p.err, a.heading)
+			consent.Each = append(consent.Each, p.confirmEach(answers, byClass[a.class])...)
 		}
 	}
 	return consent
+}
+
+// confirmEach asks for each change, and once for all of an unknown folder: a part of one is of
+// no use.
+func (p *program) confirmEach(answers *bufio.Reader, changes []rootfs.Change) (agreed []string) {
+	for len(changes) > 0 {
+		alike := 1
+		for changes[0].Unknown != "" && alike < len(changes) && changes[alike].Unknown == changes[0].Unknown {
+			alike++
+		}
+		question, group := ": apply it?", changes[:alike]
+		for _, change := range group[:alike-1] {
+			fmt.Fprintln(p.err, change)
+			question = fmt.Sprintf(": apply these %d?", alike)
+		}
+		if p.yes(answers, group[alike-1].String()+question) {
+			for _, change := range group {
+				agreed = append(agreed, change.Path)
+			}
+		}
+		changes = changes[alike:]
+	}
+	return agreed
 }
 
 // yes asks one question. Anything but a clear yes, and the end of the input, is a no.

@@ -75,7 +75,7 @@ func (s benchByCloved) Collect(ctx context.Context, id agent.ID, most int64) ([]
 		return nil, tooLarge()
 	}
 	var changes []agent.Change
-	_, err = s.client.Apply(ctx, api.ApplyParams{RunParams: api.RunParams{Run: string(id)}, AllowExecutableConfig: true, Digest: seen.Digest},
+	_, err = s.client.Apply(ctx, api.ApplyParams{RunParams: api.RunParams{Run: string(id)}, AllowExecutableConfig: true, AllowInstructions: true, Digest: seen.Digest},
 		func(c agent.Change) error { changes = append(changes, c); return nil })
 	return changes, err
 }

@@ -76,7 +76,7 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 				total += c.Size
 			}
 		}
-		return runtime.Consent{Apply: total <= most, ExecutableConfig: true}
+		return runtime.Consent{Apply: total <= most, ExecutableConfig: true, Instructions: true}
 	})
 	if err == nil && total > most {
 		return nil, tooLarge()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -152,25 +153,47 @@ func TestApplyAsksForEachThatExecutes(t *testing.T) {
 	b := newBench(t)
 	hook := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/.git/hooks/pre-commit", Type: rootfs.TypeFile, ExecutedBy: "git"}
 	tasks := rootfs.Change{Kind: rootfs.Changed, Path: "/workspace/.vscode/tasks.json", Type: rootfs.TypeFile, ExecutedBy: "VS Code"}
-	b.backend.changes = append([]rootfs.Change{hook, tasks}, someChanges...)
+	agents := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/AGENTS.md", Type: rootfs.TypeFile, Instructs: "agents"}
+	folder := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/.new", Type: rootfs.TypeDir, Unknown: "new"}
+	inside := rootfs.Change{Kind: rootfs.Added, Path: "/workspace/.new/x", Type: rootfs.TypeFile, Unknown: "new"}
+	b.backend.changes = append([]rootfs.Change{folder, inside, hook, tasks, agents}, someChanges...)
 	master, slave := pseudoTerminal(t)
 	b.in = slave
-	if _, err := master.WriteString("y\nn\ny\n"); err != nil {
+	if _, err := master.WriteString("y\nn\ny\nn\ny\n"); err != nil {
 		t.Fatal(err)
 	}
 	_, _, stderr := b.clove("apply", "done")
 	want := "apply 2 to the host? [y/N] Programs of the host execute these by themselves, for example when somebody works in that folder:\n" +
-		"A /workspace/.git/hooks/pre-commit (git executes it): apply it? [y/N] C /workspace/.vscode/tasks.json (VS Code executes it): apply it? [y/N] "
+		"A /workspace/.git/hooks/pre-commit (git executes it): apply it? [y/N] C /workspace/.vscode/tasks.json (VS Code executes it): apply it? [y/N] " +
+		"The next agent that works in the folder follows these:\nA /workspace/AGENTS.md (instructions for agents): apply it? [y/N] " +
+		"A program of the host that clove does not know may execute these:\nA /workspace/.new (unknown: new)\nA /workspace/.new/x (unknown: new): apply these 2? [y/N] "
 	if !strings.HasSuffix(stderr, want) {
 		t.Errorf("%q", stderr)
 	}
-	if c := b.backend.consent; c == nil || !c.Apply || c.ExecutableConfig || !slices.Equal(c.Executable, []string{tasks.Path}) {
+	if c := b.backend.consent; c == nil || !c.Apply || c.ExecutableConfig || c.Instructions || !slices.Equal(c.Each, []string{tasks.Path, folder.Path, inside.Path}) {
 		t.Errorf("%+v", c)
 	}
-	for flags, want := range map[string]bool{"-y": false, "-y --allow-executable-config": true} {
+	for flags, want := range map[string]runtime.Consent{
+		"-y": {Apply: true}, "-y --allow-executable-config": {Apply: true, ExecutableConfig: true}, "-y --allow-instructions": {Apply: true, Instructions: true},
+		"-y --allow-instructions --allow-executable-config": {Apply: true, ExecutableConfig: true, Instructions: true},
+	} {
 		b.clove(append(append([]string{"apply"}, strings.Fields(flags)...), "done")...)
-		if c := b.backend.consent; !c.Apply || c.ExecutableConfig != want || c.Executable != nil {
+		if c := b.backend.consent; !reflect.DeepEqual(*c, want) {
 			t.Errorf("%s: %+v", flags, c)
+		}
+	}
+}
+
+// What was left out is counted by class, with the flag that writes it.
+func TestApplySaysWhatItLeftOut(t *testing.T) {
+	b := newBench(t)
+	b.backend.changes = []rootfs.Change{{Kind: rootfs.Added, Path: "/workspace/.envrc", ExecutedBy: "direnv", Refused: "x"}, {Kind: rootfs.Added, Path: "/workspace/AGENTS.md", Instructs: "agents", Refused: "x"},
+		{Kind: rootfs.Added, Path: "/workspace/.new", Unknown: "new", Refused: "x"}, {Kind: rootfs.Added, Path: "/workspace/.new/x", Unknown: "new", Refused: "x"}}
+	status, _, stderr := b.clove("apply", "-y", "done")
+	for _, want := range []string{"left out: 1 for the host to execute; look at them, then give --allow-executable-config",
+		"left out: 1 instructions for the next agent; look at them, then give --allow-instructions", "left out: 2 unknown; look at them, then give --allow-executable-config"} {
+		if status != exitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("%d, no %q in %q", status, want, stderr)
 		}
 	}
 }

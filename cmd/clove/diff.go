@@ -13,7 +13,7 @@ func (p *program) diffCommand() *cli.Command {
 	return &cli.Command{
 		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID",
 		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
-			"those that a program of the host's executes by itself, as git does a hook, come last and say so.\n" +
+			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.",
 		Flags:  []cli.Flag{jsonFlag("write the changes as a JSON array")},
 		Action: ofOneRun(p.diff),
@@ -44,7 +44,7 @@ func (p *program) diff(c *cli.Context) error {
 func collect(changes *[]rootfs.Change) func(agent.Change) error {
 	return func(c agent.Change) error {
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
-			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), ExecutedBy: c.ExecutedBy, Refused: c.Refused})
+			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused})
 		return nil
 	}
 }
@@ -53,9 +53,13 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
 		return p.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
-	// What the host would execute comes last, where it is seen.
-	plain, executed := apart(changes)
-	for _, change := range append(plain, executed...) {
+	// What needs consent of its own comes last, where it is seen.
+	byClass := apart(changes)
+	list := byClass[""]
+	for _, a := range apartClasses {
+		list = append(list, byClass[a.class]...)
+	}
+	for _, change := range list {
 		if _, err := fmt.Fprintln(p.out, change); err != nil {
 			return err
 		}
@@ -63,15 +67,12 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 	return nil
 }
 
-// apart separates the changes that the host only keeps from those that one of its
-// programs executes by itself, such as Git hooks.
-func apart(changes []rootfs.Change) (plain, executed []rootfs.Change) {
+// apart separates the changes by the consent that they need, "" for those that the host only
+// keeps.
+func apart(changes []rootfs.Change) map[rootfs.Class][]rootfs.Change {
+	byClass := map[rootfs.Class][]rootfs.Change{}
 	for _, change := range changes {
-		if change.ExecutedBy == "" {
-			plain = append(plain, change)
-		} else {
-			executed = append(executed, change)
-		}
+		byClass[change.Class()] = append(byClass[change.Class()], change)
 	}
-	return plain, executed
+	return byClass
 }

@@ -68,6 +68,7 @@ type Broker struct {
 	connections *connections
 	denials     *denials
 	shadow      *shadow
+	names       *names
 	lookups     chan struct{} // one slot for each lookup under way
 	ready       chan struct{}
 	readyOnce   sync.Once
@@ -100,6 +101,7 @@ func New(config Config) *Broker {
 func (b *Broker) setClock(now func() time.Time) {
 	b.now = now
 	b.pins = newPins(now)
+	b.names = newNames(now)
 	b.connections = newConnections(b.config.Limits, b.config.Rules, now)
 }
 

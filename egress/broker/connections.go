@@ -240,6 +240,23 @@ type ending struct {
 	bytes      traffic
 }
 
+// charge counts a question for the agent, or an answer, with the bytes of the connections. It
+// counts nothing and returns false where they are used up, or would be.
+func (all *connections) charge(bytes traffic) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.used {
+		return false
+	}
+	if all.limits.Bytes > 0 {
+		if sum := all.sum().plus(bytes); sum.received+sum.sent > all.limits.Bytes {
+			return false
+		}
+	}
+	all.over = all.over.plus(bytes)
+	return true
+}
+
 // exhaust cuts everything when more bytes than the limit were transferred.
 func (all *connections) exhaust() (cut []ending, isNew bool) {
 	all.mu.Lock()

@@ -45,6 +45,7 @@ const (
 	ReasonReplaced    = "replaced"    // the rules were replaced by ones that forbid it
 	ReasonOver        = "over"        // the run has ended
 	ReasonUntrusted   = "untrusted"   // of OutcomeHostile
+	ReasonNames       = "names"       // too many questions, names or bytes of names below a rule that spells none out
 )
 
 // Decision is one line of the log of the agent's network use.
@@ -58,7 +59,7 @@ type Decision struct {
 	Address netip.AddrPort `json:"address,omitzero"`  // port 0 where there is none
 	Pinned  []egress.Name  `json:"-"`                 // the names that led the agent to the address, whether or not they decided
 	Number  uint64         `json:"number,omitempty"`  // of the connection or flow, the same in its two decisions
-	RxBytes int64          `json:"rx_bytes,omitzero"` // towards the agent
+	RxBytes int64          `json:"rx_bytes,omitzero"` // towards the agent; of a name those of the answer
 	TxBytes int64          `json:"tx_bytes,omitzero"`
 	Reason  string         `json:"reason,omitempty"` // a reason of egress, of wire, or of the constants above
 	Detail  string         `json:"detail,omitempty"` // why, one sentence without a full stop

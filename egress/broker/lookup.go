@@ -26,10 +26,10 @@ const (
 func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	name, ok := canonical(l.Name)
 	if !ok {
-		return b.denyName(Decision{Reason: egress.ReasonInvalid, Detail: fmt.Sprintf("%+.80q is no host name", l.Name)})
+		return b.denyName(Decision{Reason: egress.ReasonInvalid, Detail: fmt.Sprintf("%+.80q is no host name", l.Name)}, traffic{})
 	}
 	if reply := b.local(name, l.Type); reply != nil {
-		return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonLocal})
+		return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonLocal}, traffic{})
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Resolve(name)
@@ -38,24 +38,28 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 		verdict = rules.Resolve(name)
 	}
 	if !verdict.Allowed {
-		return b.denyName(nameDecision(OutcomeDenied, name, verdict))
+		return b.denyName(nameDecision(OutcomeDenied, name, verdict), traffic{})
+	}
+	question := traffic{sent: dnsmsg.QuestionBytes(string(name))}
+	if bounded := b.bound(name, verdict, question); !bounded.Allowed {
+		return b.denyName(nameDecision(OutcomeDenied, name, bounded), traffic{})
 	}
 	reply, err := b.resolve(ctx, name, l.Type)
 	if err != nil {
 		b.shadow.name(name, b.now())
 		d := nameDecision(OutcomeUnreachable, name, verdict)
-		d.Reason, d.Detail = ReasonUnresolved, err.Error()
+		d.Reason, d.Detail, d.TxBytes = ReasonUnresolved, err.Error(), question.sent
 		b.log(d)
-		return wire.Answer{Result: wire.ResultUnreachable, Rule: d.Detail}
+		return wire.Answer{Result: wire.ResultUnreachable, Rule: d.Detail, Bytes: question.sent}
 	}
 	// Before the answer is packed: with these keys a client would encrypt its hello, which
 	// the gate then refuses.
 	reply.StripECH()
 	if denied := b.filter(rules, name, reply); denied != nil {
-		return b.denyName(*denied)
+		return b.denyName(*denied, question)
 	}
 	b.shadow.name(name, b.now())
-	return b.answerWith(name, reply, verdict)
+	return b.answerWith(name, reply, verdict, question)
 }
 
 // resolve fails at once if maxLookups queries are under way. The client repeats its query,
@@ -115,24 +119,35 @@ func (b *Broker) pin(name egress.Name, reply *dnsmsg.Reply) {
 	}
 }
 
-// answerWith logs the decision and packs the reply.
-func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egress.Verdict) wire.Answer {
+// answerWith logs the decision and packs the reply. The answer to a question that counted
+// counts as well; where too few bytes are left for it, it is denied.
+func (b *Broker) answerWith(name egress.Name, reply *dnsmsg.Reply, verdict egress.Verdict, counted traffic) wire.Answer {
 	message, err := reply.Pack()
 	if err != nil {
 		d := nameDecision(OutcomeUnreachable, name, verdict)
-		d.Reason, d.Detail = ReasonUnresolved, err.Error()
+		d.Reason, d.Detail, d.TxBytes = ReasonUnresolved, err.Error(), counted.sent
 		b.log(d)
-		return wire.Answer{Result: wire.ResultUnreachable}
+		return wire.Answer{Result: wire.ResultUnreachable, Bytes: counted.sent}
 	}
-	b.log(nameDecision(OutcomeAllowed, name, verdict))
-	return wire.Answer{Result: wire.ResultAllowed, Rule: verdict.Rule, Message: message}
+	if counted.sent > 0 {
+		counted.received = int64(len(message))
+		if !b.connections.charge(traffic{received: counted.received}) {
+			return b.denyName(nameDecision(OutcomeDenied, name, limited(wire.ReasonBytes)), traffic{sent: counted.sent})
+		}
+	}
+	d := nameDecision(OutcomeAllowed, name, verdict)
+	d.TxBytes, d.RxBytes = counted.sent, counted.received
+	b.log(d)
+	return wire.Answer{Result: wire.ResultAllowed, Rule: verdict.Rule, Message: message, Bytes: counted.sent + counted.received}
 }
 
-// denyName makes the gate answer REFUSED.
-func (b *Broker) denyName(d Decision) wire.Answer {
-	d.Kind, d.Outcome = KindDNS, OutcomeDenied
+// denyName makes the gate answer REFUSED. A question that has left already counted.
+func (b *Broker) denyName(d Decision, counted traffic) wire.Answer {
+	d.Kind, d.Outcome, d.TxBytes = KindDNS, OutcomeDenied, counted.sent
 	b.log(d)
-	return denied(d)
+	answer := denied(d)
+	answer.Bytes = counted.sent
+	return answer
 }
 
 func nameDecision(outcome Outcome, name egress.Name, verdict egress.Verdict) Decision {

@@ -43,6 +43,13 @@ func (q Question) Pack(edns bool) ([]byte, error) {
 	return packet, nil
 }
 
+// QuestionBytes is the size of a query for name without options (RFC 1035 section 4.1), by which
+// both sides of the gate's channel count it.
+func QuestionBytes(name string) int64 {
+	const terminators, typeAndClass = 2, 4 // the first label's length and the root's
+	return headerBytes + terminators + int64(len(name)) + typeAndClass
+}
+
 // Read parses packet as the answer to q, if ID, question and flags match. A server that
 // does not know EDNS, or that refuses, may leave out the question in its error (RFC 6891
 // section 7).

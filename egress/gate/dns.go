@@ -93,6 +93,9 @@ func (s *server) reply(packet []byte, target netip.AddrPort, udp bool) []byte {
 	name := strings.TrimSuffix(strings.ToLower(q.Name), ".")
 	answer, err := s.broker.ask(wire.Request{Lookup: &wire.Lookup{Name: name, Type: q.Type}})
 	closeFiles(answer.Files)
+	// The broker has denied the question if too few were left; here they are missing for
+	// connections.
+	s.limits.bytes.take(answer.Bytes)
 	if err != nil || answer.Result == wire.ResultUnreachable {
 		return dnsmsg.Fail(q, dnsmsg.RCodeServerFailure)
 	}

@@ -114,6 +114,7 @@ type Answer struct {
 	Rule    string `json:"rule,omitempty"`    // what decided, for people
 	Hint    string `json:"hint,omitempty"`    // how to allow what was denied
 	Message []byte `json:"message,omitempty"` // to a Lookup: the whole DNS message, its ID 0
+	Bytes   int64  `json:"bytes,omitempty"`   // to a Lookup: what question and answer used of Limits.Bytes
 	// Files are descriptors, in this order. For Open: the outside socket, connected. For
 	// Flow: the outside and the inside socket, both connected. For Enter: the inside
 	// socket, connected. With Setup: the listeners. The receiver owns them; the sender

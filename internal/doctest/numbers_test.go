@@ -47,7 +47,10 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"docs/supervision.md", "up to 5 minutes", "scheduler/restart.go", "MaxBackoff = 5 * time.Minute"},
 	{"docs/supervision.md", "ran for 2 minutes", "scheduler/restart.go", "steady = 2 * time.Minute"},
 	{"docs/supervision.md", "Each minute of waiting", "scheduler/queue.go", "const risesEach = time.Minute"},
-	{"SECURITY.md", "`package.json` of at most 1 MiB", "rootfs/executed_place.go", "const maxManifestBytes = 1 << 20"},
+	{"SECURITY.md", "those of at most 1 MiB, 64 MiB together", "rootfs/executed_place.go", "maxManifestBytes = 1 << 20 maxParsedBytes = 64 << 20"},
+	{"docs/apply.md", "at most 1 MiB, of all together 64 MiB", "rootfs/executed_place.go", "maxManifestBytes = 1 << 20 maxParsedBytes = 64 << 20"},
+	{"docs/network.md", "100 a second after a burst of 1000, and in each hour 500 different names of 16384 bytes", "egress/broker/names.go", "wideQuestionsPerSecond = 100 wideQuestionsBurst = 1000 // Of different names, at first and again in each hour. wideNames = 500 wideNameBytes = 16 << 10"},
+	{"SECURITY.md", "500 different names of 16384 bytes together in each hour", "egress/broker/names.go", "wideNames = 500 wideNameBytes = 16 << 10"},
 	{"SECURITY.md", "two minutes at the latest", "runtime/hold.go", "const maxHold = 2 * time.Minute"},
 }
 
