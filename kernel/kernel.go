@@ -249,7 +249,8 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 // which nothing is left.
 func addBudgets(s *api.Standing, chain budget.Chain, now time.Time) (until time.Time) {
 	for _, b := range result(chain, now).Budgets {
-		if b.Spent {
+		// What other runs have claimed of a shared account refuses this run's calls, and no more.
+		if b.Spent && (b.Wanted > 0 || !budget.Key(b.Account).Claimed(budget.Dimension(b.Dimension))) {
 			s.Spent = append(s.Spent, b)
 			until = earlier(until, budget.Period(b.Period).End(b.Since))
 		}
