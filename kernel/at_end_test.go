@@ -139,7 +139,7 @@ func TestWhomASharedAccountStops(t *testing.T) {
 	}
 	want("9 are used of 9", "nothing new", "reviews pause, budget.paused")
 	must(t, second.Meter(second.run, 1, map[string]int64{"cpu_ms": 101}))
-	want("control", "cpu_ms pause", "cpu_ms pause, reviews pause, budget.warning, budget.paused")
+	want("control", "cpu_ms pause, reviews refuse", "cpu_ms pause, reviews pause, budget.warning, budget.paused")
 }
 
 func (r *rig) tryCharge(dimension string, amount int64) error {
@@ -173,8 +173,12 @@ func TestAChargeOfEverything(t *testing.T) {
 	}
 	sibling.charge("reviews", 40)
 	wantCode(t, sibling.tryCharge("reviews", 1), api.CodeBudget)
-	if b := above(); b.Used != 100 || !b.Spent || latest(ofSibling) != "budget.warning" {
+	if b := above(); b.Used != 100 || !b.Spent || latest(ofSibling) != "reviews refuse, budget.warning" {
 		t.Errorf("%+v", b)
+	}
+	late := sibling.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
+	if got := latest(late.attach(true)); got != "reviews refuse, budget.warning" {
+		t.Errorf("a run that starts now: %q", got)
 	}
 	days, err := attacker.ReportBudgets(0, api.BudgetReportParams{})
 	if err != nil || len(days.Days) != 1 || days.Days[0].Used != 100 {
@@ -186,7 +190,7 @@ func TestAChargeOfEverything(t *testing.T) {
 // counts that stops them. The control is what agents charge.
 func TestTheEndOfARunStopsOthers(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[string]string{"model_calls": "model_calls end", "reviews": ""} {
+	for d, want := range map[string]string{"model_calls": "model_calls end", "reviews": "reviews refuse"} {
 		first := newRigOf(t, newRun(1000, agent.Kernel{Grants: []string{"model:small"}, Namespace: "acme"}))
 		key := budget.NamespaceKey(1000, "acme")
 		first.set(key, "end", d+"=10")

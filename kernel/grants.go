@@ -110,7 +110,7 @@ func (c *call) request(text string, holder agent.ID, expires time.Time, uses *in
 	if err != nil {
 		return grant.Request{}, err
 	}
-	c.about = scope.String()
+	c.about, c.reason = scope.String(), reason
 	r := grant.Request{ID: string(agent.NewID()), Scope: scope, Expires: expires, Holder: string(holder), Giver: c.giver(), Reason: reason}
 	if uses != nil {
 		if r.Uses = *uses; r.Uses <= 0 {

@@ -34,10 +34,7 @@ func (c Chain) Claim(r Reservation, claimed Amounts, now time.Time) (e Effects, 
 			if !a.Key.ofRun() {
 				amount = min(amount, max(min(own, a.Lines[d].Free()), r.Amounts[d]))
 			}
-			if amount < e.Used[d] {
-				e.stop(c, &Exceeded{Notice: notice(a, d), Wanted: e.Used[d]}, used)
-			}
-			c.add(&e, a, d, amount, used)
+			c.add(&e, a, d, amount, e.Used[d], used)
 		}
 	}
 	return e, nil
@@ -73,22 +70,18 @@ func (c Chain) ownUsed(d Dimension) int64 {
 	return 0
 }
 
-// add charges one line, when the run had used as much. Where an account above exceeds a limit of
-// what agents charge, that stops this run or none.
-func (c Chain) add(e *Effects, a *Account, d Dimension, amount, used int64) {
-	before := len(e.Ended)
+// add charges one line with an amount of what the run wanted, when it had used so much itself. An account above that has
+// nothing left since of what agents charge stops this run or none.
+func (c Chain) add(e *Effects, a *Account, d Dimension, amount, wanted, used int64) {
+	l, before := a.Lines[d], len(e.Ended)
+	had := l.Used < l.Granted
 	e.charge(a, d, amount)
-	if len(e.Ended) > before && a.Key.Claimed(d) && c[0].Key.ofRun() {
-		over := &Exceeded{Notice: e.Ended[before], Wanted: amount}
-		e.Ended = e.Ended[:before]
-		e.stop(c, over, used)
+	if !a.Key.Claimed(d) || !c[0].Key.ofRun() || l.Unlimited || !had || l.Used < l.Granted {
+		return
 	}
-}
-
-// stop notes that the run needed more than an account above had left.
-func (e *Effects) stop(c Chain, over *Exceeded, used int64) {
+	over := &Exceeded{Notice: notice(a, d), Wanted: wanted}
 	if !c.stop(over, used) {
 		over.AtEnd = Refuse
 	}
-	e.Ended = append(e.Ended, over.Notice)
+	e.Ended = append(e.Ended[:before], over.Notice)
 }

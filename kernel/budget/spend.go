@@ -207,7 +207,7 @@ func (c Chain) charge(amounts Amounts) (e Effects) {
 	for _, d := range amounts.sorted() {
 		used := c.ownUsed(d)
 		for _, a := range c.with(d) {
-			c.add(&e, a, d, amounts[d], used)
+			c.add(&e, a, d, amounts[d], amounts[d], used)
 		}
 	}
 	return e
