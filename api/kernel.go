@@ -83,6 +83,9 @@ type Grant struct {
 	Expires  time.Time `json:"expires,omitzero"`
 	UsesLeft *int64    `json:"uses_left,omitempty"` // absent: not counted
 	Reason   string    `json:"reason,omitempty"`
+	// Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no
+	// grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
+	Rule string `json:"rule,omitempty"`
 }
 
 // GrantResult is one grant.

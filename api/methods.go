@@ -197,7 +197,7 @@ var Methods = []Method{
 		"Sends the agent's notifications on this connection from now on: those that waited first. 256 wait at most; then the oldest go, and agent.lost says how many."},
 
 	{MethodGrantList, ShapeCall, AccessAgent, Experimental, GrantListParams{}, GrantListResult{}, "", onRun,
-		"Lists a run's grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
+		"Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
 	{MethodGrantGive, ShapeCall, AccessOwner, Experimental, GrantGiveParams{}, GrantResult{}, "", onRun,
 		"Gives a run a grant. A net grant acts at once on a run that has an agent socket."},
 	{MethodGrantDerive, ShapeCall, AccessAgent, Experimental, GrantDeriveParams{}, GrantResult{}, "", onRun,
@@ -205,7 +205,7 @@ var Methods = []Method{
 	{MethodGrantRevoke, ShapeCall, AccessAgent, Experimental, GrantRevokeParams{}, GrantRevokeResult{}, "", onRun,
 		"Takes a grant back, with all that was derived from it. An agent may revoke only what it derived itself."},
 	{MethodGrantCheck, ShapeCall, AccessAgent, Experimental, GrantCheckParams{}, GrantCheckResult{}, "", onRun,
-		"Says whether a run may do one thing, and why. Nothing is used up."},
+		"Says whether a run may do one thing, and why; of the network what its gate would decide, by its rules and its grants. Nothing is used up."},
 
 	{MethodBudgetGet, ShapeCall, AccessAgent, Experimental, RunParams{}, BudgetResult{}, "", onRun,
 		"Returns every budget that the run spends from."},

@@ -368,8 +368,7 @@ func (c *call) agentGet(api.RunParams) (any, error) {
 	if at := c.kernel.attachmentOf(c.Run.Spec.ID); at != nil {
 		a.Refused = at.refused.Load()
 	}
-	for _, g := range held[:min(len(held), grantsInAnswer)] {
-		a.Grants = append(a.Grants, shown(g))
-	}
-	return a, nil
+	all, err := c.shownAll(held)
+	a.Grants = append(a.Grants, all[:min(len(all), grantsInAnswer)]...)
+	return a, err
 }
