@@ -2,36 +2,21 @@ package kernel
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
-	"clove.run/clove/egress"
 	"clove.run/clove/kernel/grant"
 )
 
 // ruleID begins the id of a rule of the run's network among its grants. No grant has such an id.
 const ruleID = "rule:"
 
-// network compiles what the run's gate decides by: the rules of its Spec, which the command line, a
-// policy and `clove update` make, and those of its net grants.
-func (c *call) network(held []grant.Grant) (*egress.Rules, error) {
-	granted := grant.Rules(held, c.kernel.config.IsHost, c.now)
-	mode := c.Run.Spec.Network
-	if mode == agent.NetworkNone && len(granted) > 0 {
-		mode = agent.NetworkAllowlist
-	}
-	return egress.New(egress.Config{Mode: mode, Rules: slices.Concat(c.Run.Spec.Egress.Rules, granted), HostPorts: c.Run.Spec.Egress.HostPorts,
-		IsHost: c.kernel.config.IsHost, User: c.Run.Owner.UID != 0})
-}
-
 // checkNet answers grant.check about the network as the gate would: a deny rule beats a grant, and a
 // rule allows without one.
 func (c *call) checkNet(what grant.Scope, held []grant.Grant, answer *api.GrantCheckResult) error {
-	rules, err := c.network(held)
+	rules, err := grant.Network(c.Run, held, c.kernel.config.IsHost, c.now)
 	if err != nil || !what.Concrete() {
 		return err
 	}
@@ -52,7 +37,7 @@ func (c *call) checkNet(what grant.Scope, held []grant.Grant, answer *api.GrantC
 // shownAll are the rules of the network that allow something, and then the grants, as callers see
 // them.
 func (c *call) shownAll(held []grant.Grant) ([]api.Grant, error) {
-	rules, err := c.network(nil)
+	rules, err := grant.Network(c.Run, nil, c.kernel.config.IsHost, c.now)
 	if err != nil {
 		return nil, err
 	}
