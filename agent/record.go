@@ -88,6 +88,8 @@ type LimitHit struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
 	Peak  *int64 `json:"peak,omitempty"`
+	// Account is of a budget that other runs spend from too; empty: it is the run's own.
+	Account string `json:"account,omitempty"`
 }
 
 // LimitDiskFiles is the LimitHit of a disk that has free bytes but no free inode; its unit

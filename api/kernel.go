@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"clove.run/clove/agent"
@@ -82,6 +83,9 @@ type Grant struct {
 	Expires  time.Time `json:"expires,omitzero"`
 	UsesLeft *int64    `json:"uses_left,omitempty"` // absent: not counted
 	Reason   string    `json:"reason,omitempty"`
+	// Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no
+	// grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
+	Rule string `json:"rule,omitempty"`
 }
 
 // GrantResult is one grant.
@@ -161,7 +165,7 @@ type Budget struct {
 	Period    string    `json:"period,omitempty"` // hour, day or month, UTC
 	Since     time.Time `json:"since,omitzero"`   // when the period began
 	Warned    bool      `json:"warned,omitempty"`
-	Spent     bool      `json:"spent,omitempty"`  // more is used than was granted, or Wanted is set
+	Spent     bool      `json:"spent,omitempty"`  // more is used than was granted, of an account above what agents charge all of it, or Wanted is set
 	Wanted    int64     `json:"wanted,omitempty"` // the reservation that stopped the run, because less than it is left
 }
 
@@ -218,11 +222,22 @@ type BudgetResetParams struct {
 	Key        string   `json:"key,omitempty"`
 }
 
-// BudgetSetParams sets limits of a user, a namespace or a name.
+// BudgetSetParams sets limits of a user, a namespace or a name, or what was used of them back to
+// zero.
 type BudgetSetParams struct {
-	Account string   `json:"account"`          // UID, UID/ns:NAMESPACE or UID/name:NAME
-	Limits  []string `json:"limits"`           // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
-	AtEnd   string   `json:"at_end,omitempty"` // end, pause or refuse; empty: end
+	Account string   `json:"account"`          // UID, UID/ns:NAMESPACE or UID/name:NAME; for reset alone also UID/provider:NAME
+	Limits  []string `json:"limits,omitempty"` // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
+	AtEnd   string   `json:"at_end,omitempty"` // with limits: end, pause or refuse; empty: end
+	Reset   []string `json:"reset,omitempty"`  // dimensions of which nothing counts as used any more
+}
+
+// Text is the request as the audit log has it.
+func (p BudgetSetParams) Text() string {
+	parts := append([]string{p.Account}, p.Limits...)
+	if len(p.Reset) > 0 {
+		parts = append(append(parts, "reset"), p.Reset...)
+	}
+	return strings.Join(parts, " ")
 }
 
 // BudgetListParams chooses accounts.

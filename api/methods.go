@@ -90,6 +90,8 @@ func AgentParams(method string) any {
 		return &GrantRevokeParams{}
 	case MethodGrantCheck:
 		return &GrantCheckParams{}
+	case MethodAuditRead:
+		return &AuditReadParams{}
 	case MethodBudgetReserve:
 		return &BudgetReserveParams{}
 	case MethodBudgetSettle:
@@ -195,7 +197,7 @@ var Methods = []Method{
 		"Sends the agent's notifications on this connection from now on: those that waited first. 256 wait at most; then the oldest go, and agent.lost says how many."},
 
 	{MethodGrantList, ShapeCall, AccessAgent, Experimental, GrantListParams{}, GrantListResult{}, "", onRun,
-		"Lists a run's grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
+		"Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."},
 	{MethodGrantGive, ShapeCall, AccessOwner, Experimental, GrantGiveParams{}, GrantResult{}, "", onRun,
 		"Gives a run a grant. A net grant acts at once on a run that has an agent socket."},
 	{MethodGrantDerive, ShapeCall, AccessAgent, Experimental, GrantDeriveParams{}, GrantResult{}, "", onRun,
@@ -203,25 +205,25 @@ var Methods = []Method{
 	{MethodGrantRevoke, ShapeCall, AccessAgent, Experimental, GrantRevokeParams{}, GrantRevokeResult{}, "", onRun,
 		"Takes a grant back, with all that was derived from it. An agent may revoke only what it derived itself."},
 	{MethodGrantCheck, ShapeCall, AccessAgent, Experimental, GrantCheckParams{}, GrantCheckResult{}, "", onRun,
-		"Says whether a run may do one thing, and why. Nothing is used up."},
+		"Says whether a run may do one thing, and why; of the network what its gate would decide, by its rules and its grants. Nothing is used up."},
 
 	{MethodBudgetGet, ShapeCall, AccessAgent, Experimental, RunParams{}, BudgetResult{}, "", onRun,
 		"Returns every budget that the run spends from."},
 	{MethodBudgetReserve, ShapeCall, AccessAgent, Experimental, BudgetReserveParams{}, BudgetReserveResult{}, "", []Code{CodeBudget, CodeNotFound, CodeConflict},
 		"Sets amounts of own dimensions aside, all or none."},
 	{MethodBudgetSettle, ShapeCall, AccessAgent, Experimental, BudgetSettleParams{}, BudgetResult{}, "", onRun,
-		"Says what was used of a reservation; the rest is free again. More than was reserved counts too."},
+		"Says what was used of a reservation; the rest is free again. More than was reserved counts as with budget.charge."},
 	{MethodBudgetRelease, ShapeCall, AccessAgent, Experimental, BudgetReleaseParams{}, BudgetResult{}, "", onRun,
 		"Frees a reservation of which nothing was used."},
 	{MethodBudgetCharge, ShapeCall, AccessAgent, Experimental, BudgetChargeParams{}, BudgetResult{}, "", onRun,
-		"Records what was used of own dimensions. It may exceed what is granted, because it has happened; then at_end is done."},
+		"Records what was used of own dimensions. It may exceed the run's own limit, because it has happened; then at_end is done. In accounts above the run it counts at most what is left of that limit and there; a run without a limit of its own is refused what is not left there, and every run where nothing is."},
 	{MethodBudgetRaise, ShapeCall, AccessOwner, Experimental, BudgetRaiseParams{}, BudgetResult{}, "", onRun,
 		"Adds to what is granted to a run. A run that was paused for it goes on."},
 	{MethodBudgetReset, ShapeCall, AccessOwner, Experimental, BudgetResetParams{}, BudgetResult{}, "", onRun,
 		"Sets what a run has used of dimensions back to zero."},
 
 	{MethodBudgetSet, ShapeCall, AccessMember, Experimental, BudgetSetParams{}, BudgetResult{}, "", nil,
-		"Sets what all runs of a user, of a namespace or with a name may spend together. Root sets the budget of a user, and a user those below it."},
+		"Sets what all runs of a user, of a namespace or with a name may spend together, or with reset what they have used back to zero. Root sets the budget of a user, and a user those below it; only root changes or resets a limit that another user set."},
 	{MethodBudgetList, ShapeCall, AccessMember, Experimental, BudgetListParams{}, BudgetListResult{}, "", []Code{CodeNotFound},
 		"Lists what accounts may spend and have spent, with all accounts below them. If there are more, the answer has next, and the same request with that as after returns the following part."},
 	{MethodBudgetReport, ShapeCall, AccessMember, Experimental, BudgetReportParams{}, BudgetReportResult{}, "", nil,

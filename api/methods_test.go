@@ -40,6 +40,17 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
+// The gate reads the parameters of each method for agents, and of no other.
+func TestAgentParamsAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	for _, m := range Methods {
+		p := AgentParams(m.Name)
+		if (p != nil) != m.ForAgents() || p != nil && reflect.TypeOf(p).Elem() != reflect.TypeOf(m.Params) {
+			t.Errorf("%s has %T, the table %T", m.Name, p, m.Params)
+		}
+	}
+}
+
 // A summary is one line, for tables.
 func TestSummaryIsTheFirstSentence(t *testing.T) {
 	t.Parallel()

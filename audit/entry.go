@@ -52,7 +52,8 @@ type Entry struct {
 	Run         agent.ID  `json:"run,omitempty"`
 	Principal   string    `json:"principal,omitempty"` // who called: PrincipalUser, PrincipalRun or PrincipalService
 	Method      string    `json:"method,omitempty"`
-	What        string    `json:"what,omitempty"` // the text of a grant, a limit, a reason: at most 512 bytes
+	What        string    `json:"what,omitempty"`   // the text of a grant, a limit, a reason: at most 512 bytes
+	Reason      string    `json:"reason,omitempty"` // why a grant was asked for, in the asker's words
 	Verdict     string    `json:"verdict,omitempty"`
 	Rule        string    `json:"rule,omitempty"` // the rule or grant that decided
 	Code        string    `json:"code,omitempty"` // of the error; of a gap its cause
@@ -91,7 +92,7 @@ const (
 
 // bounded cuts every text to its bound. It copies the taints, which a caller may change.
 func (e Entry) bounded() Entry {
-	for _, text := range []*string{&e.Namespace, &e.Agent, (*string)(&e.Run), (*string)(&e.Kind), &e.Principal, &e.Method, &e.Verdict,
+	for _, text := range []*string{&e.Namespace, &e.Agent, (*string)(&e.Run), (*string)(&e.Kind), &e.Principal, &e.Method, &e.Reason, &e.Verdict,
 		&e.Rule, &e.Code, &e.Approval, &e.Causation, &e.Correlation, &e.Digest} {
 		*text = cut(*text, textMax)
 	}

@@ -67,7 +67,7 @@ func TestWhatIsAppendedIsThere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	given := Entry{Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Kind: KindDecision, Owner: 1000, Namespace: "acme/research", Agent: "reader", Run: "0123456789abcdef",
-		Principal: PrincipalRun("0123456789abcdef"), Method: "grant.check", What: "net:api.example.com:443", Verdict: VerdictDeny, Rule: "g1", Code: "grant",
+		Principal: PrincipalRun("0123456789abcdef"), Method: "grant.check", What: "net:api.example.com:443", Reason: "one report", Verdict: VerdictDeny, Rule: "g1", Code: "grant",
 		Taints: []string{"web", "mail"}, Approval: "a1", Causation: "c1", Correlation: "c2", Digest: Digest([]byte("{}")), Count: 3, Queue: 17}
 	l := open(t, dir, small())
 	if number := with(t, l, given); number != 1 {
@@ -139,7 +139,7 @@ func TestARecordIsOneLine(t *testing.T) {
 func TestTheLargestEntryFits(t *testing.T) {
 	t.Parallel()
 	wide := strings.Repeat("\x01", 1000)
-	e := Entry{Kind: Kind(wide), Namespace: wide, Agent: wide, Run: agent.ID(wide), Principal: wide, Method: wide, What: wide, Verdict: wide, Rule: wide, Code: wide,
+	e := Entry{Kind: Kind(wide), Namespace: wide, Agent: wide, Run: agent.ID(wide), Principal: wide, Method: wide, What: wide, Reason: wide, Verdict: wide, Rule: wide, Code: wide,
 		Taints: slices.Repeat([]string{wide}, 100), Approval: wide, Causation: wide, Correlation: wide, Digest: wide, Time: time.Now()}
 	dir := t.TempDir()
 	l := open(t, dir, Options{SegmentBytes: 1 << 20})

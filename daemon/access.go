@@ -67,7 +67,7 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name).By("", api.RuleMethods)
 	case api.AccessOwner, api.AccessAgent:
 		// Only the run's name is read here; handle reads all parameters again, strictly.
-		// Both find the same name: keys that differ in case alone were refused with the
+		// Both find the same name: keys that Go takes for the same were refused with the
 		// line (rpc.Examine).
 		var p api.RunParams
 		if len(params) > 0 {

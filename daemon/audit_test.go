@@ -73,6 +73,44 @@ func TestCallsAreInTheAuditLog(t *testing.T) {
 	}
 }
 
+// A refused budget.set is in the log with what it was to change, and once; one that cannot be read
+// has its digest. The control is one that is done.
+func TestARefusedBudgetIsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c := r.serve()
+	for _, row := range []struct {
+		params any
+		code   api.Code
+	}{
+		{api.BudgetSetParams{Account: "7/name:x", Limits: []string{"reviews=1"}}, passes},
+		{api.BudgetSetParams{Account: "7/name:x", Limits: []string{"reviews=none"}}, api.CodeParams},
+		{api.BudgetSetParams{Account: "7/name:x", Reset: []string{"pages"}}, api.CodeNotFound},
+		{map[string]any{"account": 7}, api.CodeParams},
+	} {
+		if err := c.Call(within(t), api.MethodBudgetSet, row.params, nil); row.code == passes {
+			must(t, err)
+		} else {
+			wantCode(t, err, row.code)
+		}
+	}
+	var got []string
+	eventually(t, "all are recorded", func() bool {
+		got = nil
+		for _, e := range recorded(t, c, api.AuditQueryParams{}) {
+			if e.Method == api.MethodBudgetSet {
+				got = append(got, strings.Join([]string{string(e.Kind), e.Verdict, e.Code, strings.Replace(e.What, e.Digest, "D", min(1, len(e.Digest)))}, " "))
+			}
+		}
+		return len(got) >= 4
+	})
+	slices.Sort(got)
+	want := []string{"admin allow  7/name:x reviews=1", "admin deny invalid 7/name:x reviews=none", "admin deny invalid sha256:D", "admin deny not-found 7/name:x reset pages"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A user sees what is about its own runs, whatever it asks for; root sees all.
 func TestAuditViews(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // audited are the methods that change something or reach into a sandbox, with the kind of
-// their record. Those about grants and budgets, and panic, write their own.
+// their record. Those about grants and budgets, and panic, write their own; what
+// is refused before budget.set decides is recorded here.
 var audited = map[string]audit.Kind{
 	api.MethodModelTest: audit.KindAdmin, // it costs money
 	api.MethodReload:    audit.KindAdmin, api.MethodDrain: audit.KindAdmin, api.MethodBackup: audit.KindAdmin, api.MethodGuard: audit.KindAdmin,
@@ -26,6 +28,9 @@ var audited = map[string]audit.Kind{
 // supervisor, the store and the Linux kernel do not wait for it.
 func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, params json.RawMessage, err error) {
 	kind, is := audited[m.Name]
+	if m.Name == api.MethodBudgetSet { // the Kernel records what is done
+		kind, is = audit.KindAdmin, err != nil
+	}
 	if !is || d.entries == nil {
 		return
 	}
@@ -34,14 +39,22 @@ func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, params json.
 	if run.Spec.ID == "" && m.Access != api.AccessRoot {
 		e.Owner = peer.owner.UID // it is the caller's own affair
 	}
-	e.What = "sha256:" + e.Digest
-	if reason := policyReason(m.Name, params); reason != "" {
-		e.What = reason
-	}
+	e.What = cmp.Or(policyReason(m.Name, params), budgetText(m.Name, params), "sha256:"+e.Digest)
 	if err != nil {
-		e.Verdict, e.Code = audit.VerdictDeny, faultOf(err).Data.Word
+		data := faultOf(err).Data
+		e.Verdict, e.Code, e.Rule = audit.VerdictDeny, data.Word, data.Rule
 	}
 	_ = d.entries(e) // the log counts what it cannot take
+}
+
+// budgetText is what is recorded of budget.set instead of a digest: the account and what was to
+// change. It is empty for everything else.
+func budgetText(method string, params json.RawMessage) string {
+	var p api.BudgetSetParams
+	if method != api.MethodBudgetSet || json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	return p.Text()
 }
 
 // policyReason is what is recorded of the signal POLICY instead of a digest: why the run was to

@@ -26,7 +26,7 @@ type cache struct {
 	briefs   map[agent.ID]json.RawMessage // of those that were listed
 	past     []agent.RunEvent             // what was read of the last ringSize, and a while longer; by number, without a gap
 	first    uint64                       // number of the newest event that past leaves out until reach
-	panicked bool                         // nothing may start
+	panic    string                       // the reason of clove panic, while nothing may start; empty: everything may
 	moved    chan struct{}                // closed and replaced when something changed
 }
 
@@ -50,7 +50,9 @@ func (c *cache) refresh() error {
 		if err != nil {
 			return err
 		}
-		c.panicked = panicked != nil
+		if c.panic = ""; panicked != nil {
+			c.panic = panicked.Reason
+		}
 		if c.loaded {
 			return c.advance(s)
 		}
@@ -64,11 +66,11 @@ func (c *cache) refresh() error {
 	return nil
 }
 
-// panics reports whether nothing may start.
-func (c *cache) panics() bool {
+// panicReason is why nothing may start; empty: everything may.
+func (c *cache) panicReason() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.panicked
+	return c.panic
 }
 
 // load reads everything; the first time, all but the events before it. Hardly

@@ -250,7 +250,7 @@ func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool) (wake time
 	// A hold is of one wait in the queue, not of the run.
 	maps.DeleteFunc(r.held, func(id agent.ID, _ scheduler.Hold) bool { return !queued[id] })
 	config := r.config()
-	d := scheduler.Queue{Now: time.Now(), MemoryBytes: config.memoryBytes(), AtOnce: config.startsAtOnce(), Draining: r.draining || r.cache.panics(), Held: r.held}.Decide(runs)
+	d := scheduler.Queue{Now: time.Now(), MemoryBytes: config.memoryBytes(), AtOnce: config.startsAtOnce(), Draining: r.draining, Panic: r.cache.panicReason(), Held: r.held}.Decide(runs)
 	for _, run := range d.Start {
 		// Noted before its goroutine runs: the next look must not start the run a second
 		// time.

@@ -91,6 +91,31 @@ func (r *Rules) Why(host string, port uint16, proto Proto) ([]Finding, error) {
 	return r.whyName(name, port, proto), nil
 }
 
+// WhyTarget is Why's final verdict on a target that names one place and at most one port: without a
+// port that on 80 and 443, of which both must be allowed.
+func (r *Rules) WhyTarget(t Target) (v Verdict) {
+	host, proto, ports := string(t.name), t.proto, webPorts
+	if t.prefix.IsValid() {
+		host = t.prefix.Addr().String()
+	}
+	if proto == "" {
+		proto = TCP
+	}
+	if t.ports != (portRange{}) {
+		ports = []uint16{t.ports.first}
+	}
+	for _, port := range ports {
+		findings, err := r.Why(host, port, proto)
+		if err != nil {
+			return refused(ReasonInvalid, err.Error(), "")
+		}
+		if v = findings[len(findings)-1].Verdict; !v.Allowed {
+			return v
+		}
+	}
+	return v
+}
+
 // whyName asks in the order of a program: look-up, connection, first bytes. The address is
 // unknown, so of the address rules only the group words can match.
 func (r *Rules) whyName(name Name, port uint16, proto Proto) []Finding {

@@ -51,7 +51,7 @@ func TestAReservationThatCannotFitEndsTheRun(t *testing.T) {
 				if hit := end.record.Limit; end.record.Status != agent.StatusBudget || end.code != agent.ExitKilled || hit == nil || hit.Name != "reviews" || hit.Value != 10 || *hit.Peak != 4 {
 					t.Errorf("%s, exit %d, %+v\n%s", end.record.Status, end.code, hit, end.stderr)
 				}
-				if !strings.Contains(end.stderr, "less left than the agent wanted to reserve") {
+				if !strings.Contains(end.stderr, "less left than the agent wanted to use") {
 					t.Errorf("%s", end.stderr)
 				}
 			}
@@ -59,32 +59,52 @@ func TestAReservationThatCannotFitEndsTheRun(t *testing.T) {
 	}
 }
 
-// All runs of a namespace spend from its account: what one of them uses beyond the limit
-// freezes all of them, and more for the account lets all go on. The control is a run of
-// another namespace. The line on stderr names the account.
-func TestANamespaceStopsAllItsRuns(t *testing.T) {
+// shownState is the state that ps and show have of a run; empty: it changes between the two.
+func (d *cloved) shownState(name string) string {
+	d.t.Helper()
+	ps, show := d.ok("ps", "-a", "--filter", "name="+name), d.ok("show", name)
+	for _, state := range []string{"running", "paused"} {
+		if strings.Contains(ps, " "+state+" ") && strings.Contains(show, "state      "+state) {
+			return state
+		}
+	}
+	return ""
+}
+
+// All runs of a namespace spend from its account. What one of them charges beyond it is refused and
+// freezes that run, and nothing else; ps and show say so. More for the account, or a reset of it,
+// lets the run go on. The control is what the Linux kernel counts: that freezes all of them.
+func TestANamespaceStopsTheRunThatCharged(t *testing.T) {
 	d := newCloved(t)
-	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "reviews=10/month")
+	const key = "0/ns:acme/research"
+	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "reviews=10/month", "cpu_ms=1000000")
 	d.detach("idle", "sleep 1000", "--agent-socket", "--namespace=acme/research")
-	d.detach("elsewhere", "sleep 1000", "--agent-socket", "--namespace=acme")
 	r := d.calls("--name=spends", "--agent-socket", "--namespace=acme/research")
 	if b := budgetIn(t, r.call(api.MethodBudgetCharge, `{"amounts":{"reviews":8}}`), "reviews"); b.Used != 8 {
 		t.Errorf("%+v", b)
 	}
-	r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":3}}`)
-	for _, name := range []string{"idle", "spends"} {
-		until(t, name+" is frozen", func() bool { return d.frozen(name) })
+	for _, lets := range [][]string{{"budget", "reset", "ns:acme/research", "reviews"}, {"budget", "set", "--at-end", "pause", key, "reviews=20/month"}} {
+		r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":9007199254740991}}`)
+		until(t, "spends is frozen", func() bool { return d.frozen("spends") && d.shownState("spends") == "paused" })
+		if d.frozen("idle") || d.shownState("idle") != "running" {
+			t.Error("a run that charged nothing is frozen")
+		}
+		d.ok(lets...)
+		until(t, "spends goes on", func() bool { return !d.frozen("spends") && d.shownState("spends") == "running" })
+		if m := r.answer(); !refusedWith(m, api.CodeBudget) {
+			t.Errorf("%+v", m)
+		}
+		d.ok("budget", "reset", key, "reviews")
+		if m := r.call(api.MethodBudgetCharge, `{"amounts":{"reviews":8}}`); len(m.Error) > 0 {
+			t.Errorf("%s", m.Error)
+		}
 	}
-	if d.frozen("elsewhere") {
-		t.Error("control: a run of another namespace is frozen")
-	}
-	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "reviews=20/month")
-	for _, name := range []string{"idle", "spends"} {
-		until(t, name+" goes on", func() bool { return !d.frozen(name) })
-	}
-	r.answer()
+	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "cpu_ms=0")
+	until(t, "control: idle is frozen", func() bool { return d.frozen("idle") && d.shownState("idle") == "paused" })
+	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "cpu_ms=1000000")
+	until(t, "idle goes on", func() bool { return !d.frozen("idle") })
 	end := r.wait()
-	for _, want := range []string{"8 of 10 reviews are used in 0/ns:acme/research\n", "11 of 10 reviews are used in 0/ns:acme/research; the run is paused until clove budget set gives"} {
+	for _, want := range []string{"8 of 10 reviews are used in " + key + "\n", "8 of 10 reviews are used in " + key + ", 9007199254740991 more are wanted; the run is paused until clove budget set gives"} {
 		if !strings.Contains(end.stderr, want) {
 			t.Errorf("%q is not in\n%s", want, end.stderr)
 		}
@@ -92,13 +112,58 @@ func TestANamespaceStopsAllItsRuns(t *testing.T) {
 	if end.record.Version != 2 || end.record.Namespace != "acme/research" || end.record.Status != agent.StatusExited {
 		t.Errorf("%+v", end.record)
 	}
-	if report := d.ok("budget", "report", "--csv"); !strings.Contains(report, ",0,reviews,11\n") {
+	if report := d.ok("budget", "report", "--csv"); !strings.Contains(report, ",0,reviews,24\n") {
 		t.Errorf("%s", report)
 	}
 	if top := d.ok("budget", "top", "reviews"); !strings.HasPrefix(top, "DIMENSION") {
 		t.Errorf("%s", top)
 	}
-	d.ok("rm", "-f", "idle", "elsewhere")
+	if log := d.ok("audit", "query", "--json"); !strings.Contains(log, `"what":"`+key+` reset reviews"`) {
+		t.Errorf("%s", log)
+	}
+	d.ok("rm", "-f", "idle")
+}
+
+// One charge of everything ends the run that makes it, with and without a limit of its own, and no
+// sibling: what was not the run's own is left. A spent account refuses, and the run that starts then
+// is told so; where clove itself counts, the record names the account.
+func TestAChargeOfEverythingEndsNoSibling(t *testing.T) {
+	d := newCloved(t)
+	d.ok("budget", "set", "--at-end", "end", "ns:acme", "reviews=100")
+	d.detach("idle", "sleep 1000", "--agent-socket", "--namespace=acme")
+	sibling := d.calls("--name=sibling", "--agent-socket", "--namespace=acme")
+	for _, flag := range []string{"--agent-socket", "--budget=reviews=60"} {
+		attacker := d.calls("--namespace=acme", flag)
+		attacker.request(api.MethodBudgetCharge, `{"amounts":{"reviews":9007199254740991}}`)
+		if end := attacker.waitUnasked(); end.record.Status != agent.StatusBudget || end.record.Limit == nil || (end.record.Limit.Account == "0/ns:acme") != (flag == "--agent-socket") {
+			t.Errorf("%s: %+v, %s", flag, end.record, end.stderr)
+		}
+	}
+	if b := budgetIn(t, sibling.call(api.MethodBudgetCharge, `{"amounts":{"reviews":40}}`), "reviews"); b.Used != 40 {
+		t.Errorf("%+v", b)
+	}
+	for _, call := range []string{api.MethodBudgetCharge, api.MethodBudgetReserve} {
+		if m := sibling.call(call, `{"amounts":{"reviews":1}}`); !refusedWith(m, api.CodeBudget) || !strings.Contains(string(m.Error), "0/ns:acme") {
+			t.Errorf("%+v", m)
+		}
+	}
+	late := d.calls("--namespace=acme", "--agent-socket")
+	if m := late.call(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`); !refusedWith(m, api.CodeBudget) {
+		t.Errorf("%+v", m)
+	}
+	if end := late.wait(); end.record.Status != agent.StatusExited || !strings.Contains(end.stderr, "100 of 100 reviews are used in 0/ns:acme") {
+		t.Errorf("%+v, %s", end.record, end.stderr)
+	}
+	if end := sibling.wait(); end.record.Status != agent.StatusExited {
+		t.Errorf("%+v", end.record)
+	}
+	d.ok("budget", "set", "ns:acme", "cpu_ms=0")
+	d.clove("wait", "idle")
+	record := d.inspect("idle").Record
+	if record == nil || record.Status != agent.StatusBudget || record.Limit == nil || record.Limit.Account != "0/ns:acme" {
+		t.Errorf("control: %+v", record)
+	}
+	d.ok("rm", "-f", "idle")
 }
 
 // A hundred reservations at once, through a sandbox: exactly as many are granted as fit. Two

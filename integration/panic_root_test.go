@@ -39,7 +39,12 @@ func TestPanicEndsAllAndNothingStarts(t *testing.T) {
 	if refused.code != agent.ExitStartFailed || !strings.Contains(refused.stderr, "a leak") || !strings.Contains(refused.stderr, "clove panic --clear") {
 		t.Errorf("a run starts: %d, %s", refused.code, refused.stderr)
 	}
+	waits := d.clove("run", "-d", "--name", "waits", "--", "true")
+	if ps := d.ok("ps"); waits.code != 0 || !strings.Contains(waits.stderr, "a leak") || !strings.Contains(waits.stderr, "clove panic --clear") || !strings.Contains(ps, "queued") {
+		t.Errorf("a detached run: %d, %s\n%s", waits.code, waits.stderr, ps)
+	}
 	d.ok("panic", "--clear")
+	d.ok("wait", "waits")
 	if r := d.clove("run", "--rm", "--", "true"); r.code != 0 {
 		t.Error(r.stderr)
 	}

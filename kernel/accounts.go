@@ -3,6 +3,7 @@ package kernel
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -14,28 +15,22 @@ import (
 // accountsInAnswer bounds a part of a list of accounts.
 const accountsInAnswer = 200
 
-// SetBudget sets limits of an account that is not a run's: of a user, a namespace or a
-// name. Root sets those of users; each user those below its own. uid is who asks.
-func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult, error) {
+// SetBudget sets limits of an account that is not a run's, of a user, a namespace or a name, or
+// sets back what was used of those that it has. Root sets those of users; each user those below
+// its own; nobody but root changes what another user set. uid is the caller.
+func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (answer api.BudgetResult, err error) {
 	key := budget.Key(p.Account)
-	owner, ok := key.Owner()
-	if _, run := key.Run(); !ok || run {
-		return api.BudgetResult{}, api.Failure(api.CodeParams, "write UID, UID/ns:NAMESPACE or UID/name:NAME", "%.128q is not an account", p.Account)
-	}
-	if _, provider := key.Provider(); provider {
-		return api.BudgetResult{}, api.Failure(api.CodeParams, "write it below budgets of the provider there, and reload clove", "%s has the limits that models.yaml says", key)
-	}
-	if uid != 0 && (uid != owner || key == budget.OwnerKey(owner)) {
-		return api.BudgetResult{}, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key).By(stageBudget, api.RuleMethods)
-	}
-	limits, at, err := limitsOf(p)
+	owner, err := maySet(uid, key, p)
 	if err != nil {
-		return api.BudgetResult{}, err
+		return answer, err
+	}
+	change, err := changeOf(p)
+	if err != nil {
+		return answer, err
 	}
 	if err := k.room(); err != nil {
-		return api.BudgetResult{}, err
+		return answer, err
 	}
-	var answer api.BudgetResult
 	err = k.update(api.MethodBudgetSet, func(tx *store.KernelTx) error {
 		a, err := tx.Account(key)
 		if err != nil {
@@ -44,20 +39,12 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 		if a == nil {
 			a = &budget.Account{Key: key}
 		}
-		if a.AtEnd = at; at == "" {
-			a.AtEnd = budget.End
-		}
-		for _, l := range limits {
-			if line := a.Lines[l.Dimension]; line != nil && !line.Unlimited && !line.MayChange(uid) {
-				return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", l.Dimension, line.Setter).By(stageBudget, budgetRule(key, l.Dimension))
-			}
-			if _, err := a.Set(l, uid, k.now()); err != nil {
-				return err
-			}
+		if err := change.apply(a, uid, k.now()); err != nil {
+			return err
 		}
 		answer = result(budget.Chain{a}, k.now())
 		entry := audit.Entry{Time: k.now(), Kind: audit.KindAdmin, Owner: owner, Principal: audit.PrincipalUser(uid), Method: api.MethodBudgetSet,
-			What: string(key) + " " + strings.Join(p.Limits, " "), Verdict: audit.VerdictAllow}
+			What: p.Text(), Verdict: audit.VerdictAllow}
 		return firstError(tx.PutAccount(a), record(tx, entry))
 	})
 	if err != nil {
@@ -67,22 +54,92 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult,
 	return answer, k.publishBelow("", key)
 }
 
-// limitsOf reads the texts of a request.
-func limitsOf(p api.BudgetSetParams) (limits []budget.Limit, at budget.AtEnd, err error) {
-	if len(p.Limits) == 0 || len(p.Limits) > budget.MaxDimensions {
-		return nil, "", api.Failure(api.CodeParams, `say for example "limits":["tokens=1M/month"]`, "%d limits are named", len(p.Limits))
+// maySet refuses an account in which a user sets nothing, and returns its owner. Whose the lines
+// are is checked with each (accountChange.apply).
+func maySet(uid uint32, key budget.Key, p api.BudgetSetParams) (owner uint32, err error) {
+	owner, ok := key.Owner()
+	_, run := key.Run()
+	_, provider := key.Provider()
+	switch {
+	case !ok || run:
+		return 0, api.Failure(api.CodeParams, "write UID, UID/ns:NAMESPACE or UID/name:NAME", "%.128q is not an account", p.Account)
+	case provider && len(p.Limits) > 0:
+		return 0, api.Failure(api.CodeParams, "write it below budgets of the provider there, and reload clove", "%s has the limits that models.yaml says", key)
+	case uid != 0 && (uid != owner || key == budget.OwnerKey(owner) && len(p.Limits) > 0):
+		return 0, api.Failure(api.CodeDenied, "root sets the budget of a user, and a user those below it", "user %d may not set the budget of %s", uid, key).By(stageBudget, api.RuleMethods)
+	}
+	return owner, nil
+}
+
+// accountChange is what a caller changes in an account.
+type accountChange struct {
+	limits []budget.Limit
+	at     budget.AtEnd // with limits
+	reset  []budget.Dimension
+}
+
+// changeOf reads the texts of a request.
+func changeOf(p api.BudgetSetParams) (change accountChange, err error) {
+	if n := len(p.Limits) + len(p.Reset); n == 0 || n > budget.MaxDimensions {
+		return change, api.Failure(api.CodeParams, `say for example "limits":["tokens=1M/month"]`, "%d limits are named", n)
 	}
 	for _, text := range p.Limits {
 		l, err := budget.ParseLimit(text)
 		if err != nil {
-			return nil, "", err
+			return change, err
 		}
-		limits = append(limits, l)
+		change.limits = append(change.limits, l)
 	}
+	for _, name := range p.Reset {
+		change.reset = append(change.reset, budget.Dimension(name))
+	}
+	change.at = budget.End
 	if p.AtEnd != "" {
-		at, err = budget.ParseAtEnd(p.AtEnd)
+		change.at, err = budget.ParseAtEnd(p.AtEnd)
 	}
-	return limits, at, err
+	if p.AtEnd != "" && len(p.Limits) == 0 {
+		err = api.Failure(api.CodeParams, "leave at_end out", "at_end belongs to limits, and none is set")
+	}
+	return change, err
+}
+
+// apply changes an account in a user's name, or returns an error.
+func (c accountChange) apply(a *budget.Account, uid uint32, now time.Time) error {
+	for _, l := range c.limits {
+		if err := mayChange(a, l.Dimension, uid); err != nil {
+			return err
+		}
+	}
+	for d := range a.Lines {
+		if len(c.limits) == 0 || a.AtEnd == c.at {
+			break
+		}
+		if err := mayChange(a, d, uid); err != nil { // it is the end of that limit too
+			return err
+		}
+	}
+	if len(c.limits) > 0 {
+		a.AtEnd = c.at
+	}
+	for _, l := range c.limits {
+		if _, err := a.Set(l, uid, now); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.reset {
+		if err := firstError(mayChange(a, d, uid), a.Reset(d, now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayChange refuses a user who did not set a limit, except root.
+func mayChange(a *budget.Account, d budget.Dimension, uid uint32) error {
+	if l := a.Lines[d]; l != nil && !l.Unlimited && !l.MayChange(uid) {
+		return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
+	}
+	return nil
 }
 
 // publishBelow reports anew to the supervisors of all runs that spend from one of the

@@ -99,13 +99,14 @@ func TestAShortageEndsWithItsReason(t *testing.T) {
 	}
 }
 
-// In an account of several runs, a reservation stops the run that wants it, and no other;
-// what is used beyond the limit stops all of them, also those that only stand by.
+// In an account of several runs, what an agent wants or charges stops that run and no other. An
+// account that is spent by it refuses all of them. The control is a dimension that clove counts:
+// what is used beyond its limit stops all runs, also those that only stand by.
 func TestWhomASharedAccountStops(t *testing.T) {
 	t.Parallel()
 	first := newRigOf(t, newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
 	key := budget.NamespaceKey(1000, "acme")
-	first.set(key, "pause", "reviews=10,warn=8")
+	first.set(key, "pause", "reviews=10,warn=8", "cpu_ms=100")
 	second, other := first.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"})), first.beside(newRun(1000, agent.Kernel{Socket: true}))
 	of1, of2, ofOther := first.attach(false), second.attach(true), other.attach(true)
 	for _, s := range []<-chan api.Standing{of1, of2, ofOther} {
@@ -119,32 +120,92 @@ func TestWhomASharedAccountStops(t *testing.T) {
 	}
 	wantCode(t, first.tryReserve(11), api.CodeBudget)
 	want("11 are wanted", "reviews pause, budget.paused", "nothing new")
+	wantCode(t, first.tryCharge("reviews", budget.MaxAmount), api.CodeBudget)
+	want("everything is charged", "reviews pause, budget.paused", "nothing new")
 	second.charge("reviews", 8)
 	want("8 are used", "nothing new", "budget.warning")
-	second.charge("reviews", 3)
-	want("11 are used", "reviews pause", "reviews pause, budget.paused")
-	first.set(key, "pause", "reviews=20")
-	want("more is given", "", "")
-	second.charge("reviews", 10)
-	want("21 are used", "reviews pause", "reviews pause, budget.warning, budget.paused")
+	wantCode(t, second.tryCharge("reviews", 3), api.CodeBudget)
+	want("11 would be used", "nothing new", "reviews pause, budget.paused")
+	first.set(key, "pause", "reviews=9")
+	second.charge("reviews", 1)
+	latest(of1)
+	latest(of2)
+	for _, r := range []*rig{first, second} {
+		wantCode(t, r.tryCharge("reviews", 1), api.CodeBudget)
+		wantCode(t, r.tryReserve(1), api.CodeBudget)
+		if l := r.line("reviews"); l.Used != 0 && l.Used != 9 {
+			t.Errorf("%+v", l)
+		}
+	}
+	want("9 are used of 9", "nothing new", "reviews pause, budget.paused")
+	must(t, second.Meter(second.run, 1, map[string]int64{"cpu_ms": 101}))
+	want("control", "cpu_ms pause, reviews refuse", "cpu_ms pause, reviews pause, budget.warning, budget.paused")
 }
 
-// What a run had reserved counts when it ends, and may leave nothing to the others.
+func (r *rig) tryCharge(dimension string, amount int64) error {
+	_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
+	return err
+}
+
+// One charge of everything by a run with a limit of its own ends that run, and leaves to its
+// sibling what the run was not given. The line says spent once nothing is left.
+func TestAChargeOfEverything(t *testing.T) {
+	t.Parallel()
+	attacker := newRigOf(t, newRun(1000, agent.Kernel{Budgets: []string{"reviews=60"}, Namespace: "acme"}))
+	key := budget.NamespaceKey(1000, "acme")
+	attacker.set(key, "end", "reviews=100")
+	sibling := attacker.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
+	ofAttacker, ofSibling := attacker.attach(false), sibling.attach(true)
+	latest(ofAttacker)
+	latest(ofSibling)
+	attacker.charge("reviews", budget.MaxAmount)
+	if got, other := latest(ofAttacker), latest(ofSibling); got != "reviews end, budget.warning" || other != "nothing new" {
+		t.Errorf("the attacker: %q, its sibling: %q", got, other)
+	}
+	above := func() api.Budget {
+		t.Helper()
+		list, err := attacker.ListBudgets(0, api.BudgetListParams{Account: string(key)})
+		must(t, err)
+		return list.Budgets[0]
+	}
+	if b := above(); b.Used != 60 || b.Spent {
+		t.Errorf("%+v", b)
+	}
+	sibling.charge("reviews", 40)
+	wantCode(t, sibling.tryCharge("reviews", 1), api.CodeBudget)
+	if b := above(); b.Used != 100 || !b.Spent || latest(ofSibling) != "reviews refuse, budget.warning" {
+		t.Errorf("%+v", b)
+	}
+	late := sibling.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
+	if got := latest(late.attach(true)); got != "reviews refuse, budget.warning" {
+		t.Errorf("a run that starts now: %q", got)
+	}
+	days, err := attacker.ReportBudgets(0, api.BudgetReportParams{})
+	if err != nil || len(days.Days) != 1 || days.Days[0].Used != 100 {
+		t.Errorf("%+v, %v", days, err)
+	}
+}
+
+// What a run had reserved counts when it ends, and may leave nothing to the others: of what clove
+// counts that stops them. The control is what agents charge.
 func TestTheEndOfARunStopsOthers(t *testing.T) {
 	t.Parallel()
-	first := newRigOf(t, newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
-	key := budget.NamespaceKey(1000, "acme")
-	first.set(key, "end", "reviews=10")
-	first.reserve("reviews", 10)
-	first.set(key, "end", "reviews=9")
-	second := first.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
-	standings := second.attach(true)
-	if got := latest(standings); got != "" {
-		t.Fatalf("before: %q", got)
-	}
-	must(t, first.Happened(first.event(agent.RunEnded), ""))
-	if got := latest(standings); got != "reviews end" {
-		t.Errorf("%q", got)
+	for d, want := range map[string]string{"model_calls": "model_calls end", "reviews": "reviews refuse"} {
+		first := newRigOf(t, newRun(1000, agent.Kernel{Grants: []string{"model:small"}, Namespace: "acme"}))
+		key := budget.NamespaceKey(1000, "acme")
+		first.set(key, "end", d+"=10")
+		_, err := first.Reserve(first.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.Dimension(d): 10})})
+		must(t, err)
+		first.set(key, "end", d+"=9")
+		second := first.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))
+		standings := second.attach(true)
+		if got := latest(standings); got != "" {
+			t.Fatalf("before: %q", got)
+		}
+		must(t, first.Happened(first.event(agent.RunEnded), ""))
+		if got := latest(standings); got != want {
+			t.Errorf("%s: %q", d, got)
+		}
 	}
 }
 

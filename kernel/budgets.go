@@ -37,7 +37,7 @@ func budgetsOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.B
 	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
 		l := a.Lines[d].At(now)
 		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
-			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached}
+			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached || spentAbove(a.Key, d, l)}
 		if short != nil && short.Account == a.Key && short.Dimension == d {
 			b.Spent, b.Wanted = true, short.Wanted
 		}
@@ -52,6 +52,12 @@ func budgetsOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.B
 		all = append(all, b)
 	}
 	return all
+}
+
+// spentAbove reports whether an account above the runs has nothing left of what agents charge,
+// which never exceeds its limit.
+func spentAbove(key budget.Key, d budget.Dimension, l budget.Line) bool {
+	return key.Claimed(d) && !l.Unlimited && l.Used >= l.Granted
 }
 
 func (c *call) budgetGet(api.RunParams) (any, error) { return c.budgets() }
@@ -161,9 +167,9 @@ func (c *call) budgetSettle(p api.BudgetSettleParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	effects, err := chain.Settle(r, amounts, c.now)
+	effects, err := chain.Claim(r, amounts, c.now)
 	if err != nil {
-		return nil, err
+		return nil, c.exceeded(chain, err)
 	}
 	return c.spent(r, chain, effects)
 }
@@ -220,9 +226,9 @@ func (c *call) budgetCharge(p api.BudgetChargeParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	effects, err := chain.Charge(amounts, c.now)
+	effects, err := chain.Claim(budget.Reservation{}, amounts, c.now)
 	if err != nil {
-		return nil, err
+		return nil, c.exceeded(chain, err)
 	}
 	return result(chain, c.now), c.putSpent(chain, effects)
 }
@@ -275,8 +281,8 @@ func (c *call) account(dimensions []budget.Dimension) (*budget.Account, error) {
 		return nil, api.Failure(api.CodeNotFound, "start the run with --budget", "%s has no budget", c.Run.Spec.Name)
 	}
 	for _, d := range dimensions {
-		if l := a.Lines[d]; l != nil && !l.MayChange(c.UID) {
-			return nil, api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
+		if err := mayChange(a, d, c.UID); err != nil {
+			return nil, err
 		}
 	}
 	return a, nil
@@ -362,8 +368,7 @@ func (c *call) agentGet(api.RunParams) (any, error) {
 	if at := c.kernel.attachmentOf(c.Run.Spec.ID); at != nil {
 		a.Refused = at.refused.Load()
 	}
-	for _, g := range held[:min(len(held), grantsInAnswer)] {
-		a.Grants = append(a.Grants, shown(g))
-	}
-	return a, nil
+	all, err := c.shownAll(held)
+	a.Grants = append(a.Grants, all[:min(len(all), grantsInAnswer)]...)
+	return a, err
 }

@@ -45,6 +45,7 @@ type call struct {
 	tx     *store.KernelTx
 	now    time.Time
 	about  string // what the call names, for the audit log
+	reason string // of a grant, for the audit log
 	rule   string // the grant that decided
 	// verdict is set by a call that changes nothing and decides.
 	verdict string
@@ -320,7 +321,7 @@ func (c *call) entry(method, verdict, digest string) audit.Entry {
 		kind = audit.KindAdmin
 	}
 	return audit.Entry{Time: c.now, Kind: kind, Owner: c.Run.Owner.UID, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
-		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Verdict: verdict, Rule: c.rule, Digest: digest, Correlation: c.ID}
+		Run: c.Run.Spec.ID, Principal: c.principal(), Method: method, What: c.about, Reason: c.reason, Verdict: verdict, Rule: c.rule, Digest: digest, Correlation: c.ID}
 }
 
 func firstError(errs ...error) error {

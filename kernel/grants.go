@@ -71,17 +71,17 @@ func (c *call) grantList(p api.GrantListParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := api.GrantListResult{Grants: []api.Grant{}}
-	if p.After != "" {
-		at := slices.IndexFunc(held, func(g grant.Grant) bool { return g.ID == p.After })
-		held = held[at+1:] // one that was revoked meanwhile: from the beginning
+	all, err := c.shownAll(held)
+	if err != nil {
+		return nil, err
 	}
-	for i, g := range held {
-		if i == grantsInAnswer {
-			result.Next = held[i-1].ID
-			break
-		}
-		result.Grants = append(result.Grants, shown(g))
+	if p.After != "" {
+		at := slices.IndexFunc(all, func(g api.Grant) bool { return g.ID == p.After })
+		all = all[at+1:] // one that was revoked meanwhile: from the beginning
+	}
+	result := api.GrantListResult{Grants: append([]api.Grant{}, all[:min(len(all), grantsInAnswer)]...)}
+	if len(all) > grantsInAnswer {
+		result.Next = all[grantsInAnswer-1].ID
 	}
 	return result, nil
 }
@@ -101,7 +101,11 @@ func (c *call) grantCheck(p api.GrantCheckParams) (any, error) {
 		reason = "grant " + by.ID + " allows it"
 		c.rule, c.verdict = by.ID, audit.VerdictAllow
 	}
-	return api.GrantCheckResult{Allowed: ok, Grant: by.ID, Reason: reason}, nil
+	answer := api.GrantCheckResult{Allowed: ok, Grant: by.ID, Reason: reason}
+	if what.Kind() == grant.Net {
+		err = c.checkNet(what, held, &answer)
+	}
+	return answer, err
 }
 
 // request reads what was asked for.
@@ -110,7 +114,7 @@ func (c *call) request(text string, holder agent.ID, expires time.Time, uses *in
 	if err != nil {
 		return grant.Request{}, err
 	}
-	c.about = scope.String()
+	c.about, c.reason = scope.String(), reason
 	r := grant.Request{ID: string(agent.NewID()), Scope: scope, Expires: expires, Holder: string(holder), Giver: c.giver(), Reason: reason}
 	if uses != nil {
 		if r.Uses = *uses; r.Uses <= 0 {
@@ -169,6 +173,9 @@ func (c *call) enter(g grant.Grant) (any, error) {
 
 // held returns a grant of the run's.
 func (c *call) held(id string) (grant.Grant, error) {
+	if err := notARule(id); err != nil {
+		return grant.Grant{}, err
+	}
 	g, err := c.tx.Grant(id)
 	if err != nil {
 		return grant.Grant{}, err

@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,30 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
+
+// Why a grant was wanted is in the log, of one that was given, derived or refused.
+func TestTheReasonOfAGrantIsInTheLog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, agent.Kernel{Socket: true})
+	g := answerOf[api.GrantResult](t)(r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Reason: "one report"})).Grant
+	_, err := r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: g.ID, Grant: "tool:fetch", Reason: "for a part of it"})
+	must(t, err)
+	_, err = r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: g.ID, Grant: "tool:*", Reason: "for more"})
+	wantCode(t, err, api.CodeDenied)
+	_, err = r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: g.ID})
+	must(t, err)
+	var got []string
+	for _, e := range r.entries() {
+		if strings.HasPrefix(e.Method, "grant.") {
+			got = append(got, e.Method+" "+e.What+" "+e.Verdict+" "+e.Reason)
+		}
+	}
+	slices.Sort(got) // a refusal may be written later
+	want := []string{"grant.derive tool:* deny for more", "grant.derive tool:fetch allow for a part of it", "grant.give tool:fetch allow one report", "grant.revoke tool:fetch allow "}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 // A run begins with the grants of its command line, given by its owner, once: a second
 // start adds none, and brings back none that was revoked.

@@ -131,7 +131,25 @@ func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed
 		}
 		// A timer that is left finds nobody attached.
 	})
-	return k.publish(run.Spec.ID, nil)
+	var spent []api.Notice
+	if begins {
+		if spent, err = k.spentBefore(run); err != nil {
+			return err
+		}
+	}
+	return k.publish(run.Spec.ID, spent)
+}
+
+// spentBefore are the notices about budgets of which nothing is left when a run starts, and that
+// refuse its calls: those that end or pause it say so themselves.
+func (k *Kernel) spentBefore(run agent.Run) (notices []api.Notice, err error) {
+	standing, _, err := k.standing(run, k.now())
+	for _, b := range standing.Spent {
+		if b.AtEnd == string(budget.Refuse) {
+			notices = append(notices, notice(api.NoteBudgetWarning, api.BudgetNote{Budget: b}))
+		}
+	}
+	return notices, err
 }
 
 // Sockets is how many live agents have a socket of their own.
@@ -249,6 +267,9 @@ func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until t
 // which nothing is left.
 func addBudgets(s *api.Standing, chain budget.Chain, now time.Time) (until time.Time) {
 	for _, b := range result(chain, now).Budgets {
+		if b.Spent && b.Wanted == 0 && budget.Key(b.Account).Claimed(budget.Dimension(b.Dimension)) {
+			b.AtEnd = string(budget.Refuse) // what other runs have claimed refuses calls of this one, and no more
+		}
 		if b.Spent {
 			s.Spent = append(s.Spent, b)
 			until = earlier(until, budget.Period(b.Period).End(b.Since))

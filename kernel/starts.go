@@ -45,7 +45,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		if err := c.firstGrants(); err != nil {
 			return err
 		}
-		c.about, c.rule = "", ""
+		c.about, c.reason, c.rule = "", "", ""
 		return firstError(tx.PutAccount(account), record(tx, c.startEntry()))
 	})
 	k.queue.wake()

@@ -85,7 +85,9 @@ func judge(limits agent.Limits, o outcome) ending {
 	case o.cause == causeSockets:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlSockets, limits.SocketBytes(), &o.sockets)
 	case o.cause == causeBudget:
-		return o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
+		v := o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
+		v.limit.Account = o.budget.Account
+		return v
 	case o.cause == causePolicy:
 		return o.byPolicy()
 	// After the causes above: a limit that clove enforced first ended the run, whatever the

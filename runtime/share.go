@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"clove.run/clove/egress/host"
 	"clove.run/clove/internal/boottime"
 	"clove.run/clove/kernel/channel"
+	"clove.run/clove/store"
 )
 
 // Kernel answers for what agents share: grants and budgets. Either cloved does, or, where
@@ -330,7 +332,11 @@ func (s *supervisor) onStanding(now api.Standing) {
 		switch b.AtEnd {
 		case "end":
 			peak := b.Peak
-			s.seen.blameBudget(agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak})
+			hit := agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak}
+			if !strings.HasSuffix(b.Account, "/run:"+string(s.spec.ID)) {
+				hit.Account = b.Account
+			}
+			s.seen.blameBudget(hit)
 			s.end(causeBudget, 0)
 			return
 		case "pause":
@@ -405,9 +411,23 @@ func (s *supervisor) pauseForBudget(spent *api.Budget) {
 		s.share.stoodNS += now - s.share.pausedAt
 	}
 	s.share.paused = pause
+	s.notePaused(spent)
 	if pause && s.streams.PausedFor != nil {
 		s.streams.PausedFor(*spent, s.timeoutAt())
 	}
+}
+
+// notePaused stores for lists of runs that a budget has the agent stand still; nil: none does. If
+// that fails, the lists alone are wrong, until the next pause or start.
+func (s *supervisor) notePaused(spent *api.Budget) {
+	what, detail := agent.RunResumed, "the budget has more"
+	if spent != nil {
+		what, detail = agent.RunPaused, "nothing is left of "+spent.Dimension+" in "+spent.Account
+	}
+	_ = s.paths.withStore(func(st *store.Store) error {
+		_, err := st.Amend(s.spec.ID, what, detail, func(run *agent.Run) { run.SetPaused(spent != nil) })
+		return err
+	})
 }
 
 // timeoutAt is when the wall clock ends the agent; zero: never.

@@ -15,6 +15,7 @@ type Queue struct {
 	MemoryBytes int64             // that agents may be promised together; 0: no limit
 	AtOnce      int               // starts that may go on at the same time
 	Draining    bool              // nothing is started
+	Panic       string            // the reason of a panic, until it is cleared: nothing is started; empty: there is none
 	Held        map[agent.ID]Hold // runs whose last start failed without a record
 }
 
@@ -142,6 +143,7 @@ func (q Queue) noRoom(run *agent.Run, host *load) Wait {
 
 // The kinds of waits, which are also the values of a metric's label.
 const (
+	ForPanic  = "panic"  // clove panic --clear
 	ForDrain  = "drain"  // the drain's end
 	ForTime   = "time"   // a delay, a backoff or a schedule
 	ForOrder  = "order"  // another run, which comes first
@@ -150,7 +152,7 @@ const (
 )
 
 // Waits lists the kinds.
-var Waits = []string{ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
+var Waits = []string{ForPanic, ForDrain, ForTime, ForOrder, ForMemory, ForStarts}
 
 // Wait is why a queued run does not start now.
 type Wait struct {
@@ -168,6 +170,8 @@ func wait(kind, format string, values ...any) Wait { return Wait{kind, fmt.Sprin
 // wake forward to the time that it waits for.
 func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake *time.Time) Wait {
 	switch due := run.Queue.NotBefore; {
+	case q.Panic != "":
+		return wait(ForPanic, "nothing starts after clove panic (%s), until clove panic --clear", q.Panic)
 	case q.Draining:
 		return wait(ForDrain, "cloved is drained for maintenance, until clove drain --undo")
 	case run.Phase() == agent.PhaseScheduled:

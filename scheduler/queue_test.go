@@ -52,6 +52,7 @@ func TestQueue(t *testing.T) {
 		{"a delay holds up nobody", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(60)), queuedRun("b", 2, nil)}, "b", "a: starts at"},
 		{"a delay that is over", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(-1))}, "a", ""},
 		{"drained", Queue{AtOnce: 9, Draining: true}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: maintenance"},
+		{"after a panic", Queue{AtOnce: 9, Draining: true, Panic: "a leak"}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: nothing starts after clove panic (a leak), until clove panic --clear"},
 		{"after one that runs", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, in(agent.StateRunning)), queuedRun("a", 1, after("db"))}, "a", ""},
 		{"after one that succeeded", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, endedWith(0)), queuedRun("a", 1, after("db"))}, "a", ""},
 		{"after one that failed", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, endedWith(1)), queuedRun("a", 1, after("db"))}, "", "a: which failed: restart that"},

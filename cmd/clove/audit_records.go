@@ -183,6 +183,7 @@ func auditLine(e audit.Entry) string {
 	add("by=", e.Principal)
 	add("rule=", e.Rule)
 	add("code=", e.Code)
+	add("reason=", e.Reason)
 	add("taints=", strings.Join(e.Taints, ","))
 	add("approval=", e.Approval)
 	if e.Count > 0 {

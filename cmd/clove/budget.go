@@ -30,15 +30,15 @@ var budgetWords = map[string]word{
 func (p *program) budgetCommand() *cli.Command {
 	return &cli.Command{
 		Name: budgetName, Usage: "show and change what an agent may spend",
-		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT DIMENSION...\n" +
+		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT|ACCOUNT DIMENSION...\n" +
 			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]\n" +
 			"clove budget report [--from DAY] [--to DAY] [--csv|--json]\nclove budget top [--json] [DIMENSION]",
 		Description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
 			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
-			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero. Only the user who set\n" +
-			"a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
+			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero, of a run or of an\n" +
+			"ACCOUNT. Only the user who set a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
 			"set limits what several runs spend together: ACCOUNT is name:NAME, ns:NAMESPACE or a user's number, for root also\n" +
-			"UID/name:NAME and UID/ns:NAMESPACE. A BUDGET is that of clove run --budget. list shows an account and all below it;\n" +
+			"UID/name:NAME and UID/ns:NAMESPACE, for reset also UID/provider:NAME. A BUDGET is that of clove run --budget. list shows an account and all below it;\n" +
 			"without one, all that you may see.\n" +
 			"report sums up what was spent by day (UTC), owner and dimension, top shows which runs spent most of each dimension in\n" +
 			"the last minute; root sees everybody's, others their own.",
@@ -147,6 +147,8 @@ func parseRaise(text string) (d budget.Dimension, amount int64, err error) {
 	return d, amount, err
 }
 
+// budgetReset takes an account where the text is one: a run whose name is a number is named by its
+// id, or as UID/NAME.
 func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 	run := c.Args().Get(1)
 	var dimensions []string
@@ -156,6 +158,15 @@ func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 			return err
 		}
 		dimensions = append(dimensions, string(dimension))
+	}
+	key := budget.Key(accountKey(run))
+	if id, ofRun := key.Run(); ofRun {
+		lines, err := d.ResetBudget(c.Context, string(id), dimensions)
+		return p.changedBudget(c, run, lines, err)
+	}
+	if _, account := key.Owner(); account {
+		lines, err := d.SetBudget(c.Context, api.BudgetSetParams{Account: string(key), Reset: dimensions})
+		return p.changedBudget(c, run, lines, err)
 	}
 	lines, err := d.ResetBudget(c.Context, run, dimensions)
 	return p.changedBudget(c, run, lines, err)

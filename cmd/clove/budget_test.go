@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,33 @@ func TestBudgetSet(t *testing.T) {
 		f.heard(api.MethodBudgetSet, &set)
 		if status != 0 || !strings.Contains(stdout, "tokens") || set.Account != key || set.AtEnd != "pause" || !slices.Equal(set.Limits, []string{"tokens=1M/month", "reviews=10"}) {
 			t.Errorf("%s: %d, %q, %q, %+v", account, status, stdout, stderr, set)
+		}
+	}
+}
+
+// A reset is of an account where one is named, and of a run otherwise.
+func TestBudgetResetOfAnAccount(t *testing.T) {
+	own := strconv.Itoa(os.Geteuid())
+	for account, key := range map[string]string{"1000": "1000", "1000/ns:acme": "1000/ns:acme", "ns:acme": own + "/ns:acme", "name:web": own + "/name:web", "1000/provider:openai": "1000/provider:openai"} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(api.MethodBudgetSet, api.BudgetResult{Budgets: someBudgets()})
+		status, stdout, stderr := b.clove("budget", "reset", account, "cost", "reviews")
+		var set api.BudgetSetParams
+		f.heard(api.MethodBudgetSet, &set)
+		if status != 0 || stdout != account+"\n" || set.Account != key || len(set.Limits) != 0 || !slices.Equal(set.Reset, []string{"cost_micros", "reviews"}) {
+			t.Errorf("%s: %d, %q, %q, %+v", account, status, stdout, stderr, set)
+		}
+	}
+	for text, run := range map[string]string{"web": "web", "1000/web": "1000/web", "1000/run:1111111111111111": "1111111111111111", "1234567890123456": "1234567890123456"} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(api.MethodBudgetReset, api.BudgetResult{})
+		status, _, stderr := b.clove("budget", "reset", text, "reviews")
+		var reset api.BudgetResetParams
+		f.heard(api.MethodBudgetReset, &reset)
+		if status != 0 || reset.Run != run {
+			t.Errorf("%s: %d, %q, %+v", text, status, stderr, reset)
 		}
 	}
 }

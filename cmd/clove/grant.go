@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,11 +79,12 @@ func (p *program) grantList(c *cli.Context, d *client.Client) error {
 	return p.printFitting(rows, len(rows[0])-1)
 }
 
-// grantRows is the table of grants. Reasons are last: they may be long.
+// grantRows is the table of grants. Reasons are last: they may be long. That of a rule of the
+// network is where it comes from.
 func grantRows(grants []api.Grant, now time.Time) [][]string {
 	rows := [][]string{{"ID", "GRANT", "EXPIRES", "USES", "GIVER", "PARENT", "REASON"}}
 	for _, g := range grants {
-		rows = append(rows, []string{g.ID, g.Grant, expiry(g.Expires, now), uses(g.UsesLeft), g.Giver, g.Parent, g.Reason})
+		rows = append(rows, []string{g.ID, g.Grant, expiry(g.Expires, now), uses(g.UsesLeft), g.Giver, g.Parent, cmp.Or(g.Reason, g.Rule)})
 	}
 	return rows
 }
@@ -193,7 +195,7 @@ func grantsCalled(c *cli.Context, d *client.Client, run, what string) ([]string,
 	}
 	var ids []string
 	for _, g := range grants {
-		if g.Grant == scope.String() {
+		if g.Grant == scope.String() && g.Rule == "" {
 			ids = append(ids, g.ID)
 		}
 	}

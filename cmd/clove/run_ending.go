@@ -58,13 +58,18 @@ func ending(record agent.Record, limits agent.Limits) []string {
 }
 
 // spent is the end of a run by a budget. One that was not exceeded had less left than the
-// agent wanted to reserve.
+// agent wanted to reserve or said that it has used.
 func spent(limit agent.LimitHit) string {
-	text := fmt.Sprintf("budget of %d %s spent", limit.Value, limit.Name)
-	if limit.Peak != nil && *limit.Peak <= limit.Value {
-		text = fmt.Sprintf("budget of %d %s has less left than the agent wanted to reserve", limit.Value, limit.Name)
+	text, more := fmt.Sprintf("budget of %d %s", limit.Value, limit.Name), "--budget"
+	if limit.Account != "" {
+		text, more = text+" in "+limit.Account, "clove budget set or reset"
 	}
-	return text + peak(limit.Peak, plain) + ": give more with --budget, or let the agent use less"
+	if limit.Peak != nil && *limit.Peak <= limit.Value {
+		text += " has less left than the agent wanted to use"
+	} else {
+		text += " spent"
+	}
+	return text + peak(limit.Peak, plain) + ": give more with " + more + ", or let the agent use less"
 }
 
 // plain is a figure of a budget, whose dimension says the unit.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -58,18 +59,30 @@ type nesting struct {
 
 // key takes in a key of an object that is depth deep.
 //
-// Go's decoder takes "Run" for "run", also beside it: what a request says must
-// not depend on who reads it, so in the request and its parameters two keys may
-// not differ in case alone. Deeper there are names of the caller's own.
+// Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": what a request
+// says must not depend on who reads it, so in the request and its parameters two keys may not
+// differ in what it folds alone. Deeper there are names of the caller's own.
 func (n *nesting) key(key string, depth int) error {
 	if depth <= folded {
-		key = strings.ToLower(key)
+		key = strings.Map(foldRune, key)
 	}
 	if n.keys[key] {
 		return fmt.Errorf("the key %.64q is there twice", key)
 	}
 	n.keys[key], n.value = true, true
 	return nil
+}
+
+// foldRune returns the least rune that encoding/json takes for the same: for "k" also the sign of
+// Kelvin, for "s" also the long s.
+func foldRune(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
 }
 
 // walker is the way through a document: what is open at the moment.

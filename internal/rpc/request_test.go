@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/json"
 	"io"
 	"testing"
 )
@@ -30,6 +31,27 @@ func TestBatchOfRequests(t *testing.T) {
 	}
 	if got, batch = Requests(line); batch || len(got) != 1 || got[0].Fault == nil || got[0].Fault.Code != CodeRequest || string(got[0].ID) != "3" {
 		t.Errorf("batch %v: %+v", batch, got)
+	}
+}
+
+// Keys that encoding/json takes for one field are there twice; the controls are two fields for it.
+func TestKeysThatGoFolds(t *testing.T) {
+	t.Parallel()
+	for text, twice := range map[string]bool{
+		`{"params":{"signal":1,"ſignal":9}}`: true, `{"params":{"kind":1,"\u212aind":2}}`: true, `{"params":{"run":1,"RuN":2}}`: true, `{"params":{"ſ":1,"S":2}}`: true,
+		`{"params":{"signal":1,"signals":9}}`: false, `{"params":{"i":1,"ı":2}}`: false, `{"params":{"ss":1,"ß":2}}`: false,
+	} {
+		var both struct{ Params map[string]int }
+		if json.Unmarshal([]byte(text), &both) != nil || len(both.Params) != 2 {
+			t.Fatalf("%s is no test", text)
+		}
+		if _, err := Examine([]byte(text)); (err != nil) != twice {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var p struct{ Signal int }
+	if json.Unmarshal([]byte(`{"signal":1,"ſignal":9}`), &p); p.Signal != 9 {
+		t.Errorf("control: Go does not fold it: %d", p.Signal)
 	}
 }
 

@@ -16,13 +16,15 @@
 //	Release   gives the Reservation back
 //	Recover   settles after a crash: in full (assumed) if the service may have begun
 //	Charge    adds what has happened already, also where it exceeds the limit
+//	Claim     is Charge or Settle for an agent's word: above the run it counts at most what is left
 //	Meter     charges the growth of a counter of the Linux kernel
 //
 // Each returns Effects: what was added, the lines that reached their warning, and those
 // that exceeded their limit, each reported once. Account.AtEnd says what follows from that;
 // package kernel does it. The same follows where a reservation is refused that would not fit
 // without the others either: Stop notes that as a Shortage of the run, and of no other run
-// that spends from the account.
+// that spends from the account. Of what agents charge, an account above stops only a run that its
+// limit is too small for alone.
 //
 // A line may have a period. It begins anew with each hour, day or month (UTC). The period
 // that began last is in the line, so a clock that is set back changes nothing. What is

@@ -5,7 +5,7 @@ import "fmt"
 // Effects are what a change of a chain means for the run.
 type Effects struct {
 	Warned []Notice `json:"warned,omitempty"` // lines that reached WarnAt
-	Ended  []Notice `json:"ended,omitempty"`  // lines that exceeded Granted
+	Ended  []Notice `json:"ended,omitempty"`  // lines that exceeded Granted, and of accounts above those that have nothing left of what agents charge
 	Over   Amounts  `json:"over,omitempty"`   // settled beyond what was reserved
 	Used   Amounts  `json:"used,omitempty"`   // what was added, in each account that has the dimension
 }

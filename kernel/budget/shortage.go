@@ -21,12 +21,20 @@ func (s Shortage) holds(l Line) bool {
 	return !l.Unlimited && l.Granted == s.Granted && l.PeriodStart.Equal(s.PeriodStart) && l.Used >= s.Used
 }
 
-// Stop notes in the run's account that a reservation was refused, and reports whether the
-// account's AtEnd follows from that. It does not where open reservations alone are in the
-// way, because their settlement may make room, and where AtEnd is Refuse.
-func (c Chain) Stop(e *Exceeded) bool {
+// Stop notes in the run's account that a reservation or a claim was refused, and reports whether
+// the account's AtEnd follows from that. It does not where open reservations alone are in the
+// way, because their settlement may make room, where AtEnd is Refuse, and where other runs have
+// used what is missing: of an account above and a dimension that agents charge, a run is stopped
+// only if the limit would be too small for what it used itself and wants.
+func (c Chain) Stop(e *Exceeded) bool { return c.stop(e, c.ownUsed(e.Dimension)) }
+
+// stop is Stop for a run that had used as much itself.
+func (c Chain) stop(e *Exceeded, used int64) bool {
 	i := slices.IndexFunc(c, func(a *Account) bool { return a.Key == e.Account })
 	if e.AtEnd == Refuse || e.Wanted <= e.Granted-e.Used || i < 0 || !c[0].Key.ofRun() {
+		return false
+	}
+	if e.Account.Claimed(e.Dimension) && Sum(used, e.Wanted) <= e.Granted {
 		return false
 	}
 	c[0].Short = &Shortage{Account: e.Account, Dimension: e.Dimension, Wanted: e.Wanted, Granted: e.Granted, Used: e.Used,

@@ -205,8 +205,9 @@ func (c Chain) Meter(r Reading, now time.Time) (Effects, error) {
 func (c Chain) charge(amounts Amounts) (e Effects) {
 	e.Used = amounts
 	for _, d := range amounts.sorted() {
+		used := c.ownUsed(d)
 		for _, a := range c.with(d) {
-			e.charge(a, d, amounts[d])
+			c.add(&e, a, d, amounts[d], amounts[d], used)
 		}
 	}
 	return e

@@ -32,6 +32,9 @@ func (s Scope) Pattern() string { return s.pattern }
 // Rights is NoRights for the kinds that have none.
 func (s Scope) Rights() Rights { return s.rights }
 
+// Target is what a net scope names.
+func (s Scope) Target() egress.Target { return s.target }
+
 // String is the canonical text; Parse returns the same Scope for it.
 func (s Scope) String() string {
 	text := string(s.kind) + ":" + s.pattern

@@ -2,9 +2,11 @@ package grant
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/egress"
 )
 
 // Rules returns the allow rules that the net grants mean at now, each with its grant's id
@@ -27,4 +29,14 @@ func Rules(grants []Grant, isHost func(netip.Addr) bool, now time.Time) []agent.
 		rules = append(rules, agent.EgressRule{Target: g.Pattern, Source: "grant " + g.ID})
 	}
 	return rules
+}
+
+// Network compiles what a run's gate decides by: the rules of its Spec, which the command line, a
+// policy and `clove update` make, and those that the grants mean at now (Rules).
+func Network(run agent.Run, grants []Grant, isHost func(netip.Addr) bool, now time.Time) (*egress.Rules, error) {
+	granted, spec := Rules(grants, isHost, now), run.Spec
+	if spec.Network == agent.NetworkNone && len(granted) > 0 {
+		spec.Network = agent.NetworkAllowlist
+	}
+	return egress.New(egress.Config{Mode: spec.Network, Rules: slices.Concat(spec.Egress.Rules, granted), HostPorts: spec.Egress.HostPorts, IsHost: isHost, User: run.Owner.UID != 0})
 }

@@ -118,6 +118,7 @@ class Grant:
     expires: Optional[datetime] = None
     uses_left: Optional[int] = None  # absent: not counted
     reason: str = ""
+    rule: str = ""  # Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Grant:
@@ -131,6 +132,7 @@ class Grant:
             expires=read_time(o.get("expires")),
             uses_left=o.get("uses_left"),
             reason=o.get("reason") or "",
+            rule=o.get("rule") or "",
         )
 
 
@@ -149,7 +151,7 @@ class Budget:
     period: str = ""  # hour, day or month, UTC
     since: Optional[datetime] = None  # when the period began
     warned: bool = False
-    spent: bool = False  # more is used than was granted, or wanted is set
+    spent: bool = False  # more is used than was granted, of an account above what agents charge all of it, or wanted is set
     wanted: int = 0  # the reservation that stopped the run, because less than it is left
 
     @classmethod
@@ -369,8 +371,9 @@ class GrantMethods:
         self._call = call
 
     def list(self, *, after: Optional[str] = None) -> GrantListResult:
-        """Lists a run's grants, oldest first. If there are more, the answer has next,
-        and the same request with that as after returns the following part.
+        """Lists what a run may do: the rules of its network that allow something, and
+        its grants, oldest first. If there are more, the answer has next, and the
+        same request with that as after returns the following part.
         """
         params = {"after": after}
         return GrantListResult.read(self._call("grant.list", params))
@@ -416,7 +419,8 @@ class GrantMethods:
         return GrantRevokeResult.read(self._call("grant.revoke", params))
 
     def check(self, what: str) -> GrantCheckResult:
-        """Says whether a run may do one thing, and why. Nothing is used up.
+        """Says whether a run may do one thing, and why; of the network what its gate
+        would decide, by its rules and its grants. Nothing is used up.
 
         Args:
             what: KIND:PATTERN[:RIGHTS]
@@ -454,7 +458,7 @@ class BudgetMethods:
         key: Optional[str] = None,
     ) -> BudgetResult:
         """Says what was used of a reservation; the rest is free again. More than was
-        reserved counts too.
+        reserved counts as with budget.charge.
 
         Args:
             key: the same key gets the same answer again; a random one by default
@@ -472,8 +476,10 @@ class BudgetMethods:
         return BudgetResult.read(self._call("budget.release", params))
 
     def charge(self, amounts: Mapping[str, int], *, key: Optional[str] = None) -> BudgetResult:
-        """Records what was used of own dimensions. It may exceed what is granted,
-        because it has happened; then at_end is done.
+        """Records what was used of own dimensions. It may exceed the run's own limit,
+        because it has happened; then at_end is done. In accounts above the run it
+        counts at most what is left of that limit and there; a run without a limit of
+        its own is refused what is not left there, and every run where nothing is.
 
         Args:
             key: the same key gets the same answer again; a random one by default
@@ -557,7 +563,7 @@ METHODS: dict[str, Method] = {
     ),
     "grant.list": Method(
         "grant.list",
-        "Lists a run's grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part.",
         [
             Param("after", "string", False, ""),
         ],
@@ -585,7 +591,7 @@ METHODS: dict[str, Method] = {
     ),
     "grant.check": Method(
         "grant.check",
-        "Says whether a run may do one thing, and why. Nothing is used up.",
+        "Says whether a run may do one thing, and why; of the network what its gate would decide, by its rules and its grants. Nothing is used up.",
         [
             Param("what", "string", True, "KIND:PATTERN[:RIGHTS]"),
         ],
@@ -606,7 +612,7 @@ METHODS: dict[str, Method] = {
     ),
     "budget.settle": Method(
         "budget.settle",
-        "Says what was used of a reservation; the rest is free again. More than was reserved counts too.",
+        "Says what was used of a reservation; the rest is free again. More than was reserved counts as with budget.charge.",
         [
             Param("reservation", "string", True, ""),
             Param("amounts", "amounts", True, ""),
@@ -623,7 +629,7 @@ METHODS: dict[str, Method] = {
     ),
     "budget.charge": Method(
         "budget.charge",
-        "Records what was used of own dimensions. It may exceed what is granted, because it has happened; then at_end is done.",
+        "Records what was used of own dimensions. It may exceed the run's own limit, because it has happened; then at_end is done. In accounts above the run it counts at most what is left of that limit and there; a run without a limit of its own is refused what is not left there, and every run where nothing is.",
         [
             Param("amounts", "amounts", True, ""),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),

@@ -1,0 +1,95 @@
+//go:build root
+
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"clove.run/clove/api"
+)
+
+// sent are sound parameters of each method for agents. GRANT and RESERVATION are the agent's own.
+var sent = map[string]string{
+	api.MethodAgentGet:      `{}`,
+	api.MethodAgentListen:   `{}`,
+	api.MethodGrantList:     `{}`,
+	api.MethodGrantCheck:    `{"what":"tool:fetch"}`,
+	api.MethodGrantDerive:   `{"from":"GRANT","grant":"tool:fetch"}`,
+	api.MethodGrantRevoke:   `{"id":"DERIVED"}`,
+	api.MethodBudgetGet:     `{}`,
+	api.MethodBudgetReserve: `{"amounts":{"reviews":1}}`,
+	api.MethodBudgetSettle:  `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
+	api.MethodBudgetRelease: `{"reservation":"RESERVATION"}`,
+	api.MethodBudgetCharge:  `{"amounts":{"reviews":1}}`,
+	api.MethodModelQueue:    `{}`,
+	api.MethodAuditRead:     `{"namespace":"acme"}`,
+}
+
+// namedIn fills in what a call names: each is made for it.
+func (r *running) namedIn(params string) string {
+	r.h.t.Helper()
+	text := func(method, params, field string) string {
+		m := r.call(method, params)
+		var all map[string]json.RawMessage
+		if json.Unmarshal(m.Result, &all) != nil {
+			r.h.t.Fatalf("%s: %s", method, m.Error)
+		}
+		return strings.Trim(string(all[field]), `"`)
+	}
+	if strings.Contains(params, "RESERVATION") {
+		params = strings.Replace(params, "RESERVATION", text(api.MethodBudgetReserve, sent[api.MethodBudgetReserve], "reservation"), 1)
+	}
+	var held api.GrantCheckResult
+	_ = json.Unmarshal(r.call(api.MethodGrantCheck, sent[api.MethodGrantCheck]).Result, &held)
+	if strings.Contains(params, "DERIVED") {
+		var made api.GrantResult
+		_ = json.Unmarshal(r.call(api.MethodGrantDerive, `{"from":"`+held.Grant+`","grant":"tool:fetch"}`).Result, &made)
+		params = strings.Replace(params, "DERIVED", made.Grant.ID, 1)
+	}
+	return strings.Replace(params, "GRANT", held.Grant, 1)
+}
+
+// Every method of the table that is for agents is answered over a real sandbox's socket, with a
+// result of the table's type and no other; every other method is none there. Each is sent with a
+// parameter that it does not have too: that is a mistake of the caller's, and no missing method.
+func TestEveryMethodForAgentsIsAnswered(t *testing.T) {
+	for name, newOne := range map[string]func(*testing.T) *host{
+		"without cloved": newHost,
+		"with cloved":    func(t *testing.T) *host { return newCloved(t).host },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newOne(t).calls("--grant=tool:fetch", "--grant=audit:acme", "--budget=reviews=100", "--on-denial=deny")
+			listens, _ := api.Find(api.MethodAgentListen)
+			// Last: from then on notifications come between the answers.
+			for _, m := range append(slices.DeleteFunc(slices.Clone(api.Methods), func(m api.Method) bool { return m.Name == listens.Name }), listens) {
+				params, there := sent[m.Name]
+				if !m.ForAgents() {
+					if m.Name != api.MethodCancel && !refusedWith(r.call(m.Name, `{}`), api.CodeMethod) {
+						t.Errorf("an agent may call %s", m.Name)
+					}
+					continue
+				}
+				if !there {
+					t.Errorf("%s has no parameters in this test", m.Name)
+					continue
+				}
+				if !refusedWith(r.call(m.Name, `{"nonsense":1}`), api.CodeParams) {
+					t.Errorf("%s takes nonsense", m.Name)
+				}
+				answer := r.call(m.Name, r.namedIn(params))
+				result := reflect.New(reflect.TypeOf(m.Result)).Interface()
+				decoder := json.NewDecoder(bytes.NewReader(answer.Result))
+				decoder.DisallowUnknownFields()
+				if len(answer.Error) > 0 || decoder.Decode(result) != nil {
+					t.Errorf("%s: %s %s", m.Name, answer.Result, answer.Error)
+				}
+			}
+			r.wait()
+		})
+	}
+}
