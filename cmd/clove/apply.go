@@ -23,7 +23,7 @@ const (
 
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--json] NAME|ID",
+		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--json] NAME|ID\nclove apply [OPTION...] [--to DIR] lost/ID",
 		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
 			"Files that programs of the host execute by themselves, such as git hooks, are shown apart and need a yes for each,\nor --allow-executable-config; --yes alone leaves them out.\n" +
 			"Exit status 1: something was refused, or you said no.\n" +
@@ -31,6 +31,7 @@ func (p *program) applyCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself", DisableDefaultText: true},
+			toFlag("write lost/ID to this directory, not to its workspace"),
 			jsonFlag("write what was done as a JSON array"),
 		},
 		Action: ofOneRun(p.apply),
@@ -42,6 +43,10 @@ func (p *program) applyCommand() *cli.Command {
 func (p *program) apply(c *cli.Context) error {
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
+	}
+	to, err := directory(c)
+	if err != nil {
+		return err
 	}
 	d, b, err := p.either(c)
 	if err != nil {
@@ -63,9 +68,10 @@ func (p *program) apply(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		changes, err = applyBy(c.Context, d, c.Args().First(), given, confirm)
+		params := api.ApplyParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to, AllowExecutableConfig: given.ExecutableConfig}
+		changes, err = applyBy(c.Context, d, params, given, confirm)
 	} else {
-		changes, err = b.Apply(c.Args().First(), confirm)
+		changes, err = b.Apply(c.Args().First(), to, confirm)
 	}
 	if err != nil {
 		if len(changes) > 0 { // what was applied before the failure
@@ -78,15 +84,14 @@ func (p *program) apply(c *cli.Context) error {
 
 // applyBy lets cloved write what confirm agrees to, and nothing that has changed since
 // it was shown.
-func applyBy(ctx context.Context, d *client.Client, reference string, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
-	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig}
+func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
 	// With --yes nothing is shown first, so one call does it.
 	if given.Apply {
 		_, err = d.Apply(ctx, params, collect(&done))
 		return done, err
 	}
 	var found []rootfs.Change
-	seen, err := d.Diff(ctx, reference, collect(&found))
+	seen, err := d.DiffTo(ctx, api.DiffParams{RunParams: params.RunParams, To: params.To}, collect(&found))
 	if err != nil {
 		return nil, err
 	}
