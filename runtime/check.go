@@ -125,15 +125,17 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 		return "", r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemDir:
 		return "", r.whileClaimed(agent.ID(p.Subject), nil)
-	case ProblemLog:
-		return r.paths.releaseLog(agent.ID(p.Subject))
 	case ProblemGate:
 		return "", killGate(p.Subject)
 	}
-	// The remaining kind is a layer.
+	// The remaining kinds are a layer and a log. The claim keeps away from those of an agent
+	// that lives, although the store has lost it.
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
 	err = r.whileClaimed(id, func(run agent.Run) (err error) {
-		if run.Layer == "" { // else it was kept meanwhile
+		switch { // it may have got a record meanwhile
+		case p.Kind == ProblemLog && run.Spec.ID == "":
+			kept, err = r.paths.releaseLog(id)
+		case p.Kind == ProblemLayer && run.Layer == "":
 			kept, err = r.paths.releaseLayer(id)
 		}
 		return err
