@@ -180,7 +180,7 @@ func TestTheManualsRestore(t *testing.T) {
 	}
 	m.ok("clove restart again && clove wait again && clove diff again | grep again")
 
-	steps = printed(t, "**The store is damaged.**", "The layers of the lost")
+	steps = printed(t, "**The store is damaged.**", "The layers and logs")
 	for _, line := range steps {
 		m.ok(line)
 	}
