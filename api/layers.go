@@ -9,9 +9,19 @@ const (
 	NoteChange     = "run.change"
 )
 
+// DiffParams names a run, or lost/ID: a layer that the store has no record of.
+type DiffParams struct {
+	RunParams
+	// To is the canonical path of a directory of the host that takes the place of the
+	// workspace; only for lost/ID. Absent: the run's own.
+	To string `json:"to,omitempty"`
+}
+
 // ApplyParams writes a run's workspace back to the host.
 type ApplyParams struct {
 	RunParams
+	// To is as in run.diff.
+	To string `json:"to,omitempty"`
 	// Digest is the one that run.diff gave for what the caller looked at: where
 	// the workspace's changes are others by now, nothing is applied. Absent: apply
 	// whatever there is.

@@ -186,8 +186,8 @@ var Methods = []Method{
 	{MethodRunCopyOut, ShapeSession, AccessOwner, Stable, CopyParams{}, Nothing{}, NoteOutput, onRun,
 		"Returns a file or folder of a live run as a tar archive."},
 
-	{MethodRunDiff, ShapeStream, AccessOwner, Stable, RunParams{}, DiffResult{}, NoteChange, onRun,
-		"Returns what the run changed in its files, as run.change notifications. A live run is frozen while it is read, for at most two minutes. Of the host's side of the workspace, the caller sees only what it may read."},
+	{MethodRunDiff, ShapeStream, AccessOwner, Stable, DiffParams{}, DiffResult{}, NoteChange, onRun,
+		"Returns what the run changed in its files, as run.change notifications. lost/ID in place of a run names a layer without a record; run.apply takes it, too. A live run is frozen while it is read, for at most two minutes. Of the host's side of the workspace, the caller sees only what it may read."},
 	{MethodRunApply, ShapeStream, AccessOwner, Stable, ApplyParams{}, ApplyResult{}, NoteChange, onRun,
 		"Writes the workspace's changes back to the host's directory with the caller's own ids, and reports as run.change notifications what was written and what was refused, and why. A file that a program of the host would execute by itself, such as a git hook (executed_by in a change), that the next agent would follow, such as AGENTS.md (instructs), or that may be either (unknown) is refused unless the parameters allow it. A live run is frozen meanwhile."},
 

@@ -10,7 +10,12 @@ import (
 
 // Diff gives each change of a run's files; the result's digest is for Apply.
 func (c *Client) Diff(ctx context.Context, ref string, each func(agent.Change) error) (r api.DiffResult, err error) {
-	err = c.Stream(ctx, api.MethodRunDiff, api.RunParams{Run: ref}, &r, eachChange(each))
+	return c.DiffTo(ctx, api.DiffParams{RunParams: api.RunParams{Run: ref}}, each)
+}
+
+// DiffTo is Diff with a directory in place of the workspace, for a layer below lost/.
+func (c *Client) DiffTo(ctx context.Context, params api.DiffParams, each func(agent.Change) error) (r api.DiffResult, err error) {
+	err = c.Stream(ctx, api.MethodRunDiff, params, &r, eachChange(each))
 	return r, err
 }
 

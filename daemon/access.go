@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
+	"clove.run/clove/runtime"
 )
 
 // call is one request on its way to its handler. Its context ends with the connection, when
@@ -44,7 +46,8 @@ func handle[P any](serve func(*call, P) (any, error)) handler {
 type dispatcher struct {
 	handlers map[string]handler
 	cache    *cache
-	streams  *slots // requests that notify until they are cancelled
+	lost     func(reference string) (agent.Run, error) // of a layer without a record
+	streams  *slots                                    // requests that notify until they are cancelled
 	meter    *metrics.Meter
 	tracer   *traces.Tracer
 	entries  func(audit.Entry) error // of the audit log; nil: there is none
@@ -78,6 +81,9 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 		if p.Run == "" {
 			return agent.Run{}, api.Failure(api.CodeParams, `say "run":"NAME"`, "no run is named")
 		}
+		if ofLost[m.Name] && strings.HasPrefix(p.Run, runtime.LostPrefix) {
+			return d.allowLost(peer, p.Run)
+		}
 		// Another process may have stored the run, or its name, a moment ago.
 		if err := d.cache.refresh(); err != nil {
 			return agent.Run{}, err
@@ -90,6 +96,19 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 	}
 	return agent.Run{}, nil
 }
+
+// allowLost gives a layer without a record to its owner. To others it is reported as one that
+// does not exist.
+func (d dispatcher) allowLost(peer principal, reference string) (agent.Run, error) {
+	run, err := d.lost(reference)
+	if err == nil && !peer.sees(&run) {
+		run, err = d.lost("")
+	}
+	return run, err
+}
+
+// ofLost are the methods that also open a layer without a record.
+var ofLost = map[string]bool{api.MethodRunDiff: true, api.MethodRunApply: true}
 
 // ofRecords are the methods about one run that need only its record, which is all that
 // cloved has of an OCI container. A method that is missing here refuses such a run.

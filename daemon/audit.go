@@ -81,7 +81,8 @@ const auditLast = 10_000
 // auditTick is how often the audit log is held to its bounds.
 const auditTick = 10 * time.Minute
 
-// keepAudit removes what is not kept of the audit log, now and then, until ctx ends.
+// keepAudit removes what is not kept of the audit log, and of what has no record, now and then,
+// until ctx ends.
 func (d *Daemon) keepAudit(ctx context.Context) {
 	tick := time.NewTicker(auditTick)
 	defer tick.Stop()
@@ -95,6 +96,7 @@ func (d *Daemon) keepAudit(ctx context.Context) {
 			d.log.Info("old records of the audit log are removed", "up_to", removed)
 		}
 		before = max(before, removed, 1)
+		d.dropLost(time.Now())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -44,6 +44,9 @@ type Config struct {
 	AuditCap string `json:"audit_cap"`
 	// AuditDays is how many days records of the audit log are kept: 0, as long as AuditCap lets them.
 	AuditDays int `json:"audit_days"`
+	// LostDays is how many days layers and logs without a record are kept: 0, until root
+	// removes them with clove gc --lost.
+	LostDays int `json:"lost_days"`
 	// MetricsAddress is a loopback address and port that answers GET /metrics for
 	// everybody on the host: none. A change takes a restart.
 	MetricsAddress string `json:"metrics_address"`
@@ -125,6 +128,8 @@ func (c Config) check() error {
 		return fmt.Errorf("starts_at_once: %d is less than 0", c.StartsAtOnce)
 	case c.AuditDays < 0 || c.AuditDays > maxAuditDays:
 		return fmt.Errorf("audit_days: %d is not a number from 0 to %d", c.AuditDays, maxAuditDays)
+	case c.LostDays < 0 || c.LostDays > maxAuditDays:
+		return fmt.Errorf("lost_days: %d is not a number from 0 to %d", c.LostDays, maxAuditDays)
 	case c.Users.Runs < 0:
 		return fmt.Errorf("users.runs: %d is less than 0", c.Users.Runs)
 	case c.Users.Kept < 0:

@@ -56,6 +56,7 @@ type Daemon struct {
 	makes      *slots                 // requests in progress, which takes several times their length
 	rootMakes  *slots                 // the same of root, which must not wait for users
 	watches    watch.Source
+	dropping   logLimiter // of the goroutine that removes what has no record
 	admission  sync.Mutex // from counting a user's runs until the next one is stored
 
 	meter       *metrics.Meter

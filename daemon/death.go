@@ -81,6 +81,22 @@ func (r *reconciler) clean() {
 	}
 }
 
+// dropLost removes layers and logs without a record that are older than the configuration keeps
+// them.
+func (d *Daemon) dropLost(now time.Time) {
+	days := d.config().LostDays
+	if days == 0 {
+		return
+	}
+	removed, err := d.sandboxes.RemoveLost(now.AddDate(0, 0, -days))
+	for _, p := range removed {
+		d.log.Warn("removed what had no record", "what", p.Subject, "lost_days", days)
+	}
+	if d.dropping.worth(err, now) {
+		d.log.Error("cannot remove what has no record", "error", err)
+	}
+}
+
 // cleanPatience is how long callers wait for a cloved that cleans up first. A
 // process in uninterruptible sleep, which not even SIGKILL ends, may hold the
 // rest of it up for much longer.

@@ -151,6 +151,8 @@ func (r *rig) Remove(ref string) error {
 	return r.records.with(func(s *store.Store) error { return s.Remove(agent.ID(ref)) })
 }
 
+func (r *rig) RemoveLost(time.Time) ([]runtime.Problem, error) { return nil, nil }
+
 func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }
 
 // Panic and ClearPanic are the runtime's; no agent of the rig is a process.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -22,6 +23,7 @@ type sandboxes interface {
 	Panic(reason string) ([]agent.Run, error)
 	ClearPanic() error
 	Remove(ref string) error
+	RemoveLost(before time.Time) ([]runtime.Problem, error)
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 }
@@ -43,9 +45,9 @@ func (l layers) methods() map[string]handler {
 }
 
 // diff sends what a run changed, as notifications.
-func (l layers) diff(c *call, _ api.RunParams) (any, error) {
+func (l layers) diff(c *call, p api.DiffParams) (any, error) {
 	var changes []agent.Change
-	err := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
@@ -65,7 +67,7 @@ func (l layers) diff(c *call, _ api.RunParams) (any, error) {
 // apply writes the workspace's changes back as the caller.
 func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 	var changes []agent.Change
-	failure := l.read(c, func(ctx context.Context, reading runtime.Reading) (err error) {
+	failure := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
 			// Compared while the agent stands still: it cannot change its files between
 			// this and the writing.
@@ -95,7 +97,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 
 // read calls use with the layer of the call's run, whether it executes or has
 // ended. Few are read at once: each costs threads, memory and disk bandwidth.
-func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Reading) error) error {
+func (l layers) read(c *call, to string, use func(ctx context.Context, reading runtime.Reading) error) error {
 	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
@@ -103,7 +105,7 @@ func (l layers) read(c *call, use func(ctx context.Context, reading runtime.Read
 	defer leave()
 	// With the caller's supplementary groups, which are known here, unlike those of a
 	// start: the caller waits for the answer.
-	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), ListBytes: maxChangeBytes}
+	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), To: to, ListBytes: maxChangeBytes}
 	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
 		return use(c, reading) // its start would wait until the layer is read
 	}

@@ -45,7 +45,7 @@ func (d *Daemon) limits() limits { return limits{cache: d.cache, config: d.confi
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
 
 func (d *Daemon) dispatcher() dispatcher {
-	all := dispatcher{handlers: d.handlers(), cache: d.cache, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
+	all := dispatcher{handlers: d.handlers(), cache: d.cache, lost: d.options.Paths.LostRun, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
 	if d.shared.log != nil {
 		all.entries = d.shared.log.Enqueue
 	}

@@ -265,5 +265,8 @@ func (r runs) rename(c *call, p api.RenameParams) (any, error) {
 	if run, err = r.records.rename(run.Spec.ID, p.Name); err != nil {
 		return nil, err
 	}
+	if err := r.paths.Renamed(run); err != nil {
+		r.log.Warn("the files of a run are described under its former name", "run", run.Spec.Name, "error", err)
+	}
 	return r.show(run), nil
 }

@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/lasting"
 	"clove.run/clove/internal/pidfd"
+	"clove.run/clove/runtime"
 )
 
 // starter starts supervisors.
@@ -124,7 +125,7 @@ func (p processes) failures(logDir string) (*os.File, error) {
 	if err := os.MkdirAll(logDir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(logDir, "supervisor"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return os.OpenFile(filepath.Join(logDir, runtime.SupervisorOutput), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // FindClove looks for the clove that belongs to this cloved: first beside it, where the

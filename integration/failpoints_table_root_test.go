@@ -30,7 +30,7 @@ var inCloved = append([]failpoint{
 	{"startAsked", "", true}, {"startQueued", "", false}, {"beginTurn", "", false},
 	{"starterSpawned", "", true}, {"starterOrdered", "", true}, {"starterAnswered", "", false},
 	{"pauseAsked", "", true}, {"resumeAsked", "", true}, {"updateAsked", "", true},
-	{"againQueued", "", false}, {"endNoted", "", true}, {"removeForgotten", "", true},
+	{"againQueued", "", false}, {"endNoted", "", true}, {"removeEmptied", "", true},
 	{"deathSeen", "", false}, {"leftoversCleaned", "", true}, {"leftoversRecorded", "", false},
 }, noted("queued", "renamed", "updated", "paused", "resumed", "stop-asked", "requeued", "removed", "lost", "ended")...)
 

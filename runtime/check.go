@@ -3,8 +3,6 @@ package runtime
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +17,8 @@ type Problem struct {
 	Kind    string `json:"kind"` // a Problem* word
 	Subject string `json:"subject"`
 	Message string `json:"message"`
+	// Note is set where nothing is wrong: the installation has it, and people should know.
+	Note bool `json:"note,omitempty"`
 }
 
 // The kinds of problems.
@@ -30,6 +30,7 @@ const (
 	ProblemCommand = "command"       // of --on-warn or --on-end, whose supervisor has ended
 	ProblemLayer   = "layer"         // belongs to no run
 	ProblemLog     = "log"           // belongs to no run
+	ProblemLost    = "lost"          // a directory below lost/; a note
 	ProblemMount   = "mount"         // below clove's directories, in this namespace
 	ProblemProcess = "process"       // of a start that was given up, and hangs in the kernel
 	ProblemGate    = "gate"          // a process with the id of a gate that outlived its supervisor
@@ -58,10 +59,10 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, lostRun(run))
 	}
 	for _, run := range view.dead {
-		problems = append(problems, Problem{ProblemRun, string(run.Spec.ID), run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
+		problems = append(problems, Problem{Kind: ProblemRun, Subject: string(run.Spec.ID), Message: run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.stuck, view.orphans(), view.mounts, templates(abandoned, templateAbandoned)),
+	return slices.Concat(problems, view.stuck, view.orphans(), view.mounts, templates(abandoned, templateAbandoned), r.Lost()),
 		agent.Failed("templates", err)
 }
 
@@ -73,14 +74,14 @@ const (
 func templates(names []string, message string) []Problem {
 	var problems []Problem
 	for _, name := range names {
-		problems = append(problems, Problem{ProblemTemplate, name, message})
+		problems = append(problems, Problem{Kind: ProblemTemplate, Subject: name, Message: message})
 	}
 	return problems
 }
 
 // GC removes what Check finds, apart from contradictions inside the store, and
-// templates that no run uses. It ends the agents that cannot be reached any more,
-// and touches nothing that clove did not make.
+// templates that no run uses. Layers and logs without a record are moved to lost/. It ends
+// the agents that cannot be reached any more, and touches nothing that clove did not make.
 func (r *Runtime) GC() ([]Problem, error) {
 	view, err := r.look()
 	if err == nil && len(view.lost) > 0 {
@@ -101,11 +102,15 @@ func (r *Runtime) Clean() ([]Problem, error) {
 		return nil, err
 	}
 	removed, err := r.reap(view.dead)
-	failures := []error{err, errStuck(view.stuck)}
+	failures := []error{err, errStuck(view.stuck), r.finishRemovals()}
 	for _, p := range view.orphans() {
-		if err := r.sweep(p, view.cgroups); err != nil {
+		kept, err := r.sweep(p, view.cgroups)
+		if err != nil {
 			failures = append(failures, err)
 			continue
+		}
+		if kept != "" {
+			p.Message += ": it is kept as " + kept
 		}
 		removed = append(removed, p)
 	}
@@ -114,28 +119,31 @@ func (r *Runtime) Clean() ([]Problem, error) {
 	return removed, errors.Join(append(failures, err)...)
 }
 
-// sweep removes one orphan.
-func (r *Runtime) sweep(p Problem, h *cgroups.Host) error {
+// sweep removes one orphan, or keeps it: then it returns under which name.
+func (r *Runtime) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 	switch p.Kind {
 	case ProblemCgroup:
-		return r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
+		return "", r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
 	case ProblemCommand:
-		return r.endCommandsOn(h, agent.ID(p.Subject))
+		return "", r.endCommandsOn(h, agent.ID(p.Subject))
 	case ProblemDir:
-		return r.whileClaimed(agent.ID(p.Subject), nil)
-	case ProblemLog:
-		return r.paths.RemoveLog(agent.ID(p.Subject))
+		return "", r.whileClaimed(agent.ID(p.Subject), nil)
 	case ProblemGate:
-		return killGate(p.Subject)
+		return "", killGate(p.Subject)
 	}
-	// The remaining kind is a layer.
+	// The remaining kinds are a layer and a log. The claim keeps away from those of an agent
+	// that lives, although the store has lost it.
 	id := agent.ID(strings.TrimSuffix(p.Subject, layerSuffix))
-	return r.whileClaimed(id, func(run agent.Run) error {
-		if run.Layer != "" {
-			return nil // kept meanwhile
+	err = r.whileClaimed(id, func(run agent.Run) (err error) {
+		switch { // it may have got a record meanwhile
+		case p.Kind == ProblemLog && run.Spec.ID == "":
+			kept, err = r.paths.releaseLog(id)
+		case p.Kind == ProblemLayer && run.Layer == "":
+			kept, err = r.paths.releaseLayer(id)
 		}
-		return os.Remove(filepath.Join(r.paths.layers(), p.Subject))
+		return err
 	})
+	return kept, err
 }
 
 // whileClaimed calls remove, unless nil, while the claim keeps the run from being

@@ -49,11 +49,11 @@ func TestCheckFindsAndGCRemoves(t *testing.T) {
 	}
 	defer alive.remove()
 	orphan := r.paths.runDirectory("00000000000000bb")
-	layer := r.paths.layer("00000000000000cc")
+	layer := r.paths.layer("00000000000000cc") // of a start that did not come to its agent
 	if err := os.Mkdir(orphan, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(layer, nil, 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(layer, nil, 0o600), os.WriteFile(starting(layer), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	// A template whose maker was killed, a template in use and one out of use.
@@ -98,10 +98,10 @@ func TestALockedOrphanIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.remove()
-	if err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000aa"}, nil); err != nil || !exists(dir.path) {
+	if _, err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000aa"}, nil); err != nil || !exists(dir.path) {
 		t.Errorf("%v; it is there: %v", err, exists(dir.path))
 	}
-	if err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000bb"}, nil); err != nil {
+	if _, err := r.sweep(Problem{Kind: ProblemDir, Subject: "00000000000000bb"}, nil); err != nil {
 		t.Errorf("one that is gone: %v", err)
 	}
 }

@@ -62,7 +62,8 @@
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
 // lease. The next run in the foreground, cloved or clove gc removes them (leftovers.go,
-// tidy.go), because the lock in the run directory is free, and so is its equal in the
+// tidy.go), and keeps the layer unless no agent wrote to it. What the store has no record of
+// is moved to lost/ (lost_files.go). They may, because the lock in the run directory is free, and so is its equal in the
 // state directory (signs.go), which outlives a removal of the run directory. An
 // unfinished template has such a lock too. A record that the store does not take is
 // written into the run directory; if there is no room, the supervisor of a detached run

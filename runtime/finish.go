@@ -64,7 +64,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if err := errors.Join(failures...); err != nil {
 		return record, l.leave(record, err)
 	}
-	if err := l.runtime.conclude(l.spec, agent.EventRecorded, record, l.keep); err != nil && !superseded(err) {
+	if err := l.runtime.conclude(l.run, agent.EventRecorded, record, l.keep); err != nil && !superseded(err) {
 		return record, l.leave(record, err)
 	}
 	// gofail: var finishRecorded string
@@ -257,11 +257,15 @@ func events(seen outcome, stats cgroups.Stats) agent.Events {
 // conclude stores the record and gives the lease back. The log of a run that
 // is forgotten with its end is removed first: a clove that is killed in between would
 // leave it for good. A reader that follows it has it open.
-func (r *Runtime) conclude(spec agent.Spec, e agent.Event, record agent.Record, keepLayer bool) error {
+func (r *Runtime) conclude(run agent.Run, e agent.Event, record agent.Record, keepLayer bool) error {
+	spec := run.Spec
 	if spec.Remove {
 		if err := r.paths.RemoveLog(spec.ID); err != nil {
 			return err
 		}
+	} else {
+		// The log may be younger than the start. A disk without room must not hold the end up.
+		_ = r.paths.describeLog(run)
 	}
 	return r.withStore(func(s *store.Store) error {
 		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {

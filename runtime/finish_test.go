@@ -94,7 +94,7 @@ func TestConcludeKeepsWhatWasAskedFor(t *testing.T) {
 			apply(t, r, run, agent.EventStarted)
 			record := recorded(run, outcome{exitKnown: true, code: 9}, time.Now())
 			record.ID, record.Name, record.Command = run.Spec.ID, run.Spec.Name, run.Spec.Command
-			if err := r.conclude(run.Spec, agent.EventRecorded, record, row.layer); err != nil {
+			if err := r.conclude(run, agent.EventRecorded, record, row.layer); err != nil {
 				t.Fatal(err)
 			}
 			kept, err := r.Get(run.Spec.Name)

@@ -324,7 +324,7 @@ func TestARunThatWasEndedByOthersEnds(t *testing.T) {
 	for _, forgotten := range []bool{false, true} {
 		r := testRuntime(t)
 		run, path := deadRun(t, r, func(s *agent.Spec) { s.Remove = forgotten })
-		if err := r.conclude(run.Spec, agent.EventLost, r.lostRecord(run, &runDirectory{path: path}), false); err != nil {
+		if err := r.conclude(run, agent.EventLost, r.lostRecord(run, &runDirectory{path: path}), false); err != nil {
 			t.Fatal(err)
 		}
 		dir, err := claim(r.paths, run.Spec.ID)

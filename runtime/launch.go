@@ -68,7 +68,7 @@ type launch struct {
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool                    // a session did not end: the launch thread may not be free
 	keep     bool                    // the layer outlives the run
-	stale    error                   // why an old layer is still there
+	stale    error                   // why an old layer is still there, or the log has no description
 }
 
 // step is one row of the launch; its name is what a failure reports.
@@ -150,6 +150,9 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.trace.plan(plan)
+	if err := l.describeLayer(); err != nil {
+		return err
+	}
 	// Before the thread leaves the host's mount namespace; see there.
 	holdCgroupRoot()
 	if l.thread, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
@@ -325,6 +328,9 @@ func (l *launch) order() error {
 			return err
 		}
 		l.undo.Add("netlink sockets", l.sockets.close)
+	}
+	if err := l.mayWrite(); err != nil {
+		return err
 	}
 	return l.conn.Send(initproto.Message{Orders: orders})
 }

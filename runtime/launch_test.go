@@ -169,6 +169,7 @@ func TestOrders(t *testing.T) {
 		spec.User = agent.User{Name: "root", UID: 0, GID: 0, Home: "/root"}
 	})
 	done := make(chan error, 1)
+	describeFor(t, s)
 	go func() { done <- s.launch.order() }()
 	o := s.hears().Orders
 	if err := <-done; err != nil || o == nil {
@@ -219,8 +220,8 @@ func TestEndedRunsOnly(t *testing.T) {
 	r := testRuntime(t)
 	run, _ := deadRun(t, r, nil)
 	for name, use := range map[string]func() error{
-		"diff":  func() error { _, err := r.Diff(run.Spec.Name); return err },
-		"apply": func() error { _, err := r.Apply(run.Spec.Name, nil); return err },
+		"diff":  func() error { _, err := r.Diff(run.Spec.Name, ""); return err },
+		"apply": func() error { _, err := r.Apply(run.Spec.Name, "", nil); return err },
 		"rm":    func() error { return r.Remove(run.Spec.Name) },
 	} {
 		if err := use(); agent.KindOf(err) != agent.KindConflict {
@@ -230,10 +231,10 @@ func TestEndedRunsOnly(t *testing.T) {
 	if _, err := r.reap([]agent.Run{run}); err != nil {
 		t.Fatal(err)
 	}
-	if changes, err := r.Diff(run.Spec.Name); err != nil || changes != nil {
+	if changes, err := r.Diff(run.Spec.Name, ""); err != nil || changes != nil {
 		t.Errorf("diff without a layer: %v, %v", changes, err)
 	}
-	if _, err := r.Apply(run.Spec.Name, nil); agent.KindOf(err) != agent.KindInvalid {
+	if _, err := r.Apply(run.Spec.Name, "", nil); agent.KindOf(err) != agent.KindInvalid {
 		t.Errorf("apply without a workspace: %v", err)
 	}
 	if err := r.Remove(run.Spec.Name); err != nil {

@@ -3,7 +3,10 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +15,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/rootfs"
-	"clove.run/clove/store"
 )
 
 // Reading says which run's layer is read, and with whose rights the host's side is.
@@ -24,27 +26,31 @@ type Reading struct {
 	// For is the user whose rights count on the host's side of the workspace; the
 	// zero value is root.
 	For nsthread.Identity
+	// To is the canonical path of a host directory that takes the place of the workspace;
+	// empty: the run's own. It is for what lies in lost/.
+	To string
 	// ListBytes bounds the list of changes; 0: what fits into memory.
 	ListBytes int
 }
 
-// Diff lists what the agent changed, workspace and system alike.
-func (r *Runtime) Diff(ref string) ([]rootfs.Change, error) {
+// Diff lists what the agent changed, workspace and system alike. to is Reading.To.
+func (r *Runtime) Diff(ref, to string) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
-	return r.changes(context.Background(), Reading{Run: run})
+	return r.changes(context.Background(), Reading{Run: run, To: to})
 }
 
 // Apply writes the workspace's changes back to the host directory, as far as
-// confirm consents. It returns those that were written and those that were refused.
-func (r *Runtime) Apply(ref string, confirm func([]rootfs.Change) Consent) ([]rootfs.Change, error) {
+// confirm consents. It returns those that were written and those that were refused. to is
+// Reading.To.
+func (r *Runtime) Apply(ref, to string, confirm func([]rootfs.Change) Consent) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
-	return r.applyChanges(context.Background(), Reading{Run: run}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
+	return r.applyChanges(context.Background(), Reading{Run: run, To: to}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
 }
 
 // Changes lists what the agent changed. Of the host's side of the workspace it discloses
@@ -55,6 +61,9 @@ func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change,
 }
 
 func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
+	if err := reading.direct(); err != nil {
+		return nil, err
+	}
 	if reading.Live == nil && reading.Run.Layer == "" {
 		return nil, nil // nothing was kept: nothing changed
 	}
@@ -86,10 +95,17 @@ func inWords(changes []rootfs.Change) []agent.Change {
 // applyChanges lists, asks for consent and writes while the layer stays open, so that what
 // is written is what was shown.
 func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func([]rootfs.Change) (Consent, error)) (applied []rootfs.Change, err error) {
+	if err := reading.direct(); err != nil {
+		return nil, err
+	}
 	run := reading.Run
 	if run.Spec.Files.Workspace == "" {
-		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "apply", Message: run.Spec.Name + " had no workspace of the host's",
+		err := &agent.Error{Kind: agent.KindInvalid, Step: "apply", Message: run.Spec.Name + " had no workspace of the host's",
 			Hint: "run a script, or name a directory with --workspace"}
+		if isLost(string(run.Spec.ID)) {
+			err.Message, err.Hint = "the workspace of "+run.Spec.Name+" is not known", "name a directory with --to"
+		}
+		return nil, err
 	}
 	if reading.Live == nil && run.Layer == "" {
 		return nil, nil
@@ -109,9 +125,30 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 	return applied, err
 }
 
-// atRest finds a run that has ended, or waits to run again. One that is started
-// meanwhile waits for the readers of its layer.
+// direct makes To the workspace, and refuses what has no layer, or may not have a To.
+func (r *Reading) direct() error {
+	lost, name := isLost(string(r.Run.Spec.ID)), r.Run.Spec.Name
+	switch {
+	case lost && r.Run.Layer == "":
+		return &agent.Error{Kind: agent.KindNotFound, Message: name + " has a log and no layer", Hint: "root finds the log in its folder below clove's state directory"}
+	case r.To == "":
+		return nil
+	case !lost:
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--to", Message: "it is for what lies below " + LostPrefix + ", and " + name + " has a workspace of its own",
+			Hint: "omit --to"}
+	case !filepath.IsAbs(r.To) || filepath.Clean(r.To) != r.To:
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--to", Message: fmt.Sprintf("%.256q is not a clean absolute path", r.To), Hint: "name a directory of the host"}
+	}
+	r.Run.Spec.Files.Workspace = r.To
+	return nil
+}
+
+// atRest finds a run that has ended, or waits to run again, or what the store has lost. One
+// that is started meanwhile waits for the readers of its layer.
 func (r *Runtime) atRest(ref string) (agent.Run, error) {
+	if isLost(ref) {
+		return r.paths.LostRun(ref)
+	}
 	run, err := r.Get(ref)
 	if err == nil {
 		err = run.CheckOwn()
@@ -130,11 +167,18 @@ func workspaceOf(layer *rootfs.Layer) []rootfs.Upper {
 // ended finds a run and refuses one whose layer is in use.
 func (r *Runtime) ended(ref string) (agent.Run, error) {
 	run, err := r.Get(ref)
-	if err == nil && run.State != agent.StateEnded {
-		err = &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " is " + string(run.State),
-			Hint: "stop it first, or kill and remove it with `clove rm --force`"}
+	if err == nil {
+		err = checkEnded(run)
 	}
 	return run, err
+}
+
+func checkEnded(run agent.Run) error {
+	if run.State == agent.StateEnded {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " is " + string(run.State),
+		Hint: "stop it first, or kill and remove it with `clove rm --force`"}
 }
 
 // layerReader holds a layer open between two threads: one reads the layer,
@@ -198,6 +242,10 @@ func (l *layerReader) open(ctx context.Context, r *Runtime) error {
 // is the old one, or it is refused.
 func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 	image, err := os.Open(run.Layer)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &agent.Error{Kind: agent.KindNotFound, Message: "the layer of " + run.Spec.Name + " is not there any more",
+			Hint: "it was removed, perhaps after the backup that was restored; `clove restart --fresh` begins with a new one"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +268,7 @@ func (l *layerReader) access() rootfs.Access {
 
 func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []rootfs.Upper) (changes []rootfs.Change, err error) {
 	err = l.root.Do(func() error {
-		changes, err = l.layer.Diff(ctx, of(l.layer), l.access())
+		changes, err = l.layer.Diff(ctx, l.directed(of(l.layer)), l.access())
 		return err
 	})
 	for i, c := range changes {
@@ -229,6 +277,16 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 		}
 	}
 	return changes, err
+}
+
+// directed are the parts of the layer over the directories that they are compared with.
+func (l *layerReader) directed(uppers []rootfs.Upper) []rootfs.Upper {
+	for i := range uppers {
+		if l.To != "" && uppers[i].Prefix == agent.WorkspaceDir {
+			uppers[i].Lower = l.To
+		}
+	}
+	return uppers
 }
 
 // apply writes on the user's thread, so that the kernel refuses what the user could not
@@ -243,31 +301,6 @@ func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (appli
 		return err
 	})
 	return applied, err
-}
-
-// Remove forgets an ended run: its record and its name, then its layer and its
-// log. In this order a store that fails loses nothing, and a clove that is killed
-// in between leaves files that gc removes, because the store does not know them.
-func (r *Runtime) Remove(ref string) error {
-	run, err := r.ended(ref)
-	if err != nil {
-		return err
-	}
-	if err := r.withStore(func(s *store.Store) error { return s.Remove(run.Spec.ID) }); err != nil {
-		return err
-	}
-	// gofail: var removeForgotten string
-	// if err := failpoint(removeForgotten, ""); err != nil { return err }
-
-	if err := r.endCommands(run); err != nil {
-		return err
-	}
-	if run.Layer != "" {
-		if err := os.Remove(run.Layer); err != nil && !os.IsNotExist(err) {
-			return agent.Failed("layer", err)
-		}
-	}
-	return r.paths.RemoveLog(run.Spec.ID)
 }
 
 // onLayer is the plan on the layer that the run begins with: its own of an earlier start, a

@@ -29,7 +29,7 @@ func TestKeptLayerIsOpenedAtRest(t *testing.T) {
 	if err := open(); agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("control: while it executes: %v", err)
 	}
-	if err := r.conclude(run.Spec, agent.EventLost, r.lostRecord(run, &runDirectory{path: t.TempDir()}), true); err != nil {
+	if err := r.conclude(run, agent.EventLost, r.lostRecord(run, &runDirectory{path: t.TempDir()}), true); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(); err != nil {

@@ -104,12 +104,20 @@ func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
 	// if err := failpoint(leftoversCleaned, ""); err != nil { return err }
 
 	record := r.lostRecord(run, dir)
-	// An agent that never ran wrote nothing, but it may have done so before.
-	keep := !run.Spec.Remove && (run.State != agent.StateStarting || run.Layer != "") && exists(r.paths.layer(run.Spec.ID))
+	image := r.paths.layer(run.Spec.ID)
+	keep := !run.Spec.Remove && exists(image) && !neverWrote(run, image)
 	if !keep {
-		os.Remove(r.paths.layer(run.Spec.ID))
+		if err := removeLayer(image); err != nil {
+			return err
+		}
 	}
-	return r.conclude(run.Spec, agent.EventLost, record, keep)
+	return r.conclude(run, agent.EventLost, record, keep)
+}
+
+// neverWrote reports whether no agent can have written to the run's layer. The state alone does
+// not say it: in an older copy of the store a run may be starting that has ended since.
+func neverWrote(run agent.Run, image string) bool {
+	return run.State == agent.StateStarting && run.Layer == "" && untouched(image)
 }
 
 // removeCgroups kills and removes one agent's cgroups. One limit holds for both: a process

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,7 +126,7 @@ func TestABurialThatComesTooLate(t *testing.T) {
 		if _, err := r.reap([]agent.Run{seen}); err != nil {
 			t.Error(err)
 		}
-		if err := r.sweep(Problem{Kind: ProblemDir, Subject: string(seen.Spec.ID)}, nil); err != nil {
+		if _, err := r.sweep(Problem{Kind: ProblemDir, Subject: string(seen.Spec.ID)}, nil); err != nil {
 			t.Error(err)
 		}
 		if now, err := r.Get(string(seen.Spec.ID)); err != nil || now.State != want || exists(r.paths.runDirectory(seen.Spec.ID)) != started {
@@ -154,37 +155,51 @@ func TestOneThatCannotBeCleanedBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfTheLayer: the layer of a dead run is kept if the agent ran and the run had
-// no --rm.
+// TestWhatBecomesOfTheLayer: the layer of a dead run is kept unless no agent wrote to it or the
+// run had --rm. The state in the store does not decide: an older copy of the store has "starting"
+// for a run that has worked since.
 func TestWhatBecomesOfTheLayer(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ ran, remove, kept bool }{
-		"ran":             {ran: true, kept: true},
-		"never ran":       {},
-		"ran with --rm":   {ran: true, remove: true},
-		"never, and --rm": {remove: true},
+	for name, row := range map[string]struct{ ran, noted, remove, kept bool }{
+		"ran":                    {ran: true, noted: true, kept: true},
+		"ran, in an older store": {ran: true, kept: true},
+		"never ran":              {},
+		"ran with --rm":          {ran: true, noted: true, remove: true},
+		"never, and --rm":        {remove: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testRuntime(t)
 			run, _ := deadRun(t, r, func(s *agent.Spec) { s.Remove = row.remove })
-			if row.ran {
+			image := makeLayer(t, r, run, row.ran)
+			if row.noted {
 				run = apply(t, r, run, agent.EventStarted)
-			}
-			layer := r.paths.layer(run.Spec.ID)
-			if err := os.WriteFile(layer, nil, 0o600); err != nil {
-				t.Fatal(err)
 			}
 			if _, err := r.reap([]agent.Run{run}); err != nil {
 				t.Fatal(err)
 			}
-			if exists(layer) != row.kept {
-				t.Errorf("the layer is kept: %v", exists(layer))
+			if left := names(r.paths.layers()); exists(image) != row.kept || len(left) != 0 != row.kept {
+				t.Errorf("left are %q", left)
 			}
 			if kept, err := r.Get(string(run.Spec.ID)); err == nil && (kept.Layer != "") != row.kept {
 				t.Errorf("the store says %q", kept.Layer)
 			}
 		})
 	}
+}
+
+// makeLayer is what a start leaves of the layer, before or after its agent began.
+func makeLayer(t *testing.T, r *Runtime, run agent.Run, ran bool) (image string) {
+	t.Helper()
+	l := &launch{runtime: r, spec: run.Spec, run: run}
+	image = r.paths.layer(run.Spec.ID)
+	err := errors.Join(l.describeLayer(), os.WriteFile(image, []byte("work"), 0o600))
+	if err == nil && ran {
+		err = l.mayWrite()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
 }
 
 // TestWhatIsKnownOfALostRun: the record is the one that its supervisor left; else it follows

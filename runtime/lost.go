@@ -75,5 +75,5 @@ func (r *Runtime) displaced() []Problem {
 	if err == nil {
 		return nil
 	}
-	return []Problem{{ProblemDir, where, agent.FailureOf(err).Message}}
+	return []Problem{{Kind: ProblemDir, Subject: where, Message: agent.FailureOf(err).Message}}
 }

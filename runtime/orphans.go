@@ -57,7 +57,7 @@ func (r *Runtime) audit() (found []Problem, err error) {
 	err = r.withStore(func(s *store.Store) error {
 		contradictions, err := s.Check()
 		for _, text := range contradictions {
-			found = append(found, Problem{ProblemStore, r.paths.database(), text})
+			found = append(found, Problem{Kind: ProblemStore, Subject: r.paths.database(), Message: text})
 		}
 		return err
 	})
@@ -79,7 +79,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers, logs := runsOf(r.paths.Run), names(r.paths.layers()), names(r.paths.logs())
+	dirs, layers, logs := runsOf(r.paths.Run), layersIn(r.paths.layers()), names(r.paths.logs())
 	var runs []agent.Run
 	var known map[agent.ID]bool
 	err = r.withStore(func(s *store.Store) (err error) {
@@ -109,16 +109,16 @@ func (r *Runtime) look() (view, error) {
 	}
 	for _, id := range groups {
 		if !live[id] && slices.Contains(still, id) {
-			v.groups = append(v.groups, Problem{ProblemCgroup, id, "no live run owns this cgroup"})
+			v.groups = append(v.groups, Problem{Kind: ProblemCgroup, Subject: id, Message: "no live run owns this cgroup"})
 		}
 	}
 	if v.commands, err = r.orphanCommands(h); err != nil {
 		return v, err
 	}
 	v.dirs = r.orphanDirectories(dirs, live)
-	for _, name := range layers {
-		if id := strings.TrimSuffix(name, layerSuffix); !live[id] && !kept[id] {
-			v.layers = append(v.layers, Problem{ProblemLayer, name, "no run owns this writable layer"})
+	for _, id := range layers {
+		if !live[id] && !kept[id] {
+			v.layers = append(v.layers, Problem{Kind: ProblemLayer, Subject: id + layerSuffix, Message: "no run owns this writable layer"})
 		}
 	}
 	v.logs, v.gates = orphanLogs(logs, known), gateProblems()
@@ -170,16 +170,25 @@ func owned(runs []agent.Run) (live, kept map[string]bool) {
 func idsOf(found ...[]string) []agent.ID {
 	var ids []agent.ID
 	for _, name := range slices.Concat(found...) {
-		ids = append(ids, agent.ID(strings.TrimSuffix(name, layerSuffix)))
+		ids = append(ids, agent.ID(name))
 	}
 	return ids
+}
+
+// layersIn returns the ids after which images and their descriptions are named.
+func layersIn(dir string) []string {
+	ids := names(dir)
+	for i, name := range ids {
+		ids[i] = strings.TrimSuffix(name, filepath.Ext(name))
+	}
+	return slices.Compact(ids) // names are sorted
 }
 
 // gateProblems are the gates that outlived their supervisor.
 func gateProblems() []Problem {
 	var orphans []Problem
 	for _, pid := range host.Orphans() {
-		orphans = append(orphans, Problem{ProblemGate, strconv.Itoa(pid), "the clove process that owned this gate has ended"})
+		orphans = append(orphans, Problem{Kind: ProblemGate, Subject: strconv.Itoa(pid), Message: "the clove process that owned this gate has ended"})
 	}
 	return orphans
 }
@@ -199,7 +208,7 @@ func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 	var orphans []Problem
 	for _, id := range logs {
 		if !known[agent.ID(id)] {
-			orphans = append(orphans, Problem{ProblemLog, id, "no run owns this log"})
+			orphans = append(orphans, Problem{Kind: ProblemLog, Subject: id, Message: "no run owns this log"})
 		}
 	}
 	return orphans
@@ -213,7 +222,7 @@ func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Probl
 		if live[name] || r.supervised(agent.ID(name)) || !exists(r.paths.runDirectory(agent.ID(name))) {
 			continue
 		}
-		orphans = append(orphans, Problem{ProblemDir, name, "no live run owns this directory"})
+		orphans = append(orphans, Problem{Kind: ProblemDir, Subject: name, Message: "no live run owns this directory"})
 	}
 	return orphans
 }
@@ -229,7 +238,7 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
 		if len(fields) > 4 && (below(fields[4], r.paths.Run) || below(fields[4], r.paths.State)) {
-			stray = append(stray, Problem{ProblemMount, fields[4], "a mount of clove's is visible in the host's mount namespace"})
+			stray = append(stray, Problem{Kind: ProblemMount, Subject: fields[4], Message: "a mount of clove's is visible in the host's mount namespace"})
 		}
 	}
 	return stray, nil

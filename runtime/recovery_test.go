@@ -91,7 +91,7 @@ func TestForgottenRunsLeaveNoLog(t *testing.T) {
 	}
 	record := recorded(ended, outcome{exitKnown: true}, time.Now())
 	record.ID, record.Name, record.Command = ended.Spec.ID, ended.Spec.Name, ended.Spec.Command
-	err := errors.Join(r.conclude(ended.Spec, agent.EventRecorded, record, false), r.Refuse(refused.ID, errors.New("no")), r.Refuse(removed, errors.New("no")))
+	err := errors.Join(r.conclude(ended, agent.EventRecorded, record, false), r.Refuse(refused.ID, errors.New("no")), r.Refuse(removed, errors.New("no")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,6 +161,9 @@ func (l *launch) register() (err error) {
 	var dead []agent.Run
 	var live map[agent.ID]bool
 	enter := func(s *store.Store) (err error) {
+		if err = l.runtime.removeStale(s, l.spec.ID); err != nil {
+			return err
+		}
 		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
 		// cloved waits for the end of every supervisor, so a detached run leaves
 		// the others alone: to look at each of many locks would hold the store up.
@@ -190,14 +193,23 @@ func (l *launch) register() (err error) {
 	// failpoint(registered, "")
 
 	if l.run.Layer == "" {
-		// A run that is started anew may have left one, and a fresh start does not keep it.
-		if err := rootfs.RemoveLayer(l.runtime.paths.layer(l.spec.ID)); err != nil {
-			l.stale = err
-		}
+		// The store may be an older copy, which does not know of the layer.
+		_, l.stale = l.runtime.paths.releaseLayer(l.spec.ID)
 	}
+	l.stale = errors.Join(l.stale, l.runtime.paths.describeLog(l.run))
 	l.leftovers = leftovers{dead, live}
 	l.trace.step(stepRegister, began)
 	return nil
+}
+
+// removeStale removes the layer that a fresh start does not continue with, before the store
+// forgets it.
+func (r *Runtime) removeStale(s *store.Store, id agent.ID) error {
+	run, err := s.Get(string(id))
+	if err != nil || !run.Queue.Fresh || run.State != agent.StateQueued {
+		return nil // Begin says what is wrong
+	}
+	return removeLayer(r.paths.layer(id))
 }
 
 // leftovers of killed cloves, as the store showed them when a run in the foreground became

@@ -103,6 +103,9 @@ func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(i
 // a part of Log, and removed with it.
 func (p Paths) ModelLog(id agent.ID) string { return filepath.Join(p.Log(id), "models") }
 
+// SupervisorOutput is the file in it with what the supervisor printed if it crashed.
+const SupervisorOutput = "supervisor"
+
 // RemoveLog removes it, also while a supervisor that does not know yet that its
 // run is gone makes it anew; Refuse removes what that one leaves.
 func (p Paths) RemoveLog(id agent.ID) (err error) {

@@ -25,6 +25,7 @@ func watchedSockets(t *testing.T, pid int) *supervised {
 func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
 	t.Parallel()
 	s := watchedSockets(t, os.Getpid())
+	describeFor(t, s)
 	ordered := make(chan error, 1)
 	go func() { ordered <- s.launch.order() }()
 	if o := s.hears().Orders; o == nil || <-ordered != nil {

@@ -155,7 +155,7 @@ func (l *launch) abandon(cause error) (agent.Record, error) {
 	record := known.record(outcome{startError: cause}, cgroups.Stats{}, time.Now())
 	failure := agent.FailureOf(cause)
 	err := errors.Join(l.dir.noteStuck(stuckNote{Name: l.spec.Name, Step: failure.Step, Processes: l.family()}),
-		l.runtime.conclude(l.spec, agent.EventRecorded, record, l.run.Layer != ""))
+		l.runtime.conclude(l.run, agent.EventRecorded, record, l.run.Layer != ""))
 	if err != nil {
 		return record, l.leave(record, err)
 	}

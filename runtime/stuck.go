@@ -106,8 +106,7 @@ func stuckIn(path string) (found []Problem) {
 	}
 	for _, p := range note.Processes {
 		if tid := p.thread(); tid != 0 {
-			found = append(found, Problem{ProblemProcess, strconv.Itoa(p.PID),
-				fmt.Sprintf("the start of %s was given up in its step %s, and %s cannot be ended", note.Name, note.Step, cgroups.Describe(tid))})
+			found = append(found, Problem{Kind: ProblemProcess, Subject: strconv.Itoa(p.PID), Message: fmt.Sprintf("the start of %s was given up in its step %s, and %s cannot be ended", note.Name, note.Step, cgroups.Describe(tid))})
 		}
 	}
 	return found

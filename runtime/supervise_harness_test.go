@@ -221,6 +221,14 @@ func testRuntime(t *testing.T) *Runtime {
 	return &Runtime{paths: paths, owner: this.ID}
 }
 
+// describeFor makes what the step rootfs leaves for the step orders.
+func describeFor(t *testing.T, s *supervised) {
+	t.Helper()
+	if err := s.launch.describeLayer(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // begin stores a run as starting.
 func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	t.Helper()

@@ -90,7 +90,7 @@ func lostRun(run agent.Run) Problem {
 	} else {
 		what = errUnseen.Error()
 	}
-	return Problem{ProblemRun, string(run.Spec.ID), fmt.Sprintf("%s is %s, but %s", run.Spec.Name, run.State, what)}
+	return Problem{Kind: ProblemRun, Subject: string(run.Spec.ID), Message: fmt.Sprintf("%s is %s, but %s", run.Spec.Name, run.State, what)}
 }
 
 // errUnseen is for a supervisor that holds its sign but cannot be found in this pid

@@ -1,10 +1,6 @@
 package runtime
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
@@ -33,8 +29,8 @@ func liveIDs(s *store.Store) (map[agent.ID]bool, error) {
 	return live, err
 }
 
-// removeOrphans removes all that lies on the host for a run that is not live; run is
-// what the store has of it.
+// removeOrphans removes all that lies on the host for a run that is not live, and releases its
+// layer; run is what the store has of it.
 func (r *Runtime) removeOrphans(run agent.Run, id agent.ID) error {
 	h, err := detect()
 	if err == nil {
@@ -43,8 +39,6 @@ func (r *Runtime) removeOrphans(run agent.Run, id agent.ID) error {
 	if err != nil || run.Layer != "" {
 		return err
 	}
-	if err := os.Remove(r.paths.layer(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	_, err = r.paths.releaseLayer(id)
+	return err
 }

@@ -30,7 +30,7 @@ func TestTheNextRunTidies(t *testing.T) {
 	}
 	for _, spec := range []agent.Spec{ended, kept} {
 		run := begin(t, r, spec)
-		if err := r.conclude(spec, agent.EventLost, r.lostRecord(run, &runDirectory{}), spec.ID == kept.ID); err != nil {
+		if err := r.conclude(run, agent.EventLost, r.lostRecord(run, &runDirectory{}), spec.ID == kept.ID); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID",
+		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID\nclove apply [OPTION...] [--to DIR] lost/ID",
 		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
 			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
 			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
@@ -35,6 +35,7 @@ func (p *program) applyCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself, or may", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagInstructions, Usage: "also write instructions for the next agent", DisableDefaultText: true},
+			toFlag("write lost/ID to this directory, not to its workspace"),
 			jsonFlag("write what was done as a JSON array"),
 		},
 		Action: ofOneRun(p.apply),
@@ -46,6 +47,10 @@ func (p *program) applyCommand() *cli.Command {
 func (p *program) apply(c *cli.Context) error {
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
+	}
+	to, err := directory(c)
+	if err != nil {
+		return err
 	}
 	d, b, err := p.either(c)
 	if err != nil {
@@ -67,9 +72,11 @@ func (p *program) apply(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		changes, err = applyBy(c.Context, d, c.Args().First(), given, confirm)
+		params := api.ApplyParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to, AllowExecutableConfig: given.ExecutableConfig,
+			AllowInstructions: given.Instructions}
+		changes, err = applyBy(c.Context, d, params, given, confirm)
 	} else {
-		changes, err = b.Apply(c.Args().First(), confirm)
+		changes, err = b.Apply(c.Args().First(), to, confirm)
 	}
 	if err != nil {
 		if len(changes) > 0 { // what was applied before the failure
@@ -82,15 +89,14 @@ func (p *program) apply(c *cli.Context) error {
 
 // applyBy lets cloved write what confirm agrees to, and nothing that has changed since
 // it was shown.
-func applyBy(ctx context.Context, d *client.Client, reference string, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
-	params := api.ApplyParams{RunParams: api.RunParams{Run: reference}, AllowExecutableConfig: given.ExecutableConfig, AllowInstructions: given.Instructions}
+func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
 	// With --yes nothing is shown first, so one call does it.
 	if given.Apply {
 		_, err = d.Apply(ctx, params, collect(&done))
 		return done, err
 	}
 	var found []rootfs.Change
-	seen, err := d.Diff(ctx, reference, collect(&found))
+	seen, err := d.DiffTo(ctx, api.DiffParams{RunParams: params.RunParams, To: params.To}, collect(&found))
 	if err != nil {
 		return nil, err
 	}

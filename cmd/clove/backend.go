@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/rootfs"
@@ -26,8 +27,8 @@ type archive interface {
 
 // layers reads the writable layers that were kept.
 type layers interface {
-	Diff(ref string) ([]rootfs.Change, error)
-	Apply(ref string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
+	Diff(ref, to string) ([]rootfs.Change, error)
+	Apply(ref, to string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 	CopyLayer(ref, to string) (kept bool, err error)
 }
 
@@ -35,6 +36,8 @@ type layers interface {
 type cleaner interface {
 	Check() ([]runtime.Problem, error)
 	GC() ([]runtime.Problem, error)
+	Lost() []runtime.Problem
+	RemoveLost(before time.Time) ([]runtime.Problem, error)
 	Backup(to string) error
 	Panic(reason string) ([]agent.Run, error)
 	ClearPanic() error

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/client"
@@ -10,9 +12,10 @@ import (
 func (p *program) checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "compare store, processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
-		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.",
-		Flags:       []cli.Flag{jsonFlag("write the problems as a JSON array")},
-		Action:      withoutArguments(p.check),
+		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.\n" +
+			"Notes, which do not change the status: what is kept below lost/, because the store has no record of it.",
+		Flags:  []cli.Flag{jsonFlag("write the problems as a JSON array")},
+		Action: withoutArguments(p.check),
 	}
 }
 
@@ -34,7 +37,7 @@ func (p *program) check(c *cli.Context) error {
 	if err := p.printProblems(c.Bool(flagJSON), problems); err != nil {
 		return err
 	}
-	if len(problems) > 0 {
+	if slices.ContainsFunc(problems, func(p runtime.Problem) bool { return !p.Note }) {
 		return exitStatus(exitFailed)
 	}
 	return nil

@@ -2,20 +2,24 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/rootfs"
 )
 
 func (p *program) diffCommand() *cli.Command {
 	return &cli.Command{
-		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID",
+		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID",
 		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
-			"A run that executes stands still while it is read; that takes cloved.",
-		Flags:  []cli.Flag{jsonFlag("write the changes as a JSON array")},
+			"A run that executes stands still while it is read; that takes cloved.\n" +
+			"lost/ID is a layer that the store has no record of (clove check lists them); it opens for the run's owner.",
+		Flags:  []cli.Flag{toFlag("compare lost/ID with this directory, not with its workspace"), jsonFlag("write the changes as a JSON array")},
 		Action: ofOneRun(p.diff),
 	}
 }
@@ -23,6 +27,10 @@ func (p *program) diffCommand() *cli.Command {
 // diff needs cloved for a run that executes: only the run's supervisor can freeze it
 // while its layer is read.
 func (p *program) diff(c *cli.Context) error {
+	to, err := directory(c)
+	if err != nil {
+		return err
+	}
 	d, b, err := p.either(c)
 	if err != nil {
 		return err
@@ -30,14 +38,36 @@ func (p *program) diff(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		_, err = d.Diff(c.Context, c.Args().First(), collect(&changes))
+		_, err = d.DiffTo(c.Context, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to}, collect(&changes))
 	} else {
-		changes, err = b.Diff(c.Args().First())
+		changes, err = b.Diff(c.Args().First(), to)
 	}
 	if err != nil {
 		return err
 	}
 	return p.printChanges(c.Bool(flagJSON), changes)
+}
+
+func toFlag(usage string) cli.Flag {
+	return &cli.StringFlag{Name: flagTo, Usage: usage + " `DIR`"}
+}
+
+// directory is the canonical path that --to names; empty without it.
+func directory(c *cli.Context) (string, error) {
+	if !c.IsSet(flagTo) {
+		return "", nil
+	}
+	path, err := filepath.Abs(c.String(flagTo))
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagTo, Message: "cannot use " + c.String(flagTo), Hint: "name a directory of the host", Err: err}
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return "", invalid(flagTo, "name a directory of the host", "%s is not a directory", c.String(flagTo))
+	}
+	return path, nil
 }
 
 // collect converts the changes that cloved sends to the type that clove prints.

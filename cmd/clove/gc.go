@@ -1,26 +1,72 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"bufio"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/runtime"
+)
+
+const flagLost = "lost"
 
 func (p *program) gcCommand() *cli.Command {
 	return &cli.Command{
-		Name: "gc", Usage: "remove what a killed clove left behind", UsageText: "clove gc [--json]",
+		Name: "gc", Usage: "remove what a killed clove left behind", UsageText: "clove gc [--json]\nclove gc --lost [--yes] [--json]",
 		Description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
-			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.",
-		Flags:  []cli.Flag{jsonFlag("write what was removed as a JSON array")},
+			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.\n" +
+			"Layers and logs that the store has no record of are moved to lost/ in the state directory. --lost removes what\nis there, after a question.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagLost, Usage: "remove layers and logs that have no record, and nothing else", DisableDefaultText: true},
+			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
+			jsonFlag("write what was removed as a JSON array"),
+		},
 		Action: withoutArguments(p.gc),
 	}
 }
 
 // gc prints what was removed even if something else could not be removed.
 func (p *program) gc(c *cli.Context) error {
+	if c.Bool(flagYes) && !c.Bool(flagLost) {
+		return invalid(flagYes, "omit it: only --"+flagLost+" asks", "nothing is asked")
+	}
 	b, err := p.backend(c)
 	if err != nil {
 		return err
 	}
-	removed, failure := b.GC()
+	remove, asked := b.GC, time.Now()
+	if c.Bool(flagLost) {
+		agreed, err := p.agreesToLose(c, b)
+		if err != nil || !agreed {
+			return err
+		}
+		remove = func() ([]runtime.Problem, error) { return b.RemoveLost(asked) }
+	}
+	removed, failure := remove()
 	if err := p.printProblems(c.Bool(flagJSON), removed); err != nil {
 		return err
 	}
 	return failure
+}
+
+// agreesToLose shows what is below lost/ and asks. What comes there after the look
+// stays.
+func (p *program) agreesToLose(c *cli.Context, b backend) (bool, error) {
+	found := b.Lost()
+	switch {
+	case len(found) == 0, c.Bool(flagYes):
+		return true, nil
+	case !isTerminal(p.in):
+		return false, invalid(flagYes, "look with clove check, then give --yes", "there is no terminal to ask on")
+	}
+	for _, problem := range found {
+		fmt.Fprintf(p.err, "%s: %s\n", problem.Subject, problem.Message)
+	}
+	if p.yes(bufio.NewReader(p.in), fmt.Sprintf("remove %d for good?", len(found))) {
+		return true, nil
+	}
+	p.say("clove", cyan, "nothing was removed")
+	return false, exitStatus(exitFailed)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
@@ -29,6 +30,7 @@ type bench struct {
 
 // fakeBackend answers with what the test put in and remembers what was asked.
 type fakeBackend struct {
+	lost     []runtime.Problem
 	record   agent.Record
 	runs     []agent.Run
 	changes  []rootfs.Change
@@ -79,11 +81,11 @@ func (f *fakeBackend) Remove(ref string) error {
 	f.removed = append(f.removed, ref)
 	return nil
 }
-func (f *fakeBackend) Diff(string) ([]rootfs.Change, error) { return f.changes, f.failure }
+func (f *fakeBackend) Diff(string, string) ([]rootfs.Change, error) { return f.changes, f.failure }
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 
-func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+func (f *fakeBackend) Apply(_, _ string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
 	if len(f.changes) == 0 {
 		return nil, f.failure
 	}
@@ -96,7 +98,13 @@ func (f *fakeBackend) Apply(_ string, confirm func([]rootfs.Change) runtime.Cons
 }
 func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
-func (f *fakeBackend) Backup(to string) error            { f.backup = to; return f.failure }
+func (f *fakeBackend) Lost() []runtime.Problem           { return f.lost }
+func (f *fakeBackend) RemoveLost(time.Time) ([]runtime.Problem, error) {
+	removed := f.lost
+	f.lost = nil
+	return removed, f.failure
+}
+func (f *fakeBackend) Backup(to string) error { f.backup = to; return f.failure }
 
 func (f *fakeBackend) BackupKernel(to string) error      { f.kernel = append(f.kernel, to); return f.held }
 func (f *fakeBackend) Panic(string) ([]agent.Run, error) { return f.runs, nil }
