@@ -106,8 +106,14 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	if p, err := profile(with(agent.Seccomp{Profile: agent.SeccompUnconfined})); p != nil || err != nil {
-		t.Errorf("unconfined: %v, %v", p, err)
+	p, err := profile(with(agent.Seccomp{Profile: agent.SeccompUnconfined}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for family, allowed := range map[uint64]bool{unix.AF_ALG: false, unix.AF_UNIX: true} {
+		if got := seccomp.Decide(p, "socket", [6]uint64{family}).Allowed(); got != allowed {
+			t.Errorf("unconfined: socket of family %d: %t", family, got)
+		}
 	}
 	for name, s := range map[string]agent.Seccomp{"unknown": {Profile: "nosuch"}, "broken": {Document: []byte("{")}} {
 		if _, err := profile(with(s)); err == nil {

@@ -151,7 +151,7 @@ func (r *Runtime) own(names []string) (ids []string) {
 func (r *Runtime) orphanCommands(h *cgroups.Host) (orphans []Problem, err error) {
 	names, err := h.AbandonedCommands()
 	for _, id := range r.own(names) {
-		orphans = append(orphans, Problem{ProblemCommand, id, "the supervisor that began a command of this run has ended"})
+		orphans = append(orphans, Problem{Kind: ProblemCommand, Subject: id, Message: "the supervisor that began a command of this run has ended"})
 	}
 	return orphans, agent.Failed("list commands", err)
 }
