@@ -75,8 +75,8 @@ const (
 
 	Agents         = "clove_agents"
 	Queue          = "clove_queue_length"
-	MemoryPromised = "clove_memory_promised_bytes"
-	MemoryLimit    = "clove_memory_promise_limit_bytes"
+	MemoryCounted  = "clove_memory_counted_bytes"
+	MemoryLimit    = "clove_memory_counted_limit_bytes"
 	Draining       = "clove_draining"
 	StoreSize      = "clove_store_size_bytes"
 	Connections    = "clove_api_connections"
@@ -147,7 +147,7 @@ var Table = []Metric{
 	{cpuSeconds, Counter, nil, nil, "CPU time of runs that have ended."},
 	{Queue, Gauge, []Label{{Name: "reason", Values: scheduler.Waits}}, nil, "Runs that wait, by the reason."},
 	{queueSeconds, Histogram, nil, queueBuckets, "From joining the queue to leaving it for a start; a delay or a backoff counts."},
-	{MemoryPromised, Gauge, nil, nil, "Sum of the memory limits of all runs that start or run."},
+	{MemoryCounted, Gauge, nil, nil, "What all runs that start or run count with: the memory that they use, and a reserve for each."},
 	{MemoryLimit, Gauge, nil, nil, "The most that this sum may be (memory_share); 0: no limit."},
 	{Draining, Gauge, nil, nil, "1 while cloved starts nothing because it is drained."},
 	{denials, Counter, nil, nil, "Connections, flows and names that the gates of ended runs refused."},
