@@ -155,6 +155,7 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	if l.group != nil {
 		stats, _ = l.group.Stats() // a figure that is missing stays absent
 		seen.oomKills, _ = l.group.OOMKills()
+		seen.below = stats.MemoryLimitOOMs != nil && *stats.MemoryLimitOOMs == 0
 		// Then no agent has used anything: all that the cgroup counted belongs to the
 		// launch.
 		if !seen.launched {

@@ -32,6 +32,7 @@ func TestJudge(t *testing.T) {
 		{"output", outcome{cause: causeOutput, output: 11}, "output-limit", 137, "SIGKILL", "output"},
 		{"sockets", outcome{cause: causeSockets, sockets: 11}, "oom", 137, "SIGKILL", "sockets"},
 		{"oom", outcome{exitKnown: true, signal: 9, oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
+		{"the host had no more", outcome{oomKills: 3, below: true}, "oom", 137, "SIGKILL", "host-memory"},
 		{"oom took clove-init too", outcome{oomKills: 3}, "oom", 137, "SIGKILL", "memory"},
 		{"oom during the launch", outcome{startError: errors.New("x"), oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
 		{"killed without OOM is not oom", outcome{exitKnown: true, signal: 9}, "signaled", 137, "SIGKILL", ""},
