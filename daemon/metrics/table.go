@@ -148,7 +148,7 @@ var Table = []Metric{
 	{Queue, Gauge, []Label{{Name: "reason", Values: scheduler.Waits}}, nil, "Runs that wait, by the reason."},
 	{queueSeconds, Histogram, nil, queueBuckets, "From joining the queue to leaving it for a start; a delay or a backoff counts."},
 	{MemoryCounted, Gauge, nil, nil, "What all runs that start or run count with: the memory that they use, and a reserve for each."},
-	{MemoryLimit, Gauge, nil, nil, "The most that this sum may be (memory_share); 0: no limit."},
+	{MemoryLimit, Gauge, nil, nil, "The most that this may be (memory_share); 0: no limit."},
 	{Draining, Gauge, nil, nil, "1 while cloved starts nothing because it is drained."},
 	{denials, Counter, nil, nil, "Connections, flows and names that the gates of ended runs refused."},
 	{gateReceived, Counter, nil, nil, "Bytes that agents received through their gates, counted at the end of each run."},
