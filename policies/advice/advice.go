@@ -191,7 +191,6 @@ var limits = map[string]Advice{
 	agent.ControlOutput:    {Flag: "--output-limit", Policy: "limits.output"},
 	agent.ControlDisk:      {Flag: "--disk", Policy: "limits.disk"},
 	agent.LimitDiskFiles:   {Flag: "--disk", Policy: "limits.disk"},
-	agent.LimitHostMemory:  {Note: "no limit of the run's own was reached"},
 }
 
 // OfLimit names the flag and the key of a limit that ended a run; that of a budget is its
