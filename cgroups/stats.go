@@ -19,7 +19,7 @@ type Stats struct {
 	MemoryBytes      *int64 // now, page cache included
 	MemoryPeakBytes  *int64 // v2: since Linux 5.19
 	MemoryHighEvents *int64 // throttled above memory.high; v2 only
-	MemoryLimitOOMs  *int64 // times that the group's own limit had no more; v1 counts those that reclaim satisfied as well
+	MemoryLimitOOMs  *int64 // times that the group's own limit had no more, also after reclaim; v2 only
 	OOMKills         *int64
 	OOMGroupKills    *int64 // v2 since Linux 5.17
 

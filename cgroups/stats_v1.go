@@ -15,11 +15,6 @@ func (g *Group) statsV1() (Stats, error) {
 	memory, pids := g.paths["memory"], g.paths["pids"]
 	s.MemoryBytes = f.number(memory, "memory.usage_in_bytes")
 	s.MemoryPeakBytes = f.number(memory, "memory.max_usage_in_bytes")
-	s.MemoryLimitOOMs = f.number(memory, "memory.failcnt")
-	// Without swap this limit is the same and is asked first (mm/memcontrol.c, try_charge).
-	if more := f.number(memory, "memory.memsw.failcnt"); more != nil && s.MemoryLimitOOMs != nil {
-		*s.MemoryLimitOOMs += *more
-	}
 	if kills, err := g.OOMKills(); err == nil {
 		s.OOMKills = &kills
 	}

@@ -9,8 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/policies"
 )
+
+// v2 counts what its own limit ended; on v1 the peak decides.
+func TestBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	number := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		stats cgroups.Stats
+		want  bool
+	}{
+		{cgroups.Stats{}, false},
+		{cgroups.Stats{MemoryLimitOOMs: number(1), MemoryPeakBytes: number(10)}, false},
+		{cgroups.Stats{MemoryLimitOOMs: number(0), MemoryPeakBytes: number(100)}, true},
+		{cgroups.Stats{MemoryPeakBytes: number(99)}, false},
+		{cgroups.Stats{MemoryPeakBytes: number(20)}, true},
+	} {
+		if got := belowLimit(c.stats, 100); got != c.want {
+			t.Errorf("%+v: %v", c.stats, got)
+		}
+	}
+}
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
