@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,12 +211,23 @@ func TestMemoryPromisedTwiceEndsNothingOfTheHost(t *testing.T) {
 }
 
 // service is a process of the host that holds memory.
-type service struct{ ended chan error }
+type service struct{ ended chan struct{} }
 
-// bystander holds so many MiB until the test's end.
+// bystander holds so many MiB until the test's end, in a cgroup of its own: systemd would end
+// the test's unit with a process of it that the kernel killed for memory.
 func bystander(t *testing.T, mebibytes int) service {
 	t.Helper()
 	cmd := exec.Command(python, "-c", "import sys, time; held = b'x' * (int(sys.argv[1]) << 20); print('holds', flush=True); time.sleep(1000000)", fmt.Sprint(mebibytes))
+	const group = "/sys/fs/cgroup/bystander"
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -226,9 +238,16 @@ func bystander(t *testing.T, mebibytes int) service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := service{make(chan error, 1)}
-	go func() { s.ended <- cmd.Wait() }()
-	t.Cleanup(func() { cmd.Process.Kill() })
+	s := service{make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		cmd.Wait() // by a signal, whichever it is
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-s.ended
+		until(t, "its cgroup is removed", func() bool { return os.Remove(group) == nil })
+	})
 	return s
 }
 
