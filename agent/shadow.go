@@ -96,7 +96,7 @@ func (u ShadowUse) Summary() string {
 	if len(places) > 0 {
 		parts = append(parts, "not have been enough in "+strings.Join(places, ", "))
 	}
-	return "policy " + u.Policy.Name + " would " + cmp.Or(strings.Join(parts, ", and "), "have refused nothing")
+	return "policy " + u.Policy.String() + " would " + cmp.Or(strings.Join(parts, ", and "), "have refused nothing")
 }
 
 func several(n int64, word string) string {

@@ -85,6 +85,15 @@ type Policy struct {
 // PolicyCustom is the name of the policy of a run that keeps to none that cloved knows.
 const PolicyCustom = "custom"
 
+// String is the name for people, with the caller's in parentheses where cloved did not take it:
+// "custom (web)".
+func (p Policy) String() string {
+	if p.Claimed == "" {
+		return p.Name
+	}
+	return p.Name + " (" + p.Claimed + ")"
+}
+
 // Seccomp selects the system call filter. Profile is the name of a built-in profile, or the
 // path that Document was read from.
 type Seccomp struct {

@@ -96,15 +96,20 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 			return nil, err
 		}
 	}
+	spec, err := r.limits.config().labelled(spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := r.supervisors.ask(c, c.run, api.MethodRunUpdate, p, nil); err != nil {
 		return nil, err
 	}
 	// gofail: var updateAsked string
 	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
 
-	// The supervisor has stored the new limits. This only logs the event, with who asked
-	// for it.
-	if _, err := r.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(*agent.Run) {}); err != nil {
+	// The supervisor has stored the new limits. This adds who asked for it, and the policy that
+	// the run keeps to now.
+	_, err = r.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(run *agent.Run) { run.Spec.Policy = spec.Policy })
+	if err != nil {
 		return nil, err
 	}
 	return r.result(c.run.Spec.ID)

@@ -154,11 +154,11 @@ for i, tool in enumerate(["read", "write", "write"]):
 			}
 			check(t, run.Record.Shadow, int64(2*start+2), text) // a budget holds over all starts
 		}
-		if text := d.ok("events", "--once", "--run", "watched"); strings.Count(text, " shadowed ") != 2 || !strings.Contains(text, "policy strict would have refused 4 actions by 2 rules") {
+		if text := d.ok("events", "--once", "--run", "watched"); strings.Count(text, " shadowed ") != 2 || !strings.Contains(text, "policy custom (strict) would have refused 4 actions by 2 rules") {
 			t.Errorf("events:\n%s", text)
 		}
 		text := d.ok("why", "watched")
-		for _, want := range []string{"would have been refused by strict: model echo, by no grant covers it (2 times)", "policy: models: [echo]", "more than budgets.model_calls, 1; it was 4", "policy: grants: [\"tool:write\"]"} {
+		for _, want := range []string{"would have been refused by custom (strict): model echo, by no grant covers it (2 times)", "policy: models: [echo]", "more than budgets.model_calls, 1; it was 4", "policy: grants: [\"tool:write\"]"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("clove why lacks %q:\n%s", want, text)
 			}

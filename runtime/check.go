@@ -31,9 +31,12 @@ const (
 	ProblemLayer   = "layer"         // belongs to no run
 	ProblemLog     = "log"           // belongs to no run
 	ProblemLost    = "lost"          // a directory below lost/; a note
-	ProblemMount   = "mount"         // below clove's directories, in this namespace
-	ProblemProcess = "process"       // of a start that was given up, and hangs in the kernel
-	ProblemGate    = "gate"          // a process with the id of a gate that outlived its supervisor
+	// ProblemCreate is the cgroup of an OCI container whose create was killed. Its directory is the
+	// engine's, so clove-oci removes both.
+	ProblemCreate  = "create"
+	ProblemMount   = "mount"   // below clove's directories, in this namespace
+	ProblemProcess = "process" // of a start that was given up, and hangs in the kernel
+	ProblemGate    = "gate"    // a process with the id of a gate that outlived its supervisor
 	// ProblemTemplate is a template whose maker was killed; gc also removes
 	// those that are long unused, which are no problem.
 	ProblemTemplate = "template"
@@ -62,7 +65,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{Kind: ProblemRun, Subject: string(run.Spec.ID), Message: run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.stuck, view.orphans(), view.mounts, templates(abandoned, templateAbandoned), r.Lost()),
+	return slices.Concat(problems, view.stuck, view.orphans(), view.creates, view.mounts, templates(abandoned, templateAbandoned), r.Lost()),
 		agent.Failed("templates", err)
 }
 
@@ -79,8 +82,8 @@ func templates(names []string, message string) []Problem {
 	return problems
 }
 
-// GC removes what Check finds, apart from contradictions inside the store, and
-// templates that no run uses. Layers and logs without a record are moved to lost/. It ends
+// GC removes what Check finds, apart from contradictions inside the store, mounts and OCI
+// containers, and templates that no run uses. Layers and logs without a record are moved to lost/. It ends
 // the agents that cannot be reached any more, and touches nothing that clove did not make.
 func (r *Runtime) GC() ([]Problem, error) {
 	view, err := r.look()

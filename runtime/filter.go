@@ -23,25 +23,22 @@ type filters struct {
 }
 
 // filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
-// if that is standard, strict or unconfined, under which it can work, and else under strict.
+// if that is standard or strict, under which it can work, and else under strict. Under unconfined
+// nothing is reported: what is refused there is no denial of a policy's.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil {
 		return f, err
 	}
-	if spec.Seccomp.Profile == seccomp.Unconfined && spec.Seccomp.Document == nil {
-		if f.agent, err = seccomp.Compile(own, initproto.GateOption); err == nil {
-			f.init = f.agent.Plain // what the agent could trace must not be freer than the agent
+	var watched []seccomp.Watch
+	if spec.Seccomp.Profile != seccomp.Unconfined || spec.Seccomp.Document != nil {
+		f.profile, watched = own, watchedCalls(spec)
+		if spec.Learn {
+			if f.beyond, err = seccomp.Beyond(own); err != nil {
+				return f, err
+			}
+			watched = observe.Together(watched, f.beyond, mappingCalls())
 		}
-		return f, err
-	}
-	f.profile = own
-	watched := watchedCalls(spec)
-	if spec.Learn {
-		if f.beyond, err = seccomp.Beyond(own); err != nil {
-			return f, err
-		}
-		watched = observe.Together(watched, f.beyond, mappingCalls())
 	}
 	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
 		return f, err

@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/egress/host"
+	"clove.run/clove/internal/creates"
 	"clove.run/clove/store"
 )
 
@@ -19,7 +20,7 @@ type view struct {
 	cgroups                                   *cgroups.Host
 	dead, lost                                []agent.Run
 	dirs, groups, layers, logs, gates, mounts []Problem
-	commands                                  []Problem
+	commands, creates                         []Problem
 	stuck                                     []Problem
 }
 
@@ -122,6 +123,9 @@ func (r *Runtime) look() (view, error) {
 		}
 	}
 	v.logs, v.gates = orphanLogs(logs, known), gateProblems()
+	if v.creates, err = r.killedCreates(); err != nil {
+		return v, err
+	}
 	v.mounts, err = r.strayMounts()
 	return v, err
 }
@@ -252,7 +256,7 @@ func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 func runsOf(dir string) []string {
 	return slices.DeleteFunc(names(dir), func(name string) bool {
 		info, err := os.Lstat(filepath.Join(dir, name))
-		return err == nil && info.Mode()&os.ModeSocket != 0 || name == journals
+		return err == nil && info.Mode()&os.ModeSocket != 0 || name == journals || name == creates.Name
 	})
 }
 

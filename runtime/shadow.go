@@ -72,7 +72,7 @@ func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
 // ofShadow says of a mistake that it is the shadow's.
 func ofShadow(spec agent.Spec, err error) error {
 	f := agent.FailureOf(err)
-	return &agent.Error{Kind: agent.KindOf(err), Step: "--policy-shadow", Message: "the policy " + spec.Shadow.Policy.Name + " cannot be decided: " + f.Message, Hint: f.Hint}
+	return &agent.Error{Kind: agent.KindOf(err), Step: "--policy-shadow", Message: "the policy " + spec.Shadow.Policy.String() + " cannot be decided: " + f.Message, Hint: f.Hint}
 }
 
 // rules are the shadow's network rules, with those of net grants that are in force; nil: there

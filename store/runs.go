@@ -205,8 +205,9 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 		if run.Lease != nil {
 			err = t.leases.Delete(rangeKey(run.Lease.IDRange))
 		}
-		// The supervisor, which writes the record, may not know of a stop that cloved stored.
-		record.Stopped = run.Queue.Stopped
+		// The supervisor, which writes the record, may not know of a stop that cloved stored, nor
+		// of the policy to which an update has led.
+		record.Stopped, record.Policy = run.Queue.Stopped, run.Spec.Policy
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})

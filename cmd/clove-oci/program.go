@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/internal/creates"
 	"clove.run/clove/oci"
 	"clove.run/clove/oci/container"
 )
@@ -151,7 +155,12 @@ func (p *program) prepare(c *cli.Context) error {
 // engine describes where the containers of this command line are. Every command gets
 // the hooks, because loading a container may have to start its monitor again.
 func engine(c *cli.Context) container.Engine {
-	return container.Engine{Root: c.String(flagRoot), SystemdCgroup: c.Bool(flagSystemdCgroup), Hooks: hooks{}}
+	return container.Engine{Root: c.String(flagRoot), Register: register(), SystemdCgroup: c.Bool(flagSystemdCgroup), Hooks: hooks{}}
+}
+
+// register is below the run directory of this node's clove, where `clove check` looks.
+func register() string {
+	return filepath.Join(cmp.Or(os.Getenv("CLOVE_RUN_DIR"), filepath.Dir(api.DefaultSocket)), creates.Name)
 }
 
 // load finds the container that the first argument names. most is how many arguments

@@ -60,7 +60,7 @@ func shadowOf(run agent.Run) *whyShadow {
 		return nil
 	}
 	use := run.Record.Shadow
-	of := &whyShadow{Policy: use.Policy.Name, Summary: use.Summary(), Denials: []whyDenial{}, Limits: []whyLimit{}, Others: use.Others, Wider: use.Wider, Unseen: use.Unseen}
+	of := &whyShadow{Policy: use.Policy.String(), Summary: use.Summary(), Denials: []whyDenial{}, Limits: []whyLimit{}, Others: use.Others, Wider: use.Wider, Unseen: use.Unseen}
 	under := run.Spec.Shadowed()
 	for _, d := range use.Denials {
 		of.Denials = append(of.Denials, whyDenial{d, advice.Of(under, d)})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
@@ -30,6 +29,7 @@ var (
 // reads the directory anew, because others change it between two calls.
 type Engine struct {
 	Root          string // absolute; a directory for each container, named by its id
+	Register      string // where containers are noted while they are made (internal/creates)
 	SystemdCgroup bool   // cgroupsPath is SLICE:PREFIX:NAME, made by systemd
 	Hooks         Hooks  // nil: none
 }
@@ -38,8 +38,9 @@ type Engine struct {
 type Container struct {
 	engine Engine
 	lib    *libcontainer.Container
-	notify *notify // nil: there is no service manager
-	unborn bool    // its first process does not exist yet, and libcontainer must not be asked for its state
+	notify *notify  // nil: there is no service manager
+	unborn bool     // its first process does not exist yet, and libcontainer must not be asked for its state
+	note   *os.File // open while the container is made; nil for one that Load found
 }
 
 // Options are what create's command line says of the container itself. The runtime
@@ -71,7 +72,7 @@ func (e Engine) Create(id string, spec *specs.Spec, o Options) (*Container, erro
 	}
 	c := &Container{engine: e, lib: lib, notify: notify, unborn: true}
 	// After libcontainer.Create, which refuses a directory that exists.
-	if err = announce(filepath.Join(e.Root, id), config.Cgroups); err == nil && notify != nil {
+	if c.note, err = e.begin(c.Directory(), config.Cgroups); err == nil && notify != nil {
 		err = os.Mkdir(notify.directory, 0o755)
 	}
 	if err != nil {

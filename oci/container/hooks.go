@@ -3,6 +3,8 @@ package container
 import (
 	"github.com/opencontainers/runc/libcontainer/utils"
 	"github.com/sirupsen/logrus"
+
+	"clove.run/clove/internal/creates"
 )
 
 // Hooks are called at fixed points of a container's life, for rules that libcontainer does
@@ -86,5 +88,18 @@ func (c *Container) remove() error {
 			return err
 		}
 	}
-	return c.lib.Destroy()
+	if err := c.lib.Destroy(); err != nil {
+		return err
+	}
+	return c.noted()
+}
+
+// noted ends the note of the container's making: from here on the engine can see the container,
+// or it is gone.
+func (c *Container) noted() error {
+	err := creates.End(c.engine.Register, c.Directory())
+	if c.note != nil {
+		c.note.Close()
+	}
+	return err
 }

@@ -143,6 +143,9 @@ func (c *Container) setOff(process *libcontainer.Process, streams *streams, o St
 	}
 	if process.Init {
 		c.unborn = false
+		if err := c.noted(); err != nil {
+			return err
+		}
 		if err := c.created(process.Args); err != nil {
 			return err
 		}

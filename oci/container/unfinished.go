@@ -9,32 +9,25 @@ import (
 
 	"github.com/opencontainers/cgroups"
 	cgroupmanager "github.com/opencontainers/cgroups/manager"
+
+	"clove.run/clove/internal/creates"
 )
 
-// cgroupFile is in a container's directory from before its cgroup is made. libcontainer writes
-// its own file, state.json, when the first process exists: of a create that was killed in
-// between, nothing else says where the cgroup is. It goes with the directory.
-const cgroupFile = "cgroup.json"
-
-// future is where a container's cgroup will be.
-type future struct {
-	Cgroup cgroups.Cgroup    `json:"cgroup"` // its name and place, without limits
-	Paths  map[string]string `json:"paths"`  // controller, "" for the v2 tree, to directory
-}
-
-// announce writes cgroupFile. It makes no cgroup.
-func announce(directory string, cgroup *cgroups.Cgroup) error {
+// begin notes where the container's cgroup will be. It makes none. libcontainer writes its own
+// file, state.json, when the first process exists: of a create that was killed in between,
+// nothing else says where the cgroup is.
+func (e Engine) begin(directory string, cgroup *cgroups.Cgroup) (held *os.File, err error) {
 	m, err := cgroupmanager.New(cgroup)
 	if err != nil {
-		return fmt.Errorf("cannot find the container's cgroup: %w", err)
+		return nil, fmt.Errorf("cannot find the container's cgroup: %w", err)
 	}
-	f := future{Cgroup: *cgroup, Paths: m.GetPaths()}
-	f.Cgroup.Resources = nil
-	text, err := json.Marshal(f)
+	place := *cgroup
+	place.Resources = nil
+	text, err := json.Marshal(place)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(filepath.Join(directory, cgroupFile), text, 0o600)
+	return creates.Begin(e.Register, creates.Note{Directory: directory, Cgroup: text, Paths: m.GetPaths()})
 }
 
 // RemoveUnfinished removes the cgroup and the directory of a create that was killed before it
@@ -43,24 +36,32 @@ func announce(directory string, cgroup *cgroups.Cgroup) error {
 // that lead out of the root.
 func (e Engine) RemoveUnfinished(id string) error {
 	directory := filepath.Join(e.Root, id)
-	text, err := os.ReadFile(filepath.Join(directory, cgroupFile))
+	n, err := creates.Find(e.Register, directory)
 	if errors.Is(err, os.ErrNotExist) {
-		return os.RemoveAll(directory) // it was killed before that
+		return os.RemoveAll(directory) // it was killed before it made a cgroup
 	}
+	if err == nil {
+		err = destroy(n)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove the cgroup of %s: %w", id, err)
+	}
+	if err := os.RemoveAll(directory); err != nil {
+		return err
+	}
+	return creates.End(e.Register, directory)
+}
+
+// destroy removes the cgroup of a note.
+func destroy(n creates.Note) error {
+	place := cgroups.Cgroup{}
+	if err := json.Unmarshal(n.Cgroup, &place); err != nil {
+		return err
+	}
+	place.Resources = &cgroups.Resources{}
+	m, err := cgroupmanager.NewWithPaths(&place, n.Paths)
 	if err != nil {
 		return err
 	}
-	var f future
-	// Half a file: it was killed while it wrote, and made no cgroup.
-	if json.Unmarshal(text, &f) == nil {
-		f.Cgroup.Resources = &cgroups.Resources{}
-		m, err := cgroupmanager.NewWithPaths(&f.Cgroup, f.Paths)
-		if err == nil {
-			err = m.Destroy()
-		}
-		if err != nil {
-			return fmt.Errorf("cannot remove the cgroup of %s: %w", id, err)
-		}
-	}
-	return os.RemoveAll(directory)
+	return m.Destroy()
 }

@@ -15,6 +15,9 @@ import (
 // agent.PolicyCustom, beside the name that the caller gave. The digest is of what was found
 // here, never the caller's.
 func Label(spec agent.Spec, dir string) (agent.Policy, error) {
+	if p := &spec.Policy; p.Name == agent.PolicyCustom && p.Claimed != "" {
+		p.Name = p.Claimed // the run has changed since
+	}
 	custom := agent.Policy{Name: agent.PolicyCustom, Claimed: spec.Policy.Name}
 	// Only names: a path would be read with the rights of this process.
 	if name := spec.Policy.Name; name == "" || name == ceilingName || strings.Contains(name, "/") || slices.Contains(policyEndings, filepath.Ext(name)) {

@@ -54,6 +54,8 @@ func TestLabelsAreChecked(t *testing.T) {
 		{as("standard", named("nowhere")), agent.PolicyCustom, "nowhere"},
 		{as("standard", named("broken")), agent.PolicyCustom, "broken"},
 		{as("standard", named(filepath.Join(dir, "site.yaml"))), agent.PolicyCustom, filepath.Join(dir, "site.yaml")},
+		{as("standard", named(agent.PolicyCustom), func(s *agent.Spec) { s.Policy.Claimed = "minimal" }), agent.PolicyCustom, "minimal"},
+		{as("site", named(agent.PolicyCustom), func(s *agent.Spec) { s.Policy.Claimed = "site" }), "site", ""},
 		{as("standard", named("")), agent.PolicyCustom, ""},
 		{as("standard", named("host")), agent.PolicyCustom, "host"},
 	} {
