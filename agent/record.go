@@ -93,8 +93,13 @@ type LimitHit struct {
 }
 
 // LimitDiskFiles is the LimitHit of a disk that has free bytes but no free inode; its unit
-// is files. The name of every other LimitHit is a control's.
-const LimitDiskFiles = "disk-files"
+// is files. LimitHostMemory is that of an agent that ended as oom below its own limit, which
+// is the value: all agents together, the host, or the container that clove runs in had no
+// more. The name of every other LimitHit is a control's.
+const (
+	LimitDiskFiles  = "disk-files"
+	LimitHostMemory = "host-memory"
+)
 
 // Usage is what all processes of the agent consumed together. CPUMS excludes what clove's
 // launch had used in the same cgroup before the agent's execve; StartCPUMS is that part.

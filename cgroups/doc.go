@@ -5,7 +5,7 @@
 // and derives the Mode exactly as libcontainer does. libcontainer moves the processes
 // and writes the limits, so both must mean the same directories:
 //
-//	v2      /sys/fs/cgroup/clove.slice/clove-agents.service/NAME
+//	v2      /sys/fs/cgroup/clove.slice/clove-agents.service/agents/NAME
 //	hybrid  /sys/fs/cgroup/<controller>/<clove's own cgroup>/clove/NAME
 //	        and, for cgroup.kill, /sys/fs/cgroup/unified/clove/NAME
 //	v1      as hybrid, without the last
@@ -18,6 +18,12 @@
 // clove can clean up after one that was killed. The empty parent stays, as a systemd
 // slice does.
 //
+// The parent of all agents has a memory limit (LimitTogether), below what the host has:
+// agents that were promised the same memory end one another there, before the kernel looks
+// for a victim among all processes of the host. The supervisors are beside that cgroup.
+// On v1 an agent is below the cgroup of the clove that started it, so there can be several
+// such parents, each with the limit.
+//
 // On v2 most figures come from containerd/cgroups, per controller; the group's
 // cgroup.controllers distinguishes an absent figure from 0. Its v1 reader fails as a
 // whole when one file is missing (no swap accounting), reports absent figures as 0,
@@ -28,8 +34,8 @@
 // hybrid host has it in the unified tree), otherwise it freezes, sends SIGKILL and
 // thaws. Then it waits on pidfds, and repeats until every hierarchy is empty.
 //
-// It refuses to write limits, which libcontainer does, with three exceptions: the
-// limit on v1's socket buffers, which libcontainer does not have; memory.reclaim
+// It refuses to write limits of agents, which libcontainer does, with three exceptions:
+// the limit on v1's socket buffers, which libcontainer does not have; memory.reclaim
 // before a limit is lowered; and a pids limit of 0 for a group that is being killed
 // and cannot be frozen. It refuses to open a directory that has neither the form of
 // an agent's nor, for OpenBundle, lies below the cgroup mounts. It never reports a

@@ -16,14 +16,17 @@ import (
 // removed with the last agent: libcontainer makes "clove" and "clove/ID" in two steps, and
 // if another run removed the parent in between, that start would fail.
 //
-// On v2 agents are one level deeper, in a cgroup that a systemd unit of that name delegates
-// to clove (Delegate=). systemd disables controllers in a slice when none of its units
-// needs them, but not those in use further down. Without systemd the names are the same.
+// On v2 agents are two levels deeper, below a cgroup that a systemd unit of that name
+// delegates to clove (Delegate=). systemd disables controllers in a slice when none of its
+// units needs them, but not those in use further down; and the limits of the unit's own
+// cgroup are systemd's, so the memory of all agents is limited one level below it
+// (LimitTogether). Without systemd the names are the same.
 const (
 	parentV1 = "clove"
 	sliceV2  = "clove.slice"
-	agentsV2 = "clove-agents.service"
-	parentV2 = sliceV2 + "/" + agentsV2
+	unitV2   = "clove-agents.service"
+	agentsV2 = "agents"
+	parentV2 = sliceV2 + "/" + unitV2 + "/" + agentsV2
 )
 
 // supervisorsV2 holds the supervisors of detached agents. They outlive cloved, so they must
@@ -68,6 +71,10 @@ func (h *Host) Place(name string) Placement {
 	return p
 }
 
+// slice and unit return the directories on v2 that systemd knows.
+func (h *Host) slice() string { return filepath.Join(h.trees[unified].base, sliceV2) }
+func (h *Host) unit() string  { return filepath.Join(h.slice(), unitV2) }
+
 // parent returns the directory that holds all agents in one hierarchy.
 func (h *Host) parent(name string) string {
 	if h.mode == ModeV2 {
@@ -76,30 +83,46 @@ func (h *Host) parent(name string) string {
 	return filepath.Join(h.trees[name].base, parentV1)
 }
 
-// Prepare makes what Place needs. On v2 these are the slice and the delegated cgroup in it,
-// with every wanted controller that this host offers enabled from the mount point down; in
-// a container the processes at the mount point are moved first (delegate). On v1 each
-// hierarchy has its controller already, and libcontainer makes the parent. Prepare is
-// idempotent and may run in any number of processes at once.
+// Prepare makes what Place needs, and limits the memory of all agents together where that
+// has no limit yet (LimitTogether). It is idempotent and may run in any number of processes
+// at once.
 func (h *Host) Prepare() error {
-	if h.mode != ModeV2 {
-		return nil
+	if err := h.makeParents(); err != nil {
+		return err
 	}
-	root := h.trees[unified].mount
-	slice, agents := filepath.Join(h.trees[unified].base, sliceV2), h.parent(unified)
-	for _, dir := range []string{slice, agents} {
+	return h.limitTogether(0, false)
+}
+
+// makeParents makes on v2 the slice and the cgroups in it, with every wanted controller
+// that this host offers enabled from the mount point down; in a container the processes at
+// the mount point are moved first (delegate). On v1 each hierarchy has its controller
+// already, and libcontainer makes the parents that have no limit of their own.
+func (h *Host) makeParents() error {
+	dirs := []string{h.slice(), h.unit(), h.parent(unified)}
+	if h.mode != ModeV2 {
+		dirs = nil
+		if dir, _ := h.memoryParent(); dir != "" {
+			dirs = []string{dir}
+		}
+	}
+	for _, dir := range dirs {
 		if err := makeDir(dir); err != nil {
 			return fmt.Errorf("cannot make the parent of all agents: %w", err)
 		}
 	}
+	if h.mode != ModeV2 {
+		return nil
+	}
 	// Top down: a cgroup can give its children only what its own parent has given to it.
-	if err := delegate(root); err != nil {
+	if err := delegate(h.trees[unified].mount); err != nil {
 		return err
 	}
-	if err := enable(slice); err != nil {
-		return err
+	for _, dir := range dirs {
+		if err := enable(dir); err != nil {
+			return err
+		}
 	}
-	return enable(agents)
+	return nil
 }
 
 // PrepareSupervisors makes the cgroup of the supervisors and opens it, for clone3(2) with
@@ -111,7 +134,7 @@ func (h *Host) PrepareSupervisors() (*os.File, error) {
 	if err := h.Prepare(); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(h.parent(unified), supervisorsV2)
+	dir := filepath.Join(h.unit(), supervisorsV2)
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the cgroup of supervisors: %w", err)
 	}
@@ -178,7 +201,6 @@ func (h *Host) List() ([]string, error) {
 // another directory.
 func isAgentDir(path string) bool {
 	dir, name := filepath.Split(path)
-	parent := filepath.Base(dir)
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
-		namePattern().MatchString(name) && (parent == parentV1 || parent == agentsV2)
+		namePattern().MatchString(name) && (strings.HasSuffix(dir, "/"+parentV1+"/") || strings.HasSuffix(dir, "/"+unitV2+"/"+agentsV2+"/"))
 }

@@ -25,7 +25,7 @@ func TestPlace(t *testing.T) {
 		host          machine
 		want          map[string]string
 	}{
-		{"v2", "/clove.slice/clove-agents.service/" + testID, v2Machine(nil), map[string]string{"": "/sys/fs/cgroup/clove.slice/clove-agents.service/" + testID}},
+		{"v2", "/clove.slice/clove-agents.service/agents/" + testID, v2Machine(nil), map[string]string{"": "/sys/fs/cgroup/clove.slice/clove-agents.service/agents/" + testID}},
 		{"hybrid", "clove/" + testID, hybrid, map[string]string{
 			"":        "/sys/fs/cgroup/unified/clove/" + testID,
 			"memory":  "/sys/fs/cgroup/memory/a/clove/" + testID,
@@ -88,6 +88,7 @@ func prepared(root, slice machine) machine {
 	for name, text := range slice {
 		m[cgroupV2+"clove.slice/"+name] = text
 		m[cgroupV2+"clove.slice/clove-agents.service/"+name] = text
+		m[cgroupV2+"clove.slice/clove-agents.service/agents/"+name] = text
 	}
 	return m
 }
@@ -103,7 +104,7 @@ func TestPrepareEnablesWhatIsOfferedAndOff(t *testing.T) {
 	if err := h.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]string{"": "+memory", "clove.slice": "memory cpu", "clove.slice/clove-agents.service": "memory cpu"} {
+	for dir, want := range map[string]string{"": "+memory", "clove.slice": "memory cpu", "clove.slice/clove-agents.service": "memory cpu", "clove.slice/clove-agents.service/agents": "memory cpu"} {
 		got, err := os.ReadFile(filepath.Join(root, cgroupV2, dir, "cgroup.subtree_control"))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: wrote %q (%v), want %q", dir, got, err, want)

@@ -16,12 +16,12 @@ type Stats struct {
 	CPUThrottled        *time.Duration // summed over all CPUs
 	CPUThrottledPeriods *int64
 
-	MemoryBytes       *int64 // now, page cache included
-	MemoryPeakBytes   *int64 // v2: since Linux 5.19
-	MemoryHighEvents  *int64 // throttled above memory.high; v2 only
-	MemoryLimitEvents *int64 // allocations that reached the limit; reclaim satisfied most of them
-	OOMKills          *int64
-	OOMGroupKills     *int64 // v2 since Linux 5.17
+	MemoryBytes      *int64 // now, page cache included
+	MemoryPeakBytes  *int64 // v2: since Linux 5.19
+	MemoryHighEvents *int64 // throttled above memory.high; v2 only
+	MemoryLimitOOMs  *int64 // times that the group's own limit had no more, also after reclaim; v2 only
+	OOMKills         *int64
+	OOMGroupKills    *int64 // v2 since Linux 5.17
 
 	Pids          *int64 // now; threads count
 	PidsPeak      *int64 // since Linux 6.6

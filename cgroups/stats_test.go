@@ -34,7 +34,6 @@ var v1Files = map[[2]string]string{
 	{"cpu", "cpu.stat"}:                                    "nr_periods 9\nnr_throttled 3\nthrottled_time 250000000\n",
 	{"memory", "memory.usage_in_bytes"}:                    "100\n",
 	{"memory", "memory.max_usage_in_bytes"}:                "200\n",
-	{"memory", "memory.failcnt"}:                           "7\n",
 	{"memory", "memory.oom_control"}:                       "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
 	{"pids", "pids.current"}:                               "5\n",
 	{"pids", "pids.peak"}:                                  "6\n",
@@ -77,20 +76,20 @@ func TestStats(t *testing.T) {
 		want  string
 	}{
 		{"v1", v1Files, "CPU=4s CPUUser=2.666666667s CPUSystem=1.333333333s CPUThrottled=250ms CPUThrottledPeriods=3 " +
-			"MemoryBytes=100 MemoryPeakBytes=200 MemoryLimitEvents=7 OOMKills=1 " + common},
+			"MemoryBytes=100 MemoryPeakBytes=200 OOMKills=1 " + common},
 		{"v1 on an older kernel", with(v1Files, map[[2]string]string{
 			{"pids", "pids.peak"}: "-", {"memory", "memory.oom_control"}: "under_oom 0\n", {"cpuacct", "cpuacct.usage_sys"}: "-",
 			{"cpu", "cpu.stat"}: "nr_throttled 0\nthrottled_time 0\n"}),
-			"CPU=4s CPUThrottled=0s CPUThrottledPeriods=0 MemoryBytes=100 MemoryPeakBytes=200 MemoryLimitEvents=7 Pids=5 PidsMaxEvents=2"},
+			"CPU=4s CPUThrottled=0s CPUThrottledPeriods=0 MemoryBytes=100 MemoryPeakBytes=200 Pids=5 PidsMaxEvents=2"},
 		{"hybrid reads v1", with(v1Files, map[[2]string]string{{"", "cpu.stat"}: "usage_usec 1\n"}),
 			"CPU=4s CPUUser=2.666666667s CPUSystem=1.333333333s CPUThrottled=250ms CPUThrottledPeriods=3 " +
-				"MemoryBytes=100 MemoryPeakBytes=200 MemoryLimitEvents=7 OOMKills=1 " + common},
+				"MemoryBytes=100 MemoryPeakBytes=200 OOMKills=1 " + common},
 		{"v2", v2Files, "CPU=4s CPUUser=3s CPUSystem=1s CPUThrottled=250ms CPUThrottledPeriods=3 " +
-			"MemoryBytes=100 MemoryPeakBytes=200 MemoryHighEvents=4 MemoryLimitEvents=7 OOMKills=1 OOMGroupKills=1 " + inV2},
+			"MemoryBytes=100 MemoryPeakBytes=200 MemoryHighEvents=4 MemoryLimitOOMs=1 OOMKills=1 OOMGroupKills=1 " + inV2},
 		{"v2 on an older kernel", with(v2Files, map[[2]string]string{{"", "memory.peak"}: "-", {"", "pids.peak"}: "-",
 			{"", "memory.events"}: "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"}),
 			"CPU=4s CPUUser=3s CPUSystem=1s CPUThrottled=250ms CPUThrottledPeriods=3 MemoryBytes=100 MemoryHighEvents=0 " +
-				"MemoryLimitEvents=0 OOMKills=0 Pids=5 PidsMaxEvents=2 IOReadBytes=11 IOWriteBytes=22"},
+				"MemoryLimitOOMs=0 OOMKills=0 Pids=5 PidsMaxEvents=2 IOReadBytes=11 IOWriteBytes=22"},
 		{"v2 without controllers", map[[2]string]string{{"", "cgroup.controllers"}: "\n",
 			{"", "cpu.stat"}: "usage_usec 1000\nuser_usec 1000\nsystem_usec 0\n"}, "CPU=1ms CPUUser=1ms CPUSystem=0s"},
 	}

@@ -15,7 +15,6 @@ func (g *Group) statsV1() (Stats, error) {
 	memory, pids := g.paths["memory"], g.paths["pids"]
 	s.MemoryBytes = f.number(memory, "memory.usage_in_bytes")
 	s.MemoryPeakBytes = f.number(memory, "memory.max_usage_in_bytes")
-	s.MemoryLimitEvents = f.number(memory, "memory.failcnt")
 	if kills, err := g.OOMKills(); err == nil {
 		s.OOMKills = &kills
 	}

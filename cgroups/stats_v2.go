@@ -53,14 +53,13 @@ func (s *Stats) addCPU(cpu *stats.CPUStat, controlled bool) {
 	}
 }
 
-// addMemoryEvents counts throttling above memory.high, allocations at memory.max, and OOM
-// kills, children included. See memory.events in the kernel's admin-guide/cgroup-v2.rst.
+// addMemoryEvents counts throttling above memory.high, OOMs at memory.max, and OOM kills, children included. See memory.events in the kernel's admin-guide/cgroup-v2.rst.
 func (s *Stats) addMemoryEvents(events *stats.MemoryEvents) {
 	if events == nil {
 		return
 	}
 	s.MemoryHighEvents = count(events.High)
-	s.MemoryLimitEvents = count(events.Max)
+	s.MemoryLimitOOMs = count(events.Oom)
 	s.OOMKills = count(events.OomKill)
 }
 

@@ -279,18 +279,18 @@ func (v visible) Beginning(prefix string) (ids []agent.ID) {
 	return ids
 }
 
-// tally counts the runs in each state, and the memory that live ones may have.
-func (c *cache) tally() (states map[agent.State]int, promised int64) {
+// tally counts the runs in each state, and returns those that start or run.
+func (c *cache) tally() (states map[agent.State]int, live []agent.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	states = map[agent.State]int{}
 	for _, run := range c.runs {
 		states[run.State]++
 		if run.State == agent.StateStarting || run.State == agent.StateRunning {
-			promised += run.Spec.Limits.MemoryBytes
+			live = append(live, *run)
 		}
 	}
-	return states, promised
+	return states, live
 }
 
 // until waits for a state of the run that satisfies the caller. For a run that is gone,

@@ -33,8 +33,9 @@ type Config struct {
 	// Group is whose members may use cloved: clove. Empty, or one that does not
 	// exist: only root. A change takes a restart.
 	Group string `json:"group"`
-	// MemoryShare is the part of the host's memory that agents may be promised
-	// together: 0.8. A start beyond it waits; 0: no limit.
+	// MemoryShare is the part of the host's memory that agents may use together: 0.8. A
+	// start waits while what they use, with a reserve for each, is beyond it, and the kernel
+	// limits all of them to it. 0: no start waits.
 	MemoryShare float64 `json:"memory_share"`
 	// StartsAtOnce is how many agents may be starting at the same time; 0: twice the CPUs.
 	StartsAtOnce int `json:"starts_at_once"`
@@ -121,7 +122,7 @@ func (c Config) check() error {
 		return fmt.Errorf("policies: %q is not an absolute path", c.Policies)
 	case c.MetricsSocket != "" && c.MetricsSocket[0] != '/':
 		return fmt.Errorf("metrics_socket: %q is not an absolute path", c.MetricsSocket)
-	// Above 1, agents are promised more memory than the host has.
+	// Above 1, starts count on swap; the kernel's limit is less than the host's memory.
 	case c.MemoryShare < 0 || c.MemoryShare > 10:
 		return fmt.Errorf("memory_share: %v is not a share from 0 to 10", c.MemoryShare)
 	case c.StartsAtOnce < 0:
@@ -189,7 +190,7 @@ func (c Config) LogCapBytes() int64 {
 // startsAtOnce is how many agents may be starting at the same time.
 func (c Config) startsAtOnce() int { return cmp.Or(c.StartsAtOnce, 2*runtime.NumCPU()) }
 
-// memoryBytes is what agents may be promised together; 0: no limit, also where the kernel
+// memoryBytes is what agents may use together; 0: no limit, also where the kernel
 // does not say how much memory there is.
 func (c Config) memoryBytes() int64 {
 	var info unix.Sysinfo_t

@@ -91,7 +91,7 @@ func New(o Options) *Daemon {
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
-		paths: o.Paths, log: o.Log, config: d.config, socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
+		paths: o.Paths, log: o.Log, config: d.config, memory: d.memory(), socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
 			if err := d.config().checkCeiling(spec); err != nil {
 				return err
 			}
@@ -198,6 +198,9 @@ func (d *Daemon) Reload() error {
 	d.current.Store(&config)
 	if d.options.Reloaded != nil {
 		d.options.Reloaded(config)
+	}
+	if err := d.memory().hold(); err != nil {
+		d.log.Warn("the memory of all agents is not limited as configured before the next start", "error", err)
 	}
 	d.reconciler.nudge()
 	d.log.Info("the configuration was reloaded", "file", d.options.ConfigFile)

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/scheduler"
 )
 
 // debugParts make what clove debug asks for. The first three need no lock of
@@ -85,13 +86,15 @@ func (s system) describeQueue() (string, error) {
 	if err := s.cache.refresh(); err != nil {
 		return "", err
 	}
-	states, promised := s.cache.tally()
+	states, live := s.cache.tally()
+	room, err := s.memory.of(live)
 	waiting, draining := s.reconciler.queue()
 	var text strings.Builder
-	fmt.Fprintf(&text, "runs %v\nmemory promised %d MiB of %d MiB\ndrained %t\nwaiting %v\n\n", states, promised>>20, s.config().memoryBytes()>>20, draining, waiting)
+	fmt.Fprintf(&text, "runs %v\nmemory: agents use %d MiB and have %d MiB in reserve, of %d MiB; the host has %d MiB available, and needs %d MiB for a start\ndrained %t\nwaiting %v\n\n",
+		states, room.Used>>20, scheduler.Reserves(live)>>20, room.Limit>>20, room.Available>>20, room.Floor>>20, draining, waiting)
 	for _, run := range s.cache.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
 		reason, _ := s.reconciler.reason(run.Spec.ID)
 		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Queue.Since.Format(time.RFC3339), run.Spec.Priority, reason)
 	}
-	return text.String(), nil
+	return text.String(), err
 }

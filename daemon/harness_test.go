@@ -31,10 +31,12 @@ type rig struct {
 	records records
 	dir     string
 
-	mu      sync.Mutex
-	started []string        // names, in order
-	refuse  map[string]bool // names whose start fails
-	gates   map[string]gate
+	mu       sync.Mutex
+	started  []string        // names, in order
+	refuse   map[string]bool // names whose start fails
+	gates    map[string]gate
+	memory   runtime.HostMemory // of the host that this plays
+	together []int64            // limits of all agents, in order
 
 	cleaning <-chan struct{} // the clean-up waits for it; nil: it does not
 }
@@ -174,6 +176,19 @@ func (r *rig) Clean() ([]runtime.Problem, error) {
 	return nil, nil
 }
 func (r *rig) Supervised(agent.ID) bool { return true }
+
+func (r *rig) Memory([]agent.Run) (runtime.HostMemory, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.memory, nil
+}
+
+func (r *rig) LimitTogether(most int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.together = append(r.together, most)
+	return nil
+}
 func (r *rig) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,6 +18,7 @@ type system struct {
 	cache      *cache
 	reconciler *reconciler
 	config     func() Config
+	memory     memory
 	reload     func() error
 	meter      *metrics.Meter
 	log        *slog.Logger

@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/policies/compare"
+	"clove.run/clove/scheduler"
 )
 
 // live serves the methods that a live run's supervisor answers.
@@ -15,6 +16,7 @@ type live struct {
 	cache       *cache
 	records     records
 	limits      limits
+	memory      memory
 	supervisors supervisors
 	result      func(agent.ID) (any, error) // the run as it is now
 }
@@ -131,23 +133,18 @@ func updated(now agent.Limits, u agent.Update) agent.Limits {
 	return now
 }
 
-// fits refuses more memory than is left to promise. A live run cannot wait in the queue for
-// room, so this is an error.
-func (r live) fits(c *call, memory int64) error {
-	most := r.limits.config().memoryBytes()
-	if most == 0 || memory <= c.run.Spec.Limits.MemoryBytes {
-		return nil
+// fits refuses more memory than is left for the run, counted as for a start. A live run
+// cannot wait in the queue for it, so this is an error.
+func (r live) fits(c *call, wanted int64) error {
+	runs := r.cache.all(func(run *agent.Run) bool { return run.Lease != nil })
+	m, err := r.memory.of(runs)
+	before := c.run.Spec.Limits.MemoryBytes
+	counted := m.Used + scheduler.Reserves(runs) + scheduler.Reserve(wanted) - scheduler.Reserve(before)
+	if err != nil || m.Limit == 0 || wanted <= before || wanted <= m.Limit && counted <= m.Limit {
+		return err
 	}
-	// Foreground runs have a lease as well, and count.
-	promised := memory
-	for _, run := range r.cache.all(func(run *agent.Run) bool { return run.Lease != nil && run.Spec.ID != c.run.Spec.ID }) {
-		promised += run.Spec.Limits.MemoryBytes
-	}
-	if promised > most {
-		return api.Failure(api.CodeConflict, "end other runs, or raise memory_share in cloved's configuration",
-			"all agents together would be promised %d of %d MiB of memory", promised>>20, most>>20)
-	}
-	return nil
+	return api.Failure(api.CodeConflict, "end other runs, or raise memory_share in cloved's configuration",
+		"it would have %d MiB of memory, and all agents together would count with %d MiB: they may have %d MiB", wanted>>20, counted>>20, m.Limit>>20)
 }
 
 // stats are what the supervisor of a live run measures.

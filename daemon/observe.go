@@ -98,7 +98,7 @@ func (d *Daemon) logEnd(o agent.RunEvent) {
 // own out, and the rest as cloved last knew it: a scrape must not fail when the store does.
 func (d *Daemon) gauges() []metrics.Sample {
 	err := d.cache.refresh()
-	states, promised := d.cache.tally()
+	states, live := d.cache.tally()
 	var samples []metrics.Sample
 	set := func(name string, value float64, labels ...string) {
 		samples = append(samples, metrics.Sample{Name: name, Labels: labels, Value: value})
@@ -111,8 +111,10 @@ func (d *Daemon) gauges() []metrics.Sample {
 		set(metrics.Queue, float64(waiting[reason]), reason)
 	}
 	set(metrics.Draining, map[bool]float64{true: 1}[draining])
-	set(metrics.MemoryPromised, float64(promised))
-	set(metrics.MemoryLimit, float64(d.config().memoryBytes()))
+	if room, merr := d.memory().of(live); merr == nil {
+		set(metrics.MemoryCounted, float64(room.Used+scheduler.Reserves(live)))
+		set(metrics.MemoryLimit, float64(room.Limit))
+	}
 	d.shared.gauges(set)
 	d.inference.gauges(set)
 	set(metrics.Connections, float64(d.connections.Load()))

@@ -91,7 +91,7 @@ func TestCountsWhateverHappens(t *testing.T) {
 	}))
 	r.counted("clove_starts_total 2", `clove_ends_total{status="oom"} 1`, `clove_ends_total{status="exited"} 0`, `clove_limit_hits_total{limit="memory"} 1`,
 		"clove_gate_receive_bytes_total 9", "clove_network_denials_total 4", "clove_start_seconds_count 2",
-		`clove_agents{state="running"} 1`, `clove_agents{state="ended"} 1`, "clove_memory_promised_bytes 6.7108864e+07")
+		`clove_agents{state="running"} 1`, `clove_agents{state="ended"} 1`, "clove_memory_counted_bytes 1.6777216e+07")
 	next := New(r.d.options)
 	var text bytes.Buffer
 	must(t, next.cache.refresh())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type parts struct {
 	socket    func() string // cloved's own
 	// admits refuses a run that the configuration forbids by now.
 	admits func(agent.Spec, agent.Owner) error
+	memory memory // of agents and of the host
 	// metered reports whether an account above the run limits what the Linux kernel counts.
 	metered func(agent.Run) (bool, error)
 }
@@ -39,6 +41,7 @@ type leftovers interface {
 	Refuse(id agent.ID, cause error) error
 	Clean() ([]runtime.Problem, error)
 	Supervised(id agent.ID) bool
+	hostMemory
 }
 
 // reconciler carries out what package scheduler decides. One goroutine compares
@@ -146,7 +149,20 @@ func (r *reconciler) look(ctx context.Context) (next time.Time, err error) {
 	// Read after the settling, so that what it queued is among them.
 	runs := r.cache.current()
 	r.watch(ctx, runs)
-	return scheduler.Sooner(r.decide(runs, busy), onTime), nil
+	room, err := r.room(runs)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return scheduler.Sooner(r.decide(runs, busy, room), onTime), nil
+}
+
+// room is what the host has for starts. It is read only where a start may depend on it.
+func (r *reconciler) room(runs []agent.Run) (scheduler.Memory, error) {
+	isQueued := func(run agent.Run) bool { return run.State == agent.StateQueued }
+	if r.config().memoryBytes() == 0 || !slices.ContainsFunc(runs, isQueued) {
+		return scheduler.Memory{}, nil
+	}
+	return r.memory.of(runs)
 }
 
 // settle stores what the clock, the stops and the policies mean for the runs by now.
@@ -232,7 +248,7 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 
 // decide starts the runs that may start, and keeps why the others wait. busy are
 // those that are being started.
-func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool) (wake time.Time) {
+func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool, room scheduler.Memory) (wake time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	queued := map[agent.ID]bool{}
@@ -240,7 +256,7 @@ func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool) (wake time
 		switch {
 		case run.State != agent.StateQueued:
 		case busy[run.Spec.ID]: // its supervisor is about to store that
-			// It counts as one that starts: its memory is promised, and it has its place
+			// It counts as one that starts: it has its reserve of memory, and its place
 			// among the starts. The runs are copies, so the cache does not change.
 			runs[i].State = agent.StateStarting
 		default:
@@ -250,7 +266,7 @@ func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool) (wake time
 	// A hold is of one wait in the queue, not of the run.
 	maps.DeleteFunc(r.held, func(id agent.ID, _ scheduler.Hold) bool { return !queued[id] })
 	config := r.config()
-	d := scheduler.Queue{Now: time.Now(), MemoryBytes: config.memoryBytes(), AtOnce: config.startsAtOnce(), Draining: r.draining, Panic: r.cache.panicReason(), Held: r.held}.Decide(runs)
+	d := scheduler.Queue{Now: time.Now(), Memory: room, AtOnce: config.startsAtOnce(), Draining: r.draining, Panic: r.cache.panicReason(), Held: r.held}.Decide(runs)
 	for _, run := range d.Start {
 		// Noted before its goroutine runs: the next look must not start the run a second
 		// time.

@@ -14,7 +14,7 @@ func (d *Daemon) handlers() map[string]handler {
 }
 
 func (d *Daemon) system() system {
-	return system{options: d.options, started: d.started, cache: d.cache, reconciler: d.reconciler, config: d.config, reload: d.Reload, meter: d.meter, log: d.log}
+	return system{options: d.options, started: d.started, cache: d.cache, reconciler: d.reconciler, config: d.config, memory: d.memory(), reload: d.Reload, meter: d.meter, log: d.log}
 }
 
 func (d *Daemon) runs() runs {
@@ -23,8 +23,10 @@ func (d *Daemon) runs() runs {
 }
 
 func (d *Daemon) live() live {
-	return live{cache: d.cache, records: d.records, limits: d.limits(), supervisors: d.supervisors(), result: d.runs().result}
+	return live{cache: d.cache, records: d.records, limits: d.limits(), memory: d.memory(), supervisors: d.supervisors(), result: d.runs().result}
 }
+
+func (d *Daemon) memory() memory { return memory{host: d.sandboxes, config: d.config} }
 
 func (d *Daemon) layers() layers {
 	return layers{sandboxes: d.sandboxes, supervisors: d.supervisors(), readers: d.readers, log: d.log}

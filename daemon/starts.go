@@ -50,6 +50,9 @@ func (r *reconciler) begin(run agent.Run) {
 func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-chan struct{}) {
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
+	if err == nil {
+		err = r.memory.hold() // before each start, which may make the cgroup anew
+	}
 	metered := false
 	if err == nil {
 		metered, err = r.metered(run)

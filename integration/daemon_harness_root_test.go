@@ -32,6 +32,7 @@ type cloved struct {
 	group  string
 	// The following apply from the daemon's next start on.
 	settings string       // lines of its configuration
+	share    string       // memory_share; empty: 0
 	env      []string     // besides the test's own environment
 	said     atomic.Int64 // lines of its log
 	lines    lockedText   // of its log
@@ -66,7 +67,7 @@ func (d *cloved) config() string {
 	if err := os.MkdirAll(d.state, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: 0\n"+d.settings), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("group: "+d.group+"\nmemory_share: "+cmp.Or(d.share, "0")+"\n"+d.settings), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	return path

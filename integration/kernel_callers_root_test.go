@@ -28,6 +28,7 @@ type madeCall struct {
 	Call, Return int64
 	Method       string
 	Amount       int64 // that was used
+	Sure         int64 // of Amount, what had been reserved: the accounts above count it in full
 	Repeated     int   // because cloved was away
 
 	// One of the two pairs is set.
@@ -205,7 +206,7 @@ func (c *caller) settle() error {
 	c.open = c.open[1:]
 	actual := c.dice.Int64N(r.amount + 2)
 	made := c.budget(linear.BudgetSettle, actual, r.amount)
-	made.Amount = actual
+	made.Amount, made.Sure = actual, min(actual, r.amount)
 	err := c.change(&made, api.MethodBudgetSettle, map[string]any{"reservation": r.id, "amounts": amounts(actual)}, nil)
 	c.done = append(c.done, made)
 	return err

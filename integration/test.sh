@@ -38,8 +38,8 @@ build() {
 
 # part NAME runs one part and records its result. Processor time is that of ended processes.
 part() {
-	local name=$1 began=$SECONDS word=ok used
-	used=$(processor_time $BASHPID)
+	local name=$1 began=$SECONDS word=ok shell=$BASHPID used
+	used=$(processor_time "$shell")
 	case $name in
 	build) build ;;
 	lint) integration/lint.sh ;;
@@ -47,7 +47,7 @@ part() {
 	fuzz) integration/fuzz.sh ;;
 	*) integration/lane.sh "$name" ;;
 	esac || word=FAILED
-	used=$(($(processor_time $BASHPID) - used))
+	used=$(($(processor_time "$shell") - used))
 	printf '%-6s %-6s %5d s %6d s of processor time\n' "$name" "$word" $((SECONDS - began)) "$used" >"$RESULTS/$name.result"
 	[ $word = ok ]
 }

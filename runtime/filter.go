@@ -23,15 +23,16 @@ type filters struct {
 }
 
 // filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
-// if that is standard or strict, under which it can work, under none if that is unconfined, and else
-// under strict.
+// if that is standard, strict or unconfined, under which it can work, and else under strict.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil {
 		return f, err
 	}
 	if spec.Seccomp.Profile == seccomp.Unconfined && spec.Seccomp.Document == nil {
-		f.agent, err = seccomp.Compile(own, initproto.GateOption)
+		if f.agent, err = seccomp.Compile(own, initproto.GateOption); err == nil {
+			f.init = f.agent.Plain // what the agent could trace must not be freer than the agent
+		}
 		return f, err
 	}
 	f.profile = own

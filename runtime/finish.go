@@ -148,6 +148,17 @@ func (d *runDirectory) keep(record agent.Record) error {
 	return atomicfile.Write(filepath.Join(d.path, recordFile), 0o600, text)
 }
 
+// belowLimit reports whether it was not the agent's own memory limit that had no more. v1
+// counts nothing of that, so there the peak decides: at its own limit it is within a huge
+// page of it.
+func belowLimit(stats cgroups.Stats, limit int64) bool {
+	if own := stats.MemoryLimitOOMs; own != nil {
+		return *own == 0
+	}
+	peak := stats.MemoryPeakBytes
+	return peak != nil && *peak < limit-limit/4
+}
+
 // measure reads what the kernel counted, while the cgroup and the layer are
 // still there.
 func (l *launch) measure(seen *outcome) cgroups.Stats {
@@ -155,6 +166,7 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 	if l.group != nil {
 		stats, _ = l.group.Stats() // a figure that is missing stays absent
 		seen.oomKills, _ = l.group.OOMKills()
+		seen.below = belowLimit(stats, l.spec.Limits.MemoryBytes)
 		// Then no agent has used anything: all that the cgroup counted belongs to the
 		// launch.
 		if !seen.launched {

@@ -157,7 +157,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
-	if f, err := filtersOf(agent.Spec{Seccomp: agent.Seccomp{Profile: agent.SeccompUnconfined}}); f.agent == nil || f.init != nil || err != nil {
+	if f, err := filtersOf(agent.Spec{Seccomp: agent.Seccomp{Profile: agent.SeccompUnconfined}}); f.agent == nil || len(f.init) == 0 || err != nil {
 		t.Errorf("unconfined: %+v, %v", f, err)
 	}
 	nothing := agent.Seccomp{Profile: "/x.json", Document: []byte(`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[]}`)}

@@ -22,6 +22,7 @@ type outcome struct {
 	execFailed *execFailure
 	launched   bool // the agent executed
 	oomKills   int64
+	below      bool            // the agent's own memory limit was not what had no more
 	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
 	executed   *time.Duration  // nothing of the agent executed after this; nil: unknown
@@ -92,6 +93,8 @@ func judge(limits agent.Limits, o outcome) ending {
 		return o.byPolicy()
 	// After the causes above: a limit that clove enforced first ended the run, whatever the
 	// kernel killed on the way.
+	case o.oomKills > 0 && o.below:
+		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.LimitHostMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.oomKills > 0:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.cause == causeUser && o.exitKnown && o.signal != int(unix.SIGKILL):

@@ -9,8 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/policies"
 )
+
+// v2 counts what its own limit ended; on v1 the peak decides.
+func TestBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	number := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		stats cgroups.Stats
+		want  bool
+	}{
+		{cgroups.Stats{}, false},
+		{cgroups.Stats{MemoryLimitOOMs: number(1), MemoryPeakBytes: number(10)}, false},
+		{cgroups.Stats{MemoryLimitOOMs: number(0), MemoryPeakBytes: number(100)}, true},
+		{cgroups.Stats{MemoryPeakBytes: number(99)}, false},
+		{cgroups.Stats{MemoryPeakBytes: number(20)}, true},
+	} {
+		if got := belowLimit(c.stats, 100); got != c.want {
+			t.Errorf("%+v: %v", c.stats, got)
+		}
+	}
+}
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
@@ -32,6 +53,7 @@ func TestJudge(t *testing.T) {
 		{"output", outcome{cause: causeOutput, output: 11}, "output-limit", 137, "SIGKILL", "output"},
 		{"sockets", outcome{cause: causeSockets, sockets: 11}, "oom", 137, "SIGKILL", "sockets"},
 		{"oom", outcome{exitKnown: true, signal: 9, oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
+		{"the host had no more", outcome{oomKills: 3, below: true}, "oom", 137, "SIGKILL", "host-memory"},
 		{"oom took clove-init too", outcome{oomKills: 3}, "oom", 137, "SIGKILL", "memory"},
 		{"oom during the launch", outcome{startError: errors.New("x"), oomKills: 1}, "oom", 137, "SIGKILL", "memory"},
 		{"killed without OOM is not oom", outcome{exitKnown: true, signal: 9}, "signaled", 137, "SIGKILL", ""},

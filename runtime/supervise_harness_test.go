@@ -81,7 +81,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 // that the kernel gives, so nothing can be killed.
 func cgroupOfFiles(t *testing.T, id string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clove-agents.service", id)
+	dir := filepath.Join(t.TempDir(), "clove-agents.service", "agents", id)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func describeFor(t *testing.T, s *supervised) {
 func begin(t *testing.T, r *Runtime, spec agent.Spec) (run agent.Run) {
 	t.Helper()
 	err := r.withStore(func(s *store.Store) (err error) {
-		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove-agents.service/" + string(spec.ID)})})
+		run, err = s.Begin(agent.Run{Spec: spec, Created: time.Now(), Lease: newLease(map[string]string{"": "/none/clove-agents.service/agents/" + string(spec.ID)})})
 		return err
 	})
 	if err != nil {

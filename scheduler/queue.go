@@ -11,12 +11,36 @@ import (
 
 // Queue is what a decision depends on besides the runs themselves.
 type Queue struct {
-	Now         time.Time
-	MemoryBytes int64             // that agents may be promised together; 0: no limit
-	AtOnce      int               // starts that may go on at the same time
-	Draining    bool              // nothing is started
-	Panic       string            // the reason of a panic, until it is cleared: nothing is started; empty: there is none
-	Held        map[agent.ID]Hold // runs whose last start failed without a record
+	Now      time.Time
+	Memory   Memory
+	AtOnce   int               // starts that may go on at the same time
+	Draining bool              // nothing is started
+	Panic    string            // the reason of a panic, until it is cleared: nothing is started; empty: there is none
+	Held     map[agent.ID]Hold // runs whose last start failed without a record
+}
+
+// Memory is what the host has for agents, in bytes.
+type Memory struct {
+	Limit     int64 // of what all agents together count with; 0: nothing waits for memory
+	Used      int64 // by all agents that live
+	Available int64 // on the host, for anything
+	Floor     int64 // of Available; below it nothing starts
+}
+
+// Reserve is what an agent with this memory limit counts with besides what it uses, in
+// bytes. An eighth: most agents use a small part of their limit most of the time, and those
+// that use more at once than there is meet the limit of all agents together.
+func Reserve(limit int64) int64 { return min(limit, max(limit/8, agent.MemoryFloorBytes)) }
+
+// Reserves adds up the reserves of the runs that start or run. Foreground runs count too:
+// their memory is as real.
+func Reserves(runs []agent.Run) (sum int64) {
+	for i := range runs {
+		if state := runs[i].State; state == agent.StateStarting || state == agent.StateRunning {
+			sum += Reserve(runs[i].Spec.Limits.MemoryBytes)
+		}
+	}
+	return sum
 }
 
 // Hold keeps a run from its next start for a while.
@@ -44,14 +68,14 @@ func (q Queue) Decide(runs []agent.Run) Decision {
 	for _, run := range queue {
 		wait := q.unready(run, byName, &d.Wake)
 		if wait.For == "" {
-			wait = q.noRoom(run, &host)
+			wait = q.noRoom(run, &host, &d.Wake)
 		}
 		if wait.For == "" {
 			d.Start = append(d.Start, *run)
 			// What is started by this decision counts for the rest of it: no supervisor has
 			// stored anything yet.
 			host.starting++
-			host.promised += run.Spec.Limits.MemoryBytes
+			host.reserved += Reserve(run.Spec.Limits.MemoryBytes)
 			continue
 		}
 		// For people, why the start failed says more than until when it is held back.
@@ -106,35 +130,38 @@ func (q Queue) rank(run *agent.Run) int {
 // load is what the host has given away.
 type load struct {
 	starting int
-	promised int64  // bytes of memory, by the limits of agents and not by what they use
+	reserved int64  // bytes of memory, besides what agents use
 	heldUpBy string // name of the run that waits for memory, and all behind it with it
 }
 
-// loadOf counts foreground runs too: their memory is as real.
-func loadOf(runs []agent.Run) (l load) {
+func loadOf(runs []agent.Run) load {
+	l := load{reserved: Reserves(runs)}
 	for i := range runs {
-		switch runs[i].State {
-		case agent.StateStarting:
+		if runs[i].State == agent.StateStarting {
 			l.starting++
-			l.promised += runs[i].Spec.Limits.MemoryBytes
-		case agent.StateRunning:
-			l.promised += runs[i].Spec.Limits.MemoryBytes
 		}
 	}
 	return l
 }
 
-// noRoom says what a run that could start lacks on the host.
-func (q Queue) noRoom(run *agent.Run, host *load) Wait {
-	wanted := run.Spec.Limits.MemoryBytes
+// memoryPause is between two looks at the memory that agents use. The kernel has no event
+// for less of it.
+const memoryPause = 5 * time.Second
+
+// noRoom says what a run that could start lacks on the host, and brings wake forward to the
+// time at which it may have it.
+func (q Queue) noRoom(run *agent.Run, host *load, wake *time.Time) Wait {
+	m, wanted := q.Memory, run.Spec.Limits.MemoryBytes
 	switch {
 	// Before the room itself is looked at: a small run that fits must not pass a large one
 	// that waits, again and again.
 	case host.heldUpBy != "":
 		return wait(ForMemory, "it waits behind %s, which waits for memory", host.heldUpBy)
-	case q.MemoryBytes > 0 && host.promised+wanted > q.MemoryBytes:
+	case m.Limit > 0 && (m.Used+host.reserved+Reserve(wanted) > m.Limit || m.Available < m.Floor):
 		host.heldUpBy = run.Spec.Name
-		return wait(ForMemory, "it wants %d MiB of memory, and %d of %d MiB are promised", wanted>>20, host.promised>>20, q.MemoryBytes>>20)
+		*wake = Sooner(*wake, q.Now.Add(memoryPause))
+		return wait(ForMemory, "it wants %d MiB of memory, of which %d count at first: agents use %d MiB and have %d MiB in reserve, of %d MiB; the host has %d MiB available, and needs %d MiB for a start",
+			wanted>>20, Reserve(wanted)>>20, m.Used>>20, host.reserved>>20, m.Limit>>20, m.Available>>20, m.Floor>>20)
 	case host.starting >= q.AtOnce:
 		return wait(ForStarts, "%d others are being started", host.starting)
 	}
@@ -147,7 +174,7 @@ const (
 	ForDrain  = "drain"  // the drain's end
 	ForTime   = "time"   // a delay, a backoff or a schedule
 	ForOrder  = "order"  // another run, which comes first
-	ForMemory = "memory" // memory to be promised, or one before it that wants some
+	ForMemory = "memory" // memory to start with, or one before it that wants some
 	ForStarts = "starts" // others that are being started
 )
 
@@ -189,8 +216,8 @@ func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake
 	}
 	// Accepted when the share was larger. Here and not in noRoom: it may wait for ever, and
 	// must not hold up those behind it.
-	if wanted := run.Spec.Limits.MemoryBytes; q.MemoryBytes > 0 && wanted > q.MemoryBytes {
-		return wait(ForMemory, "it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, q.MemoryBytes>>20)
+	if wanted, most := run.Spec.Limits.MemoryBytes, q.Memory.Limit; most > 0 && wanted > most {
+		return wait(ForMemory, "it wants %d MiB of memory, and all agents together may have %d MiB: raise memory_share, or remove it", wanted>>20, most>>20)
 	}
 	return Wait{}
 }

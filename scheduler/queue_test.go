@@ -46,9 +46,11 @@ func TestQueue(t *testing.T) {
 		{"first come, first served", Queue{AtOnce: 9}, []agent.Run{queuedRun("b", 2, nil), queuedRun("a", 1, nil)}, "a b", ""},
 		{"priority goes first", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, nil), queuedRun("b", 2, priority(1))}, "b a", ""},
 		{"starts are ramped", Queue{AtOnce: 2}, []agent.Run{queuedRun("a", 1, nil), queuedRun("b", 2, nil), queuedRun("s", 0, in(agent.StateStarting))}, "a", "b: 2 others"},
-		{"memory is promised once", Queue{AtOnce: 9, MemoryBytes: 250 << 20}, []agent.Run{queuedRun("r", 0, in(agent.StateRunning)), queuedRun("a", 1, nil), queuedRun("b", 2, nil)}, "a", "b: 200 of 250 MiB"},
-		{"the ended hold none", Queue{AtOnce: 9, MemoryBytes: 100 << 20}, []agent.Run{queuedRun("e", 0, endedWith(0)), queuedRun("a", 1, nil)}, "a", ""},
-		{"a small one does not overtake", Queue{AtOnce: 9, MemoryBytes: 250 << 20}, []agent.Run{queuedRun("r", 0, in(agent.StateRunning)), queuedRun("big", 1, memory(200)), queuedRun("small", 2, memory(10))}, "", "big: wants 200; small: behind big"},
+		{"each has a reserve besides what all use", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20, Used: 210 << 20}}, []agent.Run{queuedRun("r", 0, in(agent.StateRunning)), queuedRun("a", 1, nil), queuedRun("b", 2, nil)}, "a", "b: use 210 MiB and have 32 MiB in reserve, of 250 MiB"},
+		{"the host has too little", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20, Available: 10 << 20, Floor: 20 << 20}}, []agent.Run{queuedRun("a", 1, nil), queuedRun("b", 2, nil)}, "", "a: host has 10 MiB available, and needs 20 MiB; b: behind a"},
+		{"without a limit nothing waits for memory", Queue{AtOnce: 9, Memory: Memory{Used: 250 << 20, Available: 10 << 20, Floor: 20 << 20}}, []agent.Run{queuedRun("a", 1, nil)}, "a", ""},
+		{"the ended hold none", Queue{AtOnce: 9, Memory: Memory{Limit: 100 << 20}}, []agent.Run{queuedRun("e", 0, endedWith(0)), queuedRun("a", 1, nil)}, "a", ""},
+		{"a small one does not overtake", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20, Used: 230 << 20}}, []agent.Run{queuedRun("r", 0, in(agent.StateRunning)), queuedRun("big", 1, memory(200)), queuedRun("small", 2, memory(10))}, "", "big: wants 200; small: behind big"},
 		{"a delay holds up nobody", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(60)), queuedRun("b", 2, nil)}, "b", "a: starts at"},
 		{"a delay that is over", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(-1))}, "a", ""},
 		{"drained", Queue{AtOnce: 9, Draining: true}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: maintenance"},
@@ -62,11 +64,11 @@ func TestQueue(t *testing.T) {
 		{"after a schedule's run that succeeded", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, func(r *agent.Run) {
 			r.Spec.Schedule, r.Queue.Scheduled, r.Queue.Settled, r.Previous = "CRON_TZ=UTC @daily", true, noon, &agent.Record{}
 		}), queuedRun("a", 1, after("db"))}, "a", "db: its schedule starts it at 2030-01-02T00:00:00Z"},
-		{"what can never fit holds up nobody", Queue{AtOnce: 9, MemoryBytes: 250 << 20}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
+		{"what can never fit holds up nobody", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20}}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
 		{"who has waited goes first", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, nil), queuedRun("new", 0, priority(10))}, "old new", ""},
 		{"who has not waited long does not", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -9*60, nil), queuedRun("new", 0, priority(10))}, "new old", ""},
 		{"a delay is no waiting", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, due(-30)), queuedRun("new", 0, priority(10))}, "new old", ""},
-		{"the foreground counts", Queue{AtOnce: 9, MemoryBytes: 100 << 20}, []agent.Run{queuedRun("f", 0, in(agent.StateRunning)), queuedRun("a", 1, nil)}, "", "a: 100 of 100"},
+		{"the foreground counts", Queue{AtOnce: 9, Memory: Memory{Limit: 100 << 20, Used: 80 << 20}}, []agent.Run{queuedRun("f", 0, in(agent.StateRunning)), queuedRun("a", 1, nil)}, "", "a: 16 MiB in reserve, of 100 MiB"},
 	} {
 		c.queue.Now = noon
 		d := c.queue.Decide(c.runs)
@@ -89,6 +91,28 @@ func TestQueue(t *testing.T) {
 		if len(d.Waiting) != wanted {
 			t.Errorf("%s: reasons %v", c.what, d.Waiting)
 		}
+	}
+}
+
+// 18 default agents of 1 GiB, idle, once filled a host of 24 GiB.
+func TestIdleAgentsLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	const gib, idle = 1 << 30, 16 << 20
+	var runs []agent.Run
+	for range 100 {
+		runs = append(runs, queuedRun("idle", 0, in(agent.StateRunning)))
+		runs[len(runs)-1].Spec.Limits.MemoryBytes = gib
+	}
+	next := queuedRun("next", 1, func(r *agent.Run) { r.Spec.Limits.MemoryBytes = gib })
+	m := Memory{Limit: 24 * gib * 8 / 10, Used: int64(len(runs)) * idle, Available: 12 * gib, Floor: 24 * gib / 16}
+	if d := (Queue{Now: noon, AtOnce: 1, Memory: m}).Decide(append(runs, next)); len(d.Start) != 1 {
+		t.Errorf("beside 100 idle agents it waits: %v", d.Waiting)
+	}
+	// What the same agents use counts, not only their reserve.
+	m.Used = 18 * gib
+	d := (Queue{Now: noon, AtOnce: 1, Memory: m}).Decide(append(runs, next))
+	if wait := d.Waiting["next"]; wait.For != ForMemory || !d.Wake.Equal(noon.Add(memoryPause)) {
+		t.Errorf("beside 100 busy agents: %+v, asks again at %v", wait, d.Wake)
 	}
 }
 

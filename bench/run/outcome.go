@@ -21,7 +21,7 @@ func infrastructure(r agent.Record) string {
 		return "start failed"
 	case r.Status == agent.StatusKilled:
 		return "killed: somebody asked for it, or its supervisor ended"
-	case r.Status == agent.StatusOOM && r.Limit != nil && r.Limit.Name == agent.ControlMemory && farBelow(r.Limit):
+	case r.Status == agent.StatusOOM && r.Limit != nil && r.Limit.Name == agent.LimitHostMemory:
 		return "out of memory below its limit: the host had no more"
 	}
 	return ""
@@ -31,11 +31,6 @@ func infrastructure(r agent.Record) string {
 func ofHost(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
-
-// farBelow reports whether a limit was hit far below itself, which means that the limit of a
-// cgroup above it was reached, or that the machine had no more. At its own limit the peak is
-// within a huge page of it.
-func farBelow(l *agent.LimitHit) bool { return l.Peak != nil && *l.Peak < l.Value-l.Value/4 }
 
 // cause joins how the agent ended with what the grader found.
 func cause(r agent.Record, grader string) string {

@@ -30,7 +30,7 @@ func TestOutcomes(t *testing.T) {
 		{agent.Record{Status: agent.StatusExited}, true, ""},
 		{agent.Record{Status: agent.StatusExited, ExitCode: 3}, true, "exit status 3"},
 		{agent.Record{Status: agent.StatusOOM, Limit: memory(99)}, true, "oom"},
-		{agent.Record{Status: agent.StatusOOM, Limit: memory(20)}, false, "oom"},
+		{agent.Record{Status: agent.StatusOOM, Limit: &agent.LimitHit{Name: agent.LimitHostMemory, Value: 100, Peak: number(20)}}, false, "oom"},
 		{agent.Record{Status: agent.StatusOOM, Limit: &agent.LimitHit{Name: agent.ControlSockets, Value: 100, Peak: number(1)}}, true, "oom"},
 		{agent.Record{Status: agent.StatusTimeout}, true, "timeout"},
 		{agent.Record{Status: agent.StatusBudget}, true, "budget"},

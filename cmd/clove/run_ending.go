@@ -37,9 +37,9 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case known && record.Limit != nil && record.Limit.Name == agent.ControlSockets:
 		lines = append(lines, fmt.Sprintf("more than %s, a quarter of the memory limit, waited unread in sockets%s: raise --memory, or let the agent read what is sent to it",
 			size(record.Limit.Value), peak(record.Limit.Peak, size)))
-	case record.Status == agent.StatusOOM && record.Limit != nil && farBelow(record.Limit.Peak, record.Limit.Value):
-		lines = append(lines, fmt.Sprintf("out of memory at %s, below the limit of %s: the host, or the container that clove runs in, had no more; give that more, or let the agent hold less at once",
-			size(*record.Limit.Peak), size(record.Limit.Value)))
+	case known && record.Limit != nil && record.Limit.Name == agent.LimitHostMemory:
+		lines = append(lines, fmt.Sprintf("out of memory below the limit of %s%s: the host had no more, for all agents together or for anything; run fewer agents at once, let them hold less, or raise memory_share in cloved's configuration",
+			size(record.Limit.Value), peak(record.Limit.Peak, size)))
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusBudget && record.Limit != nil:
@@ -74,11 +74,6 @@ func spent(limit agent.LimitHit) string {
 
 // plain is a figure of a budget, whose dimension says the unit.
 func plain(n int64) string { return strconv.FormatInt(n, 10) }
-
-// farBelow reports whether an OOM kill happened far below the agent's own limit. At its
-// own limit the peak is within a huge page of it. Far below, the limit of a cgroup
-// above it was reached, or the machine had no more memory.
-func farBelow(peak *int64, limit int64) bool { return peak != nil && *peak < limit-limit/4 }
 
 // peak is empty if this host's cgroup does not report it.
 func peak(value *int64, unit func(int64) string) string {

@@ -75,8 +75,8 @@ const (
 
 	Agents         = "clove_agents"
 	Queue          = "clove_queue_length"
-	MemoryPromised = "clove_memory_promised_bytes"
-	MemoryLimit    = "clove_memory_promise_limit_bytes"
+	MemoryCounted  = "clove_memory_counted_bytes"
+	MemoryLimit    = "clove_memory_counted_limit_bytes"
 	Draining       = "clove_draining"
 	StoreSize      = "clove_store_size_bytes"
 	Connections    = "clove_api_connections"
@@ -128,7 +128,7 @@ func ruleWord(rule string) string {
 var Marks = []agent.RunEventKind{agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused}
 
 // Limits are the values of the label limit.
-var Limits = []string{agent.ControlMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
+var Limits = []string{agent.ControlMemory, agent.LimitHostMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
 
 // budgetLimit stands for every dimension of a budget: callers choose the names of their own.
 const budgetLimit = "budget"
@@ -147,8 +147,8 @@ var Table = []Metric{
 	{cpuSeconds, Counter, nil, nil, "CPU time of runs that have ended."},
 	{Queue, Gauge, []Label{{Name: "reason", Values: scheduler.Waits}}, nil, "Runs that wait, by the reason."},
 	{queueSeconds, Histogram, nil, queueBuckets, "From joining the queue to leaving it for a start; a delay or a backoff counts."},
-	{MemoryPromised, Gauge, nil, nil, "Sum of the memory limits of all runs that start or run."},
-	{MemoryLimit, Gauge, nil, nil, "The most that this sum may be (memory_share); 0: no limit."},
+	{MemoryCounted, Gauge, nil, nil, "What all runs that start or run count with: the memory that they use, and a reserve for each."},
+	{MemoryLimit, Gauge, nil, nil, "The most that this may be (memory_share); 0: no limit."},
 	{Draining, Gauge, nil, nil, "1 while cloved starts nothing because it is drained."},
 	{denials, Counter, nil, nil, "Connections, flows and names that the gates of ended runs refused."},
 	{gateReceived, Counter, nil, nil, "Bytes that agents received through their gates, counted at the end of each run."},

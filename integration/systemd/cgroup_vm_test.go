@@ -18,7 +18,7 @@ func TestSystemdSlice(t *testing.T) {
 	detach(t, "one", counting)
 	run := inspect(t, "one")
 	const unit = "/clove.slice/clove-agents.service/"
-	if at := cgroupOf(t, run.PID); !strings.HasPrefix(at, unit+string(run.Spec.ID)) {
+	if at := cgroupOf(t, run.PID); !strings.HasPrefix(at, unit+"agents/"+string(run.Spec.ID)) {
 		t.Errorf("the agent is in %s", at)
 	}
 	if at := cgroupOf(t, run.Lease.SupervisorPID); at != unit+"supervisors" {

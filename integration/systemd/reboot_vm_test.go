@@ -104,7 +104,7 @@ func nothingLeft(t *testing.T) {
 			live++
 		}
 	}
-	for what, pattern := range map[string]string{"cgroups": "/sys/fs/cgroup/clove.slice/clove-agents.service/*-*/cgroup.procs",
+	for what, pattern := range map[string]string{"cgroups": "/sys/fs/cgroup/clove.slice/clove-agents.service/agents/*-*/cgroup.procs",
 		"run directories": "/run/clove/*/lock", "loop devices": "/sys/block/loop*/loop/backing_file"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) != live {

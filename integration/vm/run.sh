@@ -56,7 +56,7 @@ pack() {
 		awk -v folder="$folder" '$1 == folder {print $3}' "$WORK/chosen" | pattern >"$disk/tests/$binary.pattern"
 		echo "$binary $folder" >>"$disk/plan"
 	done < <(cut -d' ' -f1 "$WORK/chosen" | sort -u)
-	if [ -e "$disk/tests/integration-systemd.test" ]; then debs "$disk/deb"; fi
+	if [ -e "$disk/tests/$(binary_of integration/systemd)" ]; then debs "$disk/deb"; fi
 		# Half as much again, for the file system itself and for what tests write.
 	mkfs.ext4 -q -F -L clove-work -d "$disk" "$WORK/work.ext4" $(($(du -sm "$disk" | cut -f1) * 3 / 2 + 256))M >/dev/null
 }

@@ -12,8 +12,8 @@ import (
 // what does it in clove.
 type Compared struct {
 	System, Name string
-	Does         string // begins with "in part:" or "not yet", unless it is whole
-	Try          Try    // the zero Try: nothing does it yet
+	Does         string // begins with "done:", "in part:" or "no"
+	Try          Try    // the zero Try: nothing does it
 }
 
 // Try shows that a row is true.

@@ -18,7 +18,7 @@ import (
 var agentCgroup = regexp.MustCompile(`/clove(-oci-test|\.slice)?/.+`)
 
 // parentCgroup matches what stays on v2 below the slice.
-var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors)?$`)
+var parentCgroup = regexp.MustCompile(`/clove\.slice/clove-agents\.service(/supervisors|/agents)?$`)
 
 // loopNumber matches a loop device as the source of a mount. After an unmount and a new
 // mount the number may differ.

@@ -47,7 +47,8 @@ func TestParentCgroup(t *testing.T) {
 	for path, stays := range map[string]bool{
 		"/sys/fs/cgroup/clove.slice/clove-agents.service":               true,
 		"/sys/fs/cgroup/clove.slice/clove-agents.service/supervisors":   true,
-		"/sys/fs/cgroup/clove.slice/clove-agents.service/4567":          false,
+		"/sys/fs/cgroup/clove.slice/clove-agents.service/agents":        true,
+		"/sys/fs/cgroup/clove.slice/clove-agents.service/agents/4567":   false,
 		"/sys/fs/cgroup/clove.slice/clove-agents.service/supervisors/x": false,
 		"/sys/fs/cgroup/unified/clove/supervisors":                      false,
 	} {
