@@ -41,7 +41,7 @@ func unacknowledged(dir, file string, count uint64) error {
 			return err
 		}
 		if !written || time.Now().After(deadline) {
-			return &Problem{Kind: Inserted, Number: count + 1, File: file, Message: fmt.Sprintf("the log's head ends it at record %d, and lines stand behind that: they are no records", count)}
+			return &Problem{Kind: Inserted, Number: count + 1, File: file, Message: fmt.Sprintf("the log's head ends it at record %d, and there are lines behind it, which are not records", count)}
 		}
 	}
 }

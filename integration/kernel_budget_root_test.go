@@ -104,16 +104,18 @@ func TestASpentBudgetPausesUntilItIsRaised(t *testing.T) {
 	}
 }
 
-// clove resume does not help a run that is paused for its budget. The control: it does
-// after clove pause, and the budget has more.
+// clove resume does not help a run that is paused for its budget, and the hint of clove pause
+// does not name it. The control: it does after clove pause, and the budget has more.
 func TestResumeDoesNotReplaceABudget(t *testing.T) {
 	d := newCloved(t)
 	d.detach("paused", "sleep 1000", "--budget=reviews=10", "--at-end=pause")
 	params := map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 11}}
 	d.api(api.MethodBudgetCharge, params, nil)
 	until(t, "it is frozen", func() bool { return d.frozen("paused") })
-	if r := d.clove("resume", "paused"); r.code == 0 || !strings.Contains(r.stderr, "clove budget raise") || !d.frozen("paused") {
-		t.Errorf("it goes on: %d, %s", r.code, r.stderr)
+	for _, verb := range []string{"resume", "pause"} {
+		if r := d.clove(verb, "paused"); r.code == 0 || !strings.Contains(r.stderr, "clove budget raise") || strings.Contains(r.stderr, "clove resume") || !d.frozen("paused") {
+			t.Errorf("%s: %d, %s", verb, r.code, r.stderr)
+		}
 	}
 	d.api(api.MethodBudgetRaise, params, nil)
 	until(t, "it goes on", func() bool { return !d.frozen("paused") })

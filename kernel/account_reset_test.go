@@ -48,6 +48,23 @@ func TestWhoResetsALineOfAnAccount(t *testing.T) {
 	}
 }
 
+// The hint of a refusal names the command that gives more: clove budget raise takes runs only.
+func TestTheHintFitsTheAccount(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, newRun(1000, agent.Kernel{Socket: true, Namespace: "acme", Budgets: []string{"pages=5"}}))
+	fill(r, budget.NamespaceKey(1000, "acme"), map[budget.Dimension]uint32{"reviews": 1000})
+	for _, row := range [][3]string{
+		{api.MethodBudgetCharge, "reviews", "clove budget set or reset gives more"},
+		{api.MethodBudgetReserve, "reviews", "clove budget set or reset gives more"},
+		{api.MethodBudgetReserve, "pages", "clove budget raise gives more"},
+	} {
+		_, err := r.asAgent(row[0], fmt.Sprintf(`{"amounts":{%q:6}}`, row[1]))
+		if e := api.ErrorOf(err); e.Code != api.CodeBudget || e.Data.Hint != row[2] {
+			t.Errorf("%s of %s: %+v", row[0], row[1], e)
+		}
+	}
+}
+
 // fill makes an account with lines of 10 that are used up, each set by a user.
 func fill(r *rig, key budget.Key, setters map[budget.Dimension]uint32) {
 	r.t.Helper()

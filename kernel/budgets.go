@@ -127,7 +127,11 @@ func (c *call) exceeded(chain budget.Chain, err error) error {
 	if !errors.As(err, &over) {
 		return err
 	}
-	refusal := api.Failure(api.CodeBudget, "", "%v", over).By(stageBudget, budgetRule(over.Account, over.Dimension))
+	hint := "" // that of the code: clove budget raise takes runs
+	if _, own := over.Account.Run(); !own {
+		hint = "clove budget set or reset gives more"
+	}
+	refusal := api.Failure(api.CodeBudget, hint, "%v", over).By(stageBudget, budgetRule(over.Account, over.Dimension))
 	if !chain.Stop(over) {
 		return refusal
 	}

@@ -56,11 +56,12 @@ func (p *place) judge(c *Change, name string) (err error) {
 	return err
 }
 
-// isOwnDocument reports whether the file is a policy, a manifest or a suite of clove's, whatever
-// its name is, or a description of a container that has clove's annotations.
+// isOwnDocument reports whether the file, of a name in YAML or JSON, is a policy, a manifest or a
+// suite of clove's, or a description of a container that has clove's annotations. A link of such
+// a name counts, as it could lead to one under any name.
 func (p *place) isOwnDocument(kind FileType, rel string) bool {
 	if kind != TypeFile || !isDocument(rel) {
-		return false
+		return kind == TypeSymlink && isDocument(rel)
 	}
 	text, err := p.parsed(rel)
 	if err != nil {

@@ -128,6 +128,9 @@ func TestDiffFindsOwnDocuments(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
+	if got := diffOf(t, []string{"f web.yaml x"}, []string{"l web.yaml notes", "f notes version: 1"}, opaqueAt("")); !slices.Equal(got, []string{"A /w/notes", "C /w/web.yaml -> notes (was a file) (clove executes it)"}) {
+		t.Errorf("a link: %q", got)
+	}
 	for text, name := range map[string]string{
 		"services: {web: {image: x}}\nversion: '3'\nname: x\n": "compose.yaml",
 		`{"name": "x", "version": "1.2.3"}`:                    "manifest.json",

@@ -35,8 +35,8 @@ var AgentTable = []agentRow{
 	{"clove_agent_cpu_seconds_total", Counter, "CPU time.", func(s agent.Stats) *float64 { return figure(s.Usage.CPUMS, 1000) }},
 	{"clove_agent_cpu_throttled_seconds_total", Counter, "Time for which the CPU limit throttled the agent.", func(s agent.Stats) *float64 { return figure(s.Usage.CPUThrottledMS, 1000) }},
 	{"clove_agent_output_bytes_total", Counter, "Written to stdout and stderr.", func(s agent.Stats) *float64 { return figure(s.Usage.OutputBytes, 1) }},
-	{"clove_agent_receive_bytes_total", Counter, "Received through the gate, answers to questions for names among it.", func(s agent.Stats) *float64 { return figure(s.Usage.NetRxBytes, 1) }},
-	{"clove_agent_transmit_bytes_total", Counter, "Sent through the gate, questions for names among it.", func(s agent.Stats) *float64 { return figure(s.Usage.NetTxBytes, 1) }},
+	{"clove_agent_receive_bytes_total", Counter, "Received through the gate, DNS answers included.", func(s agent.Stats) *float64 { return figure(s.Usage.NetRxBytes, 1) }},
+	{"clove_agent_transmit_bytes_total", Counter, "Sent through the gate, DNS questions included.", func(s agent.Stats) *float64 { return figure(s.Usage.NetTxBytes, 1) }},
 	{"clove_agent_forks_refused_total", Counter, "Forks that the pids limit refused.", func(s agent.Stats) *float64 { return figure(s.Events.PidsMax, 1) }},
 }
 
