@@ -41,8 +41,8 @@ func (r *running) namedIn(params string) string {
 		}
 		return strings.Trim(string(all[field]), `"`)
 	}
-	if strings.Contains(params, "RESERVATION") {
-		params = strings.Replace(params, "RESERVATION", text(api.MethodBudgetReserve, sent[api.MethodBudgetReserve], "reservation"), 1)
+	if before, after, found := strings.Cut(params, "RESERVATION"); found {
+		params = before + text(api.MethodBudgetReserve, sent[api.MethodBudgetReserve], "reservation") + after
 	}
 	var held api.GrantCheckResult
 	_ = json.Unmarshal(r.call(api.MethodGrantCheck, sent[api.MethodGrantCheck]).Result, &held)
