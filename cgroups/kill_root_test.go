@@ -268,8 +268,14 @@ func TestKillNamesWhatCannotBeEnded(t *testing.T) {
 	if !g.onV1() {
 		tree = unified
 	}
-	above := filepath.Join(filepath.Dir(filepath.Dir(g.paths[tree])), fmt.Sprintf("clove-test-%d", os.Getpid()))
-	inner, err := Open(map[string]string{tree: filepath.Join(above, filepath.Base(filepath.Dir(g.paths[tree])), string(agent.NewID()))})
+	// The parent's name, by which an agent's cgroup is known: on v2 it has two parts.
+	parent := filepath.Dir(g.paths[tree])
+	name := filepath.Base(parent)
+	if name == agentsV2 {
+		name = filepath.Join(unitV2, name)
+	}
+	above := filepath.Join(strings.TrimSuffix(parent, name), fmt.Sprintf("clove-test-%d", os.Getpid()))
+	inner, err := Open(map[string]string{tree: filepath.Join(above, name, string(agent.NewID()))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +283,10 @@ func TestKillNamesWhatCannotBeEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := errors.Join(inner.Kill(context.Background()), inner.Remove(context.Background()),
-			unix.Rmdir(filepath.Dir(inner.dirs[0])), unix.Rmdir(above))
+		err := errors.Join(inner.Kill(context.Background()), inner.Remove(context.Background()))
+		for dir := filepath.Dir(inner.dirs[0]); dir != filepath.Dir(above); dir = filepath.Dir(dir) {
+			err = errors.Join(err, unix.Rmdir(dir))
+		}
 		if err != nil {
 			t.Error(err)
 		}

@@ -48,7 +48,7 @@ func (h *host) share(seconds string, flags ...string) (share float64, ended resu
 func prefer(t *testing.T, id string) {
 	t.Helper()
 	var weights []string
-	for _, pattern := range []string{"cpu/*%s*/cpu.shares", "cpu/*/*%s*/cpu.shares", "cpu/*/*/*%s*/cpu.shares", "clove.slice/*/*%s*/cpu.weight"} {
+	for _, pattern := range []string{"cpu/*%s*/cpu.shares", "cpu/*/*%s*/cpu.shares", "cpu/*/*/*%s*/cpu.shares", "clove.slice/*/agents/*%s*/cpu.weight"} {
 		found, err := filepath.Glob("/sys/fs/cgroup/" + fmt.Sprintf(pattern, id))
 		if err != nil {
 			t.Fatal(err)
