@@ -51,7 +51,11 @@ func TestCommandsAreBoundedAndEnd(t *testing.T) {
 	join(t, other.Group, "echo ready; read end").begin(t)
 	eventually(t, "one process in the other run's", count(other.Group, 1))
 	join(t, mine.Group, strings.ReplaceAll(many, "sleep", "setsid sleep")).begin(t)
-	eventually(t, "both runs' have six processes together", count(mine.Group, 5))
+	// A shell that cannot fork ends, or tries again.
+	eventually(t, "a seventh process of both runs' is refused", func() bool { return refusedForks(t, mine.Group) })
+	if pids, err := mine.Pids(); err != nil || len(pids) < 4 || len(pids) > 5 {
+		t.Errorf("%v beside one of the other run, %v", pids, err)
+	}
 
 	memory := func() string {
 		file := map[bool][]string{true: {mine.paths["memory"], "memory.limit_in_bytes"}, false: {mine.paths[unified], "memory.max"}}[mine.onV1()]
@@ -81,6 +85,26 @@ func TestCommandsAreBoundedAndEnd(t *testing.T) {
 			t.Errorf("%s is left", filepath.Dir(dir))
 		}
 	}
+}
+
+// refusedForks reports whether the user's bound has refused a process. Before Linux 6.11 the kernel counts that
+// where the process would have been.
+func refusedForks(t *testing.T, g *Group) bool {
+	t.Helper()
+	tasks := g.paths[unified]
+	if g.paths["pids"] != "" {
+		tasks = g.paths["pids"]
+	}
+	for _, dir := range []string{tasks, filepath.Dir(tasks)} {
+		text, err := os.ReadFile(filepath.Join(dir, "pids.events"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fields := strings.Fields(string(text)); fields[1] != "0" {
+			return true
+		}
+	}
+	return false
 }
 
 // A command whose maker has ended is found by its lock, and ended by the name of its run.
