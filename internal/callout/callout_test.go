@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -54,9 +55,10 @@ func TestACommandGetsTheEvent(t *testing.T) {
 // for.
 func TestCommandsThatFail(t *testing.T) {
 	t.Parallel()
+	left := filepath.Join(t.TempDir(), "left")
 	for target, want := range map[string]string{
-		"exit 0":                         "",
-		"sleep 1000 & exit 0":            "",
+		"exit 0": "",
+		"sleep 1000 & echo $! >" + left + "; exit 0": "",
 		"exit 3":                         "exit status 3",
 		"echo no such person >&2; false": "exit status 1: no such person",
 		"head -c 9999 /dev/zero | tr '\\0' x >&2; exit 2": "exit status 2: " + strings.Repeat("x", headMost),
@@ -65,6 +67,9 @@ func TestCommandsThatFail(t *testing.T) {
 		if got := textOf(err); got != want {
 			t.Errorf("%s: %q, want %q", target, got, want)
 		}
+	}
+	if err := exec.Command("sh", "-c", "kill $(cat "+left+")").Run(); err != nil {
+		t.Errorf("the process in the background: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
