@@ -144,7 +144,7 @@ func kindOf(t *testing.T, err error) Damage {
 	return ""
 }
 
-// A log whose writer was killed goes on without what stands behind its head, and says that it
+// A log whose writer was killed goes on without the lines behind its head, and says that it
 // was cut off; a closed one does not go on. After a halt of the host the head may be older
 // than what was acknowledged: then the sound lines stay, and the log says that too.
 func TestOpenAdoptsNothingOfThisBoot(t *testing.T) {

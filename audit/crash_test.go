@@ -70,7 +70,7 @@ func TestKilledWriter(t *testing.T) {
 		_ = child.Wait() // it was killed
 		report, err := Verify(dir, nil, nil)
 		must(t, err)
-		// What it was writing may stand behind the head until the next writer cuts it off.
+		// What it was writing may be behind the head until the next writer cuts it off.
 		if p := report.Problem; p != nil && (p.Kind != Inserted || p.Number != report.Records+1) {
 			t.Fatalf("after kill %d: %v", kill, report.Problem)
 		}

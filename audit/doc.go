@@ -45,7 +45,7 @@
 // # After a crash
 //
 // head is written without a sync after each commit, and before its callers are answered. It
-// survives the death of the process, because the kernel has it. So what stands behind head in
+// survives the death of the process, because the kernel has it. So what is behind head in
 // the last segment was never acknowledged, and Open cuts it off. Any other damage is an error
 // that names the first bad record. If the host itself stopped, head may be older than the
 // records. Then what head does not cover is cut only from the first line on that is not a

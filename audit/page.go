@@ -13,7 +13,7 @@ type Page struct {
 
 // ReadPage returns at most most of the records behind filter.After that the filter chooses,
 // and looks at no more than scan records for them. filter.Last is not looked at, and lines
-// that are no records, or stand behind the head, are left out. It verifies nothing.
+// that are no records, or are behind the head, are left out. It verifies nothing.
 func ReadPage(dir string, filter Filter, most, scan int) (page Page, err error) {
 	last, err := Last(dir)
 	if err != nil {

@@ -61,7 +61,7 @@ func missing(want, have uint64) *Problem {
 	return &Problem{Kind: Truncated, Number: have + 1, Message: fmt.Sprintf("the log ends behind record %d, and its stored head is at %d", have, want)}
 }
 
-// uncoveredMax is how many records may stand behind the newest checkpoint: twice what a writer
+// uncoveredMax is how many records may be behind the newest checkpoint: twice what a writer
 // signs after, since it commits many at once.
 const uncoveredMax = 2048
 

@@ -51,7 +51,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	// The configuration may be another than when the run was asked for.
 	err := r.admits(run.Spec, run.Owner)
 	if err == nil {
-		err = r.memory.hold() // before each start, which may make the cgroup anew
+		err = r.memory.hold() // before each start, which may make the cgroup again
 	}
 	metered := false
 	if err == nil {

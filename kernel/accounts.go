@@ -17,7 +17,7 @@ const accountsInAnswer = 200
 
 // SetBudget sets limits of an account that is not a run's, of a user, a namespace or a name, or
 // sets back what was used of those that it has. Root sets those of users; each user those below
-// its own; nobody but root changes what another user set. uid is the caller.
+// its own; only root changes what another user set. uid is the caller.
 func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (answer api.BudgetResult, err error) {
 	key := budget.Key(p.Account)
 	owner, err := maySet(uid, key, p)
@@ -137,7 +137,7 @@ func (c accountChange) apply(a *budget.Account, uid uint32, now time.Time) error
 // mayChange refuses a user who did not set a limit, except root.
 func mayChange(a *budget.Account, d budget.Dimension, uid uint32) error {
 	if l := a.Lines[d]; l != nil && !l.Unlimited && !l.MayChange(uid) {
-		return api.Failure(api.CodeDenied, "ask whoever set it, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
+		return api.Failure(api.CodeDenied, "ask that user, or root", "the limit of %s was set by user %d", d, l.Setter).By(stageBudget, budgetRule(a.Key, d))
 	}
 	return nil
 }

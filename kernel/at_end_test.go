@@ -101,7 +101,7 @@ func TestAShortageEndsWithItsReason(t *testing.T) {
 
 // In an account of several runs, what an agent wants or charges stops that run and no other. An
 // account that is spent by it refuses all of them. The control is a dimension that clove counts:
-// what is used beyond its limit stops all runs, also those that only stand by.
+// what is used beyond its limit stops all runs, also those that did not charge.
 func TestWhomASharedAccountStops(t *testing.T) {
 	t.Parallel()
 	first := newRigOf(t, newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))

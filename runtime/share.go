@@ -417,7 +417,7 @@ func (s *supervisor) pauseForBudget(spent *api.Budget) {
 	}
 }
 
-// notePaused stores for lists of runs that a budget has the agent stand still; nil: none does. If
+// notePaused stores for lists of runs that a budget pauses the agent; nil: none does. If
 // that fails, the lists alone are wrong, until the next pause or start.
 func (s *supervisor) notePaused(spent *api.Budget) {
 	what, detail := agent.RunResumed, "the budget has more"

@@ -147,7 +147,7 @@ type apartClass struct {
 
 // apartClasses are in the order in which they are shown.
 var apartClasses = []apartClass{
-	{rootfs.ClassExecutable, "Programs of the host execute these by themselves, for example when somebody works in that folder:", flagExecutable, "for the host to execute"},
+	{rootfs.ClassExecutable, "Programs of the host execute these by themselves, for example when you work in that folder:", flagExecutable, "for the host to execute"},
 	{rootfs.ClassInstructions, "The next agent that works in the folder follows these:", flagInstructions, "instructions for the next agent"},
 	{rootfs.ClassUnknown, "A program of the host that clove does not know may execute these:", flagExecutable, "unknown"},
 }

@@ -163,7 +163,7 @@ func TestApplyAsksForEachThatExecutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, stderr := b.clove("apply", "done")
-	want := "apply 2 to the host? [y/N] Programs of the host execute these by themselves, for example when somebody works in that folder:\n" +
+	want := "apply 2 to the host? [y/N] Programs of the host execute these by themselves, for example when you work in that folder:\n" +
 		"A /workspace/.git/hooks/pre-commit (git executes it): apply it? [y/N] C /workspace/.vscode/tasks.json (VS Code executes it): apply it? [y/N] " +
 		"The next agent that works in the folder follows these:\nA /workspace/AGENTS.md (instructions for agents): apply it? [y/N] " +
 		"A program of the host that clove does not know may execute these:\nA /workspace/.new (unknown: new)\nA /workspace/.new/x (unknown: new): apply these 2? [y/N] "

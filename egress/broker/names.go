@@ -12,7 +12,7 @@ import (
 )
 
 // Bounds on the questions below a wildcard or under `public`. There the agent chooses what it asks
-// for, and whoever serves the zone reads it: a name carries up to 250 bytes out. A build asks for
+// for, and the servers of the zone read it: a name carries up to 250 bytes out. A build asks for
 // some dozens of names, again and again. All such rules of a run share them.
 const (
 	wideQuestionsPerSecond = 100

@@ -196,7 +196,7 @@ func (f *forest) step(t *rapid.T, i int, do func(Chain) error, r Reservation, am
 	}
 }
 
-// stops are the runs that an account has stand still or end.
+// stops are the runs that an account pauses or ends.
 func (f *forest) stops() map[Key]bool {
 	all := map[Key]bool{}
 	for _, c := range f.runs {
