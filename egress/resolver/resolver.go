@@ -157,8 +157,12 @@ func (r *Resolver) currentServers() ([]netip.AddrPort, int) {
 	return conf.servers, edition
 }
 
-// fly queries the servers and caches the answer.
+// fly queries the servers and caches the answer. It looks into the cache first: an earlier
+// flight may have ended since the caller looked.
 func (r *Resolver) fly(ctx context.Context, servers []netip.AddrPort, key, name string, qtype uint16) (any, error) {
+	if kept, ok := r.cache.get(key, r.now()); ok {
+		return kept, nil
+	}
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
