@@ -24,9 +24,8 @@
 //	settle   what it cost is settled
 //	audit    the decision is in the audit log
 //
-// A service that spends for an agent draws blocks of its budget durably, so that a call does
-// not wait for the disk: each settlement draws a spare, the block for the next call. A Block is
-// one that a service draws by itself, and reserves several calls in.
+// A service that spends for an agent reserves durably. So that a call does not wait for the
+// disk, each settlement may draw a spare: the reservation of the next call.
 //
 // Decisions are pure and in packages of their own: kernel/grant (what covers what) and
 // kernel/budget (what may be spent). Rows are in the store. This package joins them in one

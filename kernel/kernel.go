@@ -54,7 +54,6 @@ type Kernel struct {
 
 	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
-	blocks   map[string]*Block // that services work in, by the reservation's id
 
 	spareTime time.Duration
 
@@ -89,7 +88,7 @@ const decidedAtOnce = 16
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
 func New(c Config) *Kernel {
-	k := &Kernel{config: c, now: time.Now, spareTime: spareTime, attached: map[agent.ID]*attachment{}, blocks: map[string]*Block{},
+	k := &Kernel{config: c, now: time.Now, spareTime: spareTime, attached: map[agent.ID]*attachment{},
 		spares: spares{runs: map[agent.ID][]*spare{}, taken: map[string]audit.Entry{}}}
 	k.queue.start(k)
 	return k
@@ -104,13 +103,10 @@ func (k *Kernel) Close() error {
 
 // Attach makes a run's grants and budgets ready, unless they are from an earlier start,
 // and calls changed with how the run stands: once before it returns, and after each change
-// until ctx ends. Where begins is set the run starts: its blocks end, and what its agent had
-// reserved before is settled as if all had been used.
+// until ctx ends. Where begins is set the run starts: what its agent had reserved before is
+// settled as if all had been used.
 func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
 	if begins {
-		if err := k.endBlocks(run.Spec.ID, time.Time{}); err != nil {
-			return err
-		}
 		if _, err := k.endSpares(ofRun(run.Spec.ID)); err != nil {
 			return err
 		}

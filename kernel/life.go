@@ -70,9 +70,6 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 	if e.Kind == agent.RunRemoved {
 		until = time.Time{}
 	}
-	if err := k.endBlocks(e.ID, until); err != nil {
-		return err
-	}
 	if _, err := k.endSpares(ofRun(e.ID)); err != nil {
 		return err
 	}

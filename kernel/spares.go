@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
-// spare is a block that was drawn for the next call of a service, together with the settlement
-// of the last one. The call takes it without waiting for the disk. In the file it is a
+// spare is a reservation that was made for the next call of a service, together with the
+// settlement of the last one. The call takes it without waiting for the disk. In the file it is a
 // reservation whose service may have begun, so after a crash it counts in full; this process
 // knows better while it is unused.
 type spare struct {

@@ -58,7 +58,7 @@ func (b *bench) measureKernel() (s *shared, err error) {
 	if err = errors.Join(err, w.close()); err != nil {
 		return nil, err
 	}
-	for _, measure := range []func(*shared) error{b.measureStore, b.measureBlock, b.measureStarts} {
+	for _, measure := range []func(*shared) error{b.measureStore, b.measureReservations, b.measureStarts} {
 		if err := measure(s); err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 // The peers without a socket.
 const (
 	peerStore = "the store's Go API"
-	peerBlock = "the kernel's Go API"
+	peerGo    = "the kernel's Go API"
 )
 
 // storeTurns of each caller in a round: without a socket they are soon over.
@@ -117,37 +117,42 @@ func (p *storeSpender) release(tx *store.KernelTx, id string) error {
 	return errors.Join(tx.DeleteReservation(p.run, id), tx.PutChain(chain), err)
 }
 
-// holds is how many reservations in a block are timed.
-const holds = 10_000
+// reservations is how many reservations of a service are timed.
+const reservations = 1000
 
-// measureBlock measures a reservation in a drawn block, at the Go API: no method of an
-// agent's leads there. What an agent waits for in addition is the way of a call, for which
-// a check stands, whose answer comes from memory too.
-func (b *bench) measureBlock(s *shared) (err error) {
-	k, err := b.openKernel("block")
+// measureReservations measures a service's reservation that a settlement has made ahead, at the
+// Go API: no method of an agent's leads there. An agent also waits for its call's way, for which
+// a check's is added, whose answer comes from memory too.
+func (b *bench) measureReservations(s *shared) (err error) {
+	k, err := b.openKernel("reservations")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
-	run := agent.Run{Spec: idleSpec("block")}
+	run := agent.Run{Spec: idleSpec("reservations")}
+	run.Spec.Kernel.Grants = []string{"model:bench"}
 	if err := k.Attach(context.Background(), run, true, func(api.Standing) {}); err != nil {
 		return err
 	}
-	block, err := k.Draw(run, "bench", budget.Amounts{budget.ModelCalls: holds})
-	if err != nil {
-		return err
-	}
+	one := budget.Amounts{budget.ModelCalls: 1}
+	spending := kernel.Spending{Service: "bench", Method: "model.call", What: "model:bench", Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }}
 	var took []float64
-	for range holds {
+	for n := range reservations + 1 {
 		began := time.Now()
-		if _, err := block.Reserve(budget.Amounts{budget.ModelCalls: 1}); err != nil {
+		id, err := k.Reserve(run, spending)
+		if err != nil {
 			return err
 		}
-		took = append(took, millis(time.Since(began)))
+		if n > 0 { // nothing is made ahead for the first
+			took = append(took, millis(time.Since(began)))
+		}
+		if err := k.Settle(run, kernel.Settlement{Service: spending.Service, Reservation: id, Used: one, Ahead: one}); err != nil {
+			return err
+		}
 	}
-	const what = "a reservation in a drawn block"
+	const what = "a reservation made ahead"
 	inside := spreadOf(took)
-	s.Figures = append(s.Figures, kernelFigure{What: what, Peer: peerBlock, Unit: unitMS, Values: inside})
+	s.Figures = append(s.Figures, kernelFigure{What: what, Peer: peerGo, Unit: unitMS, Values: inside})
 	for _, f := range s.Figures {
 		if f.What == whatCheck && f.Peer == ledgerClove {
 			way := spread{P50: f.Values.P50 + inside.P50, P95: f.Values.P95 + inside.P95, P99: f.Values.P99 + inside.P99, Samples: f.Values.Samples}
@@ -155,7 +160,7 @@ func (b *bench) measureBlock(s *shared) (err error) {
 			break
 		}
 	}
-	return block.End()
+	return nil
 }
 
 // benchKernel is a Kernel with files of its own.

@@ -171,13 +171,13 @@ func TestSharedPast(t *testing.T) {
 	}
 }
 
-func TestStoreAndBlock(t *testing.T) {
+func TestStoreAndReservations(t *testing.T) {
 	b := unprivileged(t)
 	s := &shared{Figures: []kernelFigure{{What: whatCheck, Peer: ledgerClove, Values: spread{P50: 1}}}}
 	if err := b.measureStore(s); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.measureBlock(s); err != nil {
+	if err := b.measureReservations(s); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(s)

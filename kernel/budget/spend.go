@@ -129,29 +129,17 @@ func (c Chain) Release(r Reservation) error {
 	return nil
 }
 
-// Recover settles r after its service died: in full where it may have begun, which the
-// lines show as assumed, and otherwise as released.
+// Recover settles r after its service died: as released where it had not begun, and otherwise
+// in full, which the lines show as assumed.
 func (c Chain) Recover(r Reservation, now time.Time) (Effects, error) {
 	if !r.Begun {
 		return Effects{}, c.Release(r)
 	}
-	return c.SettleBlock(r, nil, r.Amounts, now)
-}
-
-// SettleBlock settles r with what was used of it, and with what is taken for used because
-// nobody knows better: the lines show that as assumed.
-func (c Chain) SettleBlock(r Reservation, used, assumed Amounts, now time.Time) (Effects, error) {
-	actual := Amounts{}
-	for _, part := range []Amounts{used, assumed} {
-		for d, amount := range part {
-			actual[d] = Sum(actual[d], amount)
-		}
-	}
-	e, err := c.Settle(r, actual, now)
+	e, err := c.Settle(r, r.Amounts, now)
 	if err != nil {
 		return e, err
 	}
-	for d, amount := range assumed {
+	for d, amount := range r.Amounts {
 		for _, a := range c.with(d) {
 			a.Lines[d].Assumed = Sum(a.Lines[d].Assumed, amount)
 		}
