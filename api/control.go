@@ -1,15 +1,9 @@
 package api
 
-import "clove.run/clove/agent"
+import (
+	"strings"
 
-// The methods that act on a live run.
-const (
-	MethodRunStop    = "run.stop"
-	MethodRunSignal  = "run.signal"
-	MethodRunPause   = "run.pause"
-	MethodRunResume  = "run.resume"
-	MethodRunRestart = "run.restart"
-	MethodRunUpdate  = "run.update"
+	"clove.run/clove/agent"
 )
 
 // StopParams ends a run: TERM, its grace, then KILL.
@@ -34,6 +28,15 @@ type SignalParams struct {
 	Policy bool `json:"policy,omitempty"`
 	// Reason, of Policy only, is in the record and in the audit log; absent: who asked.
 	Reason string `json:"reason,omitempty"`
+}
+
+// AuditText is why the run is to end, of Policy with a sound reason; empty: the audit log has
+// the call's digest.
+func (p SignalParams) AuditText() string {
+	if !p.Policy || agent.ValidateReason(p.Reason) != nil {
+		return ""
+	}
+	return strings.TrimSuffix("signal POLICY: "+p.Reason, ": ")
 }
 
 // UpdateParams changes limits and rules of a live run: all that is named, or

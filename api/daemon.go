@@ -7,19 +7,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The methods about cloved itself.
-const (
-	MethodInfo   = "daemon.info"
-	MethodReload = "daemon.reload"
-	MethodDrain  = "daemon.drain"
-	MethodPanic  = "daemon.panic"
-	MethodBackup = "daemon.backup"
-	MethodCheck  = "daemon.check"
-	MethodCancel = "request.cancel"
-	// These two are clove-oci's.
-	MethodGuard     = "network.guard"
-	MethodContainer = "container.record"
-)
+// MethodCancel cancels a request of the same connection. It is served by whatever reads the
+// connection: cloved, and an agent's gate, which knows no other row of users' methods.
+const MethodCancel = "request.cancel"
 
 // Nothing is the parameters or the result of a method that has none.
 type Nothing struct{}

@@ -1,8 +1,5 @@
 package api
 
-// MethodDebug looks inside of cloved.
-const MethodDebug = "daemon.debug"
-
 // DebugPart names one thing that can be looked at. Each is made by itself, so
 // that one which hangs hides no other.
 type DebugPart string

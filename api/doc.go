@@ -1,5 +1,6 @@
-// Package api is the contract between cloved and its callers: the table of
-// methods, what goes in, what comes out, what can go wrong, and who may ask.
+// Package api is the contract between cloved and its callers: what goes into a
+// method, what comes out, what can go wrong, and what a row says of a method. The
+// rows are in package api/methods, those that agents call in package api/agents.
 //
 // # The wire
 //

@@ -6,11 +6,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// What happened to runs.
-const (
-	MethodEventFollow = "event.follow"
-	NoteEvent         = "event.happened"
-)
+// NoteEvent is the notification of event.follow.
+const NoteEvent = "event.happened"
 
 // EventParams choose the events. Those of runs that the caller does not own are left out.
 type EventParams struct {

@@ -8,41 +8,6 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The methods about what agents share. An agent calls those that are marked for agents
-// over its own socket, and names no run: it is the run.
-const (
-	MethodAgentGet    = "agent.get"
-	MethodAgentListen = "agent.listen"
-
-	MethodGrantList   = "grant.list"
-	MethodGrantGive   = "grant.give"
-	MethodGrantDerive = "grant.derive"
-	MethodGrantRevoke = "grant.revoke"
-	MethodGrantCheck  = "grant.check"
-
-	MethodBudgetGet     = "budget.get"
-	MethodBudgetReserve = "budget.reserve"
-	MethodBudgetSettle  = "budget.settle"
-	MethodBudgetRelease = "budget.release"
-	MethodBudgetCharge  = "budget.charge"
-	MethodBudgetRaise   = "budget.raise"
-	MethodBudgetReset   = "budget.reset"
-	MethodBudgetSet     = "budget.set"
-	MethodBudgetList    = "budget.list"
-	MethodBudgetReport  = "budget.report"
-	MethodBudgetTop     = "budget.top"
-
-	MethodModelQueue = "model.queue"
-
-	MethodAuditQuery = "audit.query"
-	MethodAuditRead  = "audit.read"
-
-	// These are a supervisor's, which has them from the agent or from the Linux kernel.
-	MethodKernelAttach = "kernel.attach"
-	MethodKernelCall   = "kernel.call"
-	MethodKernelMeter  = "kernel.meter"
-)
-
 // MaxAgentLine bounds a line of an agent on its socket, and an answer to it.
 const MaxAgentLine = 64 << 10
 
@@ -112,7 +77,7 @@ type GrantGiveParams struct {
 	Expires time.Time `json:"expires,omitzero"`
 	Uses    *int64    `json:"uses,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
-	Key     string    `json:"key,omitempty"`
+	Keyed
 }
 
 // GrantDeriveParams narrows a grant.
@@ -124,14 +89,14 @@ type GrantDeriveParams struct {
 	Expires time.Time `json:"expires,omitzero"`
 	Uses    *int64    `json:"uses,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
-	Key     string    `json:"key,omitempty"`
+	Keyed
 }
 
 // GrantRevokeParams takes a grant back, with everything that was derived from it.
 type GrantRevokeParams struct {
 	RunParams
-	ID  string `json:"id"`
-	Key string `json:"key,omitempty"`
+	ID string `json:"id"`
+	Keyed
 }
 
 // GrantRevokeResult lists what is gone.
@@ -178,7 +143,7 @@ type BudgetResult struct {
 type BudgetReserveParams struct {
 	RunParams
 	Amounts map[string]int64 `json:"amounts"` // by dimension
-	Key     string           `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetReserveResult names the reservation.
@@ -191,35 +156,35 @@ type BudgetSettleParams struct {
 	RunParams
 	Reservation string           `json:"reservation"`
 	Amounts     map[string]int64 `json:"amounts"`
-	Key         string           `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetReleaseParams frees a reservation.
 type BudgetReleaseParams struct {
 	RunParams
 	Reservation string `json:"reservation"`
-	Key         string `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetChargeParams records what was used without a reservation.
 type BudgetChargeParams struct {
 	RunParams
 	Amounts map[string]int64 `json:"amounts"`
-	Key     string           `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetRaiseParams changes what is granted to a run by the amounts.
 type BudgetRaiseParams struct {
 	RunParams
 	Amounts map[string]int64 `json:"amounts"`
-	Key     string           `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetResetParams sets what is used back to zero.
 type BudgetResetParams struct {
 	RunParams
 	Dimensions []string `json:"dimensions"`
-	Key        string   `json:"key,omitempty"`
+	Keyed
 }
 
 // BudgetSetParams sets limits of a user, a namespace or a name, or what was used of them back to
@@ -231,8 +196,8 @@ type BudgetSetParams struct {
 	Reset   []string `json:"reset,omitempty"`  // dimensions of which nothing counts as used any more
 }
 
-// Text is the request as the audit log has it.
-func (p BudgetSetParams) Text() string {
+// AuditText is the request as the audit log has it.
+func (p BudgetSetParams) AuditText() string {
 	parts := append([]string{p.Account}, p.Limits...)
 	if len(p.Reset) > 0 {
 		parts = append(append(parts, "reset"), p.Reset...)

@@ -2,12 +2,8 @@ package api
 
 import "clove.run/clove/agent"
 
-// What a run changed in its files.
-const (
-	MethodRunDiff  = "run.diff"
-	MethodRunApply = "run.apply"
-	NoteChange     = "run.change"
-)
+// NoteChange is the notification of run.diff and run.apply.
+const NoteChange = "run.change"
 
 // DiffParams names a run, or lost/ID: a layer that the store has no record of.
 type DiffParams struct {

@@ -2,11 +2,8 @@ package api
 
 import "time"
 
-// The log of a run.
-const (
-	MethodRunLogs = "run.logs"
-	NoteLogLine   = "run.log"
-)
+// NoteLogLine is the notification of run.logs.
+const NoteLogLine = "run.log"
 
 // StreamClove is the stream of lines that clove itself adds to a log. The others are stdout and
 // stderr, and in a log of models what was asked and answered.

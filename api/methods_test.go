@@ -1,11 +1,12 @@
 package api
 
 import (
-	"reflect"
+	"encoding/json"
 	"testing"
 )
 
-func TestTableIsSound(t *testing.T) {
+// Every notification is complete, and there once.
+func TestNotificationsAreSound(t *testing.T) {
 	t.Parallel()
 	notes := map[string]bool{}
 	for _, n := range Notifications {
@@ -14,39 +15,27 @@ func TestTableIsSound(t *testing.T) {
 		}
 		notes[n.Name] = true
 	}
-	seen := map[string]bool{}
-	for _, m := range Methods {
-		if seen[m.Name] || m.Doc == "" || m.Params == nil || m.Result == nil {
-			t.Errorf("%s: twice, or not complete", m.Name)
-		}
-		seen[m.Name] = true
-		if m.Tier != Stable && m.Tier != Experimental {
-			t.Errorf("%s has the tier %q", m.Name, m.Tier)
-		}
-		if len(m.Access.Callers()) == 0 || m.ForAgents() != (m.Access.Callers()[len(m.Access.Callers())-1] == "agent") {
-			t.Errorf("%s is for %q", m.Name, m.Access.Callers())
-		}
-		if _, has := reflect.TypeOf(m.Params).FieldByName("RunParams"); m.Access == AccessOwner && !has && reflect.TypeOf(m.Params) != reflect.TypeFor[RunParams]() {
-			t.Errorf("%s: it is for owners and names no run", m.Name)
-		}
-		if m.Shape == ShapeStream && !notes[m.Notes] {
-			t.Errorf("%s: it streams nothing that is known", m.Name)
-		}
-		for _, code := range m.Errors {
-			if _, known := rowOf(code); !known {
-				t.Errorf("%s: error %d is not of the set", m.Name, code)
-			}
-		}
-	}
 }
 
-// The gate reads the parameters of each method for agents, and of no other.
-func TestAgentParamsAreThoseOfTheTable(t *testing.T) {
+// A row decodes as its type says, returns what could be read with an error, and tables see the
+// same row.
+func TestRow(t *testing.T) {
 	t.Parallel()
-	for _, m := range Methods {
-		p := AgentParams(m.Name)
-		if (p != nil) != m.ForAgents() || p != nil && reflect.TypeOf(p).Elem() != reflect.TypeOf(m.Params) {
-			t.Errorf("%s has %T, the table %T", m.Name, p, m.Params)
+	row := Row[StopParams, Nothing]{Name: "run.stop", Access: AccessOwner, Tier: Stable, Audit: AuditAdmin, Doc: "Ends a run."}
+	m := row.Method()
+	if m.Name != row.Name || m.Shape != ShapeCall || m.Access != row.Access || m.Tier != row.Tier || m.Audit != row.Audit || m.Doc != row.Doc ||
+		m.Params != any(StopParams{}) || m.Result != any(Nothing{}) {
+		t.Errorf("%+v", m)
+	}
+	for text, want := range map[string]string{"": "", `{"run":"one"}`: "one", `{"run":"one","unknown":1}`: "one", `{"run":"one","grace_ns":"x"}`: "one", `{"run":5}`: "", `[]`: ""} {
+		sound := text == "" || text == `{"run":"one"}`
+		p, err := row.Decode(json.RawMessage(text))
+		if p.Run != want || (err == nil) != sound || err != nil && ErrorOf(err).Code != CodeParams {
+			t.Errorf("%q: %+v, %v", text, p, err)
+		}
+		untyped, err := m.Decode(json.RawMessage(text))
+		if stop, is := untyped.(StopParams); !is || stop.Run != want || (err == nil) != sound {
+			t.Errorf("%q: the table has %+v, %v", text, untyped, err)
 		}
 	}
 }

@@ -2,14 +2,6 @@ package api
 
 import "clove.run/clove/agent"
 
-// The methods about language models (docs/models.md).
-const (
-	MethodModelList   = "model.list"
-	MethodModelPrices = "model.prices"
-	MethodModelTest   = "model.test"
-	MethodModelTop    = "model.top"
-)
-
 // ModelListResult lists models and aliases in the order of their names.
 type ModelListResult struct {
 	Models []Model `json:"models"`

@@ -2,17 +2,6 @@ package api
 
 import "clove.run/clove/agent"
 
-// The methods that make, show and forget runs.
-const (
-	MethodRunStart  = "run.start"
-	MethodRunList   = "run.list"
-	MethodRunGet    = "run.get"
-	MethodRunWait   = "run.wait"
-	MethodRunRemove = "run.remove"
-	MethodRunRename = "run.rename"
-	MethodRunPrune  = "run.prune"
-)
-
 // StartParams asks for a run. The spec is complete: cloved adds no defaults,
 // and gives it an id where it has none.
 type StartParams struct {
@@ -31,6 +20,18 @@ type StartParams struct {
 type RunParams struct {
 	Run string `json:"run"`
 }
+
+// AboutRun is the run that the parameters name, of each method that is about one.
+func (p RunParams) AboutRun() string { return p.Run }
+
+// Keyed are the parameters of a call that changes something: the same key gets the same answer
+// again, and the call is made once. Empty: each call is made.
+type Keyed struct {
+	Key string `json:"key,omitempty"`
+}
+
+// CallKey is the call's key.
+func (k Keyed) CallKey() string { return k.Key }
 
 // RunResult is a run, and where it waits, why. Values of its environment that look like
 // secrets are redacted.

@@ -6,16 +6,8 @@ import (
 	"clove.run/clove/agent"
 )
 
-// The methods that hold a session.
-const (
-	MethodRunAttach  = "run.attach"
-	MethodRunExec    = "run.exec"
-	MethodRunCopyIn  = "run.copy_in"
-	MethodRunCopyOut = "run.copy_out"
-
-	// StreamTar is the output stream of run.copy_out.
-	StreamTar = "tar"
-)
+// StreamTar is the output stream of run.copy_out.
+const StreamTar = "tar"
 
 // What both sides say in a session.
 const (

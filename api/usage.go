@@ -2,12 +2,6 @@ package api
 
 import "clove.run/clove/agent"
 
-// What live runs use.
-const (
-	MethodRunStats     = "run.stats"
-	MethodRunProcesses = "run.processes"
-)
-
 // StatsResult is what a live run uses now.
 type StatsResult struct {
 	Stats agent.Stats `json:"stats"`

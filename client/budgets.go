@@ -4,28 +4,30 @@ import (
 	"context"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // Budgets returns every line that a run spends from, those of its own account first.
 func (c *Client) Budgets(ctx context.Context, ref string) ([]api.Budget, error) {
-	return c.budgets(ctx, api.MethodBudgetGet, api.RunParams{Run: ref})
+	return c.budgets(ctx, agents.BudgetGet.Name, api.RunParams{Run: ref})
 }
 
 // RaiseBudget adds amounts, by dimension, to what is granted to a run, and returns what
 // Budgets does.
 func (c *Client) RaiseBudget(ctx context.Context, ref string, amounts map[string]int64) ([]api.Budget, error) {
-	return c.budgets(ctx, api.MethodBudgetRaise, api.BudgetRaiseParams{RunParams: api.RunParams{Run: ref}, Amounts: amounts})
+	return c.budgets(ctx, methods.BudgetRaise.Name, api.BudgetRaiseParams{RunParams: api.RunParams{Run: ref}, Amounts: amounts})
 }
 
 // ResetBudget sets what a run has used of dimensions back to zero, and returns what
 // Budgets does.
 func (c *Client) ResetBudget(ctx context.Context, ref string, dimensions []string) ([]api.Budget, error) {
-	return c.budgets(ctx, api.MethodBudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: ref}, Dimensions: dimensions})
+	return c.budgets(ctx, methods.BudgetReset.Name, api.BudgetResetParams{RunParams: api.RunParams{Run: ref}, Dimensions: dimensions})
 }
 
 // SetBudget sets limits of an account that is not a run's, and returns its lines.
 func (c *Client) SetBudget(ctx context.Context, p api.BudgetSetParams) ([]api.Budget, error) {
-	return c.budgets(ctx, api.MethodBudgetSet, p)
+	return c.budgets(ctx, methods.BudgetSet.Name, p)
 }
 
 func (c *Client) budgets(ctx context.Context, method string, params any) ([]api.Budget, error) {
@@ -40,7 +42,7 @@ func (c *Client) ListBudgets(ctx context.Context, account string) ([]api.Budget,
 	p := api.BudgetListParams{Account: account}
 	var all []api.Budget
 	for {
-		part, err := call[api.BudgetListResult](ctx, c, api.MethodBudgetList, p)
+		part, err := call[api.BudgetListResult](ctx, c, methods.BudgetList.Name, p)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +61,7 @@ func (c *Client) ReportBudgets(ctx context.Context, from, to string) ([]api.DayS
 	p := api.BudgetReportParams{From: from, To: to}
 	var all []api.DaySum
 	for {
-		part, err := call[api.BudgetReportResult](ctx, c, api.MethodBudgetReport, p)
+		part, err := call[api.BudgetReportResult](ctx, c, methods.BudgetReport.Name, p)
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +76,6 @@ func (c *Client) ReportBudgets(ctx context.Context, from, to string) ([]api.DayS
 // TopBudgets returns which runs spent most of a dimension in the last minute, empty: of
 // each.
 func (c *Client) TopBudgets(ctx context.Context, dimension string) ([]api.Spender, error) {
-	r, err := call[api.BudgetTopResult](ctx, c, api.MethodBudgetTop, api.BudgetTopParams{Dimension: dimension})
+	r, err := call[api.BudgetTopResult](ctx, c, methods.BudgetTop.Name, api.BudgetTopParams{Dimension: dimension})
 	return r.Spenders, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -70,7 +71,7 @@ func dial(t *testing.T, path string) *Client {
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	path, connections := fake(t, func(_ *rpc.Conn, m rpc.Message) (any, error) {
-		if m.Method == api.MethodRunGet {
+		if m.Method == methods.RunGet.Name {
 			return nil, &agent.Error{Kind: agent.KindNotFound, Message: "there is no run", Hint: "look"}
 		}
 		return api.InfoResult{Version: "x"}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // Logs gives the chosen lines of a run's log to each, in order, as many at once as
@@ -14,7 +15,7 @@ import (
 // the stream and is returned.
 func (c *Client) Logs(ctx context.Context, p api.LogsParams, each func([]api.LogLine) error) error {
 	p.Many = true
-	return c.Stream(ctx, api.MethodRunLogs, p, nil, func(_ string, text json.RawMessage) error {
+	return c.Stream(ctx, methods.RunLogs.Name, p, nil, func(_ string, text json.RawMessage) error {
 		note, err := api.ParseLogNote(text)
 		if err != nil {
 			return err

@@ -12,6 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -32,57 +34,57 @@ func TestMethodsAsk(t *testing.T) {
 		method, params string
 		call           func() error
 	}{
-		{api.MethodInfo, `{}`, func() error { _, err := c.Info(ctx); return err }},
-		{api.MethodGuard, `"pid":7`, func() error { return c.Guard(ctx, agent.Guard{PID: 7}) }},
-		{api.MethodContainer, `"container":{"id":"n"`, func() error { return c.Account(ctx, api.ContainerParams{Container: agent.Container{ID: "n"}}) }},
-		{api.MethodRunStart, `"name":"n"`, func() error { _, err := c.Start(ctx, api.StartParams{Spec: agent.Spec{Name: "n"}}); return err }},
-		{api.MethodRunList, `{"all":true}`, func() error { _, err := c.List(ctx, api.ListParams{All: true}); return err }},
-		{api.MethodRunGet, `{"run":"n"}`, func() error { _, err := c.Get(ctx, "n"); return err }},
-		{api.MethodRunWait, `{"run":"n"}`, func() error { _, err := c.Wait(ctx, "n"); return err }},
-		{api.MethodRunRemove, `{"run":"n","force":true}`, func() error { return c.Remove(ctx, "n", true) }},
-		{api.MethodRunRename, `{"run":"n","name":"m"}`, func() error { _, err := c.Rename(ctx, "n", "m"); return err }},
-		{api.MethodRunPrune, `{}`, func() error { _, err := c.Prune(ctx); return err }},
-		{api.MethodRunStop, `{"run":"n","grace_ns":3000000000}`, func() error { return c.Stop(ctx, "n", &grace) }},
-		{api.MethodRunStop, `{"run":"n"}`, func() error { return c.Stop(ctx, "n", nil) }},
-		{api.MethodRunSignal, `{"run":"n","signal":1}`, func() error { return c.Signal(ctx, "n", 1) }},
-		{api.MethodRunPause, `{"run":"n"}`, func() error { return c.Pause(ctx, "n") }},
-		{api.MethodRunResume, `{"run":"n"}`, func() error { return c.Resume(ctx, "n") }},
-		{api.MethodRunUpdate, `{"run":"n","update":{"memory_bytes":1048576}}`, func() error { _, err := c.Update(ctx, "n", agent.Update{MemoryBytes: &memory}); return err }},
-		{api.MethodRunStats, `{"run":"n"}`, func() error { _, err := c.Stats(ctx, "n"); return err }},
-		{api.MethodRunProcesses, `{"run":"n"}`, func() error { _, err := c.Processes(ctx, "n"); return err }},
-		{api.MethodRunLogs, `{"run":"n","many":true}`, func() error {
+		{methods.Info.Name, `{}`, func() error { _, err := c.Info(ctx); return err }},
+		{methods.Guard.Name, `"pid":7`, func() error { return c.Guard(ctx, agent.Guard{PID: 7}) }},
+		{methods.Container.Name, `"container":{"id":"n"`, func() error { return c.Account(ctx, api.ContainerParams{Container: agent.Container{ID: "n"}}) }},
+		{methods.RunStart.Name, `"name":"n"`, func() error { _, err := c.Start(ctx, api.StartParams{Spec: agent.Spec{Name: "n"}}); return err }},
+		{methods.RunList.Name, `{"all":true}`, func() error { _, err := c.List(ctx, api.ListParams{All: true}); return err }},
+		{methods.RunGet.Name, `{"run":"n"}`, func() error { _, err := c.Get(ctx, "n"); return err }},
+		{methods.RunWait.Name, `{"run":"n"}`, func() error { _, err := c.Wait(ctx, "n"); return err }},
+		{methods.RunRemove.Name, `{"run":"n","force":true}`, func() error { return c.Remove(ctx, "n", true) }},
+		{methods.RunRename.Name, `{"run":"n","name":"m"}`, func() error { _, err := c.Rename(ctx, "n", "m"); return err }},
+		{methods.RunPrune.Name, `{}`, func() error { _, err := c.Prune(ctx); return err }},
+		{methods.RunStop.Name, `{"run":"n","grace_ns":3000000000}`, func() error { return c.Stop(ctx, "n", &grace) }},
+		{methods.RunStop.Name, `{"run":"n"}`, func() error { return c.Stop(ctx, "n", nil) }},
+		{methods.RunSignal.Name, `{"run":"n","signal":1}`, func() error { return c.Signal(ctx, "n", 1) }},
+		{methods.RunPause.Name, `{"run":"n"}`, func() error { return c.Pause(ctx, "n") }},
+		{methods.RunResume.Name, `{"run":"n"}`, func() error { return c.Resume(ctx, "n") }},
+		{methods.RunUpdate.Name, `{"run":"n","update":{"memory_bytes":1048576}}`, func() error { _, err := c.Update(ctx, "n", agent.Update{MemoryBytes: &memory}); return err }},
+		{methods.RunStats.Name, `{"run":"n"}`, func() error { _, err := c.Stats(ctx, "n"); return err }},
+		{methods.RunProcesses.Name, `{"run":"n"}`, func() error { _, err := c.Processes(ctx, "n"); return err }},
+		{methods.RunLogs.Name, `{"run":"n","many":true}`, func() error {
 			return c.Logs(ctx, api.LogsParams{RunParams: api.RunParams{Run: "n"}}, func([]api.LogLine) error { return nil })
 		}},
-		{api.MethodEventFollow, `{"run":"n"}`, func() error {
+		{methods.EventFollow.Name, `{"run":"n"}`, func() error {
 			_, err := c.Events(ctx, api.EventParams{Run: "n"}, func(api.EventNote) error { return nil })
 			return err
 		}},
-		{api.MethodAgentGet, `{"run":"n"}`, func() error { _, err := c.Agent(ctx, "n"); return err }},
-		{api.MethodGrantList, `{"run":"n"}`, func() error { _, err := c.Grants(ctx, "n"); return err }},
-		{api.MethodGrantGive, `{"run":"n","grant":"tool:x"}`, func() error {
+		{agents.AgentGet.Name, `{"run":"n"}`, func() error { _, err := c.Agent(ctx, "n"); return err }},
+		{agents.GrantList.Name, `{"run":"n"}`, func() error { _, err := c.Grants(ctx, "n"); return err }},
+		{methods.GrantGive.Name, `{"run":"n","grant":"tool:x"}`, func() error {
 			_, err := c.Give(ctx, api.GrantGiveParams{RunParams: api.RunParams{Run: "n"}, Grant: "tool:x"})
 			return err
 		}},
-		{api.MethodGrantDerive, `{"run":"n","from":"i","grant":"tool:x"}`, func() error {
+		{agents.GrantDerive.Name, `{"run":"n","from":"i","grant":"tool:x"}`, func() error {
 			_, err := c.Derive(ctx, api.GrantDeriveParams{RunParams: api.RunParams{Run: "n"}, From: "i", Grant: "tool:x"})
 			return err
 		}},
-		{api.MethodGrantRevoke, `{"run":"n","id":"i"}`, func() error { _, err := c.Revoke(ctx, "n", "i"); return err }},
-		{api.MethodGrantCheck, `{"run":"n","what":"tool:x"}`, func() error { _, err := c.CheckGrant(ctx, "n", "tool:x"); return err }},
-		{api.MethodBudgetGet, `{"run":"n"}`, func() error { _, err := c.Budgets(ctx, "n"); return err }},
-		{api.MethodBudgetRaise, `{"run":"n","amounts":{"a":1}}`, func() error { _, err := c.RaiseBudget(ctx, "n", map[string]int64{"a": 1}); return err }},
-		{api.MethodBudgetReset, `{"run":"n","dimensions":["a"]}`, func() error { _, err := c.ResetBudget(ctx, "n", []string{"a"}); return err }},
-		{api.MethodBudgetSet, `{"account":"1/ns:a","limits":["x=1"]}`, func() error {
+		{agents.GrantRevoke.Name, `{"run":"n","id":"i"}`, func() error { _, err := c.Revoke(ctx, "n", "i"); return err }},
+		{agents.GrantCheck.Name, `{"run":"n","what":"tool:x"}`, func() error { _, err := c.CheckGrant(ctx, "n", "tool:x"); return err }},
+		{agents.BudgetGet.Name, `{"run":"n"}`, func() error { _, err := c.Budgets(ctx, "n"); return err }},
+		{methods.BudgetRaise.Name, `{"run":"n","amounts":{"a":1}}`, func() error { _, err := c.RaiseBudget(ctx, "n", map[string]int64{"a": 1}); return err }},
+		{methods.BudgetReset.Name, `{"run":"n","dimensions":["a"]}`, func() error { _, err := c.ResetBudget(ctx, "n", []string{"a"}); return err }},
+		{methods.BudgetSet.Name, `{"account":"1/ns:a","limits":["x=1"]}`, func() error {
 			_, err := c.SetBudget(ctx, api.BudgetSetParams{Account: "1/ns:a", Limits: []string{"x=1"}})
 			return err
 		}},
-		{api.MethodBudgetList, `{"account":"1"}`, func() error { _, err := c.ListBudgets(ctx, "1"); return err }},
-		{api.MethodModelList, `{}`, func() error { _, err := c.Models(ctx); return err }},
-		{api.MethodModelTest, `{"model":"m"}`, func() error { _, err := c.TestModel(ctx, "m"); return err }},
-		{api.MethodModelTop, `{}`, func() error { _, err := c.TopModels(ctx); return err }},
-		{api.MethodModelPrices, `{}`, func() error { _, err := c.ModelPrices(ctx); return err }},
-		{api.MethodRunCopyOut, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
-		{api.MethodRunCopyIn, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
+		{methods.BudgetList.Name, `{"account":"1"}`, func() error { _, err := c.ListBudgets(ctx, "1"); return err }},
+		{methods.ModelList.Name, `{}`, func() error { _, err := c.Models(ctx); return err }},
+		{methods.ModelTest.Name, `{"model":"m"}`, func() error { _, err := c.TestModel(ctx, "m"); return err }},
+		{methods.ModelTop.Name, `{}`, func() error { _, err := c.TopModels(ctx); return err }},
+		{methods.ModelPrices.Name, `{}`, func() error { _, err := c.ModelPrices(ctx); return err }},
+		{methods.RunCopyOut.Name, `{"run":"n","path":"/p"}`, func() error { return c.CopyOut(ctx, "n", "/p", io.Discard) }},
+		{methods.RunCopyIn.Name, `{"run":"n","path":"/p"}`, func() error { return c.CopyIn(ctx, "n", "/p", strings.NewReader("")) }},
 	} {
 		err := row.call()
 		mu.Lock()

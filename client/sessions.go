@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -38,14 +39,14 @@ func (c *Client) Open(ctx context.Context, method string, params any) (*Session,
 
 // Attach joins a live run's streams; the answer is an api.AttachResult.
 func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, error) {
-	return c.Open(ctx, api.MethodRunAttach, p)
+	return c.Open(ctx, methods.RunAttach.Name, p)
 }
 
 // Foreground is Attach for the caller that started the run with Spec.Foreground: no output is lost, the
 // run ends with the session, and once it was granted cloved may end.
 func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, error) {
 	p.Foreground = true
-	s, err := c.Open(ctx, api.MethodRunAttach, p)
+	s, err := c.Open(ctx, methods.RunAttach.Name, p)
 	if err == nil {
 		s.room, s.closed = make(chan struct{}, api.SessionInputs), make(chan struct{})
 		s.close = sync.OnceFunc(func() { close(s.closed) })
@@ -55,12 +56,12 @@ func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, 
 
 // Exec runs one more process in a live run; the answer is an api.ExecResult.
 func (c *Client) Exec(ctx context.Context, p api.ExecParams) (*Session, error) {
-	return c.Open(ctx, api.MethodRunExec, p)
+	return c.Open(ctx, methods.RunExec.Name, p)
 }
 
 // CopyOut writes a path of a live run to to, as a tar archive.
 func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
-	s, err := c.Open(ctx, api.MethodRunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := c.Open(ctx, methods.RunCopyOut.Name, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) er
 // CopyIn unpacks a tar archive in a folder of a live run. When it is refused,
 // from may still be read from until it is closed.
 func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
-	s, err := c.Open(ctx, api.MethodRunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := c.Open(ctx, methods.RunCopyIn.Name, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -56,7 +57,7 @@ func (s *Share) Attach(ctx context.Context, run agent.Run, changed func(api.Stan
 }
 
 func (s *Share) attach(ctx context.Context, run agent.ID, begins bool, changed func(api.Standing)) error {
-	return s.client.Stream(ctx, api.MethodKernelAttach, api.KernelParams{Run: run, Begins: begins}, nil, notes(func(n api.StandingNote) error {
+	return s.client.Stream(ctx, methods.KernelAttach.Name, api.KernelParams{Run: run, Begins: begins}, nil, notes(func(n api.StandingNote) error {
 		changed(n.Standing)
 		return nil
 	}))
@@ -78,7 +79,7 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 		return nil, away()
 	}
 	defer s.forget(id)
-	if conn.Send(rpc.Message{ID: json.RawMessage(id), Method: api.MethodKernelCall, Params: text}) != nil {
+	if conn.Send(rpc.Message{ID: json.RawMessage(id), Method: methods.KernelCall.Name, Params: text}) != nil {
 		s.lose(conn)
 		return nil, away()
 	}
@@ -98,7 +99,7 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 
 // Meter reports what the Linux kernel has counted of the run.
 func (s *Share) Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error {
-	return s.client.Call(ctx, api.MethodKernelMeter, api.KernelMeterParams{Run: run, Start: start, Totals: totals}, nil)
+	return s.client.Call(ctx, methods.KernelMeter.Name, api.KernelMeterParams{Run: run, Start: start, Totals: totals}, nil)
 }
 
 // enter numbers a call, and connects if nothing is connected.

@@ -12,6 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -29,7 +31,7 @@ func echo(m rpc.Message) (any, error) {
 	if err := json.Unmarshal(m.Params, &p); err != nil {
 		return nil, err
 	}
-	if p.Method == api.MethodGrantGive {
+	if p.Method == methods.GrantGive.Name {
 		return nil, api.Failure(api.CodeMethod, "h", "there is no method %s", p.Method)
 	}
 	return p.Params, nil
@@ -45,10 +47,10 @@ func TestCallsOfAnAgentShareAConnection(t *testing.T) {
 	for i := range 128 {
 		all.Go(func() {
 			params := fmt.Sprintf(`{"n":%d}`, i)
-			if got, err := s.Call(context.Background(), "run", api.MethodAgentGet, json.RawMessage(params)); err != nil || string(got) != params {
+			if got, err := s.Call(context.Background(), "run", agents.AgentGet.Name, json.RawMessage(params)); err != nil || string(got) != params {
 				t.Errorf("%s: %s, %v", params, got, err)
 			}
-			_, err := s.Call(context.Background(), "run", api.MethodGrantGive, nil)
+			_, err := s.Call(context.Background(), "run", methods.GrantGive.Name, nil)
 			if e := api.ErrorOf(err); err == nil || e.Code != api.CodeMethod || e.Data.Hint != "h" {
 				t.Errorf("%v", err)
 			}
@@ -96,7 +98,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 	for i := range 3 {
 		all.Go(func() {
 			params := fmt.Sprintf(`{"n":%d}`, i)
-			if got, err := s.Call(context.Background(), "run", api.MethodAgentGet, json.RawMessage(params)); err != nil || string(got) != params {
+			if got, err := s.Call(context.Background(), "run", agents.AgentGet.Name, json.RawMessage(params)); err != nil || string(got) != params {
 				t.Errorf("%s: %s, %v", params, got, err)
 			}
 		})
@@ -117,7 +119,7 @@ func TestCallsWhileClovedIsAway(t *testing.T) {
 	})
 	s := sharer(t, path)
 	call := func() error {
-		_, err := s.Call(context.Background(), "run", api.MethodAgentGet, json.RawMessage("{}"))
+		_, err := s.Call(context.Background(), "run", agents.AgentGet.Name, json.RawMessage("{}"))
 		return err
 	}
 	wantBusy := func(err error) {
@@ -137,7 +139,7 @@ func TestCallsWhileClovedIsAway(t *testing.T) {
 		leave.Store(false)
 	}
 	nobody := sharer(t, filepath.Join(t.TempDir(), "s"))
-	_, err := nobody.Call(context.Background(), "run", api.MethodAgentGet, nil)
+	_, err := nobody.Call(context.Background(), "run", agents.AgentGet.Name, nil)
 	wantBusy(err)
 }
 
@@ -153,7 +155,7 @@ func TestACancelledCallOfAnAgent(t *testing.T) {
 	s := sharer(t, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-asked; cancel() }()
-	_, err := s.Call(ctx, "run", api.MethodAgentGet, nil)
+	_, err := s.Call(ctx, "run", agents.AgentGet.Name, nil)
 	if err == nil || api.ErrorOf(err).Code != api.CodeCancelled {
 		t.Errorf("%v", err)
 	}

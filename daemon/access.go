@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
@@ -27,18 +28,37 @@ type call struct {
 	note func(method string, params any) error
 }
 
-// handler answers a call with its result.
-type handler func(c *call, params json.RawMessage) (any, error)
+// parameters are those of one request. They are decoded once, before the access rule, which
+// needs the run that they name.
+type parameters struct {
+	text  json.RawMessage
+	value any   // of the row's type; with wrong as far as it could be read
+	wrong error // refuses the request after the access rule
+}
 
-// handle decodes a method's parameters, in which nothing may be unknown.
-func handle[P any](serve func(*call, P) (any, error)) handler {
-	return func(c *call, text json.RawMessage) (any, error) {
-		var p P
-		if err := api.DecodeParams(text, &p); err != nil {
-			return nil, err
+// handler serves one method.
+type handler struct {
+	api.Method
+	serve func(c *call, p parameters) (any, error)
+}
+
+// on serves a row: the compiler compares the types of the function with those of the row.
+func on[P, R any](row api.Row[P, R], serve func(*call, P) (R, error)) handler {
+	return typed(row.Method(), serve)
+}
+
+// onLater serves a row whose answer is made when there is room for it.
+func onLater[P, R any](row api.Row[P, R], serve func(*call, P) (later, error)) handler {
+	return typed(row.Method(), serve)
+}
+
+func typed[P, A any](m api.Method, serve func(*call, P) (A, error)) handler {
+	return handler{m, func(c *call, p parameters) (any, error) {
+		if p.wrong != nil {
+			return nil, p.wrong
 		}
-		return serve(c, p)
-	}
+		return serve(c, p.value.(P))
+	}}
 }
 
 // dispatcher gives requests to their handlers: it checks access, counts and traces. One is
@@ -56,7 +76,7 @@ type dispatcher struct {
 
 // allow applies the access rule of a method. A run that the principal does not own is
 // reported as not found, so that users do not learn what others run.
-func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) (agent.Run, error) {
+func (d dispatcher) allow(peer principal, m api.Method, p parameters) (agent.Run, error) {
 	if peer.isAgent() {
 		// Refused without a look at the rule: no row of the table is for agents.
 		return agent.Run{}, api.Failure(api.CodeDenied, "ask the owner of the run", "%s is not for agents", m.Name).By("", api.RuleMethods)
@@ -69,26 +89,23 @@ func (d dispatcher) allow(peer principal, m api.Method, params json.RawMessage) 
 	case api.AccessSelf:
 		return agent.Run{}, api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", m.Name).By("", api.RuleMethods)
 	case api.AccessOwner, api.AccessAgent:
-		// Only the run's name is read here; handle reads all parameters again, strictly.
-		// Both find the same name: keys that Go takes for the same were refused with the
-		// line (rpc.Examine).
-		var p api.RunParams
-		if len(params) > 0 {
-			if err := json.Unmarshal(params, &p); err != nil {
-				return agent.Run{}, api.Unreadable(err)
-			}
+		var name string
+		if about, is := p.value.(interface{ AboutRun() string }); is {
+			name = about.AboutRun()
 		}
-		if p.Run == "" {
+		switch {
+		case name == "" && p.wrong != nil:
+			return agent.Run{}, p.wrong
+		case name == "":
 			return agent.Run{}, api.Failure(api.CodeParams, `say "run":"NAME"`, "no run is named")
-		}
-		if ofLost[m.Name] && strings.HasPrefix(p.Run, runtime.LostPrefix) {
-			return d.allowLost(peer, p.Run)
+		case ofLost[m.Name] && strings.HasPrefix(name, runtime.LostPrefix):
+			return d.allowLost(peer, name)
 		}
 		// Another process may have stored the run, or its name, a moment ago.
 		if err := d.cache.refresh(); err != nil {
 			return agent.Run{}, err
 		}
-		run, err := d.cache.resolve(p.Run, peer)
+		run, err := d.cache.resolve(name, peer)
 		if err == nil && !ofRecords[m.Name] {
 			err = run.CheckOwn()
 		}
@@ -108,8 +125,8 @@ func (d dispatcher) allowLost(peer principal, reference string) (agent.Run, erro
 }
 
 // ofLost are the methods that also open a layer without a record.
-var ofLost = map[string]bool{api.MethodRunDiff: true, api.MethodRunApply: true}
+var ofLost = map[string]bool{methods.RunDiff.Name: true, methods.RunApply.Name: true}
 
 // ofRecords are the methods about one run that need only its record, which is all that
 // cloved has of an OCI container. A method that is missing here refuses such a run.
-var ofRecords = map[string]bool{api.MethodRunGet: true, api.MethodRunWait: true, api.MethodRunRemove: true}
+var ofRecords = map[string]bool{methods.RunGet.Name: true, methods.RunWait.Name: true, methods.RunRemove.Name: true}

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // The identities of the matrix. A caller who is not a member is refused before any method is
@@ -35,9 +36,9 @@ func TestAccessMatrix(t *testing.T) {
 	}
 	params, err := json.Marshal(api.RunParams{Run: "1000/mine"})
 	must(t, err)
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		for identity, peer := range map[string]caller{"root": rootCaller, "owner": ownerCaller, "other": otherCaller} {
-			run, err := r.d.dispatcher().allow(peer.principal, m, params)
+			run, err := r.d.dispatcher().allow(peer.principal, m, decoded(m, params))
 			var known *api.Error
 			errors.As(err, &known)
 			switch code := want[m.Access][identity]; {
@@ -60,13 +61,13 @@ func TestAgentsMayNothingOfOthers(t *testing.T) {
 	own, other := r.add("own", agent.Owner{}, agent.StateRunning), r.add("other", agent.Owner{}, agent.StateRunning)
 	must(t, r.d.cache.refresh())
 	a := principal{owner: own.Owner, run: own.Spec.ID}
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		for _, name := range []string{"own", "other"} {
 			params, err := json.Marshal(api.RunParams{Run: name})
 			must(t, err)
-			_, err = r.d.dispatcher().allow(a, m, params)
+			_, err = r.d.dispatcher().allow(a, m, decoded(m, params))
 			wantCode(t, err, api.CodeDenied)
-			if _, err = r.d.dispatcher().allow(rootCaller.principal, m, params); m.Access == api.AccessSelf {
+			if _, err = r.d.dispatcher().allow(rootCaller.principal, m, decoded(m, params)); m.Access == api.AccessSelf {
 				wantCode(t, err, api.CodeDenied)
 			} else {
 				must(t, err)
@@ -88,16 +89,16 @@ func TestOthersCannotTellWhatExists(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("secret", ownerCaller.owner, agent.StateEnded)
-	m, _ := api.Find(api.MethodRunGet)
+	m, _ := methods.Find(methods.RunGet.Name)
 	for ref, unknown := range map[string]string{"secret": "xsecret", "1000/secret": "1000/xsecret", string(run.Spec.ID): "x" + string(run.Spec.ID), string(run.Spec.ID)[:6]: "x" + string(run.Spec.ID)[:6]} {
 		params, _ := json.Marshal(api.RunParams{Run: ref})
-		if _, err := r.d.dispatcher().allow(ownerCaller.principal, m, params); err != nil {
+		if _, err := r.d.dispatcher().allow(ownerCaller.principal, m, decoded(m, params)); err != nil {
 			t.Errorf("the owner names it %q: %v", ref, err)
 		}
-		_, hidden := r.d.dispatcher().allow(otherCaller.principal, m, params)
+		_, hidden := r.d.dispatcher().allow(otherCaller.principal, m, decoded(m, params))
 		wantCode(t, hidden, api.CodeNotFound)
 		absent, _ := json.Marshal(api.RunParams{Run: unknown})
-		_, missing := r.d.dispatcher().allow(otherCaller.principal, m, absent)
+		_, missing := r.d.dispatcher().allow(otherCaller.principal, m, decoded(m, absent))
 		if a, b := api.ErrorOf(hidden), api.ErrorOf(missing); len(a.Message)+1 != len(b.Message) || a.Data != b.Data {
 			t.Errorf("%q and %q differ in more than the name", a.Message, b.Message)
 		}
@@ -130,14 +131,14 @@ func TestMembers(t *testing.T) {
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
 	handlers := newRig(t, nil).d.handlers()
-	for _, m := range api.Methods {
-		served := handlers[m.Name] != nil || m.Name == api.MethodCancel || m.Access == api.AccessSelf
+	for _, m := range methods.All() {
+		served := handlers[m.Name].serve != nil || m.Name == api.MethodCancel || m.Access == api.AccessSelf
 		if served == (m.Shape == api.ShapeSession) {
 			t.Errorf("%s (%s): served here: %v", m.Name, m.Shape, served)
 		}
 	}
 	for name := range handlers {
-		if _, known := api.Find(name); !known {
+		if _, known := methods.Find(name); !known {
 			t.Errorf("%s is served and not in the table", name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/store"
@@ -112,11 +113,11 @@ func (o *actor) answer(c *rpc.Conn) {
 		return
 	}
 	var result any = api.Nothing{}
-	if m.Method == api.MethodRunExec {
+	if m.Method == methods.RunExec.Name {
 		result = api.ExecResult{}
 	}
 	_ = c.Respond(m.ID, result, nil)
-	if m.Method == api.MethodRunStop || m.Method == api.MethodRunSignal {
+	if m.Method == methods.RunStop.Name || m.Method == methods.RunSignal.Name {
 		o.end()
 	}
 }

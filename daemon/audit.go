@@ -14,14 +14,14 @@ import (
 
 // auditQuery returns records of the audit log. It reads files, as long as the log is, so the
 // places for it are few.
-func (s shared) auditQuery(c *call, p api.AuditQueryParams) (any, error) {
+func (s shared) auditQuery(c *call, p api.AuditQueryParams) (api.AuditQueryResult, error) {
 	filter, err := s.auditFilter(c, p)
 	if err != nil {
-		return nil, err
+		return api.AuditQueryResult{}, err
 	}
 	leave, err := s.audits.enter(c, c.peer.owner.UID)
 	if err != nil {
-		return nil, err
+		return api.AuditQueryResult{}, err
 	}
 	defer leave()
 	result := api.AuditQueryResult{Last: s.log.State().Records}
@@ -48,9 +48,9 @@ func (s shared) auditQuery(c *call, p api.AuditQueryParams) (any, error) {
 	leave() // to follow costs only what is written
 	filter.After = max(filter.After, result.Last)
 	if err := audit.Follow(c, s.logDir, filter, send); !errors.Is(err, context.Canceled) {
-		return nil, err
+		return api.AuditQueryResult{}, err
 	}
-	return nil, c.Err()
+	return api.AuditQueryResult{}, c.Err()
 }
 
 // auditFilter is what a caller asked for, of what it may see: root all, and everybody else

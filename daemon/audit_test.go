@@ -14,6 +14,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/traces"
@@ -50,7 +52,7 @@ func TestCallsAreInTheAuditLog(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	run := r.add("there", agent.Owner{UID: 1000}, agent.StateEnded)
-	must(t, c.Call(within(t), api.MethodRunRename, api.RenameParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Name: "renamed"}, nil))
+	must(t, c.Call(within(t), methods.RunRename.Name, api.RenameParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Name: "renamed"}, nil))
 	_, err := c.Get(within(t), "nobody")
 	wantCode(t, err, api.CodeNotFound)
 	wantCode(t, c.Remove(within(t), "nobody", false), api.CodeNotFound)
@@ -88,7 +90,7 @@ func TestARefusedBudgetIsInTheAuditLog(t *testing.T) {
 		{api.BudgetSetParams{Account: "7/name:x", Reset: []string{"pages"}}, api.CodeNotFound},
 		{map[string]any{"account": 7}, api.CodeParams},
 	} {
-		if err := c.Call(within(t), api.MethodBudgetSet, row.params, nil); row.code == passes {
+		if err := c.Call(within(t), methods.BudgetSet.Name, row.params, nil); row.code == passes {
 			must(t, err)
 		} else {
 			wantCode(t, err, row.code)
@@ -98,7 +100,7 @@ func TestARefusedBudgetIsInTheAuditLog(t *testing.T) {
 	eventually(t, "all are recorded", func() bool {
 		got = nil
 		for _, e := range recorded(t, c, api.AuditQueryParams{}) {
-			if e.Method == api.MethodBudgetSet {
+			if e.Method == methods.BudgetSet.Name {
 				got = append(got, strings.Join([]string{string(e.Kind), e.Verdict, e.Code, strings.Replace(e.What, e.Digest, "D", min(1, len(e.Digest)))}, " "))
 			}
 		}
@@ -199,9 +201,9 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 	c := r.serve()
 	run := r.add("own", agent.Owner{}, agent.StateRunning)
 	s := r.attached(c, run)
-	_, err := s.Call(within(t), run.Spec.ID, api.MethodGrantCheck, json.RawMessage(`{"what":"tool:fetch"}`))
+	_, err := s.Call(within(t), run.Spec.ID, agents.GrantCheck.Name, json.RawMessage(`{"what":"tool:fetch"}`))
 	must(t, err)
-	_, err = s.Call(within(t), run.Spec.ID, api.MethodBudgetCharge, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
+	_, err = s.Call(within(t), run.Spec.ID, agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
 	wantCode(t, err, api.CodeDenied)
 	r.counted(`clove_kernel_calls_total{caller="agent",code="ok",method="grant.check"} 1`, `clove_kernel_calls_total{caller="agent",code="denied",method="budget.charge"} 1`,
 		`clove_kernel_call_seconds_count{caller="agent"} 2`, `clove_kernel_refusals_total{rule="counted"} 1`, `clove_kernel_refusals_total{rule="grant"} 0`, "clove_audit_waiting 0", "clove_audit_queued 0", `clove_budget_marks_total{mark="budget-warned"} 0`)
@@ -222,7 +224,7 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 	}
 	found := 0
 	for _, e := range recorded(t, c, api.AuditQueryParams{Verdict: "deny"}) {
-		if e.Correlation == refused.Correlation && e.Method == api.MethodBudgetCharge {
+		if e.Correlation == refused.Correlation && e.Method == agents.BudgetCharge.Name {
 			found++
 		}
 	}
@@ -247,25 +249,25 @@ func TestTracesAnAgentsCall(t *testing.T) {
 	found, err := c.Get(within(t), "traced")
 	must(t, err)
 	s := r.attached(c, found.Run)
-	_, err = s.Call(within(t), found.Run.Spec.ID, api.MethodBudgetCharge, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
+	_, err = s.Call(within(t), found.Run.Spec.ID, agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
 	wantCode(t, err, api.CodeDenied)
 	_, err = s.Call(within(t), found.Run.Spec.ID, "made.up.planted", nil)
 	wantCode(t, err, api.CodeMethod)
 	must(t, tracer.Close(context.Background()))
 	spans, _ := collector.Now()
-	span := tracetest.Find(spans, "agent."+api.MethodBudgetCharge)
+	span := tracetest.Find(spans, "agent."+agents.BudgetCharge.Name)
 	if span == nil || !bytes.HasPrefix(span.TraceId, []byte{0x0a, 0xf7}) || tracetest.Text(span, "clove.run.name") != "traced" || tracetest.Text(span, "clove.code") != "denied" {
 		t.Fatalf("%v", span)
 	}
 	var denied []audit.Entry
 	eventually(t, "it is recorded", func() bool {
-		denied = recorded(t, c, api.AuditQueryParams{Verdict: "deny", Text: api.MethodBudgetCharge})
+		denied = recorded(t, c, api.AuditQueryParams{Verdict: "deny", Text: agents.BudgetCharge.Name})
 		return len(denied) == 1
 	})
 	if denied[0].Correlation != tracetest.Text(span, "clove.correlation") {
 		t.Errorf("%+v", denied)
 	}
-	if tracetest.Find(spans, "agent.unknown") == nil || tracetest.Find(spans, api.MethodKernelCall) != nil {
+	if tracetest.Find(spans, "agent.unknown") == nil || tracetest.Find(spans, methods.KernelCall.Name) != nil {
 		t.Error("the spans are others")
 	}
 	if raw, _ := collector.Raw(); bytes.Contains(raw, []byte("planted")) {

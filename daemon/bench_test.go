@@ -76,7 +76,7 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	for b.Loop() {
 		result, err := d.runs().list(c, p)
 		must(b, err)
-		_, err = result.(later).make()
+		_, err = result.make()
 		must(b, err)
 	}
 }

@@ -11,17 +11,17 @@ import (
 // record stores how an OCI container ended. Its monitor, a process of root's,
 // reports it. What is stored is bounded by the length of a request's line and by
 // the store.
-func (o containers) record(c *call, p api.ContainerParams) (any, error) {
+func (o containers) record(c *call, p api.ContainerParams) (api.Nothing, error) {
 	r := p.Record
 	// The name that store.KeepContainer expects; it gives the record the run's.
 	r.Name = p.Container.ID
 	if !slices.Contains(agent.Statuses, r.Status) {
-		return nil, api.Failure(api.CodeParams, "clove-oci reports the records of containers", "%q is not the status of a record", r.Status)
+		return api.Nothing{}, api.Failure(api.CodeParams, "clove-oci reports the records of containers", "%q is not the status of a record", r.Status)
 	}
 	var run agent.Run
 	err := o.records.change(func(s *store.Store) (err error) { run, err = s.KeepContainer(p.Container, r); return err })
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	o.log.Info("a container of an engine's ended", "run", run.Spec.Name, "container", p.Container.ID, "status", r.Status)
 	return api.Nothing{}, nil

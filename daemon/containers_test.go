@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // one is an OCI container that ended with exit status 7.
@@ -60,7 +61,7 @@ func TestAContainerIsTheEngines(t *testing.T) {
 	c, ctx := r.serve(), within(t)
 	must(t, c.Account(ctx, one()))
 	refused := 0
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		if m.Access != api.AccessOwner || ofRecords[m.Name] {
 			continue
 		}
@@ -90,11 +91,11 @@ func TestARecordIsRootsWord(t *testing.T) {
 	r := newRig(t, nil)
 	must(t, r.serve().Account(within(t), one()))
 	member := caller{principal: principal{owner: agent.Owner{UID: 1000, GID: 1000}}}
-	m, _ := api.Find(api.MethodContainer)
-	_, err := r.d.dispatcher().allow(member.principal, m, nil)
+	m, _ := methods.Find(methods.Container.Name)
+	_, err := r.d.dispatcher().allow(member.principal, m, decoded(m, nil))
 	wantCode(t, err, api.CodeDenied)
-	get, _ := api.Find(api.MethodRunGet)
-	_, err = r.d.dispatcher().allow(member.principal, get, []byte(`{"run":"oci+one"}`))
+	get, _ := methods.Find(methods.RunGet.Name)
+	_, err = r.d.dispatcher().allow(member.principal, get, decoded(get, []byte(`{"run":"oci+one"}`)))
 	wantCode(t, err, api.CodeNotFound)
 }
 

@@ -8,10 +8,11 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // stop ends a run and answers when it has ended. Its restart policy is suspended.
-func (r runs) stop(c *call, p api.StopParams) (any, error) {
+func (r runs) stop(c *call, p api.StopParams) (api.Nothing, error) {
 	if c.run.State == agent.StateEnded {
 		// Its restart policy may start it again: the stop is stored all the same.
 		return api.Nothing{}, r.noteStop(c)
@@ -20,7 +21,7 @@ func (r runs) stop(c *call, p api.StopParams) (any, error) {
 	if p.GraceNS != nil {
 		// 0 is allowed: no grace.
 		if *p.GraceNS < 0 {
-			return nil, api.Failure(api.CodeParams, "", "the grace is below 0")
+			return api.Nothing{}, api.Failure(api.CodeParams, "", "the grace is below 0")
 		}
 		grace = time.Duration(*p.GraceNS)
 	}
@@ -87,7 +88,7 @@ func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 // terminate has the supervisor end the agent, and waits for the record.
 func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
 	ns := int64(grace)
-	err := r.supervisors.call(c, c.run.Spec.ID, api.MethodRunStop, api.StopParams{GraceNS: &ns}, nil)
+	err := r.supervisors.call(c, c.run.Spec.ID, methods.RunStop.Name, api.StopParams{GraceNS: &ns}, nil)
 	if err != nil && agent.KindOf(err) != agent.KindConflict {
 		return err
 	}
@@ -132,12 +133,12 @@ const reapTime = 10 * time.Second
 
 // signal sends the agent a signal. KILL, TERM, POLICY and the run's stop signal suspend its
 // restart policy, as stop does.
-func (r runs) signal(c *call, p api.SignalParams) (any, error) {
+func (r runs) signal(c *call, p api.SignalParams) (api.Nothing, error) {
 	if err := checkSignal(p); err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	if err := reachable(c.run); err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	if p.Policy && p.Reason == "" {
 		p.Reason = "the signal POLICY of " + c.peer.String()
@@ -146,10 +147,10 @@ func (r runs) signal(c *call, p api.SignalParams) (any, error) {
 		// Stored before the signal is sent, as for a stop: the agent may end of it at once,
 		// and the policy must know then.
 		if err := r.noteStop(c); err != nil && !expendable(c.run) {
-			return nil, err
+			return api.Nothing{}, err
 		}
 	}
-	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, api.MethodRunSignal, p, nil)
+	return api.Nothing{}, r.supervisors.call(c, c.run.Spec.ID, methods.RunSignal.Name, p, nil)
 }
 
 // checkSignal refuses a request that means no signal, or two.
@@ -164,22 +165,22 @@ func checkSignal(p api.SignalParams) error {
 }
 
 // restart ends a live run and queues it. Its policy and schedule are active again.
-func (r runs) restart(c *call, p api.RestartParams) (any, error) {
+func (r runs) restart(c *call, p api.RestartParams) (api.RunResult, error) {
 	// Called within the transaction, so its time is that of the change.
 	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
 		if _, err := r.stop(c, p.StopParams); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 	}
 	if err := r.cache.refresh(); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	// Looked up again: the access check saw the run before the stop, and policy, schedule
 	// and other callers go on meanwhile.
 	run, found := r.cache.get(c.run.Spec.ID)
 	if !found {
-		return nil, api.Failure(api.CodeNotFound, "omit --rm for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
+		return api.RunResult{}, api.Failure(api.CodeNotFound, "omit --rm for a run that is to be restarted", "%s kept nothing", c.run.Spec.Name)
 	}
 	var err error
 	switch run.State {
@@ -190,19 +191,19 @@ func (r runs) restart(c *call, p api.RestartParams) (any, error) {
 	default: // it was queued, and has been started meanwhile
 	}
 	if err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	// Without this the answer could have the reason of before: a run that was stopped in
 	// the queue keeps its reason until the reconciler looks.
 	if err := r.reconciler.decidedAnew(c); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	return r.startedOrWaiting(c)
 }
 
 // startedOrWaiting answers when a queued run executes, has failed, or waits for more
 // than other starts.
-func (r runs) startedOrWaiting(c *call) (any, error) {
+func (r runs) startedOrWaiting(c *call) (api.RunResult, error) {
 	id := c.run.Spec.ID
 	for {
 		// Both taken before the look at the store and the queue: what changes in between
@@ -210,7 +211,7 @@ func (r runs) startedOrWaiting(c *call) (any, error) {
 		_, looked := r.reconciler.reason(id)
 		moved := r.cache.changed()
 		if err := r.cache.refresh(); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 		run, found := r.cache.get(id)
 		reason, _ := r.reconciler.obstacle(id)
@@ -218,7 +219,7 @@ func (r runs) startedOrWaiting(c *call) (any, error) {
 		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)
 			failure.Data.Step = run.Record.Error.Step
-			return nil, failure
+			return api.RunResult{}, failure
 		case !found || run.State == agent.StateEnded || run.State == agent.StateRunning || run.State == agent.StateQueued && reason != "":
 			return r.result(id)
 		}
@@ -226,7 +227,7 @@ func (r runs) startedOrWaiting(c *call) (any, error) {
 		case <-looked:
 		case <-moved:
 		case <-c.Done():
-			return nil, c.Err()
+			return api.RunResult{}, c.Err()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -160,10 +161,10 @@ func read(text []byte) (*line, *api.Error) {
 			l.calls = append(l.calls, task{Request: r})
 		}
 	}
-	if len(text) > maxSmall && (batch || requests[0].Method != api.MethodRunStart && requests[0].Method != api.MethodRunExec) {
+	if len(text) > maxSmall && (batch || requests[0].Method != methods.RunStart.Name && requests[0].Method != methods.RunExec.Name) {
 		// Else many requests that wait could hold much memory for one user. The answer has the
 		// request's id: a caller with many requests under way waits for it.
-		return l, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", api.MethodRunStart, api.MethodRunExec, maxSmall)
+		return l, api.Failure(api.CodeTooLarge, "send less at once", "a message other than %s or %s has at most %d bytes", methods.RunStart.Name, methods.RunExec.Name, maxSmall)
 	}
 	return l, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/internal/rpc"
 )
@@ -20,15 +21,15 @@ var errEnding = api.Failure(api.CodeDraining, "agents continue to run; try again
 func (c *conversation) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return false }
-	if m.Shape == api.ShapeStream || m.Name == api.MethodRunWait {
+	if m.Shape == api.ShapeStream || m.Name == methods.RunWait.Name {
 		stop = context.AfterFunc(c.ending, func() { cancel(errEnding) })
 	}
 	return ctx, func() { stop(); cancel(nil) }
 }
 
 // handlerOf finds what serves a request.
-func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
-	m, known := api.Find(name)
+func (d dispatcher) handlerOf(name string) (handler, error) {
+	m, known := methods.Find(name)
 	var fault *api.Error
 	switch {
 	case !known:
@@ -37,14 +38,14 @@ func (d dispatcher) handlerOf(name string) (api.Method, handler, error) {
 	case m.Access == api.AccessSelf:
 		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name).By("", api.RuleMethods)
 	// It is in the table and has no handler: a session (rooms.go).
-	case d.handlers[name] == nil:
+	case d.handlers[name].serve == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
 	default:
-		return m, d.handlers[name], nil
+		return d.handlers[name], nil
 	}
 	// Here, because perform, which counts the others, needs a method.
 	d.meter.Called(name, fault.Data.Word, 0)
-	return m, nil, fault
+	return handler{}, fault
 }
 
 // serve gives a request to its method's handler, if its caller may ask for that, and
@@ -54,27 +55,27 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 		// The connection's own affair: a handler knows one call, not the others.
 		return nothing, c.cancelRequest(r.Params)
 	}
-	m, serve, err := c.dispatch.handlerOf(r.Method)
+	h, err := c.dispatch.handlerOf(r.Method)
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := c.bounded(r.ctx, m)
+	ctx, done := c.bounded(r.ctx, h.Method)
 	defer done()
-	result, err := c.perform(ctx, m, r.Request, func(request *call, params json.RawMessage) (any, error) {
+	result, err := c.perform(ctx, handler{h.Method, func(request *call, p parameters) (any, error) {
 		c.dispatch.tracer.About(request, request.run)
-		if m.Shape == api.ShapeStream {
+		if h.Shape == api.ShapeStream {
 			leave, err := c.dispatch.streams.enter(request, c.peer.owner.UID)
 			if err != nil {
 				return nil, err
 			}
 			defer leave()
 		}
-		value, err := serve(request, params)
+		value, err := h.serve(request, p)
 		if err != nil {
 			return nil, err
 		}
 		return c.owes.answer(request, owed, value)
-	})
+	}}, r.Request)
 	// Else the caller would get "cancelled", which it did not ask for.
 	if err != nil && context.Cause(ctx) == errEnding {
 		err = errEnding
@@ -83,56 +84,58 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	return text, err
 }
 
-// perform has serve answer a request if its caller may ask for that.
-func (c *conversation) perform(ctx context.Context, m api.Method, r rpc.Request, serve handler) (any, error) {
+// perform has a handler answer a request if its caller may ask for that.
+func (c *conversation) perform(ctx context.Context, h handler, r rpc.Request) (any, error) {
 	d := c.dispatch
-	return d.observed(ctx, c.peer, r.Method, r.Params, func(ctx context.Context) (_ any, err error) {
-		run, err := d.allow(c.peer.principal, m, r.Params)
-		defer func() { d.audit(c.peer, m, run, r.Params, err) }()
+	return d.observed(ctx, c.peer, h.Method, r.Params, func(ctx context.Context, p parameters) (_ any, err error) {
+		run, err := d.allow(c.peer.principal, h.Method, p)
+		defer func() { d.audit(c.peer, h.Method, run, p, err) }()
 		if err != nil {
 			return nil, err
 		}
-		return d.answer(&call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}, r.Method, serve, r.Params)
+		request := &call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}
+		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(request, p) })
 	})
 }
 
-// observed answers a call, and counts and traces that it did. A session counts when it is
-// opened.
-func (d dispatcher) observed(ctx context.Context, peer caller, method string, params json.RawMessage, answer func(context.Context) (any, error)) (any, error) {
+// observed decodes and answers a call, and counts and traces that it did. A session counts
+// when it is opened.
+func (d dispatcher) observed(ctx context.Context, peer caller, m api.Method, text json.RawMessage, answer func(context.Context, parameters) (any, error)) (any, error) {
 	began := time.Now()
+	p := parameters{text: text}
+	p.value, p.wrong = d.contained(peer, m.Name, func() (any, error) { return m.Decode(text) })
 	var span traces.Span
-	if method != api.MethodKernelCall { // the agent's call has a span
-		ctx, span = d.tracer.Call(ctx, method, peer.owner.UID, params)
+	if m.Name != methods.KernelCall.Name { // the agent's call has a span
+		ctx, span = d.tracer.Call(ctx, m.Name, peer.owner.UID, p.value)
 	}
-	result, err := answer(ctx)
+	result, err := answer(ctx, p)
 	word := wordOf(err)
-	d.meter.Called(method, word, time.Since(began))
+	d.meter.Called(m.Name, word, time.Since(began))
 	span.End(word)
 	return result, err
 }
 
-// answer serves one request. A panic in it ends that request only: what one caller sends
-// must not end cloved for the others.
-func (d dispatcher) answer(c *call, method string, serve handler, params json.RawMessage) (result any, err error) {
+// contained does one part of a request. A panic in it ends that request only: what one caller
+// sends must not end cloved for the others.
+func (d dispatcher) contained(peer caller, method string, do func() (any, error)) (result any, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			d.log.Error("a request failed with an internal error", "method", method, "peer", c.peer.String(), "fault", fault, "stack", string(debug.Stack()))
+			d.log.Error("a request failed with an internal error", "method", method, "peer", peer.String(), "fault", fault, "stack", string(debug.Stack()))
 			err = api.Failure(api.CodeInternal, "report it, with what cloved's own log says", "%s failed: a mistake of cloved's", method)
 		}
 	}()
-	return serve(c, params)
+	return do()
 }
 
 var nothing = json.RawMessage("{}")
 
 // cancelRequest ends another request of the connection.
 func (c *conversation) cancelRequest(params json.RawMessage) error {
-	var p api.CancelParams
-	if err := api.DecodeParams(params, &p); err != nil {
-		return err
+	p, err := methods.Cancel.Decode(params)
+	if err == nil {
+		c.cancel(p.ID)
 	}
-	c.cancel(p.ID)
-	return nil
+	return err
 }
 
 // notification acts on a request that wants no answer. It has little time:
@@ -142,15 +145,14 @@ func (c *conversation) notification(r rpc.Request) {
 		_ = c.cancelRequest(r.Params)
 		return
 	}
-	m, known := api.Find(r.Method)
-	serve := c.dispatch.handlers[r.Method]
+	h := c.dispatch.handlers[r.Method]
 	// A stream sends notifications with its request's id, and this has none.
-	if !known || serve == nil || m.Shape != api.ShapeCall {
+	if h.serve == nil || h.Shape != api.ShapeCall {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.alive, noteTime)
 	defer cancel()
-	_, _ = c.perform(ctx, m, r, serve)
+	_, _ = c.perform(ctx, h, r)
 }
 
 // noteTime bounds what a notification asks for: the connection reads nothing meanwhile.

@@ -5,6 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/metrics"
 )
 
@@ -14,8 +15,8 @@ type events struct {
 	meter *metrics.Meter
 }
 
-func (e events) methods() map[string]handler {
-	return map[string]handler{api.MethodEventFollow: handle(e.follow)}
+func (e events) methods() []handler {
+	return []handler{on(methods.EventFollow, e.follow)}
 }
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
@@ -38,13 +39,13 @@ func (e events) wanted(c *call, p api.EventParams) (func(agent.RunEvent) bool, e
 
 // follow gives what happened after a number, and with follow what
 // happens from then on.
-func (e events) follow(c *call, p api.EventParams) (any, error) {
+func (e events) follow(c *call, p api.EventParams) (api.EventResult, error) {
 	if err := e.cache.refresh(); err != nil {
-		return nil, err
+		return api.EventResult{}, err
 	}
 	wanted, err := e.wanted(c, p)
 	if err != nil {
-		return nil, err
+		return api.EventResult{}, err
 	}
 	var after uint64
 	if p.After != nil {
@@ -54,13 +55,13 @@ func (e events) follow(c *call, p api.EventParams) (any, error) {
 	}
 	// Only a caller that asks for the time before cloved's start pays for reading it.
 	if err := e.cache.reach(after); err != nil {
-		return nil, err
+		return api.EventResult{}, err
 	}
 	for {
 		// Taken before the look: a change between the look and the wait closes it.
 		moved := e.cache.changed()
 		if err := e.cache.refresh(); err != nil {
-			return nil, err
+			return api.EventResult{}, err
 		}
 		news, last, gap := e.cache.since(after)
 		// The reader was slower than the cache forgets, or its number is from another
@@ -68,13 +69,13 @@ func (e events) follow(c *call, p api.EventParams) (any, error) {
 		if gap {
 			e.meter.Dropped(missed(after, last, news))
 			if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Gap: true}); err != nil {
-				return nil, err
+				return api.EventResult{}, err
 			}
 		}
 		for _, o := range news {
 			if !o.Time.Before(p.Since) && wanted(o) {
 				if err := c.note(api.NoteEvent, api.EventNote{ID: c.id, Event: &o}); err != nil {
-					return nil, err
+					return api.EventResult{}, err
 				}
 			}
 		}
@@ -85,7 +86,7 @@ func (e events) follow(c *call, p api.EventParams) (any, error) {
 		select {
 		case <-moved:
 		case <-c.Done():
-			return nil, c.Err()
+			return api.EventResult{}, c.Err()
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 func TestStartRunsAndAnswers(t *testing.T) {
@@ -175,13 +176,13 @@ func TestDrainHoldsStarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{On: true}, nil))
+	must(t, c.Call(within(t), methods.Drain.Name, api.DrainParams{On: true}, nil))
 	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
 	must(t, err)
 	if result.Run.State != agent.StateQueued || result.Reason == "" {
 		t.Errorf("%+v", result)
 	}
-	must(t, c.Call(within(t), api.MethodDrain, api.DrainParams{}, nil))
+	must(t, c.Call(within(t), methods.Drain.Name, api.DrainParams{}, nil))
 	_, _, err = r.d.cache.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }

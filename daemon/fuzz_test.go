@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // FuzzParams: any parameters are accepted or refused with an error of the API's set.
@@ -17,7 +18,7 @@ func FuzzParams(f *testing.F) {
 		f.Add(i, []byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, row int, text []byte) {
-		m := api.Methods[uint(row)%uint(len(api.Methods))]
+		m := methods.All()[uint(row)%uint(len(methods.All()))]
 		into := reflect.New(reflect.TypeOf(m.Params))
 		if err := api.DecodeParams(text, into.Interface()); err != nil {
 			wantCode(t, err, api.CodeParams)

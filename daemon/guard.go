@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 )
 
@@ -26,21 +27,21 @@ type containers struct {
 	log     *slog.Logger
 }
 
-func (o containers) methods() map[string]handler {
-	return map[string]handler{api.MethodGuard: handle(o.startGuard), api.MethodContainer: handle(o.record)}
+func (o containers) methods() []handler {
+	return []handler{on(methods.Guard, o.startGuard), on(methods.Container, o.record)}
 }
 
 // startGuard answers when the rules are enforced, or cannot be.
-func (o containers) startGuard(c *call, p api.GuardParams) (any, error) {
+func (o containers) startGuard(c *call, p api.GuardParams) (api.Nothing, error) {
 	if p.Guard.PID <= 0 || !filepath.IsAbs(p.Guard.Directory) {
-		return nil, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")
+		return api.Nothing{}, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")
 	}
 	answer, err := o.guards.guard(p.Guard)
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	if answer.Error != nil {
-		return nil, answer.Error
+		return api.Nothing{}, answer.Error
 	}
 	o.log.Info("a container's network is guarded", "directory", p.Guard.Directory, "mode", p.Guard.Network, "rules", len(p.Guard.Rules))
 	return api.Nothing{}, nil

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -35,7 +36,7 @@ func (d *Daemon) answers(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Request(api.MethodInfo, api.Nothing{}); err != nil {
+	if err := conn.Request(methods.Info.Name, api.Nothing{}); err != nil {
 		return err
 	}
 	return conn.Answer(ctx, nil, nil, func(json.RawMessage) error { return nil })

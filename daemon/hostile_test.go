@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -25,16 +24,16 @@ func (r *rig) keep() { r.serve() }
 func TestPanicIsOneRequestsEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	bad := func(*call, json.RawMessage) (any, error) { return []int{}[len(t.Name())], nil }
+	bad := func() (any, error) { return []int{}[len(t.Name())], nil }
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the control does not panic")
 			}
 		}()
-		_, _ = bad(nil, nil)
+		_, _ = bad()
 	}()
-	_, err := r.d.dispatcher().answer(r.as(ownerCaller), "x", bad, nil)
+	_, err := r.d.dispatcher().contained(ownerCaller, "x", bad)
 	wantCode(t, err, api.CodeInternal)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/metrics"
 )
 
@@ -24,19 +25,19 @@ type system struct {
 	log        *slog.Logger
 }
 
-func (s system) methods() map[string]handler {
-	return map[string]handler{
-		api.MethodInfo:   handle(s.info),
-		api.MethodReload: handle(func(*call, api.Nothing) (any, error) { return api.Nothing{}, s.reload() }),
-		api.MethodDrain:  handle(s.drain),
-		api.MethodDebug:  handle(s.debug),
+func (s system) methods() []handler {
+	return []handler{
+		on(methods.Info, s.info),
+		on(methods.Reload, func(*call, api.Nothing) (api.Nothing, error) { return api.Nothing{}, s.reload() }),
+		on(methods.Drain, s.drain),
+		on(methods.Debug, s.debug),
 	}
 }
 
 // info is what this cloved is, and how many runs the caller has.
-func (s system) info(c *call, _ api.Nothing) (any, error) {
+func (s system) info(c *call, _ api.Nothing) (api.InfoResult, error) {
 	if err := s.cache.refresh(); err != nil {
-		return nil, err
+		return api.InfoResult{}, err
 	}
 	counts := map[agent.State]int{}
 	// Only runs that the caller sees: the sum would show what others run.
@@ -48,9 +49,9 @@ func (s system) info(c *call, _ api.Nothing) (any, error) {
 }
 
 // drain holds starts back, or lets them go on.
-func (s system) drain(c *call, p api.DrainParams) (any, error) {
+func (s system) drain(c *call, p api.DrainParams) (api.Nothing, error) {
 	if err := s.reconciler.drain(p.On); err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	s.log.Info("drain", "on", p.On, "peer", c.peer.String())
 	return api.Nothing{}, nil

@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/traces"
@@ -114,28 +115,36 @@ type shared struct {
 	audits    *slots // queries of the audit log
 }
 
-func (s shared) methods() map[string]handler {
-	all := map[string]handler{api.MethodBackup: handle(s.backup), api.MethodCheck: handle(s.check),
-		api.MethodKernelAttach: handle(s.attach), api.MethodKernelCall: handle(s.call), api.MethodKernelMeter: handle(s.meter), api.MethodPanic: handle(s.panic)}
-	all[api.MethodAuditQuery] = handle(s.auditQuery)
-	all[api.MethodBudgetSet] = handle(func(c *call, p api.BudgetSetParams) (any, error) {
-		return s.kernel.SetBudget(c.peer.owner.UID, p)
-	})
-	all[api.MethodBudgetList] = handle(func(c *call, p api.BudgetListParams) (any, error) {
-		return s.kernel.ListBudgets(c.peer.owner.UID, p)
-	})
-	all[api.MethodBudgetReport] = handle(func(c *call, p api.BudgetReportParams) (any, error) {
-		return s.kernel.ReportBudgets(c.peer.owner.UID, p)
-	})
-	all[api.MethodBudgetTop] = handle(func(c *call, p api.BudgetTopParams) (any, error) {
-		return s.kernel.TopBudgets(c.peer.owner.UID, p)
-	})
+func (s shared) methods() []handler {
+	all := []handler{
+		on(methods.Backup, s.backup), on(methods.Check, s.check), on(methods.Panic, s.panic),
+		on(methods.KernelAttach, s.attach), on(methods.KernelCall, s.call), on(methods.KernelMeter, s.meter), on(methods.AuditQuery, s.auditQuery),
+		on(methods.BudgetSet, s.setBudget), on(methods.BudgetList, s.listBudgets), on(methods.BudgetReport, s.reportBudgets), on(methods.BudgetTop, s.topBudgets),
+	}
 	for _, name := range kernel.Methods() {
-		all[name] = func(c *call, params json.RawMessage) (any, error) {
-			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, params)
-		}
+		m, _ := methods.Find(name)
+		// The Kernel decodes the parameters: it records calls that it cannot read, too.
+		all = append(all, handler{m, func(c *call, p parameters) (any, error) {
+			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, p.text)
+		}})
 	}
 	return all
+}
+
+func (s shared) setBudget(c *call, p api.BudgetSetParams) (api.BudgetResult, error) {
+	return s.kernel.SetBudget(c.peer.owner.UID, p)
+}
+
+func (s shared) listBudgets(c *call, p api.BudgetListParams) (api.BudgetListResult, error) {
+	return s.kernel.ListBudgets(c.peer.owner.UID, p)
+}
+
+func (s shared) reportBudgets(c *call, p api.BudgetReportParams) (api.BudgetReportResult, error) {
+	return s.kernel.ReportBudgets(c.peer.owner.UID, p)
+}
+
+func (s shared) topBudgets(c *call, p api.BudgetTopParams) (api.BudgetTopResult, error) {
+	return s.kernel.TopBudgets(c.peer.owner.UID, p)
 }
 
 // run returns the run that a supervisor names.
@@ -151,28 +160,28 @@ func (s shared) run(id agent.ID) (agent.Run, error) {
 }
 
 // attach reports to a supervisor how its run stands, until it leaves.
-func (s shared) attach(c *call, p api.KernelParams) (any, error) {
+func (s shared) attach(c *call, p api.KernelParams) (api.Nothing, error) {
 	run, err := s.run(p.Run)
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	err = s.kernel.Attach(c, run, p.Begins, func(now api.Standing) {
 		_ = c.note(api.NoteStanding, api.StandingNote{ID: c.id, Standing: now}) // a supervisor that has gone attaches again
 	})
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	<-c.Done()
-	return nil, c.Err()
+	return api.Nothing{}, c.Err()
 }
 
 // maxReason bounds the reason of a panic, in bytes: it stands in every record.
 const maxReason = 256
 
 // panic ends all agents. They end first: the log comes after what cannot wait.
-func (s shared) panic(c *call, p api.PanicParams) (any, error) {
+func (s shared) panic(c *call, p api.PanicParams) (api.PanicResult, error) {
 	if p.Clear == (p.Reason != "") || len(p.Reason) > maxReason {
-		return nil, api.Failure(api.CodeParams, "", "say a reason of at most %d bytes, or clear", maxReason)
+		return api.PanicResult{}, api.Failure(api.CodeParams, "", "say a reason of at most %d bytes, or clear", maxReason)
 	}
 	result := api.PanicResult{Ended: []string{}}
 	var err error
@@ -194,16 +203,16 @@ func (s shared) panic(c *call, p api.PanicParams) (any, error) {
 }
 
 // meter charges what the Linux kernel has counted of a run.
-func (s shared) meter(_ *call, p api.KernelMeterParams) (any, error) {
+func (s shared) meter(_ *call, p api.KernelMeterParams) (api.Nothing, error) {
 	run, err := s.run(p.Run)
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	return api.Nothing{}, s.kernel.Meter(run, p.Start, p.Totals)
 }
 
 // call answers an agent, for which its supervisor asks. The agent is not the caller.
-func (s shared) call(_ *call, p api.KernelCallParams) (any, error) {
+func (s shared) call(_ *call, p api.KernelCallParams) (json.RawMessage, error) {
 	run, found := s.cache.get(p.Run)
 	if !found {
 		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
@@ -237,14 +246,14 @@ func wordOf(err error) string {
 }
 
 // backup copies kernel.db: no other process may open it.
-func (s shared) backup(_ *call, p api.BackupParams) (any, error) {
+func (s shared) backup(_ *call, p api.BackupParams) (api.Nothing, error) {
 	if !filepath.IsAbs(p.File) {
-		return nil, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
+		return api.Nothing{}, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
 	}
 	return api.Nothing{}, s.file.Backup(p.File)
 }
 
-func (s shared) check(_ *call, _ api.Nothing) (any, error) {
+func (s shared) check(_ *call, _ api.Nothing) (api.CheckResult, error) {
 	problems, err := s.file.Check()
 	// An empty list, not null, where nothing is wrong.
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err

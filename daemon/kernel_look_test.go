@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/store"
 )
 
@@ -28,7 +29,7 @@ func TestSpendingIsNoReasonToLook(t *testing.T) {
 	for tries := 0; tries < 20 && !quiet; tries++ {
 		next := ended()
 		for range 20 {
-			must(t, c.Call(within(t), api.MethodBudgetSet, api.BudgetSetParams{Account: "0/name:own", Limits: []string{"reviews=10"}}, nil))
+			must(t, c.Call(within(t), methods.BudgetSet.Name, api.BudgetSetParams{Account: "0/name:own", Limits: []string{"reviews=10"}}, nil))
 		}
 		select {
 		case <-next:

@@ -10,6 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/store"
 )
@@ -70,7 +72,7 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 		return api.ErrorOf(err).Code
 	}
 	walked := 0
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		for _, name := range []string{"", string(own.Spec.ID), string(other.Spec.ID), "other", "0/other"} {
 			params, err := json.Marshal(api.RunParams{Run: name})
 			must(t, err)
@@ -88,17 +90,17 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 			walked++
 		}
 	}
-	if walked < 5*len(api.Methods) {
+	if walked < 5*len(methods.All()) {
 		t.Errorf("%d calls", walked)
 	}
 	for _, run := range []agent.Run{own, other} {
 		var a api.AgentResult
-		must(t, c.Call(within(t), api.MethodAgentGet, api.RunParams{Run: run.Spec.Name}, &a))
+		must(t, c.Call(within(t), agents.AgentGet.Name, api.RunParams{Run: run.Spec.Name}, &a))
 		if a.ID != run.Spec.ID {
 			t.Errorf("%+v", a)
 		}
 	}
-	_, err := s.Call(within(t), agent.NewID(), api.MethodAgentGet, nil)
+	_, err := s.Call(within(t), agent.NewID(), agents.AgentGet.Name, nil)
 	wantCode(t, err, api.CodeNotFound)
 }
 
@@ -113,7 +115,7 @@ func TestTheLongestCallOfAnAgent(t *testing.T) {
 	for length, want := range map[int]api.Code{1 << 10: api.CodeParams, api.MaxAgentLine: api.CodeTooLarge} {
 		params, err := json.Marshal(api.GrantCheckParams{What: "tool:" + strings.Repeat("x", length)})
 		must(t, err)
-		_, err = s.Call(within(t), run.Spec.ID, api.MethodGrantCheck, params)
+		_, err = s.Call(within(t), run.Spec.ID, agents.GrantCheck.Name, params)
 		wantCode(t, err, want)
 	}
 }

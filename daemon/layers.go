@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/runtime"
 )
@@ -40,32 +41,32 @@ type layers struct {
 	log         *slog.Logger
 }
 
-func (l layers) methods() map[string]handler {
-	return map[string]handler{api.MethodRunDiff: handle(l.diff), api.MethodRunApply: handle(l.apply)}
+func (l layers) methods() []handler {
+	return []handler{on(methods.RunDiff, l.diff), on(methods.RunApply, l.apply)}
 }
 
 // diff sends what a run changed, as notifications.
-func (l layers) diff(c *call, p api.DiffParams) (any, error) {
+func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
 	err := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return api.DiffResult{}, err
 	}
 	// Sent behind the reading: a caller that reads slowly must keep neither the agent
 	// frozen nor a place among the readers.
 	for _, change := range changes {
 		if err := c.note(api.NoteChange, api.ChangeNote{ID: c.id, Change: change}); err != nil {
-			return nil, err
+			return api.DiffResult{}, err
 		}
 	}
 	return api.DiffResult{Changes: len(changes), Digest: digest(changes)}, nil
 }
 
 // apply writes the workspace's changes back as the caller.
-func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
+func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
 	var changes []agent.Change
 	failure := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
@@ -86,7 +87,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (any, error) {
 			result.Applied++
 		}
 		if err := c.note(api.NoteChange, api.ChangeNote{ID: c.id, Change: change}); err != nil {
-			return nil, err
+			return api.ApplyResult{}, err
 		}
 	}
 	if failure == nil && result.Applied > 0 {

@@ -23,13 +23,13 @@ const (
 )
 
 // list gives the runs that are newest behind the place that p.After names.
-func (r runs) list(c *call, p api.ListParams) (any, error) {
+func (r runs) list(c *call, p api.ListParams) (later, error) {
 	from, err := parsePlace(p.After)
 	if err != nil {
-		return nil, err
+		return later{}, err
 	}
 	if p.Limit < 0 {
-		return nil, api.Failure(api.CodeParams, "omit it for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
+		return later{}, api.Failure(api.CodeParams, "omit it for as many as one answer holds", "limit: %d is no number of runs", p.Limit)
 	}
 	return later{make: func() (any, error) { return r.page(c, p, from) }}, nil
 }

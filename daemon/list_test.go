@@ -15,7 +15,7 @@ func (r *rig) listText(c *call, p api.ListParams) json.RawMessage {
 	r.t.Helper()
 	result, err := r.d.runs().list(c, p)
 	must(r.t, err)
-	text, err := result.(later).make()
+	text, err := result.make()
 	must(r.t, err)
 	return text.(json.RawMessage)
 }

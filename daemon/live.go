@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/policies/compare"
 	"clove.run/clove/scheduler"
@@ -18,59 +19,59 @@ type live struct {
 	limits      limits
 	memory      memory
 	supervisors supervisors
-	result      func(agent.ID) (any, error) // the run as it is now
+	result      func(agent.ID) (api.RunResult, error) // the run as it is now
 }
 
-func (r live) methods() map[string]handler {
-	return map[string]handler{
-		api.MethodRunPause:     handle(r.pause),
-		api.MethodRunResume:    handle(r.resume),
-		api.MethodRunUpdate:    handle(r.update),
-		api.MethodRunStats:     handle(r.stats),
-		api.MethodRunProcesses: handle(r.processes),
+func (r live) methods() []handler {
+	return []handler{
+		on(methods.RunPause, r.pause),
+		on(methods.RunResume, r.resume),
+		on(methods.RunUpdate, r.update),
+		on(methods.RunStats, r.stats),
+		onLater(methods.RunProcesses, r.processes),
 	}
 }
 
 // pause freezes a run, and stores that for the list of runs.
-func (r live) pause(c *call, p api.RunParams) (any, error) {
-	if err := r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil); err != nil {
-		return nil, err
+func (r live) pause(c *call, p api.RunParams) (api.Nothing, error) {
+	if err := r.supervisors.ask(c, c.run, methods.RunPause.Name, p, nil); err != nil {
+		return api.Nothing{}, err
 	}
 	// gofail: var pauseAsked string
-	// if err := failpoint(pauseAsked, ""); err != nil { return nil, err }
+	// if err := failpoint(pauseAsked, ""); err != nil { return api.Nothing{}, err }
 
 	_, err := r.records.amend(c.run.Spec.ID, agent.RunPaused, c.peer.String(), func(run *agent.Run) { run.SetPaused(true) })
 	if err != nil {
 		// An error means that nothing changed, so the agent is thawed again.
-		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil))
+		err = errors.Join(err, r.supervisors.ask(c, c.run, methods.RunResume.Name, p, nil))
 	}
 	return api.Nothing{}, err
 }
 
 // resume thaws a run. If that cannot be stored, the run is frozen again.
-func (r live) resume(c *call, p api.RunParams) (any, error) {
-	if err := r.supervisors.ask(c, c.run, api.MethodRunResume, p, nil); err != nil {
-		return nil, err
+func (r live) resume(c *call, p api.RunParams) (api.Nothing, error) {
+	if err := r.supervisors.ask(c, c.run, methods.RunResume.Name, p, nil); err != nil {
+		return api.Nothing{}, err
 	}
 	// gofail: var resumeAsked string
-	// if err := failpoint(resumeAsked, ""); err != nil { return nil, err }
+	// if err := failpoint(resumeAsked, ""); err != nil { return api.Nothing{}, err }
 
 	_, err := r.records.amend(c.run.Spec.ID, agent.RunResumed, c.peer.String(), func(run *agent.Run) { run.SetPaused(false) })
 	if err != nil {
-		err = errors.Join(err, r.supervisors.ask(c, c.run, api.MethodRunPause, p, nil))
+		err = errors.Join(err, r.supervisors.ask(c, c.run, methods.RunPause.Name, p, nil))
 	}
 	return api.Nothing{}, err
 }
 
 // update changes the limits and rules of a live run. The supervisor changes them and stores
 // the new spec; here only the bounds of users and of the host are checked.
-func (r live) update(c *call, p api.UpdateParams) (any, error) {
+func (r live) update(c *call, p api.UpdateParams) (api.RunResult, error) {
 	if err := p.Update.Validate(); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if !c.peer.root() {
 		if err := r.limits.checkAmounts(updated(c.run.Spec.Limits, p.Update)); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 	}
 	spec := c.run.Spec
@@ -78,7 +79,7 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	if p.Update.Rules != nil {
 		spec.Egress.Rules = *p.Update.Rules
 		if err := r.limits.config().Users.checkReach(spec, principal{owner: c.run.Owner}); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 	}
 	// A run above a ceiling that was lowered may still be narrowed.
@@ -88,29 +89,29 @@ func (r live) update(c *call, p api.UpdateParams) (any, error) {
 	}
 	if len(wider) > 0 {
 		if err := r.limits.config().checkCeiling(spec, wider...); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 	}
 	if m := p.Update.MemoryBytes; m != nil {
 		if err := r.fits(c, *m); err != nil {
-			return nil, err
+			return api.RunResult{}, err
 		}
 	}
 	spec, err := r.limits.config().labelled(spec)
 	if err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
-	if err := r.supervisors.ask(c, c.run, api.MethodRunUpdate, p, nil); err != nil {
-		return nil, err
+	if err := r.supervisors.ask(c, c.run, methods.RunUpdate.Name, p, nil); err != nil {
+		return api.RunResult{}, err
 	}
 	// gofail: var updateAsked string
-	// if err := failpoint(updateAsked, ""); err != nil { return nil, err }
+	// if err := failpoint(updateAsked, ""); err != nil { return api.RunResult{}, err }
 
 	// The supervisor has stored the new limits. This adds who asked for it, and the policy that
 	// the run keeps to now.
 	_, err = r.records.amend(c.run.Spec.ID, agent.RunUpdated, c.peer.String(), func(run *agent.Run) { run.Spec.Policy = spec.Policy })
 	if err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	return r.result(c.run.Spec.ID)
 }
@@ -153,16 +154,16 @@ func (r live) fits(c *call, wanted int64) error {
 }
 
 // stats are what the supervisor of a live run measures.
-func (r live) stats(c *call, p api.RunParams) (any, error) {
-	var result api.StatsResult
-	return &result, r.supervisors.ask(c, c.run, api.MethodRunStats, p, &result)
+func (r live) stats(c *call, p api.RunParams) (result api.StatsResult, err error) {
+	err = r.supervisors.ask(c, c.run, methods.RunStats.Name, p, &result)
+	return result, err
 }
 
 // processes may be as long as a line of the supervisor's.
-func (r live) processes(c *call, p api.RunParams) (any, error) {
+func (r live) processes(c *call, p api.RunParams) (later, error) {
 	return later{room: rpc.MaxLine, make: func() (any, error) {
 		var result json.RawMessage
-		err := r.supervisors.ask(c, c.run, api.MethodRunProcesses, p, &result)
+		err := r.supervisors.ask(c, c.run, methods.RunProcesses.Name, p, &result)
 		return result, err
 	}}, nil
 }

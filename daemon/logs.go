@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/internal/watch"
 	"clove.run/clove/runtime"
@@ -22,16 +23,16 @@ type logReader struct {
 	watches *watch.Source
 }
 
-func (l logReader) methods() map[string]handler {
-	return map[string]handler{api.MethodRunLogs: handle(l.read)}
+func (l logReader) methods() []handler {
+	return []handler{on(methods.RunLogs, l.read)}
 }
 
 // read gives lines of a run's log.
-func (l logReader) read(c *call, p api.LogsParams) (any, error) {
+func (l logReader) read(c *call, p api.LogsParams) (api.Nothing, error) {
 	id := c.run.Spec.ID
 	dir, err := l.dir(c.run, p)
 	if err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	// All followers share one inotify instance: the kernel gives a user, and so root, 128
 	// of them (package watch).

@@ -17,6 +17,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/internal/testhost"
@@ -48,7 +50,7 @@ func TestMatrixOverConnections(t *testing.T) {
 		defer thread.Close()
 		threads[who.name] = thread
 	}
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		expected := matrix[m.Name]
 		for i, who := range identities {
 			want := []api.Code{expected.root, expected.owner, expected.member, api.CodeDenied}[i]
@@ -74,11 +76,11 @@ func (r *rig) shares(run agent.Run) *strings.Replacer {
 	defer leave()
 	must(r.t, k.Attach(ctx, run, true, func(api.Standing) {}))
 	own := kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID}
-	text, err := k.Call(own, api.MethodBudgetReserve, json.RawMessage(`{"amounts":{"reviews":1}}`))
+	text, err := k.Call(own, agents.BudgetReserve.Name, json.RawMessage(`{"amounts":{"reviews":1}}`))
 	must(r.t, err)
 	var reserved api.BudgetReserveResult
 	must(r.t, json.Unmarshal(text, &reserved))
-	text, err = k.Call(own, api.MethodGrantList, nil)
+	text, err = k.Call(own, agents.GrantList.Name, nil)
 	must(r.t, err)
 	var held api.GrantListResult
 	must(r.t, json.Unmarshal(text, &held))

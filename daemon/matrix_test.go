@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // passes stands for every answer that does not depend on the caller.
@@ -28,91 +30,91 @@ func (r row) with(params string) row { r.params = params; return r }
 
 // matrix is the access matrix of the whole contract, written by hand.
 var matrix = map[string]row{
-	api.MethodInfo:   forAll,
-	api.MethodReload: forRoot,
-	api.MethodDrain:  forRoot,
-	api.MethodPanic:  forRoot.with(`-"clear":true`),
-	api.MethodBackup: forRoot.with(`-"file":"/"`),
-	api.MethodCheck:  forRoot,
-	api.MethodDebug:  forRoot.with(`-"part":"versions"`),
-	api.MethodGuard:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
-	api.MethodCancel: forAll.with(`-"id":"none"`),
+	methods.Info.Name:   forAll,
+	methods.Reload.Name: forRoot,
+	methods.Drain.Name:  forRoot,
+	methods.Panic.Name:  forRoot.with(`-"clear":true`),
+	methods.Backup.Name: forRoot.with(`-"file":"/"`),
+	methods.Check.Name:  forRoot,
+	methods.Debug.Name:  forRoot.with(`-"part":"versions"`),
+	methods.Guard.Name:  forRoot.with(`-"guard":{"directory":"/run/one","pid":7,"start":1,"network":"none","rules":[]}`),
+	api.MethodCancel:    forAll.with(`-"id":"none"`),
 
-	api.MethodContainer: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited","started":"2026-01-02T12:00:00Z"}`),
+	methods.Container.Name: forRoot.with(`-"container":{"id":"one","directory":"/run/one"},"record":{"version":1,"id":"one","status":"exited","started":"2026-01-02T12:00:00Z"}`),
 
-	api.MethodRunStart:  forAll.with("-start"),
-	api.MethodRunList:   forAll,
-	api.MethodRunPrune:  forAll,
-	api.MethodRunGet:    forOwner,
-	api.MethodRunWait:   forOwner,
-	api.MethodRunRemove: forOwner,
-	api.MethodRunRename: forOwner.with(`,"name":"renamed"`),
+	methods.RunStart.Name:  forAll.with("-start"),
+	methods.RunList.Name:   forAll,
+	methods.RunPrune.Name:  forAll,
+	methods.RunGet.Name:    forOwner,
+	methods.RunWait.Name:   forOwner,
+	methods.RunRemove.Name: forOwner,
+	methods.RunRename.Name: forOwner.with(`,"name":"renamed"`),
 
-	api.MethodRunStop:      forOwner,
-	api.MethodRunSignal:    forOwner.with(`,"signal":1`),
-	api.MethodRunRestart:   forOwner,
-	api.MethodRunPause:     forOwner,
-	api.MethodRunResume:    forOwner,
-	api.MethodRunUpdate:    forOwner.with(`,"update":{}`),
-	api.MethodRunStats:     forOwner,
-	api.MethodRunProcesses: forOwner,
+	methods.RunStop.Name:      forOwner,
+	methods.RunSignal.Name:    forOwner.with(`,"signal":1`),
+	methods.RunRestart.Name:   forOwner,
+	methods.RunPause.Name:     forOwner,
+	methods.RunResume.Name:    forOwner,
+	methods.RunUpdate.Name:    forOwner.with(`,"update":{}`),
+	methods.RunStats.Name:     forOwner,
+	methods.RunProcesses.Name: forOwner,
 
-	api.MethodRunLogs:    forOwner,
-	api.MethodRunAttach:  forOwner,
-	api.MethodRunExec:    forOwner.with(`,"exec":{"command":["true"]}`),
-	api.MethodRunCopyIn:  forOwner.with(`,"path":"/"`),
-	api.MethodRunCopyOut: forOwner.with(`,"path":"/"`),
-	api.MethodRunDiff:    forOwner,
-	api.MethodRunApply:   forOwner,
+	methods.RunLogs.Name:    forOwner,
+	methods.RunAttach.Name:  forOwner,
+	methods.RunExec.Name:    forOwner.with(`,"exec":{"command":["true"]}`),
+	methods.RunCopyIn.Name:  forOwner.with(`,"path":"/"`),
+	methods.RunCopyOut.Name: forOwner.with(`,"path":"/"`),
+	methods.RunDiff.Name:    forOwner,
+	methods.RunApply.Name:   forOwner,
 
 	// GRANT, RESERVATION, ID and RUNNAME are of what the run has, see rig.shares.
-	api.MethodAgentGet:    forOwner,
-	api.MethodAgentListen: forAgent,
+	agents.AgentGet.Name:    forOwner,
+	agents.AgentListen.Name: forAgent,
 
-	api.MethodGrantList:   forOwner,
-	api.MethodGrantCheck:  forOwner.with(`,"what":"tool:fetch"`),
-	api.MethodGrantGive:   forOwner.with(`,"grant":"tool:fetch"`),
-	api.MethodGrantDerive: forOwner.with(`,"from":"GRANT","grant":"tool:fetch"`),
-	api.MethodGrantRevoke: forOwner.with(`,"id":"GRANT"`),
+	agents.GrantList.Name:   forOwner,
+	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),
+	methods.GrantGive.Name:  forOwner.with(`,"grant":"tool:fetch"`),
+	agents.GrantDerive.Name: forOwner.with(`,"from":"GRANT","grant":"tool:fetch"`),
+	agents.GrantRevoke.Name: forOwner.with(`,"id":"GRANT"`),
 
-	api.MethodBudgetGet:     forOwner,
-	api.MethodModelQueue:    forOwner,
-	api.MethodBudgetReserve: forOwner.with(`,"amounts":{"reviews":1}`),
-	api.MethodBudgetSettle:  forOwner.with(`,"reservation":"RESERVATION","amounts":{"reviews":1}`),
-	api.MethodBudgetRelease: forOwner.with(`,"reservation":"RESERVATION"`),
-	api.MethodBudgetCharge:  forOwner.with(`,"amounts":{"reviews":1}`),
-	api.MethodBudgetRaise:   forOwner.with(`,"amounts":{"reviews":1}`),
-	api.MethodBudgetReset:   forOwner.with(`,"dimensions":["reviews"]`),
-	api.MethodBudgetSet:     row{passes, passes, api.CodeDenied, `-"account":"64001/name:RUNNAME","limits":["reviews=1"]`},
-	api.MethodBudgetList:    forAll,
-	api.MethodBudgetReport:  forAll,
-	api.MethodBudgetTop:     forAll,
+	agents.BudgetGet.Name:     forOwner,
+	agents.ModelQueue.Name:    forOwner,
+	agents.BudgetReserve.Name: forOwner.with(`,"amounts":{"reviews":1}`),
+	agents.BudgetSettle.Name:  forOwner.with(`,"reservation":"RESERVATION","amounts":{"reviews":1}`),
+	agents.BudgetRelease.Name: forOwner.with(`,"reservation":"RESERVATION"`),
+	agents.BudgetCharge.Name:  forOwner.with(`,"amounts":{"reviews":1}`),
+	methods.BudgetRaise.Name:  forOwner.with(`,"amounts":{"reviews":1}`),
+	methods.BudgetReset.Name:  forOwner.with(`,"dimensions":["reviews"]`),
+	methods.BudgetSet.Name:    row{passes, passes, api.CodeDenied, `-"account":"64001/name:RUNNAME","limits":["reviews=1"]`},
+	methods.BudgetList.Name:   forAll,
+	methods.BudgetReport.Name: forAll,
+	methods.BudgetTop.Name:    forAll,
 
-	api.MethodModelList:   forAll,
-	api.MethodModelPrices: forAll,
-	api.MethodModelTest:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"model":"none"`},
-	api.MethodModelTop:    forAll,
+	methods.ModelList.Name:   forAll,
+	methods.ModelPrices.Name: forAll,
+	methods.ModelTest.Name:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"model":"none"`},
+	methods.ModelTop.Name:    forAll,
 
-	api.MethodAuditQuery: forAll,
-	api.MethodAuditRead:  forOwner.with(`,"namespace":"acme"`),
+	methods.AuditQuery.Name: forAll,
+	agents.AuditRead.Name:   forOwner.with(`,"namespace":"acme"`),
 
-	api.MethodKernelAttach: forRoot.with(`-"run":"ID"`),
-	api.MethodKernelCall:   forRoot.with(`-"run":"ID","method":"agent.get"`),
-	api.MethodKernelMeter:  forRoot.with(`-"run":"ID","start":1,"totals":{"cpu_ms":1}`),
+	methods.KernelAttach.Name: forRoot.with(`-"run":"ID"`),
+	methods.KernelCall.Name:   forRoot.with(`-"run":"ID","method":"agent.get"`),
+	methods.KernelMeter.Name:  forRoot.with(`-"run":"ID","start":1,"totals":{"cpu_ms":1}`),
 
-	api.MethodEventFollow: forAll,
+	methods.EventFollow.Name: forAll,
 }
 
 // TestMatrixIsComplete: each method has a row.
 func TestMatrixIsComplete(t *testing.T) {
 	t.Parallel()
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		if _, there := matrix[m.Name]; !there {
 			t.Errorf("%s has no row in the access matrix", m.Name)
 		}
 	}
 	for name := range matrix {
-		if _, known := api.Find(name); !known {
+		if _, known := methods.Find(name); !known {
 			t.Errorf("%s has a row and is no method", name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/kernel/budget"
@@ -90,24 +91,32 @@ func (m *inference) accept(ctx context.Context) (err error) {
 	return err
 }
 
-func (m *inference) methods() map[string]handler {
-	return map[string]handler{
-		api.MethodModelList: handle(func(c *call, _ api.Nothing) (any, error) {
-			return api.ModelListResult{Models: m.control.List(c.peer.owner)}, nil
-		}),
-		api.MethodModelPrices: handle(func(c *call, _ api.Nothing) (any, error) {
-			return api.ModelPricesResult{Prices: m.control.Prices(c.peer.owner)}, nil
-		}),
-		api.MethodModelTest: handle(func(c *call, p api.ModelTestParams) (any, error) { return m.control.Test(c, p.Model) }),
-		api.MethodModelTop:  handle(m.top),
+func (m *inference) methods() []handler {
+	return []handler{
+		on(methods.ModelList, m.list),
+		on(methods.ModelPrices, m.prices),
+		on(methods.ModelTest, m.test),
+		on(methods.ModelTop, m.top),
 	}
+}
+
+func (m *inference) list(c *call, _ api.Nothing) (api.ModelListResult, error) {
+	return api.ModelListResult{Models: m.control.List(c.peer.owner)}, nil
+}
+
+func (m *inference) prices(c *call, _ api.Nothing) (api.ModelPricesResult, error) {
+	return api.ModelPricesResult{Prices: m.control.Prices(c.peer.owner)}, nil
+}
+
+func (m *inference) test(c *call, p api.ModelTestParams) (api.ModelTestResult, error) {
+	return m.control.Test(c, p.Model)
 }
 
 // maxTop bounds the runs of model.top.
 const maxTop = 100
 
 // top is who uses models now: the runs that the caller sees.
-func (m *inference) top(c *call, _ api.Nothing) (any, error) {
+func (m *inference) top(c *call, _ api.Nothing) (api.ModelTopResult, error) {
 	runs := []api.ModelRun{}
 	for _, a := range m.control.Activity() {
 		spent := m.shared.kernel.LastMinute(a.Run.Spec.ID)

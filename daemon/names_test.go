@@ -9,15 +9,22 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
+
+// decoded are parameters as a request has them.
+func decoded(m api.Method, text json.RawMessage) parameters {
+	value, err := m.Decode(text)
+	return parameters{text, value, err}
+}
 
 // found returns the run that a caller's reference names.
 func (r *rig) found(peer caller, ref string) (agent.Run, error) {
 	r.t.Helper()
-	m, _ := api.Find(api.MethodRunGet)
+	m, _ := methods.Find(methods.RunGet.Name)
 	params, err := json.Marshal(api.RunParams{Run: ref})
 	must(r.t, err)
-	return r.d.dispatcher().allow(peer.principal, m, params)
+	return r.d.dispatcher().allow(peer.principal, m, decoded(m, params))
 }
 
 // startAs queues a run of a caller, with a delay.
@@ -29,7 +36,7 @@ func (r *rig) startAs(peer caller, name string, after ...string) (agent.Run, err
 	if err != nil {
 		return agent.Run{}, err
 	}
-	return result.(api.RunResult).Run, nil
+	return result.Run, nil
 }
 
 // Three callers use one name at the same time; for each it means their own run.
@@ -94,7 +101,7 @@ func TestNamesOfOthersDoNotShow(t *testing.T) {
 		wantCode(t, err, api.CodeNotFound)
 	}
 	renamed, err := r.d.runs().rename(r.as(otherCaller), api.RenameParams{RunParams: api.RunParams{Run: "mine"}, Name: "secret"})
-	if err != nil || renamed.(api.RunResult).Run.Name() != (agent.RunName{UID: 1001, Name: "secret"}) {
+	if err != nil || renamed.Run.Name() != (agent.RunName{UID: 1001, Name: "secret"}) {
 		t.Errorf("renamed: %v", err)
 	}
 	if run, err := r.found(ownerCaller, "secret"); err != nil || run.Spec.ID != theirs.Spec.ID || run.Spec.ID == mine.Spec.ID {
@@ -127,7 +134,7 @@ func TestRootNamesOwners(t *testing.T) {
 	}
 	result, err := r.d.runs().rename(r.as(rootCaller), api.RenameParams{RunParams: api.RunParams{Run: "1000/first"}, Name: "third"})
 	must(t, err)
-	if name := result.(api.RunResult).Run.Name(); name.String() != "1000/third" {
+	if name := result.Run.Name(); name.String() != "1000/third" {
 		t.Errorf("renamed to %s", name)
 	}
 }

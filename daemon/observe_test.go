@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/daemon/traces"
@@ -240,8 +241,8 @@ func TestLookInside(t *testing.T) {
 	_, err = c.Debug(within(t), "secrets")
 	wantCode(t, err, api.CodeParams)
 	params, _ := json.Marshal(api.DebugParams{Part: api.DebugQueue})
-	m, _ := api.Find(api.MethodDebug)
-	_, err = r.d.dispatcher().allow(ownerCaller.principal, m, params)
+	m, _ := methods.Find(methods.Debug.Name)
+	_, err = r.d.dispatcher().allow(ownerCaller.principal, m, decoded(m, params))
 	wantCode(t, err, api.CodeDenied)
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // remove removes a run: record, layer, log and name.
-func (r runs) remove(c *call, p api.RemoveParams) (any, error) {
+func (r runs) remove(c *call, p api.RemoveParams) (api.Nothing, error) {
 	if err := r.forgetAll(c, p); err != nil {
-		return nil, err
+		return api.Nothing{}, err
 	}
 	// A start that has begun creates the log again before it finds that its run is gone.
 	patience, cancel := context.WithTimeout(c, reapTime)
@@ -75,9 +75,9 @@ func (r runs) dequeue(c *call) error {
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
 // prune removes the ended runs. One that cannot be removed does not keep the others.
-func (r runs) prune(c *call, _ api.Nothing) (any, error) {
+func (r runs) prune(c *call, _ api.Nothing) (api.PruneResult, error) {
 	if err := r.cache.refresh(); err != nil {
-		return nil, err
+		return api.PruneResult{}, err
 	}
 	result := api.PruneResult{Removed: []agent.ID{}}
 	for _, run := range r.cache.all(c.peer.sees) {
@@ -86,7 +86,7 @@ func (r runs) prune(c *call, _ api.Nothing) (any, error) {
 			continue
 		}
 		if err := c.Err(); err != nil {
-			return nil, err
+			return api.PruneResult{}, err
 		}
 		if err := r.sandboxes.Remove(string(run.Spec.ID)); err != nil {
 			r.log.Warn("cannot prune", "run", run.Spec.Name, "error", err)

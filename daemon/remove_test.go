@@ -120,7 +120,7 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Queue.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
 	r.serve()
-	if result, err := r.d.runs().restart(c, api.RestartParams{}); err != nil || result.(api.RunResult).Run.State != agent.StateRunning {
+	if result, err := r.d.runs().restart(c, api.RestartParams{}); err != nil || result.Run.State != agent.StateRunning {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

@@ -1,14 +1,14 @@
 package daemon
 
-import "maps"
-
 // handlers joins the tables of the rooms: each serves one group of the API's methods with
 // the few parts of cloved that it needs, so that what a handler can reach is written in its
 // room's type. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
-	for _, room := range []interface{ methods() map[string]handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
-		maps.Copy(all, room.methods())
+	for _, room := range []interface{ methods() []handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
+		for _, h := range room.methods() {
+			all[h.Name] = h
+		}
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/runtime"
@@ -31,23 +32,23 @@ type runs struct {
 	log         *slog.Logger
 }
 
-func (r runs) methods() map[string]handler {
-	return map[string]handler{
-		api.MethodRunStart:   handle(r.start),
-		api.MethodRunList:    handle(r.list),
-		api.MethodRunGet:     handle(r.get),
-		api.MethodRunWait:    handle(r.wait),
-		api.MethodRunRemove:  handle(r.remove),
-		api.MethodRunRename:  handle(r.rename),
-		api.MethodRunPrune:   handle(r.prune),
-		api.MethodRunStop:    handle(r.stop),
-		api.MethodRunSignal:  handle(r.signal),
-		api.MethodRunRestart: handle(r.restart),
+func (r runs) methods() []handler {
+	return []handler{
+		on(methods.RunStart, r.start),
+		onLater(methods.RunList, r.list),
+		on(methods.RunGet, r.get),
+		on(methods.RunWait, r.wait),
+		on(methods.RunRemove, r.remove),
+		on(methods.RunRename, r.rename),
+		on(methods.RunPrune, r.prune),
+		on(methods.RunStop, r.stop),
+		on(methods.RunSignal, r.signal),
+		on(methods.RunRestart, r.restart),
 	}
 }
 
 // start stores a run, and answers when it executes or waits for more than other starts.
-func (r runs) start(c *call, p api.StartParams) (any, error) {
+func (r runs) start(c *call, p api.StartParams) (api.RunResult, error) {
 	spec := p.Spec
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
@@ -55,32 +56,32 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 	// Whatever the caller says: cloved starts each run under a supervisor of its own.
 	spec.Detached = true
 	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if err := r.limits.checkSpec(c, spec); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if err := r.limits.checkUser(c, spec); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	spec, err := r.limits.config().labelled(spec)
 	if err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if spec.After, err = r.limits.comesAfter(c, spec.After); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	rlimits, err := c.peer.rlimitsFor(spec)
 	if err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	now := time.Now().UTC()
 	run := agent.Run{Spec: spec, Owner: c.peer.owner, CallerRlimits: rlimits, Created: now, Queue: agent.NewQueueState(spec, now)}
 	if err := r.limits.noCircle(run.Name(), run.AfterNames()); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if p.DelayNS > 0 && spec.Foreground {
-		return nil, api.Failure(api.CodeParams, "omit one of them", "a run in the foreground starts at once, and there is a delay")
+		return api.RunResult{}, api.Failure(api.CodeParams, "omit one of them", "a run in the foreground starts at once, and there is a delay")
 	}
 	if p.DelayNS > 0 {
 		run.Queue.NotBefore = now.Add(time.Duration(p.DelayNS))
@@ -96,13 +97,13 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 		defer r.reconciler.seat(spec.ID, p.Size)()
 	}
 	// gofail: var startAsked string
-	// if err := failpoint(startAsked, ""); err != nil { return nil, err }
+	// if err := failpoint(startAsked, ""); err != nil { return api.RunResult{}, err }
 
 	if err := r.admit(c, run); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	// gofail: var startQueued string
-	// if err := failpoint(startQueued, ""); err != nil { return nil, err }
+	// if err := failpoint(startQueued, ""); err != nil { return api.RunResult{}, err }
 
 	r.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	r.reconciler.nudge()
@@ -111,12 +112,12 @@ func (r runs) start(c *call, p api.StartParams) (any, error) {
 
 // firstTurn answers for a run that was just queued. Another request may end it before
 // the reconciler starts it: then no start reports an answer.
-func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (any, error) {
+func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (api.RunResult, error) {
 	for {
 		select {
 		case a := <-answer:
 			if a.Error != nil {
-				return nil, a.Error
+				return api.RunResult{}, a.Error
 			}
 			return r.result(spec.ID)
 		case <-decided:
@@ -126,21 +127,21 @@ func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answe
 					return r.result(spec.ID)
 				}
 				if err := r.withdraw(spec, reason); agent.KindOf(err) != agent.KindConflict {
-					return nil, err
+					return api.RunResult{}, err
 				} // its start has begun
 			}
 			if err := r.cache.refresh(); err != nil {
-				return nil, err
+				return api.RunResult{}, err
 			}
 			run, found := r.cache.get(spec.ID)
 			// Checked last: a start that ended the run has reported its answer by then.
 			if !r.reconciler.at(spec.ID) && len(answer) == 0 && (!found || run.State == agent.StateEnded) {
-				return nil, store.Unqueued(spec.Name)
+				return api.RunResult{}, store.Unqueued(spec.Name)
 			}
 		// The run stays: a detached one needs no caller, and one in the foreground is ended
 		// by its supervisor when its caller does not come.
 		case <-c.Done():
-			return nil, c.Err()
+			return api.RunResult{}, c.Err()
 		}
 	}
 }
@@ -179,13 +180,13 @@ func (r runs) admit(c *call, run agent.Run) error {
 }
 
 // result is the run as it is now.
-func (r runs) result(id agent.ID) (any, error) {
+func (r runs) result(id agent.ID) (api.RunResult, error) {
 	if err := r.cache.refresh(); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	run, found := r.cache.get(id)
 	if !found {
-		return nil, api.Failure(api.CodeNotFound, "", "the run is gone")
+		return api.RunResult{}, api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
 	return r.show(run), nil
 }
@@ -218,10 +219,10 @@ func (r runs) hold(c *call, ref string) (release func(), err error) {
 
 // get shows the run as it was when the access rule resolved its name: a moment later it
 // may have another one.
-func (r runs) get(c *call, _ api.RunParams) (any, error) { return r.show(c.run), nil }
+func (r runs) get(c *call, _ api.RunParams) (api.RunResult, error) { return r.show(c.run), nil }
 
 // wait answers when the run has ended for good.
-func (r runs) wait(c *call, _ api.RunParams) (any, error) {
+func (r runs) wait(c *call, _ api.RunParams) (api.WaitResult, error) {
 	// The run as it was last seen: with --rm it is gone at the end, and its start is needed
 	// for the record.
 	last := c.run
@@ -233,7 +234,7 @@ func (r runs) wait(c *call, _ api.RunParams) (any, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return api.WaitResult{}, err
 	case found:
 		return api.WaitResult{Record: *run.Record}, nil
 	}
@@ -241,29 +242,29 @@ func (r runs) wait(c *call, _ api.RunParams) (any, error) {
 	if record, known := r.cache.lastRecord(last); known {
 		return api.WaitResult{Record: record}, nil
 	}
-	return nil, api.Failure(api.CodeNotFound, "", "the run was removed")
+	return api.WaitResult{}, api.Failure(api.CodeNotFound, "", "the run was removed")
 }
 
 // rename gives a run another name, unless its start has begun.
-func (r runs) rename(c *call, p api.RenameParams) (any, error) {
+func (r runs) rename(c *call, p api.RenameParams) (api.RunResult, error) {
 	r.reconciler.names.Lock()
 	defer r.reconciler.names.Unlock()
 	if err := r.cache.refresh(); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	run, err := r.cache.resolve(p.Run, c.peer.principal)
 	switch {
 	case err != nil:
-		return nil, err
+		return api.RunResult{}, err
 	case r.reconciler.at(run.Spec.ID):
-		return nil, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and cannot be renamed until it has ended", run.Spec.Name)
+		return api.RunResult{}, api.Failure(api.CodeConflict, "wait for its end", "%s is being started, and cannot be renamed until it has ended", run.Spec.Name)
 	}
 	// Runs come after names, so a new name can close a circle.
 	if err := r.limits.noCircle(agent.RunName{UID: run.Owner.UID, Name: p.Name}, run.AfterNames()); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if run, err = r.records.rename(run.Spec.ID, p.Name); err != nil {
-		return nil, err
+		return api.RunResult{}, err
 	}
 	if err := r.paths.Renamed(run); err != nil {
 		r.log.Warn("the files of a run are described under its former name", "run", run.Spec.Name, "error", err)

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/supervisor"
 )
@@ -134,7 +135,7 @@ func (d *Daemon) usageOf(ctx context.Context) (agents []metrics.Usage, leftOut i
 			places <- struct{}{}
 			defer func() { <-places }()
 			var result api.StatsResult
-			err := supervisor.Call(ctx, d.options.Paths.Run, run.Spec.ID, api.MethodRunStats, api.RunParams{Run: string(run.Spec.ID)}, &result)
+			err := supervisor.Call(ctx, d.options.Paths.Run, run.Spec.ID, methods.RunStats.Name, api.RunParams{Run: string(run.Spec.ID)}, &result)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -3,29 +3,32 @@ package daemon
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/rpc"
 )
 
 // isSession reports whether a method keeps its connection to itself.
 func isSession(method string) bool {
-	m, known := api.Find(method)
+	m, known := methods.Find(method)
 	return known && m.Shape == api.ShapeSession
 }
 
 // session checks the request and then only carries bytes between the caller
 // and the run's supervisor, so a slow caller holds up only itself.
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
-	m, _ := api.Find(request.Method)
+	m, _ := methods.Find(request.Method)
 	var below *rpc.Conn
+	var foreground bool // it is the run.attach of a foreground run's own caller
 	// Counted and traced is the way to the supervisor. The session itself may last for
 	// days.
-	_, err := s.dispatch.observed(context.Background(), peer, request.Method, request.Params, func(context.Context) (_ any, err error) {
-		below, err = s.reach(peer, m, request)
+	_, err := s.dispatch.observed(context.Background(), peer, m, request.Params, func(_ context.Context, p parameters) (_ any, err error) {
+		below, err = s.reach(peer, m, p)
+		attach, is := p.value.(api.AttachParams)
+		foreground = is && attach.Foreground
 		return nil, err
 	})
 	if err != nil {
@@ -33,7 +36,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		return
 	}
 	defer below.Close()
-	if m.Name == api.MethodRunAttach && inForeground(request) {
+	if foreground {
 		// The supervisor gets a descriptor of the connection. When this returns, cloved
 		// closes its own, and the two go on without it.
 		if err := supervisor.Foreground(below, c, request); err != nil {
@@ -51,7 +54,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	// While the supervisor takes no input, nothing is read from the caller, and its end
 	// would not be noticed.
 	defer c.WhenGone(func() { below.Close() })()
-	if m.Name == api.MethodRunAttach {
+	if m.Name == methods.RunAttach.Name {
 		// The session can last as long as the agent; cloved does not wait for that when it ends.
 		defer context.AfterFunc(s.ending, func() { below.Close() })()
 	}
@@ -77,16 +80,10 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	<-up
 }
 
-// inForeground reports whether a run.attach is that of a foreground run's own caller.
-func inForeground(request rpc.Message) bool {
-	var p api.AttachParams
-	return json.Unmarshal(request.Params, &p) == nil && p.Foreground
-}
-
 // reach connects to the supervisor of the run that a session is about.
-func (s *server) reach(peer caller, m api.Method, request rpc.Message) (_ *rpc.Conn, err error) {
-	run, err := s.dispatch.allow(peer.principal, m, request.Params)
-	defer func() { s.dispatch.audit(peer, m, run, request.Params, err) }()
+func (s *server) reach(peer caller, m api.Method, p parameters) (_ *rpc.Conn, err error) {
+	run, err := s.dispatch.allow(peer.principal, m, p)
+	defer func() { s.dispatch.audit(peer, m, run, p, err) }()
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // A request means one signal of the Linux kernel's, or POLICY with a reason of one line.
@@ -31,7 +32,8 @@ func TestWhichSignalsAreSent(t *testing.T) {
 		}
 	}
 	for params, want := range map[string]string{`{"run":"a","policy":true,"reason":"why"}`: "signal POLICY: why", `{"policy":true}`: "signal POLICY", `{"signal":9}`: "", `{`: "", `{"policy":true,"reason":"a\nb"}`: ""} {
-		if got := policyReason(api.MethodRunSignal, []byte(params)); got != want {
+		p, err := methods.RunSignal.Decode([]byte(params))
+		if got := auditText(parameters{value: p, wrong: err}); got != want {
 			t.Errorf("%s: %q", params, got)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -238,8 +239,8 @@ func TestEveryMethodsErrors(t *testing.T) {
 	r.add("live", rootCaller.owner, "running")
 	r.add("over", rootCaller.owner, "ended")
 	r.serve()
-	for _, m := range api.Methods {
-		if m.Name == api.MethodRunWait || m.Name == api.MethodRunStop || m.Name == api.MethodRunRestart {
+	for _, m := range methods.All() {
+		if m.Name == methods.RunWait.Name || m.Name == methods.RunStop.Name || m.Name == methods.RunRestart.Name {
 			continue // they wait for an agent that does not exist
 		}
 		for _, params := range []string{`{}`, `[]`, `{"run":"live"}`, `{"run":"over"}`, `{"run":"none"}`, `{"run":""}`, `{"run":"live","force":3}`, `{"odd":true}`,

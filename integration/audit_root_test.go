@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 )
@@ -132,7 +133,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	r := d.calls("--name=flood", "--agent-socket")
 	const calls = 600
 	for i := range calls {
-		if m := r.call(api.MethodBudgetCharge, fmt.Sprintf(`{"amounts":{"cpu_ms":%d}}`, i)); !refusedWith(m, api.CodeDenied) {
+		if m := r.call(agents.BudgetCharge.Name, fmt.Sprintf(`{"amounts":{"cpu_ms":%d}}`, i)); !refusedWith(m, api.CodeDenied) {
 			t.Fatalf("%+v", m)
 		}
 	}
@@ -142,7 +143,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		for _, e := range records(t, d.clove("audit", "query", "--text", `"flood"`, "--json")) {
 			if e.Kind == audit.KindGap {
 				counted += e.Count
-			} else if e.Method == api.MethodBudgetCharge && e.Verdict == audit.VerdictDeny && e.Digest != "" && strings.HasPrefix(e.What, "cpu_ms=") {
+			} else if e.Method == agents.BudgetCharge.Name && e.Verdict == audit.VerdictDeny && e.Digest != "" && strings.HasPrefix(e.What, "cpu_ms=") {
 				written++
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 // calloutDir is a directory that every user may write to.
@@ -70,7 +70,7 @@ func TestACommandHasItsCallersLimits(t *testing.T) {
 	file := filepath.Join(calloutDir(t), "said")
 	d.limited(900, 1000, "run", "-d", "--name", "mine", "--budget", "reviews=10", "--at-end", "pause",
 		"--on-warn", fmt.Sprintf("{ ulimit -Hn; cat /proc/self/cgroup; } >%s.part; mv %[1]s.part %[1]s", file), "--", "sleep", "1000")
-	d.api(api.MethodBudgetCharge, map[string]any{"run": members("mine"), "amounts": map[string]int{"reviews": 8}}, nil)
+	d.api(agents.BudgetCharge.Name, map[string]any{"run": members("mine"), "amounts": map[string]int{"reviews": 8}}, nil)
 	var text []byte
 	until(t, "the command has said its limits", func() (there bool) {
 		var err error
@@ -97,7 +97,7 @@ func TestACommandLeavesNothing(t *testing.T) {
 		file := filepath.Join(dir, name)
 		command := fmt.Sprintf("setsid sleep 1000 >/dev/null 2>&1 & echo $! >%s.part; sleep 0.1; mv %[1]s.part %[1]s; %s", file, stay)
 		d.limited(900, 1000, append(append([]string{"run", "-d", "--name", name, "--budget", "reviews=10", "--at-end", "pause", "--on-warn", command}, flags...), "--", "sleep", "1000")...)
-		d.api(api.MethodBudgetCharge, map[string]any{"run": members(name), "amounts": map[string]int{"reviews": 8}}, nil)
+		d.api(agents.BudgetCharge.Name, map[string]any{"run": members(name), "amounts": map[string]int{"reviews": 8}}, nil)
 		until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
 		return file
 	}

@@ -17,13 +17,15 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
 
 // inKernel are the failpoints of each transaction of kernel.db: before its commit, and after.
-var inKernel = decided("start", api.MethodBudgetSet, api.MethodBudgetReserve, api.MethodBudgetCharge, api.MethodBudgetSettle, api.MethodBudgetRelease,
-	api.MethodBudgetRaise, api.MethodBudgetReset, api.MethodGrantGive, api.MethodGrantDerive, api.MethodGrantRevoke, "meter", "audit", "sweep", "ended", "removed")
+var inKernel = decided("start", methods.BudgetSet.Name, agents.BudgetReserve.Name, agents.BudgetCharge.Name, agents.BudgetSettle.Name, agents.BudgetRelease.Name,
+	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, "meter", "audit", "sweep", "ended", "removed")
 
 func decided(whats ...string) (all []failpoint) {
 	for _, what := range whats {
@@ -77,7 +79,7 @@ func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string
 	}
 	f.arm(t, point, process, how)
 	s := &sharing{faulty: f, name: "shared-" + string(agent.NewID())}
-	s.do(api.MethodBudgetSet, map[string]any{"account": "0/name:" + s.name, "limits": []string{"reviews=1000"}}, nil)
+	s.do(methods.BudgetSet.Name, map[string]any{"account": "0/name:" + s.name, "limits": []string{"reviews=1000"}}, nil)
 	s.begin()
 	s.everyChange()
 	s.awaitFailure(process, point, "ended", "removed")
@@ -165,7 +167,7 @@ func (s *sharing) agent(method string, params map[string]any, result any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.do(api.MethodKernelCall, map[string]any{"run": s.id, "method": method, "params": json.RawMessage(text)}, result)
+	s.do(methods.KernelCall.Name, map[string]any{"run": s.id, "method": method, "params": json.RawMessage(text)}, result)
 }
 
 // everyChange calls each method that changes something.
@@ -173,22 +175,22 @@ func (s *sharing) everyChange() {
 	s.t.Helper()
 	reviews := func(n int) map[string]any { return map[string]any{"amounts": map[string]int{"reviews": n}} }
 	var first, second, open api.BudgetReserveResult
-	s.agent(api.MethodBudgetReserve, reviews(30), &first)
-	s.agent(api.MethodBudgetReserve, reviews(20), &second)
-	s.agent(api.MethodBudgetReserve, reviews(3), &open)
-	s.agent(api.MethodBudgetCharge, reviews(5), nil)
+	s.agent(agents.BudgetReserve.Name, reviews(30), &first)
+	s.agent(agents.BudgetReserve.Name, reviews(20), &second)
+	s.agent(agents.BudgetReserve.Name, reviews(3), &open)
+	s.agent(agents.BudgetCharge.Name, reviews(5), nil)
 	settle := reviews(10)
 	settle["reservation"] = first.Reservation
-	s.agent(api.MethodBudgetSettle, settle, nil)
-	s.agent(api.MethodBudgetRelease, map[string]any{"reservation": second.Reservation}, nil)
-	s.owner(api.MethodBudgetRaise, reviews(50), nil)
-	s.owner(api.MethodBudgetReset, map[string]any{"dimensions": []string{"reviews"}}, nil)
-	s.agent(api.MethodBudgetCharge, reviews(7), nil)
+	s.agent(agents.BudgetSettle.Name, settle, nil)
+	s.agent(agents.BudgetRelease.Name, map[string]any{"reservation": second.Reservation}, nil)
+	s.owner(methods.BudgetRaise.Name, reviews(50), nil)
+	s.owner(methods.BudgetReset.Name, map[string]any{"dimensions": []string{"reviews"}}, nil)
+	s.agent(agents.BudgetCharge.Name, reviews(7), nil)
 	var given, derived api.GrantResult
-	s.owner(api.MethodGrantGive, map[string]any{"grant": "tool:search"}, &given)
-	s.agent(api.MethodGrantDerive, map[string]any{"from": given.Grant.ID, "grant": "tool:search"}, &derived)
-	s.agent(api.MethodGrantDerive, map[string]any{"from": derived.Grant.ID, "grant": "tool:search"}, nil)
-	s.agent(api.MethodGrantRevoke, map[string]any{"id": derived.Grant.ID}, nil)
+	s.owner(methods.GrantGive.Name, map[string]any{"grant": "tool:search"}, &given)
+	s.agent(agents.GrantDerive.Name, map[string]any{"from": given.Grant.ID, "grant": "tool:search"}, &derived)
+	s.agent(agents.GrantDerive.Name, map[string]any{"from": derived.Grant.ID, "grant": "tool:search"}, nil)
+	s.agent(agents.GrantRevoke.Name, map[string]any{"id": derived.Grant.ID}, nil)
 }
 
 // awaitFailure waits for a failure that no request meets, unless it comes later.
@@ -244,7 +246,7 @@ func (s *sharing) diesWhenItStarts(point failpoint, how string) {
 func (s *sharing) stored() string {
 	s.t.Helper()
 	var list api.GrantListResult
-	s.do(api.MethodGrantList, map[string]any{"run": s.id}, &list)
+	s.do(agents.GrantList.Name, map[string]any{"run": s.id}, &list)
 	var grants []string
 	for _, g := range list.Grants {
 		grants = append(grants, fmt.Sprintf("%s derived %t", g.Grant, g.Parent != ""))
@@ -267,7 +269,7 @@ func (s *sharing) account(key string) string {
 func (s *sharing) budgets() []api.Budget {
 	s.t.Helper()
 	var all api.BudgetListResult
-	s.do(api.MethodBudgetList, map[string]any{"account": "0"}, &all)
+	s.do(methods.BudgetList.Name, map[string]any{"account": "0"}, &all)
 	return all.Budgets
 }
 

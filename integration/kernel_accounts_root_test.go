@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 // A reservation that cannot fit ends the run, with cloved and without. The control: with
@@ -29,15 +30,15 @@ func TestAReservationThatCannotFitEndsTheRun(t *testing.T) {
 			h := newOne(t)
 			for _, atEnd := range []string{"refuse", "end"} {
 				r := h.calls("--budget=reviews=10", "--at-end="+atEnd)
-				budgetIn(t, r.call(api.MethodBudgetCharge, `{"amounts":{"reviews":4}}`), "reviews")
-				r.call(api.MethodBudgetReserve, `{"amounts":{"reviews":5}}`)
-				if m := r.call(api.MethodBudgetReserve, `{"amounts":{"reviews":6}}`); !refusedWith(m, api.CodeBudget) {
+				budgetIn(t, r.call(agents.BudgetCharge.Name, `{"amounts":{"reviews":4}}`), "reviews")
+				r.call(agents.BudgetReserve.Name, `{"amounts":{"reviews":5}}`)
+				if m := r.call(agents.BudgetReserve.Name, `{"amounts":{"reviews":6}}`); !refusedWith(m, api.CodeBudget) {
 					t.Errorf("%+v", m)
 				}
-				if b := budgetIn(t, r.call(api.MethodBudgetGet, "{}"), "reviews"); b.Spent || b.Used != 4 || b.Reserved != 5 {
+				if b := budgetIn(t, r.call(agents.BudgetGet.Name, "{}"), "reviews"); b.Spent || b.Used != 4 || b.Reserved != 5 {
 					t.Errorf("%s: %+v", atEnd, b)
 				}
-				r.request(api.MethodBudgetReserve, `{"amounts":{"reviews":7}}`)
+				r.request(agents.BudgetReserve.Name, `{"amounts":{"reviews":7}}`)
 				if atEnd == "refuse" {
 					if m := r.answer(); !refusedWith(m, api.CodeBudget) {
 						t.Errorf("%+v", m)
@@ -80,11 +81,11 @@ func TestANamespaceStopsTheRunThatCharged(t *testing.T) {
 	d.ok("budget", "set", "--at-end", "pause", "ns:acme/research", "reviews=10/month", "cpu_ms=1000000")
 	d.detach("idle", "sleep 1000", "--agent-socket", "--namespace=acme/research")
 	r := d.calls("--name=spends", "--agent-socket", "--namespace=acme/research")
-	if b := budgetIn(t, r.call(api.MethodBudgetCharge, `{"amounts":{"reviews":8}}`), "reviews"); b.Used != 8 {
+	if b := budgetIn(t, r.call(agents.BudgetCharge.Name, `{"amounts":{"reviews":8}}`), "reviews"); b.Used != 8 {
 		t.Errorf("%+v", b)
 	}
 	for _, lets := range [][]string{{"budget", "reset", "ns:acme/research", "reviews"}, {"budget", "set", "--at-end", "pause", key, "reviews=20/month"}} {
-		r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":9007199254740991}}`)
+		r.request(agents.BudgetCharge.Name, `{"amounts":{"reviews":9007199254740991}}`)
 		until(t, "spends is frozen", func() bool { return d.frozen("spends") && d.shownState("spends") == "paused" })
 		if d.frozen("idle") || d.shownState("idle") != "running" {
 			t.Error("a run that charged nothing is frozen")
@@ -95,7 +96,7 @@ func TestANamespaceStopsTheRunThatCharged(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 		d.ok("budget", "reset", key, "reviews")
-		if m := r.call(api.MethodBudgetCharge, `{"amounts":{"reviews":8}}`); len(m.Error) > 0 {
+		if m := r.call(agents.BudgetCharge.Name, `{"amounts":{"reviews":8}}`); len(m.Error) > 0 {
 			t.Errorf("%s", m.Error)
 		}
 	}
@@ -134,21 +135,21 @@ func TestAChargeOfEverythingEndsNoSibling(t *testing.T) {
 	sibling := d.calls("--name=sibling", "--agent-socket", "--namespace=acme")
 	for _, flag := range []string{"--agent-socket", "--budget=reviews=60"} {
 		attacker := d.calls("--namespace=acme", flag)
-		attacker.request(api.MethodBudgetCharge, `{"amounts":{"reviews":9007199254740991}}`)
+		attacker.request(agents.BudgetCharge.Name, `{"amounts":{"reviews":9007199254740991}}`)
 		if end := attacker.waitUnasked(); end.record.Status != agent.StatusBudget || end.record.Limit == nil || (end.record.Limit.Account == "0/ns:acme") != (flag == "--agent-socket") {
 			t.Errorf("%s: %+v, %s", flag, end.record, end.stderr)
 		}
 	}
-	if b := budgetIn(t, sibling.call(api.MethodBudgetCharge, `{"amounts":{"reviews":40}}`), "reviews"); b.Used != 40 {
+	if b := budgetIn(t, sibling.call(agents.BudgetCharge.Name, `{"amounts":{"reviews":40}}`), "reviews"); b.Used != 40 {
 		t.Errorf("%+v", b)
 	}
-	for _, call := range []string{api.MethodBudgetCharge, api.MethodBudgetReserve} {
+	for _, call := range []string{agents.BudgetCharge.Name, agents.BudgetReserve.Name} {
 		if m := sibling.call(call, `{"amounts":{"reviews":1}}`); !refusedWith(m, api.CodeBudget) || !strings.Contains(string(m.Error), "0/ns:acme") {
 			t.Errorf("%+v", m)
 		}
 	}
 	late := d.calls("--namespace=acme", "--agent-socket")
-	if m := late.call(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`); !refusedWith(m, api.CodeBudget) {
+	if m := late.call(agents.BudgetCharge.Name, `{"amounts":{"reviews":1}}`); !refusedWith(m, api.CodeBudget) {
 		t.Errorf("%+v", m)
 	}
 	if end := late.wait(); end.record.Status != agent.StatusExited || !strings.Contains(end.stderr, "100 of 100 reviews are used in 0/ns:acme") {
@@ -265,7 +266,7 @@ func TestCalloutsHaveTheirUsersRights(t *testing.T) {
 	} {
 		name := run[strings.LastIndexAny(run, "/~:")+1:]
 		charge := func(amount int) {
-			d.api(api.MethodBudgetCharge, map[string]any{"run": run, "amounts": map[string]int{"reviews": amount}}, nil)
+			d.api(agents.BudgetCharge.Name, map[string]any{"run": run, "amounts": map[string]int{"reviews": amount}}, nil)
 		}
 		charge(8)
 		var text []byte

@@ -13,6 +13,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -44,10 +46,10 @@ func TestABudgetEndsTheRun(t *testing.T) {
 			r := h.calls("--budget=tokens=1000")
 			for i, amount := range []int{800, 150, 100} {
 				charge := fmt.Sprintf(`{"amounts":{"tokens":%d}}`, amount)
-				if b := budgetIn(t, control.call(api.MethodBudgetCharge, charge), "tokens"); b.Used != int64([]int{800, 950, 1050}[i]) {
+				if b := budgetIn(t, control.call(agents.BudgetCharge.Name, charge), "tokens"); b.Used != int64([]int{800, 950, 1050}[i]) {
 					t.Errorf("%+v", b)
 				}
-				if r.request(api.MethodBudgetCharge, charge); i < 2 {
+				if r.request(agents.BudgetCharge.Name, charge); i < 2 {
 					if b := budgetIn(t, r.answer(), "tokens"); !b.Warned || b.Spent {
 						t.Errorf("%+v", b)
 					}
@@ -89,10 +91,10 @@ func TestASpentBudgetPausesUntilItIsRaised(t *testing.T) {
 	if d.frozen("paused") {
 		t.Error("control: it is frozen before")
 	}
-	r.request(api.MethodBudgetCharge, `{"amounts":{"reviews":11}}`)
+	r.request(agents.BudgetCharge.Name, `{"amounts":{"reviews":11}}`)
 	until(t, "it is frozen", func() bool { return d.frozen("paused") })
-	r.request(api.MethodBudgetGet, "{}")
-	d.api(api.MethodBudgetRaise, map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 10}}, nil)
+	r.request(agents.BudgetGet.Name, "{}")
+	d.api(methods.BudgetRaise.Name, map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 10}}, nil)
 	if b := budgetIn(t, r.answer(), "reviews"); b.Used != 11 { // of the charge
 		t.Errorf("%+v", b)
 	}
@@ -110,14 +112,14 @@ func TestResumeDoesNotReplaceABudget(t *testing.T) {
 	d := newCloved(t)
 	d.detach("paused", "sleep 1000", "--budget=reviews=10", "--at-end=pause")
 	params := map[string]any{"run": "paused", "amounts": map[string]int64{"reviews": 11}}
-	d.api(api.MethodBudgetCharge, params, nil)
+	d.api(agents.BudgetCharge.Name, params, nil)
 	until(t, "it is frozen", func() bool { return d.frozen("paused") })
 	for _, verb := range []string{"resume", "pause"} {
 		if r := d.clove(verb, "paused"); r.code == 0 || !strings.Contains(r.stderr, "clove budget raise") || strings.Contains(r.stderr, "clove resume") || !d.frozen("paused") {
 			t.Errorf("%s: %d, %s", verb, r.code, r.stderr)
 		}
 	}
-	d.api(api.MethodBudgetRaise, params, nil)
+	d.api(methods.BudgetRaise.Name, params, nil)
 	until(t, "it goes on", func() bool { return !d.frozen("paused") })
 	d.ok("pause", "paused")
 	d.ok("resume", "paused")
@@ -145,7 +147,7 @@ func TestClovedKilledBetweenCharges(t *testing.T) {
 	d := newCloved(t)
 	r := d.calls("--name=counts", "--budget=reviews=1000")
 	charge := func(i int) (used int64, busy bool) {
-		m := r.call(api.MethodBudgetCharge, fmt.Sprintf(`{"amounts":{"reviews":1},"key":"k%d"}`, i))
+		m := r.call(agents.BudgetCharge.Name, fmt.Sprintf(`{"amounts":{"reviews":1},"key":"k%d"}`, i))
 		if refusedWith(m, api.CodeBusy) {
 			return 0, true
 		}
@@ -173,7 +175,7 @@ func TestClovedKilledBetweenCharges(t *testing.T) {
 			t.Errorf("charge %d again: %d, busy %t", i, used, busy)
 		}
 	}
-	if b := budgetIn(t, r.call(api.MethodBudgetGet, "{}"), "reviews"); b.Used != charges || b.Reserved != 0 {
+	if b := budgetIn(t, r.call(agents.BudgetGet.Name, "{}"), "reviews"); b.Used != charges || b.Reserved != 0 {
 		t.Errorf("%+v", b)
 	}
 	r.wait()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/linear"
 	"clove.run/clove/internal/rpc"
 )
@@ -176,7 +177,7 @@ func (c *caller) budget(op linear.BudgetOp, amount, reserved int64) madeCall {
 func (c *caller) show() error {
 	made := c.budget(linear.BudgetShow, 0, 0)
 	var result api.BudgetResult
-	if err := c.ask(&made, api.MethodBudgetGet, map[string]any{}, &result); err != nil {
+	if err := c.ask(&made, agents.BudgetGet.Name, map[string]any{}, &result); err != nil {
 		return err
 	}
 	own := result.Budgets[0] // the run's own account comes first, and it has one dimension
@@ -189,7 +190,7 @@ func (c *caller) reserve() error {
 	amount := c.dice.Int64N(8) + 1
 	made := c.budget(linear.BudgetReserve, amount, 0)
 	var result api.BudgetReserveResult
-	err := c.change(&made, api.MethodBudgetReserve, map[string]any{"amounts": amounts(amount)}, &result)
+	err := c.change(&made, agents.BudgetReserve.Name, map[string]any{"amounts": amounts(amount)}, &result)
 	if made.BudgetSaid.Refused = isRefusal(err, api.CodeBudget); err != nil && !made.BudgetSaid.Refused {
 		return err
 	}
@@ -207,7 +208,7 @@ func (c *caller) settle() error {
 	actual := c.dice.Int64N(r.amount + 2)
 	made := c.budget(linear.BudgetSettle, actual, r.amount)
 	made.Amount, made.Sure = actual, min(actual, r.amount)
-	err := c.change(&made, api.MethodBudgetSettle, map[string]any{"reservation": r.id, "amounts": amounts(actual)}, nil)
+	err := c.change(&made, agents.BudgetSettle.Name, map[string]any{"reservation": r.id, "amounts": amounts(actual)}, nil)
 	c.done = append(c.done, made)
 	return err
 }
@@ -215,7 +216,7 @@ func (c *caller) settle() error {
 func (c *caller) charge() error {
 	made := c.budget(linear.BudgetCharge, 1, 0)
 	made.Amount = 1
-	err := c.change(&made, api.MethodBudgetCharge, map[string]any{"amounts": amounts(1)}, nil)
+	err := c.change(&made, agents.BudgetCharge.Name, map[string]any{"amounts": amounts(1)}, nil)
 	c.done = append(c.done, made)
 	return err
 }
@@ -228,7 +229,7 @@ func (c *caller) derive() error {
 		from = c.shared.original()
 	}
 	var result api.GrantResult
-	err := c.change(&made, api.MethodGrantDerive, map[string]any{"from": from, "grant": "tool:fetch"}, &result)
+	err := c.change(&made, agents.GrantDerive.Name, map[string]any{"from": from, "grant": "tool:fetch"}, &result)
 	if made.GrantAnswer.Refused = isRefusal(err, api.CodeNotFound); err != nil && !made.GrantAnswer.Refused {
 		return err
 	}
@@ -248,7 +249,7 @@ func (c *caller) revoke() error {
 	}
 	made := madeCall{Caller: c.number, Grant: &linear.GrantInput{Op: linear.GrantRevoke, Holder: c.account, From: id}}
 	var result api.GrantRevokeResult
-	err := c.change(&made, api.MethodGrantRevoke, map[string]any{"id": id}, &result)
+	err := c.change(&made, agents.GrantRevoke.Name, map[string]any{"id": id}, &result)
 	if made.GrantAnswer.Refused = isRefusal(err, api.CodeNotFound); err != nil && !made.GrantAnswer.Refused {
 		return err
 	}
@@ -260,7 +261,7 @@ func (c *caller) revoke() error {
 func (c *caller) list() error {
 	made := madeCall{Caller: c.number, Grant: &linear.GrantInput{Op: linear.GrantShow, Holder: c.account}}
 	var result api.GrantListResult
-	if err := c.ask(&made, api.MethodGrantList, map[string]any{}, &result); err != nil {
+	if err := c.ask(&made, agents.GrantList.Name, map[string]any{}, &result); err != nil {
 		return err
 	}
 	for _, g := range result.Grants {

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/internal/linear"
 	"clove.run/clove/internal/testhost"
@@ -59,7 +61,7 @@ func TestKernelCycles(t *testing.T) {
 	seed := numberOf(t, "CLOVE_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("%d cycles, CLOVE_SEED=%d", cycles, seed)
 	s := &calling{cloved: newCloved(t), random: rand.New(rand.NewPCG(uint64(seed), 14)), methods: map[string]int{}}
-	s.api(api.MethodBudgetSet, map[string]any{"account": "0", "limits": []string{"n=1000000000000"}}, nil)
+	s.api(methods.BudgetSet.Name, map[string]any{"account": "0", "limits": []string{"n=1000000000000"}}, nil)
 	began := time.Now()
 	rounds := (cycles + killsInRound - 1) / killsInRound
 	for i := range rounds {
@@ -180,8 +182,8 @@ func (s *calling) after() (budgets, grants []porcupine.Operation) {
 		o := porcupine.Operation{ClientId: callingAgents * callersEach, Call: monotonic()}
 		var has api.BudgetResult
 		var list api.GrantListResult
-		s.api(api.MethodBudgetGet, params, &has)
-		s.api(api.MethodGrantList, params, &list)
+		s.api(agents.BudgetGet.Name, params, &has)
+		s.api(agents.GrantList.Name, params, &list)
 		o.Return = monotonic()
 		o.Input, o.Output = linear.BudgetInput{Op: linear.BudgetShow, Account: i, Granted: callGranted}, linear.BudgetOutput{Used: has.Budgets[0].Used, Reserved: has.Budgets[0].Reserved}
 		budgets = append(budgets, o)
@@ -196,7 +198,7 @@ func (s *calling) after() (budgets, grants []porcupine.Operation) {
 		s.reset(name, list.Grants)
 	}
 	var all api.BudgetListResult
-	s.api(api.MethodBudgetList, map[string]any{"account": "0"}, &all)
+	s.api(methods.BudgetList.Name, map[string]any{"account": "0"}, &all)
 	if own := all.Budgets[0]; own.Account != "0" || own.Used < s.sure || own.Used > s.used || own.Reserved != 0 {
 		s.t.Errorf("%+v, the callers have used %d, of which %d were reserved", own, s.used, s.sure)
 	}
@@ -206,7 +208,7 @@ func (s *calling) after() (budgets, grants []porcupine.Operation) {
 // reset frees a run's budget, and revokes what its agent has derived.
 func (s *calling) reset(name string, grants []api.Grant) {
 	s.t.Helper()
-	s.api(api.MethodBudgetReset, map[string]any{"run": name, "dimensions": []string{"n"}}, nil)
+	s.api(methods.BudgetReset.Name, map[string]any{"run": name, "dimensions": []string{"n"}}, nil)
 	first := ""
 	for _, g := range grants {
 		if g.Parent == "" {
@@ -215,7 +217,7 @@ func (s *calling) reset(name string, grants []api.Grant) {
 	}
 	for _, g := range grants {
 		if g.Parent == first {
-			s.api(api.MethodGrantRevoke, map[string]any{"run": name, "id": g.ID}, nil)
+			s.api(agents.GrantRevoke.Name, map[string]any{"run": name, "id": g.ID}, nil)
 		}
 	}
 }
@@ -233,7 +235,7 @@ func (s *calling) everyChangeIsInTheLog() {
 	}); err != nil {
 		s.t.Error(filepath.Base(s.state), err)
 	}
-	for _, method := range []string{api.MethodBudgetReserve, api.MethodBudgetSettle, api.MethodBudgetCharge, api.MethodGrantDerive, api.MethodGrantRevoke} {
+	for _, method := range []string{agents.BudgetReserve.Name, agents.BudgetSettle.Name, agents.BudgetCharge.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name} {
 		if found[method] != s.methods[method] || found[method] == 0 {
 			s.t.Errorf("%s: %d are in the log, %d were acknowledged", method, found[method], s.methods[method])
 		}

@@ -10,6 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // notOurs is a call that every agent is refused: clove counts processor time itself.
@@ -18,7 +20,7 @@ const notOurs = `{"amounts":{"cpu_ms":1}}`
 // refusedOnce makes an agent ask for what it may not do, and wants a refusal that says why.
 func refusedOnce(t *testing.T, r *running) {
 	t.Helper()
-	m := r.call(api.MethodBudgetCharge, notOurs)
+	m := r.call(agents.BudgetCharge.Name, notOurs)
 	if len(m.Error) == 0 {
 		t.Fatalf("it is done: %s", m.Result)
 	}
@@ -30,7 +32,7 @@ func refusedOnce(t *testing.T, r *running) {
 // harmless are calls that are no refusals: allowed ones, a check that says no, and a mistake.
 func harmless(t *testing.T, r *running) {
 	t.Helper()
-	for method, params := range map[string]string{api.MethodAgentGet: "{}", api.MethodGrantCheck: `{"what":"tool:other"}`, api.MethodBudgetGet: `{"nonsense":1}`} {
+	for method, params := range map[string]string{agents.AgentGet.Name: "{}", agents.GrantCheck.Name: `{"what":"tool:other"}`, agents.BudgetGet.Name: `{"nonsense":1}`} {
 		if m := r.call(method, params); len(m.Error) == 0 && len(m.Result) == 0 {
 			t.Fatalf("%s is not answered\n%s", method, &r.stderr)
 		}
@@ -57,8 +59,8 @@ func TestOnDenial(t *testing.T) {
 				refusedOnce(t, third)
 				harmless(t, third)
 			}
-			once.request(api.MethodBudgetCharge, notOurs)
-			third.request(api.MethodBudgetCharge, notOurs)
+			once.request(agents.BudgetCharge.Name, notOurs)
+			third.request(agents.BudgetCharge.Name, notOurs)
 			for _, r := range []*running{once, third} {
 				end := r.waitUnasked()
 				if end.record.Status != agent.StatusPolicyKill || end.code != agent.ExitKilled || end.record.Signal == nil || *end.record.Signal != "SIGKILL" {
@@ -140,7 +142,7 @@ func TestAnExpiredNetGrantCuts(t *testing.T) {
 		if !expires.IsZero() {
 			params["expires"] = expires
 		}
-		d.api(api.MethodGrantGive, params, nil)
+		d.api(methods.GrantGive.Name, params, nil)
 		if _, err := r.stdin.Write([]byte("\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -160,11 +162,11 @@ func TestAnExpiredNetGrantCuts(t *testing.T) {
 	}
 	held.wait()
 	var list api.GrantListResult
-	d.api(api.MethodGrantList, map[string]any{"run": "stays"}, &list)
+	d.api(agents.GrantList.Name, map[string]any{"run": "stays"}, &list)
 	if len(list.Grants) != 1 {
 		t.Errorf("%+v", list)
 	}
-	d.api(api.MethodGrantRevoke, map[string]any{"run": "stays", "id": list.Grants[0].ID}, nil)
+	d.api(agents.GrantRevoke.Name, map[string]any{"run": "stays", "id": list.Grants[0].ID}, nil)
 	if line := control.line(); line != "cut" {
 		t.Errorf("control: %q", line)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -56,7 +57,7 @@ func fuzzSocket(t *testing.T, d *cloved, span time.Duration, seed int) {
 	early := map[string]int{}
 	began := time.Now()
 	for answered := 1; time.Since(began) < span; answered++ {
-		if m := other.call(api.MethodBudgetCharge, `{"amounts":{"n":1}}`); budgetIn(t, m, "n").Used != int64(answered) {
+		if m := other.call(agents.BudgetCharge.Name, `{"amounts":{"n":1}}`); budgetIn(t, m, "n").Used != int64(answered) {
 			t.Fatalf("another agent: %s", m.Result)
 		}
 		if len(early) == 0 && time.Since(began) > span/3 {
@@ -97,7 +98,7 @@ func fuzzSocket(t *testing.T, d *cloved, span time.Duration, seed int) {
 func budgetsOf(t *testing.T, d *cloved, name string) []api.Budget {
 	t.Helper()
 	var result api.BudgetResult
-	d.api(api.MethodBudgetGet, map[string]any{"run": name}, &result)
+	d.api(agents.BudgetGet.Name, map[string]any{"run": name}, &result)
 	return result.Budgets
 }
 
@@ -137,7 +138,7 @@ func mutateLines(args []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := conn.exchange(api.MethodAgentGet, []byte("{}"))
+	m, err := conn.exchange(agents.AgentGet.Name, []byte("{}"))
 	if err != nil || len(m.Error) > 0 {
 		return fmt.Errorf("it is not answered afterwards: %s, %w", m.Error, err)
 	}

@@ -11,23 +11,25 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // sent are sound parameters of each method for agents. GRANT and RESERVATION are the agent's own.
 var sent = map[string]string{
-	api.MethodAgentGet:      `{}`,
-	api.MethodAgentListen:   `{}`,
-	api.MethodGrantList:     `{}`,
-	api.MethodGrantCheck:    `{"what":"tool:fetch"}`,
-	api.MethodGrantDerive:   `{"from":"GRANT","grant":"tool:fetch"}`,
-	api.MethodGrantRevoke:   `{"id":"DERIVED"}`,
-	api.MethodBudgetGet:     `{}`,
-	api.MethodBudgetReserve: `{"amounts":{"reviews":1}}`,
-	api.MethodBudgetSettle:  `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
-	api.MethodBudgetRelease: `{"reservation":"RESERVATION"}`,
-	api.MethodBudgetCharge:  `{"amounts":{"reviews":1}}`,
-	api.MethodModelQueue:    `{}`,
-	api.MethodAuditRead:     `{"namespace":"acme"}`,
+	agents.AgentGet.Name:      `{}`,
+	agents.AgentListen.Name:   `{}`,
+	agents.GrantList.Name:     `{}`,
+	agents.GrantCheck.Name:    `{"what":"tool:fetch"}`,
+	agents.GrantDerive.Name:   `{"from":"GRANT","grant":"tool:fetch"}`,
+	agents.GrantRevoke.Name:   `{"id":"DERIVED"}`,
+	agents.BudgetGet.Name:     `{}`,
+	agents.BudgetReserve.Name: `{"amounts":{"reviews":1}}`,
+	agents.BudgetSettle.Name:  `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
+	agents.BudgetRelease.Name: `{"reservation":"RESERVATION"}`,
+	agents.BudgetCharge.Name:  `{"amounts":{"reviews":1}}`,
+	agents.ModelQueue.Name:    `{}`,
+	agents.AuditRead.Name:     `{"namespace":"acme"}`,
 }
 
 // namedIn fills in what a call names: each is made for it.
@@ -42,13 +44,13 @@ func (r *running) namedIn(params string) string {
 		return strings.Trim(string(all[field]), `"`)
 	}
 	if before, after, found := strings.Cut(params, "RESERVATION"); found {
-		params = before + text(api.MethodBudgetReserve, sent[api.MethodBudgetReserve], "reservation") + after
+		params = before + text(agents.BudgetReserve.Name, sent[agents.BudgetReserve.Name], "reservation") + after
 	}
 	var held api.GrantCheckResult
-	_ = json.Unmarshal(r.call(api.MethodGrantCheck, sent[api.MethodGrantCheck]).Result, &held)
+	_ = json.Unmarshal(r.call(agents.GrantCheck.Name, sent[agents.GrantCheck.Name]).Result, &held)
 	if strings.Contains(params, "DERIVED") {
 		var made api.GrantResult
-		_ = json.Unmarshal(r.call(api.MethodGrantDerive, `{"from":"`+held.Grant+`","grant":"tool:fetch"}`).Result, &made)
+		_ = json.Unmarshal(r.call(agents.GrantDerive.Name, `{"from":"`+held.Grant+`","grant":"tool:fetch"}`).Result, &made)
 		params = strings.Replace(params, "DERIVED", made.Grant.ID, 1)
 	}
 	return strings.Replace(params, "GRANT", held.Grant, 1)
@@ -64,9 +66,9 @@ func TestEveryMethodForAgentsIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newOne(t).calls("--grant=tool:fetch", "--grant=audit:acme", "--budget=reviews=100", "--on-denial=deny")
-			listens, _ := api.Find(api.MethodAgentListen)
+			listens, _ := methods.Find(agents.AgentListen.Name)
 			// Last: from then on notifications come between the answers.
-			for _, m := range append(slices.DeleteFunc(slices.Clone(api.Methods), func(m api.Method) bool { return m.Name == listens.Name }), listens) {
+			for _, m := range append(slices.DeleteFunc(slices.Clone(methods.All()), func(m api.Method) bool { return m.Name == listens.Name }), listens) {
 				params, there := sent[m.Name]
 				if !m.ForAgents() {
 					if m.Name != api.MethodCancel && !refusedWith(r.call(m.Name, `{}`), api.CodeMethod) {

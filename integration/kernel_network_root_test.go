@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 // What the command line and a policy opened, an agent finds in grant.check and grant.list, beside
@@ -25,7 +26,7 @@ func TestAnAgentKnowsItsNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newHost(t).calls(append(row.flags, "--agent-socket")...)
 			check := func(what string) (got api.GrantCheckResult) {
-				if m := r.call(api.MethodGrantCheck, `{"what":"`+what+`"}`); json.Unmarshal(m.Result, &got) != nil {
+				if m := r.call(agents.GrantCheck.Name, `{"what":"`+what+`"}`); json.Unmarshal(m.Result, &got) != nil {
 					t.Fatalf("%s", m.Error)
 				}
 				return got
@@ -36,7 +37,7 @@ func TestAnAgentKnowsItsNetwork(t *testing.T) {
 			if got := check("net:10.1.2.3:443"); got.Allowed {
 				t.Errorf("control: %+v", got)
 			}
-			if list := string(r.call(api.MethodGrantList, `{}`).Result); !strings.Contains(list, `"grant":"`+row.listed+`"`) {
+			if list := string(r.call(agents.GrantList.Name, `{}`).Result); !strings.Contains(list, `"grant":"`+row.listed+`"`) {
 				t.Errorf("%s", list)
 			}
 			r.wait()

@@ -17,6 +17,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -148,7 +150,7 @@ func TestExecIsTheSameAgent(t *testing.T) {
 func TestTheGateOfTheSocketIsKilled(t *testing.T) {
 	h := newHost(t)
 	r := h.calls("--name=gateless", "--agent-socket")
-	if m := r.call(api.MethodAgentGet, "{}"); !bytes.Contains(m.Result, []byte("gateless")) {
+	if m := r.call(agents.AgentGet.Name, "{}"); !bytes.Contains(m.Result, []byte("gateless")) {
 		t.Fatalf("control: %s", m.Error)
 	}
 	gate := gateOf(t, r.cmd.Process.Pid)
@@ -157,7 +159,7 @@ func TestTheGateOfTheSocketIsKilled(t *testing.T) {
 	}
 	awaitExit(t, gate)
 	for range 2 {
-		r.request(api.MethodAgentGet, "{}")
+		r.request(agents.AgentGet.Name, "{}")
 		if line := r.line(); !strings.HasPrefix(line, "gone") {
 			t.Errorf("%q", line)
 		}
@@ -176,11 +178,11 @@ func TestANetGrantOpensAndCuts(t *testing.T) {
 		t.Fatal("control: it is reached without a grant")
 	}
 	var given api.GrantResult
-	d.api(api.MethodGrantGive, map[string]any{"run": "net", "grant": "net:api.example.com:80"}, &given)
+	d.api(methods.GrantGive.Name, map[string]any{"run": "net", "grant": "net:api.example.com:80"}, &given)
 	if !step(r, siteURL) {
 		t.Errorf("it is not reached with a grant\n%s", &r.stderr)
 	}
-	d.api(api.MethodGrantRevoke, map[string]any{"run": "net", "id": given.Grant.ID}, nil)
+	d.api(agents.GrantRevoke.Name, map[string]any{"run": "net", "id": given.Grant.ID}, nil)
 	if step(r, siteURL) {
 		t.Error("it is reached without a grant again")
 	}
@@ -191,8 +193,8 @@ func TestANetGrantOpensAndCuts(t *testing.T) {
 		t.Fatalf("%q\n%s", line, &held.stderr)
 	}
 	var list api.GrantListResult
-	d.api(api.MethodGrantList, map[string]any{"run": "held"}, &list)
-	d.api(api.MethodGrantRevoke, map[string]any{"run": "held", "id": list.Grants[0].ID}, nil)
+	d.api(agents.GrantList.Name, map[string]any{"run": "held"}, &list)
+	d.api(agents.GrantRevoke.Name, map[string]any{"run": "held", "id": list.Grants[0].ID}, nil)
 	if line := held.line(); line != "cut" {
 		t.Errorf("%q", line)
 	}
@@ -208,7 +210,7 @@ func TestANetGrantExpiresWithoutCloved(t *testing.T) {
 		t.Fatal("control: it is reached without a grant")
 	}
 	const lasts = 4 * time.Second
-	d.api(api.MethodGrantGive, map[string]any{"run": "net", "grant": "net:api.example.com:80", "expires": time.Now().Add(testhost.Patience(lasts))}, nil)
+	d.api(methods.GrantGive.Name, map[string]any{"run": "net", "grant": "net:api.example.com:80", "expires": time.Now().Add(testhost.Patience(lasts))}, nil)
 	d.stop(unix.SIGKILL)
 	if !step(r, siteURL) {
 		t.Errorf("control: it is not reached with a grant\n%s", &r.stderr)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/kernel/channel"
 	"clove.run/clove/kernel/socket"
@@ -61,11 +62,11 @@ func timeCalls([]string) error {
 		which := numbers[1]
 		for end := time.Now().Add(time.Duration(numbers[0]) * time.Millisecond); time.Now().Before(end); {
 			for range 4 {
-				if checks[which], err = conn.timed(checks[which], api.MethodGrantCheck, `{"what":"tool:fetch"}`); err != nil {
+				if checks[which], err = conn.timed(checks[which], agents.GrantCheck.Name, `{"what":"tool:fetch"}`); err != nil {
 					return "", err
 				}
 			}
-			if charges[which], err = conn.timed(charges[which], api.MethodBudgetCharge, `{"amounts":{"n":1}}`); err != nil {
+			if charges[which], err = conn.timed(charges[which], agents.BudgetCharge.Name, `{"amounts":{"n":1}}`); err != nil {
 				return "", err
 			}
 		}
@@ -240,12 +241,12 @@ func longAnswers() error {
 		return err
 	}
 	var list api.GrantListResult
-	m, err := conn.exchange(api.MethodGrantList, []byte("{}"))
+	m, err := conn.exchange(agents.GrantList.Name, []byte("{}"))
 	if err == nil {
 		err = json.Unmarshal(m.Result, &list)
 	}
 	for i := 0; i < 39 && err == nil; i++ {
-		_, err = conn.exchange(api.MethodGrantDerive, fmt.Appendf(nil, `{"from":%q,"grant":"tool:%d%s"}`, list.Grants[0].ID, i, strings.Repeat("x", 400)))
+		_, err = conn.exchange(agents.GrantDerive.Name, fmt.Appendf(nil, `{"from":%q,"grant":"tool:%d%s"}`, list.Grants[0].ID, i, strings.Repeat("x", 400)))
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/testhost"
 	"clove.run/clove/kernel/channel"
 )
@@ -137,7 +137,7 @@ func TestSlowClientsCostLittle(t *testing.T) {
 		if kib > base+gateMemory {
 			t.Errorf("%s: the gate has %d KiB, an idle one %d", name, kib, base)
 		}
-		if m := other.call(api.MethodBudgetCharge, `{"amounts":{"n":1}}`); len(m.Result) == 0 {
+		if m := other.call(agents.BudgetCharge.Name, `{"amounts":{"n":1}}`); len(m.Result) == 0 {
 			t.Errorf("%s: another agent is refused: %s", name, m.Error)
 		}
 		if now := gateOf(t, r.cmd.Process.Pid); now != gate {

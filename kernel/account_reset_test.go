@@ -7,6 +7,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -38,7 +40,7 @@ func TestWhoResetsALineOfAnAccount(t *testing.T) {
 		want := []string{fmt.Sprint("uid:1000 ", key, " reset reviews"), fmt.Sprint("uid:0 ", key, " reset pages")}
 		var got []string
 		for _, e := range r.entries() {
-			if e.Method == api.MethodBudgetSet && e.Kind == audit.KindAdmin && e.Verdict == audit.VerdictAllow {
+			if e.Method == methods.BudgetSet.Name && e.Kind == audit.KindAdmin && e.Verdict == audit.VerdictAllow {
 				got = append(got, e.Principal+" "+e.What)
 			}
 		}
@@ -54,9 +56,9 @@ func TestTheHintFitsTheAccount(t *testing.T) {
 	r := newRigOf(t, newRun(1000, agent.Kernel{Socket: true, Namespace: "acme", Budgets: []string{"pages=5"}}))
 	fill(r, budget.NamespaceKey(1000, "acme"), map[budget.Dimension]uint32{"reviews": 1000})
 	for _, row := range [][3]string{
-		{api.MethodBudgetCharge, "reviews", "clove budget set or reset gives more"},
-		{api.MethodBudgetReserve, "reviews", "clove budget set or reset gives more"},
-		{api.MethodBudgetReserve, "pages", "clove budget raise gives more"},
+		{agents.BudgetCharge.Name, "reviews", "clove budget set or reset gives more"},
+		{agents.BudgetReserve.Name, "reviews", "clove budget set or reset gives more"},
+		{agents.BudgetReserve.Name, "pages", "clove budget raise gives more"},
 	} {
 		_, err := r.asAgent(row[0], fmt.Sprintf(`{"amounts":{%q:6}}`, row[1]))
 		if e := api.ErrorOf(err); e.Code != api.CodeBudget || e.Data.Hint != row[2] {

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -31,7 +32,7 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (answer api.Budget
 	if err := k.room(); err != nil {
 		return answer, err
 	}
-	err = k.update(api.MethodBudgetSet, func(tx *store.KernelTx) error {
+	err = k.update(methods.BudgetSet.Name, func(tx *store.KernelTx) error {
 		a, err := tx.Account(key)
 		if err != nil {
 			return err
@@ -43,8 +44,8 @@ func (k *Kernel) SetBudget(uid uint32, p api.BudgetSetParams) (answer api.Budget
 			return err
 		}
 		answer = result(budget.Chain{a}, k.now())
-		entry := audit.Entry{Time: k.now(), Kind: audit.KindAdmin, Owner: owner, Principal: audit.PrincipalUser(uid), Method: api.MethodBudgetSet,
-			What: p.Text(), Verdict: audit.VerdictAllow}
+		entry := audit.Entry{Time: k.now(), Kind: audit.KindAdmin, Owner: owner, Principal: audit.PrincipalUser(uid), Method: methods.BudgetSet.Name,
+			What: p.AuditText(), Verdict: audit.VerdictAllow}
 		return firstError(tx.PutAccount(a), record(tx, entry))
 	})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 )
 
@@ -32,7 +34,7 @@ func latest(standings <-chan api.Standing) string {
 }
 
 func (r *rig) tryReserve(amount int64) error {
-	_, err := r.asAgent(api.MethodBudgetReserve, fmt.Sprintf(`{"amounts":{"reviews":%d}}`, amount))
+	_, err := r.asAgent(agents.BudgetReserve.Name, fmt.Sprintf(`{"amounts":{"reviews":%d}}`, amount))
 	return err
 }
 
@@ -57,13 +59,13 @@ func TestARefusedReservationDoesAtEnd(t *testing.T) {
 		if l := r.line("reviews"); l.Used != 40 || l.Reserved != 50 || l.Spent != (atEnd != "refuse") || l.Spent != (l.Wanted == 61) {
 			t.Errorf("%s: %+v", atEnd, l)
 		}
-		_, err := r.asAgent(api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: open, Amounts: map[string]int64{"reviews": 1}})
+		_, err := r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: open, Amounts: map[string]int64{"reviews": 1}})
 		must(t, err)
 		if got := r.line("reviews").Spent; got != (atEnd != "refuse") {
 			t.Errorf("%s: after a settlement: %t", atEnd, got)
 		}
 		latest(standings)
-		must(t, r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":1}}`))
+		must(t, r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":1}}`))
 		if got := latest(standings); got != "" || r.line("reviews").Spent {
 			t.Errorf("%s: after a raise: %q, %+v", atEnd, got, r.line("reviews"))
 		}
@@ -75,8 +77,8 @@ func TestARefusedReservationDoesAtEnd(t *testing.T) {
 func TestAShortageEndsWithItsReason(t *testing.T) {
 	t.Parallel()
 	for name, lift := range map[string]func(*rig){
-		"raise":  func(r *rig) { must(t, r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":1}}`)) },
-		"reset":  func(r *rig) { must(t, r.admin(api.MethodBudgetReset, `{"dimensions":["reviews"]}`)) },
+		"raise":  func(r *rig) { must(t, r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":1}}`)) },
+		"reset":  func(r *rig) { must(t, r.admin(methods.BudgetReset.Name, `{"dimensions":["reviews"]}`)) },
 		"period": func(r *rig) { r.clock.Add(3600) },
 		"start":  func(r *rig) { r.attach(true) },
 	} {
@@ -143,7 +145,7 @@ func TestWhomASharedAccountStops(t *testing.T) {
 }
 
 func (r *rig) tryCharge(dimension string, amount int64) error {
-	_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
+	_, err := r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
 	return err
 }
 
@@ -216,15 +218,15 @@ func TestARefusalHasNoAnswerToKeep(t *testing.T) {
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10"}, AtEnd: "pause"})
 	const text = `{"amounts":{"reviews":11},"key":"k"}`
 	for range 2 {
-		_, err := r.asAgent(api.MethodBudgetReserve, text)
+		_, err := r.asAgent(agents.BudgetReserve.Name, text)
 		wantCode(t, err, api.CodeBudget)
 	}
-	must(t, r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":5}}`))
-	_, err := r.asAgent(api.MethodBudgetReserve, text)
+	must(t, r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":5}}`))
+	_, err := r.asAgent(agents.BudgetReserve.Name, text)
 	must(t, err)
 	denied := 0
 	for _, e := range r.entries() {
-		if e.Method == api.MethodBudgetReserve && e.Code == "budget" {
+		if e.Method == agents.BudgetReserve.Name && e.Code == "budget" {
 			denied++
 		}
 	}

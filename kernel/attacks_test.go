@@ -12,6 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 )
 
@@ -49,7 +51,7 @@ func TestEscalationByText(t *testing.T) {
 		r := newRig(t, agent.Kernel{Grants: []string{row.grant}, Socket: true})
 		from := r.grants()[row.grant].ID
 		derive := func(text string) (json.RawMessage, error) {
-			return r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: from, Grant: text})
+			return r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from, Grant: text})
 		}
 		for text, want := range row.controls {
 			if got := answerOf[api.GrantResult](t)(derive(text)).Grant; got.Grant != want {
@@ -66,7 +68,7 @@ func TestEscalationByText(t *testing.T) {
 			if code := api.ErrorOf(err).Code; code != api.CodeDenied && code != api.CodeParams {
 				t.Errorf("%q: %v", text, err)
 			}
-			checked, err := r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: text})
+			checked, err := r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: text})
 			if err == nil && answerOf[api.GrantCheckResult](t)(checked, nil).Allowed {
 				t.Errorf("%s allows %q", row.grant, text)
 			}
@@ -82,7 +84,7 @@ func TestEscalationByTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
 	ends := r.now().Add(time.Hour)
-	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Expires: ends})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Expires: ends})
 	must(t, err)
 	from := r.grants()["tool:fetch"].ID
 	east, west := time.FixedZone("", 14*3600), time.FixedZone("", -12*3600)
@@ -91,13 +93,13 @@ func TestEscalationByTime(t *testing.T) {
 		ends.Add(time.Second).In(west).Format(time.RFC3339): false, ends.Add(time.Nanosecond).In(east).Format(time.RFC3339Nano): false,
 		"9999-12-31T23:59:59Z": false, "0001-01-01T00:00:00.000000001Z": false, ends.Format("2006-01-02T15:04:05") + "-99:00": false, "": false, "never": false,
 	} {
-		_, err := r.asAgent(api.MethodGrantDerive, fmt.Sprintf(`{"from":%q,"grant":"tool:fetch","expires":%q}`, from, text))
+		_, err := r.asAgent(agents.GrantDerive.Name, fmt.Sprintf(`{"from":%q,"grant":"tool:fetch","expires":%q}`, from, text))
 		if (err == nil) != fits {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	r.turn(time.Hour)
-	if answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: "tool:fetch"})).Allowed {
+	if answerOf[api.GrantCheckResult](t)(r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: "tool:fetch"})).Allowed {
 		t.Error("it is allowed after its time")
 	}
 }
@@ -116,10 +118,10 @@ func TestGuessedIDs(t *testing.T) {
 		grantID, reservation := r.grants()["tool:fetch"].ID, r.reserve("reviews", 10)
 		attempts := func(grantID, reservation string) map[string]any {
 			return map[string]any{
-				api.MethodGrantDerive:   api.GrantDeriveParams{From: grantID, Grant: "tool:fetch"},
-				api.MethodGrantRevoke:   api.GrantRevokeParams{ID: grantID},
-				api.MethodBudgetSettle:  api.BudgetSettleParams{Reservation: reservation, Amounts: map[string]int64{"reviews": 0}},
-				api.MethodBudgetRelease: api.BudgetReleaseParams{Reservation: reservation},
+				agents.GrantDerive.Name:   api.GrantDeriveParams{From: grantID, Grant: "tool:fetch"},
+				agents.GrantRevoke.Name:   api.GrantRevokeParams{ID: grantID},
+				agents.BudgetSettle.Name:  api.BudgetSettleParams{Reservation: reservation, Amounts: map[string]int64{"reviews": 0}},
+				agents.BudgetRelease.Name: api.BudgetReleaseParams{Reservation: reservation},
 			}
 		}
 		r.run = own
@@ -133,17 +135,17 @@ func TestGuessedIDs(t *testing.T) {
 				t.Errorf("%s: %q, of one that is not there %q", method, err, nothing)
 			}
 		}
-		list := answerOf[api.GrantListResult](t)(r.asAgent(api.MethodGrantList, api.GrantListParams{After: grantID}))
+		list := answerOf[api.GrantListResult](t)(r.asAgent(agents.GrantList.Name, api.GrantListParams{After: grantID}))
 		if len(list.Grants) != 1 || list.Grants[0].Holder != own.Spec.ID {
 			t.Errorf("%+v", list)
 		}
-		_, err := r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: list.Grants[0].ID, To: elsewhere.Spec.ID, Grant: "tool:fetch"})
+		_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: list.Grants[0].ID, To: elsewhere.Spec.ID, Grant: "tool:fetch"})
 		wantCode(t, err, api.CodeNotFound)
 		r.run = elsewhere
 		if l := r.line("reviews"); l.Reserved != 10 || l.Used != 0 || len(r.grants()) != 1 {
 			t.Errorf("%+v, %+v", l, r.grants())
 		}
-		_, err = r.asAgent(api.MethodBudgetSettle, attempts(grantID, reservation)[api.MethodBudgetSettle])
+		_, err = r.asAgent(agents.BudgetSettle.Name, attempts(grantID, reservation)[agents.BudgetSettle.Name])
 		must(t, err)
 		r.run = own
 	}
@@ -186,10 +188,10 @@ func TestARaceForOneReservation(t *testing.T) {
 		var all sync.WaitGroup
 		for caller := range 16 {
 			all.Go(func() {
-				method, params, amount := api.MethodBudgetRelease, any(api.BudgetReleaseParams{Reservation: id}), int64(0)
+				method, params, amount := agents.BudgetRelease.Name, any(api.BudgetReleaseParams{Reservation: id}), int64(0)
 				if caller%2 == 0 {
 					amount = int64(caller % 3)
-					method, params = api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": amount}}
+					method, params = agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": amount}}
 				}
 				if _, err := r.asAgent(method, params); err == nil {
 					ends.Add(1)
@@ -212,16 +214,16 @@ func TestKeysAreTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}, Grants: []string{"tool:fetch"}})
 	id := r.grants()["tool:fetch"].ID
-	_, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1},"key":"revoke"}`)
+	_, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1},"key":"revoke"}`)
 	must(t, err)
 	for range 2 {
-		gone := answerOf[api.GrantRevokeResult](t)(r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: id, Key: "revoke"}))
+		gone := answerOf[api.GrantRevokeResult](t)(r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: id, Keyed: api.Keyed{Key: "revoke"}}))
 		if len(gone.Revoked) != 1 {
 			t.Errorf("%+v", gone)
 		}
 	}
 	for _, key := range []string{"revoke", "uid:1000 revoke", Caller{Run: r.run, UID: 1000}.keptBelow("revoke")} {
-		_, err = r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: id, Key: key})
+		_, err = r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: id, Keyed: api.Keyed{Key: key}})
 		if err == nil {
 			t.Errorf("%q gets the owner's answer", key)
 		}
@@ -233,7 +235,7 @@ func TestEscalationByNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100", fmt.Sprintf("others=%d", budget.MaxAmount)}})
 	for _, amount := range []string{"-1", "-0", "0.5", "1e400", "9223372036854775807", "9223372036854775808", "18446744073709551617", "-9223372036854775808", "1e-1", `"1"`, "null", "true", "[1]", "0x10", "01", fmt.Sprint(budget.MaxAmount + 1)} {
-		for _, method := range []string{api.MethodBudgetCharge, api.MethodBudgetReserve} {
+		for _, method := range []string{agents.BudgetCharge.Name, agents.BudgetReserve.Name} {
 			_, err := r.asAgent(method, `{"amounts":{"reviews":`+amount+`}}`)
 			if err == nil && amount != "-0" && amount != "null" { // these are zero
 				t.Errorf("%s of %s is allowed", method, amount)
@@ -243,7 +245,7 @@ func TestEscalationByNumbers(t *testing.T) {
 	for range 3 { // together more than an int64 holds
 		r.charge("others", budget.MaxAmount)
 	}
-	_, err := r.asAgent(api.MethodBudgetReserve, `{"amounts":{"others":1}}`)
+	_, err := r.asAgent(agents.BudgetReserve.Name, `{"amounts":{"others":1}}`)
 	wantCode(t, err, api.CodeBudget)
 	if l := r.line("reviews"); l.Used != 0 || l.Reserved != 0 || *l.Granted != 100 {
 		t.Errorf("%+v", l)

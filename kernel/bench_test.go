@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -19,7 +20,7 @@ import (
 // log: a check, and a reservation that the next call releases. The figure is the time per
 // call of all callers together.
 func BenchmarkCall(b *testing.B) {
-	for _, method := range []string{api.MethodGrantCheck, api.MethodBudgetReserve} {
+	for _, method := range []string{agents.GrantCheck.Name, agents.BudgetReserve.Name} {
 		for _, callers := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/callers=%d", method, callers), func(b *testing.B) {
 				k, run := newBenched(b)
@@ -31,7 +32,7 @@ func BenchmarkCall(b *testing.B) {
 						open := ""
 						for done := i; done < b.N; done += callers {
 							switch {
-							case method == api.MethodGrantCheck:
+							case method == agents.GrantCheck.Name:
 								_, err := k.Call(c, method, []byte(`{"what":"tool:fetch"}`))
 								must(b, err)
 							case open == "":
@@ -39,7 +40,7 @@ func BenchmarkCall(b *testing.B) {
 								must(b, err)
 								open = string(text)
 							default:
-								_, err := k.Call(c, api.MethodBudgetRelease, []byte(open))
+								_, err := k.Call(c, agents.BudgetRelease.Name, []byte(open))
 								must(b, err)
 								open = ""
 							}

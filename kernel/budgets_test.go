@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
 )
@@ -66,9 +68,9 @@ func TestAgentsDoNotChargeWhatCloveCounts(t *testing.T) {
 		budget.CPU, budget.Wall, budget.WriteBytes, budget.NetBytes, budget.Messages, budget.Children, budget.Tokens, "reviews"} {
 		amounts := map[string]int64{string(d): 1, "reviews": 1}
 		for method, params := range map[string]any{
-			api.MethodBudgetReserve: api.BudgetReserveParams{Amounts: amounts},
-			api.MethodBudgetSettle:  api.BudgetSettleParams{Reservation: id, Amounts: amounts},
-			api.MethodBudgetCharge:  api.BudgetChargeParams{Amounts: amounts},
+			agents.BudgetReserve.Name: api.BudgetReserveParams{Amounts: amounts},
+			agents.BudgetSettle.Name:  api.BudgetSettleParams{Reservation: id, Amounts: amounts},
+			agents.BudgetCharge.Name:  api.BudgetChargeParams{Amounts: amounts},
 		} {
 			_, err := r.asAgent(method, params)
 			if d.Counted() {
@@ -95,12 +97,12 @@ func TestAgentsGetNothingBack(t *testing.T) {
 	r.charge("reviews", 10)
 	id := r.reserve("reviews", 20)
 	for method, text := range map[string]string{
-		api.MethodBudgetCharge:  `{"amounts":{"reviews":-1}}`,
-		api.MethodBudgetReserve: `{"amounts":{"reviews":-1}}`,
-		api.MethodBudgetSettle:  `{"reservation":"` + id + `","amounts":{"reviews":-1}}`,
-		api.MethodBudgetRelease: `{"reservation":"` + id + `","amounts":{"reviews":1}}`,
-		api.MethodBudgetRaise:   `{"amounts":{"reviews":1}}`,
-		api.MethodBudgetReset:   `{"dimensions":["reviews"]}`,
+		agents.BudgetCharge.Name:  `{"amounts":{"reviews":-1}}`,
+		agents.BudgetReserve.Name: `{"amounts":{"reviews":-1}}`,
+		agents.BudgetSettle.Name:  `{"reservation":"` + id + `","amounts":{"reviews":-1}}`,
+		agents.BudgetRelease.Name: `{"reservation":"` + id + `","amounts":{"reviews":1}}`,
+		methods.BudgetRaise.Name:  `{"amounts":{"reviews":1}}`,
+		methods.BudgetReset.Name:  `{"dimensions":["reviews"]}`,
 	} {
 		if _, err := r.asAgent(method, text); err == nil {
 			t.Errorf("%s %s is allowed", method, text)
@@ -108,7 +110,7 @@ func TestAgentsGetNothingBack(t *testing.T) {
 	}
 	for _, text := range []string{`{}`, `{"amounts":{}}`, `{"amounts":{"cost":1}}`, `{"amounts":{"Reviews":1}}`, `{"amounts":{"reviews":1.5}}`, `{"amounts":{"reviews":9007199254740992}}`,
 		`{"amount":{"reviews":1}}`, `{"amounts":{"unknown":1}}`} {
-		if _, err := r.asAgent(api.MethodBudgetCharge, text); err == nil {
+		if _, err := r.asAgent(agents.BudgetCharge.Name, text); err == nil {
 			t.Errorf("%s is allowed", text)
 		}
 	}
@@ -132,8 +134,8 @@ func TestOnlyWhoReservedSettles(t *testing.T) {
 		return firstError(err, tx.PutReservation(other), tx.PutChain(chain))
 	}))
 	end := func(id string) (settled, released error) {
-		_, settled = r.asAgent(api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 4}})
-		_, released = r.asAgent(api.MethodBudgetRelease, api.BudgetReleaseParams{Reservation: id})
+		_, settled = r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 4}})
+		_, released = r.asAgent(agents.BudgetRelease.Name, api.BudgetReleaseParams{Reservation: id})
 		return settled, released
 	}
 	for _, id := range []string{"model-1", "", "x/y", string(agent.NewID())} {
@@ -150,7 +152,7 @@ func TestOnlyWhoReservedSettles(t *testing.T) {
 	if l := r.line("reviews"); l.Reserved != 30 || l.Used != 4 {
 		t.Errorf("%+v", l)
 	}
-	_, err := r.asAgent(api.MethodBudgetRelease, api.BudgetReleaseParams{Reservation: r.reserve("reviews", 66)})
+	_, err := r.asAgent(agents.BudgetRelease.Name, api.BudgetReleaseParams{Reservation: r.reserve("reviews", 66)})
 	must(t, err)
 	if l := r.line("reviews"); l.Reserved != 30 || l.Used != 4 {
 		t.Errorf("%+v", l)
@@ -166,7 +168,7 @@ func TestReservationsNeverOvershoot(t *testing.T) {
 	var got, refused atomic.Int32
 	for range 100 {
 		all.Go(func() {
-			_, err := r.asAgent(api.MethodBudgetReserve, `{"amounts":{"reviews":3}}`)
+			_, err := r.asAgent(agents.BudgetReserve.Name, `{"amounts":{"reviews":3}}`)
 			if err == nil {
 				got.Add(1)
 				return
@@ -188,8 +190,8 @@ func TestWhoRaisesALimit(t *testing.T) {
 	for uid, may := range map[uint32]bool{1000: true, 0: true, 1001: false} {
 		r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 		r.charge("reviews", 90)
-		_, raised := r.asUser(uid, api.MethodBudgetRaise, `{"amounts":{"reviews":50}}`)
-		_, reset := r.asUser(uid, api.MethodBudgetReset, `{"dimensions":["reviews"]}`)
+		_, raised := r.asUser(uid, methods.BudgetRaise.Name, `{"amounts":{"reviews":50}}`)
+		_, reset := r.asUser(uid, methods.BudgetReset.Name, `{"dimensions":["reviews"]}`)
 		l := r.line("reviews")
 		if may && (raised != nil || reset != nil || *l.Granted != 150 || l.Used != 0 || l.Peak != 90 || l.Warned) {
 			t.Errorf("uid %d: %v, %v, %+v", uid, raised, reset, l)
@@ -204,10 +206,10 @@ func TestWhoRaisesALimit(t *testing.T) {
 	}
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 	for _, text := range []string{`{"amounts":{"unknown":1}}`, `{"amounts":{"reviews":1,"unknown":1}}`} {
-		_, err := r.asUser(0, api.MethodBudgetRaise, text)
+		_, err := r.asUser(0, methods.BudgetRaise.Name, text)
 		wantCode(t, err, api.CodeNotFound)
 	}
-	_, err := r.asUser(0, api.MethodBudgetRaise, `{"amounts":{"reviews":-1}}`)
+	_, err := r.asUser(0, methods.BudgetRaise.Name, `{"amounts":{"reviews":-1}}`)
 	wantCode(t, err, api.CodeParams)
 	if l := r.line("reviews"); *l.Granted != 100 {
 		t.Errorf("%+v", l)
@@ -231,9 +233,9 @@ func TestARunSpendsFromItsWholeChain(t *testing.T) {
 		return nil
 	}))
 	r.reserve("reviews", 30)
-	_, err := r.asAgent(api.MethodBudgetReserve, `{"amounts":{"reviews":1}}`)
+	_, err := r.asAgent(agents.BudgetReserve.Name, `{"amounts":{"reviews":1}}`)
 	wantCode(t, err, api.CodeBudget)
-	all := answerOf[api.BudgetResult](t)(r.asAgent(api.MethodBudgetGet, api.Nothing{}))
+	all := answerOf[api.BudgetResult](t)(r.asAgent(agents.BudgetGet.Name, api.Nothing{}))
 	if len(all.Budgets) != 4 {
 		t.Errorf("%+v", all)
 	}
@@ -252,9 +254,9 @@ func TestAgentGet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}, Grants: []string{"tool:fetch"}, Namespace: "acme"})
 	for _, call := range []func() (json.RawMessage, error){
-		func() (json.RawMessage, error) { return r.asAgent(api.MethodAgentGet, api.Nothing{}) },
+		func() (json.RawMessage, error) { return r.asAgent(agents.AgentGet.Name, api.Nothing{}) },
 		func() (json.RawMessage, error) {
-			return r.asUser(1000, api.MethodAgentGet, api.RunParams{Run: string(r.run.Spec.ID)})
+			return r.asUser(1000, agents.AgentGet.Name, api.RunParams{Run: string(r.run.Spec.ID)})
 		},
 	} {
 		a := answerOf[api.AgentResult](t)(call())

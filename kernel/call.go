@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -80,21 +82,21 @@ func does[P any](writes bool, serve func(*call, P) (any, error)) service {
 
 // services are the methods. Stages that a method does not need are empty for it.
 var services = map[string]service{
-	api.MethodAgentGet:      does(false, (*call).agentGet),
-	api.MethodGrantList:     does(false, (*call).grantList),
-	api.MethodGrantCheck:    does(false, (*call).grantCheck),
-	api.MethodGrantGive:     does(true, (*call).grantGive),
-	api.MethodGrantDerive:   does(true, (*call).grantDerive),
-	api.MethodGrantRevoke:   does(true, (*call).grantRevoke),
-	api.MethodAuditRead:     does(false, (*call).auditRead),
-	api.MethodBudgetGet:     does(false, (*call).budgetGet),
-	api.MethodBudgetReserve: does(true, (*call).budgetReserve),
-	api.MethodBudgetSettle:  does(true, (*call).budgetSettle),
-	api.MethodBudgetRelease: does(true, (*call).budgetRelease),
-	api.MethodBudgetCharge:  does(true, (*call).budgetCharge),
-	api.MethodBudgetRaise:   does(true, (*call).budgetRaise),
-	api.MethodBudgetReset:   does(true, (*call).budgetReset),
-	api.MethodModelQueue:    does(false, (*call).modelQueue),
+	agents.AgentGet.Name:      does(false, (*call).agentGet),
+	agents.GrantList.Name:     does(false, (*call).grantList),
+	agents.GrantCheck.Name:    does(false, (*call).grantCheck),
+	methods.GrantGive.Name:    does(true, (*call).grantGive),
+	agents.GrantDerive.Name:   does(true, (*call).grantDerive),
+	agents.GrantRevoke.Name:   does(true, (*call).grantRevoke),
+	agents.AuditRead.Name:     does(false, (*call).auditRead),
+	agents.BudgetGet.Name:     does(false, (*call).budgetGet),
+	agents.BudgetReserve.Name: does(true, (*call).budgetReserve),
+	agents.BudgetSettle.Name:  does(true, (*call).budgetSettle),
+	agents.BudgetRelease.Name: does(true, (*call).budgetRelease),
+	agents.BudgetCharge.Name:  does(true, (*call).budgetCharge),
+	methods.BudgetRaise.Name:  does(true, (*call).budgetRaise),
+	methods.BudgetReset.Name:  does(true, (*call).budgetReset),
+	agents.ModelQueue.Name:    does(false, (*call).modelQueue),
 }
 
 // Methods are the methods that Call serves.
@@ -132,7 +134,7 @@ func (k *Kernel) Call(c Caller, method string, params json.RawMessage) (json.Raw
 
 // pass takes a call through the stages.
 func (k *Kernel) pass(c *call, method string, params json.RawMessage) (json.RawMessage, error) {
-	m, known := api.Find(method)
+	m, known := methods.Find(method)
 	s, served := services[method]
 	if !known || !served || c.Agent && !m.ForAgents() || !c.Agent && m.Access == api.AccessSelf {
 		return nil, noMethod(known, method)

@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/store"
 )
@@ -20,7 +22,7 @@ import (
 func TestTheSameKeyGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
-	first, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":5},"key":"one"}`)
+	first, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":5},"key":"one"}`)
 	must(t, err)
 	r.charge("reviews", 5)
 	r.charge("reviews", 5)
@@ -30,7 +32,7 @@ func TestTheSameKeyGetsTheFirstAnswer(t *testing.T) {
 			r.open()
 			r.attach(false)
 		}
-		second, err := r.asAgent(api.MethodBudgetCharge, text)
+		second, err := r.asAgent(agents.BudgetCharge.Name, text)
 		must(t, err)
 		if string(second) != string(first) {
 			t.Errorf("%s, and again %s", first, second)
@@ -40,8 +42,8 @@ func TestTheSameKeyGetsTheFirstAnswer(t *testing.T) {
 		t.Errorf("%d are used", used)
 	}
 	for method, text := range map[string]string{
-		api.MethodBudgetCharge:  `{"amounts":{"reviews":6},"key":"one"}`,
-		api.MethodBudgetReserve: `{"amounts":{"reviews":5},"key":"one"}`,
+		agents.BudgetCharge.Name:  `{"amounts":{"reviews":6},"key":"one"}`,
+		agents.BudgetReserve.Name: `{"amounts":{"reviews":5},"key":"one"}`,
 	} {
 		_, err := r.asAgent(method, text)
 		wantCode(t, err, api.CodeConflict)
@@ -56,7 +58,7 @@ func TestAKeyIsOfOneRun(t *testing.T) {
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 	const text = `{"amounts":{"reviews":5},"key":"one"}`
 	for range 2 {
-		_, err := r.asAgent(api.MethodBudgetCharge, text)
+		_, err := r.asAgent(agents.BudgetCharge.Name, text)
 		must(t, err)
 		if used := r.line("reviews").Used; used != 5 {
 			t.Errorf("%d are used", used)
@@ -71,11 +73,11 @@ func TestARefusalTakesNoKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=1"}})
 	const text = `{"amounts":{"reviews":2},"key":"one"}`
-	_, err := r.asAgent(api.MethodBudgetReserve, text)
+	_, err := r.asAgent(agents.BudgetReserve.Name, text)
 	wantCode(t, err, api.CodeBudget)
-	_, err = r.asUser(1000, api.MethodBudgetRaise, `{"amounts":{"reviews":1}}`)
+	_, err = r.asUser(1000, methods.BudgetRaise.Name, `{"amounts":{"reviews":1}}`)
 	must(t, err)
-	_, err = r.asAgent(api.MethodBudgetReserve, text)
+	_, err = r.asAgent(agents.BudgetReserve.Name, text)
 	must(t, err)
 }
 
@@ -83,7 +85,7 @@ func TestKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 	for length, fits := range map[int]bool{maxKey: true, maxKey + 1: false} {
-		_, err := r.asAgent(api.MethodBudgetCharge, fmt.Sprintf(`{"amounts":{"reviews":5},"key":"%s"}`, strings.Repeat("k", length)))
+		_, err := r.asAgent(agents.BudgetCharge.Name, fmt.Sprintf(`{"amounts":{"reviews":5},"key":"%s"}`, strings.Repeat("k", length)))
 		if fits {
 			must(t, err)
 		} else {
@@ -114,7 +116,7 @@ func TestOneAgentsCallsWaitForEachOther(t *testing.T) {
 	const calls = decidedAtOnce + 20
 	for range calls {
 		all.Go(func() {
-			if _, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`); err != nil {
+			if _, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1}}`); err != nil {
 				t.Error(err)
 			}
 		})
@@ -125,8 +127,8 @@ func TestOneAgentsCallsWaitForEachOther(t *testing.T) {
 		}
 	}
 	waits := make(chan struct{})
-	all.Go(func() { _, _ = r.asAgent(api.MethodBudgetGet, api.Nothing{}); close(waits) })
-	if _, err := r.Call(Caller{Run: other, Agent: true}, api.MethodGrantList, nil); err != nil {
+	all.Go(func() { _, _ = r.asAgent(agents.BudgetGet.Name, api.Nothing{}); close(waits) })
+	if _, err := r.Call(Caller{Run: other, Agent: true}, agents.GrantList.Name, nil); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -146,7 +148,7 @@ func TestOneAgentsCallsWaitForEachOther(t *testing.T) {
 func TestAnAgentOfRootsIsNotRoot(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, newRun(0, agent.Kernel{Budgets: []string{"reviews=100"}}))
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		_, err := r.asAgent(m.Name, api.Nothing{})
 		_, served := services[m.Name]
 		if exists := err == nil || api.ErrorOf(err).Code != api.CodeMethod; exists != (m.ForAgents() && served) {
@@ -158,9 +160,9 @@ func TestAnAgentOfRootsIsNotRoot(t *testing.T) {
 		}
 	}
 	for method, text := range map[string]string{
-		api.MethodBudgetRaise: `{"amounts":{"reviews":1}}`,
-		api.MethodBudgetReset: `{"dimensions":["reviews"]}`,
-		api.MethodGrantGive:   `{"grant":"tool:fetch"}`,
+		methods.BudgetRaise.Name: `{"amounts":{"reviews":1}}`,
+		methods.BudgetReset.Name: `{"dimensions":["reviews"]}`,
+		methods.GrantGive.Name:   `{"grant":"tool:fetch"}`,
 	} {
 		_, err := r.asAgent(method, text)
 		wantCode(t, err, api.CodeMethod)
@@ -176,7 +178,7 @@ func TestAnAgentNamesNoOtherRun(t *testing.T) {
 	own := r.run
 	r.run = newRun(0, own.Spec.Kernel)
 	r.attach(true)
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		if _, served := services[m.Name]; !served || !m.ForAgents() {
 			continue
 		}
@@ -194,9 +196,9 @@ func TestAnAgentNamesNoOtherRun(t *testing.T) {
 			}
 		}
 	}
-	_, err := r.asAgent(api.MethodBudgetGet, api.RunParams{Run: string(r.run.Spec.ID)})
+	_, err := r.asAgent(agents.BudgetGet.Name, api.RunParams{Run: string(r.run.Spec.ID)})
 	must(t, err)
-	_, err = r.asAgent(api.MethodBudgetGet, `{"run":5}`)
+	_, err = r.asAgent(agents.BudgetGet.Name, `{"run":5}`)
 	wantCode(t, err, api.CodeParams)
 }
 
@@ -208,17 +210,17 @@ func TestRefusalsAreInTheLog(t *testing.T) {
 	for _, refused := range []struct {
 		method, text string
 	}{
-		{api.MethodBudgetReserve, `{"amounts":{"reviews":2}}`},
-		{api.MethodBudgetCharge, `{"amounts":{"cpu_ms":2}}`},
-		{api.MethodBudgetRaise, `{"amounts":{"reviews":2}}`},
-		{api.MethodBudgetGet, `{"run":"` + string(agent.NewID()) + `"}`},
-		{api.MethodGrantCheck, `{"what":"secret text"}`},
+		{agents.BudgetReserve.Name, `{"amounts":{"reviews":2}}`},
+		{agents.BudgetCharge.Name, `{"amounts":{"cpu_ms":2}}`},
+		{methods.BudgetRaise.Name, `{"amounts":{"reviews":2}}`},
+		{agents.BudgetGet.Name, `{"run":"` + string(agent.NewID()) + `"}`},
+		{agents.GrantCheck.Name, `{"what":"secret text"}`},
 	} {
 		if _, err := r.asAgent(refused.method, refused.text); err == nil {
 			t.Errorf("%s is allowed", refused.method)
 		}
 	}
-	_, err := r.asUser(1001, api.MethodBudgetRaise, `{"amounts":{"reviews":2}}`)
+	_, err := r.asUser(1001, methods.BudgetRaise.Name, `{"amounts":{"reviews":2}}`)
 	wantCode(t, err, api.CodeDenied)
 	var got []string
 	for _, e := range r.entries() {

@@ -6,6 +6,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 )
 
@@ -21,7 +23,7 @@ func TestPeriodsWhenTheClockJumps(t *testing.T) {
 	began := r.now().Truncate(time.Hour)
 	reserve := func(amount int64, fits bool) {
 		t.Helper()
-		_, err := r.asAgent(api.MethodBudgetReserve, api.BudgetReserveParams{Amounts: map[string]int64{"reviews": amount}})
+		_, err := r.asAgent(agents.BudgetReserve.Name, api.BudgetReserveParams{Amounts: map[string]int64{"reviews": amount}})
 		if fits {
 			must(t, err)
 		} else {
@@ -58,11 +60,11 @@ func TestPeriodsWhenTheClockJumps(t *testing.T) {
 func TestGrantsWhenTheClockJumps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
-	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "net:a.example:443", Expires: r.now().Add(time.Hour)})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "net:a.example:443", Expires: r.now().Add(time.Hour)})
 	must(t, err)
 	standings := r.attach(false)
 	check := func() bool {
-		return answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: "net:a.example:443"})).Allowed
+		return answerOf[api.GrantCheckResult](t)(r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: "net:a.example:443"})).Allowed
 	}
 	if got := texts(receive(t, standings)); got != "a.example:443" || !check() {
 		t.Fatalf("control: %q", got)

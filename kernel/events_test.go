@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 )
@@ -50,11 +51,11 @@ func TestDecisionsAreEvents(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"tool:*"}, Budgets: []string{"reviews=10,warn=8"}})
 	n := noting(r)
 	from := r.grants()["tool:*"].ID
-	given := answerOf[api.GrantResult](t)(r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: from, Grant: "tool:fetch"})).Grant
-	_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: given.ID})
+	given := answerOf[api.GrantResult](t)(r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from, Grant: "tool:fetch"})).Grant
+	_, err := r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: given.ID})
 	must(t, err)
 	r.charge("reviews", 8)
-	_, err = r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+	_, err = r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
 	wantCode(t, err, api.CodeDenied)
 	r.charge("reviews", 3)
 	for kind, detail := range map[agent.RunEventKind]string{
@@ -92,7 +93,7 @@ func TestAnAgentCannotFloodTheEvents(t *testing.T) {
 	n := noting(r)
 	refuse := func() {
 		t.Helper()
-		_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+		_, err := r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
 		wantCode(t, err, api.CodeDenied)
 	}
 	const calls = 200
@@ -122,7 +123,7 @@ func TestCallsOfModelsAreEvents(t *testing.T) {
 		r.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
 	}
 	r.ModelCalled("another", id, "of no run that lives")
-	_, err = r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
+	_, err = r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
 	wantCode(t, err, api.CodeDenied)
 	if called := n.of(agent.RunModelCalled); len(called) != eventBurst || called[0].Detail != "small at near: ok" || called[0].Correlation != id || len(n.of(agent.RunRefused)) != 1 {
 		t.Errorf("%d: %+v", len(called), called)
@@ -149,12 +150,12 @@ func TestChecksAreInTheLog(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch"}})
 	id := r.grants()["tool:fetch"].ID
 	for _, what := range []string{"tool:fetch", "tool:other"} {
-		_, err := r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what})
+		_, err := r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: what})
 		must(t, err)
 	}
 	var got []string
 	for _, e := range r.entries() {
-		if e.Method == api.MethodGrantCheck {
+		if e.Method == agents.GrantCheck.Name {
 			got = append(got, e.Verdict+" "+e.What+" "+e.Rule)
 		}
 	}
@@ -202,19 +203,19 @@ func TestAnAgentReadsTheLogWithAGrant(t *testing.T) {
 		_, err := r.log.Append(e)
 		must(t, err)
 	}
-	got := answerOf[api.AuditReadResult](t)(r.asAgent(api.MethodAuditRead, `{"namespace":"acme"}`))
+	got := answerOf[api.AuditReadResult](t)(r.asAgent(agents.AuditRead.Name, `{"namespace":"acme"}`))
 	if len(got.Records) != 2 || got.Next != 0 || !strings.Contains(string(got.Records[0]), `"namespace":"acme/research"`) || !strings.Contains(string(got.Records[1]), `"namespace":"acme"`) {
 		t.Errorf("%s", got.Records)
 	}
 	for params, code := range map[string]api.Code{`{"namespace":"other"}`: api.CodeDenied, `{"namespace":"acmeother"}`: api.CodeDenied, `{"namespace":""}`: api.CodeParams, `{}`: api.CodeParams} {
-		_, err := r.asAgent(api.MethodAuditRead, params)
+		_, err := r.asAgent(agents.AuditRead.Name, params)
 		wantCode(t, err, code)
 	}
-	if _, err := r.asUser(1000, api.MethodAuditRead, `{"namespace":"other"}`); err != nil {
+	if _, err := r.asUser(1000, agents.AuditRead.Name, `{"namespace":"other"}`); err != nil {
 		t.Errorf("the owner: %v", err)
 	}
 	bare := newRig(t, agent.Kernel{})
-	_, err := bare.asAgent(api.MethodAuditRead, `{"namespace":"acme"}`)
+	_, err := bare.asAgent(agents.AuditRead.Name, `{"namespace":"acme"}`)
 	wantCode(t, err, api.CodeDenied)
 }
 
@@ -230,7 +231,7 @@ func TestTheLogIsReadInParts(t *testing.T) {
 	}
 	read, after := 0, uint64(0)
 	for {
-		part := answerOf[api.AuditReadResult](t)(r.asAgent(api.MethodAuditRead, api.AuditReadParams{Namespace: "acme", After: after}))
+		part := answerOf[api.AuditReadResult](t)(r.asAgent(agents.AuditRead.Name, api.AuditReadParams{Namespace: "acme", After: after}))
 		text, err := json.Marshal(part)
 		must(t, err)
 		if read += len(part.Records); len(text) > api.MaxAgentLine || read > records {

@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 )
 
@@ -45,13 +46,13 @@ func TestAFullLogRefusesDecisions(t *testing.T) {
 	c.Log = log
 	r.Kernel = New(c)
 	charge := func() error {
-		_, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`)
+		_, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1}}`)
 		return err
 	}
 	wantCode(t, charge(), api.CodeStorage)
 	_, err := r.SetBudget(0, api.BudgetSetParams{Account: "1000", Limits: []string{"reviews=5"}})
 	wantCode(t, err, api.CodeStorage)
-	_, err = r.asAgent(api.MethodBudgetGet, `{}`)
+	_, err = r.asAgent(agents.BudgetGet.Name, `{}`)
 	must(t, err) // it changes nothing
 	must(t, r.Happened(r.event(agent.RunEnded), ""))
 	log.full.Store(false)

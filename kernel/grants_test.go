@@ -10,18 +10,20 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // Why a grant was wanted is in the log, of one that was given, derived or refused.
 func TestTheReasonOfAGrantIsInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
-	g := answerOf[api.GrantResult](t)(r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Reason: "one report"})).Grant
-	_, err := r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: g.ID, Grant: "tool:fetch", Reason: "for a part of it"})
+	g := answerOf[api.GrantResult](t)(r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Reason: "one report"})).Grant
+	_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: g.ID, Grant: "tool:fetch", Reason: "for a part of it"})
 	must(t, err)
-	_, err = r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: g.ID, Grant: "tool:*", Reason: "for more"})
+	_, err = r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: g.ID, Grant: "tool:*", Reason: "for more"})
 	wantCode(t, err, api.CodeDenied)
-	_, err = r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: g.ID})
+	_, err = r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: g.ID})
 	must(t, err)
 	var got []string
 	for _, e := range r.entries() {
@@ -45,7 +47,7 @@ func TestFirstGrantsAreGivenOnce(t *testing.T) {
 	if len(held) != 2 || held["tool:fetch"].Giver != "uid:1000" || held["tool:fetch"].Holder != r.run.Spec.ID {
 		t.Fatalf("%+v", held)
 	}
-	_, err := r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: held["tool:fetch"].ID})
+	_, err := r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: held["tool:fetch"].ID})
 	must(t, err)
 	r.attach(true)
 	r.attach(false)
@@ -60,7 +62,7 @@ func TestCheckSaysWhy(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"tool:fetch", "state:/notes:ro"}})
 	for what, allowed := range map[string]bool{"tool:fetch": true, "tool:shell": false, "state:/notes/a:ro": true, "state:/notes/a:rw": false, "net:example.com:443": false} {
 		before := r.grants()
-		got := answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what}))
+		got := answerOf[api.GrantCheckResult](t)(r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: what}))
 		if got.Allowed != allowed || (got.Grant != "") != allowed || got.Reason == "" {
 			t.Errorf("%s: %+v", what, got)
 		}
@@ -69,7 +71,7 @@ func TestCheckSaysWhy(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"", "tool", "nonsense:x", "tool:a\nb"} {
-		_, err := r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what})
+		_, err := r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: what})
 		wantCode(t, err, api.CodeParams)
 	}
 }
@@ -79,11 +81,11 @@ func TestChecksUseNothingUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
 	uses := int64(1)
-	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Uses: &uses})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Uses: &uses})
 	must(t, err)
 	for range 3 {
 		for _, check := range []func(string, any) (json.RawMessage, error){r.asAgent, func(method string, params any) (json.RawMessage, error) { return r.asUser(1000, method, params) }} {
-			if got := answerOf[api.GrantCheckResult](t)(check(api.MethodGrantCheck, api.GrantCheckParams{What: "tool:fetch"})); !got.Allowed {
+			if got := answerOf[api.GrantCheckResult](t)(check(agents.GrantCheck.Name, api.GrantCheckParams{What: "tool:fetch"})); !got.Allowed {
 				t.Errorf("%+v", got)
 			}
 		}
@@ -115,7 +117,7 @@ func TestDeriveIsNarrower(t *testing.T) {
 		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Expires: r.now()}, api.CodeParams},
 		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Reason: "a\nb"}, api.CodeParams},
 	} {
-		_, err := r.asAgent(api.MethodGrantDerive, p.GrantDeriveParams)
+		_, err := r.asAgent(agents.GrantDerive.Name, p.GrantDeriveParams)
 		if p.code == 0 {
 			must(t, err)
 		} else {
@@ -135,22 +137,22 @@ func TestRevokeIsTransitive(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"state:/notes:ro"}})
 	root := r.grants()["state:/notes:ro"].ID
 	derive := func(from, text string) string {
-		return answerOf[api.GrantResult](t)(r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: from, Grant: text})).Grant.ID
+		return answerOf[api.GrantResult](t)(r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from, Grant: text})).Grant.ID
 	}
 	child := derive(root, "state:/notes/a:ro")
 	derive(child, "state:/notes/a/b:ro")
 	sibling := derive(root, "state:/notes/c:ro")
-	_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: root})
+	_, err := r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: root})
 	wantCode(t, err, api.CodeDenied)
-	gone := answerOf[api.GrantRevokeResult](t)(r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: child}))
+	gone := answerOf[api.GrantRevokeResult](t)(r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: child}))
 	if len(gone.Revoked) != 2 || len(r.grants()) != 2 {
 		t.Errorf("%+v, %+v", gone, r.grants())
 	}
 	for _, id := range []string{child, "", "none", strings.Repeat("x", 1000)} {
-		_, err := r.asAgent(api.MethodGrantRevoke, api.GrantRevokeParams{ID: id})
+		_, err := r.asAgent(agents.GrantRevoke.Name, api.GrantRevokeParams{ID: id})
 		wantCode(t, err, api.CodeNotFound)
 	}
-	gone = answerOf[api.GrantRevokeResult](t)(r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: root}))
+	gone = answerOf[api.GrantRevokeResult](t)(r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: root}))
 	if len(gone.Revoked) != 2 || gone.Revoked[1] != sibling || len(r.grants()) != 0 {
 		t.Errorf("%+v, %+v", gone, r.grants())
 	}
@@ -160,12 +162,12 @@ func TestRevokeIsTransitive(t *testing.T) {
 func TestGrantsExpire(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
-	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Expires: r.now().Add(time.Minute), Reason: "for today"})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Expires: r.now().Add(time.Minute), Reason: "for today"})
 	must(t, err)
-	_, err = r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: r.grants()["tool:fetch"].ID, Grant: "tool:fetch"})
+	_, err = r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: r.grants()["tool:fetch"].ID, Grant: "tool:fetch"})
 	must(t, err)
 	check := func() api.GrantCheckResult {
-		return answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: "tool:fetch"}))
+		return answerOf[api.GrantCheckResult](t)(r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: "tool:fetch"}))
 	}
 	if got := check(); !got.Allowed {
 		t.Errorf("%+v", got)
@@ -182,14 +184,14 @@ func TestListInParts(t *testing.T) {
 	r := newRig(t, agent.Kernel{})
 	const all = 2*grantsInAnswer + 3
 	for i := range all {
-		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: fmt.Sprintf("tool:t%d", i)})
+		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: fmt.Sprintf("tool:t%d", i)})
 		must(t, err)
 		r.clock.Add(1)
 	}
 	var got []string
 	p := api.GrantListParams{}
 	for part := range 4 {
-		text, err := r.asAgent(api.MethodGrantList, p)
+		text, err := r.asAgent(agents.GrantList.Name, p)
 		must(t, err)
 		var list api.GrantListResult
 		must(t, json.Unmarshal(text, &list))
@@ -211,7 +213,7 @@ func TestListInParts(t *testing.T) {
 	if len(got) != all {
 		t.Errorf("%d of %d", len(got), all)
 	}
-	list := answerOf[api.GrantListResult](t)(r.asAgent(api.MethodGrantList, api.GrantListParams{After: "revoked"}))
+	list := answerOf[api.GrantListResult](t)(r.asAgent(agents.GrantList.Name, api.GrantListParams{After: "revoked"}))
 	if len(list.Grants) != grantsInAnswer || list.Grants[0].Grant != "tool:t0" {
 		t.Errorf("%+v", list)
 	}
@@ -223,10 +225,10 @@ func TestTheLongestListFitsIntoALine(t *testing.T) {
 	r := newRig(t, agent.Kernel{})
 	uses := int64(1) << 50
 	for i := range grantsInAnswer {
-		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: fmt.Sprintf("tool:%03d%s", i, strings.Repeat("t", 253)), Expires: r.now().Add(time.Hour), Uses: &uses, Reason: strings.Repeat("\"", 256)})
+		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: fmt.Sprintf("tool:%03d%s", i, strings.Repeat("t", 253)), Expires: r.now().Add(time.Hour), Uses: &uses, Reason: strings.Repeat("\"", 256)})
 		must(t, err)
 	}
-	text, err := r.asAgent(api.MethodGrantList, api.Nothing{})
+	text, err := r.asAgent(agents.GrantList.Name, api.Nothing{})
 	must(t, err)
 	if len(text) > api.MaxAgentLine-200 {
 		t.Errorf("%d bytes", len(text))
@@ -238,7 +240,7 @@ func TestTheLongestListFitsIntoALine(t *testing.T) {
 func TestNetGrantsNeedAGate(t *testing.T) {
 	t.Parallel()
 	give := func(r *rig, target string) error {
-		_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "net:" + target})
+		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "net:" + target})
 		return err
 	}
 	without := newRig(t, agent.Kernel{Budgets: []string{"cpu_ms=1000"}})

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/store"
 )
@@ -125,20 +126,20 @@ func encode(params any) json.RawMessage {
 // charge is an agent's charge of one dimension.
 func (r *rig) charge(dimension string, amount int64) {
 	r.t.Helper()
-	_, err := r.asAgent(api.MethodBudgetCharge, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
+	_, err := r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{dimension: amount}})
 	must(r.t, err)
 }
 
 // reserve is an agent's reservation of one dimension.
 func (r *rig) reserve(dimension string, amount int64) (id string) {
 	r.t.Helper()
-	return answerOf[api.BudgetReserveResult](r.t)(r.asAgent(api.MethodBudgetReserve, api.BudgetReserveParams{Amounts: map[string]int64{dimension: amount}})).Reservation
+	return answerOf[api.BudgetReserveResult](r.t)(r.asAgent(agents.BudgetReserve.Name, api.BudgetReserveParams{Amounts: map[string]int64{dimension: amount}})).Reservation
 }
 
 // line returns the run's own line of a dimension.
 func (r *rig) line(dimension string) api.Budget {
 	r.t.Helper()
-	all := answerOf[api.BudgetResult](r.t)(r.asAgent(api.MethodBudgetGet, api.Nothing{}))
+	all := answerOf[api.BudgetResult](r.t)(r.asAgent(agents.BudgetGet.Name, api.Nothing{}))
 	for _, b := range all.Budgets {
 		if b.Dimension == dimension {
 			return b
@@ -152,7 +153,7 @@ func (r *rig) line(dimension string) api.Budget {
 func (r *rig) grants() map[string]api.Grant {
 	r.t.Helper()
 	all := map[string]api.Grant{}
-	for _, g := range answerOf[api.GrantListResult](r.t)(r.asAgent(api.MethodGrantList, api.Nothing{})).Grants {
+	for _, g := range answerOf[api.GrantListResult](r.t)(r.asAgent(agents.GrantList.Name, api.Nothing{})).Grants {
 		all[g.Grant] = g
 	}
 	return all

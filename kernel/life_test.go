@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -77,7 +78,7 @@ func TestALateEndSettlesNothingOfTheNextStart(t *testing.T) {
 	if l := r.line("reviews"); l.Used != 10 || l.Reserved != 20 {
 		t.Errorf("%+v", l)
 	}
-	_, err := r.asAgent(api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 1}})
+	_, err := r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 1}})
 	must(t, err)
 }
 

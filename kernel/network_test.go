@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 )
 
@@ -30,7 +31,7 @@ func TestACheckAnswersAsTheGateDoes(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, networked(agent.NetworkNone, agent.Kernel{Socket: true}))
 	check := func(what string) api.GrantCheckResult {
-		return answerOf[api.GrantCheckResult](t)(r.asAgent(api.MethodGrantCheck, api.GrantCheckParams{What: what}))
+		return answerOf[api.GrantCheckResult](t)(r.asAgent(agents.GrantCheck.Name, api.GrantCheckParams{What: what}))
 	}
 	granted := agent.Kernel{Socket: true, Grants: []string{"net:api.example.com:443"}}
 	for _, row := range []struct {
@@ -61,7 +62,7 @@ func TestACheckAnswersAsTheGateDoes(t *testing.T) {
 	}
 	rules := map[string]int{}
 	for _, e := range r.entries() {
-		if e.Method == api.MethodGrantCheck && e.Rule == api.RuleNetwork {
+		if e.Method == agents.GrantCheck.Name && e.Rule == api.RuleNetwork {
 			rules[e.Verdict]++
 		}
 	}
@@ -81,7 +82,7 @@ func TestAListHasTheRulesOfTheNetwork(t *testing.T) {
 	r := newRigOf(t, run)
 	got := map[string]string{}
 	for p := (api.GrantListParams{}); ; {
-		list := answerOf[api.GrantListResult](t)(r.asAgent(api.MethodGrantList, p))
+		list := answerOf[api.GrantListResult](t)(r.asAgent(agents.GrantList.Name, p))
 		for _, g := range list.Grants {
 			if _, twice := got[g.Grant]; twice {
 				t.Errorf("%s is there twice", g.Grant)
@@ -101,13 +102,13 @@ func TestAListHasTheRulesOfTheNetwork(t *testing.T) {
 	if len(got) != grantsInAnswer+4 {
 		t.Errorf("%d: %v", len(got), got)
 	}
-	page := answerOf[api.AgentResult](t)(r.asAgent(api.MethodAgentGet, api.Nothing{}))
+	page := answerOf[api.AgentResult](t)(r.asAgent(agents.AgentGet.Name, api.Nothing{}))
 	if len(page.Grants) != grantsInAnswer || page.Grants[0].Rule == "" {
 		t.Errorf("%+v", page.Grants)
 	}
 	id := page.Grants[0].ID
-	_, derived := r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: id, Grant: page.Grants[0].Grant})
-	_, revoked := r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: id})
+	_, derived := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: id, Grant: page.Grants[0].Grant})
+	_, revoked := r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: id})
 	for _, err := range []error{derived, revoked} {
 		if wantCode(t, err, api.CodeNotFound); err != nil && !strings.Contains(err.Error(), "a rule of the run's network") {
 			t.Error(err)

@@ -8,6 +8,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 )
 
@@ -25,13 +27,13 @@ func TestARunOfItsOwn(t *testing.T) {
 		return err
 	}
 	<-standings
-	must(t, call(api.MethodBudgetCharge, `{"amounts":{"tokens":1001}}`))
+	must(t, call(agents.BudgetCharge.Name, `{"amounts":{"tokens":1001}}`))
 	if now := receive(t, standings); len(now.Spent) != 1 {
 		t.Errorf("%+v", now)
 	}
-	wantCode(t, call(api.MethodBudgetRaise, `{"amounts":{"tokens":1}}`), api.CodeMethod) // root's agent is not root
+	wantCode(t, call(methods.BudgetRaise.Name, `{"amounts":{"tokens":1}}`), api.CodeMethod) // root's agent is not root
 	must(t, own.Close())
-	if err := call(api.MethodBudgetGet, `{}`); err == nil {
+	if err := call(agents.BudgetGet.Name, `{}`); err == nil {
 		t.Error("it answers after its end")
 	}
 	var methods []string

@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/store"
 )
@@ -48,26 +50,26 @@ func TestChangesAreInTheLogInOrder(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for range each {
-				if _, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1}}`); err != nil {
+				if _, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1}}`); err != nil {
 					t.Error(err)
 				}
-				if _, err := r.asAgent(api.MethodBudgetGet, api.Nothing{}); err != nil {
+				if _, err := r.asAgent(agents.BudgetGet.Name, api.Nothing{}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
-	must(t, r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":5}}`))
+	must(t, r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":5}}`))
 	entries := r.entries()
 	wantNumbers(t, numbers(entries), 1, 1+callers*each+1)
 	if e := entries[0]; e.Kind != audit.KindStart || e.Principal != "uid:1000" || e.Run != r.run.Spec.ID {
 		t.Errorf("first %+v", e)
 	}
-	if e := entries[1]; e.Kind != audit.KindDecision || e.Method != api.MethodBudgetCharge || e.What != "reviews=1" || e.Verdict != audit.VerdictAllow || e.Principal != audit.PrincipalRun(r.run.Spec.ID) {
+	if e := entries[1]; e.Kind != audit.KindDecision || e.Method != agents.BudgetCharge.Name || e.What != "reviews=1" || e.Verdict != audit.VerdictAllow || e.Principal != audit.PrincipalRun(r.run.Spec.ID) {
 		t.Errorf("then %+v", e)
 	}
-	if e := entries[len(entries)-1]; e.Kind != audit.KindAdmin || e.Method != api.MethodBudgetRaise || e.What != "reviews=5" || e.Principal != "uid:1000" {
+	if e := entries[len(entries)-1]; e.Kind != audit.KindAdmin || e.Method != methods.BudgetRaise.Name || e.What != "reviews=5" || e.Principal != "uid:1000" {
 		t.Errorf("last %+v", e)
 	}
 	if report, err := audit.Verify(r.logDir(), nil, nil); err != nil || report.Problem != nil {
@@ -80,7 +82,7 @@ func TestARepetitionIsInTheLogOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 	for range 3 {
-		_, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1},"key":"one"}`)
+		_, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1},"key":"one"}`)
 		must(t, err)
 	}
 	wantNumbers(t, numbers(r.entries()), 1, 2)
@@ -116,7 +118,7 @@ func (r *rig) leave(changes, moved, refusals int) {
 	var queue []store.AuditEntry
 	must(r.t, file.Update(func(tx *store.KernelTx) (err error) {
 		for range changes {
-			if err := record(tx, audit.Entry{Kind: audit.KindDecision, Method: api.MethodBudgetCharge, Run: r.run.Spec.ID}); err != nil {
+			if err := record(tx, audit.Entry{Kind: audit.KindDecision, Method: agents.BudgetCharge.Name, Run: r.run.Spec.ID}); err != nil {
 				return err
 			}
 		}
@@ -154,7 +156,7 @@ func TestAnOlderFileBesideTheLog(t *testing.T) {
 		r.charge("reviews", 1)
 		entries := r.entries()
 		last := entries[len(entries)-1]
-		if last.Method != api.MethodBudgetCharge {
+		if last.Method != agents.BudgetCharge.Name {
 			t.Errorf("round %d: the last entry is %+v", round, last)
 		}
 		wantNumbers(t, numbers(entries), 1, 6+2*(round+1))

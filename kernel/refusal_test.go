@@ -7,6 +7,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 )
 
@@ -24,17 +26,17 @@ func TestRefusalsAreTyped(t *testing.T) {
 		word, step, rule string
 	}
 	rows := []refused{
-		{true, 0, api.MethodGrantGive, `{"grant":"tool:fetch"}`, "method", "known", "methods"},
-		{true, 0, api.MethodRunStop, `{}`, "method", "known", "methods"},
+		{true, 0, methods.GrantGive.Name, `{"grant":"tool:fetch"}`, "method", "known", "methods"},
+		{true, 0, methods.RunStop.Name, `{}`, "method", "known", "methods"},
 		{true, 0, "run.nonsense", `{}`, "method", "known", ""},
-		{true, 0, api.MethodBudgetGet, `{"run":"` + other + `"}`, "not-found", "known", "own-run"},
-		{true, 0, api.MethodGrantDerive, `{"from":"` + from + `","grant":"state:/notes:rw"}`, "denied", "grant", "grant:" + from},
-		{true, 0, api.MethodGrantDerive, `{"from":"` + from + `","grant":"state:/notes:ro","to":"` + other + `"}`, "not-found", "grant", "own-run"},
-		{true, 0, api.MethodGrantRevoke, `{"id":"` + from + `"}`, "denied", "grant", "grant:" + from},
-		{false, 1000, api.MethodGrantGive, `{"grant":"net:forbidden.example"}`, "denied", "grant", "network"},
-		{true, 0, api.MethodBudgetReserve, `{"amounts":{"reviews":11}}`, "budget", "budget", "budget:1000/run:" + own + " reviews"},
-		{true, 0, api.MethodBudgetCharge, `{"amounts":{"cpu_ms":1}}`, "denied", "budget", "counted:cpu_ms"},
-		{false, 1001, api.MethodBudgetRaise, `{"amounts":{"reviews":5}}`, "denied", "budget", "budget:1000/run:" + own + " reviews"},
+		{true, 0, agents.BudgetGet.Name, `{"run":"` + other + `"}`, "not-found", "known", "own-run"},
+		{true, 0, agents.GrantDerive.Name, `{"from":"` + from + `","grant":"state:/notes:rw"}`, "denied", "grant", "grant:" + from},
+		{true, 0, agents.GrantDerive.Name, `{"from":"` + from + `","grant":"state:/notes:ro","to":"` + other + `"}`, "not-found", "grant", "own-run"},
+		{true, 0, agents.GrantRevoke.Name, `{"id":"` + from + `"}`, "denied", "grant", "grant:" + from},
+		{false, 1000, methods.GrantGive.Name, `{"grant":"net:forbidden.example"}`, "denied", "grant", "network"},
+		{true, 0, agents.BudgetReserve.Name, `{"amounts":{"reviews":11}}`, "budget", "budget", "budget:1000/run:" + own + " reviews"},
+		{true, 0, agents.BudgetCharge.Name, `{"amounts":{"cpu_ms":1}}`, "denied", "budget", "counted:cpu_ms"},
+		{false, 1001, methods.BudgetRaise.Name, `{"amounts":{"reviews":5}}`, "denied", "budget", "budget:1000/run:" + own + " reviews"},
 	}
 	for _, row := range rows {
 		var err error
@@ -76,11 +78,11 @@ func TestEndedGrantsAreTheRule(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
 	uses := int64(2)
-	g := answerOf[api.GrantResult](t)(r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "tool:fetch", Uses: &uses, Expires: r.now().Add(time.Minute)})).Grant
+	g := answerOf[api.GrantResult](t)(r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Uses: &uses, Expires: r.now().Add(time.Minute)})).Grant
 	more := int64(3)
 	derive := func(uses *int64, want string) {
 		t.Helper()
-		_, err := r.asAgent(api.MethodGrantDerive, api.GrantDeriveParams{From: g.ID, Grant: "tool:fetch", Uses: uses})
+		_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: g.ID, Grant: "tool:fetch", Uses: uses})
 		wantCode(t, err, api.CodeDenied)
 		if e := api.ErrorOf(err); e.Data.Rule != "grant:"+g.ID || !strings.Contains(e.Message, want) {
 			t.Errorf("%+v", e)

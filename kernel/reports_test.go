@@ -8,6 +8,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 )
 
@@ -31,16 +33,16 @@ func TestDailySumsHaveAllSpending(t *testing.T) {
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100", "cpu_ms=1000"}, AtEnd: "refuse"})
 	r.charge("reviews", 5)
 	for range 2 {
-		_, err := r.asAgent(api.MethodBudgetCharge, `{"amounts":{"reviews":1},"key":"k"}`)
+		_, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1},"key":"k"}`)
 		must(t, err)
 	}
 	wantCode(t, r.tryReserve(1000), api.CodeBudget)
-	_, err := r.asAgent(api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: r.reserve("reviews", 20), Amounts: map[string]int64{"reviews": 7}})
+	_, err := r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: r.reserve("reviews", 20), Amounts: map[string]int64{"reviews": 7}})
 	must(t, err)
 	must(t, r.Meter(r.run, 1, map[string]int64{"cpu_ms": 30}))
 	must(t, r.Meter(r.run, 1, map[string]int64{"cpu_ms": 30}))
-	must(t, r.admin(api.MethodBudgetReset, `{"dimensions":["reviews"]}`))
-	must(t, r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":9}}`))
+	must(t, r.admin(methods.BudgetReset.Name, `{"dimensions":["reviews"]}`))
+	must(t, r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":9}}`))
 	if got := r.report(0, api.BudgetReportParams{}); got != "01-15 1000 cpu_ms 30, 01-15 1000 reviews 13" {
 		t.Errorf("on the first day: %s", got)
 	}

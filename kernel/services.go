@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
@@ -52,7 +52,7 @@ func recoverReservation(tx *store.KernelTx, r budget.Reservation, now time.Time)
 	// The entry of a call in a spare was to come with its settlement: this one stands for it.
 	owner, _ := chain[0].Key.Owner()
 	c := &call{Caller: Caller{Run: agent.Run{Spec: agent.Spec{ID: r.Run}, Owner: agent.Owner{UID: owner}}, ID: r.ID}, now: now}
-	return record(tx, c.serviceEntry(r, api.MethodBudgetSettle, r.Amounts))
+	return record(tx, c.serviceEntry(r, agents.BudgetSettle.Name, r.Amounts))
 }
 
 // within runs decide in a transaction about a run that no caller began, and reports what

@@ -10,6 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 )
@@ -113,7 +115,7 @@ func TestSparesAfterACrash(t *testing.T) {
 		r.wantCalls(c.used, 0, c.assumed)
 		var assumed int64
 		for _, e := range r.entries() {
-			if e.Method == api.MethodBudgetSettle && e.What == "model_calls=8" {
+			if e.Method == agents.BudgetSettle.Name && e.What == "model_calls=8" {
 				assumed += 8
 			}
 		}
@@ -198,13 +200,13 @@ func TestSparesFollowLimitsAndGrants(t *testing.T) {
 	r.set(budget.OwnerKey(1000), "refuse", "model_calls=1000")
 	r.call(4, 8)
 	for _, g := range r.grants() {
-		_, err := r.asUser(1000, api.MethodGrantRevoke, api.GrantRevokeParams{ID: g.ID})
+		_, err := r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: g.ID})
 		must(t, err)
 	}
 	_, err = r.asks(4)
 	wantCode(t, err, api.CodeDenied)
 	two := int64(2)
-	_, err = r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "model:small", Uses: &two})
+	_, err = r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "model:small", Uses: &two})
 	must(t, err)
 	for range two {
 		if r.call(4, 8) {

@@ -5,6 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 )
 
@@ -14,7 +15,7 @@ func TestAServiceUsesGrants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"model_calls=10"}})
 	two := int64(2)
-	_, err := r.asUser(1000, api.MethodGrantGive, api.GrantGiveParams{Grant: "model:small", Uses: &two})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "model:small", Uses: &two})
 	must(t, err)
 	spend := func(calls int64) error {
 		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: calls})})

@@ -12,6 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/store"
 )
@@ -48,14 +50,14 @@ func TestStandingFollowsChanges(t *testing.T) {
 		{func() error { r.charge("reviews", 1); return nil }, "a.example:443, budget.warning"},
 		{func() error { r.charge("reviews", 3); return nil }, "a.example:443, reviews pause, budget.paused"},
 		{func() error { r.charge("reviews", 1); return nil }, ""},
-		{func() error { return r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":1}}`) }, "a.example:443, reviews pause"},
-		{func() error { return r.admin(api.MethodBudgetRaise, `{"amounts":{"reviews":1}}`) }, "a.example:443"},
-		{func() error { r.clock.Add(1); return r.admin(api.MethodGrantGive, `{"grant":"net:b.example:443"}`) }, "a.example:443, b.example:443, grant.changed"},
+		{func() error { return r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":1}}`) }, "a.example:443, reviews pause"},
+		{func() error { return r.admin(methods.BudgetRaise.Name, `{"amounts":{"reviews":1}}`) }, "a.example:443"},
+		{func() error { r.clock.Add(1); return r.admin(methods.GrantGive.Name, `{"grant":"net:b.example:443"}`) }, "a.example:443, b.example:443, grant.changed"},
 		{func() error {
-			return r.admin(api.MethodGrantRevoke, `{"id":"`+r.grants()["net:a.example:443"].ID+`"}`)
+			return r.admin(agents.GrantRevoke.Name, `{"id":"`+r.grants()["net:a.example:443"].ID+`"}`)
 		}, "b.example:443, grant.changed"},
 		{func() error { r.reserve("tokens", 100); return nil }, ""},
-		{func() error { return r.admin(api.MethodGrantGive, `{"grant":"nonsense"}`) }, "error"},
+		{func() error { return r.admin(methods.GrantGive.Name, `{"grant":"nonsense"}`) }, "error"},
 	} {
 		err := step.do()
 		if (err != nil) != (step.want == "error") {
@@ -89,7 +91,7 @@ func TestTheLastStandingIsTheNewest(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range changes {
 		all.Go(func() {
-			if err := r.admin(api.MethodGrantGive, fmt.Sprintf(`{"grant":"net:n%d.example:443"}`, i)); err != nil {
+			if err := r.admin(methods.GrantGive.Name, fmt.Sprintf(`{"grant":"net:n%d.example:443"}`, i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -119,7 +121,7 @@ func TestAttachmentsEndWithTheirContext(t *testing.T) {
 	leave := attach("first")
 	leaveSecond := attach("second")
 	leave()
-	must(t, r.admin(api.MethodGrantGive, `{"grant":"net:a.example:443"}`))
+	must(t, r.admin(methods.GrantGive.Name, `{"grant":"net:a.example:443"}`))
 	leaveSecond()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
 		r.mu.Lock()
@@ -132,7 +134,7 @@ func TestAttachmentsEndWithTheirContext(t *testing.T) {
 			t.Fatal("it is attached for ever")
 		}
 	}
-	must(t, r.admin(api.MethodGrantGive, `{"grant":"net:b.example:443"}`))
+	must(t, r.admin(methods.GrantGive.Name, `{"grant":"net:b.example:443"}`))
 	if reports["first"] != 1 || reports["second"] != 2 {
 		t.Errorf("%v", reports)
 	}
@@ -154,7 +156,7 @@ func TestARestartSettlesReservations(t *testing.T) {
 	if l := r.line("reviews"); l.Reserved != 0 || l.Used != 35 || l.Peak != 35 {
 		t.Errorf("started again: %+v", l)
 	}
-	_, err := r.asAgent(api.MethodBudgetSettle, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 1}})
+	_, err := r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 1}})
 	wantCode(t, err, api.CodeNotFound)
 	must(t, r.file.Read(func(tx *store.KernelTx) error {
 		a, err := tx.Account(budget.RunKey(1000, r.run.Spec.ID))

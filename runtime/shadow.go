@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/egress"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
@@ -115,13 +116,13 @@ func (w *watcher) called(method string, params, result json.RawMessage) {
 		return
 	}
 	switch method {
-	case api.MethodGrantCheck:
+	case agents.GrantCheck.Name:
 		var asked api.GrantCheckParams
 		var got api.GrantCheckResult
 		if json.Unmarshal(params, &asked) == nil && json.Unmarshal(result, &got) == nil && got.Allowed {
 			w.addGrant("grant", asked.What, 1)
 		}
-	case api.MethodAuditRead:
+	case agents.AuditRead.Name:
 		var asked api.AuditReadParams
 		if json.Unmarshal(params, &asked) == nil {
 			w.addGrant("grant", string(grant.Audit)+":"+asked.Namespace, 1)
@@ -161,7 +162,7 @@ func (l *launch) charged() map[string]int64 {
 	}
 	ctx, cancel := context.WithTimeout(l.share.ctx, chargedPatience)
 	defer cancel()
-	text, err := l.share.kernel.Call(ctx, l.spec.ID, api.MethodBudgetGet, nil)
+	text, err := l.share.kernel.Call(ctx, l.spec.ID, agents.BudgetGet.Name, nil)
 	var got api.BudgetResult
 	if err != nil || json.Unmarshal(text, &got) != nil {
 		return nil

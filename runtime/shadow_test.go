@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 // shadowedSpec is a run whose shadow grants less.
@@ -39,14 +40,14 @@ func TestAShadowSeesCalls(t *testing.T) {
 	check := func(what string, allowed bool) {
 		result, _ := json.Marshal(api.GrantCheckResult{Allowed: allowed})
 		params, _ := json.Marshal(api.GrantCheckParams{What: what})
-		w.called(api.MethodGrantCheck, params, result)
+		w.called(agents.GrantCheck.Name, params, result)
 	}
 	check("tool:read", true)
 	check("tool:write", true)
 	check("tool:write", true)
 	check("tool:other", false)
-	w.called(api.MethodAuditRead, json.RawMessage(`{"namespace":"acme"}`), nil)
-	w.called(api.MethodAgentGet, nil, nil)
+	w.called(agents.AuditRead.Name, json.RawMessage(`{"namespace":"acme"}`), nil)
+	w.called(agents.AgentGet.Name, nil, nil)
 	record := agent.Record{WallMS: 7, Usage: agent.Usage{Models: []agent.ModelUse{{Model: "small", Calls: 3}}}}
 	network := []agent.Denial{{Time: time.Unix(1, 0), Kind: "network", Target: "tcp://a:1", Rule: "r", Count: 4}}
 	w.enter(&record, spec, network, nil, false)
@@ -60,7 +61,7 @@ func TestAShadowSeesCalls(t *testing.T) {
 		}
 	}
 	none := newTestWatcher(t, testSpec())
-	none.called(api.MethodGrantCheck, nil, nil)
+	none.called(agents.GrantCheck.Name, nil, nil)
 	plain := agent.Record{}
 	if none.enter(&plain, testSpec(), nil, nil, false); plain.Shadow != nil {
 		t.Errorf("without a shadow: %+v", plain.Shadow)

@@ -18,6 +18,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/kernel/channel"
 )
@@ -81,7 +82,7 @@ func send(t *testing.T, gate *channel.Conn, m channel.FromGate) {
 }
 
 func call(number uint64, params string) channel.FromGate {
-	return channel.FromGate{Call: &channel.Call{Number: number, Method: api.MethodAgentGet, Params: json.RawMessage(params)}}
+	return channel.FromGate{Call: &channel.Call{Number: number, Method: agents.AgentGet.Name, Params: json.RawMessage(params)}}
 }
 
 // wantAnswer receives the answer to a call; code 0 is a result.

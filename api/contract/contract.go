@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // Contract is what callers may rely on.
@@ -47,7 +48,7 @@ func Current() Contract {
 	for _, row := range api.Codes {
 		c.Errors[row.Word], words[row.Code] = row.Code, row.Word
 	}
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		row := Method{Name: m.Name, Tier: m.Tier, Callers: m.Access.Callers(), Doc: m.Doc, Shape: m.Shape, Notifies: m.Notes,
 			Params: fieldsOf(reflect.TypeOf(m.Params)), Result: fieldsOf(reflect.TypeOf(m.Result))}
 		for _, code := range m.Errors {

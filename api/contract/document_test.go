@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 const document = "../../docs/api.md"
@@ -79,7 +80,7 @@ func drawDocument() string {
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", row.Code, row.Word, row.Meaning)
 	}
 	fmt.Fprintf(&b, "\nEvery method can give %s.\n\n## Methods\n\n", words(api.CommonErrors))
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		fmt.Fprintf(&b, "### %s\n\n%s\n\n", m.Name, m.Doc)
 		fmt.Fprintf(&b, "Tier: %s. Shape: %s. Who: %s.", m.Tier, m.Shape, who[m.Access])
 		if m.Notes != "" {

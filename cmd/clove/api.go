@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/contract"
+	"clove.run/clove/api/methods"
 )
 
 const apiName = "api"
@@ -44,7 +45,7 @@ func (p *program) apiList(c *cli.Context) error {
 		return p.printJSON(contract.Current())
 	}
 	rows := [][]string{{"METHOD", "TIER", "CALLERS", "WHAT IT DOES"}}
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		rows = append(rows, []string{m.Name, string(m.Tier), strings.Join(m.Access.Callers(), ","), m.Summary()})
 	}
 	return printTable(p.out, rows)

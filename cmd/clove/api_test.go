@@ -10,15 +10,16 @@ import (
 
 	"clove.run/clove/api"
 	"clove.run/clove/api/contract"
+	"clove.run/clove/api/methods"
 )
 
 func TestAPIList(t *testing.T) {
 	status, stdout, stderr := newBench(t).clove("api", "list")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if status != 0 || stderr != "" || len(lines) != len(api.Methods)+1 {
+	if status != 0 || stderr != "" || len(lines) != len(methods.All())+1 {
 		t.Fatalf("%d, %q, %s", status, stderr, stdout)
 	}
-	for i, m := range api.Methods {
+	for i, m := range methods.All() {
 		if cells := strings.Fields(lines[i+1]); cells[0] != m.Name || cells[1] != string(m.Tier) || cells[2] != strings.Join(m.Access.Callers(), ",") || len(cells) < 4 {
 			t.Errorf("%s", lines[i+1])
 		}

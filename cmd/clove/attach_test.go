@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -28,9 +29,9 @@ func TestAttachIsLeftWithoutATerminalOfTheAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := b.cloved()
-		f.answer(api.MethodRunGet, api.RunResult{Run: agent.Run{Spec: agent.Spec{Name: "web"}}})
+		f.answer(methods.RunGet.Name, api.RunResult{Run: agent.Run{Spec: agent.Spec{Name: "web"}}})
 		got, detached := "", false
-		f.answers[api.MethodRunAttach] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+		f.answers[methods.RunAttach.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 			// The terminal is prepared before the session begins, so this input reaches the
 			// session.
 			if _, err := master.WriteString(row.typed); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -41,13 +42,13 @@ func TestBackupTakesKernelAlong(t *testing.T) {
 	held.backend.held = &agent.Error{Kind: agent.KindBusy, Message: "process 7 has it"}
 	f := held.cloved()
 	var asked api.BackupParams
-	f.answers[api.MethodBackup] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+	f.answers[methods.Backup.Name] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		return api.Nothing{}, json.Unmarshal(params, &asked)
 	}
 	if status, _, stderr := held.clove("backup", to); status != 0 || asked.File != to+".kernel" {
 		t.Errorf("%d, %s, %+v", status, stderr, asked)
 	}
-	f.answers[api.MethodBackup] = func(*rpc.Conn, json.RawMessage) (any, error) {
+	f.answers[methods.Backup.Name] = func(*rpc.Conn, json.RawMessage) (any, error) {
 		return nil, api.Failure(api.CodeConflict, "", "it is there already")
 	}
 	if err := os.WriteFile(to, nil, 0o600); err != nil { // as the backend does
@@ -73,11 +74,11 @@ func TestCheckLooksAtKernel(t *testing.T) {
 		t.Errorf("nobody to ask: %d, %s", status, stderr)
 	}
 	f := held.cloved()
-	f.answer(api.MethodCheck, api.CheckResult{Problems: []string{"schema: odd"}})
+	f.answer(methods.Check.Name, api.CheckResult{Problems: []string{"schema: odd"}})
 	if status, stdout, stderr := held.clove("check"); status != exitFailed || !strings.Contains(stdout, "kernel.db  schema: odd") {
 		t.Errorf("%d, %s%s", status, stdout, stderr)
 	}
-	f.answer(api.MethodCheck, api.CheckResult{Problems: []string{}})
+	f.answer(methods.Check.Name, api.CheckResult{Problems: []string{}})
 	if status, stdout, stderr := held.clove("check"); status != 0 || stdout != "" {
 		t.Errorf("%d, %s%s", status, stdout, stderr)
 	}

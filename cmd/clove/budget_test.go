@@ -12,6 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 func someBudgets() []api.Budget {
@@ -25,8 +27,8 @@ func someBudgets() []api.Budget {
 func TestBudgetShow(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodBudgetGet, api.BudgetResult{Budgets: someBudgets()})
-	f.answer(api.MethodBudgetList, api.BudgetListResult{Budgets: someBudgets()})
+	f.answer(agents.BudgetGet.Name, api.BudgetResult{Budgets: someBudgets()})
+	f.answer(methods.BudgetList.Name, api.BudgetListResult{Budgets: someBudgets()})
 	for _, line := range []string{"budget show one", "budget list", "budget list 1000"} {
 		status, stdout, stderr := b.clove(strings.Fields(line)...)
 		lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -46,18 +48,18 @@ func TestBudgetShow(t *testing.T) {
 func TestBudgetRaiseAndReset(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodBudgetRaise, api.BudgetResult{Budgets: someBudgets()})
-	f.answer(api.MethodBudgetReset, api.BudgetResult{})
+	f.answer(methods.BudgetRaise.Name, api.BudgetResult{Budgets: someBudgets()})
+	f.answer(methods.BudgetReset.Name, api.BudgetResult{})
 	status, stdout, stderr := b.clove("budget", "raise", "one", "tokens=20k", "cost=0.50usd", "cpu_ms=90s", "write_bytes=1G", "reviews=10")
 	var raised api.BudgetRaiseParams
-	f.heard(api.MethodBudgetRaise, &raised)
+	f.heard(methods.BudgetRaise.Name, &raised)
 	want := map[string]int64{"tokens": 20000, "cost_micros": 500000, "cpu_ms": 90000, "write_bytes": 1 << 30, "reviews": 10}
 	if status != 0 || stdout != "one\n" || stderr != "" || raised.Run != "one" || !maps.Equal(raised.Amounts, want) {
 		t.Errorf("%d, %q, %q, %+v", status, stdout, stderr, raised)
 	}
 	status, stdout, _ = b.clove("budget", "reset", "one", "cost", "reviews")
 	var reset api.BudgetResetParams
-	f.heard(api.MethodBudgetReset, &reset)
+	f.heard(methods.BudgetReset.Name, &reset)
 	if status != 0 || stdout != "one\n" || reset.Run != "one" || !slices.Equal(reset.Dimensions, []string{"cost_micros", "reviews"}) {
 		t.Errorf("%d, %q, %+v", status, stdout, reset)
 	}
@@ -72,10 +74,10 @@ func TestBudgetSet(t *testing.T) {
 	for account, key := range map[string]string{"1000": "1000", "1000/ns:acme": "1000/ns:acme", "ns:acme": fmt.Sprintf("%d/ns:acme", os.Geteuid()), "name:web": fmt.Sprintf("%d/name:web", os.Geteuid())} {
 		b := newBench(t)
 		f := b.cloved()
-		f.answer(api.MethodBudgetSet, api.BudgetResult{Budgets: someBudgets()})
+		f.answer(methods.BudgetSet.Name, api.BudgetResult{Budgets: someBudgets()})
 		status, stdout, stderr := b.clove("budget", "set", "--at-end", "pause", account, "tokens=1M/month", "reviews=10")
 		var set api.BudgetSetParams
-		f.heard(api.MethodBudgetSet, &set)
+		f.heard(methods.BudgetSet.Name, &set)
 		if status != 0 || !strings.Contains(stdout, "tokens") || set.Account != key || set.AtEnd != "pause" || !slices.Equal(set.Limits, []string{"tokens=1M/month", "reviews=10"}) {
 			t.Errorf("%s: %d, %q, %q, %+v", account, status, stdout, stderr, set)
 		}
@@ -88,10 +90,10 @@ func TestBudgetResetOfAnAccount(t *testing.T) {
 	for account, key := range map[string]string{"1000": "1000", "1000/ns:acme": "1000/ns:acme", "ns:acme": own + "/ns:acme", "name:web": own + "/name:web", "1000/provider:openai": "1000/provider:openai"} {
 		b := newBench(t)
 		f := b.cloved()
-		f.answer(api.MethodBudgetSet, api.BudgetResult{Budgets: someBudgets()})
+		f.answer(methods.BudgetSet.Name, api.BudgetResult{Budgets: someBudgets()})
 		status, stdout, stderr := b.clove("budget", "reset", account, "cost", "reviews")
 		var set api.BudgetSetParams
-		f.heard(api.MethodBudgetSet, &set)
+		f.heard(methods.BudgetSet.Name, &set)
 		if status != 0 || stdout != account+"\n" || set.Account != key || len(set.Limits) != 0 || !slices.Equal(set.Reset, []string{"cost_micros", "reviews"}) {
 			t.Errorf("%s: %d, %q, %q, %+v", account, status, stdout, stderr, set)
 		}
@@ -99,10 +101,10 @@ func TestBudgetResetOfAnAccount(t *testing.T) {
 	for text, run := range map[string]string{"web": "web", "1000/web": "1000/web", "1000/run:1111111111111111": "1111111111111111", "1234567890123456": "1234567890123456"} {
 		b := newBench(t)
 		f := b.cloved()
-		f.answer(api.MethodBudgetReset, api.BudgetResult{})
+		f.answer(methods.BudgetReset.Name, api.BudgetResult{})
 		status, _, stderr := b.clove("budget", "reset", text, "reviews")
 		var reset api.BudgetResetParams
-		f.heard(api.MethodBudgetReset, &reset)
+		f.heard(methods.BudgetReset.Name, &reset)
 		if status != 0 || reset.Run != run {
 			t.Errorf("%s: %d, %q, %+v", text, status, stderr, reset)
 		}
@@ -112,14 +114,14 @@ func TestBudgetResetOfAnAccount(t *testing.T) {
 func TestBudgetReport(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodBudgetReport, api.BudgetReportResult{Days: []api.DaySum{{Day: "2026-11-22", Owner: 1000, Dimension: "tokens", Used: 1050}, {Day: "2026-11-23", Owner: 0, Dimension: "(other)", Used: 3}}})
+	f.answer(methods.BudgetReport.Name, api.BudgetReportResult{Days: []api.DaySum{{Day: "2026-11-22", Owner: 1000, Dimension: "tokens", Used: 1050}, {Day: "2026-11-23", Owner: 0, Dimension: "(other)", Used: 3}}})
 	for line, want := range map[string]string{
 		"budget report --from 2026-11-01 --to 2026-11-23": "DAY         OWNER  DIMENSION  USED\n2026-11-22  1000   tokens     1050\n2026-11-23  0      (other)    3\n",
 		"budget report --csv":                             "day,owner,dimension,used\n2026-11-22,1000,tokens,1050\n2026-11-23,0,(other),3\n",
 	} {
 		status, stdout, stderr := b.clove(strings.Fields(line)...)
 		var asked api.BudgetReportParams
-		if f.heard(api.MethodBudgetReport, &asked); status != 0 || stdout != want || (asked.From == "2026-11-01") != (asked.To == "2026-11-23") {
+		if f.heard(methods.BudgetReport.Name, &asked); status != 0 || stdout != want || (asked.From == "2026-11-01") != (asked.To == "2026-11-23") {
 			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
 		}
 	}
@@ -138,11 +140,11 @@ func TestBudgetReport(t *testing.T) {
 func TestBudgetTop(t *testing.T) {
 	b := newBench(t)
 	f, limit := b.cloved(), int64(100)
-	f.answer(api.MethodBudgetTop, api.BudgetTopResult{Spenders: []api.Spender{{ID: "1", Name: "worker", Owner: 1000, Namespace: "acme", Dimension: "cost_micros", LastMinute: 50, Used: 70, Granted: &limit},
+	f.answer(methods.BudgetTop.Name, api.BudgetTopResult{Spenders: []api.Spender{{ID: "1", Name: "worker", Owner: 1000, Namespace: "acme", Dimension: "cost_micros", LastMinute: 50, Used: 70, Granted: &limit},
 		{ID: "2", Name: "other", Dimension: "tokens", LastMinute: 5, Used: 5}}})
 	status, stdout, stderr := b.clove("budget", "top", "cost")
 	var asked api.BudgetTopParams
-	f.heard(api.MethodBudgetTop, &asked)
+	f.heard(methods.BudgetTop.Name, &asked)
 	lines := strings.Split(stdout, "\n")
 	if status != 0 || asked.Dimension != "cost_micros" || len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "cost_micros 50 worker 1000 acme 70 100" ||
 		strings.Join(strings.Fields(lines[2]), " ") != "tokens 5 other 0 5 -" {

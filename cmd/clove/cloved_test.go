@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -101,11 +102,11 @@ func (f *fakeCloved) heard(method string, into any) {
 func TestDetach(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodRunStart, api.RunResult{Reason: "it comes after db, which is queued"})
+	f.answer(methods.RunStart.Name, api.RunResult{Reason: "it comes after db, which is queued"})
 	b.host.UID = 1000 // a member of cloved's group needs no root
 	status, stdout, stderr := b.clove("run", "-di", "--restart", "on-failure:3", "--after", "db", "--priority", "5", "--delay", "2s", "--schedule", "@daily", "--keep-files", "--name", "web", "--", "serve")
 	var asked api.StartParams
-	f.heard(api.MethodRunStart, &asked)
+	f.heard(methods.RunStart.Name, &asked)
 	spec := asked.Spec
 	if status != 0 || stdout != string(spec.ID)+"\n" || stderr != "clove: web waits: it comes after db, which is queued\n" {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)

@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -113,7 +114,7 @@ func TestCopyOutTellsWhatIsMissing(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
 	source := b.file("source/f", "text", 0o600)
-	f.answers[api.MethodRunCopyOut] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.RunCopyOut.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		var archive bytes.Buffer
 		err := pack(&archive, filepath.Dir(source), "out")
 		if err == nil {
@@ -139,7 +140,7 @@ func TestCopyOutIsWholeOrNothing(t *testing.T) {
 	f := b.cloved()
 	source := b.file("source/f", strings.Repeat("text", 4096), 0o600)
 	cut := true
-	f.answers[api.MethodRunCopyOut] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.RunCopyOut.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		var archive bytes.Buffer
 		if err := pack(&archive, source, "f"); err != nil {
 			return nil, err
@@ -202,7 +203,7 @@ func TestAFileInPlaceOfADirectory(t *testing.T) {
 func TestCopyInTellsOfItsSource(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answers[api.MethodRunCopyIn] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.RunCopyIn.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		for {
 			m, err := c.Receive()
 			if err != nil || m.Method == api.NoteCloseInput {

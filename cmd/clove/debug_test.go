@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/runtime"
 )
@@ -63,7 +64,7 @@ func TestDebugBundles(t *testing.T) {
 	b.backend.overview = runtime.StoreOverview{Path: "clove.db", Schema: 2}
 	b.backend.history = []agent.RunEvent{{Sequence: 9, Kind: agent.RunStarted, Name: "one"}, {Kind: agent.RunDenied, Detail: "file /planted"}}
 	f := b.cloved()
-	f.answers[api.MethodDebug] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+	f.answers[methods.Debug.Name] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		var p api.DebugParams
 		unmarshal(t, string(params), &p)
 		if p.Part == api.DebugHeap {

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/runtime"
 )
 
@@ -72,7 +73,7 @@ func TestTablesFit(t *testing.T) {
 		t.Errorf("%s", stdout)
 	}
 	f := b.cloved()
-	f.answer(api.MethodRunProcesses, api.ProcessesResult{Processes: []agent.Process{{PID: 65535, ParentPID: 65535, UID: 65533, State: "S", Threads: 512, CPUMS: 359_999_999,
+	f.answer(methods.RunProcesses.Name, api.ProcessesResult{Processes: []agent.Process{{PID: 65535, ParentPID: 65535, UID: 65533, State: "S", Threads: 512, CPUMS: 359_999_999,
 		RSSBytes: 1 << 33, Started: time.Now(), Command: []string{strings.Repeat("x", 300)}}}})
 	_, stdout, _ = b.clove("top", "one")
 	fits(t, "top", stdout, 80)

@@ -13,6 +13,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -28,7 +30,7 @@ func someGrants() []api.Grant {
 
 func TestGrantList(t *testing.T) {
 	b := newBench(t)
-	b.cloved().answer(api.MethodGrantList, api.GrantListResult{Grants: someGrants()})
+	b.cloved().answer(agents.GrantList.Name, api.GrantListResult{Grants: someGrants()})
 	status, stdout, stderr := b.clove("grant", "list", "one")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if status != 0 || stderr != "" || len(lines) != 4 || !strings.Contains(lines[2], "state:/notes:ro  expired") || !strings.Contains(lines[3], `\x1b[2J`) || strings.Contains(stdout, "\x1b") {
@@ -39,7 +41,7 @@ func TestGrantList(t *testing.T) {
 	if unmarshal(t, stdout, &grants); len(grants) != 3 || *grants[2].UsesLeft != 3 {
 		t.Errorf("%s", stdout)
 	}
-	b.daemon.answer(api.MethodGrantList, api.GrantListResult{})
+	b.daemon.answer(agents.GrantList.Name, api.GrantListResult{})
 	if _, stdout, _ = b.clove("grant", "list", "--json", "one"); stdout != "[]\n" {
 		t.Errorf("%q", stdout)
 	}
@@ -48,17 +50,17 @@ func TestGrantList(t *testing.T) {
 func TestGrantGive(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodGrantGive, api.GrantResult{Grant: someGrants()[2]})
+	f.answer(methods.GrantGive.Name, api.GrantResult{Grant: someGrants()[2]})
 	status, stdout, stderr := b.clove("grant", "give", "--uses", "3", "--expires", "10m", "--reason", "a review", "one", "tool:fetch")
 	var asked api.GrantGiveParams
-	f.heard(api.MethodGrantGive, &asked)
+	f.heard(methods.GrantGive.Name, &asked)
 	left := time.Until(asked.Expires)
 	if status != 0 || stdout != "00000000000000a3\n" || asked.Run != "one" || asked.Grant != "tool:fetch" || *asked.Uses != 3 || asked.Reason != "a review" || left < 9*time.Minute || left > 10*time.Minute {
 		t.Errorf("%d, %q, %q, %+v", status, stdout, stderr, asked)
 	}
 	b.clove("grant", "give", "one", "tool:fetch", "--expires", "2030-01-02T03:04:05Z")
 	asked = api.GrantGiveParams{}
-	if f.heard(api.MethodGrantGive, &asked); asked.Expires.Year() != 2030 || asked.Uses != nil {
+	if f.heard(methods.GrantGive.Name, &asked); asked.Expires.Year() != 2030 || asked.Uses != nil {
 		t.Errorf("%+v", asked)
 	}
 }
@@ -69,9 +71,9 @@ func TestGrantRevoke(t *testing.T) {
 	f := b.cloved()
 	grants := someGrants()
 	grants[1].Grant = grants[0].Grant
-	f.answer(api.MethodGrantList, api.GrantListResult{Grants: grants})
+	f.answer(agents.GrantList.Name, api.GrantListResult{Grants: grants})
 	var asked []string
-	f.answers[api.MethodGrantRevoke] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+	f.answers[agents.GrantRevoke.Name] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		var p api.GrantRevokeParams
 		unmarshal(t, string(params), &p)
 		asked = append(asked, p.ID)
@@ -92,11 +94,11 @@ func TestGrantRevoke(t *testing.T) {
 func TestGrantCheck(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodGrantCheck, api.GrantCheckResult{Allowed: true, Reason: "grant x allows it"})
+	f.answer(agents.GrantCheck.Name, api.GrantCheckResult{Allowed: true, Reason: "grant x allows it"})
 	if status, stdout, _ := b.clove("grant", "check", "one", "tool:fetch"); status != 0 || stdout != "allowed: grant x allows it\n" {
 		t.Errorf("%d, %q", status, stdout)
 	}
-	f.answer(api.MethodGrantCheck, api.GrantCheckResult{Reason: "there is no grant of kind tool"})
+	f.answer(agents.GrantCheck.Name, api.GrantCheckResult{Reason: "there is no grant of kind tool"})
 	if status, stdout, stderr := b.clove("grant", "check", "one", "tool:fetch"); status != exitFailed || stdout != "denied: there is no grant of kind tool\n" || stderr != "" {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)
 	}
@@ -117,11 +119,11 @@ func TestGrantExportAndVerify(t *testing.T) {
 		return
 	}
 	b := newBench(t)
-	b.cloved().answer(api.MethodGrantList, api.GrantListResult{Grants: someGrants()})
+	b.cloved().answer(agents.GrantList.Name, api.GrantListResult{Grants: someGrants()})
 	state := t.TempDir()
 	grants := someGrants()
 	grants[2].Reason = "a review"
-	b.daemon.answer(api.MethodGrantList, api.GrantListResult{Grants: grants})
+	b.daemon.answer(agents.GrantList.Name, api.GrantListResult{Grants: grants})
 	status, statement, stderr := b.clove("grant", "export", "--root", state, "one", "00000000000000a3")
 	if status != 0 || stderr != "" || strings.Count(statement, "\n") != 2 {
 		t.Fatalf("%d, %q, %q", status, statement, stderr)
@@ -206,10 +208,10 @@ func TestShow(t *testing.T) {
 	f := b.cloved()
 	run := agent.Run{Owner: agent.Owner{UID: uint32(os.Geteuid())}, State: agent.StateRunning, Created: time.Now().Add(-time.Hour)}
 	run.Spec.ID, run.Spec.Name, run.Spec.Command, run.Spec.Kernel.Namespace = "1111111111111111", "one", []string{"python3", "\x1b[2J"}, "acme/research"
-	f.answer(api.MethodRunGet, api.RunResult{Run: run})
-	f.answer(api.MethodAgentGet, api.AgentResult{ID: run.Spec.ID, Budgets: someBudgets(), Refused: 7})
-	f.answer(api.MethodGrantList, api.GrantListResult{Grants: someGrants()})
-	f.answers[api.MethodEventFollow] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answer(methods.RunGet.Name, api.RunResult{Run: run})
+	f.answer(agents.AgentGet.Name, api.AgentResult{ID: run.Spec.ID, Budgets: someBudgets(), Refused: 7})
+	f.answer(agents.GrantList.Name, api.GrantListResult{Grants: someGrants()})
+	f.answers[methods.EventFollow.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		for i := range 12 {
 			if err := c.Notify(api.NoteEvent, api.EventNote{Event: &agent.RunEvent{Kind: agent.RunRefused, Detail: fmt.Sprint("denied: call ", i), Correlation: "c"}}); err != nil {
 				return nil, err
@@ -231,9 +233,9 @@ func TestShow(t *testing.T) {
 	if unmarshal(t, stdout, &of); of.Run.Spec.Name != "one" || len(of.Grants) != 3 || len(of.Budgets) != 2 || of.Refused != 7 || len(of.Events) != pageEventsMost || of.Events[0].Detail != "denied: call 2" || of.Events[0].Correlation != "c" {
 		t.Errorf("%s", stdout)
 	}
-	f.answer(api.MethodAgentGet, api.AgentResult{})
-	f.answer(api.MethodGrantList, api.GrantListResult{})
-	f.answer(api.MethodEventFollow, api.EventResult{})
+	f.answer(agents.AgentGet.Name, api.AgentResult{})
+	f.answer(agents.GrantList.Name, api.GrantListResult{})
+	f.answer(methods.EventFollow.Name, api.EventResult{})
 	if _, stdout, _ = b.clove("show", "one"); !strings.Contains(stdout, "\nGRANTS\nnone\n\nBUDGETS\nnone\n\nEVENTS\nnone\n") {
 		t.Errorf("%s", stdout)
 	}

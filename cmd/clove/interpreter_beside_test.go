@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // A script uses the virtual environment beside it, unless the user names another interpreter.
@@ -49,12 +50,12 @@ func TestVirtualEnvironmentOfAMember(t *testing.T) {
 	b.virtual("work/.venv", "base/bin", b.host.Dir+"/base/bin/python3")
 	b.host.UID = 1000
 	f := b.cloved()
-	f.answer(api.MethodRunStart, api.RunResult{})
+	f.answer(methods.RunStart.Name, api.RunResult{})
 	if status, _, stderr := b.clove("run", "-d", "work/agent.py"); status != 0 {
 		t.Fatal(stderr)
 	}
 	var asked api.StartParams
-	f.heard(api.MethodRunStart, &asked)
+	f.heard(methods.RunStart.Name, &asked)
 	spec := asked.Spec
 	if spec.Command[0] != "/workspace/.venv/bin/python3" || len(spec.Files.Prefixes) > 0 || !strings.HasPrefix(variables(spec)["PATH"], "/workspace/.venv/bin:") {
 		t.Errorf("%q, %q, %q", spec.Command, spec.Files.Prefixes, variables(spec)["PATH"])

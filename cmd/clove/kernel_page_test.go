@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/doctest"
 	"clove.run/clove/kernel/budget"
 )
@@ -49,14 +51,14 @@ var quotedMethod = regexp.MustCompile("`([a-z]+\\.[a-z_]+)`")
 // names exists.
 func TestKernelPageHasEveryMethod(t *testing.T) {
 	text := readDocument(t, "docs/kernel.md")
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		if m.ForAgents() && !strings.Contains(text, "\n| `"+m.Name+"` |") {
 			t.Errorf("docs/kernel.md has no row for %s", m.Name)
 		}
 	}
 	known := map[string]bool{api.NoteBudgetWarning: true, api.NoteBudgetPause: true, api.NoteGrantsChanged: true, api.NoteLost: true}
 	for _, match := range quotedMethod.FindAllStringSubmatch(text+readDocument(t, "docs/budgets.md"), -1) {
-		if _, found := api.Find(match[1]); !found && !known[match[1]] && !strings.HasSuffix(match[1], ".py") && !strings.HasSuffix(match[1], ".yaml") {
+		if _, found := methods.Find(match[1]); !found && !known[match[1]] && !strings.HasSuffix(match[1], ".py") && !strings.HasSuffix(match[1], ".yaml") {
 			t.Errorf("there is no method %s", match[1])
 		}
 	}
@@ -78,7 +80,7 @@ func TestKernelPageComparesWithEverything(t *testing.T) {
 		if nothing != (row.Try == doctest.Try{}) || !nothing && !strings.ContainsAny(row.Does, "`[") {
 			t.Errorf("%s: %s does not say what does it, or how to try it", row.System, row.Name)
 		}
-		if _, found := api.Find(row.Try.Run); row.Try.Where == "api" && !found {
+		if _, found := methods.Find(row.Try.Run); row.Try.Where == "api" && !found {
 			t.Errorf("there is no method %s", row.Try.Run)
 		}
 	}
@@ -113,7 +115,7 @@ func TestPagesCallTheSocket(t *testing.T) {
 		_, program, _ := strings.Cut(readDocument(t, name), "```python\n")
 		program, _, _ = strings.Cut(program, "```")
 		path := agentSocket(t, func(method string, params json.RawMessage) any {
-			if method == api.MethodGrantCheck {
+			if method == agents.GrantCheck.Name {
 				return api.GrantCheckResult{Allowed: true, Grant: "8d1f6a0c4b7e2953", Reason: "grant 8d1f6a0c4b7e2953 allows it"}
 			}
 			var p api.BudgetChargeParams
@@ -157,7 +159,7 @@ func agentSocket(t *testing.T, answer func(method string, params json.RawMessage
 				if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
 					t.Error(err)
 				}
-				if m, found := api.Find(asked.Method); !found || !m.ForAgents() {
+				if m, found := methods.Find(asked.Method); !found || !m.ForAgents() {
 					t.Errorf("%q is not for agents", asked.Method)
 				}
 				_ = json.NewEncoder(conn).Encode(map[string]any{"jsonrpc": "2.0", "id": asked.ID, "result": answer(asked.Method, asked.Params)})

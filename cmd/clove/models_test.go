@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 func someModels() []api.Model {
@@ -18,7 +19,7 @@ func someModels() []api.Model {
 
 func TestModelsList(t *testing.T) {
 	b := newBench(t)
-	b.cloved().answer(api.MethodModelList, api.ModelListResult{Models: someModels()})
+	b.cloved().answer(methods.ModelList.Name, api.ModelListResult{Models: someModels()})
 	table := "NAME    ALIAS OF  PROVIDERS     FORMATS  CONTEXT  MAX OUTPUT  PRICE    HEALTH\n" +
 		"coder             openai,local  openai   200000   -           unknown  out,ok\n" +
 		"gpt-4o  small     openai        openai   -        100         known    -\n"
@@ -50,7 +51,7 @@ func TestModelsList(t *testing.T) {
 
 func TestModelsPrices(t *testing.T) {
 	b := newBench(t)
-	b.cloved().answer(api.MethodModelPrices, api.ModelPricesResult{Prices: []api.ModelPrice{
+	b.cloved().answer(methods.ModelPrices.Name, api.ModelPricesResult{Prices: []api.ModelPrice{
 		{Provider: "local", Model: "*", Date: "2026-11-23", Source: "ours"},
 		{Family: "openai", Host: "api.openai.com", Model: "gpt-6-luna", ModelRates: api.ModelRates{In: 100, Cached: 10, CacheWrite: 125, CacheWriteLong: 250, Out: 500, Reasoning: 12000},
 			Long: &api.ModelRates{In: 200, Cached: 20, CacheWrite: 250, CacheWriteLong: 250, Out: 750, Reasoning: 750}, LongAbove: 272000, Date: "2026-11-19", Source: "https://example.com", BuiltIn: true, Overridden: []string{"a", "b"}},
@@ -102,21 +103,21 @@ func TestModelsTest(t *testing.T) {
 	b := newBench(t)
 	cost := int64(34)
 	f := b.cloved()
-	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "openai", Target: "gpt-5.4-mini", Format: "openai-chat", Status: 200, FirstNS: 312_456_789, TotalNS: 1_850_000_000,
+	f.answer(methods.ModelTest.Name, api.ModelTestResult{Model: "small", Provider: "openai", Target: "gpt-5.4-mini", Format: "openai-chat", Status: 200, FirstNS: 312_456_789, TotalNS: 1_850_000_000,
 		TokensIn: 12, TokensOut: 5, Reported: true, CostMicros: &cost})
 	status, stdout, stderr := b.clove("models", "test", "tiny")
 	var asked api.ModelTestParams
-	f.heard(api.MethodModelTest, &asked)
+	f.heard(methods.ModelTest.Name, &asked)
 	want := "MODEL  PROVIDER  AS            FORMAT       FIRST TOKEN  TOTAL  IN  CACHED  OUT  COST\n" +
 		"small  openai    gpt-5.4-mini  openai-chat  312ms        1.85s  12  0       5    $0.000034\n"
 	if status != 0 || stdout != want || asked.Model != "tiny" {
 		t.Errorf("%d, %s, %s, %+v", status, stderr, stdout, asked)
 	}
-	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "local", Target: "qwen3", Format: "openai-chat", Status: 200, TokensIn: 12, TokensOut: 5})
+	f.answer(methods.ModelTest.Name, api.ModelTestResult{Model: "small", Provider: "local", Target: "qwen3", Format: "openai-chat", Status: 200, TokensIn: 12, TokensOut: 5})
 	if status, stdout, stderr = b.clove("models", "test", "small"); status != 0 || !strings.HasSuffix(stdout, "5    -\n") || !strings.Contains(stderr, "estimated") {
 		t.Errorf("%d, %s, %s", status, stderr, stdout)
 	}
-	f.answer(api.MethodModelTest, api.ModelTestResult{Model: "small", Provider: "openai", Status: 401, Failure: &api.ModelFailure{Reason: api.FailedKey, Message: "it answers with status 401", Hint: "write the right key"}})
+	f.answer(methods.ModelTest.Name, api.ModelTestResult{Model: "small", Provider: "openai", Status: 401, Failure: &api.ModelFailure{Reason: api.FailedKey, Message: "it answers with status 401", Hint: "write the right key"}})
 	for _, line := range []string{"models test small", "models test --json small"} {
 		status, stdout, stderr = b.clove(strings.Fields(line)...)
 		if status != exitFailed || stdout != "" || !strings.Contains(stderr, "it answers with status 401") || !strings.Contains(stderr, "write the right key") {
@@ -132,7 +133,7 @@ func TestModelsTest(t *testing.T) {
 
 func TestModelsTop(t *testing.T) {
 	b := newBench(t)
-	b.cloved().answer(api.MethodModelTop, api.ModelTopResult{Runs: []api.ModelRun{
+	b.cloved().answer(methods.ModelTop.Name, api.ModelTopResult{Runs: []api.ModelRun{
 		{ID: "1", Name: "worker", Owner: 1000, Namespace: "acme", Models: []string{"coder", "small"}, InFlight: 2, Waiting: 7, Calls: 30, TokensIn: 1200, TokensOut: 300, CostMicros: 1_250_000}}})
 	status, stdout, stderr := b.clove("models", "top")
 	want := "AGENT   OWNER  NAMESPACE  MODELS       IN FLIGHT  WAITING  CALLS  IN    OUT  COST\n" +

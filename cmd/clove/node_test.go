@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/deploy/node"
 	"clove.run/clove/internal/rpc"
 )
@@ -67,7 +68,7 @@ func TestNodeInstallAndUninstall(t *testing.T) {
 // answering starts a cloved that answers the requests of node.
 func (b *bench) answering() {
 	b.daemon = b.cloved()
-	b.daemon.answers[api.MethodInfo] = func(*rpc.Conn, json.RawMessage) (any, error) { return api.InfoResult{}, nil }
+	b.daemon.answers[methods.Info.Name] = func(*rpc.Conn, json.RawMessage) (any, error) { return api.InfoResult{}, nil }
 }
 
 func (b *bench) calls() string {

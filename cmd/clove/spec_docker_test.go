@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/policies/host"
@@ -78,13 +79,13 @@ func TestIDFile(t *testing.T) {
 	}
 	detached := newBench(t)
 	f := detached.cloved()
-	f.answers[api.MethodRunStart] = func(*rpc.Conn, json.RawMessage) (any, error) {
+	f.answers[methods.RunStart.Name] = func(*rpc.Conn, json.RawMessage) (any, error) {
 		return nil, api.Failure(api.CodeConflict, "", "the name is taken")
 	}
 	if status, _, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status == 0 || host.Exists(filepath.Join(detached.host.Dir, "id")) {
 		t.Errorf("detached: %d, and there is a file: %v", status, host.Exists(filepath.Join(detached.host.Dir, "id")))
 	}
-	f.answer(api.MethodRunStart, api.RunResult{})
+	f.answer(methods.RunStart.Name, api.RunResult{})
 	if status, stdout, _ := detached.clove("run", "-d", "--cidfile", "id", "--", "true"); status != 0 || detached.read(filepath.Join(detached.host.Dir, "id")) != strings.TrimSpace(stdout) {
 		t.Errorf("control: detached: %d, %q", status, stdout)
 	}
@@ -107,10 +108,10 @@ func TestExecAs(t *testing.T) {
 	} {
 		b := newBench(t)
 		f := b.cloved()
-		f.answer(api.MethodRunExec, api.ExecResult{})
+		f.answer(methods.RunExec.Name, api.ExecResult{})
 		var asked api.ExecParams
 		b.clove(strings.Fields(line)...)
-		f.heard(api.MethodRunExec, &asked)
+		f.heard(methods.RunExec.Name, &asked)
 		if !reflect.DeepEqual(asked.Exec, want) {
 			t.Errorf("%s: %+v", line, asked.Exec)
 		}

@@ -10,14 +10,15 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
 // Each command calls its method with the run that was named, and prints the run.
 func TestVerbsAsk(t *testing.T) {
 	for line, method := range map[string]string{
-		"stop one": api.MethodRunStop, "stop -t 5s one": api.MethodRunStop, "kill -s HUP one": api.MethodRunSignal, "pause one": api.MethodRunPause,
-		"resume one": api.MethodRunResume, "restart one": api.MethodRunRestart, "restart --fresh one": api.MethodRunRestart, "rm -f one": api.MethodRunRemove, "update -m 64M one": api.MethodRunUpdate,
+		"stop one": methods.RunStop.Name, "stop -t 5s one": methods.RunStop.Name, "kill -s HUP one": methods.RunSignal.Name, "pause one": methods.RunPause.Name,
+		"resume one": methods.RunResume.Name, "restart one": methods.RunRestart.Name, "restart --fresh one": methods.RunRestart.Name, "rm -f one": methods.RunRemove.Name, "update -m 64M one": methods.RunUpdate.Name,
 	} {
 		b := newBench(t)
 		f := b.cloved()
@@ -73,10 +74,10 @@ func TestDrainAsks(t *testing.T) {
 	for line, on := range map[string]bool{"drain": true, "drain --undo": false} {
 		b := newBench(t)
 		f := b.cloved()
-		f.answer(api.MethodDrain, api.Nothing{})
+		f.answer(methods.Drain.Name, api.Nothing{})
 		status, stdout, stderr := b.clove(strings.Fields(line)...)
 		asked := api.DrainParams{On: !on}
-		f.heard(api.MethodDrain, &asked)
+		f.heard(methods.Drain.Name, &asked)
 		if status != 0 || stdout+stderr != "" || asked.On != on {
 			t.Errorf("%s: %d, %q, %q, %+v", line, status, stdout, stderr, asked)
 		}
@@ -86,7 +87,7 @@ func TestDrainAsks(t *testing.T) {
 func TestWaitExitsAsTheLast(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answer(api.MethodRunWait, api.WaitResult{Record: agent.Record{ExitCode: 7}})
+	f.answer(methods.RunWait.Name, api.WaitResult{Record: agent.Record{ExitCode: 7}})
 	if status, stdout, _ := b.clove("wait", "one", "two"); status != 7 || stdout != "7\n7\n" {
 		t.Errorf("%d, %q", status, stdout)
 	}
@@ -96,7 +97,7 @@ func TestWaitExitsAsTheLast(t *testing.T) {
 func TestLogsPrints(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
-	f.answers[api.MethodRunLogs] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.RunLogs.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		for _, line := range []api.LogLine{{LostLines: 3, LostBytes: 9}, {Stream: "stdout", Text: "out"}, {Stream: "stderr", Text: "err"},
 			{Stream: "stdout", Bytes: []byte{0xff}, Partial: true}} {
 			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: line}); err != nil {
@@ -116,7 +117,7 @@ func TestEventsPrint(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
 	code := 3
-	f.answers[api.MethodEventFollow] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.EventFollow.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		err := c.Notify(api.NoteEvent, api.EventNote{Gap: true, Event: &agent.RunEvent{Sequence: 9, Kind: agent.RunEnded, Name: "web", ID: "aaaaaaaaaaaaaaaa",
 			Status: agent.StatusExited, ExitCode: &code, Detail: "a\nb"}})
 		return api.EventResult{Last: 9}, err
@@ -220,7 +221,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	f := b.cloved()
 	var all sync.WaitGroup
 	all.Add(3)
-	f.answers[api.MethodRunStop] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
+	f.answers[methods.RunStop.Name] = func(_ *rpc.Conn, params json.RawMessage) (any, error) {
 		all.Done()
 		all.Wait() // the other requests arrive before this one is answered
 		if strings.Contains(string(params), "bad") {
@@ -240,7 +241,7 @@ func TestLogsStampsLines(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
 	when := time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
-	f.answers[api.MethodRunLogs] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
+	f.answers[methods.RunLogs.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		for _, line := range []api.LogLine{{Time: when, Stream: "stdout", Text: "be", Partial: true}, {Time: when, Stream: "stdout", Text: "gin"},
 			{Time: when, Stream: "clove", Text: "cannot listen"}, {Time: when, Stream: "stdout", Text: "next"}} {
 			if err := c.Notify(api.NoteLogLine, api.LogNote{ID: 1, Line: line}); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/internal/testhost"
@@ -58,7 +59,7 @@ func TestUnreadListsLeaveClovedAlive(t *testing.T) {
 	}
 	starter := dial()
 	for i := range runs {
-		if err := starter.Request(api.MethodRunStart, largeRun(i)); err != nil {
+		if err := starter.Request(methods.RunStart.Name, largeRun(i)); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := starter.Receive(); err != nil || m.Error != nil {

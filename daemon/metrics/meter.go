@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // Sample is one value of a gauge, with its labels in the table's order.
@@ -197,7 +198,7 @@ func (m *Meter) Dropped(n uint64) { m.count(dropped, float64(n)) }
 func (m *Meter) Called(method, code string, took time.Duration) {
 	method = methodOf(method)
 	m.count(requests, 1, method, code)
-	if row, known := api.Find(method); known && row.Shape == api.ShapeCall {
+	if row, known := methods.Find(method); known && row.Shape == api.ShapeCall {
 		m.observe(requestSeconds, took, method)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 // newMeter returns a meter whose gauges all have a value.
@@ -106,9 +106,9 @@ func TestCalled(t *testing.T) {
 	for i := range 3 {
 		m.Called(fmt.Sprintf("made.up%d", i), "method", 0)
 	}
-	m.Called(api.MethodRunList, Done, 3*time.Millisecond)
-	m.Called(api.MethodEventFollow, "cancelled", time.Hour)
-	m.Called(api.MethodRunExec, Done, time.Hour)
+	m.Called(methods.RunList.Name, Done, 3*time.Millisecond)
+	m.Called(methods.EventFollow.Name, "cancelled", time.Hour)
+	m.Called(methods.RunExec.Name, Done, time.Hour)
 	got := text(t, m)
 	wants(t, got, `clove_api_requests_total{code="method",method="unknown"} 3`, `clove_api_requests_total{code="ok",method="run.list"} 1`,
 		`clove_api_requests_total{code="cancelled",method="event.follow"} 1`, `clove_api_request_seconds_count{method="run.list"} 1`)

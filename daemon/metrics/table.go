@@ -5,6 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
 	"clove.run/clove/scheduler"
@@ -200,7 +201,7 @@ func words[S ~string](list []S) []string {
 // methodOf keeps the label closed: a caller that sends other names must not add a series
 // for each.
 func methodOf(name string) string {
-	if _, known := api.Find(name); known {
+	if _, known := methods.Find(name); known {
 		return name
 	}
 	return Unknown

@@ -18,7 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 var update = flag.Bool("update", false, "draw the table of docs/metrics.md anew")
@@ -29,8 +30,8 @@ const document = "../../docs/metrics.md"
 func TestPromlint(t *testing.T) {
 	t.Parallel()
 	m := newMeter()
-	m.Called(api.MethodRunList, Done, time.Millisecond)
-	m.Decided(ByAgent, api.MethodGrantCheck, nil, time.Millisecond)
+	m.Called(methods.RunList.Name, Done, time.Millisecond)
+	m.Decided(ByAgent, agents.GrantCheck.Name, nil, time.Millisecond)
 	m.ModelCalled(modelCall())
 	var agents []Usage
 	for i := range 3 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -12,12 +13,12 @@ import (
 // notifications both ways, and the answer is the last line. cloved only passes the
 // bytes on, so each of them has to bear a caller that goes, or never reads.
 var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
-	api.MethodRunAttach:  (*server).attach,
-	api.MethodRunExec:    (*server).exec,
-	api.MethodRunCopyIn:  (*server).copyIn,
-	api.MethodRunCopyOut: (*server).copyOut,
-	MethodForeground:     (*server).foreground,
-	MethodLayer:          (*server).giveLayer,
+	methods.RunAttach.Name:  (*server).attach,
+	methods.RunExec.Name:    (*server).exec,
+	methods.RunCopyIn.Name:  (*server).copyIn,
+	methods.RunCopyOut.Name: (*server).copyOut,
+	MethodForeground:        (*server).foreground,
+	MethodLayer:             (*server).giveLayer,
 }
 
 // attach connects a caller to the agent's streams until the caller leaves or the run ends.

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -44,7 +45,7 @@ func attached(t *testing.T, v *server) (caller *rpc.Conn, over chan struct{}) {
 	must(t, caller.SetDeadline(time.Now().Add(time.Minute)))
 	conn, err := listener.Accept()
 	must(t, err)
-	must(t, caller.Request(api.MethodRunAttach, api.AttachParams{}))
+	must(t, caller.Request(methods.RunAttach.Name, api.AttachParams{}))
 	over = make(chan struct{})
 	go func() {
 		defer close(over)

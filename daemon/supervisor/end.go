@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -29,7 +30,7 @@ func End(ctx context.Context, runDir string, id agent.ID, grace time.Duration) e
 	for _, ask := range []struct {
 		method string
 		params any
-	}{{api.MethodRunStop, api.StopParams{GraceNS: &ns}}, {MethodWait, api.Nothing{}}} {
+	}{{methods.RunStop.Name, api.StopParams{GraceNS: &ns}}, {MethodWait, api.Nothing{}}} {
 		if err := conn.Request(ask.method, ask.params); err != nil {
 			return nil // it went at that moment
 		}

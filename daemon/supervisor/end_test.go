@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -61,7 +62,7 @@ func TestEnd(t *testing.T) {
 	dir, asked := played(t, func(rpc.Message) (any, any, bool) { return api.Nothing{}, nil, true })
 	must(t, End(t.Context(), dir, someID, 3*time.Second))
 	heard := asked()
-	if len(heard) != 2 || heard[0].Method != api.MethodRunStop || heard[1].Method != MethodWait {
+	if len(heard) != 2 || heard[0].Method != methods.RunStop.Name || heard[1].Method != MethodWait {
 		t.Fatalf("%+v", heard)
 	}
 	var p api.StopParams
@@ -78,7 +79,7 @@ func TestEndOfOneThatIsGone(t *testing.T) {
 	dir, _ := played(t, func(m rpc.Message) (any, any, bool) { return nil, nil, false })
 	must(t, End(t.Context(), dir, someID, 0))
 	dir, _ = played(t, func(m rpc.Message) (any, any, bool) {
-		if m.Method == api.MethodRunStop {
+		if m.Method == methods.RunStop.Name {
 			return nil, api.Failure(api.CodeConflict, "", "it is ending"), true
 		}
 		return api.WaitResult{}, nil, true

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/runtime"
 )
@@ -147,7 +148,7 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		stacks := make([]byte, stackBytes)
 		return api.DebugResult{Text: string(stacks[:goruntime.Stack(stacks, true)])}, nil
 	},
-	api.MethodRunStop: with(func(v *server, p api.StopParams) (any, error) {
+	methods.RunStop.Name: with(func(v *server, p api.StopParams) (any, error) {
 		grace := v.spec.Limits.StopGrace
 		if p.GraceNS != nil {
 			grace = time.Duration(*p.GraceNS)
@@ -155,7 +156,7 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		v.hurryHost()
 		return api.Nothing{}, v.live.Stop(grace)
 	}),
-	api.MethodRunSignal: with(func(v *server, p api.SignalParams) (any, error) {
+	methods.RunSignal.Name: with(func(v *server, p api.SignalParams) (any, error) {
 		if p.Policy {
 			v.hurryHost()
 			return api.Nothing{}, v.live.EndByPolicy(p.Reason)
@@ -165,14 +166,14 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		}
 		return api.Nothing{}, v.live.Signal(unix.Signal(p.Signal))
 	}),
-	api.MethodRunPause:  with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Pause() }),
-	api.MethodRunResume: with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Resume() }),
-	api.MethodRunUpdate: with(func(v *server, p api.UpdateParams) (any, error) { return api.Nothing{}, v.live.Update(p.Update) }),
-	api.MethodRunStats: with(func(v *server, _ api.RunParams) (any, error) {
+	methods.RunPause.Name:  with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Pause() }),
+	methods.RunResume.Name: with(func(v *server, _ api.RunParams) (any, error) { return api.Nothing{}, v.live.Resume() }),
+	methods.RunUpdate.Name: with(func(v *server, p api.UpdateParams) (any, error) { return api.Nothing{}, v.live.Update(p.Update) }),
+	methods.RunStats.Name: with(func(v *server, _ api.RunParams) (any, error) {
 		stats, err := v.live.Stats()
 		return api.StatsResult{Stats: stats}, err
 	}),
-	api.MethodRunProcesses: with(func(v *server, _ api.RunParams) (any, error) {
+	methods.RunProcesses.Name: with(func(v *server, _ api.RunParams) (any, error) {
 		processes, err := v.live.Processes()
 		return api.ProcessesResult{Processes: processes}, err
 	}),

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -40,7 +41,7 @@ func TestOtherVersions(t *testing.T) {
 	t.Parallel()
 	runDir, id := speak(t, `{"jsonrpc":"2.0","id":1,"result":{"stats":{"paused":true,"novel":{"a":[1]}},"later":7}}`)
 	var result api.StatsResult
-	if err := Call(context.Background(), runDir, id, api.MethodRunStats, api.RunParams{}, &result); err != nil || !result.Stats.Paused {
+	if err := Call(context.Background(), runDir, id, methods.RunStats.Name, api.RunParams{}, &result); err != nil || !result.Stats.Paused {
 		t.Errorf("a newer one: %+v, %v", result, err)
 	}
 	// The text of (*server).call for a method that it does not know.

@@ -9,7 +9,7 @@ import (
 	v1 "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/traces/tracetest"
 	"clove.run/clove/models"
 )
@@ -27,7 +27,7 @@ func attributes(s *trace.Span) map[string]*v1.AnyValue {
 // conventions.
 func TestAModelCallIsASpan(t *testing.T) {
 	tracer, spans, _ := open(t)
-	ctx, start := tracer.Call(context.Background(), api.MethodRunStart, 0, nil)
+	ctx, start := tracer.Call(context.Background(), methods.RunStart.Name, 0, nil)
 	r := run(tracer.Carry(ctx), 1)
 	start.End("ok")
 	began := time.Now().Add(-3 * time.Second)

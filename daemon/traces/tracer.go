@@ -2,7 +2,6 @@ package traces
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 )
 
@@ -36,20 +36,17 @@ type Span struct{ span trace.Span }
 // Call begins the span of an API call. Where the parameters name the caller's
 // own span it is that one's child. The caller chooses what it sends, so a
 // method that does not exist has no name here.
-func (t *Tracer) Call(ctx context.Context, method string, uid uint32, params json.RawMessage) (context.Context, Span) {
+func (t *Tracer) Call(ctx context.Context, method string, uid uint32, params any) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}
-	row, known := api.Find(method)
+	row, known := methods.Find(method)
 	if !known {
 		row.Name = "unknown"
 	}
 	// The one method with a field for it (api.StartParams).
-	if row.Name == api.MethodRunStart {
-		var p struct{ Traceparent string }
-		if json.Unmarshal(params, &p) == nil { // what is wrong with it the handler says
-			ctx = within(ctx, p.Traceparent)
-		}
+	if start, is := params.(api.StartParams); is {
+		ctx = within(ctx, start.Traceparent)
 	}
 	ctx, span := t.tracer.Start(ctx, row.Name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("rpc.system", "jsonrpc"), attribute.String("rpc.method", row.Name), attribute.Int64("clove.caller.uid", int64(uid))))
@@ -62,7 +59,7 @@ func (t *Tracer) AgentCall(run agent.Run, method, id string) Span {
 	if t == nil {
 		return Span{}
 	}
-	row, known := api.Find(method)
+	row, known := methods.Find(method)
 	if !known || !row.ForAgents() {
 		row.Name = "unknown" // an agent chooses what it sends
 	}

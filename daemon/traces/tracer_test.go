@@ -3,7 +3,6 @@ package traces
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/daemon/traces/tracetest"
 )
@@ -47,8 +47,8 @@ func run(carried string, starts int) agent.Run {
 // agent's environment.
 func TestOneTraceFromCallToEnd(t *testing.T) {
 	tracer, spans, c := open(t)
-	params, _ := json.Marshal(api.StartParams{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-	ctx, call := tracer.Call(context.Background(), api.MethodRunStart, 1000, params)
+	params := api.StartParams{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+	ctx, call := tracer.Call(context.Background(), methods.RunStart.Name, 1000, params)
 	r := run(tracer.Carry(ctx), 1)
 	tracer.About(ctx, r)
 	call.End("ok")
@@ -87,11 +87,11 @@ func TestOneTraceFromCallToEnd(t *testing.T) {
 // to the first.
 func TestLaterTracesAreLinked(t *testing.T) {
 	tracer, spans, _ := open(t)
-	ctx, call := tracer.Call(context.Background(), api.MethodRunStart, 0, nil)
+	ctx, call := tracer.Call(context.Background(), methods.RunStart.Name, 0, nil)
 	r := run(tracer.Carry(ctx), 2)
 	call.End("ok")
 	tracer.Started(r, time.Now(), nil, "rootfs")
-	stop, call := tracer.Call(context.Background(), api.MethodRunStop, 0, nil)
+	stop, call := tracer.Call(context.Background(), methods.RunStop.Name, 0, nil)
 	tracer.About(stop, r)
 	call.End("conflict")
 	_, call = tracer.Call(context.Background(), "planted-method", 0, nil)
@@ -113,7 +113,7 @@ func TestLaterTracesAreLinked(t *testing.T) {
 // Without a tracer nothing is recorded or kept.
 func TestNilTracer(t *testing.T) {
 	var tracer *Tracer
-	ctx, call := tracer.Call(context.Background(), api.MethodRunStart, 0, nil)
+	ctx, call := tracer.Call(context.Background(), methods.RunStart.Name, 0, nil)
 	tracer.About(ctx, run("", 1))
 	call.End("ok")
 	tracer.Started(run("", 1), time.Now(), nil, "")
@@ -125,8 +125,8 @@ func TestNilTracer(t *testing.T) {
 
 func TestMalformedParentsAreIgnored(t *testing.T) {
 	tracer, spans, _ := open(t)
-	for _, text := range []string{`{"traceparent":"00-zz-1-01"}`, `{"traceparent":7}`, `[]`, ``} {
-		_, call := tracer.Call(context.Background(), api.MethodRunStart, 0, json.RawMessage(text))
+	for _, params := range []any{api.StartParams{Traceparent: "00-zz-1-01"}, api.StartParams{}, api.StopParams{}, nil} {
+		_, call := tracer.Call(context.Background(), methods.RunStart.Name, 0, params)
 		call.End("ok")
 	}
 	for _, span := range spans() {

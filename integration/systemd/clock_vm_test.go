@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/client"
 )
 
@@ -117,7 +118,7 @@ func charge(t *testing.T, run string, amount int64) {
 	}
 	defer c.Close()
 	params := api.BudgetChargeParams{RunParams: api.RunParams{Run: run}, Amounts: map[string]int64{"reviews": amount}}
-	if err := c.Call(ctx, api.MethodBudgetCharge, params, nil); err != nil {
+	if err := c.Call(ctx, agents.BudgetCharge.Name, params, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/kernel/channel"
 )
 
@@ -43,7 +44,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	busy.wantError("null", api.CodeBusy)
 	busy.wantEnd()
 	r.server.silent(time.Hour)
-	must(t, all[0].send(request(1, api.MethodAgentListen, "{}")))
+	must(t, all[0].send(request(1, agents.AgentListen.Name, "{}")))
 	all[0].wantResult("1", "{}")
 	all[1].ask(2)
 	waits := r.call()
@@ -125,7 +126,7 @@ func TestASlowReaderHoldsNobody(t *testing.T) {
 	large := `{"text":"` + strings.Repeat("x", 60<<10) + `"}`
 	const calls = 60 // 3.6 MB: more than its socket's buffer and maxWaiting hold
 	for i := range calls {
-		if slow.send(request(i, api.MethodAgentGet, "{}")) != nil {
+		if slow.send(request(i, agents.AgentGet.Name, "{}")) != nil {
 			break // it was cut off
 		}
 		m := r.next()
@@ -160,7 +161,7 @@ func TestNotificationsWait(t *testing.T) {
 				r.notify(fmt.Sprintf("test.note%d", i))
 			}
 			r.works(p) // behind all of them, and it reads none
-			must(t, p.send(request(1, api.MethodAgentListen, "{}")))
+			must(t, p.send(request(1, agents.AgentListen.Name, "{}")))
 			p.wantResult("1", "{}")
 			lost := max(0, count-maxQueued)
 			if lost > 0 {
@@ -188,7 +189,7 @@ func TestAllListenersAreNotified(t *testing.T) {
 	r := newRig(t)
 	one, two, silent := r.dial(), r.dial(), r.dial()
 	for _, p := range []*peer{one, two} {
-		must(t, p.send(request(1, api.MethodAgentListen, "{}")))
+		must(t, p.send(request(1, agents.AgentListen.Name, "{}")))
 		p.wantResult("1", "{}")
 	}
 	r.notify("test.first")
@@ -201,7 +202,7 @@ func TestAllListenersAreNotified(t *testing.T) {
 	}
 	r.notify("test.second")
 	r.works(silent)
-	must(t, silent.send(request(2, api.MethodAgentListen, "{}")))
+	must(t, silent.send(request(2, agents.AgentListen.Name, "{}")))
 	silent.wantResult("2", "{}")
 	if m := silent.next(); m.Method != "test.second" {
 		t.Errorf("%s", m.Method)
@@ -227,7 +228,7 @@ func TestListenKeepsTheOrder(t *testing.T) {
 			}
 			sent <- nil
 		}()
-		must(t, p.send(request(1, api.MethodAgentListen, "{}")))
+		must(t, p.send(request(1, agents.AgentListen.Name, "{}")))
 		p.wantResult("1", "{}")
 		for i := range count {
 			if m := p.next(); string(m.Params) != fmt.Sprint(i) {

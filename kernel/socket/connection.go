@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/kernel/channel"
 )
@@ -75,7 +76,7 @@ func (c *connection) take(line []byte) {
 		c.fail(r.ID, api.Failure(api.Code(r.Fault.Code), "", "%s", r.Fault.Message))
 	case r.Method == api.MethodCancel:
 		c.cancel(r)
-	case r.Method == api.MethodAgentListen:
+	case r.Method == agents.AgentListen.Name:
 		c.listen(r)
 	default:
 		c.call(r)
@@ -107,11 +108,12 @@ func (c *connection) call(r rpc.Request) {
 // typed decodes parameters into their method's type, and encodes that: nobody behind the
 // gate reads text of the agent's.
 func typed(method string, params json.RawMessage) (json.RawMessage, error) {
-	value := api.AgentParams(method)
-	if value == nil {
+	row, known := agents.Find(method)
+	if !known {
 		return nil, api.Failure(api.CodeMethod, "agent.get is one", "there is no method %.64q for agents", method)
 	}
-	if err := api.DecodeParams(params, value); err != nil {
+	value, err := row.Decode(params)
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(value)
@@ -145,7 +147,7 @@ func (s *Server) find(c *connection, id json.RawMessage) (uint64, bool) {
 // listen answers agent.listen, and sends the notifications that waited for it. No other one
 // comes between (Server.notify), and none before the answer.
 func (c *connection) listen(r rpc.Request) {
-	if err := api.DecodeParams(r.Params, &api.Nothing{}); err != nil {
+	if _, err := agents.AgentListen.Decode(r.Params); err != nil {
 		c.fail(r.ID, api.ErrorOf(err))
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // A call reaches the supervisor with the parameters' own type encoded anew, and its answer
@@ -19,7 +21,7 @@ func TestCallsAreTyped(t *testing.T) {
 	p := r.dial()
 	must(t, p.send(` {"params" : {"amounts":{"b":2,"a":1},"key":"\u0061"},"method":"budget.charge","id":"one\u0021","jsonrpc":"2.0"} `))
 	c := r.call()
-	if c.Method != api.MethodBudgetCharge || string(c.Params) != `{"run":"","amounts":{"a":1,"b":2},"key":"a"}` {
+	if c.Method != agents.BudgetCharge.Name || string(c.Params) != `{"run":"","amounts":{"a":1,"b":2},"key":"a"}` {
 		t.Errorf("%s %s", c.Method, c.Params)
 	}
 	r.answer(c.Number, `{"budgets":[]}`)
@@ -36,7 +38,7 @@ func TestWhatIsNoCall(t *testing.T) {
 	r := newRig(t)
 	p := r.dial()
 	deep := func(n int) string {
-		return request(1, api.MethodAgentGet, strings.Repeat(`{"a":`, n-1)+"1"+strings.Repeat("}", n-1))
+		return request(1, agents.AgentGet.Name, strings.Repeat(`{"a":`, n-1)+"1"+strings.Repeat("}", n-1))
 	}
 	for _, row := range []struct {
 		line, id string
@@ -49,18 +51,18 @@ func TestWhatIsNoCall(t *testing.T) {
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"agent.\xff\"}", "null", api.CodeParse},
 		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"agent.get"}`, "null", api.CodeParse},
 		{`{"jsonrpc":"2.0","id":1,"ID":2,"method":"agent.get"}`, "null", api.CodeParse},
-		{"[" + request(1, api.MethodAgentGet, "{}") + "]", "null", api.CodeRequest},
+		{"[" + request(1, agents.AgentGet.Name, "{}") + "]", "null", api.CodeRequest},
 		{"[]", "null", api.CodeRequest},
 		{`{"jsonrpc":"1.0","id":1,"method":"agent.get"}`, "1", api.CodeRequest},
 		{`{"jsonrpc":"2.0","id":{},"method":"agent.get"}`, "null", api.CodeRequest},
 		{`{"jsonrpc":"2.0","id":1}`, "1", api.CodeRequest},
 		{request(1, "nonsense", "{}"), "1", api.CodeMethod},
-		{request(1, api.MethodRunList, "{}"), "1", api.CodeMethod},
-		{request(1, api.MethodBudgetRaise, `{"amounts":{"a":1}}`), "1", api.CodeMethod},
-		{request(1, api.MethodKernelCall, "{}"), "1", api.CodeMethod},
-		{request(1, api.MethodAgentGet, `{"unknown":1}`), "1", api.CodeParams},
-		{request(1, api.MethodAgentGet, `{"run":5}`), "1", api.CodeParams},
-		{request(1, api.MethodAgentListen, `{"unknown":1}`), "1", api.CodeParams},
+		{request(1, methods.RunList.Name, "{}"), "1", api.CodeMethod},
+		{request(1, methods.BudgetRaise.Name, `{"amounts":{"a":1}}`), "1", api.CodeMethod},
+		{request(1, methods.KernelCall.Name, "{}"), "1", api.CodeMethod},
+		{request(1, agents.AgentGet.Name, `{"unknown":1}`), "1", api.CodeParams},
+		{request(1, agents.AgentGet.Name, `{"run":5}`), "1", api.CodeParams},
+		{request(1, agents.AgentListen.Name, `{"unknown":1}`), "1", api.CodeParams},
 		{deep(maxDepth + 1), "null", api.CodeParse},
 		{deep(maxDepth), "1", api.CodeParams}, // the control: it is read, and then no parameter
 	} {
@@ -75,7 +77,7 @@ func TestWhatIsNoCall(t *testing.T) {
 // longer one is answered, and ends the connection: where the next line begins is not known.
 func TestLinesAreBounded(t *testing.T) {
 	t.Parallel()
-	call := request(1, api.MethodAgentGet, "{}")
+	call := request(1, agents.AgentGet.Name, "{}")
 	for _, part := range []int{1 << 20, 4096, 1000} {
 		for over := -1; over <= 1; over++ {
 			t.Run(fmt.Sprintf("%d bytes at once, %d", part, over), func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestForeignBytesEndTheConnection(t *testing.T) {
 	own.works(own.dial())
 	foreign := newRigFor(t, uint32(os.Getuid())+1)
 	p := foreign.dial()
-	_ = p.send(request(1, api.MethodAgentGet, "{}")) // it may be cut already
+	_ = p.send(request(1, agents.AgentGet.Name, "{}")) // it may be cut already
 	if n := p.wantEnd(); n != 0 {
 		t.Errorf("%d bytes were answered", n)
 	}
@@ -146,7 +148,7 @@ func TestDescriptorsEndTheConnection(t *testing.T) {
 		for i := range fds {
 			fds[i] = int(write.Fd())
 		}
-		line := []byte(request(1, api.MethodAgentGet, "{}") + "\n")
+		line := []byte(request(1, agents.AgentGet.Name, "{}") + "\n")
 		if n, _, err := p.WriteMsgUnix(line, unix.UnixRights(fds...), nil); n != len(line) || err != nil {
 			t.Fatal(n, err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -27,7 +27,7 @@ func TestALineHasOneSender(t *testing.T) {
 		}
 		if senders == [2]uint32{own, own} {
 			c := r.call()
-			if c.Method != api.MethodAgentGet {
+			if c.Method != agents.AgentGet.Name {
 				t.Errorf("%+v", c)
 			}
 			r.answer(c.Number, "{}")

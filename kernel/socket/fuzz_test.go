@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/channel"
 )
 
@@ -77,7 +78,7 @@ func FuzzLines(f *testing.F) {
 // FuzzTake: whatever a line is, the supervisor gets a method for agents with parameters of
 // its type in the one form that clove writes, or nothing.
 func FuzzTake(f *testing.F) {
-	for _, m := range api.Methods {
+	for _, m := range methods.All() {
 		params, err := json.Marshal(m.Params)
 		must(f, err)
 		f.Add([]byte(request(1, m.Name, string(params))))
@@ -106,7 +107,7 @@ func FuzzTake(f *testing.F) {
 		if m.Call == nil {
 			t.Fatalf("%+v", m)
 		}
-		row, known := api.Find(m.Call.Method)
+		row, known := methods.Find(m.Call.Method)
 		again, err := typed(m.Call.Method, m.Call.Params)
 		if !known || !row.ForAgents() || err != nil || !bytes.Equal(again, m.Call.Params) {
 			t.Fatalf("%s %s becomes %s, %v", m.Call.Method, m.Call.Params, again, err)

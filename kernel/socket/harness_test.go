@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/internal/passfd"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/kernel/channel"
@@ -154,7 +155,7 @@ func (p *peer) send(lines ...string) error {
 // ask sends a request for agent.get.
 func (p *peer) ask(id int) {
 	p.t.Helper()
-	must(p.t, p.send(request(id, api.MethodAgentGet, "{}")))
+	must(p.t, p.send(request(id, agents.AgentGet.Name, "{}")))
 }
 
 func request(id any, method, params string) string {

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 // A line that does not end within lineTime ends its connection, also one whose beginning came
@@ -21,7 +21,7 @@ func TestALineThatDoesNotEnd(t *testing.T) {
 	_, err := half.Write([]byte("{"))
 	must(t, err)
 	r.works(silent)
-	_, err = behind.Write([]byte(request(1, api.MethodAgentListen, "{}") + "\n{\"jsonrpc\":"))
+	_, err = behind.Write([]byte(request(1, agents.AgentListen.Name, "{}") + "\n{\"jsonrpc\":"))
 	must(t, err)
 	behind.wantResult("1", "{}")
 	_, err = behind.Write([]byte("\"2.0\"")) // it goes on, slowly

@@ -15,6 +15,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -37,7 +38,7 @@ func fakeCloved(t *testing.T, answer func(*rpc.Conn, rpc.Message) error) (socket
 		defer c.Close()
 		m, err := c.Receive()
 		var p api.ContainerParams
-		if err != nil || m.Method != api.MethodContainer || json.Unmarshal(m.Params, &p) != nil {
+		if err != nil || m.Method != methods.Container.Name || json.Unmarshal(m.Params, &p) != nil {
 			return
 		}
 		params <- p

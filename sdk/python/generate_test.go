@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 )
 
 var update = flag.Bool("update", false, "write clove/api.py anew")
@@ -37,7 +38,7 @@ func TestModuleIsCurrent(t *testing.T) {
 // connection. That is safe only if a call that changes something has a key.
 func TestEveryChangeHasAKey(t *testing.T) {
 	t.Parallel()
-	reading := []string{api.MethodAgentGet, api.MethodGrantList, api.MethodGrantCheck, api.MethodBudgetGet, api.MethodModelQueue, api.MethodAuditRead}
+	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name}
 	w := newWriter(t)
 	for _, r := range w.rows {
 		if keyed := r.keyed(); keyed == slices.Contains(reading, r.Name) {

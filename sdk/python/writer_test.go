@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // row is a method as the module has it.
@@ -46,8 +48,8 @@ type writer struct {
 func newWriter(t *testing.T) *writer {
 	t.Helper()
 	w := &writer{comments: readComments(t), written: map[reflect.Type]bool{}}
-	for _, m := range api.Methods {
-		if !m.ForAgents() || m.Name == api.MethodAgentListen { // listening is written by hand
+	for _, m := range methods.All() {
+		if !m.ForAgents() || m.Name == agents.AgentListen.Name { // listening is written by hand
 			continue
 		}
 		noun, verb, _ := strings.Cut(m.Name, ".")
