@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,15 +39,15 @@ func (a *audit) problem(format string, arguments ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, arguments...))
 }
 
-// problems checks that the file has this build's version and no bucket besides its own:
-// another one would be copied for ever, into every backup too. A version that differs means
-// that the migration at Open did not do what it should.
+// problems checks that the file has this build's version and no bucket besides its own and
+// those that another clove has noted: another one would be copied for ever, into every backup
+// too. A version that differs means that the migration at Open did not do what it should.
 func (f format) problems(tx *bbolt.Tx) (problems []string) {
 	if version, err := f.schemaOf(tx); err != nil || version != f.newest() {
 		problems = append(problems, fmt.Sprintf("schema: %d is not %d (%v)", version, f.newest(), err))
 	}
 	for name := range each(tx.Cursor()) {
-		if !slices.ContainsFunc(f.buckets, func(known []byte) bool { return bytes.Equal(known, name) }) {
+		if !f.declares(name) && !noted(tx, name) {
 			problems = append(problems, fmt.Sprintf("schema: bucket %q is not part of it", name))
 		}
 	}

@@ -3,7 +3,9 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -14,15 +16,31 @@ import (
 // from many goroutines.
 type Kernel struct {
 	database
+	tables  []Declared
 	commits commits
 }
 
 // OpenKernel opens the file at path, or creates it, and holds it until Close. The
 // error is of KindBusy, and names the holder, if the file was not free within timeout.
-func OpenKernel(path string, timeout time.Duration) (*Kernel, error) {
-	k := &Kernel{commits: newCommits()}
-	if err := k.open(path, kernelFormat, timeout); err != nil {
+//
+// The file has the tables of this package and those that are passed. A bucket of theirs that
+// it lacks is made, which needs no migration: a clove that does not declare the table opens
+// the file too, and leaves the rows as they are.
+func OpenKernel(path string, timeout time.Duration, tables ...Declared) (*Kernel, error) {
+	f, err := kernelFormat.declaring(tables)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	k := &Kernel{commits: newCommits(), tables: slices.Concat(kernelTables, tables)}
+	if err := k.open(path, f, timeout); err != nil {
 		return nil, err
+	}
+	if len(tables) == 0 {
+		return k, nil
+	}
+	if err := k.Update(func(t *KernelTx) error { return t.makeBuckets(tables) }); err != nil {
+		k.Close() // the first error is the one to return
+		return nil, explain(k.path, err)
 	}
 	return k, nil
 }
@@ -42,7 +60,7 @@ func (k *Kernel) Backup(to string) error { return k.copy(to, k.Check) }
 func (k *Kernel) Read(read func(*KernelTx) error) error {
 	c := change{decide: read}
 	err := k.view(func(tx *bbolt.Tx) error {
-		t := &KernelTx{tx: tx}
+		t := k.transaction(tx)
 		c.run(t)
 		if c.panicked {
 			panic(callerPanic{c.value})
@@ -64,37 +82,50 @@ func (k *Kernel) explained(err error) error {
 // KernelTx is a transaction of kernel.db. It is valid until the function that got it
 // returns, and belongs to that function's goroutine. What its methods return is a copy.
 type KernelTx struct {
-	tx    *bbolt.Tx
-	wrote bool
+	tx     *bbolt.Tx
+	tables []Declared // of the file
+	wrote  bool
 	// failed is set where the file could not be read or written: whatever the function
 	// makes of that, nothing of the transaction is kept.
 	failed error
 }
 
+func (k *Kernel) transaction(tx *bbolt.Tx) *KernelTx { return &KernelTx{tx: tx, tables: k.tables} }
+
+// bucket returns a bucket. That it is missing is damage, or its table was not passed to
+// OpenKernel: edge makes an error of the panic.
+func (t *KernelTx) bucket(name []byte) *bbolt.Bucket {
+	bucket := t.tx.Bucket(name)
+	if bucket == nil {
+		panic(fmt.Sprintf("there is no bucket %s", name))
+	}
+	return bucket
+}
+
 // get returns the value of key, and nil where there is none.
 func (t *KernelTx) get(bucket, key []byte) (value []byte, err error) {
 	defer t.edge(&err)
-	return bytes.Clone(t.tx.Bucket(bucket).Get(key)), nil
+	return bytes.Clone(t.bucket(bucket).Get(key)), nil
 }
 
 func (t *KernelTx) put(bucket, key, value []byte) (err error) {
 	defer t.edge(&err)
 	t.wrote = true
-	return t.tx.Bucket(bucket).Put(key, value)
+	return t.bucket(bucket).Put(key, value)
 }
 
 // delete removes key; one that is not there is no error.
 func (t *KernelTx) delete(bucket, key []byte) (err error) {
 	defer t.edge(&err)
 	t.wrote = true
-	return t.tx.Bucket(bucket).Delete(key)
+	return t.bucket(bucket).Delete(key)
 }
 
 // number returns the next number of bucket.
 func (t *KernelTx) number(bucket []byte) (number uint64, err error) {
 	defer t.edge(&err)
 	t.wrote = true
-	return t.tx.Bucket(bucket).NextSequence()
+	return t.bucket(bucket).NextSequence()
 }
 
 // row is a key with its value.
@@ -104,7 +135,7 @@ type row struct{ key, value []byte }
 // them. Their order is that of the keys. It reads no other rows.
 func (t *KernelTx) rows(bucket, prefix, from []byte, limit int) (found []row, err error) {
 	defer t.edge(&err)
-	cursor := t.tx.Bucket(bucket).Cursor()
+	cursor := t.bucket(bucket).Cursor()
 	for key, value := cursor.Seek(from); bytes.HasPrefix(key, prefix) && key != nil && len(found) < limit; key, value = cursor.Next() {
 		found = append(found, row{bytes.Clone(key), bytes.Clone(value)})
 	}
@@ -119,7 +150,7 @@ func (t *KernelTx) below(bucket []byte, prefix string) ([]row, error) {
 // count returns how many keys begin with prefix, at most limit.
 func (t *KernelTx) count(bucket, prefix []byte, limit int) (n int, err error) {
 	defer t.edge(&err)
-	cursor := t.tx.Bucket(bucket).Cursor()
+	cursor := t.bucket(bucket).Cursor()
 	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix) && key != nil && n < limit; key, _ = cursor.Next() {
 		n++
 	}
@@ -130,7 +161,7 @@ func (t *KernelTx) count(bucket, prefix []byte, limit int) (n int, err error) {
 // is none.
 func (t *KernelTx) last(bucket, prefix []byte) (last row, err error) {
 	defer t.edge(&err)
-	cursor := t.tx.Bucket(bucket).Cursor()
+	cursor := t.bucket(bucket).Cursor()
 	var key, value []byte
 	if after, _ := cursor.Seek(append(bytes.Clone(prefix), 0xff)); after == nil {
 		key, value = cursor.Last()

@@ -14,13 +14,17 @@ const maxAnswers = 4096
 // calls often must not push out the answer that its owner will ask for again.
 const usersAnswers = 1 << 63
 
+// answers has the bytes that a caller got, which need not be JSON, and their order: a ring of
+// the last maxAnswers.
+var answers = byteRows{names: []string{string(bucketAnswers), string(bucketAnswerOrder)}, ofRun: true}
+
 // Answer returns the answer to the call of a run that had this key, and nil where none
 // is kept.
 func (t *KernelTx) Answer(run agent.ID, key string) ([]byte, error) {
 	return t.get(bucketAnswers, answerKey(run, key))
 }
 
-func answerKey(run agent.ID, key string) []byte { return []byte(string(run) + "/" + key) }
+func answerKey(run agent.ID, key string) []byte { return []byte(runPrefix(run) + key) }
 
 // PutAnswer keeps the answer to a call of a run's agent, for when it asks again, and forgets
 // its oldest one beyond maxAnswers. A key that has an answer keeps it, which is an error:
@@ -37,7 +41,7 @@ func (t *KernelTx) PutUsersAnswer(run agent.ID, key string, answer []byte) error
 // keepAnswer gives an answer the next number above base.
 func (t *KernelTx) keepAnswer(run agent.ID, base uint64, key string, answer []byte) error {
 	if !run.Valid() || key == "" || len(key) > maxID {
-		return wrongKey("an answer", key)
+		return wrongKey(string(bucketAnswers), key)
 	}
 	if there, err := t.Answer(run, key); err != nil || there != nil {
 		return firstError(err, fmt.Errorf("the call %q of run %s has an answer", key, run))

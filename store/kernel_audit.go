@@ -2,6 +2,10 @@ package store
 
 import "math"
 
+// auditQueue has bytes below numbers that the bucket gives: an entry is signed as it is, and no
+// field of it says its number.
+var auditQueue = byteRows{names: []string{string(bucketAudit)}}
+
 // AuditEntry is an entry of the audit log that is in no segment yet. Numbers grow by one.
 type AuditEntry struct {
 	Number uint64
@@ -22,7 +26,7 @@ func (t *KernelTx) Record(entry []byte) (uint64, error) {
 // so anyway.
 func (t *KernelTx) ContinueAudit(number uint64) (err error) {
 	defer t.edge(&err)
-	bucket := t.tx.Bucket(bucketAudit)
+	bucket := t.bucket(bucketAudit)
 	if bucket.Sequence() >= number {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"clove.run/clove/agent"
@@ -10,28 +11,40 @@ import (
 // maxReservations bounds the open reservations of a run.
 const maxReservations = 1024
 
+// Sound says nothing of an account's lines: Check compares them with the reservations.
+var accounts = Table[budget.Account]{
+	Bucket: string(bucketAccounts),
+	Noun:   "account",
+	Key: func(a *budget.Account) string {
+		if _, ok := a.Key.Owner(); !ok {
+			return ""
+		}
+		return string(a.Key)
+	},
+	Fill:  func(a *budget.Account, key string) error { a.Key = budget.Key(key); return nil },
+	Sound: soundAccount,
+}
+
+func soundAccount(a *budget.Account) error {
+	if _, ok := a.Key.Owner(); !ok {
+		return errors.New("it is nobody's")
+	}
+	if _, ofRun := a.Key.Run(); a.Short != nil && !ofRun {
+		return errors.New("it is no run's, and is stopped by a reservation")
+	}
+	return nil
+}
+
 // Account returns the account of key, and nil where there is none.
 func (t *KernelTx) Account(key budget.Key) (*budget.Account, error) {
-	a := &budget.Account{Key: key}
-	found, err := t.load(bucketAccounts, string(key), a)
-	if err != nil || !found {
-		return nil, err
-	}
-	return a, nil
+	return accounts.Get(t, string(key))
 }
 
 // PutAccount stores an account below its Key.
-func (t *KernelTx) PutAccount(a *budget.Account) error {
-	if _, ok := a.Key.Owner(); !ok {
-		return wrongKey("an account", string(a.Key))
-	}
-	return t.store(bucketAccounts, string(a.Key), a)
-}
+func (t *KernelTx) PutAccount(a *budget.Account) error { return accounts.Put(t, a) }
 
 // DeleteAccount removes an account in which nothing may be reserved.
-func (t *KernelTx) DeleteAccount(key budget.Key) error {
-	return t.delete(bucketAccounts, []byte(key))
-}
+func (t *KernelTx) DeleteAccount(key budget.Key) error { return accounts.Delete(t, string(key)) }
 
 // Accounts returns the account of under, if there is one, and all below it, in the order
 // of their keys; all of the file for "".
@@ -47,15 +60,8 @@ func (t *KernelTx) Accounts(under budget.Key) (all []*budget.Account, err error)
 		}
 		prefix = string(under) + "/"
 	}
-	rows, err := t.below(bucketAccounts, prefix)
-	for _, r := range rows {
-		a := &budget.Account{Key: budget.Key(r.key)}
-		if err := decodeRow(bucketAccounts, r, a); err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, err
+	rest, err := accounts.Below(t, prefix)
+	return append(all, rest...), err
 }
 
 // Chain returns the accounts of keys that exist, in their order.
@@ -96,61 +102,55 @@ func (t *KernelTx) PutChain(c budget.Chain) error {
 	return nil
 }
 
-func reservationKey(run agent.ID, id string) string { return string(run) + "/" + id }
+var reservations = Table[budget.Reservation]{
+	Bucket: string(bucketReservations),
+	Noun:   "reservation",
+	Key: func(r *budget.Reservation) string {
+		if r.ID == "" || len(r.ID) > maxID {
+			return ""
+		}
+		return reservationKey(r.Run, r.ID)
+	},
+	Sound: soundReservation,
+	Bounds: []Bound[budget.Reservation]{{Most: maxReservations, Of: func(r *budget.Reservation) string { return runPrefix(r.Run) },
+		Error: func(r *budget.Reservation, has int) error {
+			return &agent.Error{Kind: agent.KindConflict, Step: "budget", Message: fmt.Sprintf("run %s has %d open reservations", r.Run, has), Hint: "settle or release some"}
+		}}},
+	OfRun: true,
+}
+
+func reservationKey(run agent.ID, id string) string { return runPrefix(run) + id }
+
+func soundReservation(r *budget.Reservation) error {
+	for account, amounts := range r.Held {
+		for d, amount := range amounts {
+			if amount != r.Amounts[d] {
+				return fmt.Errorf("holds %d of %s in %s, and is of %d", amount, d, account, r.Amounts[d])
+			}
+		}
+	}
+	return nil
+}
 
 // Reservation returns an open reservation, and nil where there is none.
 func (t *KernelTx) Reservation(run agent.ID, id string) (*budget.Reservation, error) {
-	r := &budget.Reservation{}
-	found, err := t.load(bucketReservations, reservationKey(run, id), r)
-	if err != nil || !found {
-		return nil, err
-	}
-	return r, nil
+	return reservations.Get(t, reservationKey(run, id))
 }
 
 // PutReservation stores an open reservation. It writes nothing where the run has
 // maxReservations others: the error is of KindConflict.
-func (t *KernelTx) PutReservation(r budget.Reservation) error {
-	key := reservationKey(r.Run, r.ID)
-	if !r.Run.Valid() || r.ID == "" || len(r.ID) > maxID {
-		return wrongKey("a reservation", key)
-	}
-	there, err := t.get(bucketReservations, []byte(key))
-	if err != nil {
-		return err
-	}
-	if there == nil {
-		if err := t.room(r.Run); err != nil {
-			return err
-		}
-	}
-	return t.store(bucketReservations, key, r)
-}
-
-// room returns an error if the run cannot have another reservation.
-func (t *KernelTx) room(run agent.ID) error {
-	prefix := []byte(run + "/")
-	open, err := t.count(bucketReservations, prefix, maxReservations)
-	if err != nil || open < maxReservations {
-		return err
-	}
-	return &agent.Error{Kind: agent.KindConflict, Step: "budget", Message: fmt.Sprintf("run %s has %d open reservations", run, open), Hint: "settle or release some"}
-}
+func (t *KernelTx) PutReservation(r budget.Reservation) error { return reservations.Put(t, &r) }
 
 // DeleteReservation removes a reservation that was settled or released.
 func (t *KernelTx) DeleteReservation(run agent.ID, id string) error {
-	return t.delete(bucketReservations, []byte(reservationKey(run, id)))
+	return reservations.Delete(t, reservationKey(run, id))
 }
 
 // Reservations returns the open reservations of a run; all of the file for "".
 func (t *KernelTx) Reservations(run agent.ID) ([]budget.Reservation, error) {
 	prefix := ""
 	if run != "" {
-		prefix = string(run) + "/"
+		prefix = runPrefix(run)
 	}
-	rows, err := t.below(bucketReservations, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return decodeRows[budget.Reservation](bucketReservations, rows)
+	return values(reservations.Below(t, prefix))
 }

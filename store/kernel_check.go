@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.etcd.io/bbolt"
 
@@ -18,17 +17,21 @@ import (
 // when it is sound. The error says that the file could not be read at all.
 func (k *Kernel) Check() (problems []string, err error) {
 	err = k.alone(func(tx *bbolt.Tx) error {
-		a := &kernelAudit{tx: tx, problems: k.format.problems(tx), held: map[budget.Key]budget.Amounts{}, grants: map[string]grant.Grant{}}
-		for _, name := range kernelFormat.buckets {
+		a := &kernelAudit{tx: tx, problems: k.format.problems(tx), held: map[budget.Key]budget.Amounts{}}
+		for _, name := range k.format.buckets {
 			if tx.Bucket(name) == nil {
 				return fmt.Errorf("%w: the bucket %s is missing", errDamaged, name)
 			}
 		}
+		for _, d := range k.tables {
+			d.check(a)
+		}
+		// What no table says of its rows alone.
 		a.everyReservation()
 		a.everyAccount()
+		a.everyParent()
 		a.everyDay()
 		a.everyAnswer()
-		a.everyGrant()
 		a.everyEntry()
 		problems = append(a.problems, pageProblems(tx)...)
 		return nil
@@ -40,7 +43,6 @@ func (k *Kernel) Check() (problems []string, err error) {
 type kernelAudit struct {
 	tx       *bbolt.Tx
 	held     map[budget.Key]budget.Amounts // what the reservations say, to hold the accounts against
-	grants   map[string]grant.Grant
 	problems []string
 }
 
@@ -53,25 +55,14 @@ func (a *kernelAudit) rows(bucket []byte) func(func([]byte, []byte) bool) {
 	return each(a.tx.Bucket(bucket).Cursor())
 }
 
-// everyReservation decodes each reservation, and sums what it holds.
+// everyReservation sums what the reservations hold.
 func (a *kernelAudit) everyReservation() {
-	for key, value := range a.rows(bucketReservations) {
-		var r budget.Reservation
-		if err := decodeRow(bucketReservations, row{key, value}, &r); err != nil {
-			a.problem("reservation %q: %v", key, err)
-			continue
-		}
-		if string(key) != reservationKey(r.Run, r.ID) || !r.Run.Valid() {
-			a.problem("reservation %q: says that it is %q of %q", key, r.ID, r.Run)
-		}
+	for _, r := range reservations.readable(a) {
 		for account, amounts := range r.Held {
+			if a.held[account] == nil {
+				a.held[account] = budget.Amounts{}
+			}
 			for d, amount := range amounts {
-				if amount != r.Amounts[d] {
-					a.problem("reservation %q: holds %d of %s in %s, and is of %d", key, amount, d, account, r.Amounts[d])
-				}
-				if a.held[account] == nil {
-					a.held[account] = budget.Amounts{}
-				}
 				a.held[account][d] += amount
 			}
 		}
@@ -81,21 +72,9 @@ func (a *kernelAudit) everyReservation() {
 // everyAccount applies the rules to each line, and holds what is reserved against the
 // reservations, both ways: too much could never be spent, too little could be spent twice.
 func (a *kernelAudit) everyAccount() {
-	for key, value := range a.rows(bucketAccounts) {
-		var account budget.Account
-		if err := decodeRow(bucketAccounts, row{key, value}, &account); err != nil {
-			a.problem("account %q: %v", key, err)
-			continue
-		}
-		account.Key = budget.Key(key)
-		if _, ok := account.Key.Owner(); !ok {
-			a.problem("account %q: it is nobody's", key)
-		}
-		if _, ofRun := account.Key.Run(); account.Short != nil && !ofRun {
-			a.problem("account %q: it is no run's, and is stopped by a reservation", key)
-		}
+	for _, account := range accounts.readable(a) {
 		for _, d := range slices.Sorted(maps.Keys(account.Lines)) {
-			a.everyLine(&account, d)
+			a.everyLine(account, d)
 		}
 		a.unheld(account.Key)
 	}
@@ -127,15 +106,10 @@ func (a *kernelAudit) unheld(key budget.Key) {
 	delete(a.held, key)
 }
 
-// everyDay decodes each daily sum, and holds their number against the bounds.
+// everyDay holds the number of the daily sums against the bounds.
 func (a *kernelAudit) everyDay() {
 	days, rows := map[string]bool{}, map[string]int{}
-	for key, value := range a.rows(bucketDays) {
-		s, err := daySumOf(row{key, value})
-		if err != nil {
-			a.problem("daily sum %q: %v", key, err)
-			continue
-		}
+	for _, s := range dailySums.readable(a) {
 		days[s.Day] = true
 		if of := dayPrefix(s.Day, s.Owner); s.Dimension != OtherDimensions {
 			if rows[of]++; rows[of] == maxDayDimensions+1 {
@@ -176,59 +150,24 @@ func (a *kernelAudit) everyAnswer() {
 	}
 }
 
-// everyGrant decodes each grant, and holds it against its parent and the two indexes.
-func (a *kernelAudit) everyGrant() {
-	holders, derived := map[string]bool{}, map[string]bool{}
-	for key, value := range a.rows(bucketGrants) {
-		var g grant.Grant
-		if err := decodeRow(bucketGrants, row{key, value}, &g); err != nil {
-			a.problem("grant %q: %v", key, err)
-			continue
-		}
-		if g.ID != string(key) {
-			a.problem("grant %q: says that it is %q", key, g.ID)
-		}
-		if _, err := g.Scope(); err != nil {
-			a.problem("grant %q: %v", key, err)
-		}
-		a.grants[string(key)] = g
-		holders[string(indexKey(g.Holder, g.ID))] = true
-		if g.Parent != "" {
-			derived[string(indexKey(g.Parent, g.ID))] = true
-		}
-	}
-	a.everyParent()
-	a.index(bucketHolders, holders)
-	a.index(bucketDerived, derived)
-}
-
 // everyParent checks that each grant's parents are there and do not go in a circle: one
 // that was not revoked with its parent would be a right that nobody gave.
 func (a *kernelAudit) everyParent() {
-	for _, id := range slices.Sorted(maps.Keys(a.grants)) {
-		g := a.grants[id]
+	all := map[string]*grant.Grant{}
+	for id, g := range grants.readable(a) {
+		all[id] = g
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		g := all[id]
 		if g.Parent == "" {
 			continue
 		}
-		parent, there := a.grants[g.Parent]
+		parent, there := all[g.Parent]
 		if !there {
 			a.problem("grant %q: its parent %q is not there", id, g.Parent)
 		} else if g.Depth != parent.Depth+1 {
 			a.problem("grant %q: it is %d deep, its parent %d", id, g.Depth, parent.Depth)
 		}
-	}
-}
-
-// index holds an index against what the grants say, both ways.
-func (a *kernelAudit) index(bucket []byte, wanted map[string]bool) {
-	for key := range a.rows(bucket) {
-		if !wanted[string(key)] {
-			a.problem("index %s: %q is of no grant", bucket, key)
-		}
-		delete(wanted, string(key))
-	}
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		a.problem("index %s: lacks %q", bucket, strings.ReplaceAll(key, "\x00", " "))
 	}
 }
 

@@ -182,7 +182,7 @@ func (k *Kernel) commit(batch *[]*change, grow bool) (err error) {
 		return errDamaged
 	}
 	err = k.db.Update(func(tx *bbolt.Tx) error {
-		wrote, err := runAll(tx, *batch)
+		wrote, err := k.runAll(tx, *batch)
 		for grow && err == nil && len(*batch) < maxBatch {
 			// The callers that the last commit answered come again at once. One turn of
 			// the Go scheduler lets them, which is much shorter than a commit.
@@ -193,7 +193,7 @@ func (k *Kernel) commit(batch *[]*change, grow bool) (err error) {
 			}
 			*batch = append(*batch, more...)
 			var written bool
-			written, err = runAll(tx, more)
+			written, err = k.runAll(tx, more)
 			wrote = wrote || written
 		}
 		if err == nil && !wrote {
@@ -208,9 +208,9 @@ func (k *Kernel) commit(batch *[]*change, grow bool) (err error) {
 }
 
 // runAll runs the changes, and reports whether one of them wrote.
-func runAll(tx *bbolt.Tx, batch []*change) (wrote bool, err error) {
+func (k *Kernel) runAll(tx *bbolt.Tx, batch []*change) (wrote bool, err error) {
 	for _, c := range batch {
-		t := &KernelTx{tx: tx}
+		t := k.transaction(tx)
 		c.run(t)
 		switch {
 		case t.failed != nil:

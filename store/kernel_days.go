@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +24,8 @@ const maxDayDimensions = 256
 // OtherDimensions is no dimension's name.
 const OtherDimensions = "(other)"
 
-// DaySum is what all runs of a user spent of a dimension in one day.
+// DaySum is what all runs of a user spent of a dimension in one day. As JSON it is the amount
+// alone: the key contains the rest.
 type DaySum struct {
 	Day       string // of UTC, 2006-01-02
 	Owner     uint32
@@ -30,8 +33,42 @@ type DaySum struct {
 	Used      int64
 }
 
+// dailySums declares no bound: a row that is one too many is counted in another one, and a day
+// that is one too many makes room.
+var dailySums = Table[DaySum]{
+	Bucket: string(bucketDays),
+	Noun:   "daily sum",
+	Key:    (*DaySum).Key,
+	Fill:   (*DaySum).fill,
+	Sound: func(s *DaySum) error {
+		if s.Used < 0 {
+			return errors.New("it is negative")
+		}
+		return nil
+	},
+}
+
 // Key is the place of the sum in the order of all.
 func (s DaySum) Key() string { return dayPrefix(s.Day, s.Owner) + s.Dimension }
+
+// MarshalJSON returns the amount.
+func (s DaySum) MarshalJSON() ([]byte, error) { return json.Marshal(s.Used) }
+
+// UnmarshalJSON reads the amount.
+func (s *DaySum) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &s.Used) }
+
+// fill reads the key.
+func (s *DaySum) fill(key string) (err error) {
+	day, rest, _ := strings.Cut(key, "/")
+	owner, dimension, _ := strings.Cut(rest, "/")
+	uid, isOwner := budget.Key(owner).Owner()
+	s.Day, s.Owner, s.Dimension = day, uid, dimension
+	sound := budget.Dimension(dimension).Validate() == nil || dimension == OtherDimensions
+	if _, err := time.Parse(time.DateOnly, day); err != nil || !sound || !isOwner {
+		return fmt.Errorf("%q is no day, user and dimension", key)
+	}
+	return nil
+}
 
 func dayPrefix(day string, owner uint32) string {
 	return day + "/" + strconv.FormatUint(uint64(owner), 10) + "/"
@@ -49,17 +86,19 @@ func (t *KernelTx) CountDay(owner uint32, used budget.Amounts, now time.Time) er
 }
 
 func (t *KernelTx) countDay(s DaySum) error {
-	var before int64
-	found, err := t.load(bucketDays, s.Key(), &before)
-	if err == nil && !found {
+	before, err := dailySums.Get(t, s.Key())
+	if err == nil && before == nil {
 		if s, err = t.newDaySum(s); err == nil {
-			_, err = t.load(bucketDays, s.Key(), &before)
+			before, err = dailySums.Get(t, s.Key())
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return t.store(bucketDays, s.Key(), budget.Sum(before, s.Used))
+	if before != nil {
+		s.Used = budget.Sum(before.Used, s.Used)
+	}
+	return dailySums.Put(t, &s)
 }
 
 // newDaySum makes room for a row, or returns the one that has no bound.
@@ -79,13 +118,7 @@ func (t *KernelTx) newDaySum(s DaySum) (DaySum, error) {
 func (t *KernelTx) forgetDays() error {
 	days, err := t.days()
 	for len(days) >= maxDays && err == nil {
-		var rows []row
-		rows, err = t.below(bucketDays, days[0]+"/")
-		for _, r := range rows {
-			if err == nil {
-				err = t.delete(bucketDays, r.key)
-			}
-		}
+		err = t.deleteBelow(bucketDays, days[0]+"/")
 		days = days[1:]
 	}
 	return err
@@ -116,42 +149,18 @@ type DayChoice struct {
 func (t *KernelTx) DaySums(c DayChoice, limit int) (sums []DaySum, err error) {
 	days, err := t.days()
 	for _, day := range days {
-		if day < c.From || c.To != "" && day > c.To || err != nil {
+		if day < c.From || c.To != "" && day > c.To || len(sums) >= limit || err != nil {
 			continue
 		}
 		prefix := day + "/"
 		if c.Owner != nil {
 			prefix = dayPrefix(day, *c.Owner)
 		}
-		var rows []row
-		rows, err = t.rows(bucketDays, []byte(prefix), []byte(max(prefix, c.After+"\x00")), limit-len(sums))
-		for _, r := range rows {
-			s, broken := daySumOf(r)
-			if broken != nil {
-				return nil, broken
-			}
-			sums = append(sums, s)
+		var page []*DaySum
+		page, _, err = dailySums.Page(t, prefix, c.After, limit-len(sums))
+		for _, s := range page {
+			sums = append(sums, *s)
 		}
 	}
 	return sums, err
-}
-
-// daySumOf reads a row.
-func daySumOf(r row) (s DaySum, err error) {
-	day, rest, _ := strings.Cut(string(r.key), "/")
-	owner, dimension, _ := strings.Cut(rest, "/")
-	s = DaySum{Day: day, Dimension: dimension}
-	_, derr := time.Parse(time.DateOnly, day)
-	sound := budget.Dimension(dimension).Validate() == nil || dimension == OtherDimensions
-	var isOwner bool
-	if s.Owner, isOwner = budget.Key(owner).Owner(); derr != nil || !sound || !isOwner {
-		return s, fmt.Errorf("%w: %q is no day, user and dimension", errDamaged, r.key)
-	}
-	if err := decodeRow(bucketDays, r, &s.Used); err != nil {
-		return s, err
-	}
-	if s.Used < 0 {
-		return s, fmt.Errorf("%w: %q is negative", errDamaged, r.key)
-	}
-	return s, nil
 }

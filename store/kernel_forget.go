@@ -13,9 +13,10 @@ type Forgotten struct {
 	Grants   []grant.Grant        // those that the run held, and all derived from them
 }
 
-// ForgetRun removes everything of a run: its account, its reservations, its answers and
-// the grants that it held. What was reserved is released in all accounts; a reservation
-// whose service may have begun is settled first by the caller (budget.Chain.Recover).
+// ForgetRun removes everything of a run: its account, its reservations, the grants that it
+// held, and its rows of all tables that belong to runs. What was reserved is released in all
+// accounts; a reservation whose service may have begun is settled first by the caller
+// (budget.Chain.Recover).
 func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) (f Forgotten, err error) {
 	if f.Released, err = t.Reservations(run); err != nil {
 		return f, err
@@ -40,7 +41,11 @@ func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) (f Forgotten, err error) 
 		}
 		f.Grants = append(f.Grants, gone...)
 	}
-	return f, firstError(t.DeleteAccount(key), t.deleteBelow(bucketAnswers, run), t.deleteBelow(bucketAnswerOrder, run))
+	err = t.DeleteAccount(key)
+	for _, d := range t.tables {
+		err = firstError(err, d.forget(t, run))
+	}
+	return f, err
 }
 
 // release gives a reservation back in each account that holds of it.
@@ -56,15 +61,4 @@ func (t *KernelTx) release(r budget.Reservation) error {
 		return err
 	}
 	return t.DeleteReservation(r.Run, r.ID)
-}
-
-// deleteBelow removes all rows of a run.
-func (t *KernelTx) deleteBelow(bucket []byte, run agent.ID) error {
-	rows, err := t.below(bucket, string(run)+"/")
-	for _, r := range rows {
-		if err := t.delete(bucket, r.key); err != nil {
-			return err
-		}
-	}
-	return err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/grant"
@@ -11,49 +10,48 @@ import (
 // maxGrants bounds the grants that a run holds.
 const maxGrants = 1024
 
-// Grant returns the grant with this id, and nil where there is none.
-func (t *KernelTx) Grant(id string) (*grant.Grant, error) {
-	g := &grant.Grant{}
-	found, err := t.load(bucketGrants, id, g)
-	if err != nil || !found {
-		return nil, err
-	}
-	return g, nil
+var grants = Table[grant.Grant]{
+	Bucket: string(bucketGrants),
+	Noun:   "grant",
+	Key: func(g *grant.Grant) string {
+		if !soundWord(g.ID) {
+			return ""
+		}
+		return g.ID
+	},
+	Sound: func(g *grant.Grant) error { _, err := g.Scope(); return err },
+	Indexes: []Index[grant.Grant]{
+		{string(bucketHolders), func(g *grant.Grant) []string { return []string{g.Holder} }},
+		{string(bucketDerived), func(g *grant.Grant) []string {
+			if g.Parent == "" {
+				return nil
+			}
+			return []string{g.Parent}
+		}},
+	},
+	Bounds: []Bound[grant.Grant]{{Most: maxGrants, Index: string(bucketHolders), Of: func(g *grant.Grant) string { return g.Holder },
+		Error: func(g *grant.Grant, has int) error {
+			return &agent.Error{Kind: agent.KindConflict, Step: "grant", Message: fmt.Sprintf("%s holds %d grants", g.Holder, has), Hint: "revoke some: clove grant revoke"}
+		}}},
 }
+
+// Grant returns the grant with this id, and nil where there is none.
+func (t *KernelTx) Grant(id string) (*grant.Grant, error) { return grants.Get(t, id) }
 
 // GrantsOf returns what a holder has, in the order of the ids.
 func (t *KernelTx) GrantsOf(holder string) ([]grant.Grant, error) {
-	return t.indexed(bucketHolders, holder)
+	return values(grants.Indexed(t, string(bucketHolders), holder))
 }
 
 // DerivedFrom returns the grants whose parent is id, and not those derived from these.
 func (t *KernelTx) DerivedFrom(id string) ([]grant.Grant, error) {
-	return t.indexed(bucketDerived, id)
-}
-
-// indexed returns the grants that an index has below a word.
-func (t *KernelTx) indexed(index []byte, word string) (all []grant.Grant, err error) {
-	rows, err := t.below(index, word+"\x00")
-	for _, r := range rows {
-		g, err := t.Grant(string(r.key[len(word)+1:]))
-		if err == nil && g == nil {
-			err = fmt.Errorf("%w: no grant for %q of %s", errDamaged, r.key, index)
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *g)
-	}
-	return all, err
+	return values(grants.Indexed(t, string(bucketDerived), id))
 }
 
 // PutGrant stores a grant. Its parent must be there. A grant that is there already keeps
 // its holder and its parent. It writes nothing where the holder has maxGrants others:
 // the error is of KindConflict.
 func (t *KernelTx) PutGrant(g grant.Grant) error {
-	if !soundWord(g.ID) || !soundWord(g.Holder) || g.Parent != "" && !soundWord(g.Parent) {
-		return wrongKey("a grant", g.ID)
-	}
 	old, err := t.Grant(g.ID)
 	if err != nil {
 		return err
@@ -61,30 +59,12 @@ func (t *KernelTx) PutGrant(g grant.Grant) error {
 	if old != nil && (old.Holder != g.Holder || old.Parent != g.Parent) {
 		return fmt.Errorf("grant %s has another holder or parent", g.ID)
 	}
-	if old == nil {
-		if err := t.mayEnter(g); err != nil {
-			return err
-		}
-	}
-	err = firstError(t.store(bucketGrants, g.ID, g), t.put(bucketHolders, indexKey(g.Holder, g.ID), nil))
-	if err == nil && g.Parent != "" {
-		err = t.put(bucketDerived, indexKey(g.Parent, g.ID), nil)
-	}
-	return err
-}
-
-// mayEnter returns an error if a new grant cannot be stored.
-func (t *KernelTx) mayEnter(g grant.Grant) error {
-	if g.Parent != "" {
+	if old == nil && g.Parent != "" {
 		if parent, err := t.get(bucketGrants, []byte(g.Parent)); err != nil || parent == nil {
 			return firstError(err, fmt.Errorf("the parent %q of grant %s is not there", g.Parent, g.ID))
 		}
 	}
-	held, err := t.count(bucketHolders, []byte(g.Holder+"\x00"), maxGrants)
-	if err != nil || held < maxGrants {
-		return err
-	}
-	return &agent.Error{Kind: agent.KindConflict, Step: "grant", Message: fmt.Sprintf("%s holds %d grants", g.Holder, held), Hint: "revoke some: clove grant revoke"}
+	return grants.replace(t, old, &g)
 }
 
 // DeleteGrant removes a grant and all that were derived from it, and returns them, each
@@ -106,16 +86,5 @@ func (t *KernelTx) DeleteGrant(id string) (deleted []grant.Grant, err error) {
 		}
 		deleted = append(deleted, more...)
 	}
-	err = firstError(t.delete(bucketGrants, []byte(id)), t.delete(bucketHolders, indexKey(g.Holder, id)))
-	if err == nil && g.Parent != "" {
-		err = t.delete(bucketDerived, indexKey(g.Parent, id))
-	}
-	return deleted, err
-}
-
-func indexKey(word, id string) []byte { return []byte(word + "\x00" + id) }
-
-// soundWord reports whether text can be part of a key of an index.
-func soundWord(text string) bool {
-	return text != "" && len(text) <= maxID && !strings.Contains(text, "\x00")
+	return deleted, grants.remove(t, id, g)
 }

@@ -11,7 +11,8 @@ import (
 // kernel.db, schema 3. Names in <> are keys that vary; → is a value; 0 is a zero byte.
 //
 //	meta
-//	└── kernel                   → "3", decimal
+//	├── kernel                   → "3", decimal
+//	└── bucket/<name>            → "made"; a bucket that no migration made
 //	accounts
 //	└── <budget.Key>             → budget.Account as JSON
 //	reservations
@@ -35,6 +36,10 @@ import (
 // is written in the transaction that writes the grant. An account's Reserved is the sum
 // of what the reservations hold in it. Check compares all of it.
 //
+// These are the tables that each clove declares: a migration makes their buckets. Those that
+// another package declares are made when it opens the file, and noted in meta, so that a clove
+// without them can tell them from damage.
+//
 // A key begins with what its rows are read by, so that a call reads those of its own run
 // or user and no others, however many there are.
 var (
@@ -49,8 +54,11 @@ var (
 	bucketAudit        = []byte("audit")
 )
 
+// kernelTables are the tables of each kernel.db, in the order of the drawing.
+var kernelTables = []Declared{accounts, reservations, dailySums, answers, grants, auditQueue}
+
 var kernelFormat = format{version: []byte("kernel"), steps: kernelMigrations,
-	buckets: [][]byte{bucketMeta, bucketAccounts, bucketReservations, bucketDays, bucketAnswers, bucketAnswerOrder, bucketGrants, bucketHolders, bucketDerived, bucketAudit},
+	buckets: append([][]byte{bucketMeta}, bucketsOf(kernelTables)...),
 	held:    "try again; cloved keeps it for as long as it lives, and process %s has it now"}
 
 // kernelMigrations is every step there ever was, as migrations is.
@@ -62,15 +70,6 @@ var kernelMigrations = []migration{
 	{to: 3, what: "make the bucket of daily sums", apply: makeBuckets(bucketDays)},
 }
 
-// load decodes the value of key into value, and reports whether there is one.
-func (t *KernelTx) load(bucket []byte, key string, value any) (found bool, err error) {
-	text, err := t.get(bucket, []byte(key))
-	if err != nil || text == nil {
-		return false, err
-	}
-	return true, decodeRow(bucket, row{[]byte(key), text}, value)
-}
-
 func (t *KernelTx) store(bucket []byte, key string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -79,27 +78,9 @@ func (t *KernelTx) store(bucket []byte, key string, value any) error {
 	return t.put(bucket, []byte(key), text)
 }
 
-func decodeRow(bucket []byte, r row, value any) error {
-	if err := json.Unmarshal(r.value, value); err != nil {
-		return fmt.Errorf("%w: %q of %s: %w", errDamaged, r.key, bucket, err)
-	}
-	return nil
-}
-
-// decodeRows decodes the values of rows.
-func decodeRows[T any](bucket []byte, rows []row) ([]T, error) {
-	all := make([]T, len(rows))
-	for i, r := range rows {
-		if err := decodeRow(bucket, r, &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // wrongKey is the error for a key that a caller made up.
-func wrongKey(what, key string) error {
-	return fmt.Errorf("%.128q cannot be the key of %s", key, what)
+func wrongKey(bucket, key string) error {
+	return fmt.Errorf("%.128q cannot be a key of %s", key, bucket)
 }
 
 // maxID bounds the bytes of an id that is part of a key.
