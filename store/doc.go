@@ -13,8 +13,10 @@
 //
 // kernel.db is a second bbolt file, for what agents share (kernel_schema.go draws it).
 // Update runs a function that reads and writes rows. Agents call often, so many callers
-// share one commit (kernel_commit.go). What rows mean is decided elsewhere: by packages
-// kernel/budget, kernel/grant and kernel.
+// share one commit (kernel_commit.go). Each bucket is declared once, as a Table: its methods,
+// its indexes, its bounds, its part of Check and what ForgetRun removes follow from that
+// (kernel_table.go). Other packages may declare tables and pass them to OpenKernel. What rows
+// mean is decided elsewhere: by packages kernel/budget, kernel/grant and kernel.
 //
 // # Many processes
 //

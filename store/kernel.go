@@ -38,7 +38,7 @@ func OpenKernel(path string, timeout time.Duration, tables ...Declared) (*Kernel
 	if len(tables) == 0 {
 		return k, nil
 	}
-	if err := k.Update(func(t *KernelTx) error { return t.makeBuckets(tables) }); err != nil {
+	if err := k.Update(func(t *KernelTx) error { return t.makeTables(tables) }); err != nil {
 		k.Close() // the first error is the one to return
 		return nil, explain(k.path, err)
 	}

@@ -112,11 +112,12 @@ var reservations = Table[budget.Reservation]{
 		return reservationKey(r.Run, r.ID)
 	},
 	Sound: soundReservation,
-	Bounds: []Bound[budget.Reservation]{{Most: maxReservations, Of: func(r *budget.Reservation) string { return runPrefix(r.Run) },
-		Error: func(r *budget.Reservation, has int) error {
-			return &agent.Error{Kind: agent.KindConflict, Step: "budget", Message: fmt.Sprintf("run %s has %d open reservations", r.Run, has), Hint: "settle or release some"}
-		}}},
+	Bound: Bound[budget.Reservation]{maxReservations, tooManyReservations},
 	OfRun: true,
+}
+
+func tooManyReservations(r *budget.Reservation) error {
+	return &agent.Error{Kind: agent.KindConflict, Step: "budget", Message: fmt.Sprintf("run %s has %d open reservations", r.Run, maxReservations), Hint: "settle or release some"}
 }
 
 func reservationKey(run agent.ID, id string) string { return runPrefix(run) + id }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,8 +13,9 @@ import (
 // check reports the rows that cannot be read, are not sound, are below a key that is not theirs
 // or are too many, and compares the indexes with the values, both ways.
 func (b Table[V]) check(a *kernelAudit) {
-	wanted, sharing := map[string]map[string]bool{}, make([]map[string]int, len(b.Bounds))
+	wanted, rows := map[string]map[string]bool{}, map[string]int{}
 	for key, value := range a.rows([]byte(b.Bucket)) {
+		a.tooMany(rows, b.Bucket, firstPart(string(key)), b.Bound.Most)
 		v, err := b.decode(row{key, value})
 		if err != nil {
 			a.problem("%s %q: %v", b.Noun, key, err)
@@ -23,10 +25,17 @@ func (b Table[V]) check(a *kernelAudit) {
 			a.problem("%s %q: %v", b.Noun, key, err)
 		}
 		b.expect(wanted, string(key), v)
-		b.share(a, sharing, v)
 	}
 	for _, i := range b.Indexes {
-		a.index(i.Bucket, b.Noun, wanted[i.Bucket])
+		a.index(i.Bucket, b.Noun, i.Bound.Most, wanted[i.Bucket])
+	}
+}
+
+// tooMany counts a row that shares something with others, and reports the first one above a
+// bound; 0: there is none.
+func (a *kernelAudit) tooMany(rows map[string]int, bucket, shared string, most int) {
+	if rows[shared]++; most > 0 && rows[shared] == most+1 {
+		a.problem("%s: there are more than %d of %q", bucket, most, shared)
 	}
 }
 
@@ -40,7 +49,7 @@ func (b Table[V]) broken(key string, v *V) error {
 	if own := b.Key(v); own != key {
 		return fmt.Errorf("says that it is %q", own)
 	}
-	if b.OfRun && !ownerRun(key).Valid() {
+	if b.OfRun && !isRun(key) {
 		return errors.New("it is of no run")
 	}
 	return nil
@@ -58,26 +67,16 @@ func (b Table[V]) expect(wanted map[string]map[string]bool, key string, v *V) {
 	}
 }
 
-// share counts a value in each bound, and reports the first one that is too many.
-func (b Table[V]) share(a *kernelAudit, sharing []map[string]int, v *V) {
-	for i, bound := range b.Bounds {
-		if sharing[i] == nil {
-			sharing[i] = map[string]int{}
-		}
-		shared := bound.Of(v)
-		if sharing[i][shared]++; sharing[i][shared] == bound.Most+1 {
-			a.problem("%s: there are more than %d of %q", b.Bucket, bound.Most, shared)
-		}
-	}
-}
-
 // index holds an index against what the values say, both ways.
-func (a *kernelAudit) index(bucket, noun string, wanted map[string]bool) {
+func (a *kernelAudit) index(bucket, noun string, most int, wanted map[string]bool) {
+	rows := map[string]int{}
 	for key := range a.rows([]byte(bucket)) {
 		if !wanted[string(key)] {
 			a.problem("index %s: %q is of no %s", bucket, key, noun)
 		}
 		delete(wanted, string(key))
+		word, _, _ := bytes.Cut(key, []byte{0})
+		a.tooMany(rows, bucket, string(word), most)
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		a.problem("index %s: lacks %q", bucket, strings.ReplaceAll(key, "\x00", " "))

@@ -56,8 +56,8 @@ func (b Table[V]) forget(t *KernelTx, run agent.ID) error {
 	return err
 }
 
-// byteRows declares buckets whose values are bytes, or whose keys are numbers that the store
-// gives: the methods that write them are their only description.
+// byteRows declares buckets that are no Table: their values are bytes which need not be JSON, or
+// their keys are numbers that the store gives. kernel_check.go has what Check asks of them.
 type byteRows struct {
 	names []string
 	ofRun bool // as in Table
@@ -110,18 +110,18 @@ func (f format) declares(bucket []byte) bool {
 	return slices.ContainsFunc(f.buckets, func(known []byte) bool { return bytes.Equal(known, bucket) })
 }
 
-// note is the key in meta of a bucket that no migration made.
-func note(bucket []byte) []byte { return append([]byte("bucket/"), bucket...) }
+// noteKey is the key in meta of a bucket that no migration made.
+func noteKey(bucket []byte) []byte { return append([]byte("bucket/"), bucket...) }
 
 // noted reports whether a clove that declares the bucket has made it in this file.
 func noted(tx *bbolt.Tx, bucket []byte) bool {
 	meta := tx.Bucket(bucketMeta)
-	return meta != nil && meta.Get(note(bucket)) != nil
+	return meta != nil && meta.Get(noteKey(bucket)) != nil
 }
 
-// makeBuckets makes and notes the buckets that tables declare and the file has not had yet. One
+// makeTables makes and notes the buckets that tables declare and the file has not had yet. One
 // that is noted and missing is damage, and stays so.
-func (t *KernelTx) makeBuckets(tables []Declared) error {
+func (t *KernelTx) makeTables(tables []Declared) error {
 	for _, d := range tables {
 		for _, name := range d.buckets() {
 			made, err := t.makeBucket([]byte(name))
@@ -145,5 +145,5 @@ func (t *KernelTx) makeBucket(name []byte) (made bool, err error) {
 	if _, err := t.tx.CreateBucketIfNotExists(name); err != nil {
 		return false, err
 	}
-	return true, t.tx.Bucket(bucketMeta).Put(note(name), []byte("made"))
+	return true, t.tx.Bucket(bucketMeta).Put(noteKey(name), []byte("made"))
 }

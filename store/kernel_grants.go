@@ -21,18 +21,19 @@ var grants = Table[grant.Grant]{
 	},
 	Sound: func(g *grant.Grant) error { _, err := g.Scope(); return err },
 	Indexes: []Index[grant.Grant]{
-		{string(bucketHolders), func(g *grant.Grant) []string { return []string{g.Holder} }},
-		{string(bucketDerived), func(g *grant.Grant) []string {
+		{Bucket: string(bucketHolders), Words: func(g *grant.Grant) []string { return []string{g.Holder} },
+			Bound: Bound[grant.Grant]{maxGrants, tooManyGrants}},
+		{Bucket: string(bucketDerived), Words: func(g *grant.Grant) []string {
 			if g.Parent == "" {
 				return nil
 			}
 			return []string{g.Parent}
 		}},
 	},
-	Bounds: []Bound[grant.Grant]{{Most: maxGrants, Index: string(bucketHolders), Of: func(g *grant.Grant) string { return g.Holder },
-		Error: func(g *grant.Grant, has int) error {
-			return &agent.Error{Kind: agent.KindConflict, Step: "grant", Message: fmt.Sprintf("%s holds %d grants", g.Holder, has), Hint: "revoke some: clove grant revoke"}
-		}}},
+}
+
+func tooManyGrants(g *grant.Grant) error {
+	return &agent.Error{Kind: agent.KindConflict, Step: "grant", Message: fmt.Sprintf("%s holds %d grants", g.Holder, maxGrants), Hint: "revoke some: clove grant revoke"}
 }
 
 // Grant returns the grant with this id, and nil where there is none.

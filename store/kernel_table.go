@@ -7,8 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"go.etcd.io/bbolt"
+
 	"clove.run/clove/agent"
 )
+
+// maxKey bounds the bytes of a key, so that it also fits into the keys of an index.
+const maxKey = bbolt.MaxKeySize - maxID - 1
 
 // Table declares a bucket of kernel.db whose rows are values of one type, as JSON. A package
 // declares its tables as variables and passes them to OpenKernel. From the declaration follow
@@ -29,32 +34,12 @@ type Table[V any] struct {
 	Sound func(*V) error
 	// Indexes lead from words of the values to the values.
 	Indexes []Index[V]
-	// Bounds limit how many rows Put stores.
-	Bounds []Bound[V]
+	// Bound limits the rows whose keys have the same first part, which ends with a "/", as
+	// those of one run have. If keys have no "/", it limits all rows of the table.
+	Bound Bound[V]
 	// OfRun means that each key begins with a run's id and "/". ForgetRun removes those of
 	// its run.
 	OfRun bool
-}
-
-// Index has a row for each word of each value: the word, a zero byte, the value's key. It
-// contains nothing that the values do not. Put, Delete and OpenKernel keep it.
-type Index[V any] struct {
-	// Bucket is the name of the index's bucket.
-	Bucket string
-	// Words returns the words of a value, each of 1 to 64 bytes without a zero byte.
-	Words func(*V) []string
-}
-
-// Bound limits how many rows of a table share a prefix of their keys, or a word of an index.
-type Bound[V any] struct {
-	// Most is the highest number of rows that share what Of returns.
-	Most int
-	// Index is the bucket of the index whose word is shared; "": a prefix of the key is.
-	Index string
-	// Of returns the shared prefix or word.
-	Of func(*V) string
-	// Error returns what Put fails with for a value if there are has rows already.
-	Error func(v *V, has int) error
 }
 
 // Get returns the value of a key, and nil where there is none.
@@ -70,7 +55,7 @@ func (b Table[V]) Get(t *KernelTx, key string) (*V, error) {
 // the value cannot be stored or a bound is reached: the error is the bound's.
 func (b Table[V]) Put(t *KernelTx, v *V) error {
 	var old *V
-	if len(b.Indexes)+len(b.Bounds) > 0 {
+	if len(b.Indexes) > 0 || b.Bound.Most > 0 {
 		var err error
 		if old, err = b.Get(t, b.Key(v)); err != nil {
 			return err
@@ -92,11 +77,7 @@ func (b Table[V]) replace(t *KernelTx, old, v *V) error {
 		return err
 	}
 	for _, i := range b.Indexes {
-		var before []string
-		if old != nil {
-			before = i.Words(old)
-		}
-		err = firstError(err, i.move(t, key, before, i.Words(v)))
+		err = firstError(err, i.move(t, key, i.wordsOf(old), i.Words(v)))
 	}
 	return err
 }
@@ -104,7 +85,7 @@ func (b Table[V]) replace(t *KernelTx, old, v *V) error {
 // keyOf returns the key of v, or an error if that or a word of v is not valid.
 func (b Table[V]) keyOf(v *V) (string, error) {
 	key := b.Key(v)
-	if key == "" || b.OfRun && !ownerRun(key).Valid() {
+	if key == "" || len(key) > maxKey || b.OfRun && !isRun(key) {
 		return "", wrongKey(b.Bucket, key)
 	}
 	for _, i := range b.Indexes {
@@ -117,24 +98,21 @@ func (b Table[V]) keyOf(v *V) (string, error) {
 	return key, nil
 }
 
-// inBounds returns the error of a bound that v would exceed. A row that stays where it is
-// counted takes no more room.
+// inBounds returns the error of a bound that v would exceed. What old has already is no more.
 func (b Table[V]) inBounds(t *KernelTx, old, v *V) error {
-	for _, bound := range b.Bounds {
-		shared := bound.Of(v)
-		if old != nil && bound.Of(old) == shared {
-			continue
-		}
-		bucket, prefix := b.Bucket, []byte(shared)
-		if bound.Index != "" {
-			bucket, prefix = bound.Index, indexKey(shared, "")
-		}
-		has, err := t.count([]byte(bucket), prefix, bound.Most)
-		if err != nil {
+	if old == nil {
+		if err := b.Bound.admits(t, b.Bucket, firstPart(b.Key(v)), v); err != nil {
 			return err
 		}
-		if has >= bound.Most {
-			return bound.Error(v, has)
+	}
+	for _, i := range b.Indexes {
+		for _, word := range i.Words(v) {
+			if slices.Contains(i.wordsOf(old), word) {
+				continue
+			}
+			if err := i.Bound.admits(t, i.Bucket, word+"\x00", v); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -227,36 +205,14 @@ func (b Table[V]) decodeAll(rows []row) (all []*V, err error) {
 	return all, nil
 }
 
-// move writes the difference between the words that the value of key had and those that it has.
-func (i Index[V]) move(t *KernelTx, key string, before, after []string) (err error) {
-	for _, word := range before {
-		if !slices.Contains(after, word) {
-			err = firstError(err, t.delete([]byte(i.Bucket), indexKey(word, key)))
-		}
-	}
-	for _, word := range after {
-		if !slices.Contains(before, word) {
-			err = firstError(err, t.put([]byte(i.Bucket), indexKey(word, key), nil))
-		}
-	}
-	return err
-}
-
-func indexKey(word, key string) []byte { return []byte(word + "\x00" + key) }
-
-// soundWord reports whether text can be part of a key of an index.
-func soundWord(text string) bool {
-	return text != "" && len(text) <= maxID && !strings.Contains(text, "\x00")
-}
-
 // runPrefix is where the keys of a run's rows begin.
 func runPrefix(run agent.ID) string { return string(run) + "/" }
 
-// ownerRun returns the run to which a key of a table of runs belongs.
-func ownerRun(key string) agent.ID {
-	run, _, _ := strings.Cut(key, "/")
-	return agent.ID(run)
-}
+// firstPart returns what a key begins with, up to and with a "/"; "" where it has none.
+func firstPart(key string) string { return key[:strings.IndexByte(key, '/')+1] }
+
+// isRun reports whether the first part of a key is a run.
+func isRun(key string) bool { return agent.ID(strings.TrimSuffix(firstPart(key), "/")).Valid() }
 
 // values returns what a table's method found without pointers.
 func values[V any](found []*V, err error) ([]V, error) {
