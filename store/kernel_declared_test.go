@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -94,7 +95,7 @@ func TestTablesAreDeclaredOnce(t *testing.T) {
 	}
 	must(t, k.Close())
 	for _, tables := range [][]Declared{{notes, notes}, {Table[note]{Bucket: "grants"}}, {Table[note]{Bucket: "meta"}}} {
-		if _, err := OpenKernel(path, patience, tables...); err == nil || !strings.Contains(err.Error(), "two tables declare") {
+		if _, err := OpenKernel(path, time.Second, tables...); err == nil || !strings.Contains(err.Error(), "two tables declare") {
 			t.Errorf("%v", err)
 		}
 	}

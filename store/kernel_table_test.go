@@ -183,7 +183,7 @@ func TestATableRefuses(t *testing.T) {
 		want error // nil: any
 	}{
 		"no key":           {note{Run: aRun}, nil},
-		"a long key":       {note{Run: aRun, ID: strings.Repeat("1", maxKey)}, nil},
+		"a long key":       {note{Run: bRun, ID: strings.Repeat("1", maxKey)}, nil},
 		"no run":           {note{Run: "x", ID: "1"}, nil},
 		"an empty word":    {note{Run: bRun, ID: "9", Topics: []string{""}}, nil},
 		"a long word":      {note{Run: bRun, ID: "9", Topics: []string{strings.Repeat("x", 65)}}, nil},
