@@ -47,3 +47,9 @@ type AuditReadResult struct {
 	Records []json.RawMessage `json:"records"`        // docs/audit.md has their fields
 	Next    uint64            `json:"next,omitempty"` // what to ask with in After; absent: these were the last
 }
+
+// Names is what grants of an agent must cover.
+func (p AuditReadParams) Names() []string { return []string{p.About()} }
+
+// About is what the audit log says of the call.
+func (p AuditReadParams) About() string { return "audit:" + p.Namespace }

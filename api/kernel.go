@@ -11,19 +11,6 @@ import (
 // MaxAgentLine bounds a line of an agent on its socket, and an answer to it.
 const MaxAgentLine = 64 << 10
 
-// The notifications that an agent gets after agent.listen.
-const (
-	NoteBudgetWarning = "budget.warning" // BudgetNote
-	NoteBudgetPause   = "budget.paused"  // BudgetNote
-	NoteGrantsChanged = "grant.changed"  // Nothing: ask grant.list
-	NoteLost          = "agent.lost"     // LostNote
-)
-
-// LostNote counts the notifications that were dropped before this one: too many waited.
-type LostNote struct {
-	Lost int `json:"lost"`
-}
-
 // AgentResult is what an agent is, has and was refused.
 type AgentResult struct {
 	ID        agent.ID    `json:"id"`
@@ -110,6 +97,9 @@ type GrantCheckParams struct {
 	What string `json:"what"` // KIND:PATTERN[:RIGHTS]
 }
 
+// Names is what the call asks about.
+func (p GrantCheckParams) Names() []string { return []string{p.What} }
+
 // GrantCheckResult says whether, and why.
 type GrantCheckResult struct {
 	Allowed bool   `json:"allowed"`
@@ -194,6 +184,7 @@ type BudgetSetParams struct {
 	Limits  []string `json:"limits,omitempty"` // DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
 	AtEnd   string   `json:"at_end,omitempty"` // with limits: end, pause or refuse; empty: end
 	Reset   []string `json:"reset,omitempty"`  // dimensions of which nothing counts as used any more
+	Keyed
 }
 
 // AuditText is the request as the audit log has it.
@@ -277,11 +268,6 @@ type WaitingCall struct {
 	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if nobody comes before it; absent: unknown
 }
 
-// BudgetNote says that a dimension reached a mark.
-type BudgetNote struct {
-	Budget Budget `json:"budget"`
-}
-
 // KernelParams names the run whose agent calls.
 type KernelParams struct {
 	Run agent.ID `json:"run"`
@@ -326,10 +312,4 @@ type Standing struct {
 	Metered []string  `json:"metered,omitempty"` // dimensions of which the supervisor reports what the Linux kernel counts
 	Start   int       `json:"start,omitempty"`   // the number of the run's start, where it has just begun
 	Notices []Notice  `json:"notices,omitempty"` // for the agent, new ones only
-}
-
-// Notice is one notification for an agent.
-type Notice struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
 }

@@ -60,10 +60,9 @@ type Audit string
 
 // The kinds of records.
 const (
-	AuditAdmin   Audit = "admin"
-	AuditExec    Audit = "exec"
-	AuditLimit   Audit = "limit"
-	AuditRefused Audit = "refused" // only a refused call, as AuditAdmin: what is done is recorded where it is done
+	AuditAdmin Audit = "admin"
+	AuditExec  Audit = "exec"
+	AuditLimit Audit = "limit"
 )
 
 // Row is one method of the contract, with the types of its parameters and of its result: the

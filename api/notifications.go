@@ -35,6 +35,6 @@ var Notifications = []Notification{
 
 	{NoteBudgetWarning, FromClove, true, BudgetNote{}},
 	{NoteBudgetPause, FromClove, true, BudgetNote{}},
-	{NoteGrantsChanged, FromClove, true, Nothing{}},
+	{NoteGrantsChanged, FromClove, true, GrantsNote{}},
 	{NoteLost, FromClove, true, LostNote{}},
 }

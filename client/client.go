@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -131,12 +130,6 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	return err
 }
 
-// call is Call with a result of the method's own type.
-func call[R any](ctx context.Context, c *Client, method string, params any) (result R, err error) {
-	err = c.Call(ctx, method, params, &result)
-	return result, err
-}
-
 // Stream asks for a method that notifies before it answers. It has a connection of its own:
 // closing that is how ctx, or an error of note, ends the stream.
 func (c *Client) Stream(ctx context.Context, method string, params, result any, note func(method string, params json.RawMessage) error) error {
@@ -186,13 +179,4 @@ func lost(err error) error {
 			Hint: "agents continue to run; clove ps shows them when cloved is back"}
 	}
 	return err
-}
-
-// nanoseconds is a duration on the wire; nil stays absent.
-func nanoseconds(d *time.Duration) *int64 {
-	if d == nil {
-		return nil
-	}
-	ns := int64(*d)
-	return &ns
 }

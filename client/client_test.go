@@ -78,11 +78,11 @@ func TestConnectionsAreKept(t *testing.T) {
 	})
 	c := dial(t, path)
 	for range 10 {
-		if info, err := c.Info(context.Background()); err != nil || info.Version != "x" {
+		if info, err := Do(context.Background(), c, methods.Info, api.Nothing{}); err != nil || info.Version != "x" {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		var known *agent.Error
-		if _, err := c.Get(context.Background(), "one"); !errors.As(err, &known) || known.Kind != agent.KindNotFound || known.Hint != "look" {
+		if _, err := Do(context.Background(), c, methods.RunGet, api.RunParams{Run: "one"}); !errors.As(err, &known) || known.Kind != agent.KindNotFound || known.Hint != "look" {
 			t.Fatalf("%v", err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestCallsRunSideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			if err := c.Pause(context.Background(), "one"); err != nil {
+			if err := Perform(context.Background(), c, methods.RunPause, api.RunParams{Run: "one"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	c := dial(t, path)
 	ctx, leave := context.WithCancel(context.Background())
 	go func() { <-asked; leave() }()
-	if _, err := c.Wait(ctx, "one"); !errors.Is(err, context.Canceled) {
+	if _, err := Do(ctx, c, methods.RunWait, api.RunParams{Run: "one"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -140,10 +140,10 @@ func TestClovedGoesAway(t *testing.T) {
 		return api.Nothing{}, nil
 	})
 	c := dial(t, path)
-	if err := c.Resume(context.Background(), "one"); agent.KindOf(err) != agent.KindBusy || err == nil {
+	if err := Perform(context.Background(), c, methods.RunResume, api.RunParams{Run: "one"}); agent.KindOf(err) != agent.KindBusy || err == nil {
 		t.Errorf("%v", err)
 	}
-	if err := c.Resume(context.Background(), "one"); err != nil {
+	if err := Perform(context.Background(), c, methods.RunResume, api.RunParams{Run: "one"}); err != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestTheRefusalIsHeardBehindTheClose(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var refused *api.Error
-	if _, err := c.Get(ctx, "one"); !errors.As(err, &refused) || refused.Code != api.CodeDenied {
+	if _, err := Do(ctx, c, methods.RunGet, api.RunParams{Run: "one"}); !errors.As(err, &refused) || refused.Code != api.CodeDenied {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,8 +1,14 @@
-// Package client asks cloved: one Go method for each row of the contract.
+// Package client calls cloved. A call names a row of package api/methods or api/agents, which has the
+// types of the parameters and of the result.
 //
-//	c, err := client.Dial(ctx, "/run/clove/clove.sock")
-//	started, err := c.Start(ctx, api.StartParams{Spec: spec})
-//	result, err := c.Wait(ctx, string(started.Run.Spec.ID))
+//	c, err := client.Dial(ctx, api.DefaultSocket)
+//	started, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec})
+//	ended, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: string(started.Run.Spec.ID)})
+//	for grant, err := range client.All(ctx, c, agents.GrantList, params) { … }
+//
+// Do and Perform are for methods with one answer, All for lists in parts, Each for streams, Open for
+// sessions. Log lines, copies, foreground runs and a supervisor's calls have functions of their own,
+// because there is more to them than a call.
 //
 // A Client is safe for any number of goroutines. Each call has a connection to
 // itself while it lasts; connections are kept for later calls. Ending a call's

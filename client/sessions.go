@@ -24,29 +24,24 @@ type Session struct {
 }
 
 // Open begins a session with its request. Whether it was granted is known from
-// Answer. Close must be called.
-func (c *Client) Open(ctx context.Context, method string, params any) (*Session, error) {
+// Answer, whose result is the row's. Close must be called.
+func Open[P, R any](ctx context.Context, c *Client, row api.Row[P, R], params P) (*Session, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := request(ctx, conn, method, params); err != nil {
+	if err := request(ctx, conn, row.Name, params); err != nil {
 		conn.Close()
 		return nil, lost(err)
 	}
 	return &Session{conn: conn}, nil
 }
 
-// Attach joins a live run's streams; the answer is an api.AttachResult.
-func (c *Client) Attach(ctx context.Context, p api.AttachParams) (*Session, error) {
-	return c.Open(ctx, methods.RunAttach.Name, p)
-}
-
-// Foreground is Attach for the caller that started the run with Spec.Foreground: no output is lost, the
+// Foreground attaches the caller that started the run with Spec.Foreground: no output is lost, the
 // run ends with the session, and once it was granted cloved may end.
 func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, error) {
 	p.Foreground = true
-	s, err := c.Open(ctx, methods.RunAttach.Name, p)
+	s, err := Open(ctx, c, methods.RunAttach, p)
 	if err == nil {
 		s.room, s.closed = make(chan struct{}, api.SessionInputs), make(chan struct{})
 		s.close = sync.OnceFunc(func() { close(s.closed) })
@@ -54,14 +49,9 @@ func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, 
 	return s, err
 }
 
-// Exec runs one more process in a live run; the answer is an api.ExecResult.
-func (c *Client) Exec(ctx context.Context, p api.ExecParams) (*Session, error) {
-	return c.Open(ctx, methods.RunExec.Name, p)
-}
-
 // CopyOut writes a path of a live run to to, as a tar archive.
 func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
-	s, err := c.Open(ctx, methods.RunCopyOut.Name, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := Open(ctx, c, methods.RunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}
@@ -75,7 +65,7 @@ func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) er
 // CopyIn unpacks a tar archive in a folder of a live run. When it is refused,
 // from may still be read from until it is closed.
 func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
-	s, err := c.Open(ctx, methods.RunCopyIn.Name, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := Open(ctx, c, methods.RunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {
 		return err
 	}

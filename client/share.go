@@ -68,7 +68,8 @@ func away() error {
 	return api.Failure(api.CodeBusy, "ask again with the same key", "cloved is away")
 }
 
-// Call answers a call of the run's agent. Many calls share one connection.
+// Call answers a call of the run's agent. Many calls share one connection. The end of ctx cancels
+// the call in cloved.
 func (s *Share) Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
 	text, err := json.Marshal(api.KernelCallParams{Run: run, Method: method, Params: params})
 	if err != nil {
@@ -93,6 +94,10 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 		}
 		return m.Result, nil
 	case <-ctx.Done():
+		cancelled, err := json.Marshal(api.CancelParams{ID: json.RawMessage(id)})
+		if err == nil && conn.Send(rpc.Message{Method: api.MethodCancel, Params: cancelled}) != nil {
+			s.lose(conn)
+		}
 		return nil, api.Failure(api.CodeCancelled, "", "the call was cancelled")
 	}
 }

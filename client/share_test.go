@@ -143,13 +143,18 @@ func TestCallsWhileClovedIsAway(t *testing.T) {
 	wantBusy(err)
 }
 
-// A call whose agent has cancelled it has the API's error, and leaves nothing behind.
+// A call whose agent has cancelled it has the API's error, is cancelled in cloved, and leaves nothing
+// behind.
 func TestACancelledCallOfAnAgent(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{})
-	path, _ := fake(t, func(c *rpc.Conn, _ rpc.Message) (any, error) {
+	asked, cancelled := make(chan struct{}), make(chan string, 1)
+	path, _ := fake(t, func(c *rpc.Conn, call rpc.Message) (any, error) {
 		close(asked)
-		_, err := c.Receive() // ends when the Share closes
+		m, err := c.Receive()
+		cancelled <- fmt.Sprint(m.Method, " ", string(m.Params), " ", string(call.ID))
+		if err == nil {
+			_, err = c.Receive() // ends when the Share closes
+		}
 		return nil, err
 	})
 	s := sharer(t, path)
@@ -158,6 +163,9 @@ func TestACancelledCallOfAnAgent(t *testing.T) {
 	_, err := s.Call(ctx, "run", agents.AgentGet.Name, nil)
 	if err == nil || api.ErrorOf(err).Code != api.CodeCancelled {
 		t.Errorf("%v", err)
+	}
+	if got := <-cancelled; got != `request.cancel {"id":1} 1` {
+		t.Errorf("cloved got %s", got)
 	}
 	if s.mu.Lock(); len(s.waiting) != 0 {
 		t.Errorf("%d calls are still waited for", len(s.waiting))

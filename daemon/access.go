@@ -20,9 +20,10 @@ import (
 // (bounded).
 type call struct {
 	context.Context
-	peer caller
-	run  agent.Run       // of a method with AccessOwner: the run that it is about
-	id   json.RawMessage // of the request, for its notifications
+	peer   caller
+	method string
+	run    agent.Run       // of a method with AccessOwner: the run that it is about
+	id     json.RawMessage // of the request, for its notifications
 	// note sends a notification of the request's. It fails when the caller has gone or does
 	// not read.
 	note func(method string, params any) error

@@ -130,7 +130,9 @@ func TestMembers(t *testing.T) {
 // the gate of the agent serves.
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
-	handlers := newRig(t, nil).d.handlers()
+	r := newRig(t, nil)
+	r.serve()
+	handlers := r.d.handlers()
 	for _, m := range methods.All() {
 		served := handlers[m.Name].serve != nil || m.Name == api.MethodCancel || m.Access == api.AccessSelf
 		if served == (m.Shape == api.ShapeSession) {

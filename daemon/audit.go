@@ -10,21 +10,23 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/daemon/metrics"
+	"clove.run/clove/kernel/service"
 )
 
 // auditQuery returns records of the audit log. It reads files, as long as the log is, so the
 // places for it are few.
-func (s shared) auditQuery(c *call, p api.AuditQueryParams) (api.AuditQueryResult, error) {
+func (s *shared) auditQuery(on *service.Call, p api.AuditQueryParams) (result api.AuditQueryResult, out service.Outcome, err error) {
+	c := on.Context.(*call)
 	filter, err := s.auditFilter(c, p)
 	if err != nil {
-		return api.AuditQueryResult{}, err
+		return result, out, err
 	}
 	leave, err := s.audits.enter(c, c.peer.owner.UID)
 	if err != nil {
-		return api.AuditQueryResult{}, err
+		return result, out, err
 	}
 	defer leave()
-	result := api.AuditQueryResult{Last: s.log.State().Records}
+	result.Last = s.log.State().Records
 	send := func(e audit.Entry) error {
 		if err := c.Err(); err != nil {
 			return err
@@ -35,6 +37,7 @@ func (s shared) auditQuery(c *call, p api.AuditQueryParams) (api.AuditQueryResul
 		}
 		return c.note(api.NoteAuditRecord, api.AuditRecordNote{ID: c.id, Record: line})
 	}
+	out.Recorded = true // what follows is no refusal
 	// What is written between the two readings comes behind the last record that was there.
 	err = audit.Query(s.logDir, filter, func(e audit.Entry) error {
 		if e.Number > result.Last {
@@ -43,19 +46,19 @@ func (s shared) auditQuery(c *call, p api.AuditQueryParams) (api.AuditQueryResul
 		return send(e)
 	})
 	if err != nil || !p.Follow {
-		return result, err
+		return result, out, err
 	}
 	leave() // to follow costs only what is written
 	filter.After = max(filter.After, result.Last)
 	if err := audit.Follow(c, s.logDir, filter, send); !errors.Is(err, context.Canceled) {
-		return api.AuditQueryResult{}, err
+		return result, out, err
 	}
-	return api.AuditQueryResult{}, c.Err()
+	return result, out, c.Err()
 }
 
 // auditFilter is what a caller asked for, of what it may see: root all, and everybody else
 // what is about its own runs and namespaces.
-func (s shared) auditFilter(c *call, p api.AuditQueryParams) (audit.Filter, error) {
+func (s *shared) auditFilter(c *call, p api.AuditQueryParams) (audit.Filter, error) {
 	f := audit.Filter{Owner: p.Owner, Namespace: p.Namespace, Run: agent.ID(p.Run), Kind: audit.Kind(p.Kind), Verdict: p.Verdict,
 		Since: p.Since, Until: p.Until, Text: p.Text, After: p.After, Last: p.Last}
 	if p.Last < 0 || p.Last > auditLast {
@@ -106,10 +109,10 @@ func (d *Daemon) keepAudit(ctx context.Context) {
 }
 
 // gauges are those of the audit log and of agents' sockets.
-func (s shared) gauges(set func(name string, value float64, labels ...string)) {
+func (s *shared) gauges(set func(name string, value float64, labels ...string)) {
 	var log audit.State
 	var queued, sockets int
-	if s.kernel != nil { // else it does not serve yet
+	if s != nil { // else it does not serve yet
 		log, queued, sockets = s.log.State(), s.kernel.Waiting(), s.kernel.Sockets()
 	}
 	set(metrics.AuditRecords, float64(log.Records))

@@ -20,12 +20,13 @@ import (
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/daemon/traces/tracetest"
+	"clove.run/clove/kernel/service"
 )
 
 // recorded returns the records that a query chooses.
 func recorded(t *testing.T, c *client.Client, p api.AuditQueryParams) (all []audit.Entry) {
 	t.Helper()
-	_, err := c.Audit(within(t), p, func(n api.AuditRecordNote) error {
+	_, err := client.Each(within(t), c, methods.AuditQuery, p, func(n api.AuditRecordNote) error {
 		var e audit.Entry
 		must(t, json.Unmarshal(n.Record, &e))
 		all = append(all, e)
@@ -52,10 +53,11 @@ func TestCallsAreInTheAuditLog(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	run := r.add("there", agent.Owner{UID: 1000}, agent.StateEnded)
-	must(t, c.Call(within(t), methods.RunRename.Name, api.RenameParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Name: "renamed"}, nil))
-	_, err := c.Get(within(t), "nobody")
+	_, err := client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Name: "renamed"})
+	must(t, err)
+	_, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "nobody"})
 	wantCode(t, err, api.CodeNotFound)
-	wantCode(t, c.Remove(within(t), "nobody", false), api.CodeNotFound)
+	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "nobody"}}), api.CodeNotFound)
 	var got []string
 	eventually(t, "both are recorded", func() bool {
 		got = nil
@@ -124,12 +126,12 @@ func TestAuditViews(t *testing.T) {
 		must(t, err)
 	}
 	query := func(peer caller, p api.AuditQueryParams) (owners []uint32, err error) {
-		_, err = s.auditQuery(&call{Context: within(t), peer: peer, note: func(_ string, params any) error {
+		_, _, err = s.auditQuery(&service.Call{Context: &call{Context: within(t), peer: peer, note: func(_ string, params any) error {
 			var e audit.Entry
 			must(t, json.Unmarshal(params.(api.AuditRecordNote).Record, &e))
 			owners = append(owners, e.Owner)
 			return nil
-		}}, p)
+		}}}, p)
 		return owners, err
 	}
 	other := uint32(1001)
@@ -169,7 +171,7 @@ func TestAuditFollow(t *testing.T) {
 	var got []string
 	_, err := r.d.shared.log.Append(audit.Entry{Kind: audit.KindDecision, What: "0"})
 	must(t, err)
-	_, err = c.Audit(ctx, api.AuditQueryParams{Kind: "decision", Follow: true}, func(n api.AuditRecordNote) error {
+	_, err = client.Each(ctx, c, methods.AuditQuery, api.AuditQueryParams{Kind: "decision", Follow: true}, func(n api.AuditRecordNote) error {
 		var e audit.Entry
 		must(t, json.Unmarshal(n.Record, &e))
 		if got = append(got, e.What); len(got) == 3 {
@@ -210,7 +212,7 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 	var refused agent.RunEvent
 	eventually(t, "the refusal is an event", func() bool {
 		zero := uint64(0)
-		_, err := c.Events(within(t), api.EventParams{After: &zero, What: []agent.RunEventKind{agent.RunRefused}}, func(n api.EventNote) error {
+		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: &zero, What: []agent.RunEventKind{agent.RunRefused}}, func(n api.EventNote) error {
 			if n.Event != nil {
 				refused = *n.Event
 			}
@@ -244,9 +246,9 @@ func TestTracesAnAgentsCall(t *testing.T) {
 	r.d.tracer, r.d.reconciler.tracer = tracer, tracer
 	c := r.serve()
 	started := spec("traced")
-	_, err = c.Start(within(t), api.StartParams{Spec: started, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: started, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	must(t, err)
-	found, err := c.Get(within(t), "traced")
+	found, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "traced"})
 	must(t, err)
 	s := r.attached(c, found.Run)
 	_, err = s.Call(within(t), found.Run.Spec.ID, agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))

@@ -12,14 +12,10 @@ import (
 // method is about none, or the caller may not see it. The record follows what was done: the
 // supervisor, the store and the Linux kernel do not wait for it.
 func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, p parameters, err error) {
-	kind := audit.Kind(m.Audit)
-	if m.Audit == api.AuditRefused {
-		kind = audit.KindAdmin
-	}
-	if m.Audit == "" || m.Audit == api.AuditRefused && err == nil || d.entries == nil {
+	if m.Audit == "" || d.entries == nil {
 		return
 	}
-	e := audit.Entry{Kind: kind, Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Agent: run.Spec.Name, Run: run.Spec.ID,
+	e := audit.Entry{Kind: audit.Kind(m.Audit), Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Agent: run.Spec.Name, Run: run.Spec.ID,
 		Principal: audit.PrincipalUser(peer.owner.UID), Method: m.Name, Verdict: audit.VerdictAllow, Digest: audit.Digest(p.text)}
 	if run.Spec.ID == "" && m.Access != api.AccessRoot {
 		e.Owner = peer.owner.UID // it is the caller's own affair

@@ -13,6 +13,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/policies"
 	"clove.run/clove/store"
@@ -93,10 +95,10 @@ func overTheSocket(b *testing.B, number int) {
 	r.d.cache.records = r.d.records
 	c := r.serve()
 	for b.Loop() {
-		listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
+		listed, err := client.Collect(client.All(context.Background(), c, methods.RunList, api.ListParams{All: true, Brief: true}))
 		must(b, err)
-		if len(listed.Runs) != number {
-			b.Fatal(len(listed.Runs))
+		if len(listed) != number {
+			b.Fatal(len(listed))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // one is an OCI container that ended with exit status 7.
@@ -24,29 +25,29 @@ func TestAContainersEndIsListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c, ctx := r.serve(), within(t)
-	must(t, c.Account(ctx, one()))
-	listed, err := c.List(ctx, api.ListParams{All: true, Brief: true})
+	must(t, client.Perform(ctx, c, methods.Container, one()))
+	listed, err := client.Collect(client.All(ctx, c, methods.RunList, api.ListParams{All: true, Brief: true}))
 	must(t, err)
-	live, err := c.List(ctx, api.ListParams{})
+	live, err := client.Collect(client.All(ctx, c, methods.RunList, api.ListParams{}))
 	must(t, err)
-	if len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "oci+one" || len(live.Runs) != 0 {
+	if len(listed) != 1 || listed[0].Run.Spec.Name != "oci+one" || len(live) != 0 {
 		t.Errorf("%+v, %+v", listed, live)
 	}
-	got, err := c.Get(ctx, "oci+one")
+	got, err := client.Do(ctx, c, methods.RunGet, api.RunParams{Run: "oci+one"})
 	must(t, err)
 	if run := got.Run; run.Container == nil || *run.Container != one().Container || run.Record.ExitCode != 7 || run.Owner.UID != 0 {
 		t.Errorf("%+v", run)
 	}
-	if waited, err := c.Wait(ctx, "oci+one"); err != nil || waited.Record.ExitCode != 7 {
+	if waited, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: "oci+one"}); err != nil || waited.Record.ExitCode != 7 {
 		t.Errorf("%v, %+v", err, waited)
 	}
 	var told []agent.RunEvent
-	_, err = c.Events(ctx, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { told = append(told, *n.Event); return nil })
+	_, err = client.Each(ctx, c, methods.EventFollow, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { told = append(told, *n.Event); return nil })
 	must(t, err)
 	if len(told) != 1 || told[0].Kind != agent.ContainerEnded || told[0].Name != "oci+one" || told[0].Detail != "container one" {
 		t.Errorf("%+v", told)
 	}
-	pruned, err := c.Prune(ctx)
+	pruned, err := client.Do(ctx, c, methods.RunPrune, api.Nothing{})
 	must(t, err)
 	if len(pruned.Removed) != 1 || pruned.Removed[0] != one().Container.RunID() {
 		t.Errorf("%+v", pruned)
@@ -59,7 +60,7 @@ func TestAContainerIsTheEngines(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c, ctx := r.serve(), within(t)
-	must(t, c.Account(ctx, one()))
+	must(t, client.Perform(ctx, c, methods.Container, one()))
 	refused := 0
 	for _, m := range methods.All() {
 		if m.Access != api.AccessOwner || ofRecords[m.Name] {
@@ -82,14 +83,14 @@ func TestAContainerIsTheEngines(t *testing.T) {
 	if refused < 10 {
 		t.Errorf("%d methods were tried", refused)
 	}
-	must(t, c.Remove(ctx, "oci+one", true))
+	must(t, client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "oci+one"}, Force: true}))
 }
 
 // TestARecordIsRootsWord: a member can neither send such a record nor see one.
 func TestARecordIsRootsWord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	must(t, r.serve().Account(within(t), one()))
+	must(t, client.Perform(within(t), r.serve(), methods.Container, one()))
 	member := caller{principal: principal{owner: agent.Owner{UID: 1000, GID: 1000}}}
 	m, _ := methods.Find(methods.Container.Name)
 	_, err := r.d.dispatcher().allow(member.principal, m, decoded(m, nil))
@@ -110,13 +111,13 @@ func TestARecordThatCannotBe(t *testing.T) {
 	} {
 		p := one()
 		change(&p)
-		err := c.Account(ctx, p)
+		err := client.Perform(ctx, c, methods.Container, p)
 		if err == nil || agent.KindOf(err) != agent.KindInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	long := one()
 	long.Record.Command = []string{strings.Repeat("x", maxSmall)}
-	wantCode(t, c.Account(ctx, long), api.CodeTooLarge)
-	must(t, c.Account(ctx, one()))
+	wantCode(t, client.Perform(ctx, c, methods.Container, long), api.CodeTooLarge)
+	must(t, client.Perform(ctx, c, methods.Container, one()))
 }

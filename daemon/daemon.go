@@ -42,7 +42,7 @@ type Daemon struct {
 	started    time.Time
 	records    records
 	cache      *cache
-	shared     shared     // while it serves
+	shared     *shared    // while it serves
 	inference  *inference // while it serves
 	reconciler *reconciler
 	guards     guards

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // TestServesWhileItCleansUp: a process that the kernel cannot kill delays the clean-up, but no
@@ -16,7 +18,7 @@ func TestServesWhileItCleansUp(t *testing.T) {
 	r.cleaning = killed
 	end := context.AfterFunc(within(t), func() { close(killed) })
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("one")})
 	must(t, err)
 	if !end() {
 		t.Fatal("cloved did not serve before everything was cleaned up")

@@ -21,7 +21,7 @@ var errEnding = api.Failure(api.CodeDraining, "agents continue to run; try again
 func (c *conversation) bounded(ctx context.Context, m api.Method) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func() bool { return false }
-	if m.Shape == api.ShapeStream || m.Name == methods.RunWait.Name {
+	if m.Shape == api.ShapeStream || m.Name == methods.RunWait.Name || m.Name == methods.KernelCall.Name {
 		stop = context.AfterFunc(c.ending, func() { cancel(errEnding) })
 	}
 	return ctx, func() { stop(); cancel(nil) }
@@ -76,8 +76,8 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 		}
 		return c.owes.answer(request, owed, value)
 	}}, r.Request)
-	// Else the caller would get "cancelled", which it did not ask for.
-	if err != nil && context.Cause(ctx) == errEnding {
+	// Else the caller would get "cancelled", which it did not ask for. Another refusal stays.
+	if err != nil && faultOf(err).Code == api.CodeCancelled && context.Cause(ctx) == errEnding {
 		err = errEnding
 	}
 	text, _ := result.(json.RawMessage) // none with an error
@@ -93,7 +93,7 @@ func (c *conversation) perform(ctx context.Context, h handler, r rpc.Request) (a
 		if err != nil {
 			return nil, err
 		}
-		request := &call{Context: ctx, peer: c.peer, run: run, id: r.ID, note: c.note}
+		request := &call{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, note: c.note}
 		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(request, p) })
 	})
 }

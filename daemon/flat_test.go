@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -46,17 +47,17 @@ func (a *actors) lives(c *client.Client, number int) {
 			for range turn {
 				s := spec(string(agent.NewID()) + "-flat")
 				s.Remove = true
-				if _, err := c.Start(context.Background(), api.StartParams{Spec: s}); err != nil {
+				if _, err := client.Do(context.Background(), c, methods.RunStart, api.StartParams{Spec: s}); err != nil {
 					a.t.Error(err)
 				}
 				for {
 					// A queued start is answered before the agent runs.
-					err := c.Signal(context.Background(), s.Name, syscall.SIGKILL)
+					err := client.Perform(context.Background(), c, methods.RunSignal, api.SignalParams{RunParams: api.RunParams{Run: s.Name}, Signal: int(syscall.SIGKILL)})
 					if err == nil || agent.KindOf(err) != agent.KindConflict {
 						break
 					}
 				}
-				_, _ = c.Wait(context.Background(), s.Name) // it may have ended already
+				_, _ = client.Do(context.Background(), c, methods.RunWait, api.RunParams{Run: s.Name}) // it may have ended already
 			}
 		})
 	}
@@ -105,7 +106,7 @@ func TestFlat(t *testing.T) {
 	ends := 0
 	go func() {
 		defer close(heard)
-		_, _ = c.Events(following, api.EventParams{Follow: true}, func(note api.EventNote) error {
+		_, _ = client.Each(following, c, methods.EventFollow, api.EventParams{Follow: true}, func(note api.EventNote) error {
 			if note.Event != nil && note.Event.Kind == agent.RunEnded {
 				ends++
 			}

@@ -9,23 +9,24 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 func TestStartRunsAndAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	result, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("one")})
 	must(t, err)
 	if result.Run.State != agent.StateRunning || !result.Run.Spec.Detached || result.Reason != "" {
 		t.Errorf("%+v", result)
 	}
-	listed, err := c.List(within(t), api.ListParams{})
+	listed, err := client.Collect(client.All(within(t), c, methods.RunList, api.ListParams{}))
 	must(t, err)
-	if len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "one" {
+	if len(listed) != 1 || listed[0].Run.Spec.Name != "one" {
 		t.Errorf("%+v", listed)
 	}
-	_, err = c.Start(within(t), api.StartParams{Spec: spec("one")})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("one")})
 	wantCode(t, err, api.CodeConflict)
 }
 
@@ -35,9 +36,9 @@ func TestStartFails(t *testing.T) {
 	r := newRig(t, nil)
 	r.refuse["bad"] = true
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("bad")})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("bad")})
 	wantCode(t, err, api.CodeUnenforceable)
-	result, err := c.Wait(within(t), "bad")
+	result, err := client.Do(within(t), c, methods.RunWait, api.RunParams{Run: "bad"})
 	must(t, err)
 	if result.Record.Status != agent.StatusStartFailed || result.Record.ExitCode != agent.ExitStartFailed {
 		t.Errorf("%+v", result.Record)
@@ -48,11 +49,11 @@ func TestQueueHasReasons(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
 	must(t, err)
 	second := spec("second")
 	second.After = []string{"first"}
-	result, err := c.Start(within(t), api.StartParams{Spec: second})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: second})
 	must(t, err)
 	if result.Run.State != agent.StateQueued || result.Reason != "it comes after first, which is queued" {
 		t.Errorf("%+v", result)
@@ -61,7 +62,7 @@ func TestQueueHasReasons(t *testing.T) {
 		t.Errorf("started: %v", names)
 	}
 	// A restart of a waiting run starts it now; the run that comes after it follows.
-	_, err = c.Restart(within(t), "first", nil)
+	_, err = client.Do(within(t), c, methods.RunRestart, api.RestartParams{StopParams: api.StopParams{RunParams: api.RunParams{Run: "first"}}})
 	must(t, err)
 	_, _, err = r.d.cache.until(within(t), second.ID, func(run agent.Run, found bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
@@ -88,7 +89,7 @@ func TestStartRefuses(t *testing.T) {
 	} {
 		s := spec("a")
 		change(&s)
-		_, err := c.Start(within(t), api.StartParams{Spec: s})
+		_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 		if err == nil {
 			t.Errorf("%s: taken", what)
 			continue
@@ -97,7 +98,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 	s := spec("a")
 	s.Limits.MemoryBytes, s.Limits.MemorySwapBytes, s.After = agent.MemoryFloorBytes, agent.MemoryFloorBytes, []string{"nobody"}
-	_, err := c.Start(within(t), api.StartParams{Spec: s})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 	wantCode(t, err, api.CodeNotFound)
 }
 
@@ -108,11 +109,11 @@ func TestRestartsAndGivesUp(t *testing.T) {
 	c := r.serve()
 	s := spec("flaky")
 	s.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
-	_, err := c.Start(within(t), api.StartParams{Spec: s})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 	must(t, err)
 	waited := make(chan error, 1)
 	go func() {
-		result, err := c.Wait(context.Background(), "flaky")
+		result, err := client.Do(context.Background(), c, methods.RunWait, api.RunParams{Run: "flaky"})
 		if err == nil && result.Record.ExitCode != 4 {
 			t.Errorf("waited for %+v", result.Record)
 		}
@@ -139,15 +140,15 @@ func TestStopLaysThePolicyToRest(t *testing.T) {
 	c := r.serve()
 	s := spec("always")
 	s.Restart.Policy = agent.RestartAlways
-	_, err := c.Start(within(t), api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
 	must(t, err)
-	must(t, c.Stop(within(t), "always", nil))
-	result, err := c.Wait(within(t), "always")
+	must(t, client.Perform(within(t), c, methods.RunStop, api.StopParams{RunParams: api.RunParams{Run: "always"}}))
+	result, err := client.Do(within(t), c, methods.RunWait, api.RunParams{Run: "always"})
 	must(t, err)
 	if result.Record.Status != agent.StatusKilled {
 		t.Errorf("%+v", result.Record)
 	}
-	run, err := c.Get(within(t), "always")
+	run, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "always"})
 	must(t, err)
 	if run.Run.State != agent.StateEnded || !run.Run.Queue.StopAsked {
 		t.Errorf("%+v", run)
@@ -176,13 +177,13 @@ func TestDrainHoldsStarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	must(t, c.Call(within(t), methods.Drain.Name, api.DrainParams{On: true}, nil))
-	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{On: true}))
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("late")})
 	must(t, err)
 	if result.Run.State != agent.StateQueued || result.Reason == "" {
 		t.Errorf("%+v", result)
 	}
-	must(t, c.Call(within(t), methods.Drain.Name, api.DrainParams{}, nil))
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{}))
 	_, _, err = r.d.cache.until(within(t), result.Run.Spec.ID, func(run agent.Run, _ bool) bool { return run.State == agent.StateRunning })
 	must(t, err)
 }
@@ -195,23 +196,23 @@ func TestRemoveRenamePrune(t *testing.T) {
 	r.add("over-too", agent.Owner{}, agent.StateEnded)
 	r.add("queued", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
-	_, err := c.Rename(within(t), "over", "done")
+	_, err := client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: "over"}, Name: "done"})
 	must(t, err)
-	_, err = c.Rename(within(t), "live", "dead")
+	_, err = client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: "live"}, Name: "dead"})
 	wantCode(t, err, api.CodeConflict)
-	_, err = c.Rename(within(t), "done", "live")
+	_, err = client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: "done"}, Name: "live"})
 	wantCode(t, err, api.CodeConflict)
-	wantCode(t, c.Remove(within(t), "live", false), api.CodeConflict)
-	must(t, c.Remove(within(t), "done", false))
-	must(t, c.Remove(within(t), "queued", false))
+	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "live"}}), api.CodeConflict)
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "done"}}))
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "queued"}}))
 	r.add("queued-too", agent.Owner{}, agent.StateQueued)
-	must(t, c.Remove(within(t), "queued-too", true))
-	wantCode(t, c.Remove(within(t), "done", false), api.CodeNotFound)
-	pruned, err := c.Prune(within(t))
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "queued-too"}, Force: true}))
+	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "done"}}), api.CodeNotFound)
+	pruned, err := client.Do(within(t), c, methods.RunPrune, api.Nothing{})
 	must(t, err)
-	listed, err := c.List(within(t), api.ListParams{All: true})
+	listed, err := client.Collect(client.All(within(t), c, methods.RunList, api.ListParams{All: true}))
 	must(t, err)
-	if len(pruned.Removed) != 1 || len(listed.Runs) != 1 || listed.Runs[0].Spec.Name != "live" {
+	if len(pruned.Removed) != 1 || len(listed) != 1 || listed[0].Run.Spec.Name != "live" {
 		t.Errorf("%v, %+v", pruned, listed)
 	}
 }
@@ -224,7 +225,7 @@ func TestEventsGoOn(t *testing.T) {
 	r.add("a", ownerCaller.owner, agent.StateEnded)
 	c := r.serve()
 	read := func(after uint64) (whats []agent.RunEventKind, last uint64) {
-		result, err := c.Events(within(t), api.EventParams{After: &after}, func(note api.EventNote) error {
+		result, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: &after}, func(note api.EventNote) error {
 			if note.Gap || note.Event.Sequence <= after {
 				t.Errorf("%+v after %d", note, after)
 			}
@@ -254,10 +255,10 @@ func TestEventsAreFollowed(t *testing.T) {
 	seen := make(chan agent.RunEventKind, 16)
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Events(ctx, api.EventParams{After: new(uint64), Follow: true}, func(note api.EventNote) error { seen <- note.Event.Kind; return nil })
+		_, err := client.Each(ctx, c, methods.EventFollow, api.EventParams{After: new(uint64), Follow: true}, func(note api.EventNote) error { seen <- note.Event.Kind; return nil })
 		done <- err
 	}()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("one")})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("one")})
 	must(t, err)
 	for _, want := range []agent.RunEventKind{agent.RunQueued, agent.RunStarting, agent.RunStarted} {
 		if got := <-seen; got != want {
@@ -284,22 +285,22 @@ func TestForegroundRuns(t *testing.T) {
 		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Detached = false })))
 	}
 	c := r.serve()
-	wantCode(t, c.Stop(within(t), "live", nil), api.CodeConflict)
-	wantCode(t, c.Signal(within(t), "live", 9), api.CodeConflict)
-	wantCode(t, c.Remove(within(t), "live", true), api.CodeConflict)
-	_, err := c.Stats(within(t), "live")
+	wantCode(t, client.Perform(within(t), c, methods.RunStop, api.StopParams{RunParams: api.RunParams{Run: "live"}}), api.CodeConflict)
+	wantCode(t, client.Perform(within(t), c, methods.RunSignal, api.SignalParams{RunParams: api.RunParams{Run: "live"}, Signal: 9}), api.CodeConflict)
+	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "live"}, Force: true}), api.CodeConflict)
+	_, err := client.Do(within(t), c, methods.RunStats, api.RunParams{Run: "live"})
 	wantCode(t, err, api.CodeConflict)
 	for _, name := range []string{"live", "over"} {
 		wantCode(t, c.Logs(within(t), api.LogsParams{RunParams: api.RunParams{Run: name}}, func([]api.LogLine) error { return nil }), api.CodeConflict)
 	}
-	found, err := c.Get(within(t), "live")
+	found, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "live"})
 	must(t, err)
 	if found.Run.Queue.StopAsked {
 		t.Error("a stop is noted that could not be made")
 	}
-	_, err = c.Restart(within(t), "over", nil)
+	_, err = client.Do(within(t), c, methods.RunRestart, api.RestartParams{StopParams: api.StopParams{RunParams: api.RunParams{Run: "over"}}})
 	must(t, err)
-	found, err = c.Get(within(t), "over")
+	found, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "over"})
 	must(t, err)
 	if !found.Run.Spec.Detached || found.Run.State != agent.StateRunning {
 		t.Errorf("%+v", found.Run)
@@ -314,11 +315,11 @@ func TestEventsOfOneRun(t *testing.T) {
 	run := r.add("old", agent.Owner{}, agent.StateEnded)
 	r.add("other", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
-	_, err := c.Rename(within(t), "old", "new")
+	_, err := client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: "old"}, Name: "new"})
 	must(t, err)
 	for _, ref := range []string{string(run.Spec.ID), string(run.Spec.ID[:8]), "new"} {
 		seen := 0
-		_, err := c.Events(within(t), api.EventParams{After: new(uint64), Run: ref}, func(note api.EventNote) error {
+		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: new(uint64), Run: ref}, func(note api.EventNote) error {
 			if note.Event.ID != run.Spec.ID {
 				t.Errorf("%s: %+v", ref, note.Event)
 			}
@@ -330,7 +331,7 @@ func TestEventsOfOneRun(t *testing.T) {
 		}
 	}
 	beyond, gap := uint64(1e6), false
-	_, err = c.Events(within(t), api.EventParams{After: &beyond}, func(note api.EventNote) error { gap = gap || note.Gap; return nil })
+	_, err = client.Each(within(t), c, methods.EventFollow, api.EventParams{After: &beyond}, func(note api.EventNote) error { gap = gap || note.Gap; return nil })
 	if err != nil || !gap {
 		t.Errorf("%v, gap %v", err, gap)
 	}
@@ -342,23 +343,23 @@ func TestForegroundDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	must(t, c.Drain(within(t), true))
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{On: true}))
 	front := spec("front")
 	front.Foreground = true
-	_, err := c.Start(within(t), api.StartParams{Spec: front})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: front})
 	wantCode(t, err, api.CodeBusy)
-	_, err = c.Get(within(t), "front")
+	_, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "front"})
 	wantCode(t, err, api.CodeNotFound)
-	_, err = c.Start(within(t), api.StartParams{Spec: front, DelayNS: int64(time.Hour)})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: front, DelayNS: int64(time.Hour)})
 	wantCode(t, err, api.CodeParams)
-	must(t, c.Drain(within(t), false))
-	result, err := c.Start(within(t), api.StartParams{Spec: front})
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{}))
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: front})
 	must(t, err)
 	if result.Run.State != agent.StateRunning || !result.Run.Spec.Foreground {
 		t.Errorf("%+v", result)
 	}
 	r.end("front", 0)
-	result, err = c.Restart(within(t), "front", nil)
+	result, err = client.Do(within(t), c, methods.RunRestart, api.RestartParams{StopParams: api.StopParams{RunParams: api.RunParams{Run: "front"}}})
 	must(t, err)
 	if result.Run.Spec.Foreground || !result.Run.Spec.Detached {
 		t.Errorf("%+v", result)

@@ -15,13 +15,15 @@ import (
 	"clove.run/clove/daemon/traces"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/runtime"
 	"clove.run/clove/store"
 )
 
 // openKernel opens kernel.db and the audit log, and makes the Kernel over both. It waits
 // for clove backup and clove check, which use the file only while no cloved has it.
-func (d *Daemon) openKernel() (s shared, err error) {
+func (d *Daemon) openKernel() (s *shared, err error) {
+	s = &shared{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -29,7 +31,7 @@ func (d *Daemon) openKernel() (s shared, err error) {
 	}()
 	paths := d.options.Paths
 	s.cache, s.sandboxes, s.logDir, s.tracer, s.audits = d.cache, d.sandboxes, audit.Dir(paths.State), d.tracer, d.audits
-	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout); err != nil {
+	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout, kernel.Tables()...); err != nil {
 		return s, err
 	}
 	keys, err := audit.OpenKeys(audit.KeyDir(paths.State))
@@ -44,15 +46,15 @@ func (d *Daemon) openKernel() (s shared, err error) {
 		return s, err
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
-	s.kernel = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting})
-	return s, nil
+	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
+		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Services: s.services()})
+	return s, err
 }
 
 // recover ends what a cloved before this one left: accounts of runs that are gone, and the
 // logs of runs in the foreground that had no cloved. What services still work for is left
 // (kernel.Sweep).
-func (s shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) {
+func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) {
 	lives := func(id agent.ID) bool {
 		run, found := s.cache.get(id)
 		return found && run.State != agent.StateEnded
@@ -89,7 +91,7 @@ func (d *Daemon) checkNet(rule agent.EgressRule, owner agent.Owner) error {
 }
 
 // close ends the Kernel before its files.
-func (s shared) close() (err error) {
+func (s *shared) close() (err error) {
 	if s.kernel != nil {
 		err = s.kernel.Close()
 	}
@@ -115,40 +117,39 @@ type shared struct {
 	audits    *slots // queries of the audit log
 }
 
-func (s shared) methods() []handler {
-	all := []handler{
-		on(methods.Backup, s.backup), on(methods.Check, s.check), on(methods.Panic, s.panic),
-		on(methods.KernelAttach, s.attach), on(methods.KernelCall, s.call), on(methods.KernelMeter, s.meter), on(methods.AuditQuery, s.auditQuery),
-		on(methods.BudgetSet, s.setBudget), on(methods.BudgetList, s.listBudgets), on(methods.BudgetReport, s.reportBudgets), on(methods.BudgetTop, s.topBudgets),
+func (s *shared) methods() []handler {
+	if s == nil { // it does not serve yet
+		return nil
 	}
-	for _, name := range kernel.Methods() {
-		m, _ := methods.Find(name)
-		// The Kernel decodes the parameters: it records calls that it cannot read, too.
-		all = append(all, handler{m, func(c *call, p parameters) (any, error) {
-			return s.kernel.Call(kernel.Caller{Run: c.run, UID: c.peer.owner.UID}, name, p.text)
-		}})
+	all := []handler{on(methods.Backup, s.backup), on(methods.Check, s.check)}
+	for _, m := range s.kernel.Methods() {
+		all = append(all, handler{m.Method, s.decide})
 	}
 	return all
 }
 
-func (s shared) setBudget(c *call, p api.BudgetSetParams) (api.BudgetResult, error) {
-	return s.kernel.SetBudget(c.peer.owner.UID, p)
+// decide takes a user's call through the stages of the Kernel, which records it, also where its
+// parameters cannot be read.
+func (s *shared) decide(c *call, p parameters) (any, error) {
+	r := service.Request{Method: c.method, Text: p.text, Params: p.value}
+	if p.wrong != nil {
+		r.Params = nil // the Kernel finds what is wrong, and records it
+	}
+	return s.kernel.Call(c, service.Caller{Run: c.run, UID: c.peer.owner.UID}, r)
 }
 
-func (s shared) listBudgets(c *call, p api.BudgetListParams) (api.BudgetListResult, error) {
-	return s.kernel.ListBudgets(c.peer.owner.UID, p)
-}
-
-func (s shared) reportBudgets(c *call, p api.BudgetReportParams) (api.BudgetReportResult, error) {
-	return s.kernel.ReportBudgets(c.peer.owner.UID, p)
-}
-
-func (s shared) topBudgets(c *call, p api.BudgetTopParams) (api.BudgetTopResult, error) {
-	return s.kernel.TopBudgets(c.peer.owner.UID, p)
+// services are those that need cloved's own parts. A request of theirs has the daemon's call as its
+// context (decide).
+func (s *shared) services() []*service.Service {
+	return []*service.Service{
+		service.New("panic").On(service.Act(methods.Panic, s.panic)),
+		service.New("audit log").On(service.Stream(methods.AuditQuery, s.auditQuery)),
+		service.New("supervisors").On(service.Stream(methods.KernelAttach, s.attach), service.Stream(methods.KernelCall, s.call), service.Stream(methods.KernelMeter, s.meter)),
+	}
 }
 
 // run returns the run that a supervisor names.
-func (s shared) run(id agent.ID) (agent.Run, error) {
+func (s *shared) run(id agent.ID) (agent.Run, error) {
 	if err := s.cache.refresh(); err != nil {
 		return agent.Run{}, err
 	}
@@ -160,72 +161,73 @@ func (s shared) run(id agent.ID) (agent.Run, error) {
 }
 
 // attach reports to a supervisor how its run stands, until it leaves.
-func (s shared) attach(c *call, p api.KernelParams) (api.Nothing, error) {
+func (s *shared) attach(on *service.Call, p api.KernelParams) (none api.Nothing, out service.Outcome, err error) {
+	c := on.Context.(*call)
 	run, err := s.run(p.Run)
 	if err != nil {
-		return api.Nothing{}, err
+		return none, out, err
 	}
 	err = s.kernel.Attach(c, run, p.Begins, func(now api.Standing) {
 		_ = c.note(api.NoteStanding, api.StandingNote{ID: c.id, Standing: now}) // a supervisor that has gone attaches again
 	})
 	if err != nil {
-		return api.Nothing{}, err
+		return none, out, err
 	}
 	<-c.Done()
-	return api.Nothing{}, c.Err()
+	out.Recorded = true // its end is no refusal
+	return none, out, c.Err()
 }
 
 // maxReason bounds the reason of a panic, in bytes: it stands in every record.
 const maxReason = 256
 
 // panic ends all agents. They end first: the log comes after what cannot wait.
-func (s shared) panic(c *call, p api.PanicParams) (api.PanicResult, error) {
+func (s *shared) panic(c *service.Call, p api.PanicParams) (result api.PanicResult, out service.Outcome, err error) {
 	if p.Clear == (p.Reason != "") || len(p.Reason) > maxReason {
-		return api.PanicResult{}, api.Failure(api.CodeParams, "", "say a reason of at most %d bytes, or clear", maxReason)
+		return result, out, api.Failure(api.CodeParams, "", "say a reason of at most %d bytes, or clear", maxReason)
 	}
-	result := api.PanicResult{Ended: []string{}}
-	var err error
-	id := string(agent.NewID())
+	result.Ended = []string{}
 	if p.Clear {
 		err = s.sandboxes.ClearPanic()
 	} else {
 		var runs []agent.Run
 		runs, err = s.sandboxes.Panic(p.Reason)
-		s.kernel.Caused(id, runs)
+		s.kernel.Caused(c.ID, runs)
 		for _, run := range runs {
 			result.Ended = append(result.Ended, run.Name().String())
 		}
 	}
-	entry := audit.PanicEntry(c.peer.owner.UID, p.Reason, len(result.Ended))
-	entry.Correlation = id
-	_, lerr := s.log.AppendEnd(entry)
-	return result, errors.Join(err, lerr)
+	entry := audit.PanicEntry(c.UID, p.Reason, len(result.Ended))
+	out.Entry = &entry
+	return result, out, err
 }
 
 // meter charges what the Linux kernel has counted of a run.
-func (s shared) meter(_ *call, p api.KernelMeterParams) (api.Nothing, error) {
+func (s *shared) meter(_ *service.Call, p api.KernelMeterParams) (none api.Nothing, out service.Outcome, err error) {
 	run, err := s.run(p.Run)
-	if err != nil {
-		return api.Nothing{}, err
+	if err == nil {
+		err = s.kernel.Meter(run, p.Start, p.Totals)
 	}
-	return api.Nothing{}, s.kernel.Meter(run, p.Start, p.Totals)
+	return none, out, err
 }
 
-// call answers an agent, for which its supervisor asks. The agent is not the caller.
-func (s shared) call(_ *call, p api.KernelCallParams) (json.RawMessage, error) {
+// call answers an agent, for which its supervisor asks. The agent is not the caller: its call is
+// decided, recorded and counted by itself.
+func (s *shared) call(c *service.Call, p api.KernelCallParams) (result json.RawMessage, out service.Outcome, err error) {
 	run, found := s.cache.get(p.Run)
 	if !found {
-		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
+		return nil, out, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
 	}
+	out.Recorded = true
 	id := string(agent.NewID())
 	span := s.tracer.AgentCall(run, p.Method, id)
-	result, err := s.kernel.Call(kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, p.Method, p.Params)
+	result, err = s.kernel.Call(c.Context, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, service.Request{Method: p.Method, Text: p.Params})
 	span.End(wordOf(err))
-	return result, err
+	return result, out, err
 }
 
 // kernelCalled counts a call that the Kernel has decided.
-func (d *Daemon) kernelCalled(c kernel.Caller, method string, err error, took time.Duration) {
+func (d *Daemon) kernelCalled(c service.Caller, method string, err error, took time.Duration) {
 	who := metrics.ByUser
 	if c.Agent {
 		who = metrics.ByAgent
@@ -246,14 +248,14 @@ func wordOf(err error) string {
 }
 
 // backup copies kernel.db: no other process may open it.
-func (s shared) backup(_ *call, p api.BackupParams) (api.Nothing, error) {
+func (s *shared) backup(_ *call, p api.BackupParams) (api.Nothing, error) {
 	if !filepath.IsAbs(p.File) {
 		return api.Nothing{}, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
 	}
 	return api.Nothing{}, s.file.Backup(p.File)
 }
 
-func (s shared) check(_ *call, _ api.Nothing) (api.CheckResult, error) {
+func (s *shared) check(_ *call, _ api.Nothing) (api.CheckResult, error) {
 	problems, err := s.file.Check()
 	// An empty list, not null, where nothing is wrong.
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err

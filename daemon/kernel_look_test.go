@@ -7,6 +7,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/store"
 )
 
@@ -29,7 +30,8 @@ func TestSpendingIsNoReasonToLook(t *testing.T) {
 	for tries := 0; tries < 20 && !quiet; tries++ {
 		next := ended()
 		for range 20 {
-			must(t, c.Call(within(t), methods.BudgetSet.Name, api.BudgetSetParams{Account: "0/name:own", Limits: []string{"reviews=10"}}, nil))
+			_, err := client.Do(within(t), c, methods.BudgetSet, api.BudgetSetParams{Account: "0/name:own", Limits: []string{"reviews=10"}})
+			must(t, err)
 		}
 		select {
 		case <-next:

@@ -29,15 +29,15 @@ func TestKernelIsClovedsAlone(t *testing.T) {
 		if _, err := store.OpenKernel(path, 10*time.Millisecond); agent.KindOf(err) != agent.KindBusy || err == nil {
 			t.Errorf("a second opener: %v", err)
 		}
-		if problems, err := c.CheckKernel(within(t)); err != nil || len(problems) != 0 {
-			t.Errorf("%q, %v", problems, err)
+		if found, err := client.Do(within(t), c, methods.Check, api.Nothing{}); err != nil || len(found.Problems) != 0 {
+			t.Errorf("%q, %v", found.Problems, err)
 		}
 		copied = filepath.Join(r.dir, "copy")
-		must(t, c.BackupKernel(within(t), copied))
-		if err := c.BackupKernel(within(t), copied); agent.KindOf(err) != agent.KindConflict {
+		must(t, client.Perform(within(t), c, methods.Backup, api.BackupParams{File: copied}))
+		if err := client.Perform(within(t), c, methods.Backup, api.BackupParams{File: copied}); agent.KindOf(err) != agent.KindConflict {
 			t.Errorf("it replaces a file: %v", err)
 		}
-		if err := c.BackupKernel(within(t), "copy"); agent.KindOf(err) != agent.KindInvalid {
+		if err := client.Perform(within(t), c, methods.Backup, api.BackupParams{File: "copy"}); agent.KindOf(err) != agent.KindInvalid {
 			t.Errorf("a path of cloved's own directory: %v", err)
 		}
 	})
@@ -94,8 +94,8 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 		t.Errorf("%d calls", walked)
 	}
 	for _, run := range []agent.Run{own, other} {
-		var a api.AgentResult
-		must(t, c.Call(within(t), agents.AgentGet.Name, api.RunParams{Run: run.Spec.Name}, &a))
+		a, err := client.Do(within(t), c, agents.AgentGet, api.RunParams{Run: run.Spec.Name})
+		must(t, err)
 		if a.ID != run.Spec.ID {
 			t.Errorf("%+v", a)
 		}

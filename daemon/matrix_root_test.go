@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"clove.run/clove/kernel/service"
 	"context"
 	"encoding/json"
 	"net"
@@ -22,7 +23,6 @@ import (
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/internal/testhost"
-	"clove.run/clove/kernel"
 )
 
 // The identities of the matrix, as the kernel reports them to cloved.
@@ -75,12 +75,12 @@ func (r *rig) shares(run agent.Run) *strings.Replacer {
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
 	must(r.t, k.Attach(ctx, run, true, func(api.Standing) {}))
-	own := kernel.Caller{Run: run, Agent: true, UID: run.Owner.UID}
-	text, err := k.Call(own, agents.BudgetReserve.Name, json.RawMessage(`{"amounts":{"reviews":1}}`))
+	own := service.Caller{Run: run, Agent: true, UID: run.Owner.UID}
+	text, err := k.Call(ctx, own, service.Request{Method: agents.BudgetReserve.Name, Text: json.RawMessage(`{"amounts":{"reviews":1}}`)})
 	must(r.t, err)
 	var reserved api.BudgetReserveResult
 	must(r.t, json.Unmarshal(text, &reserved))
-	text, err = k.Call(own, agents.GrantList.Name, nil)
+	text, err = k.Call(ctx, own, service.Request{Method: agents.GrantList.Name})
 	must(r.t, err)
 	var held api.GrantListResult
 	must(r.t, json.Unmarshal(text, &held))

@@ -30,7 +30,7 @@ type inference struct {
 	control  *control.Control
 	listener *net.UnixListener
 	current  atomic.Pointer[config.Config]
-	shared   shared
+	shared   *shared
 	run      string // cloved's run directory
 	log      *slog.Logger
 	earlier  <-chan struct{} // closed when no calls of an earlier cloved are made any more; nil: there are none
@@ -51,7 +51,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		return err
 	}
 	m.current.Store(now)
-	m.control = control.New(control.Options{Ledger: d.shared.kernel, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
+	m.control = control.New(control.Options{Ledger: d.shared.kernel.Ledger, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
 		Journals: d.options.Paths.Journals(), Run: d.shared.run,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	d.inference = m
@@ -76,7 +76,7 @@ func (m *inference) recover(ctx context.Context) {
 	}
 	select {
 	case <-m.earlier:
-		if err := m.shared.kernel.Recover(func(r budget.Reservation) bool { return m.left[r.ID] }); err != nil {
+		if err := m.shared.kernel.Ledger.Recover(func(r budget.Reservation) bool { return m.left[r.ID] }); err != nil {
 			m.log.Error("calls of models are left unsettled", "error", err)
 		}
 	case <-ctx.Done():
@@ -136,7 +136,7 @@ func (m *inference) top(c *call, _ api.Nothing) (api.ModelTopResult, error) {
 // modelCalled counts a call that has ended, traces it, and notes it among the run's events.
 func (d *Daemon) modelCalled(run agent.Run, c models.Call) {
 	d.tracer.ModelCall(run, c)
-	d.shared.kernel.ModelCalled(run.Spec.ID, c.ID, callText(c))
+	d.shared.kernel.Ledger.ModelCalled(run.Spec.ID, c.ID, callText(c))
 	d.meter.ModelCalled(c) // last: a test that sees the count also finds the rest
 }
 

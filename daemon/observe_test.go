@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/daemon/metrics"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/daemon/traces"
@@ -27,7 +28,7 @@ func TestTheLogSaysWhenAgentsEnd(t *testing.T) {
 	var log Tail
 	r.d.log = slog.New(slog.NewTextHandler(&log, nil))
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("mine")})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("mine")})
 	must(t, err)
 	foreground := spec("foreground")
 	foreground.Remove = true
@@ -77,7 +78,7 @@ func TestCountsWhateverHappens(t *testing.T) {
 	r := newRig(t, nil)
 	r.add("before", agent.Owner{}, agent.StateEnded)
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("mine")})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("mine")})
 	must(t, err)
 	foreground := spec("foreground")
 	foreground.Remove = true
@@ -107,13 +108,13 @@ func TestCountsCallsAndTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	_, err := c.Start(within(t), api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("first"), DelayNS: int64(time.Hour)})
 	must(t, err)
 	second := spec("second")
 	second.After = []string{"first"}
-	_, err = c.Start(within(t), api.StartParams{Spec: second})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: second})
 	must(t, err)
-	_, err = c.Start(within(t), api.StartParams{Spec: spec("first")})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("first")})
 	wantCode(t, err, api.CodeConflict)
 	raw := r.dial()
 	must(t, raw.Request("no.such", nil))
@@ -164,7 +165,7 @@ func TestCountsDroppedEvents(t *testing.T) {
 	r.d.cache.mu.Unlock()
 	gaps := 0
 	zero := uint64(0)
-	_, err := c.Events(within(t), api.EventParams{After: &zero}, func(n api.EventNote) error {
+	_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: &zero}, func(n api.EventNote) error {
 		if n.Gap {
 			gaps++
 		}
@@ -189,14 +190,14 @@ func TestTracesARun(t *testing.T) {
 	c := r.serve()
 	s := spec("traced")
 	s.Env, s.Command, s.Remove = []string{"TOKEN=planted"}, []string{"sh", "planted"}, true
-	_, err = c.Start(within(t), api.StartParams{Spec: s, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	_, err = client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s, Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	must(t, err)
 	must(t, r.records.with(func(st *store.Store) error {
 		_, err := st.Finish(s.ID, agent.EventRecorded, agent.Record{Version: agent.RecordVersion, ID: s.ID, Name: s.Name, Status: agent.StatusExited}, nil)
 		return err
 	}))
 	r.counted(`clove_ends_total{status="exited"} 1`)
-	_, err = c.Get(within(t), "traced")
+	_, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "traced"})
 	wantCode(t, err, api.CodeNotFound)
 	must(t, tracer.Close(context.Background()))
 	spans, _ := collector.Now()
@@ -224,21 +225,21 @@ func TestLookInside(t *testing.T) {
 	c := r.serve()
 	s := spec("waits")
 	s.Env, s.Command, s.Labels = []string{"TOKEN=planted"}, []string{"sh", "planted"}, map[string]string{"a": "planted"}
-	_, err := c.Start(within(t), api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
+	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s, DelayNS: int64(time.Hour)})
 	must(t, err)
 	for part, says := range map[api.DebugPart]string{
 		api.DebugVersions: "cloved test", api.DebugGoroutines: "TestLookInside", api.DebugHeap: "heap profile", api.DebugConfiguration: `"log_cap": "64M"`,
 		api.DebugQueue: "waits since", api.DebugMetrics: "clove_agents", api.DebugLog: "msg=hello",
 	} {
-		text, err := c.Debug(within(t), part)
-		if err != nil || !strings.Contains(text, says) || strings.Contains(text, "planted") {
-			t.Errorf("%s: %v, %s", part, err, text)
+		answer, err := client.Do(within(t), c, methods.Debug, api.DebugParams{Part: part})
+		if err != nil || !strings.Contains(answer.Text, says) || strings.Contains(answer.Text, "planted") {
+			t.Errorf("%s: %v, %s", part, err, answer.Text)
 		}
 	}
 	if len(debugParts) != len(api.DebugParts) {
 		t.Errorf("%d parts of %d", len(debugParts), len(api.DebugParts))
 	}
-	_, err = c.Debug(within(t), "secrets")
+	_, err = client.Do(within(t), c, methods.Debug, api.DebugParams{Part: "secrets"})
 	wantCode(t, err, api.CodeParams)
 	params, _ := json.Marshal(api.DebugParams{Part: api.DebugQueue})
 	m, _ := methods.Find(methods.Debug.Name)
@@ -254,7 +255,7 @@ func TestLookInsideOfOneThatHangs(t *testing.T) {
 	r.d.cache.mu.Lock()
 	r.d.reconciler.mu.Lock()
 	for _, part := range []api.DebugPart{api.DebugVersions, api.DebugGoroutines, api.DebugHeap, api.DebugConfiguration, api.DebugLog} {
-		if _, err := c.Debug(within(t), part); err != nil {
+		if _, err := client.Do(within(t), c, methods.Debug, api.DebugParams{Part: part}); err != nil {
 			t.Errorf("%s: %v", part, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // TestReadsThePastWhenAsked: events from before this cloved started are read at the first
@@ -21,7 +23,7 @@ func TestReadsThePastWhenAsked(t *testing.T) {
 	c := r.serve()
 	r.add("since", agent.Owner{}, agent.StateEnded)
 	numbers := func(after uint64) (all []uint64) {
-		_, err := c.Events(within(t), api.EventParams{After: &after}, func(n api.EventNote) error {
+		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: &after}, func(n api.EventNote) error {
 			if n.Gap {
 				t.Error("a gap")
 				return nil

@@ -7,6 +7,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // unwritable is a rig whose store takes no record of a failed start.
@@ -24,7 +26,7 @@ func TestFailedStartIsHeldBack(t *testing.T) {
 	r.d.reconciler.sandboxes = unwritable{r}
 	r.d.reconciler.retry = retryTime / 20
 	c := r.serve()
-	result, err := c.Start(within(t), api.StartParams{Spec: spec("held")})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("held")})
 	must(t, err)
 	if result.Run.State != agent.StateQueued || !strings.Contains(result.Reason, "tried again") || !strings.Contains(result.Reason, "cannot hold it") {
 		t.Errorf("%s, %q", result.Run.State, result.Reason)

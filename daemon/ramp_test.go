@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // Starts are limited at a time: while one is under way the next one waits, `clove ps` gives
@@ -20,7 +22,10 @@ func TestStartsAreRamped(t *testing.T) {
 	c := r.serve()
 	began, proceed := r.hold("slow")
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := c.Start(context.Background(), api.StartParams{Spec: spec("slow")}); first <- err }()
+	go func() {
+		_, err := client.Do(context.Background(), c, methods.RunStart, api.StartParams{Spec: spec("slow")})
+		first <- err
+	}()
 	select {
 	case <-began:
 	case <-within(t).Done():
@@ -28,7 +33,7 @@ func TestStartsAreRamped(t *testing.T) {
 	}
 	next := spec("next")
 	go func() {
-		result, err := c.Start(context.Background(), api.StartParams{Spec: next})
+		result, err := client.Do(context.Background(), c, methods.RunStart, api.StartParams{Spec: next})
 		if err == nil && (result.Reason != "" || result.Run.State != agent.StateRunning) {
 			err = fmt.Errorf("it is %s: %s", result.Run.State, result.Reason)
 		}
@@ -45,7 +50,7 @@ func TestStartsAreRamped(t *testing.T) {
 			t.Fatal("the second does not wait")
 		}
 	}
-	result, err := c.Start(within(t), api.StartParams{Spec: spec("later"), DelayNS: int64(time.Hour)})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("later"), DelayNS: int64(time.Hour)})
 	if err != nil || result.Reason == "" {
 		t.Errorf("control: a delay: %+v, %v", result, err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // With force, a waiting run is removed like one that runs.
@@ -19,8 +21,8 @@ func TestRemoveQueuedWithForce(t *testing.T) {
 	r := newRig(t, nil)
 	r.add("queued", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
-	must(t, c.Remove(within(t), "queued", true))
-	_, err := c.Get(within(t), "queued")
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "queued"}, Force: true}))
+	_, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "queued"})
 	wantCode(t, err, api.CodeNotFound)
 }
 
@@ -84,7 +86,7 @@ func TestRestartEndsADelay(t *testing.T) {
 	// The impatient caller's restart ended that delay all the same: the run may run by now.
 	r.add("another", agent.Owner{}, agent.StateQueued)
 	c := r.serve()
-	result, err := c.Restart(within(t), "another", nil)
+	result, err := client.Do(within(t), c, methods.RunRestart, api.RestartParams{StopParams: api.StopParams{RunParams: api.RunParams{Run: "another"}}})
 	if err != nil || result.Reason != "" || result.Run.State != agent.StateRunning {
 		t.Errorf("%s, %q, %v", result.Run.State, result.Reason, err)
 	}
@@ -135,9 +137,11 @@ func TestRemovalTakesTheLogOfAStartAlong(t *testing.T) {
 		c := r.serve()
 		s := spec("begun")
 		started, removed := make(chan error, 1), make(chan error, 1)
-		go func() { _, err := c.Start(within(t), api.StartParams{Spec: s}); started <- err }()
+		go func() { _, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s}); started <- err }()
 		<-began
-		go func() { removed <- c.Remove(within(t), "begun", force) }()
+		go func() {
+			removed <- client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "begun"}, Force: force})
+		}()
 		_, _, err := r.d.cache.until(within(t), s.ID, func(_ agent.Run, found bool) bool { return !found })
 		must(t, err)
 		must(t, os.MkdirAll(r.d.options.Paths.Log(s.ID), 0o700))

@@ -48,7 +48,7 @@ func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.
 
 func (d *Daemon) dispatcher() dispatcher {
 	all := dispatcher{handlers: d.handlers(), cache: d.cache, lost: d.options.Paths.LostRun, streams: d.streams, meter: d.meter, tracer: d.tracer, log: d.log}
-	if d.shared.log != nil {
+	if d.shared != nil {
 		all.entries = d.shared.log.Enqueue
 	}
 	return all

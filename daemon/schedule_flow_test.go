@@ -8,6 +8,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/scheduler"
 )
 
@@ -62,7 +64,7 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 			t.Errorf("%s: %+v", name, run)
 		}
 		must(t, r.d.reconciler.decidedAnew(within(t))) // it is queued a moment before its reason is known
-		result, err := c.Get(within(t), name)
+		result, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: name})
 		must(t, err)
 		if in := time.Until(result.Run.Queue.Next); in <= 0 || in > time.Hour || !strings.HasPrefix(result.Reason, "its schedule starts it at") {
 			t.Errorf("%s: next in %v, %q", name, in, result.Reason)
@@ -71,7 +73,7 @@ func TestAMissedTimeIsMadeUpForOnce(t *testing.T) {
 	if names := r.names(); len(names) != 2 {
 		t.Errorf("started %q", names)
 	}
-	pruned, err := c.Prune(within(t))
+	pruned, err := client.Do(within(t), c, methods.RunPrune, api.Nothing{})
 	must(t, err)
 	if len(pruned.Removed) != 0 {
 		t.Errorf("pruned %v", pruned.Removed)
@@ -102,18 +104,18 @@ func TestStopEndsTheSchedule(t *testing.T) {
 	c := r.serve()
 	s := spec("daily")
 	s.Schedule = "@daily"
-	result, err := c.Start(within(t), api.StartParams{Spec: s})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 	must(t, err)
 	if !waiting(result.Run) || result.Reason == "" || result.Run.Queue.Next.IsZero() {
 		t.Errorf("%+v", result)
 	}
-	must(t, c.Stop(within(t), "daily", nil))
+	must(t, client.Perform(within(t), c, methods.RunStop, api.StopParams{RunParams: api.RunParams{Run: "daily"}}))
 	stopped := r.reaches(s.ID, func(run agent.Run) bool { return run.State == agent.StateEnded })
 	if stopped.Record.Stopped == nil || scheduler.StartsAgain(stopped) || !scheduler.WithNext(stopped).Queue.Next.IsZero() {
 		t.Errorf("%+v", stopped)
 	}
 	for range 2 { // after its end, and in the queue
-		_, err = c.Restart(within(t), "daily", nil)
+		_, err = client.Do(within(t), c, methods.RunRestart, api.RestartParams{StopParams: api.StopParams{RunParams: api.RunParams{Run: "daily"}}})
 		must(t, err)
 		if run := r.reaches(s.ID, running); run.Queue.Stopped != nil {
 			t.Errorf("%+v", run.Queue)
@@ -121,7 +123,7 @@ func TestStopEndsTheSchedule(t *testing.T) {
 		r.end("daily", 0)
 		r.reaches(s.ID, waiting)
 	}
-	must(t, c.Remove(within(t), "daily", false))
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "daily"}}))
 }
 
 // Within one time of the schedule the policy restarts a run that failed, and gives up only
@@ -157,7 +159,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 	} {
 		s := spec("a")
 		change(&s)
-		_, err := c.Start(within(t), api.StartParams{Spec: s})
+		_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 		if what == "after a circle" {
 			wantCode(t, err, api.CodeNotFound) // there is no a yet
 			continue
@@ -167,10 +169,10 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: no hint in %v", what, err)
 		}
 	}
-	listed, err := c.List(within(t), api.ListParams{All: true})
+	listed, err := client.Collect(client.All(within(t), c, methods.RunList, api.ListParams{All: true}))
 	must(t, err)
-	if len(listed.Runs) != 0 {
-		t.Errorf("stored: %+v", listed.Runs)
+	if len(listed) != 0 {
+		t.Errorf("stored: %+v", listed)
 	}
 }
 
@@ -180,11 +182,11 @@ func TestCirclesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
-	must(t, c.Drain(within(t), true))
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{On: true}))
 	start := func(name string, after ...string) (agent.Run, error) {
 		s := spec(name)
 		s.After = after
-		result, err := c.Start(within(t), api.StartParams{Spec: s})
+		result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 		return result.Run, err
 	}
 	first, err := start("first")
@@ -196,12 +198,12 @@ func TestCirclesAreRefused(t *testing.T) {
 	}
 	_, err = start("third", "second")
 	must(t, err)
-	must(t, c.Remove(within(t), "first", false))
+	must(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "first"}}))
 	_, err = start("first", "third")
 	wantCode(t, err, api.CodeParams)
 	_, err = start("other", "third")
 	must(t, err)
-	_, err = c.Rename(within(t), "other", "first")
+	_, err = client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: "other"}, Name: "first"})
 	wantCode(t, err, api.CodeParams)
 }
 
@@ -213,11 +215,11 @@ func TestDrainOutlivesCloved(t *testing.T) {
 	r.d = New(r.d.options)
 	r.d.reconciler.starter = r
 	c := r.serve()
-	result, err := c.Start(within(t), api.StartParams{Spec: spec("late")})
+	result, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("late")})
 	must(t, err)
 	if result.Run.State != agent.StateQueued || !strings.Contains(result.Reason, "drained") {
 		t.Errorf("%+v", result)
 	}
-	must(t, c.Drain(within(t), false))
+	must(t, client.Perform(within(t), c, methods.Drain, api.DrainParams{}))
 	r.reaches(result.Run.Spec.ID, running)
 }

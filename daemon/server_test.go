@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -42,11 +43,14 @@ func TestEndOfService(t *testing.T) {
 	following, starting := make(chan error, 1), make(chan error, 1)
 	told := make(chan struct{}, 16)
 	go func() {
-		_, err := c.Events(within(t), api.EventParams{After: new(uint64), Follow: true}, func(api.EventNote) error { told <- struct{}{}; return nil })
+		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: new(uint64), Follow: true}, func(api.EventNote) error { told <- struct{}{}; return nil })
 		following <- err
 	}()
 	<-told
-	go func() { _, err := c.Start(within(t), api.StartParams{Spec: spec("slow")}); starting <- err }()
+	go func() {
+		_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("slow")})
+		starting <- err
+	}()
 	<-begun
 	stop()
 	wantCode(t, <-following, api.CodeDraining)

@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
 )
@@ -45,7 +46,7 @@ func TestAFullDiskLetsClovedStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, err = c.SetBudget(context.Background(), api.BudgetSetParams{Account: "1000", Limits: []string{"reviews=1"}})
+		_, err = client.Do(context.Background(), c, methods.BudgetSet, api.BudgetSetParams{Account: "1000", Limits: []string{"reviews=1"}})
 		return err
 	}
 	if err := set(); err == nil || api.ErrorOf(err).Code != api.CodeStorage {

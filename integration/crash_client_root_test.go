@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -132,19 +133,24 @@ func (w *writer) create(ctx context.Context, c *client.Client) {
 	spec := w.spec(w.name(), "true")
 	p := w.promise(spec, -1, false)
 	w.write(p, agent.RunQueued, func() error {
-		_, err := c.Start(ctx, api.StartParams{Spec: spec, DelayNS: int64(time.Hour)})
+		_, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec, DelayNS: int64(time.Hour)})
 		return err
 	}, func(p *promise) { p.exists = []bool{true} })
 }
 
 func (w *writer) rename(ctx context.Context, c *client.Client, p *promise) {
 	name := w.name()
-	w.write(p, agent.RunRenamed, func() error { _, err := c.Rename(ctx, string(p.id), name); return err },
+	w.write(p, agent.RunRenamed, func() error {
+		_, err := client.Do(ctx, c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: string(p.id)}, Name: name})
+		return err
+	},
 		func(p *promise) { p.names = []string{name} })
 }
 
 func (w *writer) remove(ctx context.Context, c *client.Client, p *promise) {
-	w.write(p, agent.RunRemoved, func() error { return c.Remove(ctx, string(p.id), false) },
+	w.write(p, agent.RunRemoved, func() error {
+		return client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(p.id)}})
+	},
 		func(p *promise) { p.exists = []bool{false} })
 }
 
@@ -159,7 +165,10 @@ func (w *writer) extend(ctx context.Context, c *client.Client) {
 		return
 	}
 	wall := time.Hour + time.Duration(w.random.IntN(3600))*time.Second
-	w.write(live, agent.RunUpdated, func() error { _, err := c.Update(ctx, string(live.id), agent.Update{WallClock: &wall}); return err },
+	w.write(live, agent.RunUpdated, func() error {
+		_, err := client.Do(ctx, c, methods.RunUpdate, api.UpdateParams{RunParams: api.RunParams{Run: string(live.id)}, Update: agent.Update{WallClock: &wall}})
+		return err
+	},
 		func(p *promise) { p.wall = []time.Duration{wall} })
 }
 
@@ -169,7 +178,7 @@ func (w *writer) short(ctx context.Context, c *client.Client) {
 	code := w.random.IntN(100)
 	spec := w.spec(w.name(), fmt.Sprintf("sleep 0.0%d; exit %d", w.random.IntN(9), code))
 	p := w.promise(spec, code, false)
-	w.write(p, agent.RunQueued, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
+	w.write(p, agent.RunQueued, func() error { _, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec}); return err },
 		func(p *promise) { p.exists = []bool{true} })
 }
 
@@ -180,7 +189,7 @@ func (w *writer) long(ctx context.Context, c *client.Client, restart agent.Resta
 	spec.Limits.WallClock = time.Hour
 	p := w.promise(spec, -1, true)
 	p.restarts = restart != ""
-	w.write(p, agent.RunStarted, func() error { _, err := c.Start(ctx, api.StartParams{Spec: spec}); return err },
+	w.write(p, agent.RunStarted, func() error { _, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec}); return err },
 		func(p *promise) { p.exists = []bool{true} })
 	return p
 }

@@ -19,6 +19,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
@@ -89,7 +90,7 @@ func newStorm(t *testing.T, seed int) *storm {
 	s.ok("wait", "pattern")
 	s.ok("rm", "pattern")
 	c, ctx := s.connect()
-	end, err := c.Events(ctx, api.EventParams{}, func(api.EventNote) error { return nil })
+	end, err := client.Each(ctx, c, methods.EventFollow, api.EventParams{}, func(api.EventNote) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func (s *storm) killSupervisor() {
 func (s *storm) awaitDead(ctx context.Context, c *client.Client) {
 	for _, w := range s.writers {
 		if p := w.own; p.mortal && !p.restarts && !p.finished {
-			_, _ = c.Wait(ctx, string(p.id)) // compare reports what is wrong with it
+			_, _ = client.Do(ctx, c, methods.RunWait, api.RunParams{Run: string(p.id)}) // compare reports what is wrong with it
 		}
 	}
 }
@@ -203,11 +204,15 @@ func (s *storm) look(deep bool) {
 	c, ctx := s.connect()
 	defer c.Close()
 	s.awaitDead(ctx, c)
-	listed, err := c.List(ctx, api.ListParams{All: true})
+	listed, err := client.Collect(client.All(ctx, c, methods.RunList, api.ListParams{All: true}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.compare(listed.Runs)
+	runs := make([]agent.Run, len(listed))
+	for i, one := range listed {
+		runs[i] = one.Run
+	}
+	s.compare(runs)
 	if _, err := s.happened(ctx, c, false); err != nil {
 		s.t.Error(err)
 	}
@@ -258,7 +263,7 @@ func (s *storm) last() {
 	s.look(true)
 	c, ctx := s.connect()
 	for id, p := range s.runs {
-		if err := c.Remove(ctx, string(id), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
+		if err := client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(id)}, Force: true}); err != nil && agent.KindOf(err) != agent.KindNotFound {
 			s.t.Errorf("cannot remove %v: %v", p.names, err)
 		}
 	}

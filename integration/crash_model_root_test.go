@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -190,5 +191,5 @@ func (m *model) happened(ctx context.Context, c *client.Client, on bool) (api.Ev
 	m.mu.Lock()
 	after := m.last
 	m.mu.Unlock()
-	return c.Events(ctx, api.EventParams{After: &after, Follow: on}, m.hear)
+	return client.Each(ctx, c, methods.EventFollow, api.EventParams{After: &after, Follow: on}, m.hear)
 }

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // userDir makes a directory of the member below one that everybody may enter.
@@ -183,7 +185,7 @@ func TestDaemonResumeOverAKill(t *testing.T) {
 	var event uint64
 	for round, over := 0, false; !over; round++ {
 		c, ctx := d.connect()
-		result, err := c.Get(ctx, "talker")
+		result, err := client.Do(ctx, c, methods.RunGet, api.RunParams{Run: "talker"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +203,7 @@ func TestDaemonResumeOverAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := event
-		last, err := c.Events(ctx, api.EventParams{After: &after}, func(n api.EventNote) error {
+		last, err := client.Each(ctx, c, methods.EventFollow, api.EventParams{After: &after}, func(n api.EventNote) error {
 			if n.Gap || n.Event.Sequence != event+1 {
 				t.Errorf("behind event %d comes %+v", event, n)
 			}

@@ -17,6 +17,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 // member returns a host whose commands a member of the group runs, with this cloved.
@@ -104,7 +106,7 @@ func TestForegroundOfAMemberThatNeverComes(t *testing.T) {
 		t.Fatal(answer)
 	}
 	c, ctx := d.connect()
-	result, err := c.Wait(ctx, members("raw"))
+	result, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: members("raw")})
 	if err != nil || result.Record.Status != agent.StatusKilled {
 		t.Errorf("%+v, %v", result.Record, err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -156,13 +157,14 @@ func (d *cloved) clean() {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
-	listed, err := c.List(ctx, listAll)
+	listed, err := client.Collect(client.All(ctx, c, methods.RunList, listAll))
 	if err != nil {
 		d.t.Error(err)
 	}
-	for _, run := range listed.Runs {
+	for _, one := range listed {
+		run := one.Run
 		// A run with --rm may end between the list and this call.
-		if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
+		if err := client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Force: true}); err != nil && agent.KindOf(err) != agent.KindNotFound {
 			d.t.Errorf("cannot remove %s: %v", run.Spec.Name, err)
 		}
 	}

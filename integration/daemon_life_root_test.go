@@ -19,6 +19,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -156,7 +157,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
 	for _, name := range []string{"mortal", "phoenix"} {
-		found, err := c.Get(ctx, name)
+		found, err := client.Do(ctx, c, methods.RunGet, api.RunParams{Run: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	result, err := c.Wait(ctx, "mortal")
+	result, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: "mortal"})
 	if err != nil || result.Record.Status != agent.StatusKilled || result.Record.Error == nil {
 		t.Errorf("%v, %+v", err, result.Record)
 	}
@@ -172,7 +173,7 @@ func TestDaemonSupervisorKilled(t *testing.T) {
 	again, leave := context.WithCancel(ctx)
 	defer leave()
 	starts := 0
-	_, err = c.Events(again, api.EventParams{After: new(uint64), Follow: true, Run: "phoenix"}, func(note api.EventNote) error {
+	_, err = client.Each(again, c, methods.EventFollow, api.EventParams{After: new(uint64), Follow: true, Run: "phoenix"}, func(note api.EventNote) error {
 		if note.Event.Kind == agent.RunStarted {
 			if starts++; starts == 2 {
 				leave()
@@ -194,7 +195,7 @@ func TestDaemonKeepsItsDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	found, err := c.Get(context.Background(), "plain")
+	found, err := client.Do(context.Background(), c, methods.RunGet, api.RunParams{Run: "plain"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -44,7 +45,7 @@ func TestDaemonAttach(t *testing.T) {
 	sessions := [2]*client.Session{}
 	ends := [2]chan api.AttachResult{make(chan api.AttachResult, 1), make(chan api.AttachResult, 1)}
 	for i := range sessions {
-		s, err := c.Attach(ctx, api.AttachParams{RunParams: api.RunParams{Run: "echo"}})
+		s, err := client.Open(ctx, c, methods.RunAttach, api.AttachParams{RunParams: api.RunParams{Run: "echo"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestDaemonAttachSlow(t *testing.T) {
 	d := newCloved(t)
 	c, ctx := d.connect()
 	d.detach("loud", `read x; i=0; while [ $i -lt 20000 ]; do echo "0123456789012345678901234567890123456789012345678901234567890123456789 $i"; i=$((i+1)); done; echo end`, "-i")
-	slow, err := c.Attach(ctx, api.AttachParams{RunParams: api.RunParams{Run: "loud"}})
+	slow, err := client.Open(ctx, c, methods.RunAttach, api.AttachParams{RunParams: api.RunParams{Run: "loud"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestDaemonAttachSlow(t *testing.T) {
 	if _, err := slow.Write([]byte("go\n")); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := c.Wait(ctx, "loud"); err != nil || result.Record.Status != agent.StatusExited {
+	if result, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: "loud"}); err != nil || result.Record.Status != agent.StatusExited {
 		t.Errorf("%v, %+v", err, result.Record)
 	}
 	if text := d.ok("logs", "--tail", "1", "loud"); text != "end\n" {
@@ -139,18 +140,18 @@ func TestDaemonPauseStatsTop(t *testing.T) {
 		t.Errorf("%s", listed)
 	}
 	c, ctx := d.connect()
-	first, err := c.Stats(ctx, "busy")
+	first, err := client.Do(ctx, c, methods.RunStats, api.RunParams{Run: "busy"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Stats(ctx, "busy")
-	if err != nil || !second.Paused || first.Usage.CPUMS == nil || *first.Usage.CPUMS != *second.Usage.CPUMS {
+	second, err := client.Do(ctx, c, methods.RunStats, api.RunParams{Run: "busy"})
+	if err != nil || !second.Stats.Paused || first.Stats.Usage.CPUMS == nil || *first.Stats.Usage.CPUMS != *second.Stats.Usage.CPUMS {
 		t.Errorf("%v: a paused run computes: %+v, %+v", err, first, second)
 	}
 	d.ok("resume", "busy")
 	deadline := time.Now().Add(patience())
-	for third := second; *third.Usage.CPUMS == *second.Usage.CPUMS; {
-		if third, err = c.Stats(ctx, "busy"); err != nil || time.Now().After(deadline) {
+	for third := second; *third.Stats.Usage.CPUMS == *second.Stats.Usage.CPUMS; {
+		if third, err = client.Do(ctx, c, methods.RunStats, api.RunParams{Run: "busy"}); err != nil || time.Now().After(deadline) {
 			t.Fatalf("it does not go on: %v", err)
 		}
 	}
@@ -219,7 +220,7 @@ func TestDaemonExecLeftWithFullInput(t *testing.T) {
 	d := newCloved(t)
 	d.detach("box", `sleep 1000`)
 	c, ctx := d.connect()
-	s, err := c.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1001"}}})
+	s, err := client.Open(ctx, c, methods.RunExec, api.ExecParams{RunParams: api.RunParams{Run: "box"}, Stdin: true, Exec: agent.Exec{Command: []string{"sh", "-c", "echo began; exec sleep 1001"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,13 +244,13 @@ func awaitSleep(t *testing.T, ctx context.Context, c *client.Client, wanted bool
 	t.Helper()
 	var last []agent.Process
 	for ; ; time.Sleep(10 * time.Millisecond) {
-		processes, err := c.Processes(ctx, "box")
+		answer, err := client.Do(ctx, c, methods.RunProcesses, api.RunParams{Run: "box"})
 		if err != nil {
 			t.Fatalf("%v; the last look showed %+v", err, last)
 		}
-		if slices.ContainsFunc(processes, func(p agent.Process) bool { return slices.Equal(p.Command, []string{"sleep", "1001"}) }) == wanted {
+		if slices.ContainsFunc(answer.Processes, func(p agent.Process) bool { return slices.Equal(p.Command, []string{"sleep", "1001"}) }) == wanted {
 			return
 		}
-		last = processes
+		last = answer.Processes
 	}
 }

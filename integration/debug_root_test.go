@@ -6,11 +6,14 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,6 +96,17 @@ func (d *cloved) interrupt(signal unix.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(signal); err != nil {
 		d.t.Fatal(err)
+	}
+	// A signal is carried out when the process gets a processor.
+	stopped := signal == unix.SIGSTOP
+	for deadline := time.Now().Add(patience()); ; runtime.Gosched() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+		if err != nil || strings.Contains(string(text), "T (stopped)") == stopped {
+			return
+		}
+		if time.Now().After(deadline) {
+			d.t.Fatalf("the daemon is not stopped: %t", stopped)
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,7 +87,7 @@ func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string
 		s.diesWhenItStarts(point, how)
 	}
 	s.repeat(func(ctx context.Context, c *client.Client, _ *faulty) error {
-		return notFoundIsFine(c.Remove(ctx, string(s.id), true))
+		return notFoundIsFine(client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(s.id)}, Force: true}))
 	})
 	s.awaitFailure(process, point)
 	until(t, "the account is forgotten", func() bool { return !slices.Contains(s.accounts(), fmt.Sprintf("0/run:%s", s.id)) })
@@ -131,13 +130,13 @@ func notFoundIsFine(err error) error {
 func (s *sharing) begin() {
 	s.t.Helper()
 	s.repeat(func(ctx context.Context, c *client.Client, _ *faulty) error {
-		if err := notFoundIsFine(c.Remove(ctx, s.name, true)); err != nil {
+		if err := notFoundIsFine(client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: s.name}, Force: true})); err != nil {
 			return err
 		}
 		spec := s.spec(s.name, "sleep 1000")
 		spec.Kernel = agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=100", "wall_ms=1000000000"}}
 		s.id = spec.ID
-		_, err := c.Start(ctx, api.StartParams{Spec: spec})
+		_, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec})
 		return err
 	})
 }
@@ -211,7 +210,7 @@ func (s *sharing) diesWhenItStarts(point failpoint, how string) {
 	s.serve()
 	s.env = nil
 	if err := s.request(func(ctx context.Context, c *client.Client, _ *faulty) error {
-		return c.Stop(ctx, string(s.id), new(time.Duration))
+		return client.Perform(ctx, c, methods.RunStop, api.StopParams{RunParams: api.RunParams{Run: string(s.id)}, GraceNS: new(int64)})
 	}); err != nil && !lostAnswer(err) {
 		s.t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
@@ -72,18 +73,20 @@ var removals = map[string][]wayStep{
 	}, "failing", nil}},
 	"removed": {{"run", func(ctx context.Context, c *client.Client, f *faulty) error {
 		return startAndWait(ctx, c, f.spec("short", "echo x; echo x >file"))
-	}, "short", nil}, {"remove", func(ctx context.Context, c *client.Client, _ *faulty) error { return c.Remove(ctx, "short", false) }, "short", isGone}},
+	}, "short", nil}, {"remove", func(ctx context.Context, c *client.Client, _ *faulty) error {
+		return client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "short"}})
+	}, "short", isGone}},
 }
 
 // startAndWait takes a start that fails for one, and a run that is gone for one that has ended.
 func startAndWait(ctx context.Context, c *client.Client, spec agent.Spec) error {
-	if _, err := c.Start(ctx, api.StartParams{Spec: spec}); err != nil {
+	if _, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec}); err != nil {
 		if agent.KindOf(err) == agent.KindConflict {
 			return nil
 		}
 		return err
 	}
-	_, err := c.Wait(ctx, spec.Name)
+	_, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: spec.Name})
 	if agent.KindOf(err) == agent.KindNotFound && !lostAnswer(err) {
 		return nil
 	}

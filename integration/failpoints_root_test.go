@@ -15,6 +15,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
@@ -185,7 +186,7 @@ func (f *faulty) request(ask func(context.Context, *client.Client, *faulty) erro
 func (f *faulty) look(t *testing.T, name string) (run agent.Run, found bool) {
 	t.Helper()
 	get := func(ctx context.Context, c *client.Client, _ *faulty) error {
-		result, err := c.Get(ctx, name)
+		result, err := client.Do(ctx, c, methods.RunGet, api.RunParams{Run: name})
 		run, found = result.Run, err == nil
 		if agent.KindOf(err) == agent.KindNotFound && !lostAnswer(err) {
 			return nil
@@ -211,15 +212,16 @@ func (f *faulty) settle(t *testing.T) {
 	f.stop(unix.SIGKILL)
 	f.serve()
 	err := f.request(func(ctx context.Context, c *client.Client, _ *faulty) error {
-		listed, err := c.List(ctx, api.ListParams{All: true})
-		for _, run := range listed.Runs {
+		listed, err := client.Collect(client.All(ctx, c, methods.RunList, api.ListParams{All: true}))
+		for _, one := range listed {
+			run := one.Run
 			if run.Spec.ID == f.old.Spec.ID {
 				continue
 			}
 			if run.State == agent.StateEnded && run.Record == nil {
 				t.Errorf("%s ended without a record", run.Spec.Name)
 			}
-			if err := c.Remove(ctx, string(run.Spec.ID), true); err != nil && agent.KindOf(err) != agent.KindNotFound {
+			if err := client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Force: true}); err != nil && agent.KindOf(err) != agent.KindNotFound {
 				t.Errorf("cannot remove %s, %s: %v", run.Spec.Name, run.State, err)
 			}
 		}
@@ -233,7 +235,7 @@ func (f *faulty) settle(t *testing.T) {
 		t.Errorf("the old agent is %s, process %d, was %d", old.State, old.PID, f.old.PID)
 	}
 	if err := f.request(func(ctx context.Context, c *client.Client, _ *faulty) error {
-		_, err := c.Stats(ctx, "old")
+		_, err := client.Do(ctx, c, methods.RunStats, api.RunParams{Run: "old"})
 		return err
 	}); err != nil {
 		t.Errorf("the old agent: %v", err)

@@ -17,6 +17,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
@@ -102,17 +103,17 @@ func TestIdleAgentsDoNotCostInstances(t *testing.T) {
 	}
 	defer c.Close()
 	each(number, func(i int) {
-		if _, err := c.Start(context.Background(), api.StartParams{Spec: sleeper(fmt.Sprintf("idle-%d", i))}); err != nil {
+		if _, err := client.Do(context.Background(), c, methods.RunStart, api.StartParams{Spec: sleeper(fmt.Sprintf("idle-%d", i))}); err != nil {
 			t.Error(err)
 		}
 	})
-	listed, err := c.List(context.Background(), listAll)
+	listed, err := client.Collect(client.All(context.Background(), c, methods.RunList, listAll))
 	if err != nil {
 		t.Fatal(err)
 	}
 	running := 0
-	for _, run := range listed.Runs {
-		if run.State == agent.StateRunning {
+	for _, one := range listed {
+		if one.Run.State == agent.StateRunning {
 			running++
 		}
 	}
@@ -131,7 +132,7 @@ func TestIdleAgentsDoNotCostInstances(t *testing.T) {
 	descriptors, threads := d.held()
 	t.Logf("%d agents: cloved holds %d descriptors and %d threads", number, descriptors, threads)
 	each(number, func(i int) {
-		if err := c.Remove(context.Background(), fmt.Sprintf("idle-%d", i), true); err != nil {
+		if err := client.Perform(context.Background(), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: fmt.Sprintf("idle-%d", i)}, Force: true}); err != nil {
 			t.Error(err)
 		}
 	})

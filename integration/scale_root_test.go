@@ -14,6 +14,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/linear"
 	"clove.run/clove/internal/testhost"
@@ -70,10 +71,10 @@ func (d *cloved) lives(c *client.Client, prefix string, number int) {
 		all.Go(func() {
 			for i := first; i < number; i += 4 {
 				name := fmt.Sprintf("%s-%d", prefix, i)
-				if _, err := c.Start(context.Background(), api.StartParams{Spec: sleeper(name)}); err != nil {
+				if _, err := client.Do(context.Background(), c, methods.RunStart, api.StartParams{Spec: sleeper(name)}); err != nil {
 					d.t.Error(err)
 				}
-				if err := c.Remove(context.Background(), name, true); err != nil {
+				if err := client.Perform(context.Background(), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: name}, Force: true}); err != nil {
 					d.t.Error(err)
 				}
 			}

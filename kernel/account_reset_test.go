@@ -73,9 +73,9 @@ func fill(r *rig, key budget.Key, setters map[budget.Dimension]uint32) {
 	must(r.t, r.file.Update(func(tx *store.KernelTx) error {
 		a := &budget.Account{Key: key, AtEnd: budget.Refuse}
 		for d, uid := range setters {
-			_, err := a.Set(budget.Limit{Dimension: d, Granted: 10}, uid, r.now())
+			_, err := a.Set(budget.Limit{Dimension: d, Granted: 10}, uid, r.engine.Now())
 			must(r.t, err)
-			_, err = budget.Chain{a}.Charge(budget.Amounts{d: 10}, r.now())
+			_, err = budget.Chain{a}.Charge(budget.Amounts{d: 10}, r.engine.Now())
 			must(r.t, err)
 		}
 		return tx.PutAccount(a)

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"fmt"
 	"testing"
 
@@ -196,7 +197,7 @@ func TestTheEndOfARunStopsOthers(t *testing.T) {
 		first := newRigOf(t, newRun(1000, agent.Kernel{Grants: []string{"model:small"}, Namespace: "acme"}))
 		key := budget.NamespaceKey(1000, "acme")
 		first.set(key, "end", d+"=10")
-		_, err := first.Reserve(first.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.Dimension(d): 10})})
+		_, err := first.Ledger.Reserve(first.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.Dimension(d): 10})})
 		must(t, err)
 		first.set(key, "end", d+"=9")
 		second := first.beside(newRun(1000, agent.Kernel{Socket: true, Namespace: "acme"}))

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
+	"clove.run/clove/kernel/service"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -28,19 +30,19 @@ func BenchmarkCall(b *testing.B) {
 				var all sync.WaitGroup
 				for i := range callers {
 					all.Go(func() {
-						c := Caller{Run: run, Agent: true}
+						c := service.Caller{Run: run, Agent: true}
 						open := ""
 						for done := i; done < b.N; done += callers {
 							switch {
 							case method == agents.GrantCheck.Name:
-								_, err := k.Call(c, method, []byte(`{"what":"tool:fetch"}`))
+								_, err := k.Call(b.Context(), c, service.Request{Method: method, Text: []byte(`{"what":"tool:fetch"}`)})
 								must(b, err)
 							case open == "":
-								text, err := k.Call(c, method, []byte(`{"amounts":{"reviews":1}}`))
+								text, err := k.Call(b.Context(), c, service.Request{Method: method, Text: []byte(`{"amounts":{"reviews":1}}`)})
 								must(b, err)
 								open = string(text)
 							default:
-								_, err := k.Call(c, agents.BudgetRelease.Name, []byte(open))
+								_, err := k.Call(b.Context(), c, service.Request{Method: agents.BudgetRelease.Name, Text: []byte(open)})
 								must(b, err)
 								open = ""
 							}
@@ -57,11 +59,12 @@ func BenchmarkCall(b *testing.B) {
 func newBenched(b *testing.B) (*Kernel, agent.Run) {
 	b.Helper()
 	dir := b.TempDir()
-	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), patience)
+	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), patience, Tables()...)
 	must(b, err)
 	log, err := audit.Open(filepath.Join(dir, "audit"), audit.RunOptions())
 	must(b, err)
-	k := New(Config{Store: file, Log: log})
+	k, err := New(Config{Store: file, Log: log})
+	must(b, err)
 	b.Cleanup(func() { must(b, k.Close()); must(b, log.Close()); must(b, file.Close()) })
 	run := newRun(1000, agent.Kernel{Budgets: []string{"reviews=1000000g"}, Grants: []string{"tool:fetch"}})
 	must(b, k.Attach(b.Context(), run, true, func(api.Standing) {}))
@@ -79,10 +82,10 @@ func BenchmarkSpending(b *testing.B) {
 			began := make([]time.Duration, 0, b.N)
 			for range b.N {
 				at := time.Now()
-				id, err := k.Reserve(run, Spending{Service: "model", Method: "model.call", What: "tool:fetch", Fit: exactly(one)})
+				id, err := k.Ledger.Reserve(run, ledger.Spending{Service: "model", Method: "model.call", What: "tool:fetch", Fit: exactly(one)})
 				began = append(began, time.Since(at))
 				must(b, err)
-				must(b, k.Settle(run, Settlement{Service: "model", Reservation: id, Used: one, Ahead: ahead}))
+				must(b, k.Ledger.Settle(run, ledger.Settlement{Service: "model", Reservation: id, Used: one, Ahead: ahead}))
 			}
 			slices.Sort(began)
 			b.ReportMetric(float64(began[len(began)/2].Nanoseconds()), "p50-ns/begin")

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -9,9 +10,9 @@ import (
 )
 
 // ceilingOf is what user 1000 may spend at a provider.
-func ceilingOf(t *testing.T, limits ...string) *Ceiling {
+func ceilingOf(t *testing.T, limits ...string) *ledger.Ceiling {
 	t.Helper()
-	c := &Ceiling{Account: budget.ProviderKey(1000, "openai")}
+	c := &ledger.Ceiling{Account: budget.ProviderKey(1000, "openai")}
 	for _, text := range limits {
 		l, err := budget.ParseLimit(text)
 		must(t, err)
@@ -21,12 +22,12 @@ func ceilingOf(t *testing.T, limits ...string) *Ceiling {
 }
 
 // spends reserves calls below a ceiling and settles them.
-func (r *rig) spends(c *Ceiling, calls int64) error {
+func (r *rig) spends(c *ledger.Ceiling, calls int64) error {
 	r.t.Helper()
 	amounts := budget.Amounts{budget.ModelCalls: calls}
-	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: c, Fit: exactly(amounts)})
+	id, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: c, Fit: exactly(amounts)})
 	if err == nil {
-		err = r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: amounts})
+		err = r.Ledger.Settle(r.run, ledger.Settlement{Service: "model", Reservation: id, Used: amounts})
 	}
 	return err
 }
@@ -48,7 +49,7 @@ func TestACeilingHoldsOverRunsAndRestarts(t *testing.T) {
 	must(t, second.spends(ten, 3))
 	wantCode(t, first.spends(ten, 2), api.CodeBudget)
 	wantCode(t, second.spends(ten, 2), api.CodeBudget)
-	if left, err := second.Left(second.run, ten); err != nil || left.Free.Of(budget.ModelCalls) != 1 {
+	if left, err := second.Ledger.Left(second.run, ten); err != nil || left.Free.Of(budget.ModelCalls) != 1 {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if l := second.line("model_calls"); l.Used != 3 || l.Spent {
@@ -88,7 +89,7 @@ func TestARunAloneHasNoCeiling(t *testing.T) {
 	own := &Own{}
 	_, err := own.Left(agent.Run{}, ceilingOf(t, "model_calls=10"))
 	wantCode(t, err, api.CodeUnenforceable)
-	_, err = own.Reserve(agent.Run{}, Spending{Ceiling: ceilingOf(t, "model_calls=10")})
+	_, err = own.Reserve(agent.Run{}, ledger.Spending{Ceiling: ceilingOf(t, "model_calls=10")})
 	wantCode(t, err, api.CodeUnenforceable)
 }
 
@@ -99,16 +100,16 @@ func TestWhatWasNotReservedCountsEverywhere(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"model:small"}})
 	r.set(budget.OwnerKey(1000), "refuse", "tokens_cached=100", "model_calls=9")
 	cached := ceilingOf(t, "tokens_cached=50")
-	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: cached, Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
+	id, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: cached, Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
 	must(t, err)
-	must(t, r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: 1, budget.TokensCached: 50}}))
+	must(t, r.Ledger.Settle(r.run, ledger.Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: 1, budget.TokensCached: 50}}))
 	if l := r.line("tokens_cached"); l.Used != 50 {
 		t.Errorf("%+v", l)
 	}
-	if left, err := r.Left(r.run, nil); err != nil || left.Free.Of(budget.TokensCached) != 50 || left.Free.Of(budget.ModelCalls) != 8 {
+	if left, err := r.Ledger.Left(r.run, nil); err != nil || left.Free.Of(budget.TokensCached) != 50 || left.Free.Of(budget.ModelCalls) != 8 {
 		t.Errorf("the user has %+v, %v", left, err)
 	}
-	if left, err := r.Left(r.run, cached); err != nil || left.Free.Of(budget.TokensCached) != 0 {
+	if left, err := r.Ledger.Left(r.run, cached); err != nil || left.Free.Of(budget.TokensCached) != 0 {
 		t.Errorf("the ceiling has %+v, %v", left, err)
 	}
 }

@@ -20,7 +20,7 @@ func TestPeriodsWhenTheClockJumps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10/hour"}, AtEnd: "refuse"})
 	r.turn(30 * time.Minute) // the rig begins with an hour
-	began := r.now().Truncate(time.Hour)
+	began := r.engine.Now().Truncate(time.Hour)
 	reserve := func(amount int64, fits bool) {
 		t.Helper()
 		_, err := r.asAgent(agents.BudgetReserve.Name, api.BudgetReserveParams{Amounts: map[string]int64{"reviews": amount}})
@@ -60,7 +60,7 @@ func TestPeriodsWhenTheClockJumps(t *testing.T) {
 func TestGrantsWhenTheClockJumps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
-	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "net:a.example:443", Expires: r.now().Add(time.Hour)})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "net:a.example:443", Expires: r.engine.Now().Add(time.Hour)})
 	must(t, err)
 	standings := r.attach(false)
 	check := func() bool {

@@ -1,33 +1,26 @@
-// Package kernel is what agents share: it decides each call of an agent, from its
-// grants and budgets, and writes what it decided into the audit log.
+// Package kernel is what agents share: the list of services over one engine.
 //
-// An agent calls over its own socket. Nobody who parses its bytes decides, and nobody
-// who decides parses its bytes:
+// An agent calls over its own socket. The process that parses its bytes does not decide, and the
+// process that decides does not parse them:
 //
 //	agent ── agent.sock ──▶ clove-gate ══ typed calls ══▶ supervisor ──▶ Kernel, in cloved
 //	         JSON lines      no rights     one packet                     or, without cloved,
 //	         (kernel/socket)               (kernel/channel)               in the supervisor
 //
-// The Kernel is one type over one bbolt file (store.Kernel). In cloved the file is
-// kernel.db in the state directory. A foreground run without cloved has a file of its
-// own in its run directory, with the same schema: the same code decides, and what a
-// killed clove leaves can be read. Such a run has its own grants and budgets only.
+// The engine (kernel/service) takes each call through its stages in one transaction. Each service is
+// a package that knows the engine and no other service:
 //
-// A call passes these stages, in this order; each may refuse with a typed error:
+//	kernel/grants    what a run may do
+//	kernel/budgets   what a run may spend
+//	kernel/ledger    what parts of clove's spend for an agent
+//	kernel/records   what the audit log says
 //
-//	known    the method exists for agents, and its parameters are sound
-//	grant    a grant covers what the call names
-//	taints   (no taints yet)
-//	budget   the upper bound of what it costs is reserved
-//	approval (no approvals yet)
-//	do       the service does it
-//	settle   what it cost is settled
-//	audit    the decision is in the audit log
+// Decisions are pure and in packages of their own: kernel/grant (what covers what) and kernel/budget
+// (what may be spent). This package hands the services to each other as narrow interfaces, and keeps
+// what needs several of them: the start and the end of a run, and how it stands.
 //
-// A service that spends for an agent reserves durably. So that a call does not wait for the
-// disk, each settlement may draw a spare: the reservation of the next call.
-//
-// Decisions are pure and in packages of their own: kernel/grant (what covers what) and
-// kernel/budget (what may be spent). Rows are in the store. This package joins them in one
-// transaction for each change, together with the change's audit entry.
+// The engine works over one bbolt file (store.Kernel). In cloved the file is kernel.db in the state
+// directory. A foreground run without cloved has a file of its own in its run directory, with the
+// same schema (Own): the same code decides, and what a killed clove leaves can be read. Such a run
+// has its own grants and budgets only.
 package kernel

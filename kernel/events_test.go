@@ -1,11 +1,11 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -40,7 +40,8 @@ func (n *noted) of(kind agent.RunEventKind) (found []agent.RunEvent) {
 // noting has a rig note its events.
 func noting(r *rig) *noted {
 	n := &noted{}
-	r.config.Note = n.add
+	add := n.add
+	r.note.Store(&add)
 	return n
 }
 
@@ -101,12 +102,12 @@ func TestAnAgentCannotFloodTheEvents(t *testing.T) {
 		refuse()
 	}
 	r.charge("reviews", 9)
-	if refused := n.of(agent.RunRefused); len(refused) != eventBurst || len(n.of(agent.RunBudgetWarned)) != 1 {
+	if refused := n.of(agent.RunRefused); len(refused) != 20 || len(n.of(agent.RunBudgetWarned)) != 1 {
 		t.Errorf("%d refusals, %+v", len(refused), n.of(agent.RunBudgetWarned))
 	}
-	r.clock.Add(int64(eventEvery / time.Second))
+	r.clock.Add(5)
 	refuse()
-	if refused := n.of(agent.RunRefused); len(refused) != eventBurst+1 || !strings.Contains(refused[eventBurst].Detail, "180 events") {
+	if refused := n.of(agent.RunRefused); len(refused) != 20+1 || !strings.Contains(refused[20].Detail, "180 events") {
 		t.Errorf("%+v", refused[len(refused)-1])
 	}
 }
@@ -116,21 +117,21 @@ func TestCallsOfModelsAreEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Grants: []string{"model:small"}})
 	n := noting(r)
-	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
+	id, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 1})})
 	must(t, err)
 	r.pays(id, 1, 0)
-	for range 3 * eventBurst {
-		r.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+	for range 3 * 20 {
+		r.Ledger.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
 	}
-	r.ModelCalled("another", id, "of no run that lives")
+	r.Ledger.ModelCalled("another", id, "of no run that lives")
 	_, err = r.asAgent(agents.BudgetCharge.Name, api.BudgetChargeParams{Amounts: map[string]int64{"cpu_ms": 1}})
 	wantCode(t, err, api.CodeDenied)
-	if called := n.of(agent.RunModelCalled); len(called) != eventBurst || called[0].Detail != "small at near: ok" || called[0].Correlation != id || len(n.of(agent.RunRefused)) != 1 {
+	if called := n.of(agent.RunModelCalled); len(called) != 20 || called[0].Detail != "small at near: ok" || called[0].Correlation != id || len(n.of(agent.RunRefused)) != 1 {
 		t.Errorf("%d: %+v", len(called), called)
 	}
-	r.clock.Add(int64(modelEventEvery / time.Second))
-	r.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
-	if called := n.of(agent.RunModelCalled); len(called) != eventBurst+1 || !strings.Contains(called[eventBurst].Detail, "40 events") {
+	r.clock.Add(30)
+	r.Ledger.ModelCalled(r.run.Spec.ID, id, "small at near: ok")
+	if called := n.of(agent.RunModelCalled); len(called) != 20+1 || !strings.Contains(called[20].Detail, "40 events") {
 		t.Errorf("%+v", called[len(called)-1])
 	}
 	methods := ""

@@ -44,7 +44,7 @@ func TestAFullLogRefusesDecisions(t *testing.T) {
 	log.full.Store(true)
 	c := r.config
 	c.Log = log
-	r.Kernel = New(c)
+	r.serve(c)
 	charge := func() error {
 		_, err := r.asAgent(agents.BudgetCharge.Name, `{"amounts":{"reviews":1}}`)
 		return err

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/grants"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -114,7 +115,7 @@ func TestDeriveIsNarrower(t *testing.T) {
 		{api.GrantDeriveParams{From: other.grants()["tool:shell"].ID, Grant: "tool:shell"}, api.CodeNotFound},
 		{api.GrantDeriveParams{From: from, To: other.run.Spec.ID, Grant: "state:/notes/today:ro"}, api.CodeNotFound},
 		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Uses: new(int64)}, api.CodeParams},
-		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Expires: r.now()}, api.CodeParams},
+		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Expires: r.engine.Now()}, api.CodeParams},
 		{api.GrantDeriveParams{From: from, Grant: "state:/notes/b:ro", Reason: "a\nb"}, api.CodeParams},
 	} {
 		_, err := r.asAgent(agents.GrantDerive.Name, p.GrantDeriveParams)
@@ -162,7 +163,7 @@ func TestRevokeIsTransitive(t *testing.T) {
 func TestGrantsExpire(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
-	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Expires: r.now().Add(time.Minute), Reason: "for today"})
+	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:fetch", Expires: r.engine.Now().Add(time.Minute), Reason: "for today"})
 	must(t, err)
 	_, err = r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: r.grants()["tool:fetch"].ID, Grant: "tool:fetch"})
 	must(t, err)
@@ -182,7 +183,7 @@ func TestGrantsExpire(t *testing.T) {
 func TestListInParts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
-	const all = 2*grantsInAnswer + 3
+	const all = 2*grants.InAnswer + 3
 	for i := range all {
 		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: fmt.Sprintf("tool:t%d", i)})
 		must(t, err)
@@ -214,7 +215,7 @@ func TestListInParts(t *testing.T) {
 		t.Errorf("%d of %d", len(got), all)
 	}
 	list := answerOf[api.GrantListResult](t)(r.asAgent(agents.GrantList.Name, api.GrantListParams{After: "revoked"}))
-	if len(list.Grants) != grantsInAnswer || list.Grants[0].Grant != "tool:t0" {
+	if len(list.Grants) != grants.InAnswer || list.Grants[0].Grant != "tool:t0" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -224,8 +225,8 @@ func TestTheLongestListFitsIntoALine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
 	uses := int64(1) << 50
-	for i := range grantsInAnswer {
-		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: fmt.Sprintf("tool:%03d%s", i, strings.Repeat("t", 253)), Expires: r.now().Add(time.Hour), Uses: &uses, Reason: strings.Repeat("\"", 256)})
+	for i := range grants.InAnswer {
+		_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: fmt.Sprintf("tool:%03d%s", i, strings.Repeat("t", 253)), Expires: r.engine.Now().Add(time.Hour), Uses: &uses, Reason: strings.Repeat("\"", 256)})
 		must(t, err)
 	}
 	text, err := r.asAgent(agents.GrantList.Name, api.Nothing{})

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/service"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,12 +27,14 @@ const patience = time.Minute
 type rig struct {
 	t *testing.T
 	*Kernel
-	dir   string
-	file  *store.Kernel
-	log   *audit.Log
-	run   agent.Run
-	clock atomic.Int64 // seconds since 1970
-	close func()       // may be called again
+	dir    string
+	file   *store.Kernel
+	log    *audit.Log
+	run    agent.Run
+	config Config
+	clock  atomic.Int64 // seconds since 1970
+	note   atomic.Pointer[func(agent.RunEvent)]
+	close  func() // may be called again
 }
 
 // newRig attaches a run of user 1000.
@@ -56,17 +60,32 @@ func newRigOf(t *testing.T, run agent.Run) *rig {
 func (r *rig) open() {
 	r.t.Helper()
 	var err error
-	r.file, err = store.OpenKernel(filepath.Join(r.dir, "kernel.db"), patience)
+	r.file, err = store.OpenKernel(filepath.Join(r.dir, "kernel.db"), patience, Tables()...)
 	must(r.t, err)
 	r.log, err = audit.Open(r.logDir(), audit.RunOptions())
 	must(r.t, err)
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
-	r.Kernel = New(Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet})
-	r.now = func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }
-	r.spareTime = time.Hour // a machine may be slow
+	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
+		Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted}
+	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
+}
+
+// serve begins a Kernel.
+func (r *rig) serve(c Config) {
+	r.t.Helper()
+	k, err := New(c)
+	must(r.t, err)
+	r.Kernel = k
+	r.Ledger.SpareTime = time.Hour // a machine may be slow
+}
+
+func (r *rig) noted(e agent.RunEvent) {
+	if note := r.note.Load(); note != nil {
+		(*note)(e)
+	}
 }
 
 // closeAll also holds the file against the store's invariants.
@@ -104,11 +123,36 @@ func (r *rig) attach(begins bool) <-chan api.Standing {
 }
 
 func (r *rig) asAgent(method string, params any) (json.RawMessage, error) {
-	return r.Call(Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, method, encode(params))
+	return r.Call(context.Background(), service.Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
+}
+
+// asks is a user's call about no run.
+func asks[R any](r *rig, uid uint32, method string, params any) (result R, err error) {
+	text, err := r.Call(context.Background(), service.Caller{UID: uid}, service.Request{Method: method, Text: encode(params)})
+	if err == nil {
+		err = json.Unmarshal(text, &result)
+	}
+	return result, err
+}
+
+func (r *rig) SetBudget(uid uint32, p api.BudgetSetParams) (api.BudgetResult, error) {
+	return asks[api.BudgetResult](r, uid, methods.BudgetSet.Name, p)
+}
+
+func (r *rig) ListBudgets(uid uint32, p api.BudgetListParams) (api.BudgetListResult, error) {
+	return asks[api.BudgetListResult](r, uid, methods.BudgetList.Name, p)
+}
+
+func (r *rig) ReportBudgets(uid uint32, p api.BudgetReportParams) (api.BudgetReportResult, error) {
+	return asks[api.BudgetReportResult](r, uid, methods.BudgetReport.Name, p)
+}
+
+func (r *rig) TopBudgets(uid uint32, p api.BudgetTopParams) (api.BudgetTopResult, error) {
+	return asks[api.BudgetTopResult](r, uid, methods.BudgetTop.Name, p)
 }
 
 func (r *rig) asUser(uid uint32, method string, params any) (json.RawMessage, error) {
-	return r.Call(Caller{Run: r.run, UID: uid}, method, encode(params))
+	return r.Call(context.Background(), service.Caller{Run: r.run, UID: uid}, service.Request{Method: method, Text: encode(params)})
 }
 
 // encode returns parameters; a string is their text already.

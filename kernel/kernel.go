@@ -3,33 +3,24 @@ package kernel
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/netip"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
-	"clove.run/clove/kernel/grant"
+	"clove.run/clove/kernel/budgets"
+	"clove.run/clove/kernel/grants"
+	"clove.run/clove/kernel/ledger"
+	"clove.run/clove/kernel/records"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
-
-// Log is where decisions go; *audit.Log is one.
-type Log interface {
-	Append(entries ...audit.Entry) (first uint64, err error)
-	AppendEnd(entries ...audit.Entry) (first uint64, err error)
-	Enqueue(e audit.Entry) error
-	Room() error
-}
 
 // Config is what a Kernel works with. The files stay the caller's.
 type Config struct {
 	Store *store.Kernel
-	Log   Log
+	Log   service.Log
 	// Queued is the highest number of the store's queue of audit entries that Log has.
 	Queued uint64
 	// IsHost reports whether an address is one of the host's own, as in egress.Config.
@@ -38,255 +29,123 @@ type Config struct {
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
 	// LogDir is where Log lies, for reading.
 	LogDir string
-	// Note gets what happened to the grants and budgets of runs; nil: nobody wants it. It must
-	// not block.
+	// Note gets what happened to the grants and budgets of runs, and must not block; nil: it is
+	// dropped.
 	Note func(agent.RunEvent)
-	// Called gets each call with the word of its result and its time; nil: nobody wants it.
-	Called func(c Caller, method string, err error, took time.Duration)
+	// Called gets each call with its result and its time; nil: calls are not counted.
+	Called func(c service.Caller, method string, err error, took time.Duration)
 	// Waiting returns a run's calls of models that wait; nil: no models are served.
 	Waiting func(run agent.ID) []api.WaitingCall
+	// Services are those of the caller's own, beside the ones of this package.
+	Services []*service.Service
+	// Clock is the wall clock; nil: the host's.
+	Clock func() time.Time
 }
 
 // Kernel decides calls. Its methods may be called from many goroutines.
 type Kernel struct {
-	config Config
-	now    func() time.Time
-
-	mu       sync.Mutex // guards the following
-	attached map[agent.ID]*attachment
-
-	spareTime time.Duration
-
-	changes changes
-	spares  spares
-	queue   mover
-	causes  causes
-	rates   rates
-	reading sync.Mutex // held while an agent has the log read
+	// Ledger is for parts of clove's that spend for agents.
+	Ledger  *ledger.Ledger
+	engine  *service.Engine
+	grants  grants.Grants
+	budgets *budgets.Budgets
+	log     service.Log
 }
-
-// attachment is a supervisor that wants to know how its run stands.
-type attachment struct {
-	run     agent.Run
-	start   int // the number of the start that began with Attach
-	changed func(api.Standing)
-	refused atomic.Int64
-	events  eventBound
-	// modelEvents is apart: calls of models must not hide what is decided about grants.
-	modelEvents eventBound
-	places      chan struct{} // has an element for each call of the agent's that is being decided
-	again       *time.Timer   // when to report anew though nothing is changed; turn guards it
-	turn        sync.Mutex    // one notification after the other, so that the last one is the newest
-}
-
-// decidedAtOnce bounds the calls of one agent that are decided at once. Its others wait for
-// these: a commit has room for all, and takes the longer the more calls share it, so an agent
-// with a hundred in flight would make those of all others wait. With fewer, one agent's calls
-// would share too few commits (TestAFloodCostsOthersItsProcessorTimeOnly has the figures).
-const decidedAtOnce = 16
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
-func New(c Config) *Kernel {
-	k := &Kernel{config: c, now: time.Now, spareTime: spareTime, attached: map[agent.ID]*attachment{},
-		spares: spares{runs: map[agent.ID][]*spare{}, taken: map[string]audit.Entry{}}}
-	k.queue.start(k)
-	return k
+func New(c Config) (*Kernel, error) {
+	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet}, budgets: &budgets.Budgets{}, log: c.Log}
+	k.Ledger = ledger.New(k.grants, k.budgets)
+	logs := &records.Records{Dir: c.LogDir}
+	var err error
+	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
+		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
+		append([]*service.Service{k.about(), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service()}, c.Services...)...)
+	if err != nil {
+		return nil, err
+	}
+	k.Ledger.Serve(k.engine)
+	return k, nil
 }
+
+// Tables are those that the engine and the services of this package declare, for store.OpenKernel.
+func Tables() []store.Declared { return []store.Declared{service.Questions} }
+
+// Queued is service.Queued.
+func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.Queued(file, logDir) }
 
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
-	k.spares.close()
-	_, err := k.endSpares(func(*spare) bool { return true })
-	return firstError(k.queue.close(), err)
+	err := k.Ledger.Close()
+	return firstError(k.engine.Close(), err)
 }
 
-// Attach makes a run's grants and budgets ready, unless they are from an earlier start,
-// and calls changed with how the run stands: once before it returns, and after each change
-// until ctx ends. Where begins is set the run starts: what its agent had reserved before is
-// settled as if all had been used.
-func (k *Kernel) Attach(ctx context.Context, run agent.Run, begins bool, changed func(api.Standing)) error {
-	if begins {
-		if _, err := k.endSpares(ofRun(run.Spec.ID)); err != nil {
-			return err
-		}
-	}
-	start, err := k.begin(run, begins)
-	if err != nil {
-		return err
-	}
-	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
-	k.mu.Lock()
-	k.attached[run.Spec.ID] = a
-	k.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.attached[run.Spec.ID] == a {
-			delete(k.attached, run.Spec.ID)
-		}
-		// A timer that is left finds nobody attached.
-	})
-	var spent []api.Notice
-	if begins {
-		if spent, err = k.spentBefore(run); err != nil {
-			return err
-		}
-	}
-	return k.publish(run.Spec.ID, spent)
-}
+// Methods are the methods that Call serves, by name.
+func (k *Kernel) Methods() map[string]service.Method { return k.engine.Serves() }
 
-// spentBefore are the notices about budgets of which nothing is left when a run starts, and that
-// refuse its calls: those that end or pause it say so themselves.
-func (k *Kernel) spentBefore(run agent.Run) (notices []api.Notice, err error) {
-	standing, _, err := k.standing(run, k.now())
-	for _, b := range standing.Spent {
-		if b.AtEnd == string(budget.Refuse) {
-			notices = append(notices, notice(api.NoteBudgetWarning, api.BudgetNote{Budget: b}))
-		}
-	}
-	return notices, err
+// Call takes a call through the stages. The error is an *api.Error, or becomes one (api.ErrorOf).
+func (k *Kernel) Call(ctx context.Context, c service.Caller, r service.Request) (json.RawMessage, error) {
+	return k.engine.Call(ctx, c, r)
 }
 
 // Sockets is how many live agents have a socket of their own.
 func (k *Kernel) Sockets() (count int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, a := range k.attached {
-		if a.run.Spec.Kernel.HasSocket() {
+	for _, run := range k.engine.Attached() {
+		if run.Spec.Kernel.HasSocket() {
 			count++
 		}
 	}
 	return count
 }
 
-// Waiting is how many entries of decisions are in the store and not in the log yet; 0 where
-// the store cannot be read.
-func (k *Kernel) Waiting() (count int) {
-	_ = k.config.Store.Read(func(tx *store.KernelTx) (err error) {
-		count, err = tx.CountAudit(k.queue.moved.Load())
-		return err
-	})
-	return count
-}
+// Waiting is how many entries of decisions are not in the log yet.
+func (k *Kernel) Waiting() int { return k.engine.Waiting() }
 
-// attachmentOf returns that of a run; nil: no supervisor is attached.
-func (k *Kernel) attachmentOf(run agent.ID) *attachment {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.attached[run]
-}
+// ClockSet reports anew how every run stands: the wall clock was set.
+func (k *Kernel) ClockSet() error { return k.engine.ClockSet() }
 
-// update is one transaction: what is the method that asked for it, or the event of a run.
-func (k *Kernel) update(what string, decide func(*store.KernelTx) error) error {
-	err := k.config.Store.Update(func(tx *store.KernelTx) error {
-		err := decide(tx)
-		// gofail: var kernelDecided string
-		// if err == nil { err = failpoint(kernelDecided, what) }
-
-		return err
-	})
-	// gofail: var kernelCommitted string
-	// if err == nil { failpoint(kernelCommitted, what) }
-
-	if err == nil {
-		k.changes.happened()
-	}
-	return err
-}
-
-// ClockSet reports anew how every run stands. The wall clock was set: a timer counts seconds
-// of CLOCK_MONOTONIC, and would let a grant go on beyond its expiry.
-func (k *Kernel) ClockSet() error {
-	k.mu.Lock()
-	runs := slices.Collect(maps.Keys(k.attached))
-	k.mu.Unlock()
-	var failed error
+// Caused notes that what happens to runs next follows from a call, for their entries.
+func (k *Kernel) Caused(call string, runs []agent.Run) {
 	for _, run := range runs {
-		failed = firstError(failed, k.publish(run, nil))
+		k.engine.Caused(call, run.Spec.ID)
 	}
-	return failed
 }
 
-// lookAgain bounds the wait for a moment: the clock may be set forward, and a timer does not
-// notice that.
-const lookAgain = time.Minute
+// LastMinute returns what a run spent in the last minute, without what is zero.
+func (k *Kernel) LastMinute(run agent.ID) budget.Amounts {
+	return k.budgets.LastMinute(run, k.engine.Now())
+}
 
-// publish reports how a run stands to its supervisor, if one is attached.
-func (k *Kernel) publish(run agent.ID, notices []api.Notice) error {
-	a := k.attachmentOf(run)
-	if a == nil {
-		return nil
-	}
-	a.turn.Lock()
-	defer a.turn.Unlock()
-	now := k.now()
-	standing, until, err := k.standing(a.run, now)
-	if err != nil {
+// Metered reports whether the run has a part in an account that limits what the Linux kernel
+// counts.
+func (k *Kernel) Metered(run agent.Run) (metered bool, err error) {
+	err = k.engine.Read(func(tx *store.KernelTx) error {
+		metered, err = budgets.Metered(tx, run, k.engine.Now())
 		return err
-	}
-	if a.again != nil {
-		a.again.Stop()
-	}
-	if !until.IsZero() {
-		a.again = time.AfterFunc(min(until.Sub(now), lookAgain), func() { _ = k.publish(run, nil) }) // the next change tries again
-	}
-	standing.Notices, standing.Start = notices, a.start
-	a.changed(standing)
-	return nil
+	})
+	return metered, err
 }
 
 // standing reads how a run stands at now, and until when at most it stands so: then a net
 // grant expires, or a period ends. until is zero where no time changes anything.
-func (k *Kernel) standing(run agent.Run, now time.Time) (s api.Standing, until time.Time, err error) {
-	err = k.config.Store.Read(func(tx *store.KernelTx) error {
-		grants, err := effective(tx, run.Spec.ID)
-		if err != nil {
-			return err
-		}
-		for _, g := range grants {
-			for _, rule := range grant.Rules([]grant.Grant{g}, k.config.IsHost, now) {
-				s.Net = append(s.Net, api.NetRule{EgressRule: rule, Expires: g.Expires})
-			}
-			if g.Kind == grant.Net && g.Expires.After(now) {
-				until = earlier(until, g.Expires)
-			}
-		}
-		chain, err := chainOf(tx, run)
-		until = earlier(until, addBudgets(&s, chain, now))
-		return err
-	})
+func (k *Kernel) standing(tx *store.KernelTx, run agent.Run, now time.Time) (s api.Standing, until time.Time, err error) {
+	expires, err := k.grants.Standing(tx, run, now, &s)
+	if err != nil {
+		return s, until, err
+	}
+	until, err = budgets.Standing(tx, run, now, &s)
+	if until.IsZero() || !expires.IsZero() && expires.Before(until) {
+		until = expires
+	}
 	return s, until, err
 }
 
-// addBudgets adds to a standing what the accounts say, and returns when a period ends of
-// which nothing is left.
-func addBudgets(s *api.Standing, chain budget.Chain, now time.Time) (until time.Time) {
-	for _, b := range result(chain, now).Budgets {
-		if b.Spent && b.Wanted == 0 && budget.Key(b.Account).Claimed(budget.Dimension(b.Dimension)) {
-			b.AtEnd = string(budget.Refuse) // what other runs have claimed refuses calls of this one, and no more
-		}
-		if b.Spent {
-			s.Spent = append(s.Spent, b)
-			until = earlier(until, budget.Period(b.Period).End(b.Since))
-		}
-		if budget.Dimension(b.Dimension).Metered() && b.Granted != nil && !slices.Contains(s.Metered, b.Dimension) {
-			s.Metered = append(s.Metered, b.Dimension)
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
-	return until
-}
-
-// earlier is the earlier of two times, of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// notice is a notification for an agent.
-func notice(method string, params any) api.Notice {
-	text, _ := json.Marshal(params) // a value of clove's own making always encodes
-	return api.Notice{Method: method, Params: text}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/budgets"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
 
@@ -35,7 +37,7 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	}
 	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Namespace: namespace, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
 	if kind == audit.KindEnd {
-		entry.Causation = k.causes.take(e.ID)
+		entry.Causation = k.engine.Cause(e.ID)
 		entry.Correlation = entry.Causation
 	}
 	if e.Kind == agent.RunStarted {
@@ -44,21 +46,20 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 		}
 	}
 	if kind != audit.KindEnd && e.Kind != agent.RunRemoved {
-		return k.config.Log.Enqueue(entry)
+		return k.log.Enqueue(entry)
 	}
 	err := k.end(e, entry)
 	if err != nil && api.ErrorOf(err).Code == api.CodeStorage {
 		// What was reserved is settled when the run starts again, or by Sweep.
-		_, err = k.config.Log.AppendEnd(entry)
+		_, err = k.log.AppendEnd(entry)
 	}
 	return err
 }
 
 // began reports whether begin has recorded the start: that of each run which shares.
 func (k *Kernel) began(e agent.RunEvent) (began bool, err error) {
-	err = k.config.Store.Read(func(tx *store.KernelTx) error {
-		account, err := tx.Account(budget.RunKey(e.Owner.UID, e.ID))
-		began = account != nil
+	err = k.engine.Read(func(tx *store.KernelTx) error {
+		began, err = budgets.Began(tx, e.Owner.UID, e.ID)
 		return err
 	})
 	return began, err
@@ -70,61 +71,59 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 	if e.Kind == agent.RunRemoved {
 		until = time.Time{}
 	}
-	if _, err := k.endSpares(ofRun(e.ID)); err != nil {
+	if err := k.Ledger.EndSpares(e.ID); err != nil {
 		return err
 	}
-	k.rates.forget(e.ID)
-	var ended []budget.Key
-	err := k.update(string(e.Kind), func(tx *store.KernelTx) (err error) {
-		if ended, err = k.settleUntil(tx, e.ID, until); err != nil {
-			return err
+	k.budgets.Forget(e.ID)
+	run := agent.Run{Spec: agent.Spec{ID: e.ID, Name: e.Name}, Owner: e.Owner}
+	return k.engine.Within(run, string(e.Kind), "", func(c *service.Call) (out service.Outcome, err error) {
+		if out, err = k.settleOpen(c.Tx, e.ID, until); err != nil {
+			return out, err
 		}
 		if e.Kind == agent.RunRemoved {
-			if _, err := tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
-				return err
+			if _, err := c.Tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
+				return out, err
 			}
 		}
-		return record(tx, entry)
+		return out, service.Record(c.Tx, entry)
 	})
-	k.queue.wake()
-	return firstError(err, k.publishBelow(e.ID, ended...))
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
-// that do not live have reserved, and as Recover does: a cloved that was killed may have left
+// that do not live have reserved, and as Ledger.Recover does: a cloved that was killed may have left
 // all of that. What flies reports is left, as a service still works for it.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reservation) bool) error {
-	if err := k.Recover(func(r budget.Reservation) bool { return !flies(r) || !lives(r.Run) }); err != nil {
+	err := k.Ledger.Recover(func(r budget.Reservation) bool {
+		return !budgets.OfAgent(r) && (!flies(r) || !lives(r.Run))
+	})
+	if err != nil {
 		return err
 	}
 	var accounts []budget.Key
-	err := k.config.Store.Read(func(tx *store.KernelTx) error {
+	err = k.engine.Read(func(tx *store.KernelTx) error {
 		all, err := tx.Accounts("")
 		for _, a := range all {
 			accounts = append(accounts, a.Key)
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	for _, key := range accounts {
-		run, ok := key.Run()
-		if !ok || lives(run) {
-			continue
-		}
-		uid, _ := key.Owner()
-		err := k.update("sweep", func(tx *store.KernelTx) error {
-			// Nobody is attached yet who would have to know of an account above.
-			if _, err := k.settleUntil(tx, run, time.Time{}); err != nil || known(run) {
-				return err
-			}
-			_, err := tx.ForgetRun(uid, run)
-			return err
-		})
-		if err != nil {
-			return err
+		if run, ok := key.Run(); ok && !lives(run) && err == nil {
+			err = k.sweep(key, run, known(run))
 		}
 	}
-	return nil
+	return err
+}
+
+// sweep settles what a run has open that does not live, and forgets one that is not known. No
+// supervisor is attached yet that would have to know of an account above.
+func (k *Kernel) sweep(key budget.Key, run agent.ID, known bool) error {
+	uid, _ := key.Owner()
+	return k.engine.Update("sweep", func(tx *store.KernelTx) error {
+		if _, err := k.settleOpen(tx, run, time.Time{}); err != nil || known {
+			return err
+		}
+		_, err := tx.ForgetRun(uid, run)
+		return err
+	})
 }

@@ -16,7 +16,7 @@ import (
 
 // event is one of the rig's run.
 func (r *rig) event(kind agent.RunEventKind) agent.RunEvent {
-	return agent.RunEvent{Time: r.now(), Kind: kind, ID: r.run.Spec.ID, Name: r.run.Spec.Name, Owner: r.run.Owner, Status: agent.StatusExited}
+	return agent.RunEvent{Time: r.engine.Now(), Kind: kind, ID: r.run.Spec.ID, Name: r.run.Spec.Name, Owner: r.run.Owner, Status: agent.StatusExited}
 }
 
 // rows are what the file has of a run: its account, reservations and grants.
@@ -39,7 +39,7 @@ func TestTheEndOfARun(t *testing.T) {
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}, Grants: []string{"tool:fetch"}})
 	above := &budget.Account{Key: budget.OwnerKey(1000)}
 	must(t, r.file.Update(func(tx *store.KernelTx) error {
-		_, err := above.Set(budget.Limit{Dimension: "reviews", Granted: 500}, 0, r.now())
+		_, err := above.Set(budget.Limit{Dimension: "reviews", Granted: 500}, 0, r.engine.Now())
 		return firstError(err, tx.PutAccount(above))
 	}))
 	r.charge("reviews", 5)

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/grants"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestACheckAnswersAsTheGateDoes(t *testing.T) {
 func TestAListHasTheRulesOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	run := networked(agent.NetworkPublic, agent.Kernel{Grants: []string{"tool:fetch", "model:small"}}, "-evil.example", "10.1.2.3:5432")
-	for i := range grantsInAnswer {
+	for i := range grants.InAnswer {
 		run.Spec.Egress.Rules = append(run.Spec.Egress.Rules, agent.EgressRule{Target: fmt.Sprintf("n%d.example", i), Source: "policy research"})
 	}
 	r := newRigOf(t, run)
@@ -99,11 +100,11 @@ func TestAListHasTheRulesOfTheNetwork(t *testing.T) {
 			t.Errorf("%s: %q, %t", text, is, there)
 		}
 	}
-	if len(got) != grantsInAnswer+4 {
+	if len(got) != grants.InAnswer+4 {
 		t.Errorf("%d: %v", len(got), got)
 	}
 	page := answerOf[api.AgentResult](t)(r.asAgent(agents.AgentGet.Name, api.Nothing{}))
-	if len(page.Grants) != grantsInAnswer || page.Grants[0].Rule == "" {
+	if len(page.Grants) != grants.InAnswer || page.Grants[0].Rule == "" {
 		t.Errorf("%+v", page.Grants)
 	}
 	id := page.Grants[0].ID

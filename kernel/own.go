@@ -12,6 +12,8 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/ledger"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
 
@@ -24,16 +26,17 @@ type Own struct {
 
 	mu     sync.Mutex // guards the following
 	kernel *Kernel
+	log    *audit.Log
 	run    agent.Run
 }
 
-// openTime bounds the wait for a file that nobody else opens.
+// openTime bounds the wait for a file that no other process opens.
 const openTime = time.Second
 
 // Attach opens the run's file and log.
 func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error {
 	path := filepath.Join(o.Dir(run.Spec.ID), "kernel.db")
-	file, err := store.OpenKernel(path, openTime)
+	file, err := store.OpenKernel(path, openTime, Tables()...)
 	if err != nil {
 		return err
 	}
@@ -43,26 +46,26 @@ func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standi
 	}
 	c := o.Config
 	c.Store, c.Log, c.LogDir = file, log, o.Audit(run.Spec.ID)
+	o.Store, o.log = file, log
+	k, err := New(c)
+	if err != nil {
+		return errors.Join(err, log.Close(), file.Close())
+	}
 	o.mu.Lock()
-	o.kernel, o.run = New(c), run
+	o.kernel, o.run = k, run
 	o.mu.Unlock()
-	return o.kernel.Attach(ctx, run, true, changed)
+	return k.Attach(ctx, run, true, changed)
 }
 
 // Call answers the run's agent.
-func (o *Own) Call(_ context.Context, _ agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
-	o.mu.Lock()
-	k := o.kernel
-	o.mu.Unlock()
-	return k.Call(Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}, method, params)
+func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
+	caller := service.Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}
+	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})
 }
 
 // Meter charges the run.
 func (o *Own) Meter(_ context.Context, _ agent.ID, start int, totals map[string]int64) error {
-	o.mu.Lock()
-	k := o.kernel
-	o.mu.Unlock()
-	return k.Meter(o.run, start, totals)
+	return o.attached().Meter(o.run, start, totals)
 }
 
 // Close writes the last audit entries and closes the files. It may be called where Attach
@@ -74,57 +77,57 @@ func (o *Own) Close() error {
 		return nil
 	}
 	err := o.kernel.Close()
-	return errors.Join(err, o.kernel.config.Log.(*audit.Log).Close(), o.kernel.config.Store.Close())
+	return errors.Join(err, o.log.Close(), o.Store.Close())
 }
 
-// The methods of services of clove's, for the run that is attached.
+// The methods of the ledger, for the run that is attached.
 
-// Allowed is Kernel.Allowed.
+// Allowed is Ledger.Allowed.
 func (o *Own) Allowed(run agent.Run, what string) (bool, error) {
-	return o.attached().Allowed(run, what)
+	return o.attached().Ledger.Allowed(run, what)
 }
 
-// Left is Kernel.Left.
-func (o *Own) Left(run agent.Run, c *Ceiling) (budget.Left, error) {
-	if err := c.outlasts(); err != nil {
+// Left is Ledger.Left.
+func (o *Own) Left(run agent.Run, c *ledger.Ceiling) (budget.Left, error) {
+	if err := outlasts(c); err != nil {
 		return budget.Left{}, err
 	}
-	return o.attached().Left(run, nil)
+	return o.attached().Ledger.Left(run, nil)
 }
 
 // outlasts refuses what several runs spend together: this file is gone with its run.
-func (c *Ceiling) outlasts() error {
+func outlasts(c *ledger.Ceiling) error {
 	if c == nil || len(c.Limits) == 0 {
 		return nil
 	}
 	return api.Failure(api.CodeUnenforceable, "start cloved (systemctl start clove, or sudo cloved &)", "the budget of %s is counted by cloved, which does not run", c.Account)
 }
 
-// Changed is Kernel.Changed.
-func (o *Own) Changed() <-chan struct{} { return o.attached().Changed() }
+// Changed is Ledger.Changed.
+func (o *Own) Changed() <-chan struct{} { return o.attached().Ledger.Changed() }
 
-// Reserve is Kernel.Reserve.
-func (o *Own) Reserve(run agent.Run, s Spending) (string, error) {
-	if err := s.Ceiling.outlasts(); err != nil {
+// Reserve is Ledger.Reserve.
+func (o *Own) Reserve(run agent.Run, s ledger.Spending) (string, error) {
+	if err := outlasts(s.Ceiling); err != nil {
 		return "", err
 	}
 	s.Ceiling = nil
-	return o.attached().Reserve(run, s)
+	return o.attached().Ledger.Reserve(run, s)
 }
 
-// Renew is Kernel.Renew.
-func (o *Own) Renew(run agent.Run, n Renewal) error {
-	if err := n.Ceiling.outlasts(); err != nil {
+// Renew is Ledger.Renew.
+func (o *Own) Renew(run agent.Run, n ledger.Renewal) error {
+	if err := outlasts(n.Ceiling); err != nil {
 		return err
 	}
 	n.Ceiling = nil
-	return o.attached().Renew(run, n)
+	return o.attached().Ledger.Renew(run, n)
 }
 
-// Settle is Kernel.Settle.
-func (o *Own) Settle(run agent.Run, st Settlement) error {
+// Settle is Ledger.Settle.
+func (o *Own) Settle(run agent.Run, st ledger.Settlement) error {
 	st.Ceiling = nil // as for Reserve
-	return o.attached().Settle(run, st)
+	return o.attached().Ledger.Settle(run, st)
 }
 
 // attached is the Kernel that Attach made.

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/service"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,7 +95,7 @@ func TestARepetitionIsInTheLogOnce(t *testing.T) {
 // other. That is true also where refusals, which are in no queue, follow in the log.
 func TestACrashBetweenLogAndQueue(t *testing.T) {
 	t.Parallel()
-	for _, refusals := range []int{0, 1, moveAtOnce - 1, moveAtOnce, 5 * moveAtOnce} {
+	for _, refusals := range []int{0, 1, 256 - 1, 256, 5 * 256} {
 		for moved := range 4 {
 			t.Run(fmt.Sprintf("%d moved, %d refusals", moved, refusals), func(t *testing.T) {
 				t.Parallel()
@@ -113,12 +115,12 @@ func TestACrashBetweenLogAndQueue(t *testing.T) {
 // some are in the log already, and refusals behind these.
 func (r *rig) leave(changes, moved, refusals int) {
 	r.t.Helper()
-	file, err := store.OpenKernel(filepath.Join(r.dir, "kernel.db"), patience)
+	file, err := store.OpenKernel(filepath.Join(r.dir, "kernel.db"), patience, Tables()...)
 	must(r.t, err)
 	var queue []store.AuditEntry
 	must(r.t, file.Update(func(tx *store.KernelTx) (err error) {
 		for range changes {
-			if err := record(tx, audit.Entry{Kind: audit.KindDecision, Method: agents.BudgetCharge.Name, Run: r.run.Spec.ID}); err != nil {
+			if err := service.Record(tx, audit.Entry{Kind: audit.KindDecision, Method: agents.BudgetCharge.Name, Run: r.run.Spec.ID}); err != nil {
 				return err
 			}
 		}
@@ -128,8 +130,11 @@ func (r *rig) leave(changes, moved, refusals int) {
 	must(r.t, file.Close())
 	log, err := audit.Open(r.logDir(), audit.RunOptions())
 	must(r.t, err)
-	entries, err := decoded(queue[:moved])
-	must(r.t, err)
+	entries := make([]audit.Entry, moved)
+	for i, q := range queue[:moved] {
+		must(r.t, json.Unmarshal(q.Entry, &entries[i]))
+		entries[i].Queue = q.Number
+	}
 	_, err = log.Append(entries...)
 	must(r.t, err)
 	for range refusals {
@@ -205,7 +210,7 @@ func TestTheQueueForgetsWhatTheLogHas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
 	r.charge("reviews", 1)
-	for deadline := time.Now().Add(patience); r.queue.moved.Load() < 2; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); r.Waiting() > 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("the log does not get the entries")
 		}
@@ -225,6 +230,6 @@ func TestTheQueueForgetsWhatTheLogHas(t *testing.T) {
 	if len(queue) != 0 {
 		t.Errorf("at the end the queue has %d entries", len(queue))
 	}
-	r.Kernel = New(r.config) // for the rig's end
+	r.serve(r.config) // for the rig's end
 	wantNumbers(t, numbers(r.entries()), 1, 3)
 }

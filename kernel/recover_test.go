@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"slices"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestASweepLeavesWhatFlies(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{true, false} {
 		r := newRig(t, agent.Kernel{Grants: []string{"model:small"}, Budgets: []string{"model_calls=100"}})
-		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 60})})
+		_, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: 60})})
 		must(t, err)
 		r.close()
 		r.open()
@@ -43,7 +44,7 @@ func TestASweepLeavesWhatFlies(t *testing.T) {
 		if lives {
 			r.wantCalls(0, 60, 0)
 		}
-		must(t, r.Recover(func(res budget.Reservation) bool { return slices.Contains(left, res.ID) }))
+		must(t, r.Ledger.Recover(func(res budget.Reservation) bool { return slices.Contains(left, res.ID) }))
 		r.wantCalls(60, 0, 60)
 	}
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"errors"
 	"strings"
 	"testing"
@@ -11,12 +12,12 @@ import (
 )
 
 // renews pays a call's first part, and reserves its second below a ceiling.
-func (r *rig) renews(id string, used int64, c *Ceiling, next int64) error {
-	n := Renewal{Service: "model", Reservation: id, Ceiling: c, Fit: exactly(budget.Amounts{budget.ModelCalls: next})}
+func (r *rig) renews(id string, used int64, c *ledger.Ceiling, next int64) error {
+	n := ledger.Renewal{Service: "model", Reservation: id, Ceiling: c, Fit: exactly(budget.Amounts{budget.ModelCalls: next})}
 	if used > 0 {
 		n.Used = budget.Amounts{budget.ModelCalls: used}
 	}
-	return r.Renew(r.run, n)
+	return r.Ledger.Renew(r.run, n)
 }
 
 // A reservation that is renewed holds the new amounts only, beside what was paid; one that does
@@ -35,12 +36,12 @@ func TestAReservationIsRenewed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.wantCalls(10, 90, 0)
-	err = r.Renew(r.run, Renewal{Service: "model", Reservation: id, Fit: func(budget.Left) (budget.Amounts, error) { return nil, errTight }})
+	err = r.Ledger.Renew(r.run, ledger.Renewal{Service: "model", Reservation: id, Fit: func(budget.Left) (budget.Amounts, error) { return nil, errTight }})
 	if !errors.Is(err, errTight) {
 		t.Errorf("%v", err)
 	}
 	r.wantCalls(10, 90, 0)
-	wantCode(t, r.Renew(r.run, Renewal{Service: "other", Reservation: id, Fit: exactly(budget.Amounts{})}), api.CodeNotFound)
+	wantCode(t, r.Ledger.Renew(r.run, ledger.Renewal{Service: "other", Reservation: id, Fit: exactly(budget.Amounts{})}), api.CodeNotFound)
 	r.pays(id, 55, 0)
 	r.wantCalls(65, 0, 0)
 	wantCode(t, r.renews(id, 0, nil, 1), api.CodeNotFound)
@@ -56,13 +57,13 @@ func TestARenewalMovesToAnotherCeiling(t *testing.T) {
 	r := newRig(t, agent.Kernel{Grants: []string{"model:small"}})
 	first, second := ceilingOf(t, "model_calls=10"), ceilingOf(t, "model_calls=20")
 	second.Account = budget.ProviderKey(1000, "other")
-	free := func(c *Ceiling, want int64) {
+	free := func(c *ledger.Ceiling, want int64) {
 		t.Helper()
-		if left, err := r.Left(r.run, c); err != nil || left.Free.Of(budget.ModelCalls) != want {
+		if left, err := r.Ledger.Left(r.run, c); err != nil || left.Free.Of(budget.ModelCalls) != want {
 			t.Errorf("%+v, %v, want %d", left, err, want)
 		}
 	}
-	id, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: first, Fit: exactly(budget.Amounts{budget.ModelCalls: 8})})
+	id, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Ceiling: first, Fit: exactly(budget.Amounts{budget.ModelCalls: 8})})
 	must(t, err)
 	free(first, 2)
 	free(second, 20)

@@ -118,8 +118,8 @@ func TestWhoSpendsMost(t *testing.T) {
 		t.Errorf("after the end of one: %s", got)
 	}
 	first.clock.Add(60)
-	if got := first.top(0, api.BudgetTopParams{}); got != "" || len(first.rates.runs) != 0 {
-		t.Errorf("a minute later: %s, %d", got, len(first.rates.runs))
+	if got := first.top(0, api.BudgetTopParams{}); got != "" {
+		t.Errorf("a minute later: %s", got)
 	}
 	if got := first.LastMinute(first.run.Spec.ID); len(got) != 0 {
 		t.Errorf("a minute later: %v", got)

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +21,7 @@ var errTight = errors.New("others hold what is left")
 
 // asks reserves model_calls as the service of models does: what others hold is not wanted.
 func (r *rig) asks(calls int64) (string, error) {
-	return r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: func(left budget.Left) (budget.Amounts, error) {
+	return r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: func(left budget.Left) (budget.Amounts, error) {
 		amounts := budget.Amounts{budget.ModelCalls: calls}
 		if !amounts.Fits(left.Free) && amounts.Fits(left.Unheld) {
 			return nil, errTight
@@ -32,13 +33,13 @@ func (r *rig) asks(calls int64) (string, error) {
 // pays settles a call, and draws for the next.
 func (r *rig) pays(id string, calls, ahead int64) {
 	r.t.Helper()
-	must(r.t, r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: calls}, Ahead: budget.Amounts{budget.ModelCalls: ahead}}))
+	must(r.t, r.Ledger.Settle(r.run, ledger.Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: calls}, Ahead: budget.Amounts{budget.ModelCalls: ahead}}))
 }
 
 // call makes a whole call, and reports whether it began without a commit.
 func (r *rig) call(calls, ahead int64) (quick bool) {
 	r.t.Helper()
-	changed := r.Changed()
+	changed := r.Ledger.Changed()
 	id, err := r.asks(calls)
 	must(r.t, err)
 	select {
@@ -58,7 +59,7 @@ func newSpending(t *testing.T, budgets ...string) *rig {
 // crash closes the files as a killed process leaves them.
 func (r *rig) crash() {
 	r.t.Helper()
-	must(r.t, r.Kernel.queue.close())
+	must(r.t, r.engine.Close())
 	must(r.t, r.log.Close())
 	must(r.t, r.file.Close())
 	r.open()
@@ -143,7 +144,7 @@ func TestTheEndOfARunEndsItsSpares(t *testing.T) {
 		must(t, err)
 		must(t, end(r))
 		r.wantCalls(16, 0, 8)
-		wantCode(t, r.Settle(r.run, Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: 5}, Ahead: budget.Amounts{budget.ModelCalls: 5}}), api.CodeNotFound)
+		wantCode(t, r.Ledger.Settle(r.run, ledger.Settlement{Service: "model", Reservation: id, Used: budget.Amounts{budget.ModelCalls: 5}, Ahead: budget.Amounts{budget.ModelCalls: 5}}), api.CodeNotFound)
 		r.wantCalls(16, 0, 8)
 		calls := 0
 		for _, e := range r.entries() {
@@ -171,7 +172,7 @@ func TestSparesAreInNobodysWay(t *testing.T) {
 	other := r.beside(newRun(1000, agent.Kernel{Grants: []string{"model:small"}}))
 	standings := other.attach(true)
 	latest(standings)
-	if left, err := other.Left(other.run, nil); err != nil || left.Free.Of(budget.ModelCalls) != 88 {
+	if left, err := other.Ledger.Left(other.run, nil); err != nil || left.Free.Of(budget.ModelCalls) != 88 {
 		t.Errorf("%+v, %v", left, err)
 	}
 	id, err := other.asks(88)
@@ -244,36 +245,10 @@ func TestCallsInSparesNeverOvershoot(t *testing.T) {
 		})
 	}
 	all.Wait()
-	_, err := r.endSpares(ofRun(r.run.Spec.ID))
-	must(t, err)
+	must(t, r.Ledger.EndSpares(r.run.Spec.ID))
 	r.wantCalls(used, 0, 0)
 	if used < granted/2 || used > granted {
 		t.Errorf("%d of %d are used", used, granted)
-	}
-}
-
-// A spare may be ended while it is drawn, which the race detector watches: its row is given
-// back, and nobody takes it.
-func TestASpareIsEndedWhileItIsDrawn(t *testing.T) {
-	t.Parallel()
-	r := newSpending(t, "model_calls=1000")
-	next := r.spares.begin(r.run)
-	drawn := next.drawn
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		if any, err := r.endSpares(ofRun(r.run.Spec.ID)); !any || err != nil {
-			t.Errorf("%v, %v", any, err)
-		}
-	})
-	for r.spares.may(next) {
-		time.Sleep(time.Microsecond)
-	}
-	if r.spares.ready(next, drawn, time.NewTimer(time.Hour)) {
-		t.Error("it is offered after its end")
-	}
-	ended.Wait()
-	if idle := r.spares.idle(r.run.Spec.ID); len(idle) != 0 {
-		t.Errorf("%d can be taken", len(idle))
 	}
 }
 
@@ -288,7 +263,7 @@ func TestTheLastChoiceHolds(t *testing.T) {
 	r.pays(first, 1, 4)
 	r.pays(second, 1, 8)
 	var chosen int64
-	_, err = r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: func(left budget.Left) (budget.Amounts, error) {
+	_, err = r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: func(left budget.Left) (budget.Amounts, error) {
 		chosen = left.Free.Of(budget.ModelCalls) - (1000 - 2 - 4 - 8)
 		return budget.Amounts{budget.ModelCalls: chosen}, nil
 	}})
@@ -304,11 +279,10 @@ func TestASpareThatNobodyTakesIsGivenBack(t *testing.T) {
 	r := newSpending(t)
 	r.call(4, 8)
 	r.wantCalls(4, 8, 0)
-	_, err := r.endSpares(ofRun(r.run.Spec.ID))
-	must(t, err)
-	r.spareTime = time.Millisecond
+	must(t, r.Ledger.EndSpares(r.run.Spec.ID))
+	r.Ledger.SpareTime = time.Millisecond
 	r.call(4, 8)
-	for changed := r.Changed(); r.line("model_calls").Reserved > 0; changed = r.Changed() {
+	for changed := r.Ledger.Changed(); r.line("model_calls").Reserved > 0; changed = r.Ledger.Changed() {
 		<-changed
 	}
 	r.wantCalls(8, 0, 0)

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -18,18 +19,18 @@ func TestAServiceUsesGrants(t *testing.T) {
 	_, err := r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "model:small", Uses: &two})
 	must(t, err)
 	spend := func(calls int64) error {
-		_, err := r.Reserve(r.run, Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: calls})})
+		_, err := r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: exactly(budget.Amounts{budget.ModelCalls: calls})})
 		return err
 	}
 	wantCode(t, spend(11), api.CodeBudget)
 	for range two {
-		if ok, err := r.Allowed(r.run, "model:small"); !ok || err != nil {
+		if ok, err := r.Ledger.Allowed(r.run, "model:small"); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		must(t, spend(1))
 	}
 	wantCode(t, spend(1), api.CodeDenied)
-	if ok, err := r.Allowed(r.run, "model:small"); ok || err != nil {
+	if ok, err := r.Ledger.Allowed(r.run, "model:small"); ok || err != nil {
 		t.Error("a spent grant allows", err)
 	}
 }

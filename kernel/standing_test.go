@@ -124,10 +124,7 @@ func TestAttachmentsEndWithTheirContext(t *testing.T) {
 	must(t, r.admin(methods.GrantGive.Name, `{"grant":"net:a.example:443"}`))
 	leaveSecond()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
-		r.mu.Lock()
-		left := len(r.attached)
-		r.mu.Unlock()
-		if left == 0 {
+		if len(r.engine.Attached()) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/callout"
@@ -111,12 +113,19 @@ func TestAnEndIsReportedOnce(t *testing.T) {
 // A failure is reported under its flag, and too many at once are left out.
 func TestCalloutsThatFail(t *testing.T) {
 	t.Parallel()
-	release := filepath.Join(t.TempDir(), "release")
-	c, failed := newCaller(t, "while ! [ -e "+release+" ]; do sleep 0.01; done; echo wrong >&2; exit 3", "")
+	held, err := os.Create(filepath.Join(t.TempDir(), "held"))
+	if err == nil {
+		err = unix.Flock(int(held.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// They wait for the lock, and use no processor time meanwhile.
+	c, failed := newCaller(t, "flock --shared "+held.Name()+" true; echo wrong >&2; exit 3", "")
 	for range calloutsMost + 3 {
 		c.warned(tokensOf(10, 8))
 	}
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
+	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string]int{}

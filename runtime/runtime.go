@@ -201,35 +201,6 @@ func (r *Runtime) Backup(to string) error {
 	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
 }
 
-// kernelTimeout is short: cloved keeps the file for as long as it lives.
-const kernelTimeout = 100 * time.Millisecond
-
-// withKernel runs one use of kernel.db while no cloved has it. Where the file does
-// not exist no cloved has been, and there is nothing to use.
-func (r *Runtime) withKernel(use func(*store.Kernel) error) error {
-	if !exists(r.paths.Kernel()) {
-		return nil
-	}
-	k, err := store.OpenKernel(r.paths.Kernel(), kernelTimeout)
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(k), k.Close())
-}
-
-// BackupKernel writes a copy of kernel.db to a file that does not exist yet. The error
-// is of KindBusy while cloved lives: then cloved is to be asked.
-func (r *Runtime) BackupKernel(to string) error {
-	return r.withKernel(func(k *store.Kernel) error { return k.Backup(to) })
-}
-
-// CheckKernel returns what is wrong with kernel.db, as sentences. The error is of KindBusy
-// while cloved lives: then cloved is to be asked.
-func (r *Runtime) CheckKernel() (problems []string, err error) {
-	err = r.withKernel(func(k *store.Kernel) error { problems, err = k.Check(); return err })
-	return problems, err
-}
-
 // detect asks what cgroups this host has.
 func detect() (*cgroups.Host, error) {
 	h, err := cgroups.Detect()

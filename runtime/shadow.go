@@ -110,23 +110,25 @@ func (w *watcher) addGrant(kind, text string, count int64) {
 	}
 }
 
-// called looks at a call of the agent's that a grant has allowed.
+// called looks at what a call of the agent's names that a grant has allowed, as the engine did. A
+// call that only asks names it, too.
 func (w *watcher) called(method string, params, result json.RawMessage) {
 	if w == nil {
 		return
 	}
-	switch method {
-	case agents.GrantCheck.Name:
-		var asked api.GrantCheckParams
-		var got api.GrantCheckResult
-		if json.Unmarshal(params, &asked) == nil && json.Unmarshal(result, &got) == nil && got.Allowed {
-			w.addGrant("grant", asked.What, 1)
-		}
-	case agents.AuditRead.Name:
-		var asked api.AuditReadParams
-		if json.Unmarshal(params, &asked) == nil {
-			w.addGrant("grant", string(grant.Audit)+":"+asked.Namespace, 1)
-		}
+	row, found := agents.Find(method)
+	if !found {
+		return
+	}
+	value, err := row.Decode(params)
+	named, names := value.(interface{ Names() []string })
+	got := api.GrantCheckResult{Allowed: true} // of other methods: they were done
+	_ = json.Unmarshal(result, &got)           // clove's own answer, in which only grant.check says that
+	if !names || err != nil || !got.Allowed {
+		return
+	}
+	for _, what := range named.Names() {
+		w.addGrant("grant", what, 1)
 	}
 }
 

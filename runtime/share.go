@@ -127,7 +127,7 @@ func (s *share) changed(now api.Standing) {
 	defer s.mu.Unlock()
 	select {
 	case old := <-s.stands:
-		now.Notices = append(old.Notices, now.Notices...)
+		now.Notices = api.Joined(old.Notices, now.Notices...)
 	default:
 	}
 	s.stands <- now // there is room: only this function sends, and s.mu is held
@@ -311,7 +311,7 @@ func (s *share) notify(all []api.Notice) {
 	}
 	go func() {
 		for _, n := range all {
-			_ = s.calls.Send(channel.ToGate{Notice: &channel.Notice{Method: n.Method, Params: n.Params}})
+			_ = s.calls.Send(channel.ToGate{Notice: &channel.Notice{Notice: n}})
 		}
 	}()
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"clove.run/clove/agent"
 )
@@ -33,14 +34,23 @@ func (t *KernelTx) PutAnswer(run agent.ID, key string, answer []byte) error {
 	return t.keepAnswer(run, 0, key, answer)
 }
 
-// PutUsersAnswer is PutAnswer for a call of a user about a run.
+// UserID is the id below which the answers to calls of a user about no run are kept.
+func UserID(uid uint32) agent.ID { return agent.ID(strconv.FormatUint(uint64(uid), 10)) }
+
+// holdsAnswers reports whether an id is that of a run or of a user.
+func holdsAnswers(id agent.ID) bool {
+	uid, err := strconv.ParseUint(string(id), 10, 32)
+	return id.Valid() || err == nil && id == UserID(uint32(uid))
+}
+
+// PutUsersAnswer is PutAnswer for a call of a user about a run, or about none (UserID).
 func (t *KernelTx) PutUsersAnswer(run agent.ID, key string, answer []byte) error {
 	return t.keepAnswer(run, usersAnswers, key, answer)
 }
 
 // keepAnswer gives an answer the next number above base.
 func (t *KernelTx) keepAnswer(run agent.ID, base uint64, key string, answer []byte) error {
-	if !run.Valid() || key == "" || len(key) > maxID {
+	if !holdsAnswers(run) || key == "" || len(key) > maxID {
 		return wrongKey(string(bucketAnswers), key)
 	}
 	if there, err := t.Answer(run, key); err != nil || there != nil {

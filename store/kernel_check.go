@@ -129,7 +129,7 @@ func (a *kernelAudit) everyAnswer() {
 	for key, value := range a.rows(bucketAnswerOrder) {
 		run, place, _ := bytes.Cut(key, []byte("/"))
 		number, ok := numbered(place)
-		if !ok || !agent.ID(run).Valid() {
+		if !ok || !holdsAnswers(agent.ID(run)) {
 			a.problem("answer order %q: it is no number of a run", key)
 			continue
 		}

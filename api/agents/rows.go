@@ -1,6 +1,10 @@
 package agents
 
-import "clove.run/clove/api"
+import (
+	"sync"
+
+	"clove.run/clove/api"
+)
 
 // The methods that an agent calls over its own socket, and names no run: it is the run.
 var (
@@ -44,24 +48,27 @@ var (
 		Doc: "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."}
 )
 
-var table = api.Table{
-	AgentGet.Method(),
-	AgentListen.Method(),
-	GrantList.Method(),
-	GrantDerive.Method(),
-	GrantRevoke.Method(),
-	GrantCheck.Method(),
-	BudgetGet.Method(),
-	BudgetReserve.Method(),
-	BudgetSettle.Method(),
-	BudgetRelease.Method(),
-	BudgetCharge.Method(),
-	ModelQueue.Method(),
-	AuditRead.Method(),
-}
+// table is made when it is asked for: a start of clove does not pay for it.
+var table = sync.OnceValue(func() api.Table {
+	return api.Table{
+		AgentGet.Method(),
+		AgentListen.Method(),
+		GrantList.Method(),
+		GrantDerive.Method(),
+		GrantRevoke.Method(),
+		GrantCheck.Method(),
+		BudgetGet.Method(),
+		BudgetReserve.Method(),
+		BudgetSettle.Method(),
+		BudgetRelease.Method(),
+		BudgetCharge.Method(),
+		ModelQueue.Method(),
+		AuditRead.Method(),
+	}
+})
 
 // All returns the rows, in the order of the documents. It is the package's own list: callers change nothing in it.
-func All() api.Table { return table }
+func All() api.Table { return table() }
 
 // Find returns the row of a method.
-func Find(name string) (api.Method, bool) { return table.Find(name) }
+func Find(name string) (api.Method, bool) { return table().Find(name) }

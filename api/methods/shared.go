@@ -13,7 +13,7 @@ var (
 	BudgetReset = api.Row[api.BudgetResetParams, api.BudgetResult]{Name: "budget.reset", Access: api.AccessOwner, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Sets what a run has used of dimensions back to zero."}
 
-	BudgetSet = api.Row[api.BudgetSetParams, api.BudgetResult]{Name: "budget.set", Access: api.AccessMember, Tier: api.Experimental, Audit: api.AuditRefused,
+	BudgetSet = api.Row[api.BudgetSetParams, api.BudgetResult]{Name: "budget.set", Access: api.AccessMember, Tier: api.Experimental,
 		Doc: "Sets what all runs of a user, of a namespace or with a name may spend together, or with reset what they have used back to zero. Root sets the budget of a user, and a user those below it; only root changes or resets a limit that another user set."}
 
 	BudgetList = api.Row[api.BudgetListParams, api.BudgetListResult]{Name: "budget.list", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},

@@ -42,6 +42,30 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
+// A method that lists in parts can be continued by package client.
+func TestListsInPartsHaveACursor(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, m := range All() {
+		params, result := reflect.TypeOf(m.Params), reflect.TypeOf(m.Result)
+		if result.Kind() != reflect.Struct {
+			continue
+		}
+		if _, inParts := result.FieldByName("Next"); !inParts {
+			continue
+		}
+		found++
+		with, continues := params.MethodByName("WithAfter")
+		part, divided := result.MethodByName("Part")
+		if !continues || !divided || with.Type.Out(0) != params || with.Type.In(1) != part.Type.Out(1) {
+			t.Errorf("%s: its parameters need WithAfter, its result Part, with one type of cursor", m.Name)
+		}
+	}
+	if found == 0 {
+		t.Error("no list was found")
+	}
+}
+
 // rowsOf returns the names of the variables of a folder that are rows.
 func rowsOf(t *testing.T, folder string) (names []string) {
 	t.Helper()

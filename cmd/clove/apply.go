@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/rootfs"
 	"clove.run/clove/runtime"
@@ -92,11 +93,11 @@ func (p *program) apply(c *cli.Context) error {
 func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, given runtime.Consent, confirm func([]rootfs.Change) runtime.Consent) (done []rootfs.Change, err error) {
 	// With --yes nothing is shown first, so one call does it.
 	if given.Apply {
-		_, err = d.Apply(ctx, params, collect(&done))
+		_, err = client.Each(ctx, d, methods.RunApply, params, collect(&done))
 		return done, err
 	}
 	var found []rootfs.Change
-	seen, err := d.DiffTo(ctx, api.DiffParams{RunParams: params.RunParams, To: params.To}, collect(&found))
+	seen, err := client.Each(ctx, d, methods.RunDiff, api.DiffParams{RunParams: params.RunParams, To: params.To}, collect(&found))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	// cloved compares it with the changes that it finds now: a running agent may have
 	// written between the question and the answer.
 	params.Digest = seen.Digest
-	_, err = d.Apply(ctx, params, collect(&done))
+	_, err = client.Each(ctx, d, methods.RunApply, params, collect(&done))
 	return done, err
 }
 

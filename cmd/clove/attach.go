@@ -4,6 +4,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 func (p *program) attachCommand() *cli.Command {
@@ -35,7 +37,7 @@ func (p *program) attach(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	found, err := d.Get(c.Context, c.Args().First())
+	found, err := client.Do(c.Context, d, methods.RunGet, api.RunParams{Run: c.Args().First()})
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func (p *program) attach(c *cli.Context) error {
 		return err
 	}
 	defer t.restore()
-	session, err := d.Attach(c.Context, api.AttachParams{RunParams: api.RunParams{Run: c.Args().First()}, Size: t.size()})
+	session, err := client.Open(c.Context, d, methods.RunAttach, api.AttachParams{RunParams: api.RunParams{Run: c.Args().First()}, Size: t.size()})
 	if err != nil {
 		return err
 	}

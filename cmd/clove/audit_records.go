@@ -16,7 +16,9 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
+	"clove.run/clove/client"
 )
 
 // auditTailed is how many records clove audit tail shows unless --last says it.
@@ -47,7 +49,7 @@ func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
 	show := p.auditPrinter(c)
 	params := api.AuditQueryParams{Owner: f.Owner, Namespace: f.Namespace, Run: string(f.Run), Kind: string(f.Kind), Verdict: f.Verdict,
 		Since: f.Since, Until: f.Until, Text: f.Text, After: f.After, Last: f.Last, Follow: follow}
-	_, err = d.Audit(ctx, params, func(n api.AuditRecordNote) error {
+	_, err = client.Each(ctx, d, methods.AuditQuery, params, func(n api.AuditRecordNote) error {
 		var e audit.Entry
 		if err := json.Unmarshal(n.Record, &e); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"clove.run/clove/kernel"
 	"context"
 	"encoding/json"
 	"time"
@@ -71,7 +72,10 @@ type backend interface {
 func openRuntime(paths runtime.Paths) (backend, error) {
 	r, err := runtime.Open(paths)
 	if err != nil {
-		return nil, err // not r: a nil *Runtime would be a backend that is not nil
+		return nil, err
 	}
-	return r, nil
+	return struct {
+		*runtime.Runtime
+		kernelFile
+	}{r, kernel.File(paths.Kernel())}, nil
 }

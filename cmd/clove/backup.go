@@ -9,6 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -43,7 +45,9 @@ func (p *program) backup(c *cli.Context) error {
 	// clove.db, so a run in the copies has its reservation. One without a run is
 	// released when cloved starts.
 	err = p.onKernel(c, func() error { return b.BackupKernel(to + kernelSuffix) },
-		func(d *client.Client) error { return d.BackupKernel(c.Context, to+kernelSuffix) })
+		func(d *client.Client) error {
+			return client.Perform(c.Context, d, methods.Backup, api.BackupParams{File: to + kernelSuffix})
+		})
 	if err != nil {
 		return errors.Join(err, os.Remove(to)) // one without the other is no backup
 	}

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/bench/run"
 	"clove.run/clove/client"
 )
@@ -18,7 +19,7 @@ type benchByCloved struct{ client *client.Client }
 
 func (s benchByCloved) Run(ctx context.Context, spec agent.Spec, out run.Output) (agent.Record, error) {
 	spec.Foreground = true
-	_, err := s.client.Start(ctx, api.StartParams{Spec: spec})
+	_, err := client.Do(ctx, s.client, methods.RunStart, api.StartParams{Spec: spec})
 	var failed *api.Error
 	switch {
 	case errors.As(err, &failed) && failed.Data.Record != nil:
@@ -42,7 +43,7 @@ func (s benchByCloved) Run(ctx context.Context, spec agent.Spec, out run.Output)
 	}
 	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
-	waited, werr := s.client.Wait(ended, string(spec.ID))
+	waited, werr := client.Do(ended, s.client, methods.RunWait, api.RunParams{Run: string(spec.ID)})
 	if werr != nil && err != nil {
 		werr = err
 	}
@@ -62,9 +63,9 @@ func writePiece(out run.Output, piece api.SessionOutput) error {
 // Collect writes with the member's own rights.
 func (s benchByCloved) Collect(ctx context.Context, id agent.ID, most int64) ([]agent.Change, error) {
 	total := int64(0)
-	seen, err := s.client.Diff(ctx, string(id), func(c agent.Change) error {
-		if total <= most && strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") {
-			total += c.Size
+	seen, err := client.Each(ctx, s.client, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: string(id)}}, func(c api.ChangeNote) error {
+		if total <= most && strings.HasPrefix(c.Change.Path, agent.WorkspaceDir+"/") {
+			total += c.Change.Size
 		}
 		return nil
 	})
@@ -75,8 +76,8 @@ func (s benchByCloved) Collect(ctx context.Context, id agent.ID, most int64) ([]
 		return nil, tooLarge()
 	}
 	var changes []agent.Change
-	_, err = s.client.Apply(ctx, api.ApplyParams{RunParams: api.RunParams{Run: string(id)}, AllowExecutableConfig: true, AllowInstructions: true, Digest: seen.Digest},
-		func(c agent.Change) error { changes = append(changes, c); return nil })
+	_, err = client.Each(ctx, s.client, methods.RunApply, api.ApplyParams{RunParams: api.RunParams{Run: string(id)}, AllowExecutableConfig: true, AllowInstructions: true, Digest: seen.Digest},
+		func(c api.ChangeNote) error { changes = append(changes, c.Change); return nil })
 	return changes, err
 }
 
@@ -90,7 +91,7 @@ func needsRoot() error {
 }
 
 func (s benchByCloved) Remove(ctx context.Context, id agent.ID) error {
-	return s.client.Remove(ctx, string(id), false)
+	return client.Perform(ctx, s.client, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(id)}})
 }
 
 // tooLarge is about the files of an agent.

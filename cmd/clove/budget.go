@@ -9,6 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel/budget"
 )
@@ -55,18 +57,18 @@ func (p *program) budget(c *cli.Context) error {
 }
 
 func (p *program) budgetShow(c *cli.Context, d *client.Client) error {
-	lines, err := d.Budgets(c.Context, c.Args().Get(1))
-	return p.printBudgets(c, lines, err)
+	answer, err := client.Do(c.Context, d, agents.BudgetGet, api.RunParams{Run: c.Args().Get(1)})
+	return p.printBudgets(c, answer.Budgets, err)
 }
 
 func (p *program) budgetList(c *cli.Context, d *client.Client) error {
-	lines, err := d.ListBudgets(c.Context, accountKey(c.Args().Get(1)))
+	lines, err := client.Collect(client.All(c.Context, d, methods.BudgetList, api.BudgetListParams{Account: accountKey(c.Args().Get(1))}))
 	return p.printBudgets(c, lines, err)
 }
 
 func (p *program) budgetSet(c *cli.Context, d *client.Client) error {
-	lines, err := d.SetBudget(c.Context, api.BudgetSetParams{Account: accountKey(c.Args().Get(1)), Limits: c.Args().Slice()[2:], AtEnd: c.String(flagAtEnd)})
-	return p.printBudgets(c, lines, err)
+	answer, err := client.Do(c.Context, d, methods.BudgetSet, api.BudgetSetParams{Account: accountKey(c.Args().Get(1)), Limits: c.Args().Slice()[2:], AtEnd: c.String(flagAtEnd)})
+	return p.printBudgets(c, answer.Budgets, err)
 }
 
 // accountKey is an account's whole name: the caller's own may be written without its
@@ -127,8 +129,8 @@ func (p *program) budgetRaise(c *cli.Context, d *client.Client) error {
 		}
 		amounts[string(dimension)] = n
 	}
-	lines, err := d.RaiseBudget(c.Context, run, amounts)
-	return p.changedBudget(c, run, lines, err)
+	answer, err := client.Do(c.Context, d, methods.BudgetRaise, api.BudgetRaiseParams{RunParams: api.RunParams{Run: run}, Amounts: amounts})
+	return p.changedBudget(c, run, answer.Budgets, err)
 }
 
 // parseRaise reads DIMENSION=AMOUNT.
@@ -161,15 +163,15 @@ func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 	}
 	key := budget.Key(accountKey(run))
 	if id, ofRun := key.Run(); ofRun {
-		lines, err := d.ResetBudget(c.Context, string(id), dimensions)
-		return p.changedBudget(c, run, lines, err)
+		answer, err := client.Do(c.Context, d, methods.BudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: string(id)}, Dimensions: dimensions})
+		return p.changedBudget(c, run, answer.Budgets, err)
 	}
 	if _, account := key.Owner(); account {
-		lines, err := d.SetBudget(c.Context, api.BudgetSetParams{Account: string(key), Reset: dimensions})
-		return p.changedBudget(c, run, lines, err)
+		answer, err := client.Do(c.Context, d, methods.BudgetSet, api.BudgetSetParams{Account: string(key), Reset: dimensions})
+		return p.changedBudget(c, run, answer.Budgets, err)
 	}
-	lines, err := d.ResetBudget(c.Context, run, dimensions)
-	return p.changedBudget(c, run, lines, err)
+	answer, err := client.Do(c.Context, d, methods.BudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: run}, Dimensions: dimensions})
+	return p.changedBudget(c, run, answer.Budgets, err)
 }
 
 // changedBudget prints the run's name, as other commands that change a run, or all lines.

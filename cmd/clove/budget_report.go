@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel/budget"
 )
@@ -32,7 +33,7 @@ func (p *program) budgetReport(c *cli.Context, d *client.Client) error {
 	if c.Bool(flagCSV) && c.Bool(flagJSON) {
 		return invalid(flagCSV, "choose one of --csv and --json", "the report has one form")
 	}
-	days, err := d.ReportBudgets(c.Context, c.String(flagFrom), c.String(flagTo))
+	days, err := client.Collect(client.All(c.Context, d, methods.BudgetReport, api.BudgetReportParams{From: c.String(flagFrom), To: c.String(flagTo)}))
 	switch {
 	case err != nil:
 		return err
@@ -61,15 +62,15 @@ func (p *program) budgetTop(c *cli.Context, d *client.Client) error {
 			return err
 		}
 	}
-	spenders, err := d.TopBudgets(c.Context, string(dimension))
+	top, err := client.Do(c.Context, d, methods.BudgetTop, api.BudgetTopParams{Dimension: string(dimension)})
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.Spender{}, spenders...))
+		return p.printJSON(append([]api.Spender{}, top.Spenders...))
 	}
 	rows := [][]string{{"DIMENSION", "LAST MINUTE", "AGENT", "OWNER", "NAMESPACE", "USED", "LIMIT"}}
-	for _, s := range spenders {
+	for _, s := range top.Spenders {
 		rows = append(rows, []string{s.Dimension, strconv.FormatInt(s.LastMinute, 10), s.Name, strconv.FormatUint(uint64(s.Owner), 10), s.Namespace,
 			strconv.FormatInt(s.Used, 10), amount(s.Granted)})
 	}

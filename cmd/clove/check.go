@@ -5,6 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/runtime"
 )
@@ -47,7 +49,11 @@ func (p *program) check(c *cli.Context) error {
 func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.Problem, err error) {
 	var texts []string
 	err = p.onKernel(c, func() (err error) { texts, err = b.CheckKernel(); return err },
-		func(d *client.Client) (err error) { texts, err = d.CheckKernel(c.Context); return err })
+		func(d *client.Client) error {
+			answer, err := client.Do(c.Context, d, methods.Check, api.Nothing{})
+			texts = answer.Problems
+			return err
+		})
 	for _, text := range texts {
 		problems = append(problems, runtime.Problem{Kind: runtime.ProblemStore, Subject: runtime.Paths{State: c.String(flagRoot)}.Kernel(), Message: text})
 	}

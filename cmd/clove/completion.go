@@ -69,8 +69,8 @@ func (p *program) completeRuns(c *cli.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	for _, run := range listed.Runs {
-		if _, err := fmt.Fprintln(p.out, shown(run.Name())); err != nil {
+	for _, one := range listed {
+		if _, err := fmt.Fprintln(p.out, shown(one.Run.Name())); err != nil {
 			return err
 		}
 	}

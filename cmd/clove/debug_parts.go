@@ -21,6 +21,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/bundle"
 	"clove.run/clove/runtime"
@@ -61,8 +63,8 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 				return nil, err
 			}
 			defer d.Close()
-			text, err := d.Debug(ctx, part)
-			return []byte(text), err
+			answer, err := client.Do(ctx, d, methods.Debug, api.DebugParams{Part: part})
+			return []byte(answer.Text), err
 		}})
 	}
 	return append(parts,

@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/rootfs"
 )
 
@@ -38,7 +40,7 @@ func (p *program) diff(c *cli.Context) error {
 	var changes []rootfs.Change
 	if d != nil {
 		defer d.Close()
-		_, err = d.DiffTo(c.Context, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to}, collect(&changes))
+		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to}, collect(&changes))
 	} else {
 		changes, err = b.Diff(c.Args().First(), to)
 	}
@@ -71,8 +73,9 @@ func directory(c *cli.Context) (string, error) {
 }
 
 // collect converts the changes that cloved sends to the type that clove prints.
-func collect(changes *[]rootfs.Change) func(agent.Change) error {
-	return func(c agent.Change) error {
+func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
+	return func(note api.ChangeNote) error {
+		c := note.Change
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
 			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused})
 		return nil

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -20,5 +22,5 @@ func (p *program) drainCommand() *cli.Command {
 
 // drain is stored by cloved, so it outlives a restart of cloved and of the host.
 func (p *program) drain(c *cli.Context, d *client.Client) error {
-	return d.Drain(c.Context, !c.Bool(flagUndo))
+	return client.Perform(c.Context, d, methods.Drain, api.DrainParams{On: !c.Bool(flagUndo)})
 }

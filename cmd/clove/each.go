@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/client"
 )
 
@@ -23,10 +24,18 @@ func ofSomeRuns(do cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// askEach lets cloved do one thing to every run that is named.
-func (p *program) askEach(c *cli.Context, ask func(d *client.Client, reference string) error) error {
+// askEach calls a method for every run that is named, with the parameters that of returns for it.
+func askEach[P, R any](p *program, c *cli.Context, row api.Row[P, R], of func(run api.RunParams) P) error {
+	return p.withEach(c, func(d *client.Client, run api.RunParams) error {
+		_, err := client.Do(c.Context, d, row, of(run))
+		return err
+	})
+}
+
+// withEach lets cloved do one thing to every run that is named.
+func (p *program) withEach(c *cli.Context, ask func(d *client.Client, run api.RunParams) error) error {
 	return ofSomeRuns(p.withCloved(func(c *cli.Context, d *client.Client) error {
-		return p.each(c, atOnce, func(reference string) error { return ask(d, reference) })
+		return p.each(c, atOnce, func(reference string) error { return ask(d, api.RunParams{Run: reference}) })
 	}))(c)
 }
 

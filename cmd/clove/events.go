@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 func (p *program) eventsCommand() *cli.Command {
@@ -55,7 +57,7 @@ func (p *program) events(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	_, err = d.Events(c.Context, params, func(note api.EventNote) error {
+	_, err = client.Each(c.Context, d, methods.EventFollow, params, func(note api.EventNote) error {
 		// cloved keeps a limited number of events.
 		if note.Gap {
 			p.say("clove", cyan, "earlier events are no longer stored")

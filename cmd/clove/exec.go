@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/policies/build"
 )
@@ -65,7 +66,7 @@ func (p *program) exec(c *cli.Context) error {
 	}
 	defer t.restore()
 	params.Size = t.size()
-	session, err := d.Exec(c.Context, params)
+	session, err := client.Open(c.Context, d, methods.RunExec, params)
 	if err != nil {
 		return err
 	}

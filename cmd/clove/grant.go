@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/policies/build"
@@ -68,7 +70,7 @@ func (p *program) grant(c *cli.Context) error {
 }
 
 func (p *program) grantList(c *cli.Context, d *client.Client) error {
-	grants, err := d.Grants(c.Context, c.Args().Get(1))
+	grants, err := client.Collect(client.All(c.Context, d, agents.GrantList, api.GrantListParams{RunParams: api.RunParams{Run: c.Args().Get(1)}}))
 	if err != nil {
 		return err
 	}
@@ -115,14 +117,14 @@ func (p *program) grantGive(c *cli.Context, d *client.Client) error {
 	if give.Uses, err = parseUses(c.String(flagUses)); err != nil {
 		return err
 	}
-	given, err := d.Give(c.Context, give)
+	given, err := client.Do(c.Context, d, methods.GrantGive, give)
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(given)
+		return p.printJSON(given.Grant)
 	}
-	_, err = fmt.Fprintln(p.out, printable(given.ID))
+	_, err = fmt.Fprintln(p.out, printable(given.Grant.ID))
 	return err
 }
 
@@ -166,11 +168,11 @@ func (p *program) grantRevoke(c *cli.Context, d *client.Client) error {
 			if gone[id] { // it went with one that it was derived from
 				continue
 			}
-			revoked, err := d.Revoke(c.Context, run, id)
+			revoked, err := client.Do(c.Context, d, agents.GrantRevoke, api.GrantRevokeParams{RunParams: api.RunParams{Run: run}, ID: id})
 			if err != nil {
 				return err
 			}
-			for _, id := range revoked {
+			for _, id := range revoked.Revoked {
 				gone[id] = true
 				fmt.Fprintln(p.out, printable(id))
 			}
@@ -189,7 +191,7 @@ func grantsCalled(c *cli.Context, d *client.Client, run, what string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	grants, err := d.Grants(c.Context, run)
+	grants, err := client.Collect(client.All(c.Context, d, agents.GrantList, api.GrantListParams{RunParams: api.RunParams{Run: run}}))
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +212,7 @@ func noSuchGrant(run, what string) error {
 }
 
 func (p *program) grantCheck(c *cli.Context, d *client.Client) error {
-	answer, err := d.CheckGrant(c.Context, c.Args().Get(1), c.Args().Get(2))
+	answer, err := client.Do(c.Context, d, agents.GrantCheck, api.GrantCheckParams{RunParams: api.RunParams{Run: c.Args().Get(1)}, What: c.Args().Get(2)})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/client"
 	"clove.run/clove/kernel/grant"
 )
 
@@ -33,7 +35,7 @@ func (p *program) grantExport(c *cli.Context) error {
 	}
 	defer d.Close()
 	run, id := c.Args().Get(1), c.Args().Get(2)
-	grants, err := d.Grants(c.Context, run)
+	grants, err := client.Collect(client.All(c.Context, d, agents.GrantList, api.GrantListParams{RunParams: api.RunParams{Run: run}}))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 func (p *program) inspectCommand() *cli.Command {
@@ -36,6 +39,6 @@ func (p *program) stored(c *cli.Context, ref string) (agent.Run, error) {
 		return run.WithoutSecrets(), err // cloved does the same with its answer
 	}
 	defer d.Close()
-	found, err := d.Get(c.Context, ref)
+	found, err := client.Do(c.Context, d, methods.RunGet, api.RunParams{Run: ref})
 	return found.Run, err
 }

@@ -5,7 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/client"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/policies/build"
 )
 
@@ -31,7 +32,9 @@ func (p *program) killCommand() *cli.Command {
 func (p *program) kill(c *cli.Context) error {
 	reason := c.String(flagReason)
 	if name := strings.TrimPrefix(strings.ToUpper(c.String(flagSignal)), "SIG"); name == policySignal {
-		return p.askEach(c, func(d *client.Client, reference string) error { return d.EndByPolicy(c.Context, reference, reason) })
+		return askEach(p, c, methods.RunSignal, func(run api.RunParams) api.SignalParams {
+			return api.SignalParams{RunParams: run, Policy: true, Reason: reason}
+		})
 	}
 	if reason != "" {
 		return invalid(flagReason, "omit it, or write -s "+policySignal, "only the signal %s has a reason", policySignal)
@@ -40,5 +43,5 @@ func (p *program) kill(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.askEach(c, func(d *client.Client, reference string) error { return d.Signal(c.Context, reference, number) })
+	return askEach(p, c, methods.RunSignal, func(run api.RunParams) api.SignalParams { return api.SignalParams{RunParams: run, Signal: int(number)} })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
@@ -52,11 +52,11 @@ func (p *program) models(c *cli.Context) error {
 }
 
 // ofModels asks cloved, or, where none runs, has root look itself.
-func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, context.Context) (T, error), look func() (T, error)) (result T, err error) {
+func ofModels[P, R any](p *program, c *cli.Context, row api.Row[P, R], params P, look func() (R, error)) (result R, err error) {
 	d, err := p.cloved(c)
 	if err == nil {
 		defer d.Close()
-		return ask(d, c.Context)
+		return client.Do(c.Context, d, row, params)
 	}
 	if agent.KindOf(err) != agent.KindNotFound || os.Geteuid() != 0 {
 		return result, err
@@ -64,14 +64,14 @@ func ofModels[T any](p *program, c *cli.Context, ask func(*client.Client, contex
 	return look()
 }
 
-// ofFile returns what models.yaml says to root.
-func ofFile[T any](say func(*config.Config, agent.Owner) T) func() (T, error) {
-	return func() (said T, err error) {
+// ofFile answers root from models.yaml.
+func ofFile[R any](answer func(*config.Config) R) func() (R, error) {
+	return func() (result R, err error) {
 		now, err := loadModels()
 		if err != nil {
-			return said, err
+			return result, err
 		}
-		return say(now, agent.Owner{}), nil
+		return answer(now), nil
 	}
 }
 
@@ -89,19 +89,21 @@ func (p *program) modelsList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := ofModels(p, c, (*client.Client).Models, ofFile(control.List))
+	all, err := ofModels(p, c, methods.ModelList, api.Nothing{}, ofFile(func(now *config.Config) api.ModelListResult {
+		return api.ModelListResult{Models: control.List(now, agent.Owner{})}
+	}))
 	if err != nil {
 		return err
 	}
 	rows := []any{}
-	for _, m := range all {
+	for _, m := range all.Models {
 		rows = append(rows, fieldsOfModel(m))
 	}
 	switch {
 	case format != nil:
 		return format.print(p.out, rows)
 	case c.Bool(flagJSON):
-		return p.printJSON(append([]api.Model{}, all...))
+		return p.printJSON(append([]api.Model{}, all.Models...))
 	case c.Bool(flagQuiet):
 		format, err = parseFormat("{{.Name}}", modelHeadings, modelFormatHint)
 	default:
@@ -143,15 +145,17 @@ func tokens(n int64) string {
 }
 
 func (p *program) modelsPrices(c *cli.Context) error {
-	all, err := ofModels(p, c, (*client.Client).ModelPrices, ofFile(control.Prices))
+	all, err := ofModels(p, c, methods.ModelPrices, api.Nothing{}, ofFile(func(now *config.Config) api.ModelPricesResult {
+		return api.ModelPricesResult{Prices: control.Prices(now, agent.Owner{})}
+	}))
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.ModelPrice{}, all...))
+		return p.printJSON(append([]api.ModelPrice{}, all.Prices...))
 	}
 	rows := [][]string{{"MODEL", "AT", "IN", "CACHED", "CACHE WRITE", "OUT", "REASONING", "ABOVE", "DATE", "OVERRIDDEN AT", "SOURCE"}}
-	for _, price := range all {
+	for _, price := range all.Prices {
 		rows = append(rows, priceRow(price, price.ModelRates, ""))
 		if price.Long != nil {
 			rows = append(rows, priceRow(price, *price.Long, tokens(price.LongAbove)))

@@ -11,16 +11,14 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
 // modelsTest prints how a call of a model went. A failure is this command's.
 func (p *program) modelsTest(c *cli.Context) error {
 	name := c.Args().Get(1)
-	ask := func(d *client.Client, ctx context.Context) (api.ModelTestResult, error) {
-		return d.TestModel(ctx, name)
-	}
-	r, err := ofModels(p, c, ask, func() (api.ModelTestResult, error) { return testAlone(c.Context, name) })
+	r, err := ofModels(p, c, methods.ModelTest, api.ModelTestParams{Model: name}, func() (api.ModelTestResult, error) { return testAlone(c.Context, name) })
 	switch {
 	case err != nil:
 		return err
@@ -65,15 +63,15 @@ func failedTest(r api.ModelTestResult) error {
 
 // modelsTop prints who uses models now.
 func (p *program) modelsTop(c *cli.Context, d *client.Client) error {
-	runs, err := d.TopModels(c.Context)
+	top, err := client.Do(c.Context, d, methods.ModelTop, api.Nothing{})
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.ModelRun{}, runs...))
+		return p.printJSON(append([]api.ModelRun{}, top.Runs...))
 	}
 	rows := [][]string{{"AGENT", "OWNER", "NAMESPACE", "MODELS", "IN FLIGHT", "WAITING", "CALLS", "IN", "OUT", "COST"}}
-	for _, r := range runs {
+	for _, r := range top.Runs {
 		rows = append(rows, []string{r.Name, strconv.FormatUint(uint64(r.Owner), 10), r.Namespace, strings.Join(r.Models, ","), strconv.Itoa(r.InFlight), strconv.Itoa(r.Waiting),
 			decimal(r.Calls), decimal(r.TokensIn), decimal(r.TokensOut), money(r.CostMicros)})
 	}

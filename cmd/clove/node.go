@@ -15,6 +15,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/deploy/node"
 )
 
@@ -117,7 +119,7 @@ func (p *program) clovedOf(programs string) node.Cloved {
 			defer cloved.Close()
 			// A connection proves nothing: systemd accepts it for a cloved that does
 			// not run yet.
-			_, err = cloved.Info(ctx)
+			_, err = client.Do(ctx, cloved, methods.Info, api.Nothing{})
 			return err
 		}}
 }

@@ -7,7 +7,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
+	"clove.run/clove/client"
 )
 
 const flagClear = "clear"
@@ -35,7 +38,9 @@ func (p *program) panic(c *cli.Context) error {
 	var ended []string
 	if d != nil {
 		defer d.Close()
-		ended, err = d.Panic(c.Context, reason, clear)
+		var answer api.PanicResult
+		answer, err = client.Do(c.Context, d, methods.Panic, api.PanicParams{Reason: reason, Clear: clear})
+		ended = answer.Ended
 	} else {
 		ended, err = p.panicHere(c, b, reason, clear)
 	}

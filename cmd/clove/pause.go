@@ -3,7 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/client"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 func (p *program) pauseCommand() *cli.Command {
@@ -16,5 +17,5 @@ func (p *program) pauseCommand() *cli.Command {
 // pause uses the kernel's freezer, which a process can neither notice nor refuse. The
 // deadline goes on: a paused run may time out.
 func (p *program) pause(c *cli.Context) error {
-	return p.askEach(c, func(d *client.Client, reference string) error { return d.Pause(c.Context, reference) })
+	return askEach(p, c, methods.RunPause, func(run api.RunParams) api.RunParams { return run })
 }

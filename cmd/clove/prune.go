@@ -4,6 +4,10 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 func (p *program) pruneCommand() *cli.Command {
@@ -26,7 +30,7 @@ func (p *program) prune(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	result, err := d.Prune(c.Context)
+	result, err := client.Do(c.Context, d, methods.RunPrune, api.Nothing{})
 	for _, id := range result.Removed {
 		fmt.Fprintln(p.out, id)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 const (
@@ -65,26 +67,30 @@ func (p *program) ps(c *cli.Context) error {
 		return err
 	}
 	// Filters apply here and not in cloved, so that they mean the same without it.
-	listed.Runs = slices.DeleteFunc(listed.Runs, func(run agent.Run) bool {
-		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(run) })
+	listed = slices.DeleteFunc(listed, func(one api.RunResult) bool {
+		return slices.ContainsFunc(filters, func(f filter) bool { return !f.matches(one.Run) })
 	})
 	// After the filters, of the runs that match. The list is in order already, newest
 	// first.
 	if last > 0 {
-		listed.Runs = listed.Runs[:min(last, len(listed.Runs))]
+		listed = listed[:min(last, len(listed))]
 	}
 	switch {
 	case format != nil:
 		now, rows := time.Now(), []any{}
-		for _, run := range listed.Runs {
-			rows = append(rows, fieldsOf(run, now))
+		for _, one := range listed {
+			rows = append(rows, fieldsOf(one.Run, now))
 		}
 		return format.print(p.out, rows)
 	case c.Bool(flagJSON):
-		return p.printJSON(listed.Runs)
+		runs := []agent.Run{}
+		for _, one := range listed {
+			runs = append(runs, one.Run)
+		}
+		return p.printJSON(runs)
 	case c.Bool(flagQuiet):
-		for _, run := range listed.Runs {
-			if _, err := fmt.Fprintln(p.out, run.Spec.ID); err != nil {
+		for _, one := range listed {
+			if _, err := fmt.Fprintln(p.out, one.Run.Spec.ID); err != nil {
 				return err
 			}
 		}
@@ -110,25 +116,25 @@ func readLast(c *cli.Context) (int, error) {
 }
 
 // printRuns prints the table, and below it on stderr why queued runs wait.
-func (p *program) printRuns(listed api.ListResult) error {
+func (p *program) printRuns(listed []api.RunResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
-	timed := slices.ContainsFunc(listed.Runs, func(run agent.Run) bool { return run.Spec.Schedule != "" })
+	timed := slices.ContainsFunc(listed, func(one api.RunResult) bool { return one.Run.Spec.Schedule != "" })
 	if timed {
 		rows[0] = slices.Insert(rows[0], nextColumn, "NEXT")
 	}
-	for _, run := range listed.Runs {
-		row := psRow(run, time.Now())
+	for _, one := range listed {
+		row := psRow(one.Run, time.Now())
 		if timed {
-			row = slices.Insert(row, nextColumn, nextStart(run))
+			row = slices.Insert(row, nextColumn, nextStart(one.Run))
 		}
 		rows = append(rows, row)
 	}
 	if err := p.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
 		return err
 	}
-	for _, run := range listed.Runs {
-		if reason := listed.Reasons[run.Spec.ID]; reason != "" {
-			p.say("clove", cyan, shown(run.Name())+" waits: "+reason)
+	for _, one := range listed {
+		if one.Reason != "" {
+			p.say("clove", cyan, shown(one.Run.Name())+" waits: "+one.Reason)
 		}
 	}
 	return nil
@@ -155,20 +161,20 @@ func nextStart(run agent.Run) string {
 
 // list asks cloved if it runs, otherwise the store. A brief answer has what the table
 // needs; JSON has everything.
-func (p *program) list(c *cli.Context, all bool) (api.ListResult, error) {
+func (p *program) list(c *cli.Context, all bool) ([]api.RunResult, error) {
 	d, b, err := p.either(c)
 	if err != nil {
-		return api.ListResult{}, err
+		return nil, err
 	}
 	if d != nil {
 		defer d.Close()
-		return d.List(c.Context, api.ListParams{All: all, Brief: !c.Bool(flagJSON)})
+		return client.Collect(client.All(c.Context, d, methods.RunList, api.ListParams{All: all, Brief: !c.Bool(flagJSON)}))
 	}
 	runs, err := b.List()
-	shown := api.ListResult{Runs: make([]agent.Run, 0, len(runs))}
+	var shown []api.RunResult
 	for _, run := range runs {
 		if all || run.State != agent.StateEnded {
-			shown.Runs = append(shown.Runs, run.WithoutEnv())
+			shown = append(shown, api.RunResult{Run: run.WithoutEnv()})
 		}
 	}
 	return shown, err

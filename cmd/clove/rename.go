@@ -1,6 +1,12 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
+)
 
 func (p *program) renameCommand() *cli.Command {
 	return &cli.Command{
@@ -19,6 +25,6 @@ func (p *program) rename(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	_, err = d.Rename(c.Context, c.Args().Get(0), c.Args().Get(1))
+	_, err = client.Do(c.Context, d, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: c.Args().Get(0)}, Name: c.Args().Get(1)})
 	return err
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -25,14 +27,11 @@ func (p *program) restart(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.askEach(c, func(d *client.Client, reference string) error {
-		again := d.Restart
-		if c.Bool(flagFresh) {
-			again = d.RestartFresh
-		}
-		result, err := again(c.Context, reference, patience)
+	return p.withEach(c, func(d *client.Client, run api.RunParams) error {
+		stop := api.StopParams{RunParams: run, GraceNS: patience}
+		result, err := client.Do(c.Context, d, methods.RunRestart, api.RestartParams{StopParams: stop, Fresh: c.Bool(flagFresh)})
 		if err == nil && result.Reason != "" {
-			p.say("clove", cyan, reference+" waits: "+result.Reason)
+			p.say("clove", cyan, run.Run+" waits: "+result.Reason)
 		}
 		return err
 	})

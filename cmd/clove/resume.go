@@ -3,7 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/client"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 )
 
 func (p *program) resumeCommand() *cli.Command {
@@ -15,5 +16,5 @@ func (p *program) resumeCommand() *cli.Command {
 
 // resume is an error for a run that is not paused: somebody else may have resumed it.
 func (p *program) resume(c *cli.Context) error {
-	return p.askEach(c, func(d *client.Client, reference string) error { return d.Resume(c.Context, reference) })
+	return askEach(p, c, methods.RunResume, func(run api.RunParams) api.RunParams { return run })
 }

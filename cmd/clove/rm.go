@@ -4,6 +4,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 )
 
 const flagForce = "force"
@@ -30,5 +33,7 @@ func (p *program) rm(c *cli.Context) error {
 		return p.each(c, 1, b.Remove)
 	}
 	defer d.Close()
-	return p.each(c, atOnce, func(reference string) error { return d.Remove(c.Context, reference, c.Bool(flagForce)) })
+	return p.each(c, atOnce, func(reference string) error {
+		return client.Perform(c.Context, d, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: reference}, Force: c.Bool(flagForce)})
+	})
 }

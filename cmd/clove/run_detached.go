@@ -9,6 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/policies/build"
 )
 
@@ -30,7 +32,7 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 	defer d.Close()
 	// A TRACEPARENT in the environment (W3C Trace Context) makes the run's spans a part
 	// of the caller's trace.
-	result, err := d.Start(c.Context, api.StartParams{Spec: spec, DelayNS: int64(delay), Traceparent: os.Getenv("TRACEPARENT")})
+	result, err := client.Do(c.Context, d, methods.RunStart, api.StartParams{Spec: spec, DelayNS: int64(delay), Traceparent: os.Getenv("TRACEPARENT")})
 	if err != nil {
 		return err
 	}

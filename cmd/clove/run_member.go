@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -119,7 +120,7 @@ func (f *foreground) start(ctx context.Context, spec agent.Spec) error {
 	}
 	started := make(chan error, 1)
 	go func() {
-		_, err := f.client.Start(asking, params)
+		_, err := client.Do(asking, f.client, methods.RunStart, params)
 		started <- err
 	}()
 	for {
@@ -138,7 +139,7 @@ func (f *foreground) start(ctx context.Context, spec agent.Spec) error {
 			<-started
 			removing, cancel := context.WithTimeout(ctx, askTime)
 			defer cancel()
-			err := f.client.Remove(removing, f.id, true)
+			err := client.Perform(removing, f.client, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: f.id}, Force: true})
 			if agent.KindOf(err) == agent.KindNotFound {
 				err = nil
 			}
@@ -180,7 +181,7 @@ func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
 func (f *foreground) lost(ctx context.Context, because error) (agent.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	result, err := f.client.Wait(ctx, f.id)
+	result, err := client.Do(ctx, f.client, methods.RunWait, api.RunParams{Run: f.id})
 	if err != nil && because != nil {
 		err = because
 	}
@@ -194,11 +195,11 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	case unix.SIGTSTP:
 		// Stopped by ctrl-z: the agent is paused first, so that it does not run on
 		// while its terminal belongs to the shell. SIGSTOP, because SIGTSTP is caught.
-		if f.client.Pause(ctx, f.id) == nil {
+		if client.Perform(ctx, f.client, methods.RunPause, api.RunParams{Run: f.id}) == nil {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
 	case unix.SIGCONT:
-		_ = f.client.Resume(ctx, f.id) // also when it was not paused
+		_ = client.Perform(ctx, f.client, methods.RunResume, api.RunParams{Run: f.id}) // also when it was not paused
 	default:
 		_ = f.session.Signal(received) // it may be over
 	}
@@ -214,7 +215,7 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 func (f *foreground) over(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	_, err := f.client.Stats(ctx, f.id)
+	_, err := client.Do(ctx, f.client, methods.RunStats, api.RunParams{Run: f.id})
 	var answered *api.Error // from cloved; any other error says nothing about the run
 	return errors.As(err, &answered) && (answered.Code == api.CodeConflict || answered.Code == api.CodeNotFound)
 }

@@ -10,6 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -50,21 +52,21 @@ func (p *program) showAgent(c *cli.Context, d *client.Client) error {
 
 // readPage asks by the run's id after the first answer: its name may change meanwhile.
 func readPage(c *cli.Context, d *client.Client) (page, error) {
-	found, err := d.Get(c.Context, c.Args().First())
+	found, err := client.Do(c.Context, d, methods.RunGet, api.RunParams{Run: c.Args().First()})
 	if err != nil {
 		return page{}, err
 	}
 	id := string(found.Run.Spec.ID)
-	shared, err := d.Agent(c.Context, id)
+	shared, err := client.Do(c.Context, d, agents.AgentGet, api.RunParams{Run: id})
 	if err != nil {
 		return page{}, err
 	}
-	grants, err := d.Grants(c.Context, id)
+	grants, err := client.Collect(client.All(c.Context, d, agents.GrantList, api.GrantListParams{RunParams: api.RunParams{Run: id}}))
 	if err != nil {
 		return page{}, err
 	}
 	of := page{Run: found.Run, Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
-	_, err = d.Events(c.Context, api.EventParams{After: new(uint64), Run: id, What: pageEvents}, func(n api.EventNote) error {
+	_, err = client.Each(c.Context, d, methods.EventFollow, api.EventParams{After: new(uint64), Run: id, What: pageEvents}, func(n api.EventNote) error {
 		if n.Event != nil {
 			of.Events = append(of.Events[max(0, len(of.Events)-pageEventsMost+1):], *n.Event)
 		}

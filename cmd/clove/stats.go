@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/policies/build"
 )
@@ -82,13 +83,12 @@ func look(c *cli.Context, d *client.Client) ([]usage, error) {
 		asked = append(asked, usage{Run: reference})
 	}
 	if len(asked) == 0 {
-		listed, err := d.List(c.Context, api.ListParams{Brief: true})
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range listed.Runs {
+		for listed, err := range client.All(c.Context, d, methods.RunList, api.ListParams{Brief: true}) {
+			if err != nil {
+				return nil, err
+			}
 			// cloved has no connection to a run in root's foreground.
-			if run.State == agent.StateRunning && run.Spec.Detached {
+			if run := listed.Run; run.State == agent.StateRunning && run.Spec.Detached {
 				asked = append(asked, usage{Run: string(run.Spec.ID), ID: run.Spec.ID})
 			}
 		}
@@ -119,12 +119,13 @@ func isGone(err error) bool {
 
 // fill also asks for the name, because the reference may be a part of the id.
 func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) {
-	found, err := d.Get(c.Context, u.Run)
+	found, err := client.Do(c.Context, d, methods.RunGet, api.RunParams{Run: u.Run})
 	if err != nil {
 		return "", err
 	}
 	u.ID = found.Run.Spec.ID
-	u.Stats, err = d.Stats(c.Context, u.Run)
+	used, err := client.Do(c.Context, d, methods.RunStats, api.RunParams{Run: u.Run})
+	u.Stats = used.Stats
 	return shown(found.Run.Name()), err
 }
 

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"time"
-
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/client"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/policies/build"
 )
 
@@ -25,17 +24,17 @@ func graceFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagTime, Aliases: []string{"t"}, Usage: "time between TERM and KILL", DefaultText: "the run's --stop-timeout"}
 }
 
-// grace is nil if no time was given. 0 is KILL at once.
-func grace(c *cli.Context) (*time.Duration, error) {
+// grace is in nanoseconds, and nil if no time was given. 0 is KILL at once.
+func grace(c *cli.Context) (*int64, error) {
 	text := c.String(flagTime)
 	if text == "" {
 		return nil, nil
 	}
 	if text == "0" {
-		return new(time.Duration), nil
+		return new(int64), nil
 	}
 	d, err := build.ParseClock(flagTime, text)
-	return &d, err
+	return new(int64(d)), err
 }
 
 // stop returns when the runs have ended. A caller that leaves earlier cancels nothing:
@@ -45,5 +44,5 @@ func (p *program) stop(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.askEach(c, func(d *client.Client, reference string) error { return d.Stop(c.Context, reference, patience) })
+	return askEach(p, c, methods.RunStop, func(run api.RunParams) api.StopParams { return api.StopParams{RunParams: run, GraceNS: patience} })
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -23,15 +25,15 @@ func (p *program) topCommand() *cli.Command {
 // top shows command lines that the agent chose; printTable keeps them from acting on
 // the terminal.
 func (p *program) top(c *cli.Context, d *client.Client) error {
-	processes, err := d.Processes(c.Context, c.Args().First())
+	answer, err := client.Do(c.Context, d, methods.RunProcesses, api.RunParams{Run: c.Args().First()})
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(append([]agent.Process{}, processes...))
+		return p.printJSON(append([]agent.Process{}, answer.Processes...))
 	}
 	rows := [][]string{{"PID", "PPID", "UID", "S", "THREADS", "CPU", "MEMORY", "STARTED", "COMMAND"}}
-	for _, one := range processes {
+	for _, one := range answer.Processes {
 		rows = append(rows, []string{strconv.Itoa(one.PID), strconv.Itoa(one.ParentPID), strconv.Itoa(int(one.UID)), one.State, strconv.Itoa(one.Threads),
 			(time.Duration(one.CPUMS) * time.Millisecond).String(), size(one.RSSBytes), one.Started.Local().Format(time.TimeOnly), strings.Join(one.Command, " ")})
 	}

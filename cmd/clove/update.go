@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/client"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/policies/build"
 )
 
@@ -41,10 +42,7 @@ func (p *program) update(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.askEach(c, func(d *client.Client, reference string) error {
-		_, err := d.Update(c.Context, reference, u)
-		return err
-	})
+	return askEach(p, c, methods.RunUpdate, func(run api.RunParams) api.UpdateParams { return api.UpdateParams{RunParams: run, Update: u} })
 }
 
 // readUpdate parses the flags as run does. What is not given stays nil, which means no

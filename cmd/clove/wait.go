@@ -6,6 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -24,7 +26,7 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 	// The last one named, as a shell's wait does.
 	last := 0
 	for _, reference := range c.Args().Slice() {
-		result, err := d.Wait(c.Context, reference)
+		result, err := client.Do(c.Context, d, methods.RunWait, api.RunParams{Run: reference})
 		if err == nil {
 			last = result.Record.ExitCode
 			err = p.printEnd(c, result.Record)

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/testhost"
 )
@@ -97,7 +99,7 @@ func (s *served) ask() error {
 		return err
 	}
 	defer c.Close()
-	_, err = c.Info(context.Background())
+	_, err = client.Do(context.Background(), c, methods.Info, api.Nothing{})
 	return err
 }
 
@@ -203,7 +205,7 @@ func TestServiceTakesItsSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if info, err := c.Info(context.Background()); err != nil || info.PID != s.cmd.Process.Pid {
+	if info, err := client.Do(context.Background(), c, methods.Info, api.Nothing{}); err != nil || info.PID != s.cmd.Process.Pid {
 		t.Errorf("%+v, %v", info, err)
 	}
 	c.Close()

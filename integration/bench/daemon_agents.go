@@ -13,6 +13,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	cloveclient "clove.run/clove/client"
 	"clove.run/clove/policies"
 )
@@ -87,11 +88,11 @@ func (d *cloved) startMany(number int) (runs []agent.Run, err error) {
 func startOne(c *cloveclient.Client, spec agent.Spec) (agent.Run, error) {
 	watching, enough := context.WithTimeout(context.Background(), time.Minute)
 	defer enough()
-	result, err := c.Start(watching, api.StartParams{Spec: spec})
+	result, err := cloveclient.Do(watching, c, methods.RunStart, api.StartParams{Spec: spec})
 	if err != nil || result.Run.State == agent.StateRunning {
 		return result.Run, err
 	}
-	_, err = c.Events(watching, api.EventParams{Run: spec.Name, After: new(uint64), Follow: true}, func(note api.EventNote) error {
+	_, err = cloveclient.Each(watching, c, methods.EventFollow, api.EventParams{Run: spec.Name, After: new(uint64), Follow: true}, func(note api.EventNote) error {
 		if note.Event != nil && note.Event.State == agent.StateRunning {
 			enough()
 		}
@@ -101,7 +102,7 @@ func startOne(c *cloveclient.Client, spec agent.Spec) (agent.Run, error) {
 	if !errors.Is(err, context.Canceled) {
 		return result.Run, fmt.Errorf("%s does not run: %w", spec.Name, err)
 	}
-	result, err = c.Get(context.Background(), spec.Name)
+	result, err = cloveclient.Do(context.Background(), c, methods.RunGet, api.RunParams{Run: spec.Name})
 	return result.Run, err
 }
 
@@ -153,7 +154,7 @@ func listTimes(c *cloveclient.Client) (daemonFigure, error) {
 	var took []float64
 	for range listCalls {
 		began := time.Now()
-		if _, err := c.List(context.Background(), api.ListParams{Brief: true}); err != nil {
+		if _, err := cloveclient.Collect(cloveclient.All(context.Background(), c, methods.RunList, api.ListParams{Brief: true})); err != nil {
 			return daemonFigure{}, err
 		}
 		took = append(took, millis(time.Since(began)))
@@ -163,16 +164,16 @@ func listTimes(c *cloveclient.Client) (daemonFigure, error) {
 
 // removeAll ends and removes every run, by eight calls at a time.
 func removeAll(c *cloveclient.Client) error {
-	listed, err := c.List(context.Background(), api.ListParams{All: true, Brief: true})
+	listed, err := cloveclient.Collect(cloveclient.All(context.Background(), c, methods.RunList, api.ListParams{All: true, Brief: true}))
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
-	failed := make(chan error, len(listed.Runs)+1)
-	for part := range slices.Chunk(listed.Runs, max(1, (len(listed.Runs)+7)/8)) {
+	failed := make(chan error, len(listed)+1)
+	for part := range slices.Chunk(listed, max(1, (len(listed)+7)/8)) {
 		all.Go(func() {
-			for _, run := range part {
-				failed <- c.Remove(context.Background(), string(run.Spec.ID), true)
+			for _, one := range part {
+				failed <- cloveclient.Perform(context.Background(), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: string(one.Run.Spec.ID)}, Force: true})
 			}
 		})
 	}

@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	cloveclient "clove.run/clove/client"
 )
 
 // starts measures the time from cloved's execution to its line "ready", and leaves it
@@ -82,7 +84,7 @@ func (d *cloved) callRate(clients int) (float64, error) {
 		all.Go(func() {
 			defer c.Close()
 			for time.Since(began) < callTime {
-				if _, err := c.Get(context.Background(), "past-5000"); err != nil {
+				if _, err := cloveclient.Do(context.Background(), c, methods.RunGet, api.RunParams{Run: "past-5000"}); err != nil {
 					failed <- err
 					return
 				}
@@ -117,7 +119,7 @@ func (d *cloved) events() ([]daemonFigure, error) {
 	received := make(chan struct{}, subscribers)
 	for range subscribers {
 		all.Go(func() {
-			_, _ = c.Events(following, api.EventParams{What: []agent.RunEventKind{agent.RunRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
+			_, _ = cloveclient.Each(following, c, methods.EventFollow, api.EventParams{What: []agent.RunEventKind{agent.RunRenamed}, After: new(uint64), Follow: true, Since: time.Now()}, func(api.EventNote) error {
 				received <- struct{}{}
 				return nil
 			})
@@ -130,7 +132,7 @@ func (d *cloved) events() ([]daemonFigure, error) {
 	for round := range eventRounds + warmups {
 		next := "renamed-" + strconv.Itoa(round)
 		began := time.Now()
-		if _, err := c.Rename(context.Background(), name, next); err != nil {
+		if _, err := cloveclient.Do(context.Background(), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: name}, Name: next}); err != nil {
 			return nil, err
 		}
 		for range subscribers {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	cloveclient "clove.run/clove/client"
 )
 
@@ -87,7 +89,7 @@ func besidesAgent(run agent.Run) (pids []int) {
 // removeNamed ends and removes the agents that socketMemory has started.
 func removeNamed(c *cloveclient.Client, name string) (err error) {
 	for i := range socketAgents {
-		if rerr := c.Remove(context.Background(), fmt.Sprintf("%s-%d", name, i), true); err == nil {
+		if rerr := cloveclient.Perform(context.Background(), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: fmt.Sprintf("%s-%d", name, i)}, Force: true}); err == nil {
 			err = rerr
 		}
 	}

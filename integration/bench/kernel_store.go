@@ -1,6 +1,7 @@
 package main
 
 import (
+	spending "clove.run/clove/kernel/ledger"
 	"context"
 	"errors"
 	"math"
@@ -32,7 +33,7 @@ type storeSpender struct {
 
 // measureStore measures what the group commit gains where no socket is in the way.
 func (b *bench) measureStore(s *shared) (err error) {
-	file, err := store.OpenKernel(filepath.Join(b.scratch, "store", "kernel.db"), time.Second)
+	file, err := store.OpenKernel(filepath.Join(b.scratch, "store", "kernel.db"), time.Second, kernel.Tables()...)
 	if err != nil {
 		return err
 	}
@@ -135,18 +136,18 @@ func (b *bench) measureReservations(s *shared) (err error) {
 		return err
 	}
 	one := budget.Amounts{budget.ModelCalls: 1}
-	spending := kernel.Spending{Service: "bench", Method: "model.call", What: "model:bench", Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }}
+	call := spending.Spending{Service: "bench", Method: "model.call", What: "model:bench", Fit: func(budget.Left) (budget.Amounts, error) { return one, nil }}
 	var took []float64
 	for n := range reservations + 1 {
 		began := time.Now()
-		id, err := k.Reserve(run, spending)
+		id, err := k.Ledger.Reserve(run, call)
 		if err != nil {
 			return err
 		}
 		if n > 0 { // nothing is made ahead for the first
 			took = append(took, millis(time.Since(began)))
 		}
-		if err := k.Settle(run, kernel.Settlement{Service: spending.Service, Reservation: id, Used: one, Ahead: one}); err != nil {
+		if err := k.Ledger.Settle(run, spending.Settlement{Service: call.Service, Reservation: id, Used: one, Ahead: one}); err != nil {
 			return err
 		}
 	}
@@ -172,7 +173,7 @@ type benchKernel struct {
 
 func (b *bench) openKernel(name string) (*benchKernel, error) {
 	dir := filepath.Join(b.scratch, name)
-	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), time.Second)
+	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), time.Second, kernel.Tables()...)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,8 @@ func (b *bench) openKernel(name string) (*benchKernel, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &benchKernel{kernel.New(kernel.Config{Store: file, Log: log}), file, log}, nil
+	k, err := kernel.New(kernel.Config{Store: file, Log: log})
+	return &benchKernel{k, file, log}, err
 }
 
 func (k *benchKernel) Close() error {

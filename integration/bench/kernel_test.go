@@ -1,6 +1,7 @@
 package main
 
 import (
+	"clove.run/clove/kernel/service"
 	"context"
 	"encoding/json"
 	"net"
@@ -114,7 +115,7 @@ func serveAgent(t *testing.T, k *kernel.Kernel, run agent.Run) (path string) {
 				return
 			}
 			go func() {
-				result, err := k.Call(kernel.Caller{Run: run, Agent: true}, m.Call.Method, m.Call.Params)
+				result, err := k.Call(t.Context(), service.Caller{Run: run, Agent: true}, service.Request{Method: m.Call.Method, Text: m.Call.Params})
 				a := &channel.Answer{Number: m.Call.Number, Result: result}
 				if err != nil {
 					a.Error = api.ErrorOf(err)
@@ -152,7 +153,7 @@ func TestSharedPast(t *testing.T) {
 	if err := d.share(); err != nil {
 		t.Fatal(err)
 	}
-	file, err := store.OpenKernel(filepath.Join(d.state, "kernel.db"), time.Minute)
+	file, err := store.OpenKernel(filepath.Join(d.state, "kernel.db"), time.Minute, kernel.Tables()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"clove.run/clove/kernel"
 	"errors"
 	"fmt"
 	"os"
@@ -153,7 +154,7 @@ func (d *cloved) share() error {
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
-	file, err := store.OpenKernel(filepath.Join(d.state, "kernel.db"), time.Minute)
+	file, err := store.OpenKernel(filepath.Join(d.state, "kernel.db"), time.Minute, kernel.Tables()...)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func charge(t *testing.T, run string, amount int64) {
 	}
 	defer c.Close()
 	params := api.BudgetChargeParams{RunParams: api.RunParams{Run: run}, Amounts: map[string]int64{"reviews": amount}}
-	if err := c.Call(ctx, agents.BudgetCharge.Name, params, nil); err != nil {
+	if _, err := client.Do(ctx, c, agents.BudgetCharge, params); err != nil {
 		t.Fatal(err)
 	}
 }

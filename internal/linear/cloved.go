@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -17,29 +18,29 @@ type Cloved struct {
 
 // Create starts a run and returns what the answer shows of it.
 func (c Cloved) Create(ctx context.Context, spec agent.Spec) (agent.Run, error) {
-	result, err := c.Client.Start(ctx, api.StartParams{Spec: spec})
+	result, err := client.Do(ctx, c.Client, methods.RunStart, api.StartParams{Spec: spec})
 	return result.Run, err
 }
 
 // Get looks at a run.
 func (c Cloved) Get(ctx context.Context, name string) (agent.Run, error) {
-	result, err := c.Client.Get(ctx, name)
+	result, err := client.Do(ctx, c.Client, methods.RunGet, api.RunParams{Run: name})
 	return result.Run, err
 }
 
 // Kill ends a run and does not wait for that.
 func (c Cloved) Kill(ctx context.Context, name string) error {
-	return c.Client.Signal(ctx, name, syscall.SIGKILL)
+	return client.Perform(ctx, c.Client, methods.RunSignal, api.SignalParams{RunParams: api.RunParams{Run: name}, Signal: int(syscall.SIGKILL)})
 }
 
 // Stop ends a run and waits for that.
 func (c Cloved) Stop(ctx context.Context, name string) error {
-	return c.Client.Stop(ctx, name, nil)
+	return client.Perform(ctx, c.Client, methods.RunStop, api.StopParams{RunParams: api.RunParams{Run: name}})
 }
 
 // Exec runs a command in the sandbox; how it ends is of no interest.
 func (c Cloved) Exec(ctx context.Context, name string) error {
-	session, err := c.Client.Exec(ctx, api.ExecParams{RunParams: api.RunParams{Run: name}, Exec: agent.Exec{Command: c.Command}})
+	session, err := client.Open(ctx, c.Client, methods.RunExec, api.ExecParams{RunParams: api.RunParams{Run: name}, Exec: agent.Exec{Command: c.Command}})
 	if err != nil {
 		return err
 	}
@@ -49,11 +50,11 @@ func (c Cloved) Exec(ctx context.Context, name string) error {
 
 // Rename gives a run that does not execute another name.
 func (c Cloved) Rename(ctx context.Context, from, to string) error {
-	_, err := c.Client.Rename(ctx, from, to)
+	_, err := client.Do(ctx, c.Client, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: from}, Name: to})
 	return err
 }
 
 // Remove forgets a run that has ended or waits.
 func (c Cloved) Remove(ctx context.Context, name string) error {
-	return c.Client.Remove(ctx, name, false)
+	return client.Perform(ctx, c.Client, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: name}})
 }

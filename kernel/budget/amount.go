@@ -111,3 +111,12 @@ func format(d Dimension, amount int64) string {
 	}
 	return strconv.FormatInt(amount, 10)
 }
+
+// Text is how amounts are written in the audit log: as limits of them, in the order of their names.
+func (a Amounts) Text() string {
+	var all []string
+	for _, d := range slices.Sorted(maps.Keys(a)) {
+		all = append(all, Limit{Dimension: d, Granted: a[d], WarnAt: a[d] - a[d]/5}.String())
+	}
+	return strings.Join(all, " ")
+}

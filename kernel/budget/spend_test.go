@@ -3,7 +3,6 @@ package budget
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"reflect"
 	"testing"

@@ -58,10 +58,7 @@ type Answer struct {
 }
 
 // Notice is a notification for the agent.
-type Notice struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-}
+type Notice struct{ api.Notice }
 
 // Conn is one side. One goroutine may receive while any number send.
 type Conn struct{ *packet.Conn }

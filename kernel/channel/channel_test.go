@@ -58,7 +58,7 @@ func TestMessagesArrive(t *testing.T) {
 	for _, sent := range []ToGate{
 		{Answer: &Answer{Number: 1, Result: json.RawMessage(`{"b":1}`)}},
 		{Answer: &Answer{Number: 1, Error: api.Failure(api.CodeBusy, "hint", "message")}},
-		{Notice: &Notice{Method: "m", Params: json.RawMessage("{}")}},
+		{Notice: &Notice{api.Notice{Method: "m", Params: json.RawMessage("{}")}}},
 	} {
 		var got ToGate
 		must(t, super.Send(sent))

@@ -182,6 +182,28 @@ func TestNotificationsWait(t *testing.T) {
 	}
 }
 
+// Notifications of one kind about the same become one with a count, and push out no others. Without a
+// key each is its own.
+func TestRepeatedNotificationsAreOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.dial()
+	r.notify("test.first")
+	for i := range 2 * maxQueued {
+		n := api.Notice{Method: "test.note", Key: fmt.Sprint(i % 2), Params: fmt.Appendf(nil, `{"number":%d}`, i)}
+		must(t, r.super.Send(channel.ToGate{Notice: &channel.Notice{Notice: n}}))
+	}
+	r.works(p)
+	must(t, p.send(request(1, agents.AgentListen.Name, "{}")))
+	p.wantResult("1", "{}")
+	want := []string{"test.first {}", fmt.Sprintf(`test.note {"count":%d,"number":%d}`, maxQueued, 2*maxQueued-2), fmt.Sprintf(`test.note {"count":%d,"number":%d}`, maxQueued, 2*maxQueued-1)}
+	for _, text := range want {
+		if m := p.next(); m.Method+" "+string(m.Params) != text {
+			t.Errorf("%s %s, want %s", m.Method, m.Params, text)
+		}
+	}
+}
+
 // Every connection that listens gets a notification, and none that does not. When the last
 // listener has gone, notifications wait again.
 func TestAllListenersAreNotified(t *testing.T) {
@@ -220,7 +242,7 @@ func TestListenKeepsTheOrder(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() {
 			for i := range count {
-				n := channel.Notice{Method: "test.note", Params: fmt.Appendf(nil, "%d", i)}
+				n := channel.Notice{Notice: api.Notice{Method: "test.note", Params: fmt.Appendf(nil, "%d", i)}}
 				if err := r.super.Send(channel.ToGate{Notice: &n}); err != nil {
 					sent <- err
 					return

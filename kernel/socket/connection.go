@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"time"
 
 	"clove.run/clove/api"
@@ -178,8 +179,22 @@ func (c *connection) fail(id json.RawMessage, e *api.Error) {
 	c.reply(rpc.Message{ID: id, Error: text})
 }
 
-func (c *connection) note(n channel.Notice) {
-	c.out.put(c.conn, rpc.Message{Method: n.Method, Params: n.Params}.Line())
+func (c *connection) note(n api.Notice) {
+	c.out.put(c.conn, rpc.Message{Method: n.Method, Params: counted(n)}.Line())
+}
+
+// counted returns the parameters of a notification, with the count of one that replaces others.
+func counted(n api.Notice) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if n.Count < 2 || json.Unmarshal(n.Params, &fields) != nil {
+		return n.Params
+	}
+	fields["count"] = json.RawMessage(strconv.Itoa(n.Count))
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return n.Params
+	}
+	return text
 }
 
 // reply sends the answer to a request. One without an id gets an answer only when it was

@@ -118,7 +118,7 @@ func (r *rig) answer(number uint64, result string) {
 
 func (r *rig) notify(method string) {
 	r.t.Helper()
-	must(r.t, r.super.Send(channel.ToGate{Notice: &channel.Notice{Method: method, Params: json.RawMessage("{}")}}))
+	must(r.t, r.super.Send(channel.ToGate{Notice: &channel.Notice{Notice: api.Notice{Method: method, Params: json.RawMessage("{}")}}}))
 }
 
 // wantNothing fails the test if the gate passed something on. A call that is answered by

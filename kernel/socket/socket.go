@@ -171,7 +171,7 @@ func (s *Server) notify(n channel.Notice) {
 	for c := range s.connections {
 		if c.listens {
 			listened = true
-			c.note(n)
+			c.note(n.Notice)
 		}
 	}
 	if !listened {

@@ -1,10 +1,10 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"maps"
 	"slices"
 
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
@@ -85,7 +85,7 @@ func (c *Control) next(k *call) *link.Refuse {
 func (c *Control) renew(k *call) error {
 	used, reserved := maps.Clone(k.used), budget.Amounts(nil)
 	delete(used, budget.ModelCalls)
-	err := c.options.Ledger.Renew(k.served.run, kernel.Renewal{Service: Service, Reservation: k.reservation, Used: used, Ceiling: k.ceiling(),
+	err := c.options.Ledger.Renew(k.served.run, ledger.Renewal{Service: Service, Reservation: k.reservation, Used: used, Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (_ budget.Amounts, err error) {
 			_, others := k.served.line.look(nil)
 			reserved, err = k.fit(left, others)

@@ -1,12 +1,12 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"maps"
 	"testing"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -32,7 +32,7 @@ var (
 	answered    = link.Done{Status: 200, Sent: true, First: 1, Complete: true, Usage: models.Usage{In: 100, Out: 10}}
 )
 
-func (l *ledger) Renew(_ agent.Run, n kernel.Renewal) error {
+func (l *spentLedger) Renew(_ agent.Run, n ledger.Renewal) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, found := l.open[n.Reservation]
@@ -57,7 +57,7 @@ func (l *ledger) Renew(_ agent.Run, n kernel.Renewal) error {
 }
 
 // isUsed returns what was paid so far.
-func (l *ledger) isUsed() budget.Amounts {
+func (l *spentLedger) isUsed() budget.Amounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.used)
@@ -288,7 +288,7 @@ func TestALostSecondTry(t *testing.T) {
 func TestEachTryIsPaidAtItsProvider(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
-	s := &several{rig: newRigWith(t, k)}
+	s := &several{rig: newRigWith(t, k.Ledger)}
 	s.load(`
 providers:
   p: {family: openai, url: "https://p.example/v1", users: ["*"], budgets: {1000: [tokens=1000]}}
@@ -300,8 +300,8 @@ models:
 	attach(t, k, s.run, "end")
 	left := func(provider string, want int64) {
 		t.Helper()
-		ceiling := &kernel.Ceiling{Account: budget.ProviderKey(1000, provider), Limits: s.config.Load().Providers[provider].Budget(1000)}
-		if left, err := k.Left(s.run, ceiling); err != nil || left.Unheld.Of(budget.Tokens) != want {
+		ceiling := &ledger.Ceiling{Account: budget.ProviderKey(1000, provider), Limits: s.config.Load().Providers[provider].Budget(1000)}
+		if left, err := k.Ledger.Left(s.run, ceiling); err != nil || left.Unheld.Of(budget.Tokens) != want {
 			t.Errorf("%s: %+v, %v, want %d", provider, left, err, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"context"
 	"errors"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
@@ -185,9 +185,9 @@ func (k *call) covered(what string) *link.Refuse {
 		return refusalOf(err)
 	}
 	// Reserve says why, and records the refusal.
-	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: Service, Method: "model.call", What: what})
+	reservation, err := k.front.control.options.Ledger.Reserve(k.served.run, ledger.Spending{Service: Service, Method: "model.call", What: what})
 	if err == nil { // it was granted meanwhile
-		_ = k.front.control.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: Service, Reservation: reservation}) // else the end of the run settles it
+		_ = k.front.control.options.Ledger.Settle(k.served.run, ledger.Settlement{Service: Service, Reservation: reservation}) // else the end of the run settles it
 		return refuse(link.ReasonBusy, "the grants have changed", "ask again")
 	}
 	return refusalOf(err)

@@ -1,10 +1,10 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"maps"
 	"testing"
 
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -15,7 +15,7 @@ import (
 func TestAUsersBudgetAtAProvider(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
-	r := newRigWith(t, k)
+	r := newRigWith(t, k.Ledger)
 	run, front := r.started()
 	attach(t, k, run, "end")
 	if m := front.begin(ask(1, run, "metered")); m.Go == nil { // tokens=1000
@@ -45,8 +45,8 @@ func TestAUsersBudgetAtAProvider(t *testing.T) {
 	if m := theirs.begin(ask(4, other, "metered")); m.Go == nil {
 		t.Errorf("control: %+v", m.Refuse)
 	}
-	ceiling := &kernel.Ceiling{Account: budget.ProviderKey(1000, "metered"), Limits: r.config.Load().Providers["metered"].Budget(1000)}
-	if left, err := k.Left(run, ceiling); err != nil || left.Unheld.Of(budget.Tokens) != 150 {
+	ceiling := &ledger.Ceiling{Account: budget.ProviderKey(1000, "metered"), Limits: r.config.Load().Providers["metered"].Budget(1000)}
+	if left, err := k.Ledger.Left(run, ceiling); err != nil || left.Unheld.Of(budget.Tokens) != 150 {
 		t.Errorf("%+v, %v", left, err)
 	}
 }

@@ -18,6 +18,7 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"context"
 	"errors"
 	"fmt"
@@ -32,22 +33,21 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
 
-// Ledger has the grants and budgets of runs. *kernel.Kernel is one.
+// Ledger has the grants and budgets of runs. *ledger.Ledger is one.
 type Ledger interface {
 	Allowed(run agent.Run, what string) (bool, error)
-	Left(run agent.Run, c *kernel.Ceiling) (budget.Left, error)
+	Left(run agent.Run, c *ledger.Ceiling) (budget.Left, error)
 	// Changed returns a channel that is closed with the next change of any account.
 	Changed() <-chan struct{}
-	Reserve(run agent.Run, s kernel.Spending) (reservation string, err error)
-	Renew(run agent.Run, n kernel.Renewal) error
-	Settle(run agent.Run, s kernel.Settlement) error
+	Reserve(run agent.Run, s ledger.Spending) (reservation string, err error)
+	Renew(run agent.Run, n ledger.Renewal) error
+	Settle(run agent.Run, s ledger.Settlement) error
 }
 
 // Options are what a Control works with.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,6 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/internal/passfd"
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
@@ -30,8 +30,8 @@ import (
 // soon bounds every wait of a test.
 const soon = 20 * time.Second
 
-// ledger has grants and limits as the test says, and notes what is reserved.
-type ledger struct {
+// spentLedger has grants and limits as the test says, and notes what is reserved.
+type spentLedger struct {
 	mu       sync.Mutex // guards the following
 	grants   map[string]bool
 	limits   budget.Amounts
@@ -47,32 +47,32 @@ type ledger struct {
 
 // reserved is what was reserved for a call.
 type reserved struct {
-	kernel.Spending
+	ledger.Spending
 	amounts budget.Amounts
 }
 
-func newLedger(models ...string) *ledger {
-	l := &ledger{grants: map[string]bool{}, limits: budget.Amounts{}, used: budget.Amounts{}, open: map[string]reserved{}, changed: make(chan struct{}), settled: make(chan budget.Amounts, 256)}
+func newLedger(models ...string) *spentLedger {
+	l := &spentLedger{grants: map[string]bool{}, limits: budget.Amounts{}, used: budget.Amounts{}, open: map[string]reserved{}, changed: make(chan struct{}), settled: make(chan budget.Amounts, 256)}
 	for _, name := range models {
 		l.grants["model:"+name] = true
 	}
 	return l
 }
 
-func (l *ledger) Allowed(_ agent.Run, what string) (bool, error) {
+func (l *spentLedger) Allowed(_ agent.Run, what string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.grants[what], nil
 }
 
-func (l *ledger) Left(agent.Run, *kernel.Ceiling) (budget.Left, error) {
+func (l *spentLedger) Left(agent.Run, *ledger.Ceiling) (budget.Left, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.left(), nil
 }
 
 // left is what is left. l.mu is held.
-func (l *ledger) left() budget.Left {
+func (l *spentLedger) left() budget.Left {
 	left := budget.Left{Free: budget.Amounts{}, Unheld: budget.Amounts{}}
 	for d, limit := range l.limits {
 		left.Unheld[d] = limit - of(l.used, d)
@@ -92,13 +92,13 @@ func of(a budget.Amounts, d budget.Dimension) int64 {
 	return a[d]
 }
 
-func (l *ledger) Changed() <-chan struct{} {
+func (l *spentLedger) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
-func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
+func (l *spentLedger) Reserve(_ agent.Run, s ledger.Spending) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.grants[s.What] {
@@ -121,7 +121,7 @@ func (l *ledger) Reserve(_ agent.Run, s kernel.Spending) (string, error) {
 	return id, nil
 }
 
-func (l *ledger) Settle(_ agent.Run, s kernel.Settlement) error {
+func (l *spentLedger) Settle(_ agent.Run, s ledger.Settlement) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, found := l.open[s.Reservation]; !found || r.Service != s.Service {
@@ -139,7 +139,7 @@ func (l *ledger) Settle(_ agent.Run, s kernel.Settlement) error {
 }
 
 // reservations returns those so far, and how many are open.
-func (l *ledger) reservations() (all []reserved, open int) {
+func (l *spentLedger) reservations() (all []reserved, open int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reserved, len(l.open)
@@ -194,7 +194,7 @@ type rig struct {
 	used func() []agent.ModelUse // of the run that was served last
 	t    *testing.T
 	*Control
-	ledger    *ledger
+	ledger    *spentLedger
 	config    atomic.Pointer[config.Config]
 	fronts    chan *fake // in the order of their start
 	upstreams chan *fake

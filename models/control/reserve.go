@@ -1,12 +1,12 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models/link"
 )
@@ -97,7 +97,7 @@ func (c *Control) attempt(k *call, p *place) error {
 	if err := c.admit(k); err != nil {
 		return err
 	}
-	k.reservation, err = c.options.Ledger.Reserve(k.served.run, kernel.Spending{Service: Service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
+	k.reservation, err = c.options.Ledger.Reserve(k.served.run, ledger.Spending{Service: Service, Method: "model.call", What: k.what(k.begin.Needs...), Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (amounts budget.Amounts, err error) {
 			k.reserved, err = k.turn(left, p)
 			return k.reserved, err
@@ -122,7 +122,7 @@ func (c *Control) extend(u *upstream, number uint64) int64 {
 	}
 	k.extended = true
 	var reserved budget.Amounts
-	err := c.options.Ledger.Renew(k.served.run, kernel.Renewal{Service: Service, Reservation: k.reservation, Ceiling: k.ceiling(),
+	err := c.options.Ledger.Renew(k.served.run, ledger.Renewal{Service: Service, Reservation: k.reservation, Ceiling: k.ceiling(),
 		Fit: func(left budget.Left) (_ budget.Amounts, err error) {
 			reserved, err = k.longer(left)
 			return reserved, err
@@ -135,9 +135,9 @@ func (c *Control) extend(u *upstream, number uint64) int64 {
 }
 
 // ceiling is what the run's owner may spend at the provider.
-func (k *call) ceiling() *kernel.Ceiling {
+func (k *call) ceiling() *ledger.Ceiling {
 	uid, provider := k.served.run.Owner.UID, k.target.Provider
-	return &kernel.Ceiling{Account: budget.ProviderKey(uid, provider.Name), Limits: provider.Budget(uid)}
+	return &ledger.Ceiling{Account: budget.ProviderKey(uid, provider.Name), Limits: provider.Budget(uid)}
 }
 
 // turn is fit for the call whose turn it is. One that does not fit in any case is refused

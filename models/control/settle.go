@@ -1,12 +1,12 @@
 package control
 
 import (
+	"clove.run/clove/kernel/ledger"
 	"context"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
@@ -168,7 +168,7 @@ func sum(a, b budget.Amounts) budget.Amounts {
 
 // pay settles a call's reservation, and counts it for the run.
 func (c *Control) pay(k *call, used budget.Amounts, failed bool) {
-	err := c.options.Ledger.Settle(k.served.run, kernel.Settlement{Service: Service, Reservation: k.reservation, Used: used, Ahead: k.ahead(failed), Ceiling: k.ceiling()})
+	err := c.options.Ledger.Settle(k.served.run, ledger.Settlement{Service: Service, Reservation: k.reservation, Used: used, Ahead: k.ahead(failed), Ceiling: k.ceiling()})
 	if err != nil && agent.KindOf(err) != agent.KindNotFound && api.ErrorOf(err).Code != api.CodeNotFound {
 		c.options.Log.Error("a call of a model is not settled", "run", k.served.run.Spec.ID, "error", err)
 	}

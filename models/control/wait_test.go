@@ -138,7 +138,7 @@ func TestACallWaitsForATimeOnly(t *testing.T) {
 func newKernel(t *testing.T) *kernel.Kernel {
 	t.Helper()
 	dir := t.TempDir()
-	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), soon)
+	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), soon, kernel.Tables()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,10 @@ func newKernel(t *testing.T) *kernel.Kernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := kernel.New(kernel.Config{Store: file, Log: log})
+	k, err := kernel.New(kernel.Config{Store: file, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		for _, close := range []func() error{k.Close, log.Close, file.Close} {
 			if err := close(); err != nil {
@@ -175,7 +178,7 @@ func attach(t *testing.T, k *kernel.Kernel, run agent.Run, atEnd string, budgets
 func TestTheEndOfABudgetActsOnWhatIsUsedOnly(t *testing.T) {
 	t.Parallel()
 	k := newKernel(t)
-	r := newUnbounded(t, k)
+	r := newUnbounded(t, k.Ledger)
 	run, front := r.started()
 	standings := attach(t, k, run, "end", "tokens=5000")
 	spent := func() (all []api.Budget) {
@@ -212,7 +215,7 @@ func TestManyCallsNeverOvershoot(t *testing.T) {
 	t.Parallel()
 	const calls, fit, each = 100, 10, 100 + 2*50
 	k := newKernel(t)
-	r := newUnbounded(t, k)
+	r := newUnbounded(t, k.Ledger)
 	run, front := r.started()
 	attach(t, k, run, "refuse", "tokens=2199") // one less than for another
 	for number := range uint64(calls) {
@@ -235,7 +238,7 @@ func TestManyCallsNeverOvershoot(t *testing.T) {
 		}
 		up.ends(within(t, up.up).Call.Number, 100, 100)
 	}
-	if left, err := k.Left(run, nil); err != nil || made != fit || left.Unheld[budget.Tokens] != 2199-fit*each {
+	if left, err := k.Ledger.Left(run, nil); err != nil || made != fit || left.Unheld[budget.Tokens] != 2199-fit*each {
 		t.Errorf("%d calls, %+v, %v", made, left, err)
 	}
 }

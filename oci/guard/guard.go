@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/internal/descriptor"
 	"clove.run/clove/internal/pidfd"
@@ -55,7 +57,7 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 		return err
 	}
 	defer cloved.Close()
-	return cloved.Guard(ctx, order)
+	return client.Perform(ctx, cloved, methods.Guard, api.GuardParams{Guard: order})
 }
 
 // lock serialises starts and removals of a container; the caller closes it. The error

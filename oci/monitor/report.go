@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 )
 
@@ -32,7 +33,7 @@ func (m *monitor) report(ctx context.Context, r agent.Record) error {
 	if err == nil {
 		defer cloved.Close()
 		r.Command = shortened(r.Command, reportedCommand)
-		err = cloved.Account(ctx, api.ContainerParams{Container: agent.Container{ID: m.order.ID, Directory: m.directory}, Record: r})
+		err = client.Perform(ctx, cloved, methods.Container, api.ContainerParams{Container: agent.Container{ID: m.order.ID, Directory: m.directory}, Record: r})
 	}
 	if err != nil {
 		return fmt.Errorf("cloved does not have the record: %w", err)

@@ -96,7 +96,7 @@ func (d *desk) changed(now api.Standing) {
 	d.spent = now.Spent
 	d.mu.Unlock()
 	for _, n := range now.Notices {
-		_ = d.calls.Send(channel.ToGate{Notice: &channel.Notice{Method: n.Method, Params: n.Params}}) // fails at the test's end only
+		_ = d.calls.Send(channel.ToGate{Notice: &channel.Notice{Notice: n}}) // fails at the test's end only
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/client"
 	"clove.run/clove/policies/probe"
 )
@@ -111,7 +113,7 @@ func granted(what string) probe.Found {
 		return probe.Refused(err, "the agent's socket")
 	}
 	defer c.Close()
-	answer, err := c.CheckGrant(ctx, "", what)
+	answer, err := client.Do(ctx, c, agents.GrantCheck, api.GrantCheckParams{What: what})
 	if err != nil {
 		return probe.Refused(err, "grant.check")
 	}

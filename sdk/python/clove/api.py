@@ -342,11 +342,13 @@ class BudgetNote:
     """Says that a dimension reached a mark."""
 
     budget: Budget = field(default_factory=Budget)
+    count: int = 0
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> BudgetNote:
         return cls(
             budget=Budget.read(o.get("budget") or {}),
+            count=o.get("count") or 0,
         )
 
 

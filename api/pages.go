@@ -1,0 +1,43 @@
+package api
+
+import "encoding/json"
+
+// A method that lists in parts has parameters with After and a result with Next, the cursor of the
+// following part. WithAfter and Part are how package client continues at it; Part has the cursor
+// second, and its zero value after the last part.
+
+// WithAfter returns the parameters with another cursor. Limit stays: it bounds each part.
+func (p ListParams) WithAfter(cursor string) ListParams { p.After = cursor; return p }
+
+// Part returns the runs, each with its reason.
+func (r ListResult) Part() ([]RunResult, string) {
+	runs := make([]RunResult, len(r.Runs))
+	for i, run := range r.Runs {
+		runs[i] = RunResult{Run: run, Reason: r.Reasons[run.Spec.ID]}
+	}
+	return runs, r.Next
+}
+
+// WithAfter returns the parameters with another cursor.
+func (p GrantListParams) WithAfter(cursor string) GrantListParams { p.After = cursor; return p }
+
+// Part returns the grants.
+func (r GrantListResult) Part() ([]Grant, string) { return r.Grants, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p BudgetListParams) WithAfter(cursor string) BudgetListParams { p.After = cursor; return p }
+
+// Part returns the lines.
+func (r BudgetListResult) Part() ([]Budget, string) { return r.Budgets, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p BudgetReportParams) WithAfter(cursor string) BudgetReportParams { p.After = cursor; return p }
+
+// Part returns the sums.
+func (r BudgetReportResult) Part() ([]DaySum, string) { return r.Days, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p AuditReadParams) WithAfter(cursor uint64) AuditReadParams { p.After = cursor; return p }
+
+// Part returns the records, perhaps none before the last part.
+func (r AuditReadResult) Part() ([]json.RawMessage, uint64) { return r.Records, r.Next }

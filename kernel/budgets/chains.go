@@ -1,0 +1,124 @@
+package budgets
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
+)
+
+// keysOf are the accounts that a run spends from, its own first.
+func keysOf(run agent.Run) []budget.Key {
+	uid := run.Owner.UID
+	keys := []budget.Key{budget.RunKey(uid, run.Spec.ID), budget.NameKey(uid, run.Spec.Name)}
+	if namespace := run.Spec.Kernel.Namespace; namespace != "" {
+		keys = append(keys, budget.NamespaceKey(uid, namespace))
+	}
+	return append(keys, budget.OwnerKey(uid))
+}
+
+// chainOf returns the accounts that a run spends from, as far as there are any.
+func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
+	return tx.Chain(keysOf(run)...)
+}
+
+// Chain returns the accounts that a run spends from, as far as there are any.
+func (b *Budgets) Chain(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
+	return chainOf(tx, run)
+}
+
+// below returns a match of the runs that spend from one of the accounts; nil for none.
+func below(keys ...budget.Key) func(agent.Run) bool {
+	if len(keys) == 0 {
+		return nil
+	}
+	return func(run agent.Run) bool {
+		return slices.ContainsFunc(keysOf(run), func(key budget.Key) bool { return slices.Contains(keys, key) })
+	}
+}
+
+// Lines are the lines that a run spends from, as callers see them at now.
+func Lines(tx *store.KernelTx, run agent.Run, now time.Time) (api.BudgetResult, error) {
+	chain, err := chainOf(tx, run)
+	return linesAt(chain, now), err
+}
+
+// linesAt are the lines of a chain as callers see them at now.
+func linesAt(chain budget.Chain, now time.Time) api.BudgetResult {
+	all := api.BudgetResult{Budgets: []api.Budget{}}
+	short := chain.Short(now)
+	for _, a := range chain {
+		all.Budgets = append(all.Budgets, linesOf(a, short, now)...)
+	}
+	return all
+}
+
+// linesOf are the lines of an account as callers see them at now. short is what stops
+// the run that they are shown for; nil: nothing does.
+func linesOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.Budget {
+	var all []api.Budget
+	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
+		l := a.Lines[d].At(now)
+		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
+			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached || spentAbove(a.Key, d, l)}
+		if short != nil && short.Account == a.Key && short.Dimension == d {
+			b.Spent, b.Wanted = true, short.Wanted
+		}
+		if !l.Unlimited {
+			granted := l.Granted
+			b.Granted, b.AtEnd = &granted, string(a.AtEnd.For(d))
+			if l.WarnAt > 0 {
+				warn := l.WarnAt
+				b.WarnAt = &warn
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// spentAbove reports whether an account above the runs has nothing left of what agents charge,
+// which never exceeds its limit.
+func spentAbove(key budget.Key, d budget.Dimension, l budget.Line) bool {
+	return key.Claimed(d) && !l.Unlimited && l.Used >= l.Granted
+}
+
+// Exceeded is exceeded, for what a part of clove's reserves.
+func (b *Budgets) Exceeded(c *service.Call, chain budget.Chain, err error, out *service.Outcome) error {
+	return exceeded(c, chain, err, out)
+}
+
+// exceeded refuses what does not fit. Where the run is stopped by that, the call succeeds in
+// noting it, and is refused all the same (Outcome.Refusal).
+func exceeded(c *service.Call, chain budget.Chain, err error, out *service.Outcome) error {
+	var over *budget.Exceeded
+	if !errors.As(err, &over) {
+		return err
+	}
+	hint := "" // that of the code: clove budget raise takes runs
+	if _, own := over.Account.Run(); !own {
+		hint = "clove budget set or reset gives more"
+	}
+	refusal := api.Failure(api.CodeBudget, hint, "%v", over).By(service.StageBudget, rule(over.Account, over.Dimension))
+	if !chain.Stop(over) {
+		return refusal
+	}
+	out.Refusal, out.Changed = refusal, append(out.Changed, c.Run.Spec.ID)
+	if over.AtEnd == budget.Pause {
+		note := noteOf(over.Notice)
+		note.Budget.Wanted = over.Wanted
+		out.Notify(c.Run.Spec.ID, service.Notice{Kind: api.NoteBudgetPause, Key: note.Budget.Account + " " + note.Budget.Dimension, Params: note})
+	}
+	return c.Tx.PutAccount(chain[0])
+}
+
+// rule names one line of an account.
+func rule(account budget.Key, d budget.Dimension) string {
+	return api.RuleBudget + string(account) + " " + string(d)
+}

@@ -1,0 +1,42 @@
+package kernel
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"clove.run/clove/store"
+)
+
+// File is kernel.db on the disk, for use while no cloved has it open.
+type File string
+
+// fileTimeout is short: cloved keeps the file for as long as it lives.
+const fileTimeout = 100 * time.Millisecond
+
+// use opens the file for one use. Where it does not exist no cloved has been, and there is nothing
+// to use.
+func (f File) use(use func(*store.Kernel) error) error {
+	if _, err := os.Lstat(string(f)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	k, err := store.OpenKernel(string(f), fileTimeout, Tables()...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(k), k.Close())
+}
+
+// BackupKernel writes a copy to a file that does not exist yet. The error is of KindBusy while
+// cloved lives: then cloved is to be asked.
+func (f File) BackupKernel(to string) error {
+	return f.use(func(k *store.Kernel) error { return k.Backup(to) })
+}
+
+// CheckKernel returns what is wrong with the file, as sentences. The error is of KindBusy while
+// cloved lives: then cloved is to be asked.
+func (f File) CheckKernel() (problems []string, err error) {
+	err = f.use(func(k *store.Kernel) error { problems, err = k.Check(); return err })
+	return problems, err
+}

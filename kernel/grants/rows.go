@@ -1,0 +1,77 @@
+package grants
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/grant"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
+)
+
+// chainAbove returns a grant with its ancestors, as grant.Effective wants them.
+func chainAbove(tx *store.KernelTx, g grant.Grant) ([]grant.Grant, error) {
+	chain := []grant.Grant{g}
+	for g.Parent != "" && len(chain) <= grant.DepthMost {
+		parent, err := tx.Grant(g.Parent)
+		if err != nil {
+			return nil, err
+		}
+		if parent == nil {
+			break
+		}
+		g = *parent
+		chain = append(chain, g)
+	}
+	return chain, nil
+}
+
+// effective returns a run's grants as their ancestors leave them, oldest first.
+func effective(tx *store.KernelTx, run agent.ID) ([]grant.Grant, error) {
+	held, err := tx.GrantsOf(string(run))
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range held {
+		chain, err := chainAbove(tx, g)
+		if err == nil {
+			held[i], err = grant.Effective(chain)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(held, func(a, b grant.Grant) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	return held, nil
+}
+
+// shown is a grant as callers see it.
+func shown(g grant.Grant) api.Grant {
+	text := string(g.Kind) + ":" + g.Pattern
+	if scope, err := g.Scope(); err == nil {
+		text = scope.String()
+	}
+	a := api.Grant{ID: g.ID, Grant: text, Holder: agent.ID(g.Holder), Giver: g.Giver, Parent: g.Parent, Created: g.Created, Expires: g.Expires, Reason: g.Reason}
+	if g.UsesLeft != grant.Unlimited {
+		a.UsesLeft = &g.UsesLeft
+	}
+	return a
+}
+
+// held returns a grant of the call's run.
+func held(c *service.Call, id string) (grant.Grant, error) {
+	if strings.HasPrefix(id, ruleID) {
+		return grant.Grant{}, api.Failure(api.CodeNotFound, "clove update changes the network of a run; clove grant give makes a grant", "%.64q is a rule of the run's network and no grant", id)
+	}
+	g, err := c.Tx.Grant(id)
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	if g == nil || g.Holder != string(c.Run.Spec.ID) {
+		return grant.Grant{}, api.Failure(api.CodeNotFound, "grant.list shows the grants", "no grant %.64q", id)
+	}
+	return *g, nil
+}

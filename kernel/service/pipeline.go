@@ -1,0 +1,224 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"clove.run/clove/api"
+	"clove.run/clove/audit"
+	"clove.run/clove/store"
+)
+
+// ErrNotYet is what a waiting method returns where there is nothing yet.
+var ErrNotYet = errors.New("not yet")
+
+// errAsked ends the transaction of a call that waits for people from now on. It is durable.
+var errAsked = errors.New("people are asked")
+
+// Reply gets the answer to a call, once. The error is an *api.Error, or becomes one (api.ErrorOf).
+type Reply func(result json.RawMessage, err error)
+
+// Call takes a call through the stages, and returns its answer.
+func (e *Engine) Call(ctx context.Context, c Caller, r Request) (json.RawMessage, error) {
+	type answer struct {
+		result json.RawMessage
+		err    error
+	}
+	answered := make(chan answer, 1)
+	e.Begin(ctx, c, r, func(result json.RawMessage, err error) { answered <- answer{result, err} })
+	a := <-answered
+	return a.result, a.err
+}
+
+// Begin takes a call through the stages. It returns when the call is answered, or when it waits:
+// then it has no goroutine, and ctx ends it. It may call reply itself.
+func (e *Engine) Begin(ctx context.Context, c Caller, r Request, reply Reply) {
+	began := time.Now()
+	on := e.newCall(ctx, c, r)
+	m, params, err := e.known(on, r)
+	w := &waiter{engine: e, call: on, method: m, params: params, text: r.Text, began: began, reply: reply}
+	if err != nil {
+		w.conclude(nil, err)
+		return
+	}
+	w.begin(ctx)
+}
+
+// known is the stage known. What reads parameters waits for the caller's turn, but for methods without
+// a transaction.
+func (e *Engine) known(c *Call, r Request) (m Method, params any, err error) {
+	if mode := e.methods[r.Method].mode; mode != acts && mode != streams {
+		e.turns.enter(c.queue())
+		defer e.turns.leave()
+	}
+	if m, params, err = e.find(c.Caller, r); err == nil {
+		c.declared, err = m.declare(params)
+	}
+	return m, params, err
+}
+
+// conclude counts and records a call that is decided, and replies.
+func (w *waiter) conclude(result json.RawMessage, err error) {
+	e, c := w.engine, w.call
+	if e.config.Called != nil && w.method.mode != streams {
+		e.config.Called(c.Caller, c.Method, err, time.Since(w.began))
+	}
+	switch {
+	case err != nil && !c.out.Recorded:
+		e.refused(c, err)
+	case err == nil && c.out.Verdict != "":
+		e.checked(c)
+	}
+	w.reply(result, err)
+}
+
+// pass takes a call through its stages.
+func (w *waiter) pass() (json.RawMessage, error) {
+	e, c := w.engine, w.call
+	switch w.method.mode {
+	case acts:
+		return e.act(w)
+	case streams:
+		return e.stream(w)
+	case writes:
+		defer e.place(c.Caller)()
+		return e.write(w)
+	}
+	e.turns.enter(c.queue())
+	defer e.turns.leave()
+	return e.read(w)
+}
+
+// act does what has no transaction. Its entry goes into the reserve of the log: what ends agents
+// must not wait for a disk that agents have filled.
+func (e *Engine) act(w *waiter) (json.RawMessage, error) {
+	result, out, err := w.method.do(w.call, w.params)
+	w.call.out = out
+	entry := w.call.entry(audit.VerdictAllow)
+	if out.Entry != nil {
+		entry = *out.Entry
+		entry.Correlation, w.call.out.Recorded = w.call.ID, true
+	} else if err != nil {
+		return nil, err
+	}
+	if _, lerr := e.config.Log.AppendEnd(entry); err == nil {
+		err = firstError(lerr, e.settled(w.call))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// stream does what takes as long as its caller stays. Only its refusal is recorded.
+func (e *Engine) stream(w *waiter) (json.RawMessage, error) {
+	result, out, err := w.method.do(w.call, w.params)
+	if w.call.out = out; err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// read serves a method that changes nothing.
+func (e *Engine) read(w *waiter) (result json.RawMessage, err error) {
+	var answer any
+	readErr := e.Read(func(tx *store.KernelTx) error {
+		w.call.again(tx, e.now())
+		if err = e.pass(w.call, stages[:2]); err != nil { // what only reads costs nothing
+			return err
+		}
+		var out Outcome
+		answer, out, err = w.method.do(w.call, w.params)
+		w.call.out.Add(out)
+		return err
+	})
+	if err = firstError(err, readErr); err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// write serves a method that changes something: the change, its audit entry and the answer that a
+// repetition gets are one transaction.
+func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
+	c := w.call
+	if c.key, err = keyOf(w.params); err != nil {
+		return nil, err
+	}
+	if err := e.Room(); err != nil {
+		return nil, err
+	}
+	asked, first := false, true
+	err = e.update(c.Method, func(tx *store.KernelTx) (err error) {
+		c.again(tx, e.now())
+		if result, err = c.repeated(); err != nil || result != nil {
+			first = false
+			return err
+		}
+		if asked, err = e.open(w); err != nil || asked {
+			return err
+		}
+		if err := e.pass(c, stages); err != nil {
+			return err
+		}
+		if asked, err = e.ask(w); err != nil || asked {
+			return err
+		}
+		result, err = e.do(w)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case asked:
+		return nil, errAsked
+	case !first:
+		c.out = Outcome{}
+		return result, nil
+	}
+	return result, e.settled(c)
+}
+
+// do does a call that has passed the stages, and concludes it. Where it is refused although
+// something has changed, it is not kept.
+func (e *Engine) do(w *waiter) (json.RawMessage, error) {
+	c := w.call
+	answer, out, err := w.method.do(c, w.params)
+	out.Add(c.out) // what the method decided comes first
+	c.out = out
+	if err != nil || c.out.Refusal != nil {
+		return nil, err
+	}
+	if err := e.finish(c); err != nil {
+		return nil, err
+	}
+	result, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.keep(kept{Digest: c.digest, Result: result}); err != nil {
+		return nil, err
+	}
+	return result, firstError(c.Tx.ForgetAudit(e.queue.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
+}
+
+// decidedAtOnce bounds the changes of one agent that are decided at once. Its others wait for
+// these: a commit has room for all, and takes the longer the more calls share it, so an agent
+// with a hundred in flight would make those of all others wait. With fewer, one agent's calls
+// would share too few commits (TestAFloodCostsOthersItsProcessorTimeOnly has the figures).
+const decidedAtOnce = 16
+
+// place waits for a place among the changes that are decided, and returns how to leave it.
+func (e *Engine) place(c Caller) (leave func()) {
+	a := e.attachmentOf(c.Run.Spec.ID)
+	if a == nil || !c.Agent {
+		return func() {}
+	}
+	a.places <- struct{}{}
+	return func() { <-a.places }
+}
+
+// cancelled is the answer to a call whose caller has gone, or asked for that.
+func cancelled() error { return api.Failure(api.CodeCancelled, "", "the call was cancelled") }

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"slices"
+
+	"clove.run/clove/api"
+)
+
+// stage is one step that a call passes before it is done.
+type stage struct {
+	name string
+	pass func(e *Engine, c *Call) error
+}
+
+// stages are the steps in their order. The step approval is apart (approval.go): it may wait.
+var stages = []stage{
+	{StageGrant, (*Engine).covered},
+	{StageTaints, (*Engine).untainted},
+	{StageBudget, (*Engine).reserved},
+}
+
+// pass takes a call through the stages from one on. A refusal names its stage.
+func (e *Engine) pass(c *Call, all []stage) error {
+	for _, s := range all {
+		if err := s.pass(e, c); err != nil {
+			return of(s.name, err)
+		}
+	}
+	return nil
+}
+
+// of notes in a refusal which stage it is of.
+func of(name string, err error) error {
+	fault, is := err.(*api.Error)
+	if is && fault.Data.Step == "" {
+		return fault.By(name, fault.Data.Rule)
+	}
+	return err
+}
+
+// covered requires a grant for everything that an agent's call names. What a user may do about a
+// run is decided by the access rule of the method.
+func (e *Engine) covered(c *Call) error {
+	if !c.Agent {
+		return nil
+	}
+	for _, what := range c.declared.Covers {
+		if e.config.Grants == nil {
+			return notServed(StageGrant)
+		}
+		rule, err := e.config.Grants.Cover(c, what)
+		if err != nil {
+			return err
+		}
+		c.rule = rule
+	}
+	return nil
+}
+
+// untainted refuses an agent that carries a taint which the call must not meet.
+func (e *Engine) untainted(c *Call) error {
+	if !c.Agent || len(c.declared.Avoids) == 0 {
+		return nil
+	}
+	if e.config.Taints == nil {
+		return notServed(StageTaints)
+	}
+	carried, err := e.config.Taints.Carried(c)
+	if err != nil {
+		return err
+	}
+	for _, taint := range carried {
+		if slices.Contains(c.declared.Avoids, taint) {
+			return api.Failure(api.CodeDenied, "", "the agent carries the taint %.64q", taint).By(StageTaints, taint)
+		}
+	}
+	return nil
+}
+
+// reserved sets the upper bound of what the call costs aside.
+func (e *Engine) reserved(c *Call) error {
+	if len(c.declared.Costs) == 0 {
+		return nil
+	}
+	if e.config.Ledger == nil {
+		return notServed(StageBudget)
+	}
+	out, err := e.config.Ledger.Reserve(c, c.declared.Costs)
+	c.out.Add(out)
+	return err
+}
+
+// finish settles what a call cost, and counts the use of the grant that covered it.
+func (e *Engine) finish(c *Call) error {
+	if c.rule != "" && c.Agent && len(c.declared.Covers) > 0 {
+		if err := e.config.Grants.Use(c, c.rule); err != nil {
+			return err
+		}
+	}
+	if len(c.declared.Costs) == 0 {
+		return nil
+	}
+	used := c.out.Used
+	if used == nil {
+		used = c.declared.Costs
+	}
+	out, err := e.config.Ledger.Settle(c, used)
+	c.out.Add(out)
+	return err
+}
+
+// notServed refuses what a stage would have to decide that nothing serves.
+func notServed(name string) error {
+	return api.Failure(api.CodeUnenforceable, "", "nothing here decides the stage %s", name).By(name, "")
+}

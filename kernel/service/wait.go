@@ -1,0 +1,227 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"clove.run/clove/api"
+)
+
+// Topic is what a waiting call waits for a change of, such as mail/ID. A service makes up its own.
+type Topic string
+
+// waiter is a call that has not been answered. While it waits it is a value in topics, and has no
+// goroutine.
+type waiter struct {
+	engine *Engine
+	call   *Call
+	method Method
+	params any
+	text   json.RawMessage
+	began  time.Time
+	reply  Reply
+	try    func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
+	stop   func() bool                     // takes the context's end back
+
+	// Guarded by topics.mu:
+	topic   Topic
+	state   waiting
+	touched bool // a commit has touched the topic since the last look began
+	ended   error
+}
+
+type waiting int
+
+const (
+	looking waiting = iota // a goroutine works on it
+	parked
+	answered
+)
+
+// begin tries the call, and answers it or lets it wait.
+func (w *waiter) begin(ctx context.Context) {
+	w.try = w.pass
+	if w.method.mode == waits {
+		w.topic = w.method.topic(w.call, w.params)
+		w.engine.topics.enter(w)
+	}
+	w.stop = context.AfterFunc(ctx, func() { w.engine.topics.end(w, cancelled()) })
+	w.look()
+}
+
+// look tries until the call is answered or waits.
+func (w *waiter) look() {
+	for {
+		result, err := w.try()
+		if errors.Is(err, errAsked) {
+			w.forPeople()
+			err = ErrNotYet
+		}
+		if !errors.Is(err, ErrNotYet) || w.topic == "" {
+			w.answer(result, err)
+			return
+		}
+		parked, ended := w.engine.topics.park(w)
+		if ended != nil {
+			w.answer(nil, ended)
+			return
+		}
+		if parked {
+			return
+		}
+	}
+}
+
+// answer replies once.
+func (w *waiter) answer(result json.RawMessage, err error) {
+	w.stop()
+	w.engine.topics.leave(w)
+	w.conclude(result, err)
+}
+
+// looksAtOnce bounds the waiting calls that look at once.
+const looksAtOnce = 4
+
+// topics are the calls that wait, by what they wait for.
+type topics struct {
+	mu     sync.Mutex // guards the following
+	closed bool
+	by     map[Topic]map[*waiter]struct{}
+	ready  []*waiter // they look next, in this order
+	news   *sync.Cond
+	ended  sync.WaitGroup
+}
+
+func (t *topics) start() {
+	t.by, t.news = map[Topic]map[*waiter]struct{}{}, sync.NewCond(&t.mu)
+	for range looksAtOnce {
+		t.ended.Go(t.serve)
+	}
+}
+
+// serve has waiting calls look, until close.
+func (t *topics) serve() {
+	for {
+		t.mu.Lock()
+		for len(t.ready) == 0 && !t.closed {
+			t.news.Wait()
+		}
+		if len(t.ready) == 0 {
+			t.mu.Unlock()
+			return
+		}
+		w := t.ready[0]
+		t.ready = t.ready[1:]
+		t.mu.Unlock()
+		w.look()
+	}
+}
+
+// enter makes a call known before it looks, so that no change between its look and its wait is
+// missed.
+func (t *topics) enter(w *waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by[w.topic] == nil {
+		t.by[w.topic] = map[*waiter]struct{}{}
+	}
+	t.by[w.topic][w] = struct{}{}
+}
+
+// park lets a call wait that has found nothing. Where its topic was touched since it began to
+// look, it looks again. ended says why it waits no more.
+func (t *topics) park(w *waiter) (isParked bool, ended error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.ended == nil && t.closed {
+		w.ended = closing()
+	}
+	switch {
+	case w.ended != nil:
+		return false, w.ended
+	case w.touched:
+		w.touched = false
+		return false, nil
+	}
+	w.state = parked
+	return true, nil
+}
+
+// touch has the calls look again that wait for one of the topics.
+func (t *topics) touch(all ...Topic) {
+	if len(all) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range all {
+		for w := range t.by[topic] {
+			if w.state == parked {
+				t.next(w)
+			} else {
+				w.touched = true
+			}
+		}
+	}
+}
+
+// next has a parked call look. t.mu is held.
+func (t *topics) next(w *waiter) {
+	w.state, w.touched = looking, false
+	t.ready = append(t.ready, w)
+	t.news.Signal()
+}
+
+// end has a call end that waits, now or when its look has found nothing.
+func (t *topics) end(w *waiter, why error) {
+	t.mu.Lock()
+	isParked := w.state == parked
+	if isParked {
+		w.state = answered
+	} else if w.ended == nil {
+		w.ended = why
+	}
+	t.mu.Unlock()
+	if isParked {
+		w.answer(nil, why)
+	}
+}
+
+// leave drops a call that is answered.
+func (t *topics) leave(w *waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w.state = answered
+	delete(t.by[w.topic], w)
+	if len(t.by[w.topic]) == 0 {
+		delete(t.by, w.topic)
+	}
+}
+
+// close answers all calls that wait.
+func (t *topics) close() {
+	t.mu.Lock()
+	t.closed = true
+	var all []*waiter
+	for _, of := range t.by {
+		for w := range of {
+			if w.state == parked {
+				w.state = answered
+				all = append(all, w)
+			}
+		}
+	}
+	t.news.Broadcast()
+	t.mu.Unlock()
+	for _, w := range all {
+		w.answer(nil, closing())
+	}
+	t.ended.Wait()
+}
+
+func closing() error {
+	return api.Failure(api.CodeBusy, "ask again with the same key", "cloved is ending")
+}
