@@ -121,7 +121,7 @@ func (s *shared) methods() []handler {
 	if s == nil { // it does not serve yet
 		return nil
 	}
-	all := []handler{on(methods.Backup, s.backup), on(methods.Check, s.check)}
+	all := []handler{on(methods.Backup, s.backup), on(methods.Check, s.check), on(methods.KernelCall, s.call)}
 	for _, m := range s.kernel.Methods() {
 		all = append(all, handler{m.Method, s.decide})
 	}
@@ -144,7 +144,7 @@ func (s *shared) services() []*service.Service {
 	return []*service.Service{
 		service.New("panic").On(service.Act(methods.Panic, s.panic)),
 		service.New("audit log").On(service.Stream(methods.AuditQuery, s.auditQuery)),
-		service.New("supervisors").On(service.Stream(methods.KernelAttach, s.attach), service.Stream(methods.KernelCall, s.call), service.Stream(methods.KernelMeter, s.meter)),
+		service.New("supervisors").On(service.Stream(methods.KernelAttach, s.attach), service.Stream(methods.KernelMeter, s.meter)),
 	}
 }
 
@@ -211,19 +211,18 @@ func (s *shared) meter(_ *service.Call, p api.KernelMeterParams) (none api.Nothi
 	return none, out, err
 }
 
-// call answers an agent, for which its supervisor asks. The agent is not the caller: its call is
-// decided, recorded and counted by itself.
-func (s *shared) call(c *service.Call, p api.KernelCallParams) (result json.RawMessage, out service.Outcome, err error) {
+// call answers an agent, for which its supervisor asks. It is the envelope of the agent's call, which
+// is decided, recorded and counted by itself.
+func (s *shared) call(c *call, p api.KernelCallParams) (json.RawMessage, error) {
 	run, found := s.cache.get(p.Run)
 	if !found {
-		return nil, out, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
+		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
 	}
-	out.Recorded = true
 	id := string(agent.NewID())
 	span := s.tracer.AgentCall(run, p.Method, id)
-	result, err = s.kernel.Call(c.Context, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, service.Request{Method: p.Method, Text: p.Params})
+	result, err := s.kernel.Call(c, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, service.Request{Method: p.Method, Text: p.Params})
 	span.End(wordOf(err))
-	return result, out, err
+	return result, err
 }
 
 // kernelCalled counts a call that the Kernel has decided.

@@ -63,7 +63,7 @@ func (e *Engine) open(w *waiter) (bool, error) {
 		return false, nil
 	}
 	q, err := Questions.Get(c.Tx, questionKey(c.Run.Spec.ID, c.keptBelow()))
-	if err == nil && q != nil && q.Digest != c.digest {
+	if err == nil && q != nil && q.Digest != c.digest() {
 		err = otherCall(c.key)
 	}
 	return q != nil, err
@@ -87,7 +87,7 @@ func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	}
 	c.out.Add(out)
 	c.out.Reason = c.declared.Approve
-	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: w.text, Key: c.key, Digest: c.digest, Asked: c.Now}
+	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: w.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
 	return true, firstError(Questions.Put(c.Tx, &q), Record(c.Tx, c.entry("")))
 }
 
@@ -185,7 +185,7 @@ func (e *Engine) deny(c *Call, refusal *api.Error) error {
 	}
 	entry := c.entry(audit.VerdictDeny)
 	entry.Code, entry.Rule = refusal.Data.Word, refusal.Data.Rule
-	return firstError(c.keep(kept{Digest: c.digest, Error: text}), Record(c.Tx, entry))
+	return firstError(c.keep(kept{Digest: c.digest(), Error: text}), Record(c.Tx, entry))
 }
 
 // stored makes the call of a question anew.
@@ -198,7 +198,7 @@ func (e *Engine) stored(run agent.Run, q question) (*waiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, digest: q.Digest}
+	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, digested: q.Digest}
 	c.declared, err = m.declare(params)
 	return &waiter{engine: e, call: c, method: m, params: params, text: q.Params}, err
 }

@@ -27,8 +27,17 @@ type Call struct {
 	declared Declared
 	rule     string // the grant that covered
 	key      string
-	digest   string
+	text     json.RawMessage // the parameters as they came
+	digested string          // the digest, once it was needed
 	out      Outcome
+}
+
+// digest is that of the method and its parameters; empty: no caller sent any.
+func (c *Call) digest() string {
+	if c.digested == "" && c.text != nil {
+		c.digested = digestOf(c.Method, c.text)
+	}
+	return c.digested
 }
 
 // Request is what a caller sends.
@@ -73,7 +82,7 @@ func (c *Call) entry(verdict string) audit.Entry {
 	}
 	return audit.Entry{Time: c.Now, Kind: kind, Owner: owner, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
 		Run: c.Run.Spec.ID, Principal: c.Principal(), Method: c.Method, What: cmp.Or(c.out.About, c.declared.About), Reason: c.out.Reason, Verdict: verdict,
-		Rule: cmp.Or(c.out.Rule, c.rule), Digest: c.digest, Correlation: c.ID}
+		Rule: cmp.Or(c.out.Rule, c.rule), Digest: c.digest(), Correlation: c.ID}
 }
 
 // Entry is the audit entry of what a service does by itself in the transaction of the call.
@@ -121,10 +130,13 @@ func ownRun(c Caller, params any) error {
 // newCall is a call that has passed no stage.
 func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 	c.ID = cmp.Or(c.ID, string(agent.NewID()))
-	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, Note: r.Note, digest: digestOf(r.Method, r.Text)}
+	if r.Text == nil {
+		r.Text = json.RawMessage{}
+	}
+	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, Note: r.Note, text: r.Text}
 }
 
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
-	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, key: c.key, digest: c.digest}
+	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested}
 }

@@ -180,7 +180,7 @@ func (e *Engine) For(caller Caller, method, about string, decide func(*Call) (Ou
 	if err == nil || errors.As(err, &silent) {
 		return err
 	}
-	c.out.About, c.digest = about, Digest(method, about)
+	c.out.About, c.digested = about, Digest(method, about)
 	e.refused(c, err)
 	return err
 }

@@ -74,7 +74,7 @@ func (c *Call) repeated() (json.RawMessage, error) {
 		return nil, err
 	}
 	switch {
-	case first.Digest != c.digest:
+	case first.Digest != c.digest():
 		return nil, otherCall(c.key)
 	case first.Error != nil:
 		c.out.Recorded = true // with the first call

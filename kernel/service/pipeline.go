@@ -37,26 +37,34 @@ func (e *Engine) Call(ctx context.Context, c Caller, r Request) (json.RawMessage
 func (e *Engine) Begin(ctx context.Context, c Caller, r Request, reply Reply) {
 	began := time.Now()
 	on := e.newCall(ctx, c, r)
-	m, params, err := e.known(on, r)
-	w := &waiter{engine: e, call: on, method: m, params: params, text: r.Text, began: began, reply: reply}
-	if err != nil {
+	w := &waiter{engine: e, call: on, text: r.Text, began: began, reply: reply}
+	if err := w.known(r); err != nil {
+		w.leaveTurn()
 		w.conclude(nil, err)
 		return
 	}
-	w.begin(ctx)
+	w.begin()
 }
 
-// known is the stage known. What reads parameters waits for the caller's turn, but for methods without
-// a transaction.
-func (e *Engine) known(c *Call, r Request) (m Method, params any, err error) {
+// known is the stage known. It takes the caller's turn, but for methods without a transaction.
+func (w *waiter) known(r Request) (err error) {
+	e, c := w.engine, w.call
 	if mode := e.methods[r.Method].mode; mode != acts && mode != streams {
 		e.turns.enter(c.queue())
-		defer e.turns.leave()
+		w.turn = true
 	}
-	if m, params, err = e.find(c.Caller, r); err == nil {
-		c.declared, err = m.declare(params)
+	if w.method, w.params, err = e.find(c.Caller, r); err == nil {
+		c.declared, err = w.method.declare(w.params)
 	}
-	return m, params, err
+	return err
+}
+
+// leaveTurn gives the turn of the stage known to the next caller.
+func (w *waiter) leaveTurn() {
+	if w.turn {
+		w.turn = false
+		w.engine.turns.leave()
+	}
 }
 
 // conclude counts and records a call that is decided, and replies.
@@ -83,11 +91,15 @@ func (w *waiter) pass() (json.RawMessage, error) {
 	case streams:
 		return e.stream(w)
 	case writes:
+		w.leaveTurn() // it waits for the disk
 		defer e.place(c.Caller)()
 		return e.write(w)
 	}
-	e.turns.enter(c.queue())
-	defer e.turns.leave()
+	if !w.turn { // it has waited
+		e.turns.enter(c.queue())
+		w.turn = true
+	}
+	defer w.leaveTurn()
 	return e.read(w)
 }
 
@@ -198,7 +210,7 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.keep(kept{Digest: c.digest, Result: result}); err != nil {
+	if err := c.keep(kept{Digest: c.digest(), Result: result}); err != nil {
 		return nil, err
 	}
 	return result, firstError(c.Tx.ForgetAudit(e.queue.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))

@@ -24,7 +24,8 @@ type waiter struct {
 	began  time.Time
 	reply  Reply
 	try    func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
-	stop   func() bool                     // takes the context's end back
+	turn   bool                            // it has the caller's turn since the stage known
+	stop   func() bool                     // takes the context's end back; nil: it has not waited
 
 	// Guarded by topics.mu:
 	topic   Topic
@@ -42,13 +43,12 @@ const (
 )
 
 // begin tries the call, and answers it or lets it wait.
-func (w *waiter) begin(ctx context.Context) {
+func (w *waiter) begin() {
 	w.try = w.pass
 	if w.method.mode == waits {
 		w.topic = w.method.topic(w.call, w.params)
 		w.engine.topics.enter(w)
 	}
-	w.stop = context.AfterFunc(ctx, func() { w.engine.topics.end(w, cancelled()) })
 	w.look()
 }
 
@@ -64,6 +64,9 @@ func (w *waiter) look() {
 			w.answer(result, err)
 			return
 		}
+		if w.stop == nil {
+			w.stop = context.AfterFunc(w.call.Context, func() { w.engine.topics.end(w, cancelled()) })
+		}
 		parked, ended := w.engine.topics.park(w)
 		if ended != nil {
 			w.answer(nil, ended)
@@ -77,8 +80,12 @@ func (w *waiter) look() {
 
 // answer replies once.
 func (w *waiter) answer(result json.RawMessage, err error) {
-	w.stop()
-	w.engine.topics.leave(w)
+	if w.stop != nil {
+		w.stop()
+	}
+	if w.topic != "" {
+		w.engine.topics.leave(w)
+	}
 	w.conclude(result, err)
 }
 
