@@ -94,7 +94,7 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 // all of that. What flies reports is left, as a service still works for it.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reservation) bool) error {
 	err := k.Ledger.Recover(func(r budget.Reservation) bool {
-		return !budgets.OfAgent(r) && (!flies(r) || !lives(r.Run))
+		return !budgets.OfCalls(r) && (!flies(r) || !lives(r.Run))
 	})
 	if err != nil {
 		return err

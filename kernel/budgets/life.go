@@ -125,8 +125,9 @@ func settleGone(tx *store.KernelTx, r budget.Reservation, now time.Time) (budget
 	return effects, chain, firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID))
 }
 
-// OfAgent reports whether an agent reserved by itself.
-func OfAgent(r budget.Reservation) bool { return r.Service == serviceAgent }
+// OfCalls reports whether an agent reserved by itself, or a call of its that waits for people: both
+// are settled with the run, and stay while it lives.
+func OfCalls(r budget.Reservation) bool { return r.Service == serviceAgent || r.Service == serviceCall }
 
 // Standing adds what the accounts of a run say, and returns when a period ends of which nothing is
 // left.

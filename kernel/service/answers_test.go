@@ -18,6 +18,7 @@ type answers struct {
 	asked    []Question
 	decided  map[string]Approval
 	passed   []string
+	uses     []string
 	stood    int // how often a standing was read
 }
 
@@ -38,15 +39,20 @@ func (a *answers) count(n *int) { a.with(func() { *n++ }) }
 
 func (a *answers) Cover(_ *Call, what string) (rule string, err error) {
 	a.with(func() {
-		a.passed = append(a.passed, "grant")
+		if len(a.passed) == 0 || a.passed[len(a.passed)-1] != "grant" {
+			a.passed = append(a.passed, "grant")
+		}
 		if !a.granted {
 			err = api.Failure(api.CodeDenied, "", "no grant covers %s", what)
 		}
 	})
-	return "g1", err
+	return "grant of " + what, err
 }
 
-func (a *answers) Use(*Call, string) error { return nil }
+func (a *answers) Use(_ *Call, rule string) error {
+	a.with(func() { a.uses = append(a.uses, rule) })
+	return nil
+}
 
 func (a *answers) Carried(*Call) (all []string, err error) {
 	a.with(func() { a.passed, all = append(a.passed, "taints"), slices.Clone(a.carried) })
@@ -79,6 +85,7 @@ func (a *answers) Settle(c *Call, used budget.Amounts) (out Outcome, err error) 
 
 func (a *answers) Ask(c *Call, _ string) (out Outcome, err error) {
 	a.with(func() { a.passed, a.asked = append(a.passed, "approval"), append(a.asked, c.Question()) })
+	out.Notify(c.Run.Spec.ID, Notice{Kind: "note.asked"})
 	return out, nil
 }
 

@@ -87,7 +87,7 @@ func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	}
 	c.out.Add(out)
 	c.out.Reason = c.declared.Approve
-	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: w.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
+	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: c.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
 	return true, firstError(Questions.Put(c.Tx, &q), Record(c.Tx, c.entry("")))
 }
 
@@ -119,17 +119,24 @@ func (e *Engine) Answered(q Question) error {
 	if a == nil { // its supervisor comes back, or the run has ended
 		return nil
 	}
-	err := e.conclude(a.run, q, nil)
-	var refused *api.Error
-	if errors.As(err, &refused) {
-		return e.conclude(a.run, q, refused) // what was written before the refusal was not kept
+	err := e.carryOut(a.run, q, nil)
+	if err == nil {
+		return nil
 	}
-	return err
+	switch fault := api.ErrorOf(err); fault.Code {
+	case api.CodeStorage, api.CodeBusy, api.CodeInternal, api.CodeDraining: // it stays open, and is tried again
+		return err
+	default:
+		return e.carryOut(a.run, q, fault) // what was written before the refusal was not kept
+	}
 }
 
-// conclude does a call that people have approved, or keeps the refusal as its answer. The stages
+// carryOut does a call that people have approved, or keeps the refusal as its answer. The stages
 // before the question are passed once more: a grant may have been revoked meanwhile.
-func (e *Engine) conclude(run agent.Run, name Question, refusal *api.Error) error {
+func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) error {
+	if err := e.Room(); err != nil {
+		return err
+	}
 	var c *Call
 	err := e.update("approval", func(tx *store.KernelTx) error {
 		c = nil
@@ -198,9 +205,9 @@ func (e *Engine) stored(run agent.Run, q question) (*waiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, digested: q.Digest}
+	c := &Call{Caller: Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: q.Call}, Method: q.Method, key: q.Key, text: q.Params, digested: q.Digest}
 	c.declared, err = m.declare(params)
-	return &waiter{engine: e, call: c, method: m, params: params, text: q.Params}, err
+	return &waiter{engine: e, call: c, method: m, params: params}, err
 }
 
 // resume does the calls of a run that people answered while no supervisor was attached.

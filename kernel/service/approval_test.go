@@ -35,6 +35,20 @@ func (r *rig) answer(approve bool) {
 	must(r.t, err)
 }
 
+// What the service of approvals decides when it asks is done then, and not only with the answer.
+func TestAskingHasAnOutcome(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	standings := r.attach(r.run)
+	ended := r.put(context.Background(), asked)
+	if now := <-standings; len(now.Notices) != 1 || now.Notices[0].Method != "note.asked" {
+		t.Errorf("%+v", now)
+	}
+	r.parked(1)
+	r.answer(true)
+	must(t, <-ended)
+}
+
 var asked = putParams{Name: "a", Text: "b", Costs: 7, Ask: true, Key: "k"}
 
 // A call that people approve is done when they have answered, once, and settled then. Its repetition

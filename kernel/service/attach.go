@@ -45,7 +45,9 @@ func (e *Engine) Attach(ctx context.Context, run agent.Run, start int, notices [
 		// A timer that is left finds no attachment.
 	})
 	first := Outcome{Notices: map[agent.ID][]Notice{run.Spec.ID: notices}}
-	return firstError(e.publish(run.Spec.ID, first.notices(run.Spec.ID)), e.resume(run.Spec.ID))
+	err := e.publish(run.Spec.ID, first.notices(run.Spec.ID))
+	_ = e.resume(run.Spec.ID) // a call that cannot be done must not keep its run from starting; the next attachment tries again
+	return err
 }
 
 // Attached returns the runs that have a supervisor.

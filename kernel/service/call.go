@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"clove.run/clove/agent"
@@ -20,12 +21,11 @@ type Call struct {
 	Method string
 	Tx     *store.KernelTx // nil for a method that acts, or is a stream
 	Now    time.Time
-	// Context ends with the request, and Note sends a notification of it. Both are for streams.
+	// Context ends with the request. It is for streams.
 	Context context.Context
-	Note    func(method string, params any) error
 
 	declared Declared
-	rule     string // the grant that covered
+	rules    []string // the grants that covered
 	key      string
 	text     json.RawMessage // the parameters as they came
 	digested string          // the digest, once it was needed
@@ -45,8 +45,6 @@ type Request struct {
 	Method string
 	Text   json.RawMessage // the parameters as they came
 	Params any             // decoded, of the row's type; nil: the engine decodes Text
-	// Note sends a notification of the request; nil: the method is no stream.
-	Note func(method string, params any) error
 }
 
 // The names of the stages, as refusals have them.
@@ -82,7 +80,7 @@ func (c *Call) entry(verdict string) audit.Entry {
 	}
 	return audit.Entry{Time: c.Now, Kind: kind, Owner: owner, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
 		Run: c.Run.Spec.ID, Principal: c.Principal(), Method: c.Method, What: cmp.Or(c.out.About, c.declared.About), Reason: c.out.Reason, Verdict: verdict,
-		Rule: cmp.Or(c.out.Rule, c.rule), Digest: c.digest(), Correlation: c.ID}
+		Rule: cmp.Or(c.out.Rule, strings.Join(c.rules, " ")), Digest: c.digest(), Correlation: c.ID}
 }
 
 // Entry is the audit entry of what a service does by itself in the transaction of the call.
@@ -133,7 +131,7 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 	if r.Text == nil {
 		r.Text = json.RawMessage{}
 	}
-	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, Note: r.Note, text: r.Text}
+	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, text: r.Text}
 }
 
 // again empties a call for another transaction.

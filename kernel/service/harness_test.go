@@ -135,7 +135,7 @@ func (r *rig) attach(run agent.Run) <-chan api.Standing {
 
 func (r *rig) service() *Service {
 	stages := Stages[putParams]{
-		Covers:  func(p putParams) []string { return []string{"tool:" + p.Name} },
+		Covers:  func(p putParams) []string { return []string{"tool:" + p.Name, "tool:put", "tool:put"} },
 		Avoids:  func(putParams) []string { return []string{"web"} },
 		Costs:   costs,
 		Approve: func(p putParams) string { return map[bool]string{true: "put " + p.Name}[p.Ask] },
@@ -165,6 +165,9 @@ func (r *rig) service() *Service {
 func topicOf(c *Call, name string) Topic { return Topic("note/" + string(c.Run.Spec.ID) + "/" + name) }
 
 func get(c *Call, p nameParams) (n note, out Outcome, err error) {
+	if p.Name == "broken" {
+		panic("a mistake of the method")
+	}
 	found, err := notes.Get(c.Tx, string(c.Run.Spec.ID)+"/"+p.Name)
 	if err == nil && found == nil {
 		err = ErrNotYet

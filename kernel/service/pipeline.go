@@ -35,27 +35,35 @@ func (e *Engine) Call(ctx context.Context, c Caller, r Request) (json.RawMessage
 // Begin takes a call through the stages. It returns when the call is answered, or when it waits:
 // then it has no goroutine, and ctx ends it. It may call reply itself.
 func (e *Engine) Begin(ctx context.Context, c Caller, r Request, reply Reply) {
-	began := time.Now()
-	on := e.newCall(ctx, c, r)
-	w := &waiter{engine: e, call: on, text: r.Text, began: began, reply: reply}
+	w := &waiter{engine: e, call: e.newCall(ctx, c, r), began: time.Now(), reply: reply}
 	if err := w.known(r); err != nil {
-		w.leaveTurn()
 		w.conclude(nil, err)
 		return
 	}
 	w.begin()
 }
 
-// known is the stage known. It takes the caller's turn, but for methods without a transaction.
+// known is the stage known. It takes the caller's turn, but for methods without a transaction, and
+// keeps it unless the call ends here.
 func (w *waiter) known(r Request) (err error) {
 	e, c := w.engine, w.call
 	if mode := e.methods[r.Method].mode; mode != acts && mode != streams {
 		e.turns.enter(c.queue())
 		w.turn = true
 	}
+	goesOn := false // not after a panic either: a turn that is kept is lost for all callers
+	defer func() {
+		if !goesOn {
+			w.leaveTurn()
+		}
+	}()
 	if w.method, w.params, err = e.find(c.Caller, r); err == nil {
 		c.declared, err = w.method.declare(w.params)
 	}
+	if err == nil && w.method.mode == waits {
+		w.topic = w.method.topic(c, w.params)
+	}
+	goesOn = err == nil
 	return err
 }
 
@@ -165,11 +173,13 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 	asked, first := false, true
 	err = e.update(c.Method, func(tx *store.KernelTx) (err error) {
 		c.again(tx, e.now())
+		asked, first = false, true
 		if result, err = c.repeated(); err != nil || result != nil {
 			first = false
 			return err
 		}
 		if asked, err = e.open(w); err != nil || asked {
+			first = false
 			return err
 		}
 		if err := e.pass(c, stages); err != nil {
@@ -184,8 +194,10 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case asked:
+	case asked && !first:
 		return nil, errAsked
+	case asked:
+		return nil, firstError(e.settled(c), errAsked)
 	case !first:
 		c.out = Outcome{}
 		return result, nil

@@ -74,6 +74,7 @@ type Method struct {
 	topic   func(c *Call, params any) Topic
 	asks    bool // a call may wait for people
 	keyed   bool // the parameters have a key
+	costs   bool // a call may cost something
 }
 
 type mode int
@@ -118,7 +119,7 @@ func Wait[P, R any](row api.Row[P, R], stages Stages[P], topic func(*Call, P) To
 
 func method[P, R any](kind mode, row api.Row[P, R], stages Stages[P], do func(*Call, P) (R, Outcome, error)) Method {
 	_, keyed := any(*new(P)).(interface{ CallKey() string })
-	return Method{Method: row.Method(), mode: kind, asks: stages.Approve != nil, keyed: keyed,
+	return Method{Method: row.Method(), mode: kind, asks: stages.Approve != nil, keyed: keyed, costs: stages.Costs != nil,
 		declare: func(params any) (Declared, error) { return stages.declare(params.(P)) },
 		do:      func(c *Call, params any) (any, Outcome, error) { return do(c, params.(P)) }}
 }
@@ -135,14 +136,17 @@ func (m Method) Declares(params json.RawMessage) (Declared, error) {
 // table are the methods by name.
 type table map[string]Method
 
-// tableOf refuses a method that two services serve, and one that may wait for people and has no
-// key: its answer could not be found again.
+// tableOf refuses a method that two services serve, one that may wait for people and has no key,
+// because its answer could not be found again, and one that declares what its mode has no stage for.
 func tableOf(services []*Service) (table, error) {
 	all := table{}
 	for _, s := range services {
 		for _, m := range s.Methods {
 			if _, double := all[m.Name]; double {
 				return nil, fmt.Errorf("two services serve %s", m.Name)
+			}
+			if m.mode != writes && (m.costs || m.asks) {
+				return nil, fmt.Errorf("%s changes nothing, and declares costs or a question", m.Name)
 			}
 			if m.asks && !m.keyed {
 				return nil, fmt.Errorf("%s may wait for people, and its parameters have no key", m.Name)
@@ -158,5 +162,5 @@ func (m Method) exists(c Caller) bool {
 	if c.Agent {
 		return m.ForAgents()
 	}
-	return m.Access != api.AccessSelf
+	return m.Access != api.AccessSelf && (m.Access != api.AccessRoot || c.Root())
 }

@@ -52,7 +52,9 @@ func (e *Engine) covered(c *Call) error {
 		if err != nil {
 			return err
 		}
-		c.rule = rule
+		if !slices.Contains(c.rules, rule) {
+			c.rules = append(c.rules, rule)
+		}
 	}
 	return nil
 }
@@ -90,10 +92,10 @@ func (e *Engine) reserved(c *Call) error {
 	return err
 }
 
-// finish settles what a call cost, and counts the use of the grant that covered it.
+// finish settles what a call cost, and counts one use of each grant that covered it.
 func (e *Engine) finish(c *Call) error {
-	if c.rule != "" && c.Agent && len(c.declared.Covers) > 0 {
-		if err := e.config.Grants.Use(c, c.rule); err != nil {
+	for _, rule := range c.rules {
+		if err := e.config.Grants.Use(c, rule); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,9 @@ func TestStagesRefuseInTheirOrder(t *testing.T) {
 			t.Errorf("%s: %q, want %q", row.stage, r.stages.passed, row.passed)
 		}
 		done := len(r.rows()) == 1
+		if want := []string{"grant of tool:a", "grant of tool:put"}; done && !slices.Equal(r.stages.uses, want) || !done && len(r.stages.uses) > 0 {
+			t.Errorf("%s: %q are used", row.stage, r.stages.uses)
+		}
 		if done != (row.code == 0) {
 			t.Errorf("%s: done: %t", row.stage, done)
 		}
@@ -53,7 +56,7 @@ func TestDeclarationsDoNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d, err := r.Serves()[putRow.Name].Declares([]byte(`{"name":"a","text":"b","costs":3,"ask":true}`))
-	if err != nil || !slices.Equal(d.Covers, []string{"tool:a"}) || d.Costs["units"] != 3 || d.Approve != "put a" || !slices.Equal(d.Avoids, []string{"web"}) {
+	if err != nil || !slices.Equal(d.Covers, []string{"tool:a", "tool:put", "tool:put"}) || d.Costs["units"] != 3 || d.Approve != "put a" || !slices.Equal(d.Avoids, []string{"web"}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if len(r.stages.passed) != 0 || len(r.rows()) != 0 || len(r.entries()) != 0 {
@@ -84,6 +87,12 @@ func TestAnApprovalNeedsAKey(t *testing.T) {
 		func(*Call, nameParams) (n note, out Outcome, err error) { return n, out, nil }))
 	if _, err := tableOf([]*Service{s}); err == nil {
 		t.Error("its answer could not be found")
+	}
+	for name, stages := range map[string]Stages[putParams]{"costs": {Costs: costs}, "a question": {Approve: func(putParams) string { return "?" }}} {
+		read := New("note").On(Read(putRow, stages, func(*Call, putParams) (n note, out Outcome, err error) { return n, out, nil }))
+		if _, err := tableOf([]*Service{read}); err == nil {
+			t.Errorf("%s of a method that only reads would be left out", name)
+		}
 	}
 	if _, err := tableOf([]*Service{New("a").On(Read(getRow, Stages[nameParams]{}, get)), New("b").On(Read(getRow, Stages[nameParams]{}, get))}); err == nil {
 		t.Error("two services serve one method")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,7 +21,6 @@ type waiter struct {
 	call   *Call
 	method Method
 	params any
-	text   json.RawMessage
 	began  time.Time
 	reply  Reply
 	try    func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
@@ -45,15 +45,26 @@ const (
 // begin tries the call, and answers it or lets it wait.
 func (w *waiter) begin() {
 	w.try = w.pass
-	if w.method.mode == waits {
-		w.topic = w.method.topic(w.call, w.params)
+	if w.topic != "" {
 		w.engine.topics.enter(w)
 	}
 	w.look()
 }
 
-// look tries until the call is answered or waits.
+// look tries until the call is answered or waits. A panic of the method is its caller's, and leaves
+// nothing behind.
 func (w *waiter) look() {
+	returned := false
+	defer func() {
+		if !returned {
+			w.forget()
+		}
+	}()
+	w.lookOn()
+	returned = true
+}
+
+func (w *waiter) lookOn() {
 	for {
 		result, err := w.try()
 		if errors.Is(err, errAsked) {
@@ -69,7 +80,7 @@ func (w *waiter) look() {
 		}
 		parked, ended := w.engine.topics.park(w)
 		if ended != nil {
-			w.answer(nil, ended)
+			w.giveUp(ended)
 			return
 		}
 		if parked {
@@ -80,13 +91,24 @@ func (w *waiter) look() {
 
 // answer replies once.
 func (w *waiter) answer(result json.RawMessage, err error) {
+	w.forget()
+	w.conclude(result, err)
+}
+
+// giveUp replies to a call that waits no more. That is no refusal.
+func (w *waiter) giveUp(why error) {
+	w.call.out.Recorded = true
+	w.answer(nil, why)
+}
+
+// forget ends what a wait has begun.
+func (w *waiter) forget() {
 	if w.stop != nil {
 		w.stop()
 	}
 	if w.topic != "" {
 		w.engine.topics.leave(w)
 	}
-	w.conclude(result, err)
 }
 
 // looksAtOnce bounds the waiting calls that look at once.
@@ -123,8 +145,18 @@ func (t *topics) serve() {
 		w := t.ready[0]
 		t.ready = t.ready[1:]
 		t.mu.Unlock()
-		w.look()
+		w.contained()
 	}
+}
+
+// contained is look for a call that has waited: no caller's goroutine is left to take a panic.
+func (w *waiter) contained() {
+	defer func() {
+		if fault := recover(); fault != nil {
+			w.conclude(nil, fmt.Errorf("%s failed: %v", w.call.Method, fault))
+		}
+	}()
+	w.look()
 }
 
 // enter makes a call known before it looks, so that no change between its look and its wait is
@@ -193,7 +225,7 @@ func (t *topics) end(w *waiter, why error) {
 	}
 	t.mu.Unlock()
 	if isParked {
-		w.answer(nil, why)
+		w.giveUp(why)
 	}
 }
 
@@ -224,7 +256,7 @@ func (t *topics) close() {
 	t.news.Broadcast()
 	t.mu.Unlock()
 	for _, w := range all {
-		w.answer(nil, closing())
+		w.giveUp(closing())
 	}
 	t.ended.Wait()
 }

@@ -94,6 +94,55 @@ func TestAContextEndsAWait(t *testing.T) {
 	}
 }
 
+// A call that its caller cancels is no refusal: it is in no record, and counts as none.
+func TestACancelledWaitIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { _, err := r.asAgent(ctx, waitRow.Name, nameParams{"a"}); ended <- err }()
+	r.parked(1)
+	cancel()
+	<-ended
+	if n := r.Refused(r.run.Spec.ID); n != 0 {
+		t.Errorf("%d refusals", n)
+	}
+	if all := r.entries(); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A mistake of a method is its caller's alone: turns go on to the next callers, and where the call
+// had waited, it is answered. Nothing of it waits on.
+func TestAPanicLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, method := range []string{getRow.Name, waitRow.Name, getRow.Name, waitRow.Name, getRow.Name} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is not the caller's")
+				}
+			}()
+			_, _ = r.asAgent(context.Background(), method, nameParams{"broken"})
+		}()
+	}
+	w := &waiter{engine: r.Engine, call: r.newCall(context.Background(), Caller{Run: r.run, Agent: true}, Request{Method: "note.late"})}
+	answered := make(chan error, 1)
+	w.reply, w.topic, w.state = func(_ json.RawMessage, err error) { answered <- err }, "late", parked
+	w.try = func() (json.RawMessage, error) { panic("a mistake of the method") }
+	r.topics.enter(w)
+	r.topics.touch("late")
+	wantCode(t, api.ErrorOf(<-answered), api.CodeInternal, "")
+	_, err := r.asAgent(context.Background(), putRow.Name, putParams{Name: "a"})
+	must(t, err)
+	r.topics.mu.Lock()
+	defer r.topics.mu.Unlock()
+	if len(r.topics.by) != 0 || r.turns.free != runtime.GOMAXPROCS(0) {
+		t.Errorf("%d topics are left, %d turns are free", len(r.topics.by), r.turns.free)
+	}
+}
+
 // No change between the look of a call and its wait is missed: each of many calls that begin
 // while their notes are put is answered.
 func TestNoChangeIsMissed(t *testing.T) {
