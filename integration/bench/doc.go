@@ -68,10 +68,9 @@
 // Redis, a server outside of the sandbox whose socket is in that folder. A second clove
 // has the rows of 10 000 other agents beside it.
 //
-// No method of an agent's reserves inside a drawn block: services of clove's do that. It
-// is measured at the Go API, and the way of a call is that of a check, which is answered
-// from memory too. The gain of 64 callers is also measured at the store's Go API, where no
-// socket is in the way.
+// No method of an agent's takes a reservation that was made ahead: services of clove's do. It is
+// measured at the Go API, and a check's way over the socket is added. The gain of 64 callers is also
+// measured at the store's Go API, where no socket is in the way.
 //
 // What an agent that floods with calls costs another one: the slowest hundredth of this one's
 // checks, beside the flood and beside as much processor time that is used without a call.
