@@ -288,6 +288,14 @@ type KernelCallParams struct {
 	Params json.RawMessage `json:"params"`
 }
 
+// KernelServeParams names the run whose agent's calls cloved is to answer.
+type KernelServeParams struct {
+	Run agent.ID `json:"run"`
+}
+
+// NoteReady is what cloved says in kernel.serve when it takes the descriptor of the channel.
+const NoteReady = "kernel.ready"
+
 // KernelMeterParams is what the Linux kernel has counted of a run since its start.
 type KernelMeterParams struct {
 	Run    agent.ID         `json:"run"`

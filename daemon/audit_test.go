@@ -187,12 +187,10 @@ func TestAuditFollow(t *testing.T) {
 }
 
 // attached is a run of which the agent can call.
-func (r *rig) attached(c *client.Client, run agent.Run) *client.Share {
+func (r *rig) attached(c *client.Client, run agent.Run) *agentSide {
 	r.t.Helper()
-	s := client.NewShare(c)
-	r.t.Cleanup(func() { s.Close() })
-	must(r.t, s.Attach(within(r.t), run, func(api.Standing) {}))
-	return s
+	must(r.t, client.NewShare(c).Attach(within(r.t), run, func(api.Standing) {}))
+	return r.agent(c, run.Spec.ID)
 }
 
 // An agent's calls are counted by their result, its events are stored with the id of the
@@ -203,9 +201,9 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 	c := r.serve()
 	run := r.add("own", agent.Owner{}, agent.StateRunning)
 	s := r.attached(c, run)
-	_, err := s.Call(within(t), run.Spec.ID, agents.GrantCheck.Name, json.RawMessage(`{"what":"tool:fetch"}`))
+	_, err := s.call(agents.GrantCheck.Name, json.RawMessage(`{"what":"tool:fetch"}`))
 	must(t, err)
-	_, err = s.Call(within(t), run.Spec.ID, agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
+	_, err = s.call(agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
 	wantCode(t, err, api.CodeDenied)
 	r.counted(`clove_kernel_calls_total{caller="agent",code="ok",method="grant.check"} 1`, `clove_kernel_calls_total{caller="agent",code="denied",method="budget.charge"} 1`,
 		`clove_kernel_call_seconds_count{caller="agent"} 2`, `clove_kernel_refusals_total{rule="counted"} 1`, `clove_kernel_refusals_total{rule="grant"} 0`, "clove_audit_waiting 0", "clove_audit_queued 0", `clove_budget_marks_total{mark="budget-warned"} 0`)
@@ -251,9 +249,9 @@ func TestTracesAnAgentsCall(t *testing.T) {
 	found, err := client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "traced"})
 	must(t, err)
 	s := r.attached(c, found.Run)
-	_, err = s.Call(within(t), found.Run.Spec.ID, agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
+	_, err = s.call(agents.BudgetCharge.Name, json.RawMessage(`{"amounts":{"cpu_ms":1}}`))
 	wantCode(t, err, api.CodeDenied)
-	_, err = s.Call(within(t), found.Run.Spec.ID, "made.up.planted", nil)
+	_, err = s.call("made.up.planted", nil)
 	wantCode(t, err, api.CodeMethod)
 	must(t, tracer.Close(context.Background()))
 	spans, _ := collector.Now()

@@ -76,12 +76,17 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 		}
 		return c.owes.answer(request, owed, value)
 	}}, r.Request)
-	// Else the caller would get "cancelled", which it did not ask for. Another refusal stays.
-	if err != nil && faultOf(err).Code == api.CodeCancelled && context.Cause(ctx) == errEnding {
-		err = errEnding
-	}
 	text, _ := result.(json.RawMessage) // none with an error
-	return text, err
+	return text, ended(ctx, err)
+}
+
+// ended is the error of a call. One that ended with cloved says so, and not "cancelled", which its caller
+// did not ask for.
+func ended(ctx context.Context, err error) error {
+	if err != nil && faultOf(err).Code == api.CodeCancelled && context.Cause(ctx) == errEnding {
+		return errEnding
+	}
+	return err
 }
 
 // perform has a handler answer a request if its caller may ask for that.

@@ -38,6 +38,7 @@ type rig struct {
 	memory   runtime.HostMemory // of the host that this plays
 	together []int64            // limits of all agents, in order
 
+	drain    func()          // ends what serve began
 	cleaning <-chan struct{} // the clean-up waits for it; nil: it does not
 }
 
@@ -79,10 +80,13 @@ func (r *rig) serve() *client.Client {
 	<-ready
 	c, err := client.Dial(context.Background(), path)
 	must(r.t, err)
-	r.t.Cleanup(func() {
-		c.Close()
+	r.drain = sync.OnceFunc(func() {
 		stop()
 		must(r.t, <-done)
+	})
+	r.t.Cleanup(func() {
+		c.Close()
+		r.drain()
 	})
 	return c
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -214,13 +215,18 @@ func (s *shared) meter(_ *service.Call, p api.KernelMeterParams) (none api.Nothi
 // call answers an agent, for which its supervisor asks. It is the envelope of the agent's call, which
 // is decided, recorded and counted by itself.
 func (s *shared) call(c *call, p api.KernelCallParams) (json.RawMessage, error) {
-	run, found := s.cache.get(p.Run)
+	return s.agentCall(c, p.Run, p.Method, p.Params)
+}
+
+// agentCall answers an agent.
+func (s *shared) agentCall(ctx context.Context, id agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
+	run, found := s.cache.get(id)
 	if !found {
-		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(p.Run))
+		return nil, api.Failure(api.CodeNotFound, "", "no run %.64q", string(id))
 	}
-	id := string(agent.NewID())
-	span := s.tracer.AgentCall(run, p.Method, id)
-	result, err := s.kernel.Call(c, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: id}, service.Request{Method: p.Method, Text: p.Params})
+	call := string(agent.NewID())
+	span := s.tracer.AgentCall(run, method, call)
+	result, err := s.kernel.Call(ctx, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: call}, service.Request{Method: method, Text: params})
 	span.End(wordOf(err))
 	return result, err
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/kernel/channel"
 	"clove.run/clove/store"
 )
 
@@ -54,7 +56,48 @@ func TestKernelIsClovedsAlone(t *testing.T) {
 	}
 }
 
-// A supervisor passes on what an agent asks. The agent of a run of root's finds no method
+// agentSide is the gate of a run's agent, whose calls cloved serves.
+type agentSide struct {
+	t    testing.TB
+	gate *channel.Conn
+	last uint64
+}
+
+// agent has cloved serve the calls of a run's agent, as the run's supervisor does.
+func (r *rig) agent(c *client.Client, run agent.ID) *agentSide {
+	r.t.Helper()
+	served, gate, err := channel.Both()
+	must(r.t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- client.NewShare(c).Serve(context.Background(), run, served.File()) }()
+	r.t.Cleanup(func() {
+		must(r.t, gate.Close())
+		must(r.t, served.Close())
+		if err := <-ended; agent.KindOf(err) != agent.KindBusy { // cloved has ended the connection
+			r.t.Errorf("serving ended with %v", err)
+		}
+	})
+	return &agentSide{t: r.t, gate: gate}
+}
+
+// call makes a call as the agent.
+func (a *agentSide) call(method string, params json.RawMessage) (json.RawMessage, error) {
+	a.t.Helper()
+	a.last++
+	must(a.t, a.gate.Send(channel.FromGate{Call: &channel.Call{Number: a.last, Method: method, Params: params}}))
+	must(a.t, a.gate.File().SetReadDeadline(time.Now().Add(patience)))
+	var m channel.ToGate
+	must(a.t, a.gate.Receive(&m))
+	if m.Answer == nil || m.Answer.Number != a.last {
+		a.t.Fatalf("%+v", m)
+	}
+	if m.Answer.Error != nil {
+		return nil, m.Answer.Error
+	}
+	return m.Answer.Result, nil
+}
+
+// cloved answers what an agent asks. The agent of a run of root's finds no method
 // that is not for agents, and no run but its own; a gate that was taken over can ask for no
 // more. The control is root, who finds the same methods and the same run.
 func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
@@ -62,9 +105,7 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	own, other := r.add("own", agent.Owner{}, agent.StateRunning), r.add("other", agent.Owner{}, agent.StateRunning)
-	s := client.NewShare(c)
-	t.Cleanup(func() { s.Close() })
-	must(t, s.Attach(within(t), own, func(api.Standing) {}))
+	s := r.attached(c, own)
 	code := func(err error) api.Code {
 		if err == nil {
 			return passes
@@ -76,7 +117,7 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 		for _, name := range []string{"", string(own.Spec.ID), string(other.Spec.ID), "other", "0/other"} {
 			params, err := json.Marshal(api.RunParams{Run: name})
 			must(t, err)
-			_, err = s.Call(within(t), own.Spec.ID, m.Name, params)
+			_, err = s.call(m.Name, params)
 			got := code(err)
 			mine := name == "" || name == string(own.Spec.ID)
 			switch {
@@ -100,22 +141,66 @@ func TestAnAgentFindsOnlyItsOwn(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	_, err := s.Call(within(t), agent.NewID(), agents.AgentGet.Name, nil)
+	_, err := client.Do(within(t), c, methods.KernelCall, api.KernelCallParams{Run: agent.NewID(), Method: agents.AgentGet.Name})
 	wantCode(t, err, api.CodeNotFound)
 }
 
-// An agent's line that is too long with cloved's envelope is answered, and not waited for.
+// The longest line of an agent is answered, and not waited for.
 func TestTheLongestCallOfAnAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	s := client.NewShare(r.serve())
-	t.Cleanup(func() { s.Close() })
 	run := r.add("own", agent.Owner{}, agent.StateRunning)
-	must(t, s.Attach(within(t), run, func(api.Standing) {}))
-	for length, want := range map[int]api.Code{1 << 10: api.CodeParams, api.MaxAgentLine: api.CodeTooLarge} {
+	s := r.attached(r.serve(), run)
+	for _, length := range []int{1 << 10, api.MaxAgentLine} {
 		params, err := json.Marshal(api.GrantCheckParams{What: "tool:" + strings.Repeat("x", length)})
 		must(t, err)
-		_, err = s.Call(within(t), run.Spec.ID, agents.GrantCheck.Name, params)
-		wantCode(t, err, want)
+		_, err = s.call(agents.GrantCheck.Name, params)
+		wantCode(t, err, api.CodeParams)
+	}
+}
+
+// Only root may have the calls of an agent served, only those of a run that there is, and only on a
+// channel that comes along.
+func TestServingAnAgentIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c := r.serve()
+	run := r.add("own", agent.Owner{}, agent.StateRunning)
+	served, gate, err := channel.Both()
+	must(t, err)
+	defer served.Close()
+	defer gate.Close()
+	wantCode(t, client.NewShare(c).Serve(within(t), agent.NewID(), served.File()), api.CodeNotFound)
+	session, err := client.Open(within(t), c, methods.KernelServe, api.KernelServeParams{Run: run.Spec.ID})
+	must(t, err)
+	defer session.Close()
+	must(t, session.Detach()) // a line in place of the descriptor
+	wantCode(t, session.Answer(within(t), nil, nil), api.CodeRequest)
+}
+
+// When cloved ends, the supervisor learns of it, and what comes next on the channel is its own.
+func TestServingEndsWithCloved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c := r.serve()
+	run := r.add("own", agent.Owner{}, agent.StateRunning)
+	served, gate, err := channel.Both()
+	must(t, err)
+	defer served.Close()
+	defer gate.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- client.NewShare(c).Serve(within(t), run.Spec.ID, served.File()) }()
+	a := &agentSide{t: t, gate: gate}
+	_, err = a.call(agents.AgentGet.Name, nil)
+	must(t, err)
+	r.drain()
+	if err := <-ended; agent.KindOf(err) != agent.KindBusy {
+		t.Errorf("%v", err)
+	}
+	must(t, gate.Send(channel.FromGate{Cancel: 7}))
+	var m channel.FromGate
+	must(t, served.Receive(&m))
+	if m.Cancel != 7 {
+		t.Errorf("%+v", m)
 	}
 }

@@ -99,6 +99,7 @@ var matrix = map[string]row{
 	agents.AuditRead.Name:   forOwner.with(`,"namespace":"acme"`),
 
 	methods.KernelAttach.Name: forRoot.with(`-"run":"ID"`),
+	methods.KernelServe.Name:  forRoot.with(`-"run":"ID"`),
 	methods.KernelCall.Name:   forRoot.with(`-"run":"ID","method":"agent.get"`),
 	methods.KernelMeter.Name:  forRoot.with(`-"run":"ID","start":1,"totals":{"cpu_ms":1}`),
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
 )
 
@@ -25,6 +26,7 @@ const (
 type server struct {
 	dispatch    dispatcher
 	supervisors supervisors
+	shared      *shared
 	ledger      func(caller) *ledger
 	connections *atomic.Int64
 	log         *slog.Logger
@@ -41,7 +43,7 @@ type server struct {
 
 // newServer makes the server of a Daemon whose kernel.db is open: the rooms need it.
 func newServer(d *Daemon, group int) *server {
-	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
+	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), shared: d.shared, ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -147,7 +149,11 @@ func (s *server) converse(c *conversation) {
 			return
 		}
 		if r := l.calls[0]; first && !l.batch && r.Fault == nil && isSession(r.Method) {
-			s.session(c.conn, c.peer, r.Message())
+			if r.Method == methods.KernelServe.Name {
+				s.serveAgent(c.conn, c.peer, r.Message())
+			} else {
+				s.session(c.conn, c.peer, r.Message())
+			}
 			return
 		}
 		c.all.Go(func() { c.answer(l) })

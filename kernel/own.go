@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/channel"
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
@@ -57,7 +59,14 @@ func (o *Own) Attach(ctx context.Context, run agent.Run, changed func(api.Standi
 	return k.Attach(ctx, run, true, changed)
 }
 
-// Call answers the run's agent.
+// Serve answers the run's agent on the channel to its gate.
+func (o *Own) Serve(ctx context.Context, _ agent.ID, calls *os.File) error {
+	return channel.New(calls).Serve(ctx, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		return o.Call(ctx, "", method, params)
+	})
+}
+
+// Call is one call of the run's agent.
 func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
 	caller := service.Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}
 	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})

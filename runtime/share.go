@@ -30,7 +30,12 @@ type Kernel interface {
 	// Attach makes the run's grants and budgets ready, and calls changed with how the run
 	// stands: once before it returns, and after each change until ctx ends.
 	Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error
-	// Call answers a call of the run's agent. The error is an *api.Error.
+	// Serve answers the calls of the run's agent that come on calls, which is an end of a
+	// kernel/channel and stays the caller's. It returns when ctx ends, when the gate at the other
+	// end is gone, or when it cannot go on.
+	Serve(ctx context.Context, run agent.ID, calls *os.File) error
+	// Call is one call in the name of the run's agent, for the supervisor itself. The error is an
+	// *api.Error.
 	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
 	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
 	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
@@ -59,8 +64,7 @@ type share struct {
 	stoodNS  int64            // how long pauses that are over took
 	paused   bool             // the loop: a budget has the agent stand still
 
-	mu     sync.Mutex // guards the following
-	flying map[uint64]context.CancelFunc
+	mu sync.Mutex // stands is sent to by one at a time
 }
 
 // attach makes ready what the run shares with others.
@@ -73,7 +77,7 @@ func (l *launch) attach() error {
 			Hint: "start the run with `clove run`"}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, watcher: l.watcher, callouts: newCallouts(l), sent: map[string]int64{}, flying: map[uint64]context.CancelFunc{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, watcher: l.watcher, callouts: newCallouts(l), sent: map[string]int64{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
@@ -157,7 +161,13 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 	}
 	l.share.calls = calls
 	l.undo.Add("agent socket", calls.Close)
-	go l.share.serve()
+	served := calls
+	if what, _, _ := l.spec.Kernel.Denial(); what != "deny" || l.watcher != nil {
+		if served, err = l.share.watch(calls); err != nil {
+			return nil, errors.Join(err, listener.Close(), gate.Close())
+		}
+	}
+	go l.share.serve(served)
 	return &host.AgentSocket{Listener: listener, Calls: gate, First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}, nil
 }
 
@@ -206,102 +216,12 @@ func listenAt(fd int, path string) error {
 	return os.NewSyscallError("listen", unix.Listen(fd, 64))
 }
 
-// serve has the agent's calls answered until the gate is gone.
-func (s *share) serve() {
-	for {
-		var m channel.FromGate
-		if err := s.calls.Receive(&m); err != nil {
-			s.cancelAll()
-			return
-		}
-		switch {
-		case m.Call != nil:
-			s.begin(*m.Call)
-		case m.Cancel != 0:
-			s.cancel(m.Cancel)
-		}
-	}
-}
-
 // reported gets the answer to a report of readings. nil has none.
 func (s *share) reported() <-chan error {
 	if s == nil {
 		return nil
 	}
 	return s.metering
-}
-
-// begin answers a call beside others. The gate keeps the bound too, but it may have been
-// taken over, and it frees the place of a cancelled call before that has ended. A call too
-// many is answered here: a gate that reads no answers is not read either.
-func (s *share) begin(c channel.Call) {
-	ctx, full := s.enter(c.Number)
-	switch {
-	case full:
-		s.answer(c.Number, nil, api.Failure(api.CodeBusy, "", "%d calls of the agent are in flight already", channel.MaxCalls))
-	case ctx != nil:
-		go func() {
-			defer s.end(c.Number)
-			result, err := s.kernel.Call(ctx, s.run, c.Method, c.Params)
-			if err == nil {
-				s.watcher.called(c.Method, c.Params, result)
-			}
-			s.answer(c.Number, result, err)
-		}()
-	}
-}
-
-// enter gives a call a place. Without a context it has none: its number is under way, or
-// all places are taken.
-func (s *share) enter(number uint64) (ctx context.Context, full bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.flying[number] != nil {
-		return nil, false
-	}
-	if len(s.flying) >= channel.MaxCalls {
-		return nil, true
-	}
-	ctx, s.flying[number] = context.WithCancel(s.ctx)
-	return ctx, false
-}
-
-// cancel cancels a call. It keeps its place until it has ended.
-func (s *share) cancel(number uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cancel := s.flying[number]; cancel != nil {
-		cancel()
-	}
-}
-
-func (s *share) end(number uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flying[number]()
-	delete(s.flying, number)
-}
-
-func (s *share) cancelAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cancel := range s.flying {
-		cancel()
-	}
-}
-
-func (s *share) answer(number uint64, result json.RawMessage, err error) {
-	a := channel.Answer{Number: number, Result: result}
-	if err != nil {
-		a = channel.Answer{Number: number, Error: api.ErrorOf(err)}
-		if code := a.Error.Code; code == api.CodeDenied || code == api.CodeBudget {
-			s.refusals.add()
-		}
-	}
-	if errors.Is(s.calls.Send(channel.ToGate{Answer: &a}), channel.ErrTooLong) {
-		a = channel.Answer{Number: number, Error: api.Failure(api.CodeTooLarge, "ask for less at once", "the answer is too long")}
-		_ = s.calls.Send(channel.ToGate{Answer: &a}) // without a gate nobody waits for it
-	}
 }
 
 // notify sends the agent a notification. It must not block the supervisor's loop.

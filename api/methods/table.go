@@ -68,6 +68,7 @@ var table = sync.OnceValue(func() api.Table {
 		agents.AuditRead.Method(),
 		AuditQuery.Method(),
 		KernelAttach.Method(),
+		KernelServe.Method(),
 		KernelCall.Method(),
 		KernelMeter.Method(),
 		EventFollow.Method(),

@@ -43,7 +43,7 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 		s := client.NewShare(d)
 		streams.Kernel = s
 		streams.Models = attach.NewClient(filepath.Dir(socket(c)))
-		return closers{s, d}, nil
+		return d, nil
 	}
 	if agent.KindOf(err) != agent.KindNotFound {
 		return nil, err

@@ -100,9 +100,8 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 	streams.Owner, streams.CallerRlimits = s.owner, s.rlimits
 	if s.spec.Kernel.Shares() || s.metered {
 		cloved := client.At(s.socket)
-		share := client.NewShare(cloved)
-		defer func() { share.Close(); cloved.Close() }()
-		streams.Kernel = share
+		defer cloved.Close()
+		streams.Kernel = client.NewShare(cloved)
 		streams.Models = attach.NewClient(filepath.Dir(s.socket))
 	}
 	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }

@@ -27,11 +27,10 @@ const (
 var ErrTooLong = errors.New("the message is too long for its channel")
 
 // Conn is one side. One goroutine may receive while any number send.
-type Conn struct {
-	socket    *os.File
-	receiving sync.Mutex // guards buffer
-	buffer    []byte
-}
+type Conn struct{ socket *os.File }
+
+// buffers are for packets that are being received: a Conn that waits for one holds none.
+var buffers = sync.Pool{New: func() any { return new([MaxBytes]byte) }}
 
 // Pair makes a channel: one side, and the file that the other process inherits. The caller
 // must close the file after the start of that process; otherwise it never sees its end.
@@ -44,7 +43,7 @@ func Pair() (*Conn, *os.File, error) {
 }
 
 // New takes over one side, non-blocking.
-func New(file *os.File) *Conn { return &Conn{socket: file, buffer: make([]byte, MaxBytes)} }
+func New(file *os.File) *Conn { return &Conn{socket: file} }
 
 // Inherited takes over a file that Pair made, in the process that inherited it.
 func Inherited(file *os.File) (*Conn, error) {
@@ -89,9 +88,10 @@ func (c *Conn) Send(message any, files ...*os.File) error {
 // Receive reads one packet into message, with at most MaxFiles descriptors, which are the
 // caller's. It returns io.EOF when the other side is gone or this side was closed.
 func (c *Conn) Receive(message any) (files []*os.File, err error) {
-	c.receiving.Lock()
-	defer c.receiving.Unlock()
-	n, fds, err := passfd.Receive(c.socket, c.buffer, MaxFiles)
+	passfd.Await(c.socket)
+	buffer := buffers.Get().(*[MaxBytes]byte)
+	defer buffers.Put(buffer)
+	n, fds, err := passfd.Receive(c.socket, buffer[:], MaxFiles)
 	if err == io.EOF || errors.Is(err, os.ErrClosed) {
 		return nil, io.EOF // no message is empty, so 0 bytes mean the end
 	}
@@ -100,7 +100,7 @@ func (c *Conn) Receive(message any) (files []*os.File, err error) {
 	}
 	if err == nil {
 		// Unmarshal copies what it keeps, so the buffer can be used again.
-		err = json.Unmarshal(c.buffer[:n], message)
+		err = json.Unmarshal(buffer[:n], message)
 	}
 	if err != nil {
 		CloseAll(files)

@@ -62,6 +62,22 @@ func rightsOf(files []*os.File) ([]byte, error) {
 	return unix.UnixRights(fds...), nil
 }
 
+// Await waits until there is something to receive, or an error, which Receive returns.
+func Await(socket syscall.Conn) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	var first [1]byte
+	_ = raw.Read(func(fd uintptr) bool {
+		_, err := retry(func() (n int, err error) {
+			n, _, err = unix.Recvfrom(int(fd), first[:], unix.MSG_PEEK) // the gate's filter has no poll(2)
+			return n, err
+		})
+		return err != unix.EAGAIN
+	})
+}
+
 // Receive is one recvmsg(2) into data, and of most descriptors at most, which are the
 // caller's then, and closed on exec. Where more come, all are closed, so that no sender can
 // fill the table. io.EOF: the other side is gone; os.ErrClosed: this one. The descriptors

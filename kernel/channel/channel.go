@@ -1,14 +1,18 @@
 // Package channel is the typed channel between clove-gate, which reads what an agent
-// writes to its socket, and the supervisor, which has the calls answered.
+// writes to its socket, and cloved, which answers the calls.
 //
-// It is a SOCK_SEQPACKET pair. Each message is one packet of JSON that one of the two
-// encoded itself (internal/packet); no packet contains text of the agent's as the agent
-// wrote it.
+// It is a SOCK_SEQPACKET pair. Each message is one packet of JSON that one side encoded
+// itself (internal/packet); no packet contains text of the agent's as the agent wrote it.
 //
-//	clove-gate ── Call, Cancel ─────▶ supervisor
-//	           ◀── Answer, Notice ──
+//	clove-gate ── Call, Cancel ──▶ cloved
+//	           ◀── Answer ────────
+//	           ◀── Notice, Away ── supervisor
 //
-// A supervisor trusts no packet: a gate may have been taken over. It bounds them
+// The supervisor makes the pair and passes a descriptor of its end to cloved, so that a call
+// takes one way there and one back. It keeps the end. While cloved is away, and where none
+// runs, the supervisor itself serves the calls.
+//
+// The side that serves trusts no packet: a gate may have been taken over. It bounds them
 // (MaxMessageBytes, MaxCalls) and checks each as if the agent itself had written it.
 package channel
 
@@ -44,10 +48,12 @@ type Call struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// ToGate is a message of the supervisor. Exactly one field is set.
+// ToGate is a message to the gate. Exactly one field is set.
 type ToGate struct {
 	Answer *Answer `json:"answer,omitempty"`
 	Notice *Notice `json:"notice,omitempty"`
+	// Away is the answer to all calls in flight: what was to answer them has gone.
+	Away *api.Error `json:"away,omitempty"`
 }
 
 // Answer is that of the call with the same number. Exactly one of Result and Error is set.
@@ -68,6 +74,20 @@ type Conn struct{ *packet.Conn }
 func Pair() (*Conn, *os.File, error) {
 	own, gate, err := packet.Pair()
 	return &Conn{own}, gate, err
+}
+
+// Both is Pair for two sides in one process.
+func Both() (*Conn, *Conn, error) {
+	own, file, err := Pair()
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := packet.Inherited(file)
+	if err != nil {
+		own.Close()
+		return nil, nil, err
+	}
+	return own, &Conn{other}, nil
 }
 
 // New takes over a file that Pair made, non-blocking.

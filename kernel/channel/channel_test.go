@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/api"
 	"clove.run/clove/internal/passfd"
 )
@@ -19,14 +17,8 @@ import (
 // pair is both sides of a channel, as the supervisor and the gate have them.
 func pair(t *testing.T) (super, gate *Conn) {
 	t.Helper()
-	super, file, err := Pair()
+	super, gate, err := Both()
 	must(t, err)
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	must(t, err)
-	must(t, file.Close())
-	own, err := passfd.New(fd)
-	must(t, err)
-	gate = New(own)
 	t.Cleanup(func() { super.Close(); gate.Close() })
 	return super, gate
 }

@@ -19,7 +19,6 @@ import (
 
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
-	"clove.run/clove/internal/passfd"
 	"clove.run/clove/internal/rpc"
 	"clove.run/clove/kernel/channel"
 )
@@ -69,14 +68,9 @@ func newRigFor(t *testing.T, uid uint32) *rig {
 // pair is both sides of a channel.
 func pair(t testing.TB) (super, gate *channel.Conn) {
 	t.Helper()
-	super, file, err := channel.Pair()
+	super, gate, err := channel.Both()
 	must(t, err)
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	must(t, err)
-	must(t, file.Close())
-	own, err := passfd.New(fd)
-	must(t, err)
-	return super, channel.New(own)
+	return super, gate
 }
 
 func (r *rig) receive() {

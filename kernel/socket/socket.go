@@ -158,7 +158,23 @@ func (s *Server) Receive() error {
 			}
 		case m.Notice != nil:
 			s.notify(*m.Notice)
+		case m.Away != nil:
+			s.away(m.Away)
 		}
+	}
+}
+
+// away answers all calls in flight.
+func (s *Server) away(why *api.Error) {
+	s.mu.Lock()
+	calls := s.calls
+	s.calls = map[uint64]*pending{}
+	for _, call := range calls {
+		call.connection.flying--
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call.connection.fail(call.id, why)
 	}
 }
 

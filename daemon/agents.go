@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/internal/passfd"
+	"clove.run/clove/internal/rpc"
+	"clove.run/clove/kernel/channel"
+)
+
+// serveAgent answers the calls of a run's agent on the channel to its gate, whose descriptor the
+// supervisor passes, until the gate or the supervisor has gone or cloved ends. The supervisor notices by
+// the end of the connection.
+func (s *server) serveAgent(c *rpc.Conn, peer caller, request rpc.Message) {
+	run, err := s.agentOf(peer, request)
+	var calls *channel.Conn
+	if err == nil {
+		calls, err = takeChannel(c)
+	}
+	if err != nil {
+		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		return
+	}
+	defer calls.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer c.WhenGone(func() { cancel(nil) })()
+	defer context.AfterFunc(s.ending, func() { cancel(errEnding) })()
+	err = calls.Serve(ctx, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		result, err := s.dispatch.contained(peer, method, func() (any, error) { return s.shared.agentCall(ctx, run, method, params) })
+		text, _ := result.(json.RawMessage) // none with an error
+		return text, ended(ctx, err)
+	})
+	s.log.Debug("the calls of an agent are not served any more", "run", run, "reason", err)
+}
+
+// agentOf reads the request, and returns the run.
+func (s *server) agentOf(peer caller, request rpc.Message) (run agent.ID, err error) {
+	_, err = s.dispatch.observed(context.Background(), peer, methods.KernelServe.Method(), request.Params, func(_ context.Context, p parameters) (_ any, err error) {
+		_, err = s.dispatch.allow(peer.principal, methods.KernelServe.Method(), p)
+		defer func() { s.dispatch.audit(peer, methods.KernelServe.Method(), agent.Run{}, p, err) }()
+		if err == nil {
+			err = p.wrong
+		}
+		if err != nil {
+			return nil, err
+		}
+		run = p.value.(api.KernelServeParams).Run
+		_, err = s.shared.run(run)
+		return nil, err
+	})
+	return run, err
+}
+
+// channelTime bounds the wait for the descriptor.
+const channelTime = 10 * time.Second
+
+// takeChannel asks for the descriptor. It cannot come with the request, which is read into a buffer with
+// read(2): that drops descriptors (unix(7)).
+func takeChannel(c *rpc.Conn) (*channel.Conn, error) {
+	if err := c.Notify(api.NoteReady, api.Nothing{}); err != nil {
+		return nil, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(channelTime)); err != nil {
+		return nil, err
+	}
+	var fds []int
+	var err error
+	if len(c.Buffered()) == 0 {
+		_, fds, err = passfd.Receive(c.Conn.(*net.UnixConn), make([]byte, 1), 1)
+	}
+	if len(fds) != 1 {
+		return nil, api.Failure(api.CodeRequest, "", "no descriptor was passed: %v", err)
+	}
+	file, err := passfd.New(fds[0])
+	if err != nil {
+		return nil, err
+	}
+	return channel.New(file), nil
+}
