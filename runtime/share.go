@@ -166,6 +166,7 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 		if served, err = l.share.watch(calls); err != nil {
 			return nil, errors.Join(err, listener.Close(), gate.Close())
 		}
+		l.undo.Add("watched calls", served.Close)
 	}
 	go l.share.serve(served)
 	return &host.AgentSocket{Listener: listener, Calls: gate, First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}, nil

@@ -16,7 +16,6 @@ const serveAgain = 100 * time.Millisecond
 // serve has the agent's calls answered until the gate is gone or the run ends. kernel.Serve reads the
 // channel while it can. In between calls are refused here; limits and deadlines hold meanwhile.
 func (s *share) serve(calls *channel.Conn) {
-	defer calls.Close()
 	away := api.Failure(api.CodeBusy, "ask again with the same key", "cloved is away")
 	refuse := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, away }
 	for s.ctx.Err() == nil {

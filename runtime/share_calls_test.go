@@ -71,6 +71,7 @@ func servedShare(t *testing.T, watches bool) (*share, answers, *channel.Conn) {
 		<-ended
 		cancel()
 		calls.Close()
+		served.Close()
 	})
 	return s, kernel, gate
 }
