@@ -59,7 +59,7 @@ test: ## what CI checks: lint, and a sample of every test in the lanes unit, roo
 	@integration/test.sh
 
 .PHONY: test-all
-test-all: ## everything: long modes, fuzzing, root tests under the race detector, all of them in the machine (FROM=part goes on)
+test-all: ## everything but the lane vm: long modes, fuzzing, root tests under the race detector (FROM=part goes on)
 	@LONG=1 integration/test.sh
 
 .PHONY: quick
@@ -92,7 +92,7 @@ v2: ## those root tests that cgroup v2 or systemd can decide otherwise, in a vir
 	@integration/lane.sh v2
 
 .PHONY: vm
-vm: ## every root test in that virtual machine (RUN=Pattern for some)
+vm: ## every root test in that virtual machine: two hours without KVM (RUN=Pattern for some)
 	@integration/install.sh build vm deb runc
 	@$(MAKE) --no-print-directory tests
 	@LONG=1 integration/lane.sh vm

@@ -13,7 +13,7 @@ set -euo pipefail
 
 RESULTS=build/lanes
 PARTS=(build deb lint unit root v2 alone)
-if long; then PARTS=(build deb lint fuzz unit root vm alone); fi
+if long; then PARTS=(build deb lint fuzz unit root v2 alone); fi
 if [ -n "${RUN:-}" ]; then PARTS=(build unit root v2 alone); fi
 
 status=0
@@ -89,7 +89,7 @@ slowest() {
 summary() {
 	local name
 	printf '\nThe slowest tests:\n'
-	for name in unit root v2 vm alone; do
+	for name in unit root v2 alone; do
 		[ ! -e "$RESULTS/$name.log" ] || slowest "$RESULTS/$name.log" | sed "s/\$/ ($name)/"
 	done | sort -rn | sed -n 1,10p | awk '{printf "%8.1f s  %s %s\n", $1, $2, $3}'
 	printf '\n'
@@ -115,12 +115,12 @@ main() {
 	*deb*) if part deb; then export CLOVE_DEB=build/clove_1.0.0_amd64.deb; else status=1; fi ;;
 	esac
 	for name in $list; do
-		case $name in v2 | vm) machine_begins "$name" ;; esac
+		case $name in v2) machine_begins "$name" ;; esac
 	done
 	for name in $list; do
 		case $name in
 		build | deb) ;;
-		v2 | vm) machine_ends "$name" ;;
+		v2) machine_ends "$name" ;;
 		*) part "$name" || status=1 ;;
 		esac
 	done

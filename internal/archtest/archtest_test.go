@@ -31,7 +31,7 @@ var mayImport = []struct {
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
 	{"policies/build", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies", "policies/compare", "policies/host", "policies/interpreter", "seccomp", "internal/rlimits"}, "every edge builds a spec with it, so it knows no command line"},
 	{"policies/advice", []string{"agent", "egress", "policies/build", "seccomp"}, "what would let a refused action pass is a value"},
-	{"policies/expect", []string{"agent", "egress", "kernel/grant", "policies/build", "policies/probe", "runtime", "internal/document"}, "says what a run would meet, with what decides in a run"},
+	{"policies/expect", []string{"agent", "api/agents", "egress", "kernel/grant", "policies/build", "policies/probe", "runtime", "internal/document"}, "says what a run would meet, with what decides in a run"},
 	{"policies/probe", nil, "what is tried inside a sandbox; it knows no policy"},
 	{"policies/probe/reach", []string{"agent", "api", "api/agents", "client", "policies/probe"}, "what the probe tries over a network"},
 	{"seccomp", nil, "a filter is data and serves any caller"},

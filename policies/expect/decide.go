@@ -2,12 +2,15 @@ package expect
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/egress"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/policies/build"
@@ -87,6 +90,8 @@ func (d *Decider) answer(e Entry) (allowed bool, by string, err error) {
 		return d.foresight.Call(what, e.Arguments())
 	case Tool, Model:
 		return d.granted(kind, what)
+	case Call:
+		return d.calls(what)
 	default:
 		access, err := d.foresight.File(what)
 		allowed = map[Kind]bool{Read: access.Read, Write: access.Write, Exec: access.Execute}[kind]
@@ -140,6 +145,47 @@ func (d *Decider) connect(target string) (bool, string, error) {
 func (d *Decider) socket(family, kind uint64) (open bool, by string, err error) {
 	open, by, err = d.foresight.Call("socket", [6]uint64{family, kind})
 	return open, "no socket: " + by, err
+}
+
+// calls asks for every grant that a call needs, as the engine does.
+func (d *Decider) calls(text string) (allowed bool, by string, err error) {
+	named, err := named(text)
+	if err != nil {
+		return false, "", err
+	}
+	if len(named) == 0 {
+		open, filter, err := d.socket(unix.AF_UNIX, unix.SOCK_STREAM)
+		if open {
+			filter = "it needs no grant"
+		}
+		return open, filter, err
+	}
+	var rules []string
+	for _, what := range named {
+		kind, name, _ := strings.Cut(what, ":")
+		if allowed, by, err = d.granted(Kind(kind), name); err != nil || !allowed {
+			return false, by, err
+		}
+		rules = append(rules, by)
+	}
+	return true, strings.Join(rules, ", "), nil
+}
+
+// named returns what a call names that grants must cover, from its method's own declaration.
+func named(text string) ([]string, error) {
+	method, params, _ := strings.Cut(text, " ")
+	row, known := agents.Find(method)
+	if !known {
+		return nil, invalid("clove api list shows them", "there is no method %.64q for agents", method)
+	}
+	value, err := row.Decode(json.RawMessage(cmp.Or(params, "{}")))
+	if err != nil {
+		return nil, invalid("docs/api.md has its parameters", "%s: %v", method, err)
+	}
+	if p, names := value.(interface{ Names() []string }); names {
+		return p.Names(), nil
+	}
+	return nil, nil
 }
 
 // granted looks for a grant that covers the name. The agent asks for what it is granted

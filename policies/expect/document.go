@@ -18,7 +18,7 @@ type Document struct {
 	Expect  []Entry `json:"expect"`
 }
 
-// Entry is one action with the answer that is expected. One of the first seven names the
+// Entry is one action with the answer that is expected. One of the first eight names the
 // action.
 type Entry struct {
 	Connect string     `json:"connect"` // [udp://]HOST[:PORT]
@@ -28,6 +28,7 @@ type Entry struct {
 	Syscall string     `json:"syscall"`
 	Tool    string     `json:"tool"`
 	Model   string     `json:"model"`
+	Call    string     `json:"call"` // METHOD [PARAMETERS], a call of the agent's own socket
 	Args    []Argument `json:"args"` // of the system call; those that are absent are 0
 	Is      Answer     `json:"is"`
 	Note    string     `json:"note"` // why, for people
@@ -72,10 +73,11 @@ const (
 	Syscall Kind = "syscall"
 	Tool    Kind = "tool"
 	Model   Kind = "model"
+	Call    Kind = "call"
 )
 
 // Kinds are all of them.
-var Kinds = []Kind{Connect, Read, Write, Exec, Syscall, Tool, Model}
+var Kinds = []Kind{Connect, Read, Write, Exec, Syscall, Tool, Model, Call}
 
 // Bounds of a document. Its entries are an argument of the probe's command line, of which
 // Linux takes 128 KiB.
@@ -130,7 +132,7 @@ func (e Entry) check() error {
 	const example = "write for example {read: /root, is: deny}"
 	switch {
 	case named != 1:
-		return invalid(example, "it names %d actions, and one is needed: %s", named, "connect, read, write, exec, syscall, tool or model")
+		return invalid(example, "it names %d actions, and one is needed: %s", named, "connect, read, write, exec, syscall, tool, model or call")
 	case e.Is != Allow && e.Is != Deny:
 		return invalid(example, "is: %.64q is neither allow nor deny", string(e.Is))
 	case len(e.Args) > 0 && e.Syscall == "":
@@ -149,7 +151,7 @@ func (e Entry) check() error {
 
 // words are the values of the kinds, in the order of Kinds.
 func (e Entry) words() []string {
-	return []string{e.Connect, e.Read, e.Write, e.Exec, e.Syscall, e.Tool, e.Model}
+	return []string{e.Connect, e.Read, e.Write, e.Exec, e.Syscall, e.Tool, e.Model, e.Call}
 }
 
 // Action is what the entry does, and to what.

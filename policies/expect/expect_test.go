@@ -105,6 +105,24 @@ func TestTheFilterIsAskedToo(t *testing.T) {
 	}
 }
 
+// A call needs the grants that its method declares, as in the engine. The control is the same without
+// the grant.
+func TestCallsAskTheirDeclarations(t *testing.T) {
+	t.Parallel()
+	const entries = `- {call: 'audit.read {"namespace":"acme"}', is: allow}
+- {call: 'audit.read {"namespace":"other"}', is: deny}
+- {call: 'grant.check {"what":"tool:fetch"}', is: deny}
+- {call: budget.get, is: allow}
+`
+	for _, grants := range [][]string{{"audit:acme"}, nil} {
+		for i, r := range decided(t, "standard", func(s *agent.Spec) { s.Kernel.Grants = grants }, entries) {
+			if want := i != 0 || grants != nil; r.OK != want {
+				t.Errorf("%v: %+v", grants, r)
+			}
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -131,7 +149,7 @@ func TestMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []Entry{{Syscall: "nonsense"}, {Tool: "a*"}, {Connect: "http://a"}, {Connect: "a:0"}, {Model: "a\nb"}} {
+	for _, e := range []Entry{{Syscall: "nonsense"}, {Tool: "a*"}, {Connect: "http://a"}, {Connect: "a:0"}, {Model: "a\nb"}, {Call: "no.method"}, {Call: `agent.get {"x":1}`}, {Call: `grant.check {"what":"nothing"}`}} {
 		if _, err := d.Decide([]Entry{e}); agent.KindOf(err) != agent.KindInvalid || !strings.Contains(err.Error(), "entry 1") {
 			t.Errorf("%s: %v", e, err)
 		}

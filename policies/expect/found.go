@@ -31,6 +31,15 @@ func (d *Decider) Tries(entries []Entry) ([]probe.Try, error) {
 			try.What, try.UDP = net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), to.Proto == egress.UDP
 		case Syscall:
 			try.Number = runtime.CallNumber(what)
+		case Call: // not made: the probe asks for the grant that it needs
+			all, err := named(what)
+			if err != nil {
+				return nil, at(i, err)
+			}
+			if len(all) != 1 {
+				return nil, at(i, invalid("test it without --live", "%.64q is tried live only if it needs one grant", what))
+			}
+			try.Kind, try.What, _ = strings.Cut(all[0], ":")
 		}
 		tries = append(tries, try)
 	}
