@@ -19,7 +19,7 @@ type Handler func(ctx context.Context, method string, params json.RawMessage) (j
 // Serve.
 func (c *Conn) Serve(ctx context.Context, handler Handler) error {
 	calls, cancel := context.WithCancel(ctx)
-	s := &serving{conn: c, handler: handler, ctx: calls, sendTime: sendTime, flying: map[uint64]context.CancelFunc{}}
+	s := &serving{conn: c, handler: handler, ctx: calls, sendTime: sendTime, placeTime: placeTime, places: make(chan struct{}, MaxCalls), flying: map[uint64]context.CancelFunc{}}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		s.interrupt()
@@ -46,6 +46,9 @@ type serving struct {
 	sendTime time.Duration  // bounds the wait for a gate that reads no answers
 	all      sync.WaitGroup // calls that are being answered
 
+	placeTime time.Duration // bounds the wait for a place
+	places    chan struct{} // has an element for each call in flight
+
 	mu     sync.Mutex // guards the following
 	flying map[uint64]context.CancelFunc
 }
@@ -65,36 +68,54 @@ func (s *serving) receive() error {
 	}
 }
 
-// begin answers a call beside others. The gate keeps the bound too, but it may have been taken over, and
-// it frees the place of a cancelled call before that has ended. A call too many is answered here: a gate
-// that reads no answers is not read either.
+// placeTime is how long a call waits for a place. The gate takes the place of a call for free as soon as
+// it has the answer, or has cancelled it; here it is free a moment later.
+const placeTime = time.Second
+
+// begin answers a call beside others. The gate keeps the bound too, but it may have been taken over. A
+// call too many is answered here: a gate that reads no answers is not read either.
 func (s *serving) begin(c Call) {
-	ctx, full := s.enter(c.Number)
-	switch {
-	case full:
+	ctx := s.enter(c.Number)
+	if ctx == nil {
+		return
+	}
+	if !s.place() {
+		s.forget(c.Number)
 		s.answer(c.Number, nil, api.Failure(api.CodeBusy, "", "%d calls of the agent are in flight already", MaxCalls))
-	case ctx != nil:
-		s.all.Go(func() {
-			defer s.end(c.Number)
-			result, err := s.handler(ctx, c.Method, c.Params)
-			s.answer(c.Number, result, err)
-		})
+		return
+	}
+	s.all.Go(func() {
+		result, err := s.handler(ctx, c.Method, c.Params)
+		s.answer(c.Number, result, err)
+		s.forget(c.Number)
+		<-s.places
+	})
+}
+
+// place takes a place, or reports that all stay taken.
+func (s *serving) place() bool {
+	select {
+	case s.places <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case s.places <- struct{}{}:
+		return true
+	case <-time.After(s.placeTime):
+		return false
 	}
 }
 
-// enter gives a call a place. Without a context it has none: its number is under way, or all places are
-// taken.
-func (s *serving) enter(number uint64) (ctx context.Context, full bool) {
+// enter returns the context of a call; nil: its number is under way.
+func (s *serving) enter(number uint64) (ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flying[number] != nil {
-		return nil, false
-	}
-	if len(s.flying) >= MaxCalls {
-		return nil, true
+		return nil
 	}
 	ctx, s.flying[number] = context.WithCancel(s.ctx)
-	return ctx, false
+	return ctx
 }
 
 // cancel cancels a call. It keeps its place until it has ended.
@@ -106,7 +127,7 @@ func (s *serving) cancel(number uint64) {
 	}
 }
 
-func (s *serving) end(number uint64) {
+func (s *serving) forget(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flying[number]()
