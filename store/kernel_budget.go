@@ -78,20 +78,6 @@ func (t *KernelTx) Chain(keys ...budget.Key) (c budget.Chain, err error) {
 	return c, nil
 }
 
-// RunChain returns the account of a run, a new one where there is none, and those of the
-// keys above it that exist.
-func (t *KernelTx) RunChain(run budget.Key, above ...budget.Key) (budget.Chain, error) {
-	own, err := t.Account(run)
-	if err != nil {
-		return nil, err
-	}
-	if own == nil {
-		own = &budget.Account{Key: run}
-	}
-	rest, err := t.Chain(above...)
-	return append(budget.Chain{own}, rest...), err
-}
-
 // PutChain stores all accounts of a chain.
 func (t *KernelTx) PutChain(c budget.Chain) error {
 	for _, a := range c {

@@ -46,7 +46,12 @@ func newSpender(t testing.TB, k *Kernel, uid uint32, granted int64) *spender {
 
 // chain is that of the run, whose account need not exist.
 func (s *spender) chain(tx *KernelTx) (budget.Chain, error) {
-	return tx.RunChain(budget.RunKey(s.uid, s.run), budget.OwnerKey(s.uid))
+	keys := []budget.Key{budget.RunKey(s.uid, s.run), budget.OwnerKey(s.uid)}
+	chain, err := tx.Chain(keys...)
+	if err == nil && (len(chain) == 0 || chain[0].Key != keys[0]) {
+		chain = append(budget.Chain{{Key: keys[0]}}, chain...)
+	}
+	return chain, err
 }
 
 // change runs spend on the chain, and stores what it changed.

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"clove.run/clove/api"
@@ -122,15 +121,6 @@ func method[P, R any](kind mode, row api.Row[P, R], stages Stages[P], do func(*C
 	return Method{Method: row.Method(), mode: kind, asks: stages.Approve != nil, keyed: keyed, costs: stages.Costs != nil,
 		declare: func(params any) (Declared, error) { return stages.declare(params.(P)) },
 		do:      func(c *Call, params any) (any, Outcome, error) { return do(c, params.(P)) }}
-}
-
-// Declares returns what a call of the method would declare. Nothing is done.
-func (m Method) Declares(params json.RawMessage) (Declared, error) {
-	p, err := m.Decode(params)
-	if err != nil {
-		return Declared{}, err
-	}
-	return m.declare(p)
 }
 
 // table are the methods by name.

@@ -55,7 +55,10 @@ func TestStagesRefuseInTheirOrder(t *testing.T) {
 func TestDeclarationsDoNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	d, err := r.Serves()[putRow.Name].Declares([]byte(`{"name":"a","text":"b","costs":3,"ask":true}`))
+	m := r.Serves()[putRow.Name]
+	p, err := m.Decode([]byte(`{"name":"a","text":"b","costs":3,"ask":true}`))
+	must(t, err)
+	d, err := m.declare(p)
 	if err != nil || !slices.Equal(d.Covers, []string{"tool:a", "tool:put", "tool:put"}) || d.Costs["units"] != 3 || d.Approve != "put a" || !slices.Equal(d.Avoids, []string{"web"}) {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -117,6 +117,24 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 	}
 }
 
+// When what answers the calls has gone, each call in flight is answered with that, and has no second
+// answer. Calls after it are passed on.
+func TestCallsInFlightAreAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	one, two := r.dial(), r.dial()
+	one.ask(1)
+	late := r.call()
+	two.ask(2)
+	r.call()
+	must(t, r.super.Send(channel.ToGate{Away: api.Failure(api.CodeBusy, "", "it is away")}))
+	one.wantError("1", api.CodeBusy)
+	two.wantError("2", api.CodeBusy)
+	r.answer(late.Number, "{}")
+	r.works(one)
+	r.works(two)
+}
+
 // A client that does not read is cut off when too much waits for it. Meanwhile the others
 // get their answers.
 func TestASlowReaderHoldsNobody(t *testing.T) {
