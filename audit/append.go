@@ -126,7 +126,7 @@ func (l *Log) enqueue(entries []Entry) error {
 		return err
 	}
 	full := l.enqueued >= queueMax
-	if f := l.floodOf(entries[0]); f != nil && (full || !f.may(time.Now())) {
+	if f := l.floodOf(entries[0]); f != nil && (full || !f.Allow()) {
 		return l.leaveOut(f, entries[0])
 	}
 	if full {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Bounds of what one principal's checks and refusals about one run write: an agent can have 10 000 calls a
@@ -25,12 +27,9 @@ const gapFlood = "flood"
 
 // flood is how much one principal may write, and what was left out.
 type flood struct {
-	burst, perSecond float64
-
-	left  float64   // entries that it may write at at
-	at    time.Time // of its last entry
-	first Entry     // of those that were left out
-	count uint64    // of them; the sum of sums
+	*rate.Limiter
+	first Entry  // of those that were left out
+	count uint64 // of them; the sum of sums
 	sums  map[string]uint64
 }
 
@@ -44,32 +43,17 @@ func (l *Log) floodOf(e Entry) *flood {
 	key := e.Principal + " " + string(e.Run) // a service acts for many runs
 	f := l.floods[key]
 	if f == nil {
-		burst := float64(l.options.FloodBurst)
-		f = &flood{burst: burst, perSecond: float64(l.options.FloodPerSecond), left: burst, at: time.Now()}
+		f = &flood{Limiter: rate.NewLimiter(rate.Limit(l.options.FloodPerSecond), l.options.FloodBurst)}
 		l.floods[key] = f
 		if len(l.floods) > floodsMost {
-			maps.DeleteFunc(l.floods, func(_ string, old *flood) bool { return old != f && old.full(f.at) })
+			maps.DeleteFunc(l.floods, func(_ string, old *flood) bool { return old != f && old.full() })
 		}
 	}
 	return f
 }
 
-// may reports whether one more entry may be written, and counts it.
-func (f *flood) may(now time.Time) bool {
-	f.left, f.at = f.leftAt(now), now
-	if f.left < 1 {
-		return false
-	}
-	f.left--
-	return true
-}
-
-func (f *flood) leftAt(now time.Time) float64 {
-	return min(f.burst, f.left+max(0, now.Sub(f.at).Seconds())*f.perSecond)
-}
-
 // full reports whether nothing has to be remembered.
-func (f *flood) full(now time.Time) bool { return f.count == 0 && f.leftAt(now) >= f.burst }
+func (f *flood) full() bool { return f.count == 0 && f.Tokens() >= float64(f.Burst()) }
 
 // leaveOut counts an entry instead of writing it. l.mu is held.
 func (l *Log) leaveOut(f *flood, e Entry) error {

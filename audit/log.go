@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -168,13 +169,10 @@ func hold(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPoll) {
-		err = descriptor.Lock(file, unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	err = descriptor.LockWithin(ctx, file, unix.LOCK_EX)
+	if errors.Is(err, context.DeadlineExceeded) {
 		err = &agent.Error{Kind: agent.KindBusy, Step: step, Message: "another process writes the log " + dir}
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 )
 
 // lockName is the file below the state directory that a cloved holds locked: two of them
@@ -25,10 +27,7 @@ const lockName = "cloved.lock"
 // A cloved that is killed while it starts a supervisor leaves its child with a
 // copy of the lock, for the moment between fork and exec. The next cloved waits
 // for that, and not for another cloved.
-const (
-	lockPatience = 5 * time.Second // that moment was longer than a second on a busy machine
-	lockPoll     = 5 * time.Millisecond
-)
+const lockPatience = 5 * time.Second // that moment was longer than a second on a busy machine
 
 // Lock makes this process the one cloved of a state directory, for as long as
 // it lives. The error for another one is of KindBusy.
@@ -41,20 +40,16 @@ func Lock(state string) (*os.File, error) {
 	if err != nil {
 		return nil, agent.Failed("lock", err)
 	}
-	for deadline := time.Now().Add(lockPatience); ; <-time.After(lockPoll) {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			break
-		}
-	}
-	if err == nil {
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	if err = descriptor.LockWithin(ctx, file, unix.LOCK_EX); err == nil {
 		// For people only, and a full disk must not keep cloved from its agents.
 		_ = file.Truncate(0)
 		_, _ = fmt.Fprintln(file, os.Getpid())
 		return file, nil
 	}
 	defer file.Close()
-	if !errors.Is(err, unix.EWOULDBLOCK) {
+	if !errors.Is(err, context.DeadlineExceeded) {
 		return nil, agent.Failed("lock", err)
 	}
 	var holder int

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,21 +125,15 @@ var ErrLayerBusy = errors.New("the layer is in use")
 
 // lockImage takes flock(2) on a layer's image, shared for reading. The loop device keeps
 // the locked open file, so the lock lasts until the last mount is gone. Two mounts of one
-// image would destroy it. The goroutine of a wait that timed out stays until the lock is
-// free.
+// image would destroy it.
 func lockImage(image *os.File, how int) error {
-	err := unix.Flock(int(image.Fd()), how|unix.LOCK_NB)
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return err
-	}
-	locked := make(chan error, 1)
-	go func() { locked <- descriptor.Lock(image, how) }()
-	select {
-	case err = <-locked:
-		return err
-	case <-time.After(layerPatience):
+	ctx, cancel := context.WithTimeout(context.Background(), layerPatience)
+	defer cancel()
+	err := descriptor.LockWithin(ctx, image, how)
+	if ctx.Err() != nil && err == ctx.Err() {
 		return fmt.Errorf("%w: %s", ErrLayerBusy, image.Name())
 	}
+	return err
 }
 
 // Fields of the ext4 superblock; see the kernel's Documentation/filesystems/ext4/super.rst.

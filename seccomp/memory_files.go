@@ -9,7 +9,11 @@ import (
 
 // Without are what a built-in profile does not allow in addition to its own refusals.
 type Without struct {
-	SetID       bool // modes that give a file's owner to whoever executes it, see ProfileWithoutSetID
+	// Modes that give a file's owner to whoever executes it, for an agent that writes into a
+	// host directory (-v). Its files there belong to the directory's owner, so a file with a
+	// set-user-ID bit would give every user of the host that owner's rights. Inside the sandbox
+	// the bit has no effect (nosuid mounts).
+	SetID       bool
 	MemoryFiles bool // files without a path, which can be executed whatever mounts say
 }
 

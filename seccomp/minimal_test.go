@@ -82,7 +82,7 @@ func TestMinimalRowsAreNotIdle(t *testing.T) {
 // that it refuses comes back by a condition.
 func TestMinimalWithoutSetID(t *testing.T) {
 	t.Parallel()
-	p, err := ProfileWithoutSetID(Minimal)
+	p, err := ProfileWithout(Minimal, Without{SetID: true})
 	if err != nil {
 		t.Fatal(err)
 	}

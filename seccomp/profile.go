@@ -83,7 +83,7 @@ type condition struct {
 	absentErrno unix.Errno
 }
 
-// builtins are made anew at each call, because ProfileWithoutSetID adds rows to them.
+// builtins are made anew at each call, because ProfileWithout adds rows to them.
 func builtins() []builtin {
 	standard := builtin{name: Standard, refusals: slices.Concat(filterRefusals, standardRefusals), conditions: standardConditions()}
 	strict := builtin{name: Strict, refusals: slices.Concat(standard.refusals, strictRefusals),

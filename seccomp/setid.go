@@ -14,14 +14,6 @@ const setID = unix.S_ISUID | unix.S_ISGID
 // O_DIRECTORY, which is masked out: it alone creates no file.
 const makesFile = unix.O_CREAT | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
 
-// ProfileWithoutSetID is Profile for an agent that writes into a host directory (-v). Its
-// files there belong to the directory's owner, so a file with a set-user-ID bit would give
-// every user of the host that owner's rights. Inside the sandbox the bit has no effect
-// (nosuid mounts). The unconfined profile does not.
-func ProfileWithoutSetID(name string) (*specs.LinuxSeccomp, error) {
-	return ProfileWithout(name, Without{SetID: true})
-}
-
 // withoutSetID adds the rows below. A condition of a call that the profile refuses would
 // allow it.
 func (b builtin) withoutSetID() builtin {

@@ -32,7 +32,7 @@ var setIDCalls = []struct {
 func TestWithoutSetID(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{Standard, Strict} {
-		p, err := ProfileWithoutSetID(name)
+		p, err := ProfileWithout(name, Without{SetID: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,10 +53,10 @@ func TestWithoutSetID(t *testing.T) {
 			t.Errorf("%s: openat2: %s, want ENOSYS", name, got)
 		}
 	}
-	if p, err := ProfileWithoutSetID(Unconfined); len(p.Syscalls) != 2 || err != nil {
+	if p, err := ProfileWithout(Unconfined, Without{SetID: true}); len(p.Syscalls) != 2 || err != nil {
 		t.Errorf("unconfined: %v, %v", p, err)
 	}
-	if _, err := ProfileWithoutSetID("nosuch"); err == nil {
+	if _, err := ProfileWithout("nosuch", Without{SetID: true}); err == nil {
 		t.Error("an unknown profile was found")
 	}
 }

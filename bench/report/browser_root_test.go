@@ -38,7 +38,7 @@ var views = []view{{375, "light"}, {375, "dark"}, {1280, "light"}, {1280, "dark"
 // has marks, nothing is loaded, and no script of what agents wrote runs.
 func TestThePageInABrowser(t *testing.T) {
 	b := openBrowser(t)
-	path := writePage(t, HTML(sample(t)))
+	path := writePage(t, htmlOf(t, sample(t)))
 	papers := map[string]string{}
 	for _, v := range views {
 		m := b.look(v, path)
@@ -61,7 +61,7 @@ func TestThePageInABrowser(t *testing.T) {
 // The control: each defect is seen.
 func TestTheBrowserSeesDefects(t *testing.T) {
 	b := openBrowser(t)
-	page := HTML(sample(t))
+	page := htmlOf(t, sample(t))
 	for name, row := range map[string]struct {
 		from, to string
 		seen     func(measured) bool

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"clove.run/clove/bench"
@@ -42,21 +41,18 @@ func testCase(b *strings.Builder, d Data, r bench.Result) {
 	fmt.Fprintf(b, ">\n      <%s message=\"%s\">%s</%s>\n    </testcase>\n", element, escape(r.Cause), escape(d.tail(r)), element)
 }
 
-// escape is for XML and HTML, in elements and attributes. XML 1.0 has no way to write most
-// control characters.
+// escape is for XML, in elements and attributes.
 func escape(text string) string {
-	var b strings.Builder
-	for _, c := range strings.ToValidUTF8(text, "�") {
-		switch {
-		case c == '<' || c == '>' || c == '&' || c == '"' || c == '\'':
-			b.WriteString("&#" + strconv.Itoa(int(c)) + ";")
-		case c == '\n' || c == '\t':
-			b.WriteRune(c)
-		case c < ' ' || c == 0xfffe || c == 0xffff:
-			b.WriteRune('�')
-		default:
-			b.WriteRune(c)
+	return strings.NewReplacer("<", "&#60;", ">", "&#62;", "&", "&#38;", `"`, "&#34;", "'", "&#39;").Replace(printable(text))
+}
+
+// printable replaces what a reader of XML or HTML may not take: XML 1.0 has no way to write most
+// control characters.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0xfffe || c == 0xffff {
+			return '�'
 		}
-	}
-	return b.String()
+		return c
+	}, strings.ToValidUTF8(text, "�"))
 }

@@ -62,13 +62,18 @@ func taskTable(b *strings.Builder, d Data) {
 // failuresMost bounds the list of a report; results.jsonl has all.
 const failuresMost = 100
 
-func failures(b *strings.Builder, d Data) {
-	var failed []bench.Result
+// failed are the attempts that did not pass.
+func (d Data) failed() (failed []bench.Result) {
 	for _, r := range d.Results {
 		if r.Outcome != bench.Passed {
 			failed = append(failed, r)
 		}
 	}
+	return failed
+}
+
+func failures(b *strings.Builder, d Data) {
+	failed := d.failed()
 	if len(failed) == 0 {
 		return
 	}

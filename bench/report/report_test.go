@@ -44,6 +44,15 @@ func sample(t *testing.T) Data {
 	return d
 }
 
+func htmlOf(t *testing.T, d Data) string {
+	t.Helper()
+	page, err := HTML(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
 func TestGoldens(t *testing.T) {
 	t.Parallel()
 	d := sample(t)
@@ -51,7 +60,7 @@ func TestGoldens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]string{"report.md": Markdown(d), "report.xml": JUnit(d), "report.html": HTML(d), "report.csv": csv} {
+	for name, got := range map[string]string{"report.md": Markdown(d), "report.xml": JUnit(d), "report.html": htmlOf(t, d), "report.csv": csv} {
 		path := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -69,7 +78,7 @@ func TestGoldens(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	d := sample(t)
-	for name, text := range map[string]string{"markdown": Markdown(d), "html": HTML(d), "junit": JUnit(d)} {
+	for name, text := range map[string]string{"markdown": Markdown(d), "html": htmlOf(t, d), "junit": JUnit(d)} {
 		if strings.Contains(text, "<script") || strings.ContainsAny(text, "\x1b\x00") {
 			t.Errorf("%s passes markup or control characters on", name)
 		}

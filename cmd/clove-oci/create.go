@@ -62,12 +62,7 @@ func createFlags() []cli.Flag {
 func (p *program) createCommand() *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "make a container whose process waits for start", ArgsUsage: "ID", Flags: createFlags(),
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
-			return failed("create", p.launch(c, container.Start{Wait: true}))
-		},
+		Action: taking(1, 1, func(c *cli.Context) error { return failed("create", p.launch(c, container.Start{Wait: true})) }),
 	}
 }
 
@@ -80,13 +75,10 @@ func (p *program) runCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagDetach, Aliases: []string{"d"}, Usage: "do not stay with the process"},
 			&cli.BoolFlag{Name: flagKeep, Usage: "do not delete the container when it ended"},
 			&cli.BoolFlag{Name: flagNoSubreaper, Usage: "do not become the reaper of the container's orphaned processes"}),
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
+		Action: taking(1, 1, func(c *cli.Context) error {
 			return failed("run", p.launch(c, container.Start{
 				Detach: c.Bool(flagDetach), Keep: c.Bool(flagKeep), Subreaper: !c.Bool(flagNoSubreaper)}))
-		},
+		}),
 	}
 }
 

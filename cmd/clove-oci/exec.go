@@ -60,15 +60,12 @@ func (p *program) execCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: flagCgroup, Usage: "put it below the container's cgroup, into an existing [CONTROLLER[,CONTROLLER]:]CGROUP"},
 			&cli.BoolFlag{Name: flagIgnorePaused, Usage: "start it in a paused container, too"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, unlimited); err != nil {
-				return err
-			}
+		Action: taking(1, unlimited, func(c *cli.Context) error {
 			if err := p.join(c); err != nil {
 				return cli.Exit(fmt.Errorf("exec failed: %w", err), execFailed)
 			}
 			return nil
-		},
+		}),
 	}
 }
 

@@ -23,13 +23,7 @@ const (
 func (p *program) startCommand() *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "let the process of a created container execute", ArgsUsage: "ID",
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 1)
-			if err != nil {
-				return err
-			}
-			return found.Exec(os.Getenv(notifySocket))
-		},
+		Action: loading(1, func(_ *cli.Context, found *container.Container) error { return found.Exec(os.Getenv(notifySocket)) }),
 	}
 }
 
@@ -41,11 +35,7 @@ func (p *program) killCommand() *cli.Command {
 		// Shims still pass --all. As in today's runc it has one effect: a container
 		// that does not run is no error.
 		Flags: []cli.Flag{&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Hidden: true}},
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 2)
-			if err != nil {
-				return err
-			}
+		Action: loading(2, func(c *cli.Context, found *container.Container) error {
 			signal, err := parseSignal(c.Args().Get(1))
 			if err != nil {
 				return err
@@ -55,7 +45,7 @@ func (p *program) killCommand() *cli.Command {
 				return nil
 			}
 			return err
-		},
+		}),
 	}
 }
 
@@ -84,10 +74,7 @@ func (p *program) deleteCommand() *cli.Command {
 	return &cli.Command{
 		Name: "delete", Usage: "remove a container that has ended", ArgsUsage: "ID",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: flagForce, Aliases: []string{"f"}, Usage: "kill it first if it runs"}},
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1); err != nil {
-				return err
-			}
+		Action: taking(1, 1, func(c *cli.Context) error {
 			id, force := c.Args().First(), c.Bool(flagForce)
 			found, err := engine(c).Load(id)
 			// A create that was killed early leaves a directory without state.json,
@@ -105,6 +92,6 @@ func (p *program) deleteCommand() *cli.Command {
 				return err
 			}
 			return found.Delete(force)
-		},
+		}),
 	}
 }

@@ -27,11 +27,7 @@ func (p *program) psCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ps", Usage: "print the container's processes, as the host counts them", ArgsUsage: "ID [OPTION OF ps...]",
 		Flags: []cli.Flag{&cli.StringFlag{Name: flagFormat, Aliases: []string{"f"}, Value: "table", Usage: "table or json"}},
-		Action: func(c *cli.Context) error {
-			found, err := load(c, unlimited)
-			if err != nil {
-				return err
-			}
+		Action: loading(unlimited, func(c *cli.Context, found *container.Container) error {
 			pids, err := found.Pids()
 			if err != nil {
 				return err
@@ -43,7 +39,7 @@ func (p *program) psCommand() *cli.Command {
 				return p.processTable(pids, c.Args().Tail())
 			}
 			return errors.New("invalid format option")
-		},
+		}),
 	}
 }
 
@@ -103,13 +99,7 @@ func (p *program) resumeCommand() *cli.Command {
 func onOne(name, usage string, do func(*container.Container) error) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "ID",
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 1)
-			if err != nil {
-				return err
-			}
-			return do(found)
-		},
+		Action: loading(1, func(_ *cli.Context, found *container.Container) error { return do(found) }),
 	}
 }
 
@@ -121,11 +111,7 @@ func (p *program) eventsCommand() *cli.Command {
 			&cli.DurationFlag{Name: flagInterval, Value: 5 * time.Second, Usage: "time between two lines"},
 			&cli.BoolFlag{Name: flagStats, Usage: "print the usage once, and end"},
 		},
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 1)
-			if err != nil {
-				return err
-			}
+		Action: loading(1, func(c *cli.Context, found *container.Container) error {
 			if c.Duration(flagInterval) <= 0 {
 				return errors.New("duration interval must be greater than 0")
 			}
@@ -138,6 +124,6 @@ func (p *program) eventsCommand() *cli.Command {
 				return err
 			}
 			return emit(event)
-		},
+		}),
 	}
 }

@@ -163,13 +163,26 @@ func register() string {
 	return filepath.Join(cmp.Or(os.Getenv("CLOVE_RUN_DIR"), filepath.Dir(api.DefaultSocket)), creates.Name)
 }
 
-// load finds the container that the first argument names. most is how many arguments
-// the command takes.
-func load(c *cli.Context, most int) (*container.Container, error) {
-	if err := checkArgs(c, 1, most); err != nil {
-		return nil, err
+// taking is the action of a command with so many arguments.
+func taking(least, most int, do cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := checkArgs(c, least, most); err != nil {
+			return err
+		}
+		return do(c)
 	}
-	return engine(c).Load(c.Args().First())
+}
+
+// loading is the action of a command whose first argument names a container. most is how many
+// arguments it takes.
+func loading(most int, do func(*cli.Context, *container.Container) error) cli.ActionFunc {
+	return taking(1, most, func(c *cli.Context) error {
+		found, err := engine(c).Load(c.Args().First())
+		if err != nil {
+			return err
+		}
+		return do(c, found)
+	})
 }
 
 // printVersion writes the lines of runc's --version, which engines read for `docker

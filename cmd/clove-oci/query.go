@@ -26,17 +26,13 @@ const (
 func (p *program) stateCommand() *cli.Command {
 	return &cli.Command{
 		Name: "state", Usage: "print the state of a container", ArgsUsage: "ID",
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 1)
-			if err != nil {
-				return err
-			}
+		Action: loading(1, func(_ *cli.Context, found *container.Container) error {
 			state, err := found.State()
 			if err != nil {
 				return err
 			}
 			return writeState(p.out, state)
-		},
+		}),
 	}
 }
 
@@ -57,10 +53,7 @@ func (p *program) listCommand() *cli.Command {
 			&cli.StringFlag{Name: flagFormat, Aliases: []string{"f"}, Value: "table", Usage: "table or json"},
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "print ids only"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 0, 0); err != nil {
-				return err
-			}
+		Action: taking(0, 0, func(c *cli.Context) error {
 			states, err := engine(c).List(p.err)
 			// The default root is created with the first container, so its absence
 			// means that there are none. A root that was named must exist: it may be
@@ -72,7 +65,7 @@ func (p *program) listCommand() *cli.Command {
 				return err
 			}
 			return writeList(p.out, states, c.String(flagFormat), c.Bool(flagQuiet))
-		},
+		}),
 	}
 }
 
@@ -103,14 +96,11 @@ func writeList(w io.Writer, states []container.State, format string, quiet bool)
 func (p *program) featuresCommand() *cli.Command {
 	return &cli.Command{
 		Name: "features", Usage: "print what this runtime can do, in the specification's form",
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 0, 0); err != nil {
-				return err
-			}
+		Action: taking(0, 0, func(c *cli.Context) error {
 			encoder := json.NewEncoder(p.out)
 			encoder.SetIndent("", "    ")
 			return encoder.Encode(container.Features(oci.Prefix))
-		},
+		}),
 	}
 }
 
@@ -118,10 +108,7 @@ func (p *program) specCommand() *cli.Command {
 	return &cli.Command{
 		Name: "spec", Usage: "write a " + configName + " to begin with",
 		Flags: []cli.Flag{bundleFlag(), &cli.BoolFlag{Name: flagRootless, Usage: "with a user namespace that maps root to the caller"}},
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 0, 0); err != nil {
-				return err
-			}
+		Action: taking(0, 0, func(c *cli.Context) error {
 			if directory := c.String(flagBundle); directory != "" {
 				if err := os.Chdir(directory); err != nil {
 					return err
@@ -142,6 +129,6 @@ func (p *program) specCommand() *cli.Command {
 			}
 			_, err = file.Write(text)
 			return errors.Join(err, file.Close())
-		},
+		}),
 	}
 }

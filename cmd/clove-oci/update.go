@@ -43,11 +43,7 @@ func (p *program) updateCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name: "update", Usage: "change the limits of a container", ArgsUsage: "ID", Flags: flags,
-		Action: func(c *cli.Context) error {
-			found, err := load(c, 1)
-			if err != nil {
-				return err
-			}
+		Action: loading(1, func(c *cli.Context, found *container.Container) error {
 			change, err := readChange(c)
 			if err != nil {
 				return err
@@ -64,7 +60,7 @@ func (p *program) updateCommand() *cli.Command {
 				return err
 			}
 			return found.Update(change, rules.Allow)
-		},
+		}),
 	}
 }
 

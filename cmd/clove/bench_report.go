@@ -25,7 +25,7 @@ func benchFormats() map[string]func(report.Data) (string, error) {
 		return func(d report.Data) (string, error) { return of(d), nil }
 	}
 	return map[string]func(report.Data) (string, error){
-		"markdown": sure(report.Markdown), "junit": sure(report.JUnit), "html": sure(report.HTML), "csv": report.CSV,
+		"markdown": sure(report.Markdown), "junit": sure(report.JUnit), "html": report.HTML, "csv": report.CSV,
 	}
 }
 

@@ -27,14 +27,6 @@ const (
 	subscribers = 100
 )
 
-// daemonFigure is one line of the third table.
-type daemonFigure struct {
-	What   string  `json:"what"`
-	Unit   string  `json:"unit"`
-	Values spread  `json:"values"`
-	Aim    float64 `json:"aim,omitempty"` // in the same unit; 0: there is none
-}
-
 // cloved is a daemon that is measured, with directories of its own.
 type cloved struct {
 	*bench
@@ -49,24 +41,24 @@ type cloved struct {
 
 // measureDaemon measures one cloved with many ended runs, and then another one with
 // many agents.
-func (b *bench) measureDaemon() (figures []daemonFigure, err error) {
+func (b *bench) measureDaemon(t *table) error {
 	past := b.newCloved("past")
 	if err := past.remember(records); err != nil {
-		return nil, fmt.Errorf("cannot make a past: %w", err)
+		return fmt.Errorf("cannot make a past: %w", err)
 	}
-	for _, measure := range []func() ([]daemonFigure, error){past.starts, past.listings, past.calls, past.events, past.stop} {
-		more, err := measure()
-		if err != nil {
-			return nil, errors.Join(err, past.end())
+	for _, measure := range []func(*table) error{past.starts, past.listings, past.calls, past.events} {
+		if err := measure(t); err != nil {
+			return errors.Join(err, past.end())
 		}
-		figures = append(figures, more...)
+	}
+	if err := past.end(); err != nil {
+		return err
 	}
 	many := b.newCloved("many")
 	if err := many.serve(); err != nil {
-		return nil, err
+		return err
 	}
-	more, err := many.agents()
-	return append(figures, more...), errors.Join(err, many.end())
+	return errors.Join(many.agents(t), many.end())
 }
 
 // newCloved has directories of its own and is not started yet.
@@ -121,9 +113,6 @@ func (d *cloved) end() error {
 	d.cmd = nil
 	return err
 }
-
-// stop has the form of a measurement, as the last step of the list.
-func (d *cloved) stop() ([]daemonFigure, error) { return nil, d.end() }
 
 // dial opens a connection of its own for each caller.
 func (d *cloved) dial() (*cloveclient.Client, error) {

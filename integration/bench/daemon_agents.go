@@ -19,32 +19,29 @@ import (
 )
 
 // agents starts many agents, measures what they cost while they idle, and ends them.
-func (d *cloved) agents() (figures []daemonFigure, err error) {
+func (d *cloved) agents(t *table) (err error) {
 	c, err := d.dial()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	// Agents outlive cloved, so they are ended here whatever happens.
 	defer func() { err = errors.Join(err, removeAll(c)) }()
 	alone, err := residentKiB([]int{d.cmd.Process.Pid}, "Pss:")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	began := time.Now()
 	runs, err := d.startMany(liveAgents)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rate := float64(len(runs)) / time.Since(began).Seconds()
-	figures = append(figures, daemonFigure{What: fmt.Sprintf("starts of %d agents, %d at once", liveAgents, startsAhead), Unit: "starts/s", Values: spreadOf([]float64{rate}), Aim: 50})
-	memory, err := d.held(runs, alone[0])
-	if err != nil {
-		return nil, err
+	t.single(fmt.Sprintf("starts of %d agents, %d at once", liveAgents, startsAhead), "", unitAnswers, rate, "50")
+	if err := d.held(t, runs, alone[0]); err != nil {
+		return err
 	}
-	figures = append(figures, memory...)
-	listing, err := listTimes(c)
-	return append(figures, listing), err
+	return listTimes(t, c)
 }
 
 // idleSpec is the spec of a small agent at the standard level that does nothing.
@@ -108,25 +105,25 @@ func startOne(c *cloveclient.Client, spec agent.Spec) (agent.Run, error) {
 
 // held is the host's memory for each agent: its supervisor, its clove-init, and its
 // share of what cloved has grown by. alone is cloved's size before, in KiB.
-func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
+func (d *cloved) held(t *table, runs []agent.Run, alone float64) error {
 	var supervisors, inits []int
 	for _, run := range runs {
 		if run.Lease == nil {
-			return nil, fmt.Errorf("%s does not run any more", run.Spec.Name)
+			return fmt.Errorf("%s does not run any more", run.Spec.Name)
 		}
 		supervisors, inits = append(supervisors, run.Lease.SupervisorPID), append(inits, run.PID)
 	}
 	mine, err := residentKiB(supervisors, "Pss:")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	theirs, err := residentKiB(inits, "Pss:")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	grown, err := residentKiB([]int{d.cmd.Process.Pid}, "Pss:")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// cloved's growth is divided, because no part of it belongs to one agent.
 	growth := (grown[0] - alone) / float64(len(runs))
@@ -134,32 +131,29 @@ func (d *cloved) held(runs []agent.Run, alone float64) ([]daemonFigure, error) {
 	for i := range runs {
 		whole[i] = (mine[i] + theirs[i] + growth) / 1024
 	}
-	of := func(what, unit string, values []float64, aim float64) daemonFigure {
-		return daemonFigure{What: what, Unit: unit, Values: spreadOf(values), Aim: aim}
-	}
-	return []daemonFigure{
-		of(fmt.Sprintf("host memory beside each of %d idle agents", len(runs)), "MiB", whole, 4),
-		of("  of that, its supervisor", "KiB", mine, 0),
-		of("  of that, clove-init", "KiB", theirs, 0),
-		of("  of that, growth of cloved", "KiB", []float64{growth}, 0),
-		of("cloved without agents", "KiB", []float64{alone}, 0),
-	}, nil
+	t.several(fmt.Sprintf("host memory beside each of %d idle agents", len(runs)), unitMiB, whole, "4")
+	t.several("  of that, its supervisor", unitKiB, mine, "")
+	t.several("  of that, clove-init", unitKiB, theirs, "")
+	t.single("  of that, growth of cloved", "", unitKiB, growth, "")
+	t.single("cloved without agents", "", unitKiB, alone, "")
+	return nil
 }
 
 // listCalls is enough for a 99th percentile that is not one of the worst three.
 const listCalls = 300
 
 // listTimes measures the call of `clove ps` without the command around it.
-func listTimes(c *cloveclient.Client) (daemonFigure, error) {
+func listTimes(t *table, c *cloveclient.Client) error {
 	var took []float64
 	for range listCalls {
 		began := time.Now()
 		if _, err := cloveclient.Collect(cloveclient.All(context.Background(), c, methods.RunList, api.ListParams{Brief: true})); err != nil {
-			return daemonFigure{}, err
+			return err
 		}
 		took = append(took, millis(time.Since(began)))
 	}
-	return daemonFigure{What: fmt.Sprintf("run.list of %d agents", liveAgents), Unit: "ms", Values: spreadOf(took), Aim: 5}, nil
+	t.several(fmt.Sprintf("run.list of %d agents", liveAgents), unitMS, took, "5")
+	return nil
 }
 
 // removeAll ends and removes every run, by eight calls at a time.

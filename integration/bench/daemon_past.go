@@ -17,40 +17,40 @@ import (
 
 // starts measures the time from cloved's execution to its line "ready", and leaves it
 // running.
-func (d *cloved) starts() ([]daemonFigure, error) {
+func (d *cloved) starts(t *table) error {
 	var took []float64
 	for range 10 {
 		if err := d.end(); err != nil {
-			return nil, err
+			return err
 		}
 		began := time.Now()
 		if err := d.serve(); err != nil {
-			return nil, err
+			return err
 		}
 		took = append(took, millis(time.Since(began)))
 	}
-	return []daemonFigure{{What: fmt.Sprintf("start of cloved, %d records", records), Unit: "ms", Values: spreadOf(took), Aim: 100}}, nil
+	t.several(fmt.Sprintf("start of cloved, %d records", records), unitMS, took, "100")
+	return nil
 }
 
 // listings measures the whole command `clove ps`, start of the process included.
-func (d *cloved) listings() (figures []daemonFigure, err error) {
-	for _, flags := range [][]string{nil, {"-a"}} {
+func (d *cloved) listings(t *table) error {
+	for _, listing := range []struct {
+		what  string
+		flags []string
+	}{{"clove ps, %d records", nil}, {"clove ps -a, %d rows", []string{"-a"}}} {
 		var took []float64
 		for range d.rounds {
-			ps := exec.Command(d.clove, append([]string{"--root", d.state, "--run-dir", d.run, "ps"}, flags...)...)
+			ps := exec.Command(d.clove, append([]string{"--root", d.state, "--run-dir", d.run, "ps"}, listing.flags...)...)
 			began := time.Now()
 			if _, err := ps.Output(); err != nil {
-				return nil, err
+				return err
 			}
 			took = append(took, millis(time.Since(began)))
 		}
-		what := fmt.Sprintf("clove ps, %d records", records)
-		if len(flags) > 0 {
-			what = fmt.Sprintf("clove ps -a, %d rows", records)
-		}
-		figures = append(figures, daemonFigure{What: what, Unit: "ms", Values: spreadOf(took), Aim: 50})
+		t.several(fmt.Sprintf(listing.what, records), unitMS, took, "50")
 	}
-	return figures, nil
+	return nil
 }
 
 // callTime is how long each number of clients sends calls.
@@ -58,15 +58,15 @@ const callTime = 2 * time.Second
 
 // calls counts how many run.get calls are answered in a second, for several numbers of
 // clients.
-func (d *cloved) calls() (figures []daemonFigure, err error) {
+func (d *cloved) calls(t *table) error {
 	for _, clients := range []int{1, 8, 64} {
 		rate, err := d.callRate(clients)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		figures = append(figures, daemonFigure{What: fmt.Sprintf("run.get, %d clients", clients), Unit: "calls/s", Values: spreadOf([]float64{rate})})
+		t.single(fmt.Sprintf("run.get, %d clients", clients), "", unitAnswers, rate, "")
 	}
-	return figures, nil
+	return nil
 }
 
 // callRate lets each client send its next call when the answer to the last one has
@@ -106,10 +106,10 @@ const eventRounds = 50
 
 // events measures the time from the call that causes an event until the last follower
 // has received it.
-func (d *cloved) events() ([]daemonFigure, error) {
+func (d *cloved) events(t *table) error {
 	c, err := d.dial()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	following, enough := context.WithCancel(context.Background())
@@ -133,18 +133,19 @@ func (d *cloved) events() ([]daemonFigure, error) {
 		next := "renamed-" + strconv.Itoa(round)
 		began := time.Now()
 		if _, err := cloveclient.Do(context.Background(), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: name}, Name: next}); err != nil {
-			return nil, err
+			return err
 		}
 		for range subscribers {
 			select {
 			case <-received:
 			case <-time.After(10 * time.Second):
-				return nil, fmt.Errorf("not every follower received of round %d", round)
+				return fmt.Errorf("not every follower received of round %d", round)
 			}
 		}
 		if name = next; round >= warmups {
 			took = append(took, millis(time.Since(began)))
 		}
 	}
-	return []daemonFigure{{What: fmt.Sprintf("event until the last of %d followers", subscribers), Unit: "ms", Values: spreadOf(took)}}, nil
+	t.several(fmt.Sprintf("event until the last of %d followers", subscribers), unitMS, took, "")
+	return nil
 }

@@ -3,25 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/store"
 )
-
-func TestDaemonTable(t *testing.T) {
-	text := table(&results{Daemon: []daemonFigure{
-		{What: "run.list of 500 agents", Unit: "ms", Values: spread{P50: 1.25, P95: 2, P99: 3, Samples: 300}, Aim: 5},
-		{What: "starts", Unit: "starts/s", Values: spread{P50: 42, P95: 42, P99: 42, Samples: 1}},
-	}})
-	for _, want := range []string{"run.list of 500 agents  ms        1.2   2.0  3.0  5\n", "starts                  starts/s  42.0  -    -    -\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the table lacks %q:\n%s", want, text)
-		}
-	}
-}
 
 // The invented past consists of runs that a cloved could have stored.
 func TestRemember(t *testing.T) {

@@ -9,9 +9,9 @@
 //
 // In each round every peer runs once (or 10, or 50 times at once), one peer
 // after another, so that a change of the machine's load affects all of them.
-// Rounds before the first counted one warm the caches. The ratio to runc is the
-// quotient of the medians; its spread is that between the quartiles of the
-// quotients of each round.
+// Rounds before the first counted one warm the caches. A ratio is the quotient of the
+// medians of the rounds; its spread is that between the quartiles of the quotients of each
+// round. Each line names the peer that its ratio is to.
 //
 // The first instruction is the moment that `date` prints from inside. The
 // CPU time is what the kernel charged to the command and everything it
@@ -44,7 +44,7 @@
 // another; no packet leaves the two. The client is this binary in another role, one on
 // each way for the whole run, which takes orders as lines of JSON; clove's is in a
 // sandbox. A new connection is measured from connect to the first byte of an answer; what
-// is beyond the direct connection's median was added by the way. The ratio is to the
+// is beyond the direct connection's median of the same round was added by the way. The ratio is to the
 // better of the two proxies in the same row.
 //
 // # The daemon
@@ -69,8 +69,8 @@
 // has the rows of 10 000 other agents beside it.
 //
 // No method of an agent's takes a reservation that was made ahead: services of clove's do. It is
-// measured at the Go API, and a check's way over the socket is added. The gain of 64 callers is also
-// measured at the store's Go API, where no socket is in the way.
+// measured at the Go API (BenchmarkSpending in kernel), and so is the gain of 64 callers where no
+// socket is in the way (BenchmarkKernelUpdate in store), by `make microbench`.
 //
 // What an agent that floods with calls costs another one: the slowest hundredth of this one's
 // checks, beside the flood and beside as much processor time that is used without a call.
@@ -108,8 +108,8 @@
 // BEFORE an earlier clove is one more. runc has the host's own files as its root, and clove an
 // overlay over them.
 //
-// Below that is how long it takes to load a document of a usual size with what it extends, and
-// to decide on one action of each kind by it.
+// How long it takes to load a document of a usual size with what it extends, and to decide on one
+// action of each kind by it, is measured by BenchmarkDocument in policies/expect.
 //
 // # What it refuses
 //

@@ -50,9 +50,9 @@ type engineResults struct {
 // measureDocker measures with an engine of its own in an isolated environment, as the
 // tests of integration/engines do. An engine of this machine is neither used nor
 // disturbed.
-func (b *bench) measureDocker(r *results) error {
+func (b *bench) measureDocker(t *table) error {
 	if err := b.readyWorld(); err != nil {
-		r.Absent[peerDocker] = err.Error()
+		t.Absent[peerDocker] = err.Error()
 		return nil
 	}
 	if err := b.buildRunc(); err != nil {
@@ -75,7 +75,11 @@ func (b *bench) measureDocker(r *results) error {
 	if err := json.Unmarshal(said, &out); err != nil {
 		return fmt.Errorf("cannot read what the engine's world measured: %w", err)
 	}
-	r.Docker, r.Figures = out.Engine, append(r.Figures, out.Figures...)
+	t.Figures = append(t.Figures, out.Figures...)
+	t.describe("the engine", out.Engine)
+	for _, p := range dockerPeers {
+		t.describe(p.name, p.does)
+	}
 	return nil
 }
 

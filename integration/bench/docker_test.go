@@ -54,19 +54,19 @@ func worldBenchOf(t *testing.T, text string) *bench {
 
 func TestTheWorldsFiguresAreTakenOver(t *testing.T) {
 	b := worldBenchOf(t, `ls "$3" | tr '\n' ' ' >&2; shift 3; echo "$*" >&2
-		echo '{"engine": "Docker 1", "figures": [{"peer": "clove-oci", "what": "docker run", "ms": {"p50": 400}}]}'`)
-	r := &results{Absent: map[string]string{}}
-	if err := b.measureDocker(r); err != nil {
+		echo '{"engine": "Docker 1", "figures": [{"peer": "clove-oci", "what": "docker run", "values": {"p50": 400}}]}'`)
+	table := newTable("commands")
+	if err := b.measureDocker(table); err != nil {
 		t.Fatal(err)
 	}
-	if r.Docker != "Docker 1" || len(r.Figures) != 1 || r.Figures[0].MS.P50 != 400 || len(r.Absent) != 0 {
-		t.Errorf("%+v", r)
+	if table.Notes[0] != "the engine: Docker 1" || len(table.Figures) != 1 || table.Figures[0].Values.P50 != 400 || len(table.Absent) != 0 {
+		t.Errorf("%+v", table)
 	}
 }
 
 func TestAWorldThatFailsIsToldWithItsWords(t *testing.T) {
 	b := worldBenchOf(t, `ls "$3" | tr '\n' ' ' >&2; shift 3; echo "$*" >&2; exit 1`)
-	err := b.measureDocker(&results{Absent: map[string]string{}})
+	err := b.measureDocker(newTable("commands"))
 	for _, want := range []string{"bench clove-oci runc-current", "tini -- /opt/clove/bench engine 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
@@ -77,9 +77,9 @@ func TestAWorldThatFailsIsToldWithItsWords(t *testing.T) {
 func TestWithoutAnEngineThereIsARowThatSaysSo(t *testing.T) {
 	b := worldBenchOf(t, "")
 	t.Setenv("PATH", t.TempDir())
-	r := &results{Absent: map[string]string{}}
-	if err := b.measureDocker(r); err != nil || !strings.Contains(r.Absent[peerDocker], "dockerd") {
-		t.Errorf("%v, %q", err, r.Absent)
+	table := newTable("commands")
+	if err := b.measureDocker(table); err != nil || !strings.Contains(table.Absent[peerDocker], "dockerd") {
+		t.Errorf("%v, %q", err, table.Absent)
 	}
 }
 

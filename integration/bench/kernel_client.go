@@ -27,13 +27,6 @@ type ledgerOrder struct {
 	Burn    float64 // instead of callers: so many processors' time, for Seconds
 }
 
-// ledgerReport is the agent's answer to one order.
-type ledgerReport struct {
-	MS      []float64 // of each check, or of each reservation
-	Seconds float64   // until all callers had all answers
-	Error   string
-}
-
 // ledger is where the agent reserves. spend returns how long each reservation took, in
 // milliseconds.
 type ledger interface {
@@ -56,13 +49,13 @@ type spender struct {
 	open   map[string]ledger
 }
 
-func (s *spender) obey(o ledgerOrder) (r ledgerReport) {
+func (s *spender) obey(o ledgerOrder) (r report) {
 	began := time.Now()
 	var err error
 	if o.Burn > 0 {
 		burn(o.Burn, o.until(began))
 	} else {
-		r.MS, err = s.take(o, began)
+		r.Values, err = s.take(o, began)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	if err != nil {

@@ -26,22 +26,22 @@ const whatBeside = "a grant check beside another agent, p99"
 
 // measureFlood compares an agent's calls beside another one that floods with the same calls
 // beside one that uses as much processor time without a call.
-func (w *ledgers) measureFlood() ([]kernelFigure, error) {
+func (w *ledgers) measureFlood(t *table) error {
 	other, err := w.agentNamed(w.few, "bench-other")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	flood := ledgerOrder{Ledger: ledgerClove, Check: true, Callers: floodCallers, Seconds: floodSeconds}
 	before, err := busySeconds()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := (&ledgerPeer{"another agent", ledgerClove, other}).only(flood); err != nil {
-		return nil, err
+	if _, err := (&ledgerPeer{"another agent", ledgerClove, other}).run(flood); err != nil {
+		return err
 	}
 	after, err := busySeconds()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	burning := ledgerOrder{Burn: (after - before) / floodSeconds, Seconds: floodSeconds}
 	var flooded, burnt []float64
@@ -52,32 +52,30 @@ func (w *ledgers) measureFlood() ([]kernelFigure, error) {
 		}{{burning, &burnt}, {flood, &flooded}} {
 			took, err := w.checksBeside(other, beside.order)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			*beside.p99 = append(*beside.p99, quantile(took, 0.99))
 		}
 	}
 	burns := fmt.Sprintf("that burns %.1f processors", burning.Burn)
-	return []kernelFigure{{What: whatBeside, Peer: burns, Unit: unitMS, Values: spreadOf(burnt)},
-		{What: whatBeside, Peer: "that floods", Unit: unitMS, Values: spreadOf(flooded), Ratio: ratioOf(flooded, burnt, 1), Aim: "ratio 2"}}, nil
-}
-
-// only runs an order whose report says nothing but whether it failed.
-func (p *ledgerPeer) only(o ledgerOrder) error {
-	_, err := p.run(o)
-	return err
+	t.Figures = append(t.Figures, figure{What: whatBeside, Peer: burns, Unit: unitMS, Values: spreadOf(burnt)},
+		figure{What: whatBeside, Peer: "that floods", Unit: unitMS, Values: spreadOf(flooded), Ratio: ratioOf(flooded, burnt), Base: "burning", Aim: "ratio 2"})
+	return nil
 }
 
 // checksBeside returns how long checks take while the other agent carries out an order. The
 // last part of its time is left out: it may end a little earlier.
 func (w *ledgers) checksBeside(other *remote, o ledgerOrder) (took []float64, err error) {
 	ended := make(chan error, 1)
-	go func() { ended <- (&ledgerPeer{"another agent", ledgerClove, other}).only(o) }()
+	go func() {
+		_, err := (&ledgerPeer{"another agent", ledgerClove, other}).run(o)
+		ended <- err
+	}()
 	me := &ledgerPeer{ledgerClove, ledgerClove, w.inside}
 	for began := time.Now(); err == nil && time.Since(began).Seconds() < 0.8*o.Seconds; {
-		var said ledgerReport
+		var said report
 		said, err = me.run(ledgerOrder{Check: true, Callers: 1, Turns: 50})
-		took = append(took, said.MS...)
+		took = append(took, said.Values...)
 	}
 	return took, errors.Join(err, <-ended)
 }

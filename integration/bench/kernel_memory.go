@@ -15,24 +15,25 @@ const socketAgents = 20
 
 // socketMemory is what the socket adds to an idle agent: of the host's memory, for its
 // supervisor, its gate and clove-init, and what cloved grows by.
-func (d *cloved) socketMemory() (figures []kernelFigure, err error) {
+func (d *cloved) socketMemory(t *table) error {
 	c, err := d.dial()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	without, err := d.idleMemory(c, "without", agent.Kernel{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	with, err := d.idleMemory(c, "with", agent.Kernel{Socket: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	row := func(peer string, value float64, aim string) kernelFigure {
-		return kernelFigure{What: "host memory of an idle agent", Peer: peer, Unit: unitMiB, Values: spreadOf([]float64{value}), Aim: aim}
-	}
-	return []kernelFigure{row("without a socket", without, ""), row("with a socket", with, ""), row("what the socket adds", with-without, "4")}, nil
+	const what = "host memory of an idle agent"
+	t.single(what, "without a socket", unitMiB, without, "")
+	t.single(what, "with a socket", unitMiB, with, "")
+	t.single(what, "what the socket adds", unitMiB, with-without, "4")
+	return nil
 }
 
 // idleMemory is the mean of several agents, in MiB. It ends them.

@@ -35,34 +35,23 @@ func (b *bench) startPeers() (peers []peer) {
 
 // measureStarts compares whole commands without cloved: a run that shares nothing with one
 // that has a socket, and with an earlier clove, which had none.
-func (b *bench) measureStarts(s *shared) error {
+func (b *bench) measureStarts(t *table) error {
 	peers := b.startPeers()
 	if b.before == "" {
-		s.Absent[startBefore] = "no earlier clove was named (make bench ONLY=kernel BEFORE=PATH)"
+		t.Absent[startBefore] = "no earlier clove was named (make bench ONLY=kernel BEFORE=PATH)"
 	}
-	samples := make([][]sample, len(peers))
-	for round := range warmups + b.rounds {
-		for i, p := range peers {
-			taken, err := b.runTogether(p, whatWhole, 1)
+	const what = "a start"
+	s, err := b.inRounds(func(_ int, s samples) error {
+		for _, p := range peers {
+			took, cpu, err := b.runTogether(p, whatWhole, 1)
 			if err != nil {
 				return err
 			}
-			if round >= warmups {
-				samples[i] = append(samples[i], taken...)
-			}
+			s.add(what, p.name, took...)
+			s.add(cpuOf(what), p.name, cpu...)
 		}
-	}
-	for _, column := range []struct {
-		what string
-		of   func([]sample) []float64
-	}{{"a start", times}, {"a start's CPU time", cpuTimes}} {
-		for i, p := range peers {
-			f := kernelFigure{What: column.what, Peer: p.name, Unit: unitMS, Values: spreadOf(column.of(samples[i]))}
-			if i > 0 {
-				f.Ratio = ratioOf(column.of(samples[i]), column.of(samples[0]), 1)
-			}
-			s.Figures = append(s.Figures, f)
-		}
-	}
-	return nil
+		return nil
+	})
+	t.Figures = append(t.Figures, figuresOf(peers, startNow, what, s)...)
+	return err
 }

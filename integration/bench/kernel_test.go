@@ -1,9 +1,8 @@
 package main
 
 import (
-	"clove.run/clove/kernel/service"
 	"context"
-	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -16,40 +15,30 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/channel"
+	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/socket"
 	"clove.run/clove/store"
 )
 
-func TestKernelTable(t *testing.T) {
-	text := table(&results{Shared: &shared{Absent: map[string]string{ledgerRedis: "it is not there"}, Figures: []kernelFigure{
-		{What: whatReserve, Peer: ledgerClove, Unit: unitMS, Values: spread{P50: 1.5, P95: 2, P99: 20}, Aim: "3"},
-		{What: whatReserve, Peer: ledgerSQLite, Unit: unitMS, Values: spread{P50: 0.75, P95: 0.8, P99: 120}, Ratio: &ratio{0.5, 0.25, 0.75}},
-	}}})
-	for _, want := range []string{"a durable reservation  ms    clove   1.5   2.0  20.0  -                              3\n",
-		"                             SQLite  0.75  0.8  120   0.50 (0.25 to 0.75)            -\n", "\nSQLite: a file in a folder", "Redis was not measured: it is not there\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the table lacks %q:\n%s", want, text)
-		}
-	}
-}
-
 // The first peer of a row is what the others are divided by; the gain of many callers is
 // each peer's own.
 func TestLedgersAreComparedToTheFirst(t *testing.T) {
-	w := &ledgers{peers: []*ledgerPeer{{name: ledgerClove}, {name: ledgerSQLite}}}
-	figures := w.judge(map[string]*ledgerSamples{
-		ledgerClove:  {checks: taken{{1}, {3}}, reserves: taken{{2}, {2}}, rate1: []float64{100, 200}, rate64: []float64{1000, 1000}},
-		ledgerSQLite: {reserves: taken{{1}, {1}}, rate1: []float64{50, 50}, rate64: []float64{50, 100}},
+	figures := judgeLedgers(samples{
+		whatCheck:   {ledgerClove: {{1}, {3}}},
+		whatReserve: {ledgerClove: {{2}, {2}}, ledgerSQLite: {{1}, {1}}},
+		whatRate1:   {ledgerClove: {{100}, {200}}, ledgerSQLite: {{50}, {50}}},
+		whatRate64:  {ledgerClove: {{1000}, {1000}}, ledgerSQLite: {{50}, {100}}},
 	})
 	var got []string
 	for _, f := range figures {
-		got = append(got, strings.TrimSpace(strings.Join([]string{f.What, f.Peer, short(f.Values.P50), f.Ratio.String()}, "; ")))
+		got = append(got, strings.TrimSpace(strings.Join([]string{f.What, f.Peer, short(f.Values.P50), f.ratioText()}, "; ")))
 	}
-	if want := "a grant check; clove; 1.0; -|a durable reservation; clove; 2.0; -|a durable reservation; SQLite; 1.0; 0.50 (0.50 to 0.50)|" +
-		"durable changes, 1 caller; clove; 100; -|durable changes, 1 caller; SQLite; 50.0; 0.50 (0.25 to 0.50)|durable changes, 64 callers; clove; 1000; -|" +
-		"durable changes, 64 callers; SQLite; 50.0; 0.05 (0.05 to 0.10)|64 callers to 1; clove; 5.0; -|64 callers to 1; SQLite; 1.0; 0.20 (0.10 to 0.40)"; strings.Join(got, "|") != want {
+	if want := "a grant check; clove; 1.0;|a durable reservation; clove; 2.0;|a durable reservation; SQLite; 1.0; 0.50 (0.50 to 0.50) to clove|" +
+		"durable changes, 1 caller; clove; 100;|durable changes, 1 caller; SQLite; 50.0; 0.50 (0.25 to 0.50) to clove|durable changes, 64 callers; clove; 1000;|" +
+		"durable changes, 64 callers; SQLite; 50.0; 0.05 (0.05 to 0.10) to clove|64 callers to 1; clove; 5.0;|64 callers to 1; SQLite; 1.0; 0.20 (0.10 to 0.40) to clove"; strings.Join(got, "|") != want {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "|"), want)
 	}
 }
@@ -83,6 +72,31 @@ func TestAgentSocketSpends(t *testing.T) {
 	if problems, err := k.file.Check(); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
+}
+
+// benchKernel is a Kernel with files of its own.
+type benchKernel struct {
+	*kernel.Kernel
+	file *store.Kernel
+	log  *audit.Log
+}
+
+func (b *bench) openKernel(name string) (*benchKernel, error) {
+	dir := filepath.Join(b.scratch, name)
+	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), time.Second, kernel.Tables()...)
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.Open(filepath.Join(dir, "audit"), audit.RunOptions())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	k, err := kernel.New(kernel.Config{Store: file, Log: log})
+	return &benchKernel{k, file, log}, err
+}
+
+func (k *benchKernel) Close() error {
+	return errors.Join(k.Kernel.Close(), k.log.Close(), k.file.Close())
 }
 
 // serveAgent serves a socket as a gate and a supervisor do.
@@ -135,7 +149,7 @@ func TestSQLiteSpends(t *testing.T) {
 	}
 	s := &spender{folder: t.TempDir(), open: map[string]ledger{}}
 	for _, callers := range []int{1, 8} {
-		if r := s.obey(ledgerOrder{Ledger: ledgerSQLite, Callers: callers, Turns: 4}); r.Error != "" || len(r.MS) != callers*2 || r.Seconds <= 0 {
+		if r := s.obey(ledgerOrder{Ledger: ledgerSQLite, Callers: callers, Turns: 4}); r.Error != "" || len(r.Values) != callers*2 || r.Seconds <= 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -172,24 +186,6 @@ func TestSharedPast(t *testing.T) {
 	}
 }
 
-func TestStoreAndReservations(t *testing.T) {
-	b := unprivileged(t)
-	s := &shared{Figures: []kernelFigure{{What: whatCheck, Peer: ledgerClove, Values: spread{P50: 1}}}}
-	if err := b.measureStore(s); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.measureReservations(s); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last := s.Figures[len(s.Figures)-1]; len(s.Figures) != 6 || last.Values.P50 <= 1 || last.Aim != "0.5" {
-		t.Errorf("%s", text)
-	}
-}
-
 func TestBusyOf(t *testing.T) {
 	got, err := busyOf([]byte("cpu  100 20 30 4000 500 6 7 8 50 0\ncpu0 1\n"))
 	if err != nil || got != 1.71 {
@@ -202,7 +198,7 @@ func TestBusyOf(t *testing.T) {
 
 func TestBurn(t *testing.T) {
 	s := &spender{}
-	if r := s.obey(ledgerOrder{Burn: 0.5, Seconds: 0.01}); r.Error != "" || r.Seconds < 0.01 || len(r.MS) != 0 {
+	if r := s.obey(ledgerOrder{Burn: 0.5, Seconds: 0.01}); r.Error != "" || r.Seconds < 0.01 || len(r.Values) != 0 {
 		t.Errorf("%+v", r)
 	}
 }

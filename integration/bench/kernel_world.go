@@ -1,16 +1,15 @@
 package main
 
 import (
-	"clove.run/clove/kernel"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/kernel"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/store"
@@ -24,15 +23,7 @@ const (
 	ledgerRedis  = "Redis"
 )
 
-// ledgerKind is one place in which an agent's reservations are durable. open returns a
-// peer, or why this machine does not have it.
-type ledgerKind struct {
-	name string
-	does string
-	open func(*ledgers) (*ledgerPeer, error)
-}
-
-var ledgerKinds = []ledgerKind{
+var ledgerKinds = []kind[*ledgers, *ledgerPeer]{
 	{ledgerClove, "the agent's socket and cloved; also checks who calls, and writes a hash-chained log", func(w *ledgers) (*ledgerPeer, error) {
 		return &ledgerPeer{ledgerClove, ledgerClove, w.inside}, nil
 	}},
@@ -50,76 +41,37 @@ type ledgerPeer struct {
 	client *remote
 }
 
-func (p *ledgerPeer) run(o ledgerOrder) (said ledgerReport, err error) {
+func (p *ledgerPeer) run(o ledgerOrder) (report, error) {
 	o.Ledger = p.ledger
-	if err = p.client.ask(o, &said); err == nil {
-		err = p.client.failure(said.Error)
-	}
+	said, err := p.client.run(o)
 	if err != nil {
-		return said, fmt.Errorf("cannot measure %s: %w", p.name, err)
+		err = fmt.Errorf("cannot measure %s: %w", p.name, err)
 	}
-	return said, nil
+	return said, err
 }
 
-// ledgers are the peers, with a cloved and a sandbox for each of the first two.
+// ledgers has a cloved and a sandbox for each of the first two peers.
 type ledgers struct {
-	*bench
-	folder   string // what the sandboxes share with the host
-	few      *cloved
-	many     *cloved
-	inside   *remote // the agent of few
-	peers    []*ledgerPeer
-	absent   map[string]string
-	programs []*program
+	site
+	folder string // what the sandboxes share with the host
+	few    *cloved
+	inside *remote // the agent of few
 }
 
-// newLedgers starts everything. After an error the caller still closes it.
-func newLedgers(b *bench) (*ledgers, error) {
-	w := &ledgers{bench: b, folder: filepath.Join(b.scratch, "shared"), absent: map[string]string{}}
+// open starts everything.
+func (w *ledgers) open(t *table) (peers []*ledgerPeer, err error) {
 	// The agent's id is another one on the host.
 	if err := errors.Join(os.Mkdir(w.folder, 0o777), os.Chmod(w.folder, 0o777)); err != nil {
-		return w, err
+		return nil, err
 	}
-	w.few = b.newCloved("few")
-	if err := w.few.serve(); err != nil {
-		return w, err
+	w.few = w.newCloved("few")
+	if err := w.serve(w.few); err != nil {
+		return nil, err
 	}
-	var err error
 	if w.inside, err = w.agentOf(w.few); err != nil {
-		return w, err
+		return nil, err
 	}
-	for _, k := range ledgerKinds {
-		p, err := k.open(w)
-		if err != nil {
-			w.absent[k.name] = err.Error()
-			continue
-		}
-		w.peers = append(w.peers, p)
-	}
-	return w, nil
-}
-
-// close ends the agents, then the servers.
-func (w *ledgers) close() error {
-	var errs []error
-	for _, p := range slices.Backward(w.programs) {
-		errs = append(errs, p.end())
-	}
-	for _, d := range []*cloved{w.few, w.many} {
-		if d != nil {
-			errs = append(errs, d.end())
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (w *ledgers) start(cmd *exec.Cmd) (*program, error) {
-	cmd.Dir = w.scratch
-	p, err := w.program(w.thread, cmd)
-	if err == nil {
-		w.programs = append(w.programs, p)
-	}
-	return p, err
+	return openAll(w, t, ledgerKinds), nil
 }
 
 // agentOf starts a sandbox whose ledger is that of d, with this binary as its agent.
@@ -127,20 +79,20 @@ func (w *ledgers) agentOf(d *cloved) (*remote, error) { return w.agentNamed(d, "
 
 func (w *ledgers) agentNamed(d *cloved, name string) (*remote, error) {
 	const inside, folder = "/client", "/shared"
-	return newRemote(exec.Command(w.clove, "--root", d.state, "--run-dir", d.run, "run", "--rm", "--name", name,
+	return w.remote(w.clove, "--root", d.state, "--run-dir", d.run, "run", "--rm", "--name", name,
 		"-v", w.self+":"+inside+":ro", "-v", w.folder+":"+folder, "--grant", checked, "--budget", spent+"=1000000g", "--at-end", "refuse",
-		"--", inside, roleLedger, folder), w.start)
+		"--", inside, roleLedger, folder)
 }
 
 func (w *ledgers) openMany() (*ledgerPeer, error) {
-	w.many = w.newCloved("others")
-	if err := errors.Join(w.many.remember(records), w.many.share()); err != nil {
+	many := w.newCloved("others")
+	if err := errors.Join(many.remember(records), many.share()); err != nil {
 		return nil, err
 	}
-	if err := w.many.serve(); err != nil {
+	if err := w.serve(many); err != nil {
 		return nil, err
 	}
-	client, err := w.agentOf(w.many)
+	client, err := w.agentOf(many)
 	return &ledgerPeer{ledgerMany, ledgerClove, client}, err
 }
 

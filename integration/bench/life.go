@@ -47,49 +47,38 @@ func (b *bench) lifeCommand(runtime, bundle, id string) []string {
 
 // measureLives comes after the runs of bundles, which prepare the runtimes and bundles
 // that it uses.
-func (b *bench) measureLives(r *results) error {
-	for _, p := range []string{reference, peerOCI} {
-		if r.Absent[p] != "" {
-			return nil // the reason is reported there
-		}
+func (b *bench) measureLives(t *table) error {
+	if t.Absent[reference] != "" || t.Absent[peerOCI] != "" {
+		return nil
 	}
-	// Samples by what was measured, and by the index in lives.
-	taken := map[string][][]sample{}
-	for round := range warmups + b.rounds {
-		for i, p := range lives {
+	s, err := b.inRounds(func(_ int, s samples) error {
+		for _, p := range lives {
+			t.describe(p.name, p.does)
 			stages, err := b.live(p)
 			if err != nil {
 				return fmt.Errorf("cannot measure %s: %w", p.name, err)
 			}
-			for _, s := range stages {
-				if taken[s.What] == nil {
-					taken[s.What] = make([][]sample, len(lives))
-				}
-				if round >= warmups {
-					taken[s.What][i] = append(taken[s.What][i], sample{took: s.MS, cpu: s.CPUMS})
-				}
+			for _, stage := range stages {
+				s.add(stage.What, p.name, stage.MS)
+				s.add(cpuOf(stage.What), p.name, stage.CPUMS)
 			}
 		}
-	}
+		return nil
+	})
 	for _, what := range []string{whatLife, whatCreate, whatStart, whatDelete} {
-		r.Figures = append(r.Figures, figuresOf(lives, reference, what, 1, taken[what])...)
+		t.Figures = append(t.Figures, figuresOf(lives, reference, what, s)...)
 	}
-	return nil
+	return err
 }
 
 // live creates, starts and deletes one container, and returns what the process in the
 // role of the shim measured.
 func (b *bench) live(p peer) (stages []stage, err error) {
-	cmd := b.prepare(p, programTrue)
-	var said, stderr tail
-	cmd.Stdout, cmd.Stderr = &said, &stderr
-	if err = b.thread.Do(cmd.Start); err == nil {
-		err = cmd.Wait()
-	}
+	said, err := b.said(b.prepare(p, programTrue))
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w: %s", cmd.Args, err, stderr.text)
+		return nil, err
 	}
-	return stages, json.Unmarshal(said.text, &stages)
+	return stages, json.Unmarshal(said, &stages)
 }
 
 // stage is the cost of one call of a runtime.

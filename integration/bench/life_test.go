@@ -84,8 +84,9 @@ func TestOnlyTheDeadlineIsDifferent(t *testing.T) {
 }
 
 func TestNoLivesWithoutARuntime(t *testing.T) {
-	r := &results{Absent: map[string]string{reference: "it is not there"}}
-	if err := (&bench{}).measureLives(r); err != nil || len(r.Figures) != 0 {
-		t.Errorf("%v, %+v", err, r.Figures)
+	table := newTable("commands")
+	table.Absent[reference] = "it is not there"
+	if err := (&bench{}).measureLives(table); err != nil || len(table.Figures) != 0 {
+		t.Errorf("%v, %+v", err, table.Figures)
 	}
 }

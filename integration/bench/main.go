@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -25,18 +28,6 @@ type options struct {
 	world   string // the script that makes a private world for an engine
 }
 
-// The parts of the benchmark.
-const (
-	partRuns     = "runs"
-	partOCI      = "oci"
-	partDocker   = "docker"
-	partNetwork  = "network"
-	partDaemon   = "daemon"
-	partKernel   = "kernel"
-	partModels   = "models"
-	partPolicies = "policies"
-)
-
 // roles are what this binary does when it starts itself: as a client in the network
 // part, in place of a shim, inside the environment of an engine, and as an agent that
 // spends, asks models, or works on files.
@@ -53,12 +44,12 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 30, "counted rounds of each measurement")
 	flag.StringVar(&o.clove, "clove", "bin/clove", "the clove to measure")
-	flag.StringVar(&o.before, "before", "", "an earlier clove, whose start is compared in the part "+partKernel)
-	flag.StringVar(&o.only, "only", "", "measure only "+partRuns+", "+partOCI+" (with "+partDocker+"), "+partDocker+", "+partNetwork+", "+partDaemon+", "+partKernel+", "+partModels+" or "+partPolicies)
+	flag.StringVar(&o.before, "before", "", "an earlier clove, whose start is compared in the part kernel")
+	flag.StringVar(&o.only, "only", "", "measure one part: "+strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(parts)), func(name string) bool { return name == "" }), ", "))
 	flag.StringVar(&o.json, "json", "build/bench.json", "where the figures go")
 	flag.StringVar(&o.scratch, "scratch", "/var/tmp", "where clove's and runc's state lies meanwhile")
 	flag.StringVar(&o.cache, "cache", "build/bench", "where runc is built")
-	flag.StringVar(&o.gateway, "gateway", "build/clients/gateway/node_modules", "the gateway that the part "+partModels+" compares with (integration/install.sh gateway)")
+	flag.StringVar(&o.gateway, "gateway", "build/clients/gateway/node_modules", "the gateway that the part models compares with (integration/install.sh gateway)")
 	flag.StringVar(&o.world, "world", "integration/testdata/container.sh", "what makes the world in which docker is measured")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -88,7 +79,7 @@ func run(o options) error {
 	if err := os.WriteFile(o.json, append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	fmt.Print(table(results))
+	fmt.Print(results)
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -28,32 +27,22 @@ const warmups = 3
 
 // results is what goes to the JSON file.
 type results struct {
-	Clove    string             `json:"clove"` // what `clove version` says
-	Kernel   string             `json:"kernel"`
-	CPUs     int                `json:"cpus"`
-	Rounds   int                `json:"rounds"`
-	Started  time.Time          `json:"started"`
-	Load     [2]string          `json:"load"`             // /proc/loadavg's averages before and after
-	Docker   string             `json:"docker,omitempty"` // the engine's version and its own runc's
-	Absent   map[string]string  `json:"absent"`           // peer to why it was not measured
-	Figures  []figure           `json:"figures"`
-	Steps    map[string]float64 `json:"steps_ms"` // the steps of one run as clove reports them, medians
-	Memories []memory           `json:"memory"`
-	Network  *network           `json:"network,omitempty"`
-	Daemon   []daemonFigure     `json:"daemon,omitempty"`
-	Shared   *shared            `json:"shared,omitempty"`
-	Models   *modelResults      `json:"models,omitempty"`
-	Policies *policyResults     `json:"policies,omitempty"`
+	Clove   string    `json:"clove"` // what `clove version` says
+	Kernel  string    `json:"kernel"`
+	CPUs    int       `json:"cpus"`
+	Rounds  int       `json:"rounds"`
+	Started time.Time `json:"started"`
+	Load    [2]string `json:"load"` // /proc/loadavg's averages before and after
+	Tables  []*table  `json:"tables"`
 }
 
-// figure is one line of the table: a peer, a moment, a number of runs at once.
-type figure struct {
-	Peer     string   `json:"peer"`
-	What     string   `json:"what"`
-	Together int      `json:"together"`
-	MS       spread   `json:"ms"`
-	CPUMS    *float64 `json:"cpu_ms,omitempty"` // median; absent where the work is another process's
-	Ratio    *ratio   `json:"ratio,omitempty"`  // to the reference peer
+// String is the tables for people.
+func (r *results) String() string {
+	text := fmt.Sprintf("%s, Linux %s, %d CPUs, %d rounds, load %s before and %s after\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, r.Load[0], r.Load[1])
+	for _, t := range r.Tables {
+		text += "\n" + t.String()
+	}
+	return text
 }
 
 // What is measured of a command.
@@ -62,19 +51,53 @@ const (
 	whatFirst = "first instruction"
 )
 
-// measure runs one part of the benchmark, or all parts.
+// cpuOf is the row with the CPU time of what is measured.
+func cpuOf(what string) string { return what + ", CPU time" }
+
+// part is a table, and what fills it.
+type part struct {
+	title string
+	steps []func(*bench, *table) error
+}
+
+var (
+	commandsPart = part{"commands", []func(*bench, *table) error{(*bench).measureRuns, (*bench).measureLives, (*bench).measureDocker}}
+	networkPart  = part{"network", []func(*bench, *table) error{(*bench).measureNetwork}}
+	daemonPart   = part{"daemon", []func(*bench, *table) error{(*bench).measureDaemon}}
+	kernelPart   = part{"what agents share", []func(*bench, *table) error{(*bench).measureLedgers, (*bench).measureStarts}}
+	modelsPart   = part{"models", []func(*bench, *table) error{(*bench).measureModels}}
+	policiesPart = part{"policies", []func(*bench, *table) error{(*bench).measurePolicies}}
+)
+
+// parts are what -only names; "" is all of the benchmark.
+var parts = map[string][]part{
+	"":         {commandsPart, networkPart, daemonPart, kernelPart, modelsPart, policiesPart},
+	"runs":     {{"commands", commandsPart.steps[:1]}},
+	"oci":      {{"commands", []func(*bench, *table) error{(*bench).measureOCI, (*bench).measureLives, (*bench).measureDocker}}},
+	"docker":   {{"commands", commandsPart.steps[2:]}},
+	"network":  {networkPart},
+	"daemon":   {daemonPart},
+	"kernel":   {kernelPart},
+	"models":   {modelsPart},
+	"policies": {policiesPart},
+}
+
+// measure measures one part of the benchmark, or all parts.
 func (b *bench) measure(only string) (*results, error) {
-	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(),
-		Rounds: b.rounds, Started: time.Now().UTC(), Absent: map[string]string{}}
-	r.Load[0] = load()
-	steps, err := b.stepsOf(only)
-	if err != nil {
-		return nil, err
+	chosen, found := parts[only]
+	if !found {
+		return nil, fmt.Errorf("no part is called %q", only)
 	}
-	for _, measure := range steps {
-		if err := measure(r); err != nil {
-			return nil, err
+	r := &results{Clove: output(b.clove, "version"), Kernel: output("uname", "-r"), CPUs: runtime.NumCPU(), Rounds: b.rounds, Started: time.Now().UTC()}
+	r.Load[0] = load()
+	for _, p := range chosen {
+		t := newTable(p.title)
+		for _, step := range p.steps {
+			if err := step(b, t); err != nil {
+				return nil, err
+			}
 		}
+		r.Tables = append(r.Tables, t)
 	}
 	r.Load[1] = load()
 	return r, nil
@@ -88,63 +111,18 @@ func load() string {
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// stepsOf are the measurements of a part; "" is all parts.
-func (b *bench) stepsOf(only string) ([]func(*results) error, error) {
-	network := func(r *results) (err error) {
-		r.Network, err = b.measureNetwork()
-		return err
-	}
-	daemon := func(r *results) (err error) {
-		r.Daemon, err = b.measureDaemon()
-		return err
-	}
-	kernel := func(r *results) (err error) {
-		r.Shared, err = b.measureKernel()
-		return err
-	}
-	models := func(r *results) (err error) {
-		r.Models, err = b.measureModels()
-		return err
-	}
-	policies := func(r *results) (err error) {
-		r.Policies, err = b.measurePolicies()
-		return err
-	}
-	parts := map[string][]func(*results) error{
-		// measureRuns includes the bundles, so measureOCI is not repeated.
-		"":           {b.measureRuns, b.measureLives, b.measureDocker, network, daemon, kernel, models, policies},
-		partRuns:     {b.measureRuns},
-		partOCI:      {b.measureOCI, b.measureLives, b.measureDocker},
-		partDocker:   {b.measureDocker},
-		partNetwork:  {network},
-		partDaemon:   {daemon},
-		partKernel:   {kernel},
-		partModels:   {models},
-		partPolicies: {policies},
-	}
-	if parts[only] == nil {
-		return nil, fmt.Errorf("no part is called %q", only)
-	}
-	return parts[only], nil
-}
-
 // measureOCI compares only the two programs that run bundles.
-func (b *bench) measureOCI(r *results) error {
-	var bundled []peer
-	for _, p := range peers {
-		if p.name == reference || p.name == peerOCI {
-			bundled = append(bundled, p)
-		}
-	}
-	_, err := b.measurePeers(r, bundled)
+func (b *bench) measureOCI(t *table) error {
+	_, err := b.measurePeers(t, []peer{peerNamed(reference), peerNamed(peerOCI)})
 	return err
 }
 
 // measurePeers measures whole commands of those peers that this machine has.
-func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error) {
+func (b *bench) measurePeers(t *table, all []peer) (present []peer, err error) {
 	for _, p := range all {
+		t.describe(p.name, p.does)
 		if err := p.ready(b); err != nil {
-			r.Absent[p.name] = err.Error()
+			t.Absent[p.name] = err.Error()
 			continue
 		}
 		present = append(present, p)
@@ -155,107 +133,89 @@ func (b *bench) measurePeers(r *results, all []peer) (present []peer, err error)
 			if err != nil {
 				return nil, err
 			}
-			r.Figures = append(r.Figures, figures...)
+			t.Figures = append(t.Figures, figures...)
 		}
 	}
 	return present, nil
 }
 
 // measureRuns compares all peers, and then measures clove's steps and memory.
-func (b *bench) measureRuns(r *results) error {
-	present, err := b.measurePeers(r, peers)
-	if err != nil {
-		return err
+func (b *bench) measureRuns(t *table) error {
+	present, err := b.measurePeers(t, peers)
+	if err == nil {
+		err = b.steps(t)
 	}
-	if r.Steps, err = b.steps(); err != nil {
-		return err
+	if err == nil {
+		err = b.memories(t, present)
 	}
-	r.Memories, err = b.memories(present)
 	return err
 }
 
 // compare runs the peers in turn in every round, so that a change of the machine's load
 // affects all of them. base is the name of the peer that the others are divided by.
 func (b *bench) compare(present []peer, base, what string, n int) ([]figure, error) {
-	taken := make([][]sample, len(present))
-	for round := range warmups + b.rounds {
-		for i, p := range present {
-			samples, err := b.runTogether(p, what, n)
+	row := atOnceText(what, n)
+	s, err := b.inRounds(func(_ int, s samples) error {
+		for _, p := range present {
+			took, cpu, err := b.runTogether(p, what, n)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if round >= warmups {
-				taken[i] = append(taken[i], samples...)
+			s.add(row, p.name, took...)
+			if !p.foreign {
+				s.add(cpuOf(row), p.name, cpu...)
 			}
 		}
-	}
-	return figuresOf(present, base, what, n, taken), nil
+		return nil
+	})
+	return figuresOf(present, base, row, s), err
 }
 
-// figuresOf has a line for each peer. taken are their samples in the order of the
-// rounds, n in each round.
-func figuresOf(present []peer, base, what string, n int, taken [][]sample) []figure {
-	var theirs []float64
-	if i := slices.IndexFunc(present, func(p peer) bool { return p.name == base }); i >= 0 {
-		theirs = times(taken[i])
+// atOnceText is what is measured of several commands at once.
+func atOnceText(what string, n int) string {
+	if n == 1 {
+		return what
 	}
-	figures := make([]figure, len(present))
+	return fmt.Sprintf("%s, %d at once", what, n)
+}
+
+// figuresOf has lines for the times and the CPU times of each peer.
+func figuresOf(present []peer, base, what string, s samples) (figures []figure) {
+	names := make([]string, len(present))
 	for i, p := range present {
-		figures[i] = figure{Peer: p.name, What: what, Together: n, MS: spreadOf(times(taken[i])), Ratio: ratioOf(times(taken[i]), theirs, n)}
-		if !p.foreign {
-			cpu := median(cpuTimes(taken[i]))
-			figures[i].CPUMS = &cpu
-		}
+		names[i] = p.name
+	}
+	for _, what := range []string{what, cpuOf(what)} {
+		figures = append(figures, comparison{what: what, unit: unitMS, base: base}.figures(names, s)...)
 	}
 	return figures
 }
 
-// sample is one run: its time and its CPU time, in milliseconds.
-type sample struct{ took, cpu float64 }
-
-func times(samples []sample) []float64 {
-	return column(samples, func(s sample) float64 { return s.took })
-}
-
-func cpuTimes(samples []sample) []float64 {
-	return column(samples, func(s sample) float64 { return s.cpu })
-}
-
-// column takes one value out of each sample.
-func column(samples []sample, of func(sample) float64) []float64 {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = of(s)
-	}
-	return values
-}
-
 // runTogether starts n commands as fast as possible and waits for all of them, also
-// after a failure: a command that is left would disturb the next round.
-func (b *bench) runTogether(p peer, what string, n int) ([]sample, error) {
+// after a failure: a command that is left would disturb the next round. It returns the time
+// and the CPU time of each, in milliseconds.
+func (b *bench) runTogether(p peer, what string, n int) (took, cpu []float64, failure error) {
 	type ended struct {
-		sample
-		err error
+		took, cpu float64
+		err       error
 	}
 	all := make(chan ended, n)
 	for range n {
 		// Here and not in the goroutine: prepare counts without a lock.
 		cmd := b.prepare(p, programOf(what))
 		go func() {
-			s, err := b.runOne(cmd, what)
-			all <- ended{s, err}
+			took, cpu, err := b.runOne(cmd, what)
+			all <- ended{took, cpu, err}
 		}()
 	}
-	samples := make([]sample, 0, n)
-	var failure error
 	for range n {
 		e := <-all
-		samples = append(samples, e.sample)
+		took, cpu = append(took, e.took), append(cpu, e.cpu)
 		if e.err != nil {
 			failure = fmt.Errorf("cannot measure %s: %w", p.name, e.err)
 		}
 	}
-	return samples, failure
+	return took, cpu, failure
 }
 
 // programOf is date where the moment of the first instruction is measured: it prints
@@ -277,29 +237,33 @@ func (b *bench) prepare(p peer, program []string) *exec.Cmd {
 	return cmd
 }
 
-// runOne runs a command from its start to its end. It starts it on the thread in whose
-// mount namespace the host's root is bound.
-func (b *bench) runOne(cmd *exec.Cmd, what string) (sample, error) {
+// runOne runs a command from its start to its end.
+func (b *bench) runOne(cmd *exec.Cmd, what string) (took, cpu float64, err error) {
+	began := time.Now()
+	said, err := b.said(cmd)
+	ended := time.Now()
+	if err == nil && what == whatFirst {
+		ended, err = moment(said)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return millis(ended.Sub(began)), millis(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()), nil
+}
+
+// said runs a command on the thread in whose mount namespace the host's root is bound, and
+// returns what it has printed.
+func (b *bench) said(cmd *exec.Cmd) ([]byte, error) {
 	var said, stderr tail
 	cmd.Stdout, cmd.Stderr = &said, &stderr
-	began := time.Now()
 	err := b.thread.Do(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}
-	took := time.Since(began)
 	if err != nil {
-		return sample{}, fmt.Errorf("%v: %w: %s", cmd.Args, err, stderr.text)
+		return nil, fmt.Errorf("%v: %w: %s", cmd.Args, err, stderr.text)
 	}
-	if what == whatFirst {
-		at, err := said.moment()
-		if err != nil {
-			return sample{}, err
-		}
-		took = at.Sub(began)
-	}
-	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return sample{took: millis(took), cpu: millis(cpu)}, nil
+	return said.text, nil
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -14,36 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is the host's memory that one peer uses for each idle agent, without the
-// agent.
-type memory struct {
-	Peer     string  `json:"peer"`
-	Together int     `json:"together"`
-	MiB      float64 `json:"mib_per_agent"`           // mean of the proportional set sizes
-	Own      float64 `json:"anonymous_mib_per_agent"` // of that, anonymous memory: what each further agent costs
-}
-
-// memories leaves out peers whose work is another process's, and the bare command,
-// which has nothing beside it.
-func (b *bench) memories(present []peer) ([]memory, error) {
-	var all []memory
+// memories is the host's memory that each peer uses for an idle agent, without the agent. It
+// leaves out peers whose work is another process's, and the bare command, which has nothing
+// beside it.
+func (b *bench) memories(t *table, present []peer) error {
 	for _, n := range together {
 		for _, p := range present {
 			if p.foreign || p.name == "bare exec" {
 				continue
 			}
-			m, err := b.idle(p, n)
+			all, own, err := b.idle(p, n)
 			if err != nil {
-				return nil, fmt.Errorf("cannot measure %s's memory: %w", p.name, err)
+				return fmt.Errorf("cannot measure %s's memory: %w", p.name, err)
 			}
-			all = append(all, m)
+			what := atOnceText("host memory beside each idle agent", n)
+			t.single(what, p.name, unitMiB, all, "")
+			t.single(what, "  of that, anonymous", unitMiB, own, "")
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// idle keeps n agents at once and measures what belongs to each.
-func (b *bench) idle(p peer, n int) (m memory, err error) {
+// idle keeps n agents at once. It returns the mean of the proportional set sizes of what belongs
+// to each, and of that the anonymous memory, which each further agent costs, in MiB.
+func (b *bench) idle(p peer, n int) (mean, own float64, err error) {
 	agents := make([]*idleAgent, 0, n)
 	defer func() {
 		for _, a := range agents {
@@ -56,20 +50,19 @@ func (b *bench) idle(p peer, n int) (m memory, err error) {
 	for range n {
 		a, err := b.startIdle(p)
 		if err != nil {
-			return m, err
+			return 0, 0, err
 		}
 		agents = append(agents, a)
 	}
-	m = memory{Peer: p.name, Together: n}
 	for _, a := range agents {
 		all, anonymous, err := a.besides()
 		if err != nil {
-			return m, err
+			return 0, 0, err
 		}
-		m.MiB += float64(all) / 1024 / float64(n)
-		m.Own += float64(anonymous) / 1024 / float64(n)
+		mean += float64(all) / 1024 / float64(n)
+		own += float64(anonymous) / 1024 / float64(n)
 	}
-	return m, nil
+	return mean, own, nil
 }
 
 // idleAgent is a command whose agent has printed that it idles.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 )
 
 // What is measured of a way to a model. The time to the first token is without the provider's
@@ -16,8 +17,6 @@ const (
 	whatProcesses   = "host memory of the processes"
 	whatOpenStream  = "host memory of an open stream"
 )
-
-const unitKiB = "KiB"
 
 // modelErrand is one row of the fifth table.
 type modelErrand struct {
@@ -35,110 +34,61 @@ var modelErrands = []modelErrand{
 	{whatTokenRate, unitAnswers, modelOrder{Model: modelSwift, Stream: true, Callers: maxStreams, Turns: 2}, "ratio 1 or more"},
 }
 
-// modelFigure is one line of the fifth table.
-type modelFigure struct {
-	What   string `json:"what"`
-	Peer   string `json:"peer"`
-	Unit   string `json:"unit"`
-	Values spread `json:"values"`
-	// Added is the time beyond that of the direct connection, in ms.
-	Added *added `json:"added_ms,omitempty"`
-	// Ratio is that to the gateway: of the rates, of memory, or of what was added.
-	Ratio *ratio `json:"to_gateway,omitempty"`
-	Aim   string `json:"aim,omitempty"`
-}
-
-// modelResults is the fifth table.
-type modelResults struct {
-	Absent  map[string]string `json:"absent"`
-	Figures []modelFigure     `json:"figures"`
-}
-
-// measureModels lets all ways to a provider do the same work in turn.
-func (b *bench) measureModels() (m *modelResults, err error) {
-	w, err := newModelWorld(b)
-	if err == nil {
-		m, err = w.measure()
-	}
-	return m, errors.Join(err, w.close())
-}
-
-// measure has memory first: later the heaps have room for many streams.
-func (w *modelWorld) measure() (*modelResults, error) {
-	m := &modelResults{Absent: w.absent}
-	held, err := w.measureMemory()
+// measureModels lets all ways to a provider do the same work in turn. Memory is first: later
+// the heaps have room for many streams.
+func (b *bench) measureModels(t *table) (err error) {
+	w := &modelWorld{site{bench: b, dir: filepath.Join(b.scratch, "models")}}
+	defer func() { err = errors.Join(err, w.close()) }()
+	peers, err := w.open(t)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	samples, err := w.takeTurns()
+	held, err := measureMemory(peers)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	s, err := b.inRounds(func(_ int, s samples) error { return askInTurns(peers, s) })
+	if err != nil {
+		return err
 	}
 	for _, e := range modelErrands {
-		m.Figures = append(m.Figures, judgeModels(e, samples[e.what])...)
+		t.Figures = append(t.Figures, judgeModels(e, s)...)
 	}
-	m.Figures = append(m.Figures, held...)
-	return m, nil
+	t.Figures = append(t.Figures, held...)
+	return nil
 }
 
-// takeTurns returns the samples by errand and peer. The peers follow each other directly, so
-// that they meet the same load.
-func (w *modelWorld) takeTurns() (map[string]map[string]taken, error) {
-	samples := map[string]map[string]taken{}
+// askInTurns has the peers follow each other directly, so that they meet the same load.
+func askInTurns(peers []*modelPeer, s samples) error {
 	for _, e := range modelErrands {
-		samples[e.what] = map[string]taken{}
-	}
-	for round := range warmups + w.rounds {
-		for _, e := range modelErrands {
-			for _, p := range w.peers {
-				said, err := p.run(e.does)
-				if err != nil {
-					return nil, fmt.Errorf("cannot measure %s: %w", e.what, err)
-				}
-				if round >= warmups {
-					samples[e.what][p.name] = append(samples[e.what][p.name], e.values(said))
-				}
+		for _, p := range peers {
+			said, err := p.run(e.does)
+			if err != nil {
+				return fmt.Errorf("cannot measure %s: %w", e.what, err)
 			}
+			s.add(e.what, p.name, e.values(said)...)
 		}
 	}
-	return samples, nil
+	return nil
 }
 
 // values are what an errand measures: times, or a rate.
-func (e modelErrand) values(said modelReport) []float64 {
+func (e modelErrand) values(said report) []float64 {
 	switch {
 	case e.unit == unitMS:
-		return said.MS
+		return said.Values
 	case e.does.Stream:
 		return []float64{float64(said.Tokens) / said.Seconds}
 	}
-	return []float64{float64(len(said.MS)) / said.Seconds}
+	return []float64{float64(len(said.Values)) / said.Seconds}
 }
 
 // judgeModels computes the figures of one errand, in the order of modelKinds. Of times, the
 // direct connection's is subtracted round by round: only what a way adds is compared.
-func judgeModels(e modelErrand, byPeer map[string]taken) (figures []modelFigure) {
-	gain := func(peer string) []float64 { return byPeer[peer].medians() }
+func judgeModels(e modelErrand, s samples) []figure {
+	r := comparison{what: e.what, unit: e.unit, base: peerGateway, aims: map[string]string{peerClove: e.aim}}
 	if e.unit == unitMS {
-		gain = func(peer string) []float64 { return less(byPeer[peer].medians(), byPeer[peerDirect].medians()) }
+		r.without = peerDirect
 	}
-	direct := spreadOf(byPeer[peerDirect].all())
-	for _, k := range modelKinds {
-		t := byPeer[k.name]
-		if len(t) == 0 {
-			continue
-		}
-		f := modelFigure{What: e.what, Peer: k.name, Unit: e.unit, Values: spreadOf(t.all())}
-		if k.name == peerClove {
-			f.Aim = e.aim
-		}
-		if k.name != peerDirect && e.unit == unitMS && direct.Samples > 0 {
-			f.Added = &added{P50: median(gain(k.name)), P99: f.Values.P99 - direct.P99}
-		}
-		if k.name != peerGateway && (k.name != peerDirect || e.unit != unitMS) {
-			f.Ratio = ratioOf(gain(k.name), gain(peerGateway), 1)
-		}
-		figures = append(figures, f)
-	}
-	return figures
+	return r.figures(namesOf(modelKinds), s)
 }

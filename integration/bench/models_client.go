@@ -29,14 +29,6 @@ type modelOrder struct {
 	Hold    bool // leave the streams open behind the first token
 }
 
-// modelReport is the client's answer to one order.
-type modelReport struct {
-	MS      []float64 // of each answer: to the first token, without the provider's part; without a stream, to its end
-	Tokens  int       // of all streams
-	Seconds float64   // until all callers had all answers
-	Error   string
-}
-
 // asker asks a provider, or what stands in front of it.
 type asker struct {
 	base   string // URL, with /v1
@@ -73,11 +65,13 @@ func newAsker(base string) *asker {
 // maxStreams is the most that an errand has at once, and what clove lets an agent have.
 const maxStreams = 64
 
-func (a *asker) obey(o modelOrder) (r modelReport) {
+// obey returns how long each answer took, in milliseconds: to the first token, without the
+// provider's part; without a stream, to its end.
+func (a *asker) obey(o modelOrder) (r report) {
 	a.drop()
 	began := time.Now()
 	var err error
-	r.MS, err = atOnce(o.Callers, func(int) ([]float64, error) { return a.turns(o) })
+	r.Values, err = atOnce(o.Callers, func(int) ([]float64, error) { return a.turns(o) })
 	r.Seconds, r.Tokens = time.Since(began).Seconds(), a.tokens
 	if err != nil {
 		r.Error = err.Error()

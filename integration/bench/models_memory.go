@@ -17,9 +17,9 @@ type heldMemory struct {
 }
 
 // measureMemory opens streams at each peer and leaves them open.
-func (w *modelWorld) measureMemory() ([]modelFigure, error) {
+func measureMemory(peers []*modelPeer) ([]figure, error) {
 	var all []heldMemory
-	for _, p := range w.peers {
+	for _, p := range peers {
 		if p.processes == nil {
 			continue
 		}
@@ -60,27 +60,20 @@ func residentByProgram(pids []int) (by map[string]float64, all float64, err erro
 }
 
 // memoryFigures are the rows of all peers, with the programs of those that have several.
-func memoryFigures(all []heldMemory) (figures []modelFigure) {
+func memoryFigures(all []heldMemory) (figures []figure) {
+	s := samples{}
 	for _, m := range all {
-		figures = append(figures, m.figure(whatProcesses, unitMiB, all, func(m heldMemory) float64 { return m.idle / 1024 }))
+		s.add(whatProcesses, m.peer, m.idle/1024)
+		s.add(whatOpenStream, m.peer, (m.open-m.idle)/heldStreams)
+	}
+	figures = comparison{what: whatProcesses, unit: unitMiB, base: peerGateway}.figures(namesOf(modelKinds), s)
+	for _, m := range all {
 		if len(m.byProgram) < 2 {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.byProgram)) {
-			figures = append(figures, modelFigure{What: whatProcesses, Peer: "  of that, " + name, Unit: unitMiB, Values: spreadOf([]float64{m.byProgram[name] / 1024})})
+			figures = append(figures, figure{What: whatProcesses, Peer: "  of that, " + name, Unit: unitMiB, Values: spreadOf([]float64{m.byProgram[name] / 1024})})
 		}
 	}
-	for _, m := range all {
-		figures = append(figures, m.figure(whatOpenStream, unitKiB, all, func(m heldMemory) float64 { return (m.open - m.idle) / heldStreams }))
-	}
-	return figures
-}
-
-// figure compares one value of a peer with the gateway's among all.
-func (m heldMemory) figure(what, unit string, all []heldMemory, value func(heldMemory) float64) modelFigure {
-	f := modelFigure{What: what, Peer: m.peer, Unit: unit, Values: spreadOf([]float64{value(m)})}
-	if i := slices.IndexFunc(all, func(o heldMemory) bool { return o.peer == peerGateway }); i >= 0 && m.peer != peerGateway {
-		f.Ratio = ratioOf([]float64{value(m)}, []float64{value(all[i])}, 1)
-	}
-	return f
+	return append(figures, comparison{what: whatOpenStream, unit: unitKiB, base: peerGateway}.figures(namesOf(modelKinds), s)...)
 }

@@ -21,54 +21,45 @@ func clientOf(t *testing.T, provider http.HandlerFunc) *asker {
 	return a
 }
 
-func modelFigureOf(t *testing.T, figures []modelFigure, peer string) modelFigure {
-	t.Helper()
-	i := slices.IndexFunc(figures, func(f modelFigure) bool { return f.Peer == peer })
-	if i < 0 {
-		t.Fatalf("no figure of %s", peer)
-	}
-	return figures[i]
-}
-
 // Each round's direct connection is subtracted from it, and what is left is compared with the
 // gateway's.
 func TestFirstTokensAreComparedByWhatIsAdded(t *testing.T) {
-	figures := judgeModels(modelErrand{what: whatFirstToken, unit: unitMS, aim: "an aim"}, map[string]taken{
+	figures := judgeModels(modelErrand{what: whatFirstToken, unit: unitMS, aim: "an aim"}, samples{whatFirstToken: {
 		peerDirect: rounds(1, 1, 11), peerNginx: rounds(1.5, 1.5, 11.5), peerGateway: rounds(5, 5, 15), peerClove: rounds(2, 2, 12),
-	})
-	clove := modelFigureOf(t, figures, peerClove)
+	}})
+	clove := figureOf(t, figures, peerClove)
 	if clove.Added.P50 != 1 || clove.Added.P99 != 1 || clove.Ratio.Medians != 0.25 || clove.Ratio.High != 0.25 || clove.Aim != "an aim" {
 		t.Errorf("%+v, %+v, %+v", clove, clove.Added, clove.Ratio)
 	}
-	if direct := modelFigureOf(t, figures, peerDirect); direct.Added != nil || direct.Ratio != nil || direct.Values.P50 != 1 {
+	if direct := figureOf(t, figures, peerDirect); direct.Added != nil || direct.Ratio != nil || direct.Values.P50 != 1 {
 		t.Errorf("the direct connection is compared: %+v", direct)
 	}
-	if gateway := modelFigureOf(t, figures, peerGateway); gateway.Added.P50 != 4 || gateway.Ratio != nil || gateway.Aim != "" {
+	if gateway := figureOf(t, figures, peerGateway); gateway.Added.P50 != 4 || gateway.Ratio != nil || gateway.Aim != "" {
 		t.Errorf("%+v", gateway)
 	}
 }
 
 func TestRatesAreComparedAsTheyAre(t *testing.T) {
-	figures := judgeModels(modelErrand{what: whatTokenRate, unit: unitAnswers}, map[string]taken{
-		peerDirect: rounds(400, 400), peerGateway: rounds(100, 200), peerClove: rounds(300, 300)})
-	if clove := modelFigureOf(t, figures, peerClove); clove.Added != nil || clove.Ratio.Medians != 3 || clove.Ratio.Low != 1.5 || clove.Ratio.High != 3 {
+	figures := judgeModels(modelErrand{what: whatTokenRate, unit: unitAnswers}, samples{whatTokenRate: {
+		peerDirect: rounds(400, 400), peerGateway: rounds(100, 200), peerClove: rounds(300, 300)}})
+	if clove := figureOf(t, figures, peerClove); clove.Added != nil || clove.Ratio.Medians != 3 || clove.Ratio.Low != 1.5 || clove.Ratio.High != 3 {
 		t.Errorf("%+v", clove.Ratio)
 	}
-	if direct := modelFigureOf(t, figures, peerDirect); direct.Ratio.Medians != 4 {
+	if direct := figureOf(t, figures, peerDirect); direct.Ratio.Medians != 4 {
 		t.Errorf("%+v", direct.Ratio)
 	}
-	if figures := judgeModels(modelErrand{what: whatTokenRate, unit: unitAnswers}, map[string]taken{peerClove: rounds(300)}); len(figures) != 1 || figures[0].Ratio != nil {
+	if figures := judgeModels(modelErrand{what: whatTokenRate, unit: unitAnswers}, samples{whatTokenRate: {peerClove: rounds(300)}}); len(figures) != 1 || figures[0].Ratio != nil {
 		t.Errorf("without the gateway: %+v", figures)
 	}
 }
 
 func TestValuesOfModelErrands(t *testing.T) {
-	said := modelReport{MS: []float64{1, 2, 3, 4}, Tokens: 400, Seconds: 2}
+	said := report{Values: []float64{1, 2, 3, 4}, Tokens: 400, Seconds: 2}
 	for _, c := range []struct {
 		e    modelErrand
 		want []float64
 	}{
-		{modelErrand{unit: unitMS, does: modelOrder{Stream: true}}, said.MS},
+		{modelErrand{unit: unitMS, does: modelOrder{Stream: true}}, said.Values},
 		{modelErrand{unit: unitAnswers, does: modelOrder{Stream: true}}, []float64{200}},
 		{modelErrand{unit: unitAnswers}, []float64{2}},
 	} {
@@ -86,36 +77,18 @@ func TestMemoryOfModels(t *testing.T) {
 	})
 	var got []string
 	for _, f := range figures {
-		got = append(got, strings.Join([]string{f.What, f.Peer, short(f.Values.P50), f.Unit, f.Ratio.String()}, "; "))
+		got = append(got, strings.Join([]string{f.What, f.Peer, short(f.Values.P50), f.Unit, f.ratioText()}, "; "))
 	}
 	want := []string{
-		whatProcesses + "; Portkey; 100; MiB; -",
-		whatProcesses + "; clove; 30.0; MiB; 0.30 (0.30 to 0.30)",
-		whatProcesses + ";   of that, clove-models; 10.0; MiB; -",
-		whatProcesses + ";   of that, cloved; 20.0; MiB; -",
-		whatOpenStream + "; Portkey; 64.0; KiB; -",
-		whatOpenStream + "; clove; 16.0; KiB; 0.25 (0.25 to 0.25)",
+		whatProcesses + "; Portkey; 100; MiB; ",
+		whatProcesses + "; clove; 30.0; MiB; 0.30 (0.30 to 0.30) to Portkey",
+		whatProcesses + ";   of that, clove-models; 10.0; MiB; ",
+		whatProcesses + ";   of that, cloved; 20.0; MiB; ",
+		whatOpenStream + "; Portkey; 64.0; KiB; ",
+		whatOpenStream + "; clove; 16.0; KiB; 0.25 (0.25 to 0.25) to Portkey",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
-	}
-}
-
-func TestTheModelsTable(t *testing.T) {
-	text := table(&results{Models: &modelResults{Absent: map[string]string{peerNginx: "it is not there"}, Figures: []modelFigure{
-		{What: whatFirstToken, Peer: peerDirect, Unit: unitMS, Values: spread{P50: 0.25, P95: 0.5, P99: 1, Samples: 9}},
-		{What: whatFirstToken, Peer: peerClove, Unit: unitMS, Values: spread{P50: 1.25, P95: 1.5, P99: 3, Samples: 9}, Added: &added{1, 2}, Ratio: &ratio{0.5, 0.25, 0.75}, Aim: "1.5"},
-		{What: whatProcesses, Peer: peerClove, Unit: unitMiB, Values: spread{P50: 30, P95: 30, P99: 30, Samples: 1}},
-	}}})
-	for _, want := range []string{
-		"first token, 1 stream         ms    direct  0.25  0.5  1.0  -          -          -                            -\n",
-		"                                    clove   1.2   1.5  3.0  1.0        2.0        0.50 (0.25 to 0.75)          1.5\n",
-		"host memory of the processes  MiB   clove   30.0  -    -    -          -          -                            -\n",
-		"nginx was not measured: it is not there\n",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the table lacks %q:\n%s", want, text)
-		}
 	}
 }
 
@@ -134,8 +107,8 @@ func TestTheClientOfModelsObeys(t *testing.T) {
 		{"their end", modelOrder{}, 0},
 	} {
 		r := a.obey(c.order)
-		if want := c.order.Callers * c.order.Turns; r.Error != "" || len(r.MS) != want || r.Tokens != c.tokens || r.Seconds <= 0 {
-			t.Errorf("%s: %d answers, %d tokens, %s", c.name, len(r.MS), r.Tokens, r.Error)
+		if want := c.order.Callers * c.order.Turns; r.Error != "" || len(r.Values) != want || r.Tokens != c.tokens || r.Seconds <= 0 {
+			t.Errorf("%s: %d answers, %d tokens, %s", c.name, len(r.Values), r.Tokens, r.Error)
 		}
 		if open := len(a.held); c.order.Hold && open != c.order.Callers || !c.order.Hold && open != 0 {
 			t.Errorf("%s: %d streams are open", c.name, open)
@@ -150,7 +123,7 @@ func TestTheProvidersPartIsSubtracted(t *testing.T) {
 		w.Write([]byte(`data: {"choices":[{"delta":{"content":"3600000000"}}]}` + "\n\n"))
 	})
 	r := a.obey(modelOrder{Model: modelHeld, Stream: true, Callers: 1, Turns: 1, Hold: true})
-	if r.Error != "" || len(r.MS) != 1 || r.MS[0] < -theirs/1000 || r.MS[0] > -theirs/1000+600_000 {
+	if r.Error != "" || len(r.Values) != 1 || r.Values[0] < -theirs/1000 || r.Values[0] > -theirs/1000+600_000 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,22 +16,30 @@ const (
 	peerGateway = "Portkey"
 )
 
-// modelKind is one way to a provider. open starts it, or returns why this machine does not
-// have it.
-type modelKind struct {
-	name string
-	does string
-	open func(*modelWorld) (*modelPeer, error)
-}
-
-var modelKinds = []modelKind{
-	{peerDirect, "the client asks the provider itself", func(w *modelWorld) (*modelPeer, error) {
+var modelKinds = []kind[*modelWorld, *modelPeer]{
+	modelKind(peerDirect, "the client asks the provider itself", func(w *modelWorld) (*modelPeer, error) {
 		client, err := w.asker(providerAddress)
 		return &modelPeer{client: client}, err
-	}},
-	{peerNginx, "passes through, with open connections and without a buffer; reads nothing", (*modelWorld).openNginx},
-	{peerGateway, "the AI gateway @portkey-ai/gateway on Node.js: reads and routes each call; no key, no budget, no log", (*modelWorld).openGateway},
-	{peerClove, "the client runs in a sandbox, under cloved: each call is checked, reserved and settled durably, and logged", (*modelWorld).openClove},
+	}),
+	modelKind(peerNginx, "passes through, with open connections and without a buffer; reads nothing", (*modelWorld).openNginx),
+	modelKind(peerGateway, "the AI gateway @portkey-ai/gateway on Node.js: reads and routes each call; no key, no budget, no log", (*modelWorld).openGateway),
+	modelKind(peerClove, "the client runs in a sandbox, under cloved: each call is checked, reserved and settled durably, and logged", (*modelWorld).openClove),
+}
+
+// modelKind has a peer answer once: one that cannot is left out.
+func modelKind(name, does string, open func(*modelWorld) (*modelPeer, error)) kind[*modelWorld, *modelPeer] {
+	return kind[*modelWorld, *modelPeer]{name, does, func(w *modelWorld) (*modelPeer, error) {
+		p, err := open(w)
+		if err != nil {
+			return nil, err
+		}
+		p.name = name
+		_, err = p.run(modelOrder{Model: modelSwift, Stream: true, Callers: 1, Turns: 1})
+		if err == nil {
+			_, err = p.run(modelOrder{Model: modelSwift, Callers: 1, Turns: 1})
+		}
+		return p, err
+	}}
 }
 
 func (w *modelWorld) openNginx() (*modelPeer, error) {
@@ -127,16 +134,16 @@ func (w *modelWorld) openClove() (*modelPeer, error) {
 	if err := os.WriteFile(file, []byte(modelsFile), 0o600); err != nil {
 		return nil, err
 	}
-	w.cloved = w.newCloved("asked")
-	w.cloved.settings, w.cloved.on = "models: "+file+"\n", w.here
-	if err := w.cloved.serve(); err != nil {
+	d := w.newCloved("asked")
+	d.settings, d.on = "models: "+file+"\n", w.here
+	if err := w.serve(d); err != nil {
 		return nil, err
 	}
 	const inside = "/client"
-	client, err := newRemote(exec.Command(w.clove, "--root", w.cloved.state, "--run-dir", w.cloved.run, "run", "--rm", "--name", "bench-models",
+	client, err := w.remote(w.clove, "--root", d.state, "--run-dir", d.run, "run", "--rm", "--name", "bench-models",
 		"--network", "none", "-v", w.self+":"+inside+":ro", "--model", "bench-*", "--budget", "tokens=1000g", "--budget", "cost=1000000usd", "--at-end", "refuse",
-		"--", inside, roleAsker, ""), w.start)
-	return &modelPeer{client: client, processes: func() []int { return modelProcesses(w.cloved.cmd.Process.Pid) }}, err
+		"--", inside, roleAsker, "")
+	return &modelPeer{client: client, processes: func() []int { return modelProcesses(d.cmd.Process.Pid) }}, err
 }
 
 // modelPrograms are clove's that a call passes. cloved's other children belong to agents.

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"slices"
 )
 
 // What is measured of a way out. A connection's time is that from connect(2) to
@@ -16,12 +17,6 @@ const (
 	whatDenied  = "denied"
 	whatAnswers = "DNS answers"
 	whatKnown   = "DNS answers, known"
-)
-
-const (
-	unitRate    = "MiB/s"
-	unitLatency = "µs"
-	unitAnswers = "per second"
 )
 
 // errand is one row of the network table: what the client does, and the unit of what it
@@ -48,154 +43,66 @@ var errands = []errand{
 	{whatKnown, unitAnswers, order{Questions: 100, Name: siteName}},
 }
 
-// networkFigure is one line of the network table.
-type networkFigure struct {
-	Peer   string `json:"peer"`
-	What   string `json:"what"`
-	Unit   string `json:"unit"`
-	Values spread `json:"values"`
-	// Added is the latency beyond that of the direct connection.
-	Added *added `json:"added_us,omitempty"`
-	// Ratio is that to the best proxy: of the rates, or of what was added.
-	Ratio *ratio `json:"to_best_proxy,omitempty"`
-	Best  string `json:"best_proxy,omitempty"`
-}
-
-type added struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-}
-
-// network is the second table.
-type network struct {
-	Absent  map[string]string `json:"absent"`
-	Figures []networkFigure   `json:"figures"`
-}
-
-// taken are the samples of one peer on one errand, in a slice for each round.
-type taken [][]float64
-
-func (t taken) all() []float64 { return slices.Concat(t...) }
-
-// medians has one value for each round, so that peers can be compared round by round.
-func (t taken) medians() []float64 {
-	medians := make([]float64, len(t))
-	for i, round := range t {
-		medians[i] = median(round)
-	}
-	return medians
-}
-
 // measureNetwork lets all ways out perform all errands in turn.
-func (b *bench) measureNetwork() (n *network, err error) {
+func (b *bench) measureNetwork(t *table) (err error) {
 	w, err := newWorld(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() {
-		if cerr := w.close(); err == nil {
-			err = cerr
-		}
-	}()
-	n = &network{Absent: map[string]string{}}
-	var ways []*way
-	for _, k := range wayKinds {
-		way, err := k.open(w)
-		if err != nil {
-			n.Absent[k.name] = err.Error()
-			continue
-		}
-		ways = append(ways, way)
-	}
-	samples, err := b.takeTurns(ways)
+	defer func() { err = errors.Join(err, w.close()) }()
+	ways := openAll(w, t, wayKinds)
+	s, err := b.inRounds(func(round int, s samples) error { return takeTurns(ways, round, s) })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, e := range errands {
-		n.Figures = append(n.Figures, judge(e, samples[e.what])...)
+		t.Figures = append(t.Figures, judge(e, s)...)
 	}
-	return n, nil
+	return nil
 }
 
-// takeTurns returns the samples by errand and peer.
-func (b *bench) takeTurns(ways []*way) (map[string]map[string]taken, error) {
-	samples := map[string]map[string]taken{}
+// takeTurns has the ways follow each other directly, so that they meet the same load.
+func takeTurns(ways []*way, round int, s samples) error {
 	for _, e := range errands {
-		samples[e.what] = map[string]taken{}
-	}
-	for round := range warmups + b.rounds {
-		for _, e := range errands {
-			// The ways follow each other directly, so that they meet the same load.
-			for _, w := range ways {
-				if !w.can(e.does) {
-					continue
-				}
-				o := e.does
-				o.Tag = fmt.Sprintf("%d", round)
-				values, err := w.client.run(o)
-				if err != nil {
-					return nil, fmt.Errorf("cannot measure %s of %s: %w", e.what, w.name, err)
-				}
-				if round >= warmups {
-					samples[e.what][w.name] = append(samples[e.what][w.name], values)
-				}
+		for _, w := range ways {
+			if !w.can(e.does) {
+				continue
 			}
+			o := e.does
+			o.Tag = fmt.Sprintf("%d", round)
+			said, err := w.client.run(o)
+			if err != nil {
+				return fmt.Errorf("cannot measure %s of %s: %w", e.what, w.name, err)
+			}
+			s.add(e.what, w.name, said.Values...)
 		}
 	}
-	return samples, nil
+	return nil
 }
 
-// judge computes the figures of one errand, in the order of wayKinds. For latencies the
-// direct connection is subtracted first: only what a way adds is compared.
-func judge(e errand, byPeer map[string]taken) []networkFigure {
-	gain := func(peer string) []float64 { return byPeer[peer].medians() }
+// judge computes the figures of one errand. Of latencies, the direct connection's is
+// subtracted first: only what a way adds is compared.
+func judge(e errand, s samples) []figure {
+	r := comparison{what: e.what, unit: e.unit}
 	if e.unit == unitLatency {
-		gain = func(peer string) []float64 { return less(byPeer[peer].medians(), byPeer[peerDirect].medians()) }
+		r.without = peerDirect
 	}
-	best := bestProxy(e.unit, byPeer, gain)
-	var figures []networkFigure
-	for _, k := range wayKinds {
-		t := byPeer[k.name]
-		if len(t) == 0 {
-			continue
-		}
-		f := networkFigure{Peer: k.name, What: e.what, Unit: e.unit, Values: spreadOf(t.all())}
-		if direct := spreadOf(byPeer[peerDirect].all()); e.unit == unitLatency && k.name != peerDirect {
-			f.Added = &added{P50: f.Values.P50 - direct.P50, P99: f.Values.P99 - direct.P99}
-		}
-		if best != "" && k.name != peerDirect {
-			f.Best, f.Ratio = best, ratioOf(gain(k.name), gain(best), 1)
-		}
-		figures = append(figures, f)
-	}
-	return figures
+	r.base = bestProxy(r, s[e.what])
+	return r.figures(namesOf(wayKinds), s)
 }
 
-// bestProxy is the proxy that clove is compared with: the one with the higher rate or
-// the smaller added latency. It is empty if none was measured.
-func bestProxy(unit string, byPeer map[string]taken, gain func(string) []float64) string {
+// bestProxy is the proxy that the others are compared with: the one with the higher rate or
+// the smaller added latency. It is any of them if none was measured.
+func bestProxy(r comparison, byPeer map[string]taken) string {
 	best := ""
 	for _, name := range proxies {
 		if len(byPeer[name]) == 0 {
 			continue
 		}
-		mine, its := median(gain(name)), median(gain(best))
-		if best == "" || (unit == unitLatency && mine < its) || (unit != unitLatency && mine > its) {
+		mine, its := median(r.gain(name, byPeer)), median(r.gain(best, byPeer))
+		if best == "" || (r.unit == unitLatency && mine < its) || (r.unit != unitLatency && mine > its) {
 			best = name
 		}
 	}
-	return best
-}
-
-// less subtracts one column from another, round by round. Without another there is
-// nothing to subtract.
-func less(values, base []float64) []float64 {
-	if len(base) == 0 {
-		return values
-	}
-	differences := make([]float64, len(values))
-	for i := range differences {
-		differences[i] = values[i] - base[i]
-	}
-	return differences
+	return cmp.Or(best, proxies[0])
 }

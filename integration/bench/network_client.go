@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,23 +28,12 @@ type order struct {
 	Questions   int  // names to be resolved
 }
 
-// report is the client's answer to one order.
-type report struct {
-	Values []float64
-	Error  string
-}
-
-// ready is the client's first line: it is started, and its start is in no measurement.
-const ready = "ready"
-
 // client does the same work whichever way its connections take.
 type client struct {
 	proxy  string // address; "": the client connects itself
 	server string // for names, ADDRESS:PORT
 }
 
-// serveOrders is the client's loop. It stays for all rounds, so that the start of a
-// process, and of a sandbox, is in no sample.
 func serveOrders(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("client wants a proxy and a name server")
@@ -58,23 +46,6 @@ func serveOrders(args []string, in io.Reader, out io.Writer) error {
 		}
 		return r
 	})
-}
-
-// answerOrders reads orders as lines of JSON, and writes a report on each. An error is a
-// report too: the client stays for the next order.
-func answerOrders[O, R any](in io.Reader, out io.Writer, obey func(O) R) error {
-	fmt.Fprintln(out, ready)
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		var o O
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			return err
-		}
-		if err := json.NewEncoder(out).Encode(obey(o)); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
 }
 
 // obey carries out one order.

@@ -32,34 +32,30 @@ const (
 	portDenied    = "9"
 )
 
-// world has two network namespaces: a host, in which clove, the proxies and the clients
-// run, and the servers behind a veth pair.
+// world has two network namespaces: a host (here), in which clove, the proxies and the clients
+// run, with an /etc/hosts and resolv.conf of its own, and the servers behind a veth pair.
 type world struct {
-	bench    *bench
-	here     *nsthread.Thread // the host, with an /etc/hosts and resolv.conf of its own
-	there    *nsthread.Thread
-	scratch  string
-	programs []*program
-	closers  []io.Closer
+	site
+	there *nsthread.Thread
 }
 
 // newWorld makes both namespaces and starts the servers. After an error nothing is
 // left.
 func newWorld(b *bench) (w *world, err error) {
-	w = &world{bench: b, scratch: filepath.Join(b.scratch, "network")}
+	w = &world{site: site{bench: b, dir: filepath.Join(b.scratch, "network")}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("cannot make the benchmark's network: %w", err), w.close())
 		}
 	}()
-	if err := os.Mkdir(w.scratch, 0o711); err != nil {
+	if err := os.Mkdir(w.dir, 0o711); err != nil {
 		return w, err
 	}
 	// First: plug needs the namespace to put one end of the cable there.
-	if w.there, err = nsthread.Start(unix.CLONE_NEWNET); err != nil {
+	if w.there, err = w.isolate(unix.CLONE_NEWNET); err != nil {
 		return w, err
 	}
-	if w.here, err = nsthread.Start(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
+	if w.here, err = w.isolate(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
 		return w, err
 	}
 	if err := w.plug(); err != nil {
@@ -68,24 +64,7 @@ func newWorld(b *bench) (w *world, err error) {
 	if err := w.ownFiles(); err != nil {
 		return w, err
 	}
-	return w, w.serve()
-}
-
-// close ends the programs first, so that they do not report the loss of their servers.
-func (w *world) close() error {
-	var errs []error
-	for _, p := range w.programs {
-		errs = append(errs, p.end())
-	}
-	for _, c := range w.closers {
-		errs = append(errs, c.Close())
-	}
-	for _, thread := range []*nsthread.Thread{w.here, w.there} {
-		if thread != nil {
-			thread.Close()
-		}
-	}
-	return errors.Join(errs...)
+	return w, w.open()
 }
 
 // plug connects the two namespaces by a veth pair and gives the ends their addresses.
@@ -132,7 +111,7 @@ func (w *world) ownFiles() error {
 		"hosts":       "127.0.0.1 localhost\n" + serverAddress + " " + siteName + "\n",
 		"resolv.conf": "nameserver " + nameServer + "\n",
 	} {
-		path := filepath.Join(w.scratch, name)
+		path := filepath.Join(w.dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -143,16 +122,16 @@ func (w *world) ownFiles() error {
 	return nil
 }
 
-// serve opens the servers' sockets in the other namespace. The goroutines that use them
+// open opens the servers' sockets in the other namespace. The goroutines that use them
 // may run on any thread: a socket keeps its namespace.
-func (w *world) serve() error {
+func (w *world) open() error {
 	for _, port := range []string{portByAddress, portByName} {
 		var listener net.Listener
 		err := w.there.Do(func() (err error) { listener, err = net.Listen("tcp4", ":"+port); return err })
 		if err != nil {
 			return err
 		}
-		w.closers = append(w.closers, listener)
+		w.started.Add("a server", listener.Close)
 		go serveBytes(listener)
 	}
 	var names net.PacketConn
@@ -163,7 +142,7 @@ func (w *world) serve() error {
 	if err != nil {
 		return err
 	}
-	w.closers = append(w.closers, names)
+	w.started.Add("the name server", names.Close)
 	go serveNames(names)
 	return nil
 }

@@ -23,8 +23,8 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 // moment is the time that `date +%s%N` has printed.
-func (t *tail) moment() (time.Time, error) {
-	ns, err := strconv.ParseInt(strings.TrimSpace(string(t.text)), 10, 64)
+func moment(said []byte) (time.Time, error) {
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(said)), 10, 64)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cannot tell when the agent ran: %w", err)
 	}

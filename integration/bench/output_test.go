@@ -21,13 +21,12 @@ func TestTailKeepsTheEnd(t *testing.T) {
 
 func TestMomentReadsDate(t *testing.T) {
 	now := time.Now()
-	said := tail{text: []byte(output(programDate[0], programDate[1:]...) + "\n")}
-	at, err := said.moment()
+	at, err := moment([]byte(output(programDate[0], programDate[1:]...) + "\n"))
 	if err != nil || at.Before(now) || at.After(time.Now()) {
 		t.Errorf("%v: %v", at, err)
 	}
 	for _, text := range []string{"", "date: invalid option", "1.5"} {
-		if _, err := (&tail{text: []byte(text)}).moment(); err == nil {
+		if _, err := moment([]byte(text)); err == nil {
 			t.Errorf("%q was taken for a moment", text)
 		}
 	}

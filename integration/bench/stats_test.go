@@ -40,21 +40,18 @@ func TestSpreadCountsItsSamples(t *testing.T) {
 func TestRatioComparesMediansAndRounds(t *testing.T) {
 	// One bad round of both peers changes neither the medians nor the quotients.
 	values, base := []float64{20, 20, 2000, 20}, []float64{10, 10, 1000, 10}
-	if got := ratioOf(values, base, 1); *got != (ratio{Medians: 2, Low: 2, High: 2}) {
+	if got := ratioOf(values, base); *got != (ratio{Medians: 2, Low: 2, High: 2}) {
 		t.Errorf("%+v, not 2 throughout", *got)
 	}
 	// Two runs at once: a round's median counts, in whatever order the runs are.
-	got := ratioOf([]float64{10, 30, 60, 20}, []float64{10, 10, 10, 20}, 2)
+	got := ratioOf(taken{{10, 30}, {60, 20}}.medians(), taken{{10, 10}, {10, 20}}.medians())
 	if got.Low != 1 || got.High != 2 {
 		t.Errorf("quarters %v and %v, not 1 and 2", got.Low, got.High)
 	}
 }
 
 func TestNoRatioWithoutAReference(t *testing.T) {
-	if got := ratioOf([]float64{1}, nil, 1); got != nil {
+	if got := ratioOf([]float64{1}, nil); got != nil {
 		t.Errorf("%+v, though nothing was compared", *got)
-	}
-	if got := (*ratio)(nil).String(); got != "-" {
-		t.Errorf("printed as %q", got)
 	}
 }

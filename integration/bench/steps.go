@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -13,8 +16,8 @@ var stepLine = regexp.MustCompile(`(?m)^clove: +([0-9.]+) ms +(\S+) +([0-9.]+) m
 // the agent itself, and the report of its end.
 const agentStep = "agent"
 
-// steps are the medians of the durations that clove reports.
-func (b *bench) steps() (map[string]float64, error) {
+// steps measures the durations that clove reports, the longest first.
+func (b *bench) steps(t *table) error {
 	all := map[string][]float64{}
 	for range b.rounds {
 		cmd := b.prepare(peer{command: debugCommand}, programTrue)
@@ -25,17 +28,18 @@ func (b *bench) steps() (map[string]float64, error) {
 			err = cmd.Wait()
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for name, ms := range parseSteps(said.text) {
 			all[name] = append(all[name], ms)
 		}
 	}
-	medians := map[string]float64{}
-	for name, values := range all {
-		medians[name] = median(values)
+	for _, name := range slices.SortedFunc(maps.Keys(all), func(x, y string) int {
+		return cmp.Or(cmp.Compare(median(all[y]), median(all[x])), cmp.Compare(x, y))
+	}) {
+		t.several("clove's step "+name, unitMS, all[name], "")
 	}
-	return medians, nil
+	return nil
 }
 
 func debugCommand(b *bench, _ string, program ...string) []string {

@@ -9,107 +9,139 @@ import (
 	"text/tabwriter"
 )
 
-// table is the results for people.
-func table(r *results) string {
+// table has the figures of one part of the benchmark.
+type table struct {
+	Name    string            `json:"name"`
+	Figures []figure          `json:"figures"`
+	Absent  map[string]string `json:"absent"`          // peer to why it was not measured
+	Notes   []string          `json:"notes,omitempty"` // what each peer does
+}
+
+func newTable(name string) *table { return &table{Name: name, Absent: map[string]string{}} }
+
+// figure is one line of a table.
+type figure struct {
+	What   string `json:"what"`
+	Peer   string `json:"peer,omitempty"`
+	Unit   string `json:"unit"`
+	Values spread `json:"values"`
+	Added  *added `json:"added,omitempty"` // beyond the direct connection, in the same unit
+	Ratio  *ratio `json:"ratio,omitempty"`
+	Base   string `json:"base,omitempty"` // the peer that the ratio is to
+	Aim    string `json:"aim,omitempty"`
+}
+
+type added struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+const (
+	unitAnswers = "per second"
+	unitKiB     = "KiB"
+	unitLatency = "µs"
+	unitMS      = "ms"
+	unitMiB     = "MiB"
+	unitRate    = "MiB/s"
+	unitTimes   = "times"
+)
+
+// single adds a line that has one value.
+func (t *table) single(what, peer, unit string, value float64, aim string) {
+	t.Figures = append(t.Figures, figure{What: what, Peer: peer, Unit: unit, Values: spreadOf([]float64{value}), Aim: aim})
+}
+
+// several adds a line without a peer.
+func (t *table) several(what, unit string, values []float64, aim string) {
+	t.Figures = append(t.Figures, figure{What: what, Unit: unit, Values: spreadOf(values), Aim: aim})
+}
+
+// describe says once below the table what a peer does.
+func (t *table) describe(peer, does string) {
+	if note := peer + ": " + does; !slices.Contains(t.Notes, note) {
+		t.Notes = append(t.Notes, note)
+	}
+}
+
+// columns are those behind the first one. A column that would be empty is left out.
+var columns = []struct {
+	head string
+	cell func(figure) string
+}{
+	{"unit", func(f figure) string { return f.Unit }},
+	{"peer", func(f figure) string { return f.Peer }},
+	{"p50", func(f figure) string { return short(f.Values.P50) }},
+	{"p95", func(f figure) string { return f.Values.percentile(f.Values.P95) }},
+	{"p99", func(f figure) string { return f.Values.percentile(f.Values.P99) }},
+	{"added p50", func(f figure) string { return f.Added.text(func(a added) float64 { return a.P50 }) }},
+	{"added p99", func(f figure) string { return f.Added.text(func(a added) float64 { return a.P99 }) }},
+	{"ratio (quarters)", figure.ratioText},
+	{"aim", func(f figure) string { return f.Aim }},
+}
+
+// percentile is empty for a single value, which has none.
+func (s spread) percentile(value float64) string {
+	if s.Samples == 1 {
+		return ""
+	}
+	return short(value)
+}
+
+func (a *added) text(of func(added) float64) string {
+	if a == nil {
+		return ""
+	}
+	return short(of(*a))
+}
+
+func (f figure) ratioText() string {
+	if f.Ratio == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f) to %s", f.Ratio.Medians, f.Ratio.Low, f.Ratio.High, f.Base)
+}
+
+// short shows three digits that count.
+func short(value float64) string {
+	switch {
+	case value >= 100:
+		return fmt.Sprintf("%.0f", value)
+	case value >= 1:
+		return fmt.Sprintf("%.1f", value)
+	}
+	return fmt.Sprintf("%.3g", value)
+}
+
+// String is the table for people. What was measured is printed once for all its peers.
+func (t *table) String() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, Linux %s, %d CPUs, %d rounds, load %s before and %s after\n", r.Clove, r.Kernel, r.CPUs, r.Rounds, r.Load[0], r.Load[1])
-	if r.Docker != "" {
-		fmt.Fprintln(&text, r.Docker)
-	}
-	text.WriteString("\n")
-	if len(r.Figures) > 0 {
-		writeRuns(&text, r)
-	}
-	if r.Network != nil {
-		writeNetwork(&text, r.Network)
-	}
-	if len(r.Daemon) > 0 {
-		writeDaemon(&text, r.Daemon)
-	}
-	if r.Shared != nil {
-		writeKernel(&text, r.Shared)
-	}
-	if r.Models != nil {
-		writeModels(&text, r.Models)
-	}
-	if r.Policies != nil {
-		writePolicies(&text, r.Policies)
-	}
-	return text.String()
-}
-
-// writeRuns writes the first table: commands, memory, steps, and what each peer does.
-func writeRuns(text *strings.Builder, r *results) {
-	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "measured (ms)\tat once\tpeer\tp50\tp95\tp99\tCPU\tratio to "+reference+" (quarters)")
-	last := ""
-	for _, f := range r.Figures {
-		head := fmt.Sprintf("%s\t%d", f.What, f.Together)
-		if head == last {
-			head = "\t"
-		} else {
-			last = head
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	heads, cells := []string{t.Name}, make([][]string, len(t.Figures))
+	for i, f := range t.Figures {
+		cells[i] = []string{f.What}
+		if i > 0 && f.What == t.Figures[i-1].What {
+			cells[i][0] = ""
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%s\t%s\n", head, f.Peer, f.MS.P50, f.MS.P95, f.MS.P99, optional(f.CPUMS), f.Ratio)
 	}
-	w.Flush()
-	if len(r.Memories) > 0 {
-		writeMemories(text, r.Memories)
-		writeSteps(text, r.Steps)
-	}
-	writePeers(text, r)
-	text.WriteString("\n")
-}
-
-func optional(ms *float64) string {
-	if ms == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", *ms)
-}
-
-func (r *ratio) String() string {
-	if r == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Medians, r.Low, r.High)
-}
-
-func writeMemories(text *strings.Builder, memories []memory) {
-	w := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nhost memory beside each idle agent\tat once\tMiB\tanonymous")
-	for _, m := range memories {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\n", m.Peer, m.Together, m.MiB, m.Own)
-	}
-	w.Flush()
-}
-
-// writeSteps puts the longest step first.
-func writeSteps(text *strings.Builder, steps map[string]float64) {
-	names := slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
-		return cmp.Or(cmp.Compare(steps[b], steps[a]), cmp.Compare(a, b))
-	})
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%s %.1f", name, steps[name])
-	}
-	fmt.Fprintf(text, "\nwhere clove's time goes, the longest first: %s\n", strings.Join(parts, ", "))
-}
-
-// writePeers says once for each peer what it does, and why it was not measured.
-func writePeers(text *strings.Builder, r *results) {
-	text.WriteString("\n")
-	shown := map[string]bool{}
-	for _, p := range slices.Concat(peers, lives, dockerPeers) {
-		measured := slices.ContainsFunc(r.Figures, func(f figure) bool { return f.Peer == p.name })
-		why := r.Absent[p.name]
-		if shown[p.name] || !measured && why == "" {
+	for _, c := range columns {
+		if !slices.ContainsFunc(t.Figures, func(f figure) bool { return c.cell(f) != "" }) {
 			continue
 		}
-		shown[p.name] = true
-		fmt.Fprintf(text, "%s does: %s\n", p.name, p.does)
-		if why != "" {
-			fmt.Fprintf(text, "%s was not measured: %s\n", p.name, strings.ReplaceAll(why, "\n", "; "))
+		heads = append(heads, c.head)
+		for i, f := range t.Figures {
+			cells[i] = append(cells[i], cmp.Or(c.cell(f), "-"))
 		}
 	}
+	for _, line := range append([][]string{heads}, cells...) {
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	w.Flush()
+	fmt.Fprintln(&text)
+	for _, note := range t.Notes {
+		fmt.Fprintln(&text, note)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Absent)) {
+		fmt.Fprintf(&text, "%s was not measured: %s\n", name, strings.ReplaceAll(t.Absent[name], "\n", "; "))
+	}
+	return text.String()
 }

@@ -65,6 +65,25 @@ func Lock(file *os.File, how int) error {
 	}
 }
 
+// LockWithin is Lock that waits no longer than ctx. It queues in the kernel, which wakes a waiter
+// as soon as the lock is free; with polling, chance decides which process is next. A wait there
+// cannot be cancelled: the goroutine of one that took too long stays until the lock is free, and
+// the lock goes to the next waiter if the caller has closed the file.
+func LockWithin(ctx context.Context, file *os.File, how int) error {
+	// A lock that is free needs neither goroutine nor thread.
+	if err := Lock(file, how|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		return err
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- Lock(file, how) }()
+	select {
+	case err := <-locked:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Exclusively runs f while no other process runs one for the same directory. f must be
 // short: the others wait.
 func Exclusively(dir string, f func() error) error {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -107,5 +108,40 @@ func TestConnected(t *testing.T) {
 	listener.Close()
 	if err := connect(t.Context()); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("%v where nobody listens", err)
+	}
+}
+
+func TestLockWithinWaitsAsLongAsItMay(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		return file
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	first := open()
+	if err := LockWithin(over, first, unix.LOCK_EX); err != nil {
+		t.Fatalf("a lock that is free: %v", err)
+	}
+	late := open()
+	if err := LockWithin(over, late, unix.LOCK_EX); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a lock that is held: %v", err)
+	}
+	late.Close() // or the wait that goes on would keep the lock
+	second, locked := open(), make(chan error, 1)
+	go func() { locked <- LockWithin(context.Background(), second, unix.LOCK_EX) }()
+	select {
+	case err := <-locked:
+		t.Fatalf("two have the lock: %v", err)
+	case <-time.After(10 * time.Millisecond):
+	}
+	first.Close()
+	if err := <-locked; err != nil {
+		t.Error(err)
 	}
 }

@@ -2,13 +2,13 @@ package rpc
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxDepth bounds the nested objects and arrays of a document: json.Unmarshal recurses into
@@ -30,46 +30,88 @@ func ExamineWithin(line []byte, depth int) (elements int, err error) {
 	if !utf8.Valid(line) {
 		return 0, errors.New("it is not UTF-8")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	// Numbers are not looked at, and one that no float64 holds is no mistake here.
-	decoder.UseNumber()
-	w := walker{depth: depth}
-	for begun := false; ; begun = true {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) && len(w.open) == 0 && begun {
-			return w.elements, nil
+	// Half a surrogate pair, which UTF-8 cannot have, may be escaped.
+	w := walker{jsontext.NewDecoder(bytes.NewBuffer(line), jsontext.AllowInvalidUTF8(true)), depth, nil}
+	for {
+		token, err := w.ReadToken()
+		if err == nil {
+			err = w.take(token)
+		} else {
+			err = unreadable(err)
 		}
 		if err != nil {
-			return 0, errors.New("it is not JSON")
-		}
-		if err := w.take(token); err != nil {
 			return 0, err
 		}
-		if len(w.open) == 0 && decoder.More() {
-			return 0, errors.New("there is something behind it")
+		switch w.StackDepth() {
+		case 0:
+			if rest := line[w.InputOffset():]; len(bytes.TrimLeft(rest, " \t\r\n")) > 0 {
+				return 0, errors.New("there is something behind it")
+			}
+			return elements, nil
+		case 1:
+			if kind, n := w.StackIndex(1); kind == '[' {
+				elements = int(n)
+			}
 		}
 	}
 }
 
-// nesting is one object or array that is being walked through.
-type nesting struct {
-	keys  map[string]bool // nil: an array
-	value bool            // of an object: a key was read, its value comes
+// unreadable is why the decoder stopped.
+func unreadable(err error) error {
+	syntax := new(jsontext.SyntacticError)
+	if errors.As(err, &syntax) && syntax.Err == jsontext.ErrDuplicateName {
+		return twice(syntax.JSONPointer.LastToken())
+	}
+	return errors.New("it is not JSON")
 }
 
-// key takes in a key of an object that is depth deep.
+func twice(key string) error { return fmt.Errorf("the key %.64q is there twice", key) }
+
+// walker goes through a document. The decoder sees to the grammar, and finds keys that are the
+// same to the letter.
+type walker struct {
+	*jsontext.Decoder
+	depth int               // at most
+	keys  []map[string]bool // of the objects whose keys are folded, by their depth
+}
+
+// take looks at a token.
+func (w *walker) take(token jsontext.Token) error {
+	depth := w.StackDepth()
+	switch kind := token.Kind(); {
+	case kind == '}' || kind == ']':
+		return nil
+	case depth == 0:
+		return errors.New("it is neither an object nor an array")
+	case kind == '{' || kind == '[':
+		if depth > w.depth {
+			return fmt.Errorf("it nests more than %d deep", w.depth)
+		}
+		if depth <= folded {
+			w.keys = append(w.keys[:depth-1], nil)
+		}
+		return nil
+	}
+	if kind, n := w.StackIndex(depth); kind == '{' && n%2 == 1 && depth <= folded {
+		if n == 1 {
+			w.keys[depth-1] = map[string]bool{}
+		}
+		return fold(token.String(), w.keys[depth-1])
+	}
+	return nil
+}
+
+// fold takes in a key of the request or its parameters.
 //
 // Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": what a request
-// says must not depend on who reads it, so in the request and its parameters two keys may not
-// differ in what it folds alone. Deeper there are names of the caller's own.
-func (n *nesting) key(key string, depth int) error {
-	if depth <= folded {
-		key = strings.Map(foldRune, key)
+// says must not depend on who reads it, so there two keys may not differ in what it folds alone.
+// Deeper there are names of the caller's own.
+func fold(key string, seen map[string]bool) error {
+	form := strings.Map(foldRune, key)
+	if seen[form] {
+		return twice(key)
 	}
-	if n.keys[key] {
-		return fmt.Errorf("the key %.64q is there twice", key)
-	}
-	n.keys[key], n.value = true, true
+	seen[form] = true
 	return nil
 }
 
@@ -83,50 +125,4 @@ func foldRune(r rune) rune {
 		}
 		r = next
 	}
-}
-
-// walker is the way through a document: what is open at the moment.
-type walker struct {
-	depth    int // at most
-	open     []nesting
-	elements int // of the outermost array
-}
-
-// take goes one token on. The decoder has seen to the grammar.
-func (w *walker) take(token json.Token) error {
-	delim, isDelim := token.(json.Delim)
-	if isDelim && (delim == '}' || delim == ']') {
-		w.open = w.open[:len(w.open)-1]
-		return nil
-	}
-	if len(w.open) > 0 {
-		top := &w.open[len(w.open)-1]
-		if top.keys != nil && !top.value {
-			return top.key(token.(string), len(w.open)) // the decoder allows nothing else
-		}
-		if top.keys == nil && len(w.open) == 1 {
-			w.elements++
-		}
-		top.value = false
-	}
-	if isDelim {
-		return w.enter(delim)
-	}
-	if len(w.open) == 0 {
-		return errors.New("it is neither an object nor an array")
-	}
-	return nil
-}
-
-// enter begins an object or array.
-func (w *walker) enter(delim json.Delim) error {
-	if len(w.open) == w.depth {
-		return fmt.Errorf("it nests more than %d deep", w.depth)
-	}
-	next := nesting{}
-	if delim == '{' {
-		next.keys = map[string]bool{}
-	}
-	w.open = append(w.open, next)
-	return nil
 }

@@ -44,21 +44,6 @@ type document struct {
 	nodes []node
 }
 
-// parse reads a whole body. The error is a sentence for the agent.
-func parse(body []byte) (*document, error) {
-	if !utf8.Valid(body) {
-		return nil, fmt.Errorf("the body is not UTF-8")
-	}
-	p := &parser{document: &document{body: body, nodes: make([]node, 0, 64+len(body)/256)}}
-	if err := p.value(0); err != nil {
-		return nil, err
-	}
-	if p.space(); p.at < len(body) {
-		return nil, p.unexpected()
-	}
-	return p.document, nil
-}
-
 func (d *document) raw(i int32) []byte { return d.body[d.nodes[i].from:d.nodes[i].to] }
 
 // name is a value's name in the object around it.

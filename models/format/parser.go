@@ -2,220 +2,106 @@ package format
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// parser fills a document. It accepts RFC 8259 and nothing else.
+// parser fills a document. The decoder accepts RFC 8259 and nothing else, and refuses names that
+// occur twice in one object.
 type parser struct {
 	*document
-	at int
+	*jsontext.Decoder
 }
 
-func (p *parser) space() {
-	for p.at < len(p.body) {
-		switch p.body[p.at] {
-		case ' ', '\t', '\n', '\r':
-			p.at++
-		default:
-			return
-		}
+// parse reads a whole body. The error is a sentence for the agent.
+func parse(body []byte) (*document, error) {
+	if !utf8.Valid(body) {
+		return nil, fmt.Errorf("the body is not UTF-8")
 	}
+	// Half a surrogate pair, which UTF-8 cannot have, may be escaped: JavaScript writes it.
+	p := &parser{&document{body: body, nodes: make([]node, 0, 64+len(body)/256)}, jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))}
+	if err := p.value(node{}); err != nil {
+		return nil, err
+	}
+	if at := p.next(); int(at) < len(body) {
+		return nil, unexpected(int64(at))
+	}
+	return p.document, nil
 }
 
-func (p *parser) unexpected() error {
-	if p.at >= len(p.body) {
-		return fmt.Errorf("the body ends in the middle")
+// next is where the next token begins, if the body is JSON.
+func (p *parser) next() int32 {
+	at := int(p.InputOffset())
+	for at < len(p.body) && bytes.IndexByte([]byte(" \t\r\n,:"), p.body[at]) >= 0 {
+		at++
 	}
-	return fmt.Errorf("the body is not JSON at byte %d", p.at)
+	return int32(at)
 }
 
-// take reads one byte if it is the wanted one.
-func (p *parser) take(want byte) bool {
-	if p.at < len(p.body) && p.body[p.at] == want {
-		p.at++
-		return true
-	}
-	return false
-}
+var kinds = map[jsontext.Kind]kind{'n': null, 't': boolean, 'f': boolean, '0': number, '"': text, '[': array, '{': object}
 
-// value reads a value and adds its node, and those inside it.
-func (p *parser) value(depth int) error {
-	if p.space(); p.at >= len(p.body) {
-		return p.unexpected()
-	}
+// value reads a value and adds its node, which has its name already, and those inside it.
+func (p *parser) value(n node) error {
 	if len(p.nodes) >= MaxValues {
 		return fmt.Errorf("the body has more than %d values", MaxValues)
 	}
+	n.from = p.next()
+	token, err := p.ReadToken()
+	if err != nil {
+		return p.refusal(err)
+	}
+	n.kind = kinds[token.Kind()]
 	i := len(p.nodes)
-	p.nodes = append(p.nodes, node{from: int32(p.at)})
-	kind, err := p.content(i, depth)
-	n := &p.nodes[i]
-	n.kind, n.to, n.next = kind, int32(p.at), int32(len(p.nodes))
+	p.nodes = append(p.nodes, n)
+	switch {
+	case p.StackDepth() > MaxDepth:
+		return fmt.Errorf("the body is nested deeper than %d", MaxDepth)
+	case n.kind == object || n.kind == array:
+		err = p.inside(n.kind)
+	case n.kind == number && int32(p.InputOffset())-n.from > maxNumber:
+		return fmt.Errorf("the number at byte %d has more than %d digits", n.from, maxNumber)
+	}
+	p.nodes[i].to, p.nodes[i].next = int32(p.InputOffset()), int32(len(p.nodes))
 	return err
 }
 
-func (p *parser) content(i, depth int) (kind, error) {
-	switch p.body[p.at] {
-	case '{':
-		return object, p.object(i, depth+1)
-	case '[':
-		return array, p.array(depth + 1)
-	case '"':
-		_, err := p.string()
-		return text, err
-	case 't':
-		return boolean, p.word("true")
-	case 'f':
-		return boolean, p.word("false")
-	case 'n':
-		return null, p.word("null")
-	}
-	return number, p.number()
-}
-
-func (p *parser) word(word string) error {
-	if !bytes.HasPrefix(p.body[p.at:], []byte(word)) {
-		return p.unexpected()
-	}
-	p.at += len(word)
-	return nil
-}
-
-func (p *parser) array(depth int) error {
-	if depth > MaxDepth {
-		return fmt.Errorf("the body is nested deeper than %d", MaxDepth)
-	}
-	p.at++
-	if p.space(); p.take(']') {
-		return nil
-	}
+// inside reads the values of an object or an array, and its end.
+func (p *parser) inside(of kind) error {
 	for {
-		if err := p.value(depth); err != nil {
-			return err
-		}
-		if p.space(); p.take(']') {
-			return nil
-		}
-		if !p.take(',') {
-			return p.unexpected()
-		}
-	}
-}
-
-func (p *parser) object(i, depth int) error {
-	if depth > MaxDepth {
-		return fmt.Errorf("the body is nested deeper than %d", MaxDepth)
-	}
-	p.at++
-	if p.space(); p.take('}') {
-		return nil
-	}
-	seen := names{document: p.document, object: int32(i)}
-	for {
-		if err := p.member(&seen, depth); err != nil {
-			return err
-		}
-		if p.space(); p.take('}') {
-			return nil
-		}
-		if !p.take(',') {
-			return p.unexpected()
-		}
-	}
-}
-
-func (p *parser) member(seen *names, depth int) error {
-	if p.space(); p.at >= len(p.body) || p.body[p.at] != '"' {
-		return p.unexpected()
-	}
-	from := p.at + 1
-	escaped, err := p.string()
-	if err != nil {
-		return err
-	}
-	to := p.at - 1
-	if p.space(); !p.take(':') {
-		return p.unexpected()
-	}
-	i := len(p.nodes)
-	if err := p.value(depth); err != nil {
-		return err
-	}
-	n := &p.nodes[i]
-	n.key, n.keyEnd, n.escaped = int32(from), int32(to), escaped
-	return seen.add(int32(i))
-}
-
-// string reads a string and reports whether it has an escape.
-func (p *parser) string() (escaped bool, err error) {
-	for p.at++; p.at < len(p.body); p.at++ {
-		switch b := p.body[p.at]; {
-		case b == '"':
-			p.at++
-			return escaped, nil
-		case b == '\\':
-			escaped = true
-			if !p.escape() {
-				return escaped, p.unexpected()
+		var n node
+		switch next := p.PeekKind(); {
+		case next == '}' || next == ']':
+			_, err := p.ReadToken()
+			return p.refusal(err)
+		case of == object:
+			n.key = p.next() + 1
+			if _, err := p.ReadToken(); err != nil {
+				return p.refusal(err)
 			}
-		case b < 0x20:
-			return escaped, p.unexpected()
+			n.keyEnd = int32(p.InputOffset()) - 1
+			n.escaped = bytes.IndexByte(p.body[n.key:n.keyEnd], '\\') >= 0
+		}
+		if err := p.value(n); err != nil {
+			return err
 		}
 	}
-	return escaped, p.unexpected()
 }
 
-// escape leaves the position at the last byte of an escape.
-func (p *parser) escape() bool {
-	if p.at++; p.at >= len(p.body) {
-		return false
+// refusal is a decoder's error as a sentence for the agent.
+func (p *parser) refusal(err error) error {
+	syntax := new(jsontext.SyntacticError)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &syntax) || syntax.ByteOffset >= int64(len(p.body)):
+		return fmt.Errorf("the body ends in the middle")
+	case syntax.Err == jsontext.ErrDuplicateName:
+		return fmt.Errorf("%q occurs twice in one object", short(syntax.JSONPointer.LastToken()))
 	}
-	switch p.body[p.at] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return true
-	case 'u':
-	default:
-		return false
-	}
-	for range 4 {
-		if p.at++; p.at >= len(p.body) || !hex(p.body[p.at]) {
-			return false
-		}
-	}
-	return true
+	return unexpected(syntax.ByteOffset)
 }
 
-func hex(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
-}
-
-func (p *parser) number() error {
-	from := p.at
-	p.take('-')
-	if !p.take('0') && !p.digits() {
-		return p.unexpected()
-	}
-	if p.take('.') && !p.digits() {
-		return p.unexpected()
-	}
-	if p.take('e') || p.take('E') {
-		if !p.take('+') {
-			p.take('-')
-		}
-		if !p.digits() {
-			return p.unexpected()
-		}
-	}
-	if p.at-from > maxNumber {
-		return fmt.Errorf("the number at byte %d has more than %d digits", from, maxNumber)
-	}
-	return nil
-}
-
-func (p *parser) digits() bool {
-	from := p.at
-	for p.at < len(p.body) && p.body[p.at] >= '0' && p.body[p.at] <= '9' {
-		p.at++
-	}
-	return p.at > from
-}
+func unexpected(at int64) error { return fmt.Errorf("the body is not JSON at byte %d", at) }

@@ -20,6 +20,9 @@ var (
 	}
 )
 
+// manyNames bounds the unknown fields of one object: each is compared with all others.
+const manyNames = 16
+
 // unknown refuses a field without a row unless nothing about it is suspicious, and a name
 // that differs from another only in case. Others holds the unknown names beside it.
 func (c *check) unknown(i int32, others *[]string) *Refusal {

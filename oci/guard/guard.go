@@ -62,24 +62,20 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 
 // lock serialises starts and removals of a container; the caller closes it. The error
 // is fs.ErrNotExist if there is no directory, and ctx's if another call has the lock for
-// so long: the blocked goroutine then stays until this program ends.
+// so long.
 func lock(ctx context.Context, directory string) (*os.File, error) {
 	file, err := os.Open(directory)
 	if err != nil {
 		return nil, err
 	}
-	locked := make(chan error, 1)
-	go func() { locked <- descriptor.Lock(file, unix.LOCK_EX) }()
-	select {
-	case err = <-locked:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("another start of the container still sets up its network rules: %w", ctx.Err())
+	if err = descriptor.LockWithin(ctx, file, unix.LOCK_EX); err == nil {
+		return file, nil
 	}
-	if err != nil {
-		file.Close()
-		return nil, &os.PathError{Op: "flock", Path: directory, Err: err}
+	file.Close()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("another start of the container still sets up its network rules: %w", err)
 	}
-	return file, nil
+	return nil, &os.PathError{Op: "flock", Path: directory, Err: err}
 }
 
 // endEarlier kills the guard of an earlier start. Its rules stay until the new guard takes

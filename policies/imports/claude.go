@@ -1,13 +1,19 @@
 package imports
 
 import (
+	_ "embed"
 	"strings"
 
 	"clove.run/clove/agent"
 )
 
-// claudeRows are the settings of Claude Code 2.1.330. Those of the program itself are in
-// claude_own.go.
+// claudeOwn are settings of the program itself: its models, its looks, its tools and hooks, which
+// run where it runs. Source: the type Settings of @anthropic-ai/claude-agent-sdk 0.3.330.
+//
+//go:embed claude_own.txt
+var claudeOwn string
+
+// claudeRows are the settings of Claude Code 2.1.330.
 func claudeRows() rows {
 	return withOwn(rows{
 		"sandbox":     func(r *reader, at string, v any) { r.each(at, v, claudeSandbox()) },

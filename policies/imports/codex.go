@@ -1,28 +1,16 @@
 package imports
 
-import "clove.run/clove/agent"
+import (
+	_ "embed"
+
+	"clove.run/clove/agent"
+)
 
 // codexOwn are settings of the program itself. Source: codex-rs/config/src/config_toml.rs and
 // the configuration reference of Codex.
-const codexOwn = `
-agents allow_login_shell analytics approvals_reviewer apps apps_mcp_product_sku audio auto_review
-background_terminal_max_timeout chatgpt_base_url check_for_update_on_startup cli_auth_credentials_store commit_attribution
-compact_prompt debug desktop developer_instructions disable_paste_burst experimental_compact_prompt_file
-experimental_instructions_file experimental_realtime_start_instructions experimental_realtime_ws_backend_prompt
-experimental_realtime_ws_base_url experimental_realtime_ws_model experimental_realtime_ws_startup_context
-experimental_thread_config_endpoint experimental_thread_store experimental_use_freeform_apply_patch
-experimental_use_unified_exec_tool feedback file_opener forced_chatgpt_workspace_id forced_login_method ghost_snapshot
-hide_agent_reasoning history hooks include_apps_instructions include_collaboration_mode_instructions
-include_environment_context include_permissions_instructions instructions js_repl_node_module_dirs js_repl_node_path log_dir
-marketplaces mcp_oauth_callback_port mcp_oauth_callback_url mcp_oauth_credentials_store mcp_servers memories model
-model_auto_compact_token_limit model_auto_compact_token_limit_scope model_catalog_json model_context_window
-model_instructions_file model_provider model_providers model_reasoning_effort model_reasoning_summary
-model_supports_reasoning_summaries model_verbosity notice notify openai_base_url oss_provider otel personality
-plan_mode_reasoning_effort plugins profiles project_doc_fallback_filenames project_doc_max_bytes project_root_markers
-projects realtime review_model service_tier show_raw_agent_reasoning skills sqlite sqlite_home
-suppress_unstable_features_warning tool_output_token_limit tool_suggest tools tui web_search windows
-windows_wsl_setup_acknowledged zsh_path
-`
+//
+//go:embed codex_own.txt
+var codexOwn string
 
 // codexRows are the settings of Codex 0.169. Those that mean something only together are kept
 // for codex.
