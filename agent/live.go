@@ -32,15 +32,15 @@ type Stats struct {
 
 // Process is one process of an agent. Its ids are those inside the sandbox.
 type Process struct {
-	PID       int       `json:"pid"`
-	ParentPID int       `json:"parent_pid"` // 0: started from outside, as PID 1 and what `clove exec` starts
-	UID       uint32    `json:"uid"`
-	State     string    `json:"state"` // one letter, as in proc_pid_stat(5)
-	Threads   int       `json:"threads"`
-	Started   time.Time `json:"started"`
-	CPUMS     int64     `json:"cpu_ms"`
-	RSSBytes  int64     `json:"rss_bytes"`
-	Command   []string  `json:"command"` // its arguments, or its name in brackets where it has none
+	PID       int       `json:"pid" col:"PID"`
+	ParentPID int       `json:"parent_pid" col:"PPID"` // 0: started from outside, as PID 1 and what `clove exec` starts
+	UID       uint32    `json:"uid" col:"UID"`
+	State     string    `json:"state" col:"S"` // one letter, as in proc_pid_stat(5)
+	Threads   int       `json:"threads" col:"THREADS"`
+	Started   time.Time `json:"started" col:"STARTED,clock"`
+	CPUMS     int64     `json:"cpu_ms" col:"CPU,ms"`
+	RSSBytes  int64     `json:"rss_bytes" col:"MEMORY,size"`
+	Command   []string  `json:"command" col:"COMMAND,words,cut"` // its arguments, or its name in brackets where it has none
 }
 
 // Exec is the request for one more process in a sandbox. The process has the agent's

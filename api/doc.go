@@ -29,5 +29,8 @@
 // it with the accepted one of its version, and makes docs/api.md of the same table.
 // Fields and methods may be added; a test fails when one is taken away or narrowed.
 //
+// A tag `col:"HEADING,form"` of a field says how the command line shows it in a table
+// (cmd/clove/verbs). The wire does not have it.
+//
 // It refuses to hold behaviour: daemon serves the table, client asks it.
 package api

@@ -26,18 +26,18 @@ type AgentResult struct {
 
 // Grant is one thing that a run may do.
 type Grant struct {
-	ID       string    `json:"id"`
-	Grant    string    `json:"grant"` // KIND:PATTERN[:RIGHTS]
+	ID       string    `json:"id" col:"ID"`
+	Grant    string    `json:"grant" col:"GRANT"` // KIND:PATTERN[:RIGHTS]
 	Holder   agent.ID  `json:"holder"`
-	Giver    string    `json:"giver"`            // uid:NUMBER, or the id of the run that derived it
-	Parent   string    `json:"parent,omitempty"` // the grant that it was derived from
+	Giver    string    `json:"giver" col:"GIVER"`             // uid:NUMBER, or the id of the run that derived it
+	Parent   string    `json:"parent,omitempty" col:"PARENT"` // the grant that it was derived from
 	Created  time.Time `json:"created"`
-	Expires  time.Time `json:"expires,omitzero"`
-	UsesLeft *int64    `json:"uses_left,omitempty"` // absent: not counted
-	Reason   string    `json:"reason,omitempty"`
+	Expires  time.Time `json:"expires,omitzero" col:"EXPIRES,until"`
+	UsesLeft *int64    `json:"uses_left,omitempty" col:"USES,any"` // absent: not counted
+	Reason   string    `json:"reason,omitempty" col:"REASON,,cut"`
 	// Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no
 	// grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
-	Rule string `json:"rule,omitempty"`
+	Rule string `json:"rule,omitempty" col:"REASON,,cut"`
 }
 
 // GrantResult is one grant.
@@ -109,19 +109,19 @@ type GrantCheckResult struct {
 
 // Budget is one dimension of one account that a run spends from.
 type Budget struct {
-	Account   string    `json:"account"` // whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
-	Dimension string    `json:"dimension"`
-	Granted   *int64    `json:"granted,omitempty"` // absent: used is counted, and nothing limits it
-	Reserved  int64     `json:"reserved"`
-	Used      int64     `json:"used"`
-	Peak      int64     `json:"peak"` // the largest used so far
-	WarnAt    *int64    `json:"warn_at,omitempty"`
-	AtEnd     string    `json:"at_end,omitempty"` // end, pause or refuse
-	Period    string    `json:"period,omitempty"` // hour, day or month, UTC
-	Since     time.Time `json:"since,omitzero"`   // when the period began
-	Warned    bool      `json:"warned,omitempty"`
-	Spent     bool      `json:"spent,omitempty"`  // more is used than was granted, of an account above what agents charge all of it, or Wanted is set
-	Wanted    int64     `json:"wanted,omitempty"` // the reservation that stopped the run, because less than it is left
+	Account   string    `json:"account" col:"ACCOUNT"` // whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
+	Dimension string    `json:"dimension" col:"DIMENSION"`
+	Granted   *int64    `json:"granted,omitempty" col:"LIMIT"` // absent: used is counted, and nothing limits it
+	Reserved  int64     `json:"reserved" col:"RESERVED"`
+	Used      int64     `json:"used" col:"USED"`
+	Peak      int64     `json:"peak" col:"PEAK"` // the largest used so far
+	WarnAt    *int64    `json:"warn_at,omitempty" col:"WARN AT"`
+	AtEnd     string    `json:"at_end,omitempty" col:"AT END"` // end, pause or refuse
+	Period    string    `json:"period,omitempty" col:"PERIOD"` // hour, day or month, UTC
+	Since     time.Time `json:"since,omitzero"`                // when the period began
+	Warned    bool      `json:"warned,omitempty" col:"STATE,warned"`
+	Spent     bool      `json:"spent,omitempty" col:"STATE,spent"` // more is used than was granted, of an account above what agents charge all of it, or Wanted is set
+	Wanted    int64     `json:"wanted,omitempty"`                  // the reservation that stopped the run, because less than it is left
 }
 
 // BudgetResult is what a run spends from.
@@ -224,10 +224,10 @@ type BudgetReportResult struct {
 
 // DaySum is what all runs of a user spent of a dimension in one day.
 type DaySum struct {
-	Day       string `json:"day"` // of UTC, as 2026-11-23
-	Owner     uint32 `json:"owner"`
-	Dimension string `json:"dimension"` // "(other)": those of a user who had very many on that day
-	Used      int64  `json:"used"`
+	Day       string `json:"day" col:"DAY"` // of UTC, as 2026-11-23
+	Owner     uint32 `json:"owner" col:"OWNER"`
+	Dimension string `json:"dimension" col:"DIMENSION"` // "(other)": those of a user who had very many on that day
+	Used      int64  `json:"used" col:"USED"`
 }
 
 // BudgetTopParams chooses among the runs that spend.
@@ -244,13 +244,13 @@ type BudgetTopResult struct {
 // Spender is a run that spent something of a dimension in the last minute.
 type Spender struct {
 	ID         agent.ID `json:"id"`
-	Name       string   `json:"name"`
-	Owner      uint32   `json:"owner"`
-	Namespace  string   `json:"namespace,omitempty"`
-	Dimension  string   `json:"dimension"`
-	LastMinute int64    `json:"last_minute"`       // since cloved began, if that is later
-	Used       int64    `json:"used"`              // of the run's own budget, in its period
-	Granted    *int64   `json:"granted,omitempty"` // absent: the run itself has no limit
+	Name       string   `json:"name" col:"AGENT"`
+	Owner      uint32   `json:"owner" col:"OWNER"`
+	Namespace  string   `json:"namespace,omitempty" col:"NAMESPACE"`
+	Dimension  string   `json:"dimension" col:"DIMENSION"`
+	LastMinute int64    `json:"last_minute" col:"LAST MINUTE"` // since cloved began, if that is later
+	Used       int64    `json:"used" col:"USED"`               // of the run's own budget, in its period
+	Granted    *int64   `json:"granted,omitempty" col:"LIMIT"` // absent: the run itself has no limit
 }
 
 // ModelQueueResult has the calls of models that wait for their turn: those that wait longest

@@ -80,19 +80,19 @@ type ModelTestParams struct {
 
 // ModelTestResult is how one call of a model went.
 type ModelTestResult struct {
-	Model        string        `json:"model"` // after aliases
-	Provider     string        `json:"provider"`
-	Target       string        `json:"target"` // the provider's name of the model
-	Format       string        `json:"format"`
-	Status       int           `json:"status,omitempty"` // of HTTP; absent: there was no answer
-	FirstNS      int64         `json:"first_ns"`         // until the first byte of the answer
-	TotalNS      int64         `json:"total_ns"`
-	TokensIn     int64         `json:"tokens_in"` // without those read from the provider's cache
-	TokensCached int64         `json:"tokens_cached"`
-	TokensOut    int64         `json:"tokens_out"`
-	Reported     bool          `json:"reported"`              // by the provider; else the tokens are estimated
-	CostMicros   *int64        `json:"cost_micros,omitempty"` // absent: no price is known
-	Failure      *ModelFailure `json:"failure,omitempty"`     // absent: it went well
+	Model        string        `json:"model" col:"MODEL"` // after aliases
+	Provider     string        `json:"provider" col:"PROVIDER"`
+	Target       string        `json:"target" col:"AS"` // the provider's name of the model
+	Format       string        `json:"format" col:"FORMAT"`
+	Status       int           `json:"status,omitempty"`                // of HTTP; absent: there was no answer
+	FirstNS      int64         `json:"first_ns" col:"FIRST TOKEN,took"` // until the first byte of the answer
+	TotalNS      int64         `json:"total_ns" col:"TOTAL,took"`
+	TokensIn     int64         `json:"tokens_in" col:"IN"` // without those read from the provider's cache
+	TokensCached int64         `json:"tokens_cached" col:"CACHED"`
+	TokensOut    int64         `json:"tokens_out" col:"OUT"`
+	Reported     bool          `json:"reported"`                               // by the provider; else the tokens are estimated
+	CostMicros   *int64        `json:"cost_micros,omitempty" col:"COST,money"` // absent: no price is known
+	Failure      *ModelFailure `json:"failure,omitempty"`                      // absent: it went well
 }
 
 // ModelFailure is why a call went wrong.
@@ -125,14 +125,14 @@ type ModelTopResult struct {
 // that is later.
 type ModelRun struct {
 	ID         agent.ID `json:"id"`
-	Name       string   `json:"name"`
-	Owner      uint32   `json:"owner"`
-	Namespace  string   `json:"namespace,omitempty"`
-	Models     []string `json:"models"`    // that it has called
-	InFlight   int      `json:"in_flight"` // calls
-	Waiting    int      `json:"waiting"`   // calls that wait for a provider
-	Calls      int64    `json:"calls"`     // that ended in the last minute
-	TokensIn   int64    `json:"tokens_in"`
-	TokensOut  int64    `json:"tokens_out"`
-	CostMicros int64    `json:"cost_micros"`
+	Name       string   `json:"name" col:"AGENT"`
+	Owner      uint32   `json:"owner" col:"OWNER"`
+	Namespace  string   `json:"namespace,omitempty" col:"NAMESPACE"`
+	Models     []string `json:"models" col:"MODELS"`       // that it has called
+	InFlight   int      `json:"in_flight" col:"IN FLIGHT"` // calls
+	Waiting    int      `json:"waiting" col:"WAITING"`     // calls that wait for a provider
+	Calls      int64    `json:"calls" col:"CALLS"`         // that ended in the last minute
+	TokensIn   int64    `json:"tokens_in" col:"IN"`
+	TokensOut  int64    `json:"tokens_out" col:"OUT"`
+	CostMicros int64    `json:"cost_micros" col:"COST,money"`
 }

@@ -152,6 +152,7 @@ type running struct {
 	stdout *bufio.Reader
 	stderr output
 	file   string
+	ctx    context.Context // ends the run
 	cancel context.CancelFunc
 }
 
@@ -176,8 +177,9 @@ func (o *output) String() string {
 // start begins `clove run`; wait ends it.
 func (h *host) start(flags []string, command ...string) *running {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience())
-	r := &running{h: h, file: h.recordFile(), cancel: cancel}
+	// A test waits for parts of the run, each within patience.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience())
+	r := &running{h: h, file: h.recordFile(), ctx: ctx, cancel: cancel}
 	args := append([]string{"run", "--rm", "--result", r.file}, flags...)
 	r.cmd = h.command(ctx, append(append(args, "--"), command...)...)
 	r.cmd.Stderr = &r.stderr
@@ -195,6 +197,9 @@ func (h *host) start(flags []string, command ...string) *running {
 func (r *running) line() string {
 	r.h.t.Helper()
 	text, err := r.stdout.ReadString('\n')
+	if r.ctx.Err() != nil {
+		r.h.t.Fatalf("no line from the agent within %v\n%s", 3*patience(), &r.stderr)
+	}
 	if err != nil {
 		r.h.t.Fatalf("no line from the agent: %v\n%s", err, &r.stderr)
 	}

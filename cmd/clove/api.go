@@ -17,27 +17,19 @@ import (
 
 const apiName = "api"
 
-// apiWords are what clove api does.
-var apiWords = map[string]word{
-	"list": {flags: []string{flagJSON}, do: (*program).apiList},
-	"diff": {flags: []string{flagJSON}, least: 1, do: (*program).apiDiff},
-}
-
-func (p *program) apiCommand() *cli.Command {
-	return &cli.Command{
-		Name: apiName, Usage: "list the methods of the API, and compare them with others",
-		UsageText: "clove api list [--json]\nclove api diff [--json] FILE|VERSION",
-		Description: "list shows each method with its tier and who may call it: root, member (whoever may connect to cloved), owner (of the\n" +
+func apiCommand() command {
+	return command{
+		task: "administer", usage: "list the methods of the API, and compare them with others",
+		verbs: []verb{
+			{line: "clove api list [--json]", act: hand((*program).apiList)},
+			{line: "clove api diff [--json] FILE|VERSION", act: hand((*program).apiDiff)},
+		},
+		description: "list shows each method with its tier and who may call it: root, member (whoever may connect to cloved), owner (of the\n" +
 			"run) and agent (over its own socket). With --json, list prints the whole contract, with all parameters and results.\n" +
 			"diff shows what this clove has changed since FILE, which list --json of another clove printed, or since a VERSION of\n" +
 			"the contract. Its exit status is 1 if a change breaks programs that work with the other one. cloved need not run.",
-		Flags:  []cli.Flag{jsonFlag("write the contract, or the changes, as JSON")},
-		Action: p.api,
+		flags: []cli.Flag{jsonFlag("write the contract, or the changes, as JSON")},
 	}
-}
-
-func (p *program) api(c *cli.Context) error {
-	return p.doWord(c, apiWords, "clove api list, or clove api diff FILE|VERSION")
 }
 
 func (p *program) apiList(c *cli.Context) error {

@@ -23,23 +23,23 @@ const (
 	flagInstructions = "allow-instructions"
 )
 
-func (p *program) applyCommand() *cli.Command {
-	return &cli.Command{
-		Name: "apply", Usage: "write a run's workspace changes back to the host", UsageText: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID\nclove apply [OPTION...] [--to DIR] lost/ID",
-		Description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
+func applyCommand() command {
+	return command{
+		task: "change", runs: completeAll, usage: "write a run's workspace changes back to the host",
+		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID\nclove apply [OPTION...] [--to DIR] lost/ID", act: hand((*program).apply)}},
+		description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
 			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
 			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
 			"(or --allow-instructions). --yes alone leaves all three out.\n" +
 			"Exit status 1: something was refused, or you said no.\n" +
 			"With cloved, changes are written with your own rights. The run need not have ended: it is frozen meanwhile.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagExecutable, Usage: "also write what the host executes by itself, or may", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagInstructions, Usage: "also write instructions for the next agent", DisableDefaultText: true},
 			toFlag("write lost/ID to this directory, not to its workspace"),
 			jsonFlag("write what was done as a JSON array"),
 		},
-		Action: ofOneRun(p.apply),
 	}
 }
 

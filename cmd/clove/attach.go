@@ -8,14 +8,14 @@ import (
 	"clove.run/clove/client"
 )
 
-func (p *program) attachCommand() *cli.Command {
-	return &cli.Command{
-		Name: "attach", Usage: "join the streams of a detached run", UsageText: "clove attach [--detach-keys KEYS] [--clipboard] NAME|ID",
-		Description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
+func attachCommand() command {
+	return command{
+		task: "run", runs: completeLive, usage: "join the streams of a detached run",
+		verbs: []verb{{line: "clove attach [--detach-keys KEYS] [--clipboard] NAME|ID", act: hand((*program).attach)}},
+		description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
 			"without ending the run, and so does ctrl-c where the run has no terminal of its own; keys that end in a letter take\n" +
 			"Enter then. Exit status: the agent's, 0 after leaving by keys.",
-		Flags:  []cli.Flag{detachKeysFlag(), boolean("", flagClipboard, "", clipboardUsage)},
-		Action: ofOneRun(p.attach),
+		flags: []cli.Flag{detachKeysFlag(), boolean("", flagClipboard, "", clipboardUsage)},
 	}
 }
 

@@ -31,25 +31,22 @@ const (
 // choosing are the flags of the words that print records.
 var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
 
-const auditName = "audit"
-
-// auditWords are what clove audit does.
-var auditWords = map[string]word{
-	"tail":   {flags: append([]string{flagFollow}, choosing...), do: (*program).auditTail},
-	"query":  {flags: choosing, do: (*program).auditQuery},
-	"verify": {flags: []string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}, do: (*program).auditVerify},
-	"export": {least: 1, do: (*program).auditExport},
-	"prove":  {least: 1, do: (*program).auditProve},
-}
-
-func (p *program) auditCommand() *cli.Command {
-	return &cli.Command{
-		Name: auditName, Usage: "show and verify the log of what was decided", UsageText: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
-		Description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
+func auditCommand() command {
+	return command{
+		task: "share", usage: "show and verify the log of what was decided",
+		text: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
+		verbs: []verb{
+			{line: "clove audit tail", act: audited((*program).auditTail), also: append([]string{flagFollow}, choosing...)},
+			{line: "clove audit query", act: audited((*program).auditQuery), also: choosing},
+			{line: "clove audit verify", act: audited((*program).auditVerify), also: []string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}},
+			{line: "clove audit export FILE", act: audited((*program).auditExport)},
+			{line: "clove audit prove NUMBER", act: audited((*program).auditProve)},
+		},
+		description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
 			"written, also in a file of export's. export writes the records to FILE and a signed checkpoint to FILE.checkpoint:\n" +
 			"keep that on another machine. prove writes a proof that a record is in the log, for verify --proof. For root; members of\n" +
 			"cloved's group may use tail and query, and see what is about their own runs.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "tail: wait for more", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagOwner, Usage: "only what is about the runs of this user ID"},
 			&cli.StringFlag{Name: flagNamespace, Usage: "only of this namespace and those below it"},
@@ -67,12 +64,11 @@ func (p *program) auditCommand() *cli.Command {
 			&cli.StringFlag{Name: flagProof, Usage: "verify: a proof that prove wrote, instead of the log"},
 			jsonFlag("write each record, or the report, as a JSON object"),
 		},
-		Action: p.audit,
 	}
 }
 
-func (p *program) audit(c *cli.Context) error {
-	return auditError(c, p.doWord(c, auditWords, "clove audit tail, query, verify, export FILE or prove NUMBER"))
+func audited(do func(*program, *cli.Context) error) hand {
+	return func(p *program, c *cli.Context) error { return auditError(c, do(p, c)) }
 }
 
 // auditError explains what everybody but root gets, and a log that is not there.

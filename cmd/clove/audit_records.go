@@ -9,16 +9,15 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/client"
+	"clove.run/clove/cmd/clove/verbs"
 )
 
 // auditTailed is how many records clove audit tail shows unless --last says it.
@@ -101,7 +100,8 @@ func (p *program) auditTail(c *cli.Context) error {
 // auditFilter reads the flags. Records have a run's ID: root's clove finds it by the name, and
 // cloved does for others.
 func (p *program) auditFilter(c *cli.Context) (audit.Filter, error) {
-	f, err := readAuditFilter(c)
+	var f audit.Filter
+	err := verbs.Fill(&f, inputs(), givenFlags(c))
 	if err != nil || f.Run == "" || f.Run.Valid() {
 		return f, err
 	}
@@ -116,43 +116,6 @@ func (p *program) auditFilter(c *cli.Context) (audit.Filter, error) {
 	run, err := b.Get(string(f.Run))
 	f.Run = run.Spec.ID
 	return f, err
-}
-
-func readAuditFilter(c *cli.Context) (f audit.Filter, err error) {
-	f = audit.Filter{Namespace: c.String(flagNamespace), Run: agent.ID(c.String(flagRun)), Kind: audit.Kind(c.String(flagKind)), Verdict: c.String(flagVerdict), Text: c.String(flagText)}
-	now := time.Now()
-	if f.Since, err = parseSince(c.String(flagSince), now); err != nil {
-		return f, err
-	}
-	if f.Until, err = parseSince(c.String(flagUntil), now); err != nil {
-		return f, err
-	}
-	owner, err := auditNumber(c, flagOwner, 32)
-	if err != nil {
-		return f, err
-	}
-	if c.IsSet(flagOwner) {
-		uid := uint32(owner)
-		f.Owner = &uid
-	}
-	if f.After, err = auditNumber(c, flagAfter, 63); err != nil {
-		return f, err
-	}
-	last, err := auditNumber(c, flagLast, 31)
-	f.Last = int(last)
-	return f, err
-}
-
-// auditNumber is a flag's number, 0 where it is not set.
-func auditNumber(c *cli.Context, flag string, bits int) (uint64, error) {
-	if !c.IsSet(flag) {
-		return 0, nil
-	}
-	number, err := strconv.ParseUint(c.String(flag), 10, bits)
-	if err != nil {
-		return 0, invalid(flag, "write a number", "%q is not a number", c.String(flag))
-	}
-	return number, nil
 }
 
 // auditPrinter shows one record, as JSON if that is asked for.

@@ -11,18 +11,6 @@ import (
 
 const benchName = "bench"
 
-// benchWords are what clove bench does.
-var benchWords = map[string]word{
-	"run":     {flags: []string{flagResults, flagFilter, flagResume, flagFailFast, flagRetries, flagParallel, flagNoParity, flagQuietHost, flagCache}, least: 1, do: (*program).benchRun},
-	"plan":    {flags: []string{flagFilter}, least: 1, do: (*program).benchPlan},
-	"check":   {flags: []string{flagQuietHost}, do: (*program).benchCheck},
-	"report":  {flags: []string{flagFormat}, least: 1, do: (*program).benchReport},
-	"compare": {least: 2, do: (*program).benchCompare},
-	"verify":  {flags: []string{flagCache}, least: 1, most: 2, do: (*program).benchVerify},
-	"import":  {flags: []string{flagTo, flagRootfs, flagBase, flagNetwork, flagPartly}, least: 2, do: (*program).benchImport},
-	"schema":  {do: (*program).benchSchema},
-}
-
 // The flags of clove bench.
 const (
 	flagResults   = "results"
@@ -40,12 +28,21 @@ const (
 // standardRetries are those of attempts that failed for the infrastructure.
 const standardRetries = 2
 
-func (p *program) benchCommand() *cli.Command {
-	return &cli.Command{
-		Name: benchName, Usage: "run agents at tasks under the same conditions, and score them",
-		UsageText: "clove bench run [flags] SUITE\nclove bench plan [--filter PATTERN]... SUITE\nclove bench check [--require-quiet]\nclove bench report [--format FORMAT] DIR\n" +
-			"clove bench compare DIR[:AGENT] DIR[:AGENT]\nclove bench verify DIR [SUITE]\nclove bench import harbor [flags] DIR\nclove bench schema",
-		Description: "SUITE is a file of YAML, or a folder with a suite.yaml; schema prints its JSON Schema. run makes every attempt of tasks,\n" +
+func benchCommand() command {
+	return command{
+		task: "run", usage: "run agents at tasks under the same conditions, and score them",
+		verbs: []verb{
+			{line: "clove bench run [flags] SUITE", act: hand((*program).benchRun),
+				also: []string{flagResults, flagFilter, flagResume, flagFailFast, flagRetries, flagParallel, flagNoParity, flagQuietHost, flagCache}},
+			{line: "clove bench plan [--filter PATTERN]... SUITE", act: hand((*program).benchPlan)},
+			{line: "clove bench check [--require-quiet]", act: hand((*program).benchCheck)},
+			{line: "clove bench report [--format FORMAT] DIR", act: hand((*program).benchReport)},
+			{line: "clove bench compare DIR[:AGENT] DIR[:AGENT]", act: hand((*program).benchCompare)},
+			{line: "clove bench verify DIR [SUITE]", act: hand((*program).benchVerify), also: []string{flagCache}},
+			{line: "clove bench import harbor [flags] DIR", act: hand((*program).benchImport), also: []string{flagTo, flagRootfs, flagBase, flagNetwork, flagPartly}},
+			{line: "clove bench schema", act: hand((*program).benchSchema)},
+		},
+		description: "SUITE is a file of YAML, or a folder with a suite.yaml; schema prints its JSON Schema. run makes every attempt of tasks,\n" +
 			"agents and seeds, each in a sandbox of its own, and grades it in another one. plan lists the attempts. check says what of\n" +
 			"this machine makes figures vary. report writes a report; its formats are markdown, junit, csv and html. compare pairs attempts at\n" +
 			"the same task with the same seed, and says whether the data tell the two sides apart. verify compares what was kept with\n" +
@@ -53,7 +50,7 @@ func (p *program) benchCommand() *cli.Command {
 			"suite of a task in Harbor's format, or of a folder of them; no image is fetched, so it must be told what stands for each.\n\n" +
 			"Exit status of run: 0 if each attempt has a result, whatever it is; 1 if some have none. An agent that runs out of time or\n" +
 			"memory has a result; one whose sandbox did not start has none, and is tried again (--retries).",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			value("", flagResults, "", "run: the folder for results", "NAME-results"),
 			values("", flagFilter, "", "run, plan: only attempts TASK[.AGENT[.SEED]], * stands for anything", ""),
 			boolean("", flagResume, "", "run: make only the attempts that have no result in the folder"),
@@ -70,12 +67,7 @@ func (p *program) benchCommand() *cli.Command {
 			boolean("", flagPartly, "", "import: leave out tasks that cannot be translated"),
 			value("", flagCache, "", "run, verify: the folder that keeps environments for other benches", "in the folder for results"),
 		},
-		Action: p.bench,
 	}
-}
-
-func (p *program) bench(c *cli.Context) error {
-	return p.doWord(c, benchWords, "clove bench run SUITE, plan SUITE, check, report DIR, compare A B, verify DIR, import harbor DIR or schema")
 }
 
 func (p *program) benchSchema(*cli.Context) error {

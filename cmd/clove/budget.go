@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,27 +13,28 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
-const budgetName = "budget"
+// Flags of clove budget that no other command has.
+const (
+	flagFrom = "from"
+	flagTo   = "to"
+	flagCSV  = "csv"
+)
 
-// budgetWords are what clove budget does.
-var budgetWords = map[string]word{
-	"show":  {flags: []string{flagJSON}, least: 1, do: onCloved((*program).budgetShow)},
-	"raise": {flags: []string{flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetRaise)},
-	"reset": {flags: []string{flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetReset)},
-	"set":   {flags: []string{flagAtEnd, flagJSON}, least: 2, most: anyNumber, do: onCloved((*program).budgetSet)},
-	"list":  {flags: []string{flagJSON}, most: 1, do: onCloved((*program).budgetList)},
-
-	"report": {flags: []string{flagFrom, flagTo, flagCSV, flagJSON}, do: onCloved((*program).budgetReport)},
-	"top":    {flags: []string{flagJSON}, most: 1, do: onCloved((*program).budgetTop)},
-}
-
-func (p *program) budgetCommand() *cli.Command {
-	return &cli.Command{
-		Name: budgetName, Usage: "show and change what an agent may spend",
-		UsageText: "clove budget show [--json] AGENT\nclove budget raise [--json] AGENT DIMENSION=AMOUNT...\nclove budget reset [--json] AGENT|ACCOUNT DIMENSION...\n" +
-			"clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...\nclove budget list [--json] [ACCOUNT]\n" +
-			"clove budget report [--from DAY] [--to DAY] [--csv|--json]\nclove budget top [--json] [DIMENSION]",
-		Description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
+func budgetCommand() command {
+	return command{
+		task: "share", runs: completeAll, usage: "show and change what an agent may spend",
+		verbs: []verb{
+			{line: "clove budget show [--json] AGENT", act: ask(agents.BudgetGet).columns(budgetColumns...)},
+			{line: "clove budget raise [--json] AGENT DIMENSION=AMOUNT...",
+				act: ask(methods.BudgetRaise).shows(says(func(l *line, _ api.BudgetResult) string { return l.args[0] }))},
+			{line: "clove budget reset [--json] AGENT|ACCOUNT DIMENSION...", act: onCloved((*program).budgetReset)},
+			{line: "clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...", act: ask(methods.BudgetSet).columns(budgetColumns...)},
+			{line: "clove budget list [--json] [ACCOUNT]", act: list(methods.BudgetList).columns(budgetColumns...)},
+			{line: "clove budget report [--from DAY] [--to DAY] [--csv|--json]", act: list(methods.BudgetReport).fills(oneForm)},
+			{line: "clove budget top [--json] [DIMENSION]",
+				act: ask(methods.BudgetTop).columns("DIMENSION", "LAST MINUTE", "AGENT", "OWNER", "NAMESPACE", "USED", "LIMIT")},
+		},
+		description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
 			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
 			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero, of a run or of an\n" +
 			"ACCOUNT. Only the user who set a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
@@ -44,31 +43,25 @@ func (p *program) budgetCommand() *cli.Command {
 			"without one, all that you may see.\n" +
 			"report sums up what was spent by day (UTC), owner and dimension, top shows which runs spent most of each dimension in\n" +
 			"the last minute; root sees everybody's, others their own.",
-		Flags: append(reportFlags(),
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: flagFrom, Usage: "report: the first day (UTC), such as 2026-11-23"},
+			&cli.StringFlag{Name: flagTo, Usage: "report: the last day"},
+			&cli.BoolFlag{Name: flagCSV, Usage: "report: write comma-separated values"},
 			value("", flagAtEnd, "", "set: what happens to a run when nothing is left: end, pause or refuse", "end"),
 			jsonFlag("write the lines as a JSON array"),
-		),
-		Action: p.budget,
+		},
 	}
 }
 
-func (p *program) budget(c *cli.Context) error {
-	return p.doWord(c, budgetWords, "clove budget show AGENT, raise AGENT DIMENSION=AMOUNT, reset AGENT DIMENSION, set ACCOUNT BUDGET, list, report or top")
-}
+// budgetColumns is the order in which tables show budgets.
+var budgetColumns = []string{"ACCOUNT", "DIMENSION", "USED", "RESERVED", "LIMIT", "PEAK", "WARN AT", "AT END", "PERIOD", "STATE"}
 
-func (p *program) budgetShow(c *cli.Context, d *client.Client) error {
-	answer, err := client.Do(c.Context, d, agents.BudgetGet, api.RunParams{Run: c.Args().Get(1)})
-	return p.printBudgets(c, answer.Budgets, err)
-}
-
-func (p *program) budgetList(c *cli.Context, d *client.Client) error {
-	lines, err := client.Collect(client.All(c.Context, d, methods.BudgetList, api.BudgetListParams{Account: accountKey(c.Args().Get(1))}))
-	return p.printBudgets(c, lines, err)
-}
-
-func (p *program) budgetSet(c *cli.Context, d *client.Client) error {
-	answer, err := client.Do(c.Context, d, methods.BudgetSet, api.BudgetSetParams{Account: accountKey(c.Args().Get(1)), Limits: c.Args().Slice()[2:], AtEnd: c.String(flagAtEnd)})
-	return p.printBudgets(c, answer.Budgets, err)
+// oneForm refuses two forms of the report.
+func oneForm(l *line, _ *api.BudgetReportParams) error {
+	if l.Bool(flagCSV) && l.Bool(flagJSON) {
+		return invalid(flagCSV, "choose one of --csv and --json", "the report has one form")
+	}
+	return nil
 }
 
 // accountKey is an account's whole name: the caller's own may be written without its
@@ -80,57 +73,20 @@ func accountKey(text string) string {
 	return text
 }
 
-func (p *program) printBudgets(c *cli.Context, lines []api.Budget, err error) error {
-	if err != nil {
-		return err
-	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.Budget{}, lines...))
-	}
-	return printTable(p.out, budgetRows(lines))
-}
-
-// budgetRows is the table of lines. An absent limit is "-".
-func budgetRows(lines []api.Budget) [][]string {
-	rows := [][]string{{"ACCOUNT", "DIMENSION", "USED", "RESERVED", "LIMIT", "PEAK", "WARN AT", "AT END", "PERIOD", "STATE"}}
-	for _, b := range lines {
-		rows = append(rows, []string{b.Account, b.Dimension, strconv.FormatInt(b.Used, 10), strconv.FormatInt(b.Reserved, 10), amount(b.Granted),
-			strconv.FormatInt(b.Peak, 10), amount(b.WarnAt), b.AtEnd, b.Period, budgetState(b)})
-	}
-	return rows
-}
-
-func amount(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*n, 10)
-}
-
-func budgetState(b api.Budget) string {
-	switch {
-	case b.Spent:
-		return "spent"
-	case b.Warned:
-		return "warned"
-	}
-	return ""
-}
-
-func (p *program) budgetRaise(c *cli.Context, d *client.Client) error {
-	run, amounts := c.Args().Get(1), map[string]int64{}
-	for _, text := range c.Args().Slice()[2:] {
+// readAmounts reads DIMENSION=AMOUNT, each dimension once.
+func readAmounts(texts []string) (any, error) {
+	amounts := map[string]int64{}
+	for _, text := range texts {
 		dimension, n, err := parseRaise(text)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if _, twice := amounts[string(dimension)]; twice {
-			return invalid("", "name each dimension once", "%s stands there twice", dimension)
+			return nil, invalid("", "name each dimension once", "%s stands there twice", dimension)
 		}
 		amounts[string(dimension)] = n
 	}
-	answer, err := client.Do(c.Context, d, methods.BudgetRaise, api.BudgetRaiseParams{RunParams: api.RunParams{Run: run}, Amounts: amounts})
-	return p.changedBudget(c, run, answer.Budgets, err)
+	return amounts, nil
 }
 
 // parseRaise reads DIMENSION=AMOUNT.
@@ -161,24 +117,19 @@ func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 		}
 		dimensions = append(dimensions, string(dimension))
 	}
-	key := budget.Key(accountKey(run))
-	if id, ofRun := key.Run(); ofRun {
-		answer, err := client.Do(c.Context, d, methods.BudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: string(id)}, Dimensions: dimensions})
-		return p.changedBudget(c, run, answer.Budgets, err)
-	}
-	if _, account := key.Owner(); account {
-		answer, err := client.Do(c.Context, d, methods.BudgetSet, api.BudgetSetParams{Account: string(key), Reset: dimensions})
-		return p.changedBudget(c, run, answer.Budgets, err)
-	}
-	answer, err := client.Do(c.Context, d, methods.BudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: run}, Dimensions: dimensions})
-	return p.changedBudget(c, run, answer.Budgets, err)
-}
-
-// changedBudget prints the run's name, as other commands that change a run, or all lines.
-func (p *program) changedBudget(c *cli.Context, run string, lines []api.Budget, err error) error {
-	if err == nil && !c.Bool(flagJSON) {
-		_, err = fmt.Fprintln(p.out, printable(run))
+	answer, err := resetBudget(c, d, run, dimensions)
+	if err != nil {
 		return err
 	}
-	return p.printBudgets(c, lines, err)
+	return p.answer(c, answer, run)
+}
+
+func resetBudget(c *cli.Context, d *client.Client, run string, dimensions []string) (api.BudgetResult, error) {
+	key := budget.Key(accountKey(run))
+	if id, ofRun := key.Run(); ofRun {
+		run = string(id)
+	} else if _, account := key.Owner(); account {
+		return client.Do(c.Context, d, methods.BudgetSet, api.BudgetSetParams{Account: string(key), Reset: dimensions})
+	}
+	return client.Do(c.Context, d, methods.BudgetReset, api.BudgetResetParams{RunParams: api.RunParams{Run: run}, Dimensions: dimensions})
 }

@@ -11,13 +11,13 @@ import (
 	"clove.run/clove/runtime"
 )
 
-func (p *program) checkCommand() *cli.Command {
-	return &cli.Command{
-		Name: "check", Usage: "compare store, processes, cgroups, mounts and directories", UsageText: "clove check [--json]",
-		Description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.\n" +
+func checkCommand() command {
+	return command{
+		task: "administer", usage: "compare store, processes, cgroups, mounts and directories",
+		verbs: []verb{{line: "clove check [--json]", act: hand((*program).check)}},
+		description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.\n" +
 			"Notes, which do not change the status: what is kept below lost/, because the store has no record of it.",
-		Flags:  []cli.Flag{jsonFlag("write the problems as a JSON array")},
-		Action: withoutArguments(p.check),
+		flags: []cli.Flag{jsonFlag("write the problems as a JSON array")},
 	}
 }
 

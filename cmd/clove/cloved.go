@@ -20,18 +20,6 @@ func socket(c *cli.Context) string {
 // cloved connects to the daemon, for commands that need it.
 func (p *program) cloved(c *cli.Context) (*client.Client, error) { return p.dial(c.Context, socket(c)) }
 
-// withCloved connects a command to cloved before it acts.
-func (p *program) withCloved(do func(c *cli.Context, d *client.Client) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		d, err := p.cloved(c)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		return do(c, d)
-	}
-}
-
 // either connects to cloved if it runs. Without cloved, root uses the store directly;
 // the store's files are root's, so nobody else can.
 func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
@@ -45,9 +33,15 @@ func (p *program) either(c *cli.Context) (*client.Client, backend, error) {
 	if agent.KindOf(derr) != agent.KindNotFound {
 		return nil, nil, derr
 	}
+	b, err := p.ownStore(c)
+	return nil, b, err
+}
+
+// ownStore opens the store for a caller that no cloved answers.
+func (p *program) ownStore(c *cli.Context) (backend, error) {
 	b, err := p.backend(c)
-	if agent.KindOf(err) == agent.KindPrivilege && err != nil {
+	if err != nil && agent.KindOf(err) == agent.KindPrivilege {
 		err = &agent.Error{Kind: agent.KindPrivilege, Message: "cloved does not run, and only root can use clove without it", Hint: "use sudo, or start cloved"}
 	}
-	return nil, b, err
+	return b, err
 }

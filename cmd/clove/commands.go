@@ -19,7 +19,7 @@ func (p *program) execute(args []string) int {
 	if err == nil {
 		app := p.app(commands)
 		if line.command == "" { // only clove's own help can follow
-			app.CustomAppHelpTemplate = appHelpTemplate(app.Flags)
+			app.CustomAppHelpTemplate = appHelpTemplate(app)
 		}
 		err = app.Run(append([]string{"clove"}, line.argv...))
 	}
@@ -38,22 +38,24 @@ func (p *program) execute(args []string) int {
 	return exitFailed
 }
 
-// commands is the table of subcommands, in the order of the help.
-func (p *program) commands() []*cli.Command {
-	all := []*cli.Command{
-		p.runCommand(), p.psCommand(), p.showCommand(), p.inspectCommand(), p.logsCommand(), p.attachCommand(), p.execCommand(), p.cpCommand(), p.waitCommand(),
-		p.stopCommand(), p.killCommand(), p.pauseCommand(), p.resumeCommand(), p.restartCommand(), p.updateCommand(), p.statsCommand(), p.topCommand(),
-		p.rmCommand(), p.renameCommand(), p.pruneCommand(), p.eventsCommand(), p.drainCommand(), p.panicCommand(),
-		p.diffCommand(), p.applyCommand(), p.grantCommand(), p.budgetCommand(), p.modelsCommand(), p.policyCommand(), p.seccompCommand(), p.benchCommand(),
-		p.whyCommand(), p.renderCommand(), p.nodeCommand(), p.doctorCommand(), p.checkCommand(), p.gcCommand(), p.backupCommand(), p.auditCommand(), p.apiCommand(), p.debugCommand(), p.versionCommand(), p.completionCommand(),
-		// Hidden: cloved and the package's build call these.
-		p.superviseCommand(), p.guardCommand(), p.manualCommand(),
+// table has all commands, in the order of the manual page and of the help in each task.
+func table() []command {
+	return []command{
+		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), waitCommand(),
+		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
+		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
+		diffCommand(), applyCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), seccompCommand(), benchCommand(),
+		whyCommand(), renderCommand(), nodeCommand(), doctorCommand(), checkCommand(), gcCommand(), backupCommand(), auditCommand(), apiCommand(), debugCommand(), versionCommand(), completionCommand(),
+		superviseCommand(), guardCommand(), manualCommand(),
 	}
-	for _, c := range all {
-		c.HideHelpCommand = true // a script may be called "help"
-		for _, c := range append(c.Subcommands, c) {
-			c.Before = before
-		}
+}
+
+// commands is the table as urfave/cli takes it.
+func (p *program) commands() []*cli.Command {
+	rows := table()
+	all := make([]*cli.Command, len(rows))
+	for i := range rows {
+		all[i] = rows[i].cli(p)
 	}
 	return all
 }

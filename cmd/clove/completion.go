@@ -19,12 +19,12 @@ var shells = map[string]func([]completed) string{
 	"fish": fishCompletion,
 }
 
-func (p *program) completionCommand() *cli.Command {
+func completionCommand() command {
 	names := strings.Join(slices.Sorted(maps.Keys(shells)), "|")
-	return &cli.Command{
-		Name: "completion", Usage: "write a completion script for a shell", UsageText: "clove completion " + names,
-		Description: "bash: source <(clove completion bash)\nzsh:  clove completion zsh > \"${fpath[1]}/_clove\"\nfish: clove completion fish > ~/.config/fish/completions/clove.fish",
-		Action:      p.complete,
+	return command{
+		task: "administer", usage: "write a completion script for a shell",
+		verbs:       []verb{{line: "clove completion " + names, act: hand((*program).complete), free: true}},
+		description: "bash: source <(clove completion bash)\nzsh:  clove completion zsh > \"${fpath[1]}/_clove\"\nfish: clove completion fish > ~/.config/fish/completions/clove.fish",
 	}
 }
 
@@ -39,7 +39,7 @@ func (p *program) complete(c *cli.Context) error {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "completion", Message: fmt.Sprintf("it takes one shell, not %q", c.Args().Slice()),
 			Hint: "clove completion " + strings.Join(slices.Sorted(maps.Keys(shells)), "|")}
 	}
-	_, err := fmt.Fprint(p.out, script(completions(c.App.Commands)))
+	_, err := fmt.Fprint(p.out, script(completions(table())))
 	return err
 }
 
@@ -49,18 +49,6 @@ const (
 	completeLive = "live-runs"
 	completeAll  = "all-runs"
 )
-
-// completesRuns names the commands whose words are names of runs, and which runs.
-var completesRuns = map[string]string{
-	"attach": completeLive, execName: completeLive, "stop": completeLive, "kill": completeLive, "pause": completeLive, "resume": completeLive,
-	"update": completeLive, "stats": completeLive, "top": completeLive, "wait": completeLive,
-	"inspect": completeAll, "logs": completeAll, "restart": completeAll, "rm": completeAll, "rename": completeAll, "show": completeAll, "why": completeAll, grantName: completeAll, budgetName: completeAll, "diff": completeAll, "apply": completeAll,
-}
-
-// firstWords are those of commands whose first argument says what they do.
-func firstWords(command string) []string {
-	return slices.Sorted(maps.Keys(map[string]map[string]word{apiName: apiWords, auditName: auditWords, benchName: benchWords, grantName: grantWords, budgetName: budgetWords, modelsName: modelsWords, policyName: policyWords, seccompName: seccompWords}[command]))
-}
 
 // completeRuns writes names of runs. They need no quotes in any shell:
 // agent.ValidateName allows no such characters.
@@ -91,16 +79,15 @@ type completedFlag struct {
 }
 
 // completions leaves out hidden commands, which only clove's own programs call.
-func completions(commands []*cli.Command) []completed {
+func completions(commands []command) []completed {
 	var all []completed
 	for _, c := range commands {
-		if c.Hidden {
+		if c.task == "" {
 			continue
 		}
-		entry := completed{name: c.Name, usage: c.Usage, words: firstWords(c.Name), runs: completesRuns[c.Name]}
-		for _, f := range slices.Concat(c.Flags, globalFlags()) {
-			row := completedFlag{long: f.Names()[0], usage: f.(cli.DocGenerationFlag).GetUsage()}
-			row.takesValue = f.(cli.DocGenerationFlag).TakesValue()
+		entry := completed{name: c.word(0, 1), usage: c.usage, words: slices.Sorted(slices.Values(c.words())), runs: c.runs}
+		for _, f := range slices.Concat(c.flags, globalFlags()) {
+			row := completedFlag{long: f.Names()[0], usage: described(f).GetUsage(), takesValue: described(f).TakesValue()}
 			// The second name is the short one: value and boolean add it so.
 			if len(f.Names()) > 1 && len(f.Names()[1]) == 1 {
 				row.short = f.Names()[1]

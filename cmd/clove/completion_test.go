@@ -21,7 +21,7 @@ func script(t *testing.T, shell string) string {
 func TestCompletionIsWhole(t *testing.T) {
 	for shell := range shells {
 		text := script(t, shell)
-		for _, c := range completions(new(program).commands()) {
+		for _, c := range completions(table()) {
 			if !strings.Contains(text, c.name) {
 				t.Errorf("%s: no %s", shell, c.name)
 			}

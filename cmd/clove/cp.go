@@ -8,12 +8,12 @@ import (
 	"clove.run/clove/agent"
 )
 
-func (p *program) cpCommand() *cli.Command {
-	return &cli.Command{
-		Name: "cp", Usage: "copy files into and out of a live run", UsageText: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH",
-		Description: "Out: to a new name, or into a directory that exists. In: into a directory that exists inside, or to a name in one.\n" +
+func cpCommand() command {
+	return command{
+		task: "run", usage: "copy files into and out of a live run",
+		verbs: []verb{{line: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH", act: hand((*program).cp), free: true}},
+		description: "Out: to a new name, or into a directory that exists. In: into a directory that exists inside, or to a name in one.\n" +
 			"- is a tar archive on stdout or stdin. Files that are copied in are the agent's.",
-		Action: p.cp,
 	}
 }
 

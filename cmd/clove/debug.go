@@ -16,17 +16,17 @@ import (
 
 const flagArchive = "output"
 
-func (p *program) debugCommand() *cli.Command {
-	return &cli.Command{
-		Name: "debug", Usage: "collect the state of clove in one file, for a bug report", UsageText: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]",
-		Description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
+func debugCommand() command {
+	return command{
+		task: "administer", usage: "collect the state of clove in one file, for a bug report",
+		verbs: []verb{{line: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]", act: hand((*program).debug), free: true}},
+		description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
 			"too, and lists in its README.txt what could not be collected. Values of environments and labels, arguments of commands,\n" +
 			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it is stored.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagArchive, Aliases: []string{"o"}, Usage: "`FILE` to write, which must not exist; - is stdout", DefaultText: "clove-debug-TIME.tar.gz"},
 			jsonFlag("debug store: write one JSON object"),
 		},
-		Action: p.debug,
 	}
 }
 

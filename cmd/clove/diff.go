@@ -14,15 +14,15 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-func (p *program) diffCommand() *cli.Command {
-	return &cli.Command{
-		Name: "diff", Usage: "list the files that a run changed", UsageText: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID",
-		Description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
+func diffCommand() command {
+	return command{
+		task: "look", runs: completeAll, usage: "list the files that a run changed",
+		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: hand((*program).diff)}},
+		description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
 			"lost/ID is a layer that the store has no record of (clove check lists them); it opens for the run's owner.",
-		Flags:  []cli.Flag{toFlag("compare lost/ID with this directory, not with its workspace"), jsonFlag("write the changes as a JSON array")},
-		Action: ofOneRun(p.diff),
+		flags: []cli.Flag{toFlag("compare lost/ID with this directory, not with its workspace"), jsonFlag("write the changes as a JSON array")},
 	}
 }
 

@@ -5,9 +5,15 @@
 // the flags are then copied into a build.Request (run_request.go), and package
 // policies/build makes the agent.Spec of it or says what is wrong.
 //
-// Each subcommand has a file that is named for it. They reach the sandbox
-// through the interfaces of backend.go, which is opened only by the commands
-// that need it, so that `clove version` touches no file.
+// Each command is a row (command.go): its verbs with their usage lines, its flags and texts. Help,
+// completion, the manual page, and what arguments a command takes follow from the row. A verb
+// that calls a method of the API names the method's row (call.go): the usage line fills the parameters by
+// the table of inputs (vocabulary.go), and the result is a table by the tags of its type, a line, or JSON.
+// Package verbs reads lines and tags. Other verbs are functions. One more verb is one row.
+//
+// Rows about runs are in runs.go and control.go, as their methods are; any other command has a file that is
+// named for it. They reach the sandbox through the interfaces of backend.go, which is opened only by the
+// commands that need it, so that `clove version` touches no file.
 //
 // stdout is the agent's, or the command's answer. Everything that clove itself
 // has to say goes to stderr: errors as "clove: …" with a "hint: …", with

@@ -8,12 +8,12 @@ import (
 	"clove.run/clove/runtime"
 )
 
-func (p *program) doctorCommand() *cli.Command {
-	return &cli.Command{
-		Name: "doctor", Usage: "show what this host can enforce, and what to do about the rest", UsageText: "clove doctor [--json]",
-		Description: "A run that needs something missing is refused at its start; a limit is never dropped.",
-		Flags:       []cli.Flag{jsonFlag("write the findings as a JSON array")},
-		Action:      withoutArguments(p.diagnose),
+func doctorCommand() command {
+	return command{
+		task: "administer", usage: "show what this host can enforce, and what to do about the rest",
+		verbs:       []verb{{line: "clove doctor [--json]", act: hand((*program).diagnose)}},
+		description: "A run that needs something missing is refused at its start; a limit is never dropped.",
+		flags:       []cli.Flag{jsonFlag("write the findings as a JSON array")},
 	}
 }
 

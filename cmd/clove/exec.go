@@ -15,12 +15,13 @@ import (
 
 const execName = "exec"
 
-func (p *program) execCommand() *cli.Command {
-	return &cli.Command{
-		Name: execName, Usage: "run one more process in a live run's sandbox", UsageText: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]",
-		Description: "It has the same isolation and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
+func execCommand() command {
+	return command{
+		task: "run", runs: completeLive, usage: "run one more process in a live run's sandbox",
+		verbs: []verb{{line: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]", act: hand((*program).exec), free: true}},
+		description: "It has the same isolation and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
 			"125 it could not be started, 126 not executable, 127 not found.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			boolean("", flagInteractive, "i", "pass stdin on"),
 			boolean("", flagTTY, "t", "give it a terminal"),
 			values("", flagEnv, "e", "set KEY=VALUE, on top of the agent's", ""),
@@ -28,7 +29,6 @@ func (p *program) execCommand() *cli.Command {
 			value("", flagUser, "u", "NAME|UID[:GID] inside; root only if the agent is", "the agent's"),
 			boolean("", flagClipboard, "", clipboardUsage),
 		},
-		Action: p.exec,
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 
 const flagLost = "lost"
 
-func (p *program) gcCommand() *cli.Command {
-	return &cli.Command{
-		Name: "gc", Usage: "remove what a killed clove left behind", UsageText: "clove gc [--json]\nclove gc --lost [--yes] [--json]",
-		Description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
+func gcCommand() command {
+	return command{
+		task: "administer", usage: "remove what a killed clove left behind",
+		verbs: []verb{{line: "clove gc [--json]\nclove gc --lost [--yes] [--json]", act: hand((*program).gc)}},
+		description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
 			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.\n" +
 			"Layers and logs that the store has no record of are moved to lost/ in the state directory. --lost removes what\nis there, after a question.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagLost, Usage: "remove layers and logs that have no record, and nothing else", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true},
 			jsonFlag("write what was removed as a JSON array"),
 		},
-		Action: withoutArguments(p.gc),
 	}
 }
 

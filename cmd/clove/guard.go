@@ -16,10 +16,10 @@ import (
 const guardName = "guard"
 
 // guardCommand is started by cloved, once for each OCI container with network rules.
-func (p *program) guardCommand() *cli.Command {
-	return &cli.Command{
-		Name: guardName, Usage: "enforce the network rules of an OCI container; cloved starts it", UsageText: "clove guard", Hidden: true,
-		Action: withoutArguments(p.guard),
+func guardCommand() command {
+	return command{
+		usage: "enforce the network rules of an OCI container; cloved starts it",
+		verbs: []verb{{line: "clove guard", act: hand((*program).guard)}},
 	}
 }
 

@@ -20,11 +20,7 @@ func fitHelp(commands []*cli.Command, args []string) {
 		return
 	}
 	for _, c := range commands {
-		for _, one := range append(c.Subcommands, c) {
-			if len(one.Subcommands) == 0 {
-				one.CustomHelpTemplate = helpTemplate(one)
-			}
-		}
+		c.CustomHelpTemplate = helpTemplate(c)
 	}
 }
 
@@ -44,20 +40,24 @@ func helpTemplate(c *cli.Command) string {
 	return b.String()
 }
 
-// appHelpTemplate is the help of clove itself: urfave/cli's own, except for the flags,
-// whose lines it does not break.
-func appHelpTemplate(flags []cli.Flag) string {
-	return `NAME:
-   {{template "helpNameTemplate" .}}
-
-USAGE:
-   {{wrap .UsageText 3}}
-
-COMMANDS:{{template "visibleCommandCategoryTemplate" .}}
-
-GLOBAL OPTIONS:
-` + optionsText(flags)
+// appHelpTemplate is the help of clove itself: the commands by task, and the flags with broken lines.
+func appHelpTemplate(app *cli.App) string {
+	var b strings.Builder
+	b.WriteString("NAME:\n   {{template \"helpNameTemplate\" .}}\n\nUSAGE:\n   {{wrap .UsageText 3}}\n")
+	for _, task := range tasks {
+		b.WriteString("\n" + strings.ToUpper(task) + ":\n")
+		for _, c := range app.Commands {
+			if c.Category == task {
+				fmt.Fprintf(&b, "   %-*s  %s\n", commandColumn, c.Name, c.Usage)
+			}
+		}
+	}
+	b.WriteString("\nGLOBAL OPTIONS:\n" + optionsText(app.Flags))
+	return b.String()
 }
+
+// commandColumn is the length of the longest command's name.
+const commandColumn = len("completion")
 
 // optionsText is the part of a help that lists flags, as a template.
 func optionsText(flags []cli.Flag) string {
@@ -84,10 +84,7 @@ func literal(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"
 // flagGroups are the flags that help shows, in one list for each group; groups and
 // flags are sorted by name.
 func flagGroups(flags []cli.Flag) [][]cli.Flag {
-	shown := slices.DeleteFunc(slices.Clone(flags), func(f cli.Flag) bool {
-		visible, ok := f.(cli.VisibleFlag)
-		return ok && !visible.IsVisible() || f.Names()[0] == flagHelp
-	})
+	shown := slices.DeleteFunc(slices.Clone(flags), func(f cli.Flag) bool { return !described(f).IsVisible() || f.Names()[0] == flagHelp })
 	slices.SortStableFunc(shown, func(a, b cli.Flag) int {
 		return strings.Compare(groupOf(a)+"\x00"+a.Names()[0], groupOf(b)+"\x00"+b.Names()[0])
 	})
@@ -101,13 +98,17 @@ func flagGroups(flags []cli.Flag) [][]cli.Flag {
 	return groups
 }
 
-// groupOf is empty for a flag of a command without groups.
-func groupOf(f cli.Flag) string {
-	if grouped, ok := f.(cli.CategorizableFlag); ok {
-		return grouped.GetCategory()
-	}
-	return ""
+// describedFlag is what the texts about flags are made of. Each kind of flag that clove has is one.
+type describedFlag interface {
+	cli.DocGenerationFlag
+	cli.VisibleFlag
+	cli.CategorizableFlag
 }
+
+func described(f cli.Flag) describedFlag { return f.(describedFlag) }
+
+// groupOf is empty for a flag of a command without groups.
+func groupOf(f cli.Flag) string { return described(f).GetCategory() }
 
 // flagHelpText is the help of one flag: its names, VALUE if it takes one, "..." if it
 // may be repeated, and the explanation that urfave/cli makes, with the default.
@@ -120,7 +121,7 @@ func flagHelpText(f cli.Flag) string {
 		}
 	}
 	head := "   " + strings.Join(names, ", ")
-	if takes, ok := f.(cli.DocGenerationFlag); ok && takes.TakesValue() {
+	if described(f).TakesValue() {
 		head += " VALUE"
 	}
 	if many, ok := f.(cli.DocGenerationSliceFlag); ok && many.IsSliceFlag() {

@@ -9,12 +9,12 @@ import (
 	"clove.run/clove/client"
 )
 
-func (p *program) inspectCommand() *cli.Command {
-	return &cli.Command{
-		Name: "inspect", Usage: "show all that is known of a run, as JSON", UsageText: "clove inspect NAME|ID",
-		Description: "One object: the spec with every default filled in, the state, and once the run has ended its record.\n" +
+func inspectCommand() command {
+	return command{
+		task: "look", runs: completeAll, usage: "show all that is known of a run, as JSON",
+		verbs: []verb{{line: "clove inspect NAME|ID", act: hand((*program).inspect)}},
+		description: "One object: the spec with every default filled in, the state, and once the run has ended its record.\n" +
 			"Values of the environment whose names say that they are secrets are redacted, as are passwords in URLs.",
-		Action: ofOneRun(p.inspect),
 	}
 }
 

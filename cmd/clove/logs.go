@@ -21,10 +21,11 @@ const (
 	flagModels     = "models"
 )
 
-func (p *program) logsCommand() *cli.Command {
-	return &cli.Command{
-		Name: "logs", Usage: "show what a detached run wrote", UsageText: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID",
-		Flags: []cli.Flag{
+func logsCommand() command {
+	return command{
+		task: "look", runs: completeAll, usage: "show what a detached run wrote",
+		verbs: []verb{{line: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID", act: hand((*program).logs)}},
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "go on until the run has ended", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
 			&cli.StringFlag{Name: flagTail, Aliases: []string{"n"}, Usage: "only the last lines, a number", DefaultText: "all"},
@@ -32,7 +33,6 @@ func (p *program) logsCommand() *cli.Command {
 			&cli.BoolFlag{Name: flagModels, Usage: "show what the calls of models of a run with --model-log said and got", DisableDefaultText: true},
 			jsonFlag("write each line as a JSON object"),
 		},
-		Action: ofOneRun(p.logs),
 	}
 }
 
@@ -151,6 +151,9 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 	return now.Add(-ago), nil
 }
+
+// readSince is parseSince of a flag that was given.
+func readSince(text string) (time.Time, error) { return parseSince(text, time.Now()) }
 
 // parseTime reads a point in time, which is in zone if it names none.
 func parseTime(text string, zone *time.Location) (time.Time, bool) {

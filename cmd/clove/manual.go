@@ -11,14 +11,16 @@ import (
 )
 
 // manualCommand writes clove(1) from the table of commands, for packages.
-func (p *program) manualCommand() *cli.Command {
-	return &cli.Command{
-		Name: "manual", Usage: "write the manual page clove(1)", UsageText: "clove manual", Hidden: true,
-		Action: withoutArguments(func(c *cli.Context) error {
-			_, err := fmt.Fprint(p.out, manual(c.App))
-			return err
-		}),
+func manualCommand() command {
+	return command{
+		usage: "write the manual page clove(1)",
+		verbs: []verb{{line: "clove manual", act: hand((*program).manual)}},
 	}
+}
+
+func (p *program) manual(c *cli.Context) error {
+	_, err := fmt.Fprint(p.out, manual(c.App))
+	return err
 }
 
 // roff writes a page in the language of man(7).
@@ -98,21 +100,17 @@ func (r *roff) command(c *cli.Command) {
 // flags leaves out the flags that help leaves out.
 func (r *roff) flags(flags []cli.Flag) {
 	for _, f := range flags {
-		if shown, ok := f.(cli.VisibleFlag); ok && !shown.IsVisible() {
-			continue
-		}
-		documented, ok := f.(cli.DocGenerationFlag)
-		if !ok {
+		if !described(f).IsVisible() {
 			continue
 		}
 		var names []string
 		for _, name := range f.Names() {
 			names = append(names, strings.Repeat("-", min(len(name), 2))+name)
 		}
-		term, meaning := strings.Join(names, ", "), documented.GetUsage()
-		if documented.TakesValue() {
+		term, meaning := strings.Join(names, ", "), described(f).GetUsage()
+		if described(f).TakesValue() {
 			term += " VALUE"
-			if standard := documented.GetDefaultText(); standard != "" {
+			if standard := described(f).GetDefaultText(); standard != "" {
 				meaning += " (default: " + standard + ")"
 			}
 		}

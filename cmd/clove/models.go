@@ -13,110 +13,76 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
-	"clove.run/clove/client"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
 )
 
-const modelsName = "models"
-
-// modelsWords are what clove models does.
-var modelsWords = map[string]word{
-	"list":   {flags: []string{flagQuiet, flagFormat, flagJSON}, do: (*program).modelsList},
-	"test":   {flags: []string{flagJSON}, least: 1, do: (*program).modelsTest},
-	"prices": {flags: []string{flagJSON}, do: (*program).modelsPrices},
-	"top":    {flags: []string{flagJSON}, do: onCloved((*program).modelsTop)},
-}
-
-func (p *program) modelsCommand() *cli.Command {
-	return &cli.Command{
-		Name: modelsName, Usage: "show the language models that agents can call",
-		UsageText: "clove models list [-q] [--format TEMPLATE] [--json]\nclove models test [--json] NAME\nclove models prices [--json]\nclove models top [--json]",
-		Description: "list shows what you may give an agent with clove run --model, and how its providers do: ok, failing (the last call\n" +
+func modelsCommand() command {
+	return command{
+		task: "share", usage: "show the language models that agents can call",
+		verbs: []verb{
+			{line: "clove models list [-q] [--format TEMPLATE] [--json]",
+				act: viewed(ask(methods.ModelList).without(ofFile[api.Nothing](modelsOf)), modelFormatHint, modelRows)},
+			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows((*program).showModelTest)},
+			{line: "clove models prices [--json]", act: viewed(ask(methods.ModelPrices).without(ofFile[api.Nothing](pricesOf)), "", priceRows)},
+			{line: "clove models top [--json]", act: ask(methods.ModelTop)},
+		},
+		description: "list shows what you may give an agent with clove run --model, and how its providers do: ok, failing (the last call\n" +
 			"failed) or out (several failed in a row: others serve it meanwhile). test makes one small call of a model, with the\n" +
 			"provider's key, and says how long it took and what it cost, or what to mend; it is for root, as no agent's budget pays.\n" +
 			"prices shows dollars for a million tokens, with date and source; the first row that fits a model holds. top shows which\n" +
 			"runs use models now, and what they used in the last minute. Without cloved, root sees what models.yaml says; top needs\n" +
 			"cloved.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "list: only their names", DisableDefaultText: true},
 			value("", flagFormat, "", "list: write each by a Go template, such as '{{.Name}} {{.Providers}}' or 'table {{.Name}}\\t{{.Health}}'", ""),
 			jsonFlag("write a JSON array; test: an object"),
 		},
-		Action: p.models,
 	}
 }
 
-func (p *program) models(c *cli.Context) error {
-	return p.doWord(c, modelsWords, "clove models list, test NAME, prices or top")
+func modelsOf(now *config.Config) api.ModelListResult {
+	return api.ModelListResult{Models: control.List(now, agent.Owner{})}
 }
 
-// ofModels asks cloved, or, where none runs, has root look itself.
-func ofModels[P, R any](p *program, c *cli.Context, row api.Row[P, R], params P, look func() (R, error)) (result R, err error) {
-	d, err := p.cloved(c)
-	if err == nil {
-		defer d.Close()
-		return client.Do(c.Context, d, row, params)
-	}
-	if agent.KindOf(err) != agent.KindNotFound || os.Geteuid() != 0 {
-		return result, err
-	}
-	return look()
+func pricesOf(now *config.Config) api.ModelPricesResult {
+	return api.ModelPricesResult{Prices: control.Prices(now, agent.Owner{})}
 }
 
 // ofFile answers root from models.yaml.
-func ofFile[R any](answer func(*config.Config) R) func() (R, error) {
-	return func() (result R, err error) {
-		now, err := loadModels()
-		if err != nil {
-			return result, err
+func ofFile[P, R any](answer func(*config.Config) R) func(*program, *line, error) (func(P) (R, error), error) {
+	return func(_ *program, _ *line, missing error) (func(P) (R, error), error) {
+		if os.Geteuid() != 0 {
+			return nil, missing
 		}
-		return answer(now), nil
+		now, err := loadModels()
+		return func(P) (R, error) { return answer(now), nil }, err
 	}
 }
 
-// modelFields are the names that a template of --format may use.
+// modelFields is a model as tables and templates of --format have it.
 type modelFields struct {
-	Name, AliasOf, Providers, Formats, Context, MaxOutput, Price, Health string
+	Name      string `col:"NAME"`
+	AliasOf   string `col:"ALIAS OF"`
+	Providers string `col:"PROVIDERS"`
+	Formats   string `col:"FORMATS"`
+	Context   string `col:"CONTEXT"`
+	MaxOutput string `col:"MAX OUTPUT"`
+	Price     string `col:"PRICE"`
+	Health    string `col:"HEALTH"`
 }
-
-var modelHeadings = modelFields{"NAME", "ALIAS OF", "PROVIDERS", "FORMATS", "CONTEXT", "MAX OUTPUT", "PRICE", "HEALTH"}
 
 const modelFormatHint = `write a template of .Name, .AliasOf, .Providers, .Formats, .Context, .MaxOutput, .Price and .Health, for example '{{.Name}} {{.Providers}}'; for JSON write --json`
 
-func (p *program) modelsList(c *cli.Context) error {
-	format, err := formatOf(c, modelHeadings, modelFormatHint)
-	if err != nil {
-		return err
-	}
-	all, err := ofModels(p, c, methods.ModelList, api.Nothing{}, ofFile(func(now *config.Config) api.ModelListResult {
-		return api.ModelListResult{Models: control.List(now, agent.Owner{})}
-	}))
-	if err != nil {
-		return err
-	}
-	rows := []any{}
+func modelRows(all api.ModelListResult) (rows []modelFields) {
 	for _, m := range all.Models {
-		rows = append(rows, fieldsOfModel(m))
+		rows = append(rows, rowOfModel(m))
 	}
-	switch {
-	case format != nil:
-		return format.print(p.out, rows)
-	case c.Bool(flagJSON):
-		return p.printJSON(append([]api.Model{}, all.Models...))
-	case c.Bool(flagQuiet):
-		format, err = parseFormat("{{.Name}}", modelHeadings, modelFormatHint)
-	default:
-		format, err = parseFormat(`table {{.Name}}\t{{.AliasOf}}\t{{.Providers}}\t{{.Formats}}\t{{.Context}}\t{{.MaxOutput}}\t{{.Price}}\t{{.Health}}`, modelHeadings, modelFormatHint)
-	}
-	if err != nil {
-		return err
-	}
-	return format.print(p.out, rows)
+	return rows
 }
 
-// fieldsOfModel shows a model. What is unknown is "-".
-func fieldsOfModel(m api.Model) modelFields {
+// rowOfModel shows a model. What is unknown is "-".
+func rowOfModel(m api.Model) modelFields {
 	f := modelFields{Name: printable(m.Name), AliasOf: printable(m.AliasOf), Context: tokens(m.Context), MaxOutput: tokens(m.MaxOut), Price: "unknown"}
 	if m.Priced {
 		f.Price = "known"
@@ -144,33 +110,38 @@ func tokens(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func (p *program) modelsPrices(c *cli.Context) error {
-	all, err := ofModels(p, c, methods.ModelPrices, api.Nothing{}, ofFile(func(now *config.Config) api.ModelPricesResult {
-		return api.ModelPricesResult{Prices: control.Prices(now, agent.Owner{})}
-	}))
-	if err != nil {
-		return err
-	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(append([]api.ModelPrice{}, all.Prices...))
-	}
-	rows := [][]string{{"MODEL", "AT", "IN", "CACHED", "CACHE WRITE", "OUT", "REASONING", "ABOVE", "DATE", "OVERRIDDEN AT", "SOURCE"}}
-	for _, price := range all.Prices {
-		rows = append(rows, priceRow(price, price.ModelRates, ""))
-		if price.Long != nil {
-			rows = append(rows, priceRow(price, *price.Long, tokens(price.LongAbove)))
-		}
-	}
-	return printTable(p.out, rows)
+// priceRow is a price as the table has it.
+type priceRow struct {
+	Model      string `col:"MODEL"`
+	At         string `col:"AT"`
+	In         string `col:"IN"`
+	Cached     string `col:"CACHED"`
+	CacheWrite string `col:"CACHE WRITE"`
+	Out        string `col:"OUT"`
+	Reasoning  string `col:"REASONING"`
+	Above      string `col:"ABOVE"`
+	Date       string `col:"DATE"`
+	Overridden string `col:"OVERRIDDEN AT"`
+	Source     string `col:"SOURCE"`
 }
 
-// priceRow has the rates of a price, those for long inputs in a row of their own.
-func priceRow(price api.ModelPrice, r api.ModelRates, above string) []string {
+// priceRows has a row of its own for the rates of long inputs.
+func priceRows(all api.ModelPricesResult) (rows []priceRow) {
+	for _, price := range all.Prices {
+		rows = append(rows, rowOfPrice(price, price.ModelRates, ""))
+		if price.Long != nil {
+			rows = append(rows, rowOfPrice(price, *price.Long, tokens(price.LongAbove)))
+		}
+	}
+	return rows
+}
+
+func rowOfPrice(price api.ModelPrice, r api.ModelRates, above string) priceRow {
 	write := dollars(r.CacheWrite)
 	if r.CacheWriteLong != r.CacheWrite {
 		write += "/" + dollars(r.CacheWriteLong)
 	}
-	return []string{price.Model, cmp.Or(price.Provider, price.Host, price.Family), dollars(r.In), dollars(r.Cached), write, dollars(r.Out), dollars(r.Reasoning),
+	return priceRow{price.Model, cmp.Or(price.Provider, price.Host, price.Family), dollars(r.In), dollars(r.Cached), write, dollars(r.Out), dollars(r.Reasoning),
 		above, price.Date, strings.Join(price.Overridden, ","), price.Source}
 }
 

@@ -36,15 +36,16 @@ const answerYes, answerNo = "yes", "no"
 // serves, which may be large.
 const clovedAnswer = 2 * time.Minute
 
-func (p *program) nodeCommand() *cli.Command {
-	return &cli.Command{
-		Name: "node", Usage: "register clove with this machine's containerd, for Kubernetes", UsageText: "clove node install|uninstall [flags]",
-		Description: "install adds clove-oci as a runtime handler to containerd's configuration (containerd 1.6 and later), between two\n" +
+func nodeCommand() command {
+	return command{
+		task: "administer", usage: "register clove with this machine's containerd, for Kubernetes",
+		verbs: []verb{{line: "clove node install|uninstall [flags]", act: hand((*program).node), free: true}},
+		description: "install adds clove-oci as a runtime handler to containerd's configuration (containerd 1.6 and later), between two\n" +
 			"marker lines, and keeps a copy of the file as it was. A second install changes nothing. uninstall takes away what\n" +
 			"install wrote, byte by byte. A containerd that does not start with the new file gets the old one again.\n" +
 			"Network rules of pods need cloved, so install also has systemd run the one beside clove-oci, unless another serves\n" +
 			"already: that one is left alone, by uninstall too.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagContainerdConfig, Usage: "containerd's configuration", Value: "/etc/containerd/config.toml"},
 			&cli.StringFlag{Name: flagHandler, Usage: "install: what a RuntimeClass calls the handler", Value: "clove"},
 			&cli.StringFlag{Name: flagRuntime, Usage: "install: path of clove-oci", DefaultText: "clove-oci beside clove"},
@@ -53,7 +54,6 @@ func (p *program) nodeCommand() *cli.Command {
 			&cli.StringFlag{Name: flagService, Usage: "containerd's systemd unit", Value: "containerd.service"},
 			jsonFlag("write what was done as JSON"),
 		},
-		Action: p.node,
 	}
 }
 

@@ -15,23 +15,6 @@ import (
 	"clove.run/clove/policies/compare"
 )
 
-const policyName = "policy"
-
-// policyWords are what clove policy does.
-var policyWords = map[string]word{
-	"list":    {flags: []string{flagJSON}, do: (*program).policyList},
-	"show":    {flags: []string{flagJSON, flagResolved}, least: 1, do: (*program).policyShow},
-	"explain": {least: 1, do: (*program).policyExplain},
-	"check":   {least: 1, most: anyNumber, do: (*program).policyCheck},
-	"test":    {flags: []string{flagJSON, flagLive}, least: 1, do: (*program).policyTest},
-	"diff":    {flags: []string{flagJSON}, least: 2, do: (*program).policyDiff},
-	"schema":  {do: (*program).policySchema},
-	"init":    {least: 1, do: (*program).policyInit},
-	"learn":   {flags: []string{flagMerge, flagReads, flagOut}, least: 1, most: anyNumber, do: (*program).policyLearn},
-	"audit":   {flags: []string{flagJSON}, least: 1, do: (*program).policyAudit},
-	"import":  {flags: []string{flagName, flagFrom, flagSkip}, least: 1, do: (*program).policyImport},
-}
-
 const (
 	flagResolved = "resolved"
 	flagMerge    = "merge"
@@ -39,14 +22,23 @@ const (
 	flagOut      = "out"
 )
 
-func (p *program) policyCommand() *cli.Command {
-	return &cli.Command{
-		Name: policyName, Usage: "show, check and compare what agents may do",
-		UsageText: "clove policy list [--json]\nclove policy show [--resolved] [--json] POLICY\nclove policy explain POLICY\nclove policy check POLICY...\n" +
-			"clove policy test [--live] [--json] FILE\nclove policy diff [--json] A B\nclove policy schema\nclove policy init FILE\n" +
-			"clove policy learn --merge [--reads] --out FILE OBSERVATION...\nclove policy audit [--json] RUN\n" +
-			"clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE",
-		Description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
+func policyCommand() command {
+	return command{
+		task: "share", usage: "show, check and compare what agents may do",
+		verbs: []verb{
+			{line: "clove policy list [--json]", act: hand((*program).policyList)},
+			{line: "clove policy show [--resolved] [--json] POLICY", act: hand((*program).policyShow)},
+			{line: "clove policy explain POLICY", act: hand((*program).policyExplain)},
+			{line: "clove policy check POLICY...", act: hand((*program).policyCheck)},
+			{line: "clove policy test [--live] [--json] FILE", act: hand((*program).policyTest)},
+			{line: "clove policy diff [--json] A B", act: hand((*program).policyDiff)},
+			{line: "clove policy schema", act: hand((*program).policySchema)},
+			{line: "clove policy init FILE", act: hand((*program).policyInit)},
+			{line: "clove policy learn --merge [--reads] --out FILE OBSERVATION...", act: hand((*program).policyLearn)},
+			{line: "clove policy audit [--json] RUN", act: hand((*program).policyAudit)},
+			{line: "clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE", act: hand((*program).policyImport)},
+		},
+		description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
 			"--resolved the values that a run gets; explain says in words what an agent may do. check finds mistakes, and what is\n" +
 			"wider than what it extends without a reason. diff says what B allows that A does not: exit status 1 if there is\n" +
@@ -59,7 +51,7 @@ func (p *program) policyCommand() *cli.Command {
 			"{version: 1, policy: standard, expect: [{read: /root, is: deny}, {syscall: mount, is: deny, note: none of its own}]}\n\n" +
 			"The actions are connect, read, write, exec, syscall (with args, a list of numbers), tool and model. test knows neither\n" +
 			"whether a file exists nor what its permissions are; with --live it tries each action in a sandbox under the policy.",
-		Flags: append([]cli.Flag{
+		flags: append([]cli.Flag{
 			boolean("", flagResolved, "", "show: print the values that a run gets"),
 			boolean("", flagLive, "", "test: try the actions in a sandbox; this needs root, or cloved"),
 			boolean("", flagMerge, "", "learn: fold all observations into one"),
@@ -67,12 +59,7 @@ func (p *program) policyCommand() *cli.Command {
 			&cli.StringFlag{Name: flagOut, Aliases: []string{"o"}, Usage: "learn: the policy's file, NAME.yaml"},
 			jsonFlag("list, test: write a JSON array; show, diff: an object"),
 		}, importFlags()...),
-		Action: p.policy,
 	}
-}
-
-func (p *program) policy(c *cli.Context) error {
-	return p.doWord(c, policyWords, "clove policy list, show POLICY, explain POLICY, check POLICY, test FILE, diff A B, schema, init FILE, learn OBSERVATION..., audit RUN or import FILE")
 }
 
 // reportWider says at the start of a run where its policy allows more than what it extends.
@@ -92,19 +79,7 @@ func (p *program) policyList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all := build.Policies(h)
-	if c.Bool(flagJSON) {
-		return p.printJSON(all)
-	}
-	rows := [][]string{{"NAME", "FROM", "DESCRIPTION"}}
-	for _, f := range all {
-		text := f.Description
-		if f.Error != "" {
-			text = "cannot be used: " + f.Error
-		}
-		rows = append(rows, []string{f.Name, f.Source, text})
-	}
-	return printTable(p.out, rows)
+	return p.printList(c, build.Policies(h))
 }
 
 // loadPolicy reads a policy for a command that runs nothing.

@@ -79,14 +79,7 @@ func (p *program) policyAudit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(append([]learn.Finding{}, unused...))
-	}
-	rows := [][]string{{"PLACE", "ALLOWED", "USED"}}
-	for _, f := range unused {
-		rows = append(rows, []string{f.Place, f.Allowed, f.Used})
-	}
-	if err := printTable(p.out, rows); err != nil {
+	if err := p.printList(c, unused); err != nil || c.Bool(flagJSON) {
 		return err
 	}
 	for _, why := range o.Incomplete {

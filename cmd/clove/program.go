@@ -89,32 +89,10 @@ func directories(c *cli.Context) (runtime.Paths, error) {
 	return paths, nil
 }
 
-// withoutArguments refuses words that the command would ignore: somebody meant
-// something by them.
-func withoutArguments(do cli.ActionFunc) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		if err := noArguments(c); err != nil {
-			return err
-		}
-		return do(c)
-	}
-}
-
 func noArguments(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes no arguments, but there is %q", c.Args().First()),
 		Hint: "clove " + c.Command.Name + " --help"}
-}
-
-// ofOneRun is the action of a command whose only argument names a run.
-func ofOneRun(do cli.ActionFunc) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		if c.NArg() != 1 {
-			return &agent.Error{Kind: agent.KindInvalid, Step: c.Command.Name, Message: fmt.Sprintf("it takes one run, not %d", c.NArg()),
-				Hint: "clove " + c.Command.Name + " NAME, or the beginning of an ID; clove ps -a lists them"}
-		}
-		return do(c)
-	}
 }

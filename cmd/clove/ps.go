@@ -26,13 +26,14 @@ const (
 
 const psName = "ps"
 
-func (p *program) psCommand() *cli.Command {
-	return &cli.Command{
-		Name: psName, Usage: "list the live runs, newest first", UsageText: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]",
-		Description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
+func psCommand() command {
+	return command{
+		task: "look", usage: "list the live runs, newest first",
+		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: hand((*program).ps)}},
+		description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
 			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
 			"Root sees the runs of other users as UID/NAME, which means them in every command.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},
 			&cli.BoolFlag{Name: flagQuiet, Aliases: []string{"q"}, Usage: "only their IDs, whole", DisableDefaultText: true},
 			&cli.StringSliceFlag{Name: flagFilter, Usage: "only those that match KEY=VALUE"},
@@ -41,7 +42,6 @@ func (p *program) psCommand() *cli.Command {
 			value("", flagFormat, "", "write each by a Go template, such as '{{.ID}} {{.Names}}' or 'table {{.ID}}\\t{{.Status}}'", ""),
 			jsonFlag("write the runs as a JSON array"),
 		},
-		Action: withoutArguments(p.ps),
 	}
 }
 

@@ -26,16 +26,15 @@ const (
 
 const groupCluster = "in the cluster"
 
-func (p *program) renderCommand() *cli.Command {
-	return &cli.Command{
-		Name: renderName, Usage: "print the Kubernetes Job that does what clove run would do",
-		UsageText: "clove render kubernetes --image IMAGE [flags of run] SCRIPT [flags] [-- ARGS...]\n" +
-			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]",
-		Description: "The script, or with --workspace all files of that directory, go into a ConfigMap. The cluster needs clove on its\n" +
+func renderCommand() command {
+	return command{
+		task: "run", usage: "print the Kubernetes Job that does what clove run would do",
+		verbs: []verb{{line: "clove render kubernetes --image IMAGE [flags of run] SCRIPT [flags] [-- ARGS...]\n" +
+			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]", act: hand((*program).render), free: true}},
+		description: "The script, or with --workspace all files of that directory, go into a ConfigMap. The cluster needs clove on its\n" +
 			"nodes and a RuntimeClass for it (docs/kubernetes.md). The same line always prints the same text. A flag of run\n" +
 			"that Kubernetes cannot hold is refused. Nothing is sent: clove render kubernetes … | kubectl apply -f -",
-		Flags:  renderFlags(),
-		Action: p.render,
+		flags: renderFlags(),
 	}
 }
 

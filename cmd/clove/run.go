@@ -13,20 +13,18 @@ import (
 
 const runName = "run"
 
-func (p *program) runCommand() *cli.Command {
-	return &cli.Command{
-		Name:      runName,
-		Usage:     "run one agent until it ends, and exit as it did",
-		UsageText: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]",
-		Description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
+func runCommand() command {
+	return command{
+		task: "run", usage: "run one agent until it ends, and exit as it did",
+		verbs: []verb{{line: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]", act: hand((*program).run), free: true}},
+		description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
 			"must be a program or begin with #!. Its folder appears, copy on write, at /workspace.\n" +
 			"COMMAND is looked up inside the sandbox, and sees an empty /workspace, or with --workspace . your folder.\n" +
 			"A Python script with a .venv beside it runs in that, unless you are in another one.\n\n" +
 			"Sizes: 512K, 256M, 1.5G (powers of 1024). Durations: 90, 1.5s, 10m, 2h30m.\n\n" +
 			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output,\n" +
 			"budget or --on-denial, or killed; 125 clove could not start it; 126 not executable; 127 not found.",
-		Flags:  runFlags(),
-		Action: p.run,
+		flags: runFlags(),
 	}
 }
 

@@ -21,32 +21,24 @@ const (
 	dockerProfile = "docker"
 )
 
-// seccompWords are what clove seccomp does.
-var seccompWords = map[string]word{
-	"list":    {flags: []string{flagJSON}, do: (*program).seccompList},
-	"show":    {flags: []string{flagJSON}, least: 1, do: (*program).seccompShow},
-	"explain": {flags: []string{flagProfile, flagJSON}, least: 1, do: (*program).seccompExplain},
-	"compare": {flags: []string{flagJSON}, least: 1, most: 2, do: (*program).seccompCompare},
-}
-
-func (p *program) seccompCommand() *cli.Command {
-	return &cli.Command{
-		Name: seccompName, Usage: "show and compare system call filters",
-		UsageText: "clove seccomp list [--json]\nclove seccomp show [--json] PROFILE\nclove seccomp explain [--profile PROFILE] [--json] SYSCALL\nclove seccomp compare [--json] PROFILE [PROFILE]",
-		Description: "A PROFILE is a name of list's, docker (docker's default for a container without capabilities), or a file in docker's\n" +
+func seccompCommand() command {
+	return command{
+		task: "share", usage: "show and compare system call filters",
+		verbs: []verb{
+			{line: "clove seccomp list [--json]", act: hand((*program).seccompList)},
+			{line: "clove seccomp show [--json] PROFILE", act: hand((*program).seccompShow)},
+			{line: "clove seccomp explain [--profile PROFILE] [--json] SYSCALL", act: hand((*program).seccompExplain)},
+			{line: "clove seccomp compare [--json] PROFILE [PROFILE]", act: hand((*program).seccompCompare)},
+		},
+		description: "A PROFILE is a name of list's, docker (docker's default for a container without capabilities), or a file in docker's\n" +
 			"JSON format. show lists its groups of calls with the reason of each; for a file also what standard refuses and it\n" +
 			"allows. show --json writes a file for clove run --seccomp. explain says what a profile, or each, does with one call, and\n" +
 			"why. compare lists the calls that two profiles treat differently; without a second one it compares with docker.",
-		Flags: []cli.Flag{
+		flags: []cli.Flag{
 			value("", flagProfile, "", "explain: only this profile", ""),
 			jsonFlag("write JSON; show: the profile itself, in docker's format"),
 		},
-		Action: p.seccomp,
 	}
-}
-
-func (p *program) seccomp(c *cli.Context) error {
-	return p.doWord(c, seccompWords, "clove seccomp list, show PROFILE, explain SYSCALL or compare PROFILE [PROFILE]")
 }
 
 // readProfile finds a profile as clove run --seccomp does: names come before files. nil is the
@@ -82,16 +74,15 @@ var profileMeanings = map[string]string{
 
 // listedProfile is a row of clove seccomp list.
 type listedProfile struct {
-	Name        string `json:"name"`
-	Allowed     int    `json:"allowed"`
-	Conditional int    `json:"with_conditions"`
-	Refused     int    `json:"refused"`
-	Meaning     string `json:"meaning"`
+	Name        string `json:"name" col:"NAME"`
+	Allowed     int    `json:"allowed" col:"ALLOWED"`
+	Conditional int    `json:"with_conditions" col:"WITH CONDITIONS"`
+	Refused     int    `json:"refused" col:"REFUSED"`
+	Meaning     string `json:"meaning" col:"FOR"`
 }
 
 func (p *program) seccompList(c *cli.Context) error {
 	var all []listedProfile
-	rows := [][]string{{"NAME", "ALLOWED", "WITH CONDITIONS", "REFUSED", "FOR"}}
 	for _, name := range seccomp.Names() {
 		groups, err := seccomp.Groups(name)
 		if err != nil {
@@ -101,14 +92,9 @@ func (p *program) seccompList(c *cli.Context) error {
 		for _, g := range groups {
 			count[g.Verdict] += len(g.Calls)
 		}
-		l := listedProfile{name, count[seccomp.Allowed], count[seccomp.Conditional], count[seccomp.Refused], profileMeanings[name]}
-		all = append(all, l)
-		rows = append(rows, []string{l.Name, fmt.Sprint(l.Allowed), fmt.Sprint(l.Conditional), fmt.Sprint(l.Refused), l.Meaning})
+		all = append(all, listedProfile{name, count[seccomp.Allowed], count[seccomp.Conditional], count[seccomp.Refused], profileMeanings[name]})
 	}
-	if c.Bool(flagJSON) {
-		return p.printJSON(all)
-	}
-	return printTable(p.out, rows)
+	return p.printList(c, all)
 }
 
 func (p *program) seccompShow(c *cli.Context) error {

@@ -13,15 +13,16 @@ import (
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/cmd/clove/verbs"
 )
 
-func (p *program) showCommand() *cli.Command {
-	return &cli.Command{
-		Name: "show", Usage: "show an agent on one page: its run, grants, budgets and refusals", UsageText: "clove show [--json] NAME|ID",
-		Description: "What the run is, what its agent may do, what it has spent, how many of its calls were refused, and what happened last.\n" +
+func showCommand() command {
+	return command{
+		task: "look", runs: completeAll, usage: "show an agent on one page: its run, grants, budgets and refusals",
+		verbs: []verb{{line: "clove show [--json] NAME|ID", act: onCloved((*program).showAgent)}},
+		description: "What the run is, what its agent may do, what it has spent, how many of its calls were refused, and what happened last.\n" +
 			"clove inspect has all of the run, clove audit query the single decisions.",
-		Flags:  []cli.Flag{jsonFlag("write one JSON object")},
-		Action: ofOneRun(p.withCloved(p.showAgent)),
+		flags: []cli.Flag{jsonFlag("write one JSON object")},
 	}
 }
 
@@ -89,10 +90,12 @@ func (p *program) printPage(of page) error {
 	if err := printTable(p.out, runFacts(of, now)); err != nil {
 		return err
 	}
+	grants, _ := verbs.Rows(of.Grants, forms(), grantColumns)
+	budgets, _ := verbs.Rows(of.Budgets, forms(), budgetColumns)
 	for _, part := range []struct {
 		title string
 		rows  [][]string
-	}{{"GRANTS", grantRows(of.Grants, now)}, {"BUDGETS", budgetRows(of.Budgets)}, {"EVENTS", eventRows(of.Events, now)}} {
+	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", eventRows(of.Events, now)}} {
 		if len(part.rows) == 1 { // its heading
 			part.rows = [][]string{{"none"}}
 		}

@@ -17,16 +17,16 @@ import (
 
 const flagInterval = "interval"
 
-func (p *program) statsCommand() *cli.Command {
-	return &cli.Command{
-		Name: "stats", Usage: "show what live runs use", UsageText: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]",
-		Description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
-		Flags: []cli.Flag{
+func statsCommand() command {
+	return command{
+		task: "look", runs: completeLive, usage: "show what live runs use",
+		verbs:       []verb{{line: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]", act: hand((*program).stats)}},
+		description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
+		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagOnce, Usage: "show it once and end", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagInterval, Usage: "time between two samples", Value: "1s"},
 			jsonFlag("write one JSON object for each sample, with a list of runs"),
 		},
-		Action: p.stats,
 	}
 }
 

@@ -16,19 +16,16 @@ import (
 	"clove.run/clove/policies/build"
 )
 
-// superviseName is the command that cloved starts.
-const superviseName = "supervise"
-
 const flagEnd = "end"
 
 // superviseCommand is started by cloved, one process for each detached run.
 // clove-agents.service calls it with --end when the host shuts down.
-func (p *program) superviseCommand() *cli.Command {
-	return &cli.Command{
-		Name: superviseName, Usage: "supervise one detached run; cloved starts it", UsageText: "clove supervise\nclove supervise --end DUR", Hidden: true,
-		Flags: []cli.Flag{&cli.StringFlag{Name: flagEnd, Usage: "end all detached runs instead, each with at most this time between TERM and KILL, " +
+func superviseCommand() command {
+	return command{
+		usage: "supervise one detached run; cloved starts it",
+		verbs: []verb{{line: "clove supervise\nclove supervise --end DUR", act: hand((*program).supervise)}},
+		flags: []cli.Flag{&cli.StringFlag{Name: flagEnd, Usage: "end all detached runs instead, each with at most this time between TERM and KILL, " +
 			"and keep their restart policies"}},
-		Action: withoutArguments(p.supervise),
 	}
 }
 

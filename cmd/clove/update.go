@@ -17,11 +17,12 @@ import (
 // flagNoRules stands for an empty list, which --allow and --deny cannot express.
 const flagNoRules = "no-rules"
 
-func (p *program) updateCommand() *cli.Command {
-	return &cli.Command{
-		Name: "update", Usage: "change limits and network rules of live runs", UsageText: "clove update [flags] NAME|ID...",
-		Description: "Either all changes are made, or none. --allow and --deny replace all rules that the run had.",
-		Flags: []cli.Flag{
+func updateCommand() command {
+	return command{
+		task: "change", runs: completeLive, usage: "change limits and network rules of live runs",
+		verbs:       []verb{{line: "clove update [flags] NAME|ID...", act: each(methods.RunUpdate).fills(fillUpdate)}},
+		description: "Either all changes are made, or none. --allow and --deny replace all rules that the run had.",
+		flags: []cli.Flag{
 			value("", flagMemory, "m", "memory of the whole agent", ""),
 			value("", flagMemorySwap, "", "memory and swap together; -1: any amount of swap", "the swap that it had"),
 			value("", flagCPUs, "", "CPU seconds per second", ""),
@@ -31,18 +32,13 @@ func (p *program) updateCommand() *cli.Command {
 			values("", flagDeny, "", "never reach TARGET", ""),
 			boolean("", flagNoRules, "", "remove all rules"),
 		},
-		Action: p.update,
 	}
 }
 
-// update parses all flags before it calls cloved, so that a mistake in one changes no
-// run.
-func (p *program) update(c *cli.Context) error {
-	u, err := readUpdate(c)
-	if err != nil {
-		return err
-	}
-	return askEach(p, c, methods.RunUpdate, func(run api.RunParams) api.UpdateParams { return api.UpdateParams{RunParams: run, Update: u} })
+// fillUpdate parses all flags before a run changes, so that a mistake in one changes none.
+func fillUpdate(l *line, params *api.UpdateParams) (err error) {
+	params.Update, err = readUpdate(l.Context)
+	return err
 }
 
 // readUpdate parses the flags as run does. What is not given stays nil, which means no

@@ -57,7 +57,7 @@ func TestVerbsRefuse(t *testing.T) {
 		"kill -s NOPE one": "not a signal", "kill -s 65 one": "not a signal", "stop -t soon one": "not a duration", "update one": "nothing is to change",
 		"update --cpus 0 one": "not a number of CPUs", "update --no-rules --allow example.com one": "at the same time", "logs --tail some one": "not a number of lines",
 		"logs --since once one": "not a time", "events --after x": "not a number", "attach --detach-keys ctrl-1 one": "not a key", "prune": "--yes",
-		"rename one": "two names", "ps --filter colour=red": "not a filter", "ps --filter state=ran": "no state", "rm -f one": "only it can end", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
+		"rename one": "2 arguments", "ps --filter colour=red": "not a filter", "ps --filter state=ran": "no state", "rm -f one": "only it can end", "cp a b": "one place", "cp one:relative b": "absolute path", "exec one": "a run and a command", "stats --interval x": "not a duration",
 	} {
 		b := newBench(t)
 		failed := exitFailed

@@ -10,8 +10,11 @@ import (
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "0.0.0-dev"
 
-func (p *program) versionCommand() *cli.Command {
-	return &cli.Command{Name: "version", Usage: "show clove's version", UsageText: "clove version", Action: withoutArguments(p.showVersion)}
+func versionCommand() command {
+	return command{
+		task: "administer", usage: "show clove's version",
+		verbs: []verb{{line: "clove version", act: hand((*program).showVersion)}},
+	}
 }
 
 func (p *program) showVersion(c *cli.Context) error {

@@ -192,10 +192,10 @@ func policyHint(reference string, h host.Host) string {
 
 // FoundPolicy is a document that has a name on this host.
 type FoundPolicy struct {
-	Name        string `json:"name"`
-	Source      string `json:"source"`
-	Description string `json:"description,omitempty"`
-	Error       string `json:"error,omitempty"` // why it cannot be used
+	Name        string `json:"name" col:"NAME"`
+	Source      string `json:"source" col:"FROM"`
+	Description string `json:"description,omitempty" col:"DESCRIPTION"`
+	Error       string `json:"error,omitempty" col:"DESCRIPTION,unusable"` // why it cannot be used
 }
 
 // Policies lists the levels and the documents of Host.Policies. A name that an earlier

@@ -14,9 +14,9 @@ import (
 
 // Finding is something that a policy allows and a run never used.
 type Finding struct {
-	Place   string `json:"place"` // key of a policy document
-	Allowed string `json:"allowed"`
-	Used    string `json:"used"`
+	Place   string `json:"place" col:"PLACE"` // key of a policy document
+	Allowed string `json:"allowed" col:"ALLOWED"`
+	Used    string `json:"used" col:"USED"`
 }
 
 // Figures is an observation of a run that was not observed: what its record has.

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"clove.run/clove/cmd/clove/verbs"
+	"clove.run/clove/kernel/budget"
+)
+
+// inputs are the placeholders and flags of usage lines that fill parameters of methods. Each has one
+// meaning in all commands that call a method; a flag that is not here changes only what is shown.
+func inputs() map[string]verbs.Input {
+	return map[string]verbs.Input{
+		"ACCOUNT":          {Field: "Account", Read: verbs.One(func(text string) (string, error) { return accountKey(text), nil })},
+		"AGENT":            {Field: "Run"},
+		"BUDGET":           {Field: "Limits"},
+		"DIMENSION":        {Field: "Dimension", Read: verbs.One(budget.ParseDimension)},
+		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
+		"GRANT":            {Field: "Grant"},
+		"NAME":             {Field: "Model"},
+		"NAME|ID":          {Field: "Run"},
+		"NEW":              {Field: "Name"},
+		"WHAT":             {Field: "What"},
+
+		"--after":     {Field: "After", Read: readNumber[uint64](flagAfter, 63, "write a number; 0 shows all that is kept")},
+		"--at-end":    {Field: "AtEnd"},
+		"--expires":   {Field: "Expires", Read: verbs.One(readExpires)},
+		"--force":     {Field: "Force"},
+		"--fresh":     {Field: "Fresh"},
+		"--from":      {Field: "From"},
+		"--kind":      {Field: "Kind"},
+		"--last":      {Field: "Last", Read: readNumber[int](flagLast, 31, "write a number")},
+		"--namespace": {Field: "Namespace"},
+		"--owner":     {Field: "Owner", Read: readNumber[uint32](flagOwner, 32, "write a number")},
+		"--reason":    {Field: "Reason"},
+		"--run":       {Field: "Run"},
+		"--since":     {Field: "Since", Read: verbs.One(readSince)},
+		"--text":      {Field: "Text"},
+		"--time":      {Field: "GraceNS", Read: verbs.One(readGrace)},
+		"--to":        {Field: "To"},
+		"--until":     {Field: "Until", Read: verbs.One(readSince)},
+		"--uses":      {Field: "Uses", Read: verbs.One(readUses)},
+		"--verdict":   {Field: "Verdict"},
+	}
+}
+
+// readNumber reads a number of so many bits.
+func readNumber[T int | uint32 | uint64](flag string, bits int, hint string) func([]string) (any, error) {
+	return verbs.One(func(text string) (T, error) {
+		n, err := strconv.ParseUint(text, 10, bits)
+		if err != nil {
+			err = invalid(flag, hint, "%q is not a number", text)
+		}
+		return T(n), err
+	})
+}
+
+// forms are how cells of tables are written, by the names that the tags of results have for them.
+func forms() verbs.Forms {
+	now := time.Now()
+	return verbs.Forms{
+		"clock": func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },
+		"money": func(value any) string { return money(value.(int64)) },
+		"ms":    func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
+		"size":  func(value any) string { return size(value.(int64)) },
+		"took":  func(value any) string { return took(value.(int64)) },
+		"unusable": func(value any) string {
+			if value == "" {
+				return ""
+			}
+			return "cannot be used: " + value.(string)
+		},
+		"until": func(value any) string { return expiry(value.(time.Time), now) },
+		"words": func(value any) string { return strings.Join(value.([]string), " ") },
+	}
+}
