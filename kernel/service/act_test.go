@@ -55,7 +55,7 @@ func TestActsWaitForNothing(t *testing.T) {
 	}
 	took := r.turns.takeAll()
 	log.full.Store(true)
-	r.queue.full.Store(true)
+	r.full.Store(true)
 	_, err := r.Call(context.Background(), Caller{}, Request{Method: actRow.Name, Text: []byte(`{"name":"stop"}`)})
 	must(t, err)
 	for range took {

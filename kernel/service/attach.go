@@ -29,59 +29,75 @@ type attachment struct {
 	again *time.Timer // when to report anew though nothing is changed
 }
 
+// supervisors are those that are attached. They learn how their runs stand, and get the notices to
+// agents.
+type supervisors struct {
+	read     func(func(*store.KernelTx) error) error
+	now      func() time.Time
+	standing Standing
+	event    func(agent.RunEvent) // nil: events are dropped
+
+	mu       sync.Mutex // guards attached
+	attached map[agent.ID]*attachment
+}
+
 // Attach reports to a supervisor how its run stands: once before it returns, and after each change
 // until ctx ends. start is the number of the run's start.
 func (e *Engine) Attach(ctx context.Context, run agent.Run, start int, notices []Notice, changed func(api.Standing)) error {
-	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
-	e.mu.Lock()
-	e.attached[run.Spec.ID] = a
-	e.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.attached[run.Spec.ID] == a {
-			delete(e.attached, run.Spec.ID)
-		}
-		// A timer that is left finds no attachment.
-	})
-	first := Outcome{Notices: map[agent.ID][]Notice{run.Spec.ID: notices}}
-	err := e.publish(run.Spec.ID, first.notices(run.Spec.ID))
+	err := e.attach(ctx, run, start, notices, changed)
 	_ = e.resume(run.Spec.ID) // a call that cannot be done must not keep its run from starting; the next attachment tries again
 	return err
 }
 
+func (s *supervisors) attach(ctx context.Context, run agent.Run, start int, notices []Notice, changed func(api.Standing)) error {
+	a := &attachment{run: run, start: start, changed: changed, places: make(chan struct{}, decidedAtOnce)}
+	s.mu.Lock()
+	s.attached[run.Spec.ID] = a
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.attached[run.Spec.ID] == a {
+			delete(s.attached, run.Spec.ID)
+		}
+		// A timer that is left finds no attachment.
+	})
+	first := Outcome{Notices: map[agent.ID][]Notice{run.Spec.ID: notices}}
+	return s.publish(run.Spec.ID, first.notices(run.Spec.ID))
+}
+
 // Attached returns the runs that have a supervisor.
-func (e *Engine) Attached() []agent.Run {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (s *supervisors) Attached() []agent.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []agent.Run
-	for _, a := range e.attached {
+	for _, a := range s.attached {
 		all = append(all, a.run)
 	}
 	return all
 }
 
 // Refused is how many calls of a run's agent were refused since its supervisor attached.
-func (e *Engine) Refused(run agent.ID) int64 {
-	if a := e.attachmentOf(run); a != nil {
+func (s *supervisors) Refused(run agent.ID) int64 {
+	if a := s.attachmentOf(run); a != nil {
 		return a.refused.Load()
 	}
 	return 0
 }
 
 // attachmentOf returns that of a run; nil: no supervisor is attached.
-func (e *Engine) attachmentOf(run agent.ID) *attachment {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.attached[run]
+func (s *supervisors) attachmentOf(run agent.ID) *attachment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attached[run]
 }
 
 // report tells the supervisors of all runs that a call concerns.
-func (e *Engine) report(c *Call) (failed error) {
+func (s *supervisors) report(c *Call) (failed error) {
 	out := c.out
 	changed := slices.Clone(out.Changed)
 	if out.Below != nil {
-		for _, run := range e.Attached() {
+		for _, run := range s.Attached() {
 			if out.Below(run) {
 				changed = append(changed, run.Spec.ID)
 			}
@@ -89,11 +105,11 @@ func (e *Engine) report(c *Call) (failed error) {
 	}
 	slices.Sort(changed)
 	for _, run := range slices.Compact(changed) {
-		failed = firstError(failed, e.publish(run, out.notices(run)))
+		failed = firstError(failed, s.publish(run, out.notices(run)))
 	}
 	for _, run := range slices.Sorted(maps.Keys(out.Notices)) {
 		if !slices.Contains(changed, run) {
-			failed = firstError(failed, e.notify(run, out.notices(run)))
+			failed = firstError(failed, s.notify(run, out.notices(run)))
 		}
 	}
 	return failed
@@ -101,9 +117,9 @@ func (e *Engine) report(c *Call) (failed error) {
 
 // ClockSet reports anew how every run stands. The wall clock was set: a timer counts seconds
 // of CLOCK_MONOTONIC, and would let a grant go on beyond its expiry.
-func (e *Engine) ClockSet() (failed error) {
-	for _, run := range e.Attached() {
-		failed = firstError(failed, e.publish(run.Spec.ID, nil))
+func (s *supervisors) ClockSet() (failed error) {
+	for _, run := range s.Attached() {
+		failed = firstError(failed, s.publish(run.Spec.ID, nil))
 	}
 	return failed
 }
@@ -113,18 +129,18 @@ func (e *Engine) ClockSet() (failed error) {
 const lookAgain = time.Minute
 
 // publish reads how a run stands, and reports it to its supervisor, if one is attached.
-func (e *Engine) publish(run agent.ID, notices []api.Notice) error {
-	a := e.attachmentOf(run)
+func (s *supervisors) publish(run agent.ID, notices []api.Notice) error {
+	a := s.attachmentOf(run)
 	if a == nil {
 		return nil
 	}
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	now := e.now()
-	var standing api.Standing
+	now := s.now()
+	var how api.Standing
 	var until time.Time
-	err := e.Read(func(tx *store.KernelTx) (err error) {
-		standing, until, err = e.config.Standing(tx, a.run, now)
+	err := s.read(func(tx *store.KernelTx) (err error) {
+		how, until, err = s.standing(tx, a.run, now)
 		return err
 	})
 	if err != nil {
@@ -134,17 +150,17 @@ func (e *Engine) publish(run agent.ID, notices []api.Notice) error {
 		a.again.Stop()
 	}
 	if !until.IsZero() {
-		a.again = time.AfterFunc(min(until.Sub(now), lookAgain), func() { _ = e.publish(run, nil) }) // the next change tries again
+		a.again = time.AfterFunc(min(until.Sub(now), lookAgain), func() { _ = s.publish(run, nil) }) // the next change tries again
 	}
-	standing.Start = a.start
-	a.last = &standing
+	how.Start = a.start
+	a.last = &how
 	a.send(notices)
 	return nil
 }
 
 // notify passes notices to a run's agent, with the standing that was reported last.
-func (e *Engine) notify(run agent.ID, notices []api.Notice) error {
-	a := e.attachmentOf(run)
+func (s *supervisors) notify(run agent.ID, notices []api.Notice) error {
+	a := s.attachmentOf(run)
 	if a == nil || len(notices) == 0 {
 		return nil
 	}
@@ -155,7 +171,7 @@ func (e *Engine) notify(run agent.ID, notices []api.Notice) error {
 	}
 	a.turn.Unlock()
 	if !known {
-		return e.publish(run, notices)
+		return s.publish(run, notices)
 	}
 	return nil
 }

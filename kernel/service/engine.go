@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -90,13 +89,11 @@ type Engine struct {
 	now     func() time.Time
 	methods table
 
-	mu       sync.Mutex // guards attached
-	attached map[agent.ID]*attachment
-
 	turns  *turns
 	topics topics
-	queue  mover
-	causes causes
+	*supervisors
+	*mover
+	causes
 }
 
 // NewEngine makes an engine of services over an open store, and begins to move the audit entries that a
@@ -106,19 +103,21 @@ func NewEngine(c Config, services ...*Service) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: c, now: c.Clock, methods: methods, attached: map[agent.ID]*attachment{}, turns: newTurns()}
+	e := &Engine{config: c, now: c.Clock, methods: methods, turns: newTurns()}
 	if e.now == nil {
 		e.now = time.Now
 	}
+	e.supervisors = &supervisors{read: c.Store.Read, now: e.now, standing: c.Standing, event: c.Note, attached: map[agent.ID]*attachment{}}
+	e.mover = &mover{store: c.Store, log: c.Log, update: e.update}
 	e.topics.start()
-	e.queue.start(e)
+	e.mover.start(c.Queued)
 	return e, nil
 }
 
 // Close ends the calls that wait, moves the last audit entries, and ends what NewEngine began.
 func (e *Engine) Close() error {
 	e.topics.close()
-	return e.queue.close()
+	return e.mover.close()
 }
 
 // Now is the time that the engine decides with.
@@ -150,7 +149,7 @@ func (e *Engine) update(what string, decide func(*store.KernelTx) error) error {
 
 // Update runs a change of the store that is about no call.
 func (e *Engine) Update(what string, decide func(*store.KernelTx) error) error {
-	defer e.queue.wake()
+	defer e.wake()
 	return e.update(what, decide)
 }
 
@@ -216,7 +215,7 @@ func (e *Engine) change(caller Caller, what string, decide func(*Call) (Outcome,
 
 // settled does what a call decided, once that is durable.
 func (e *Engine) settled(c *Call) error {
-	e.queue.wake()
+	e.wake()
 	for _, f := range c.out.Durable {
 		f()
 	}

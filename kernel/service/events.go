@@ -42,11 +42,11 @@ func (b *eventBound) may(now time.Time, every time.Duration) (skipped int, ok bo
 }
 
 // noteAll passes on the events of a call that is decided.
-func (e *Engine) noteAll(c *Call) {
+func (s *supervisors) noteAll(c *Call) {
 	for _, event := range c.out.Events {
 		detail := event.Detail
 		if c.Agent && event.Bounded {
-			a := e.attachmentOf(c.Run.Spec.ID)
+			a := s.attachmentOf(c.Run.Spec.ID)
 			if a == nil {
 				continue
 			}
@@ -56,7 +56,7 @@ func (e *Engine) noteAll(c *Call) {
 			}
 			detail += unnoted(skipped)
 		}
-		e.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: c.ID, Correlation: c.ID})
+		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: c.ID, Correlation: c.ID})
 	}
 }
 
@@ -73,14 +73,14 @@ const callEvents = agent.RunEventKind("")
 
 // Note passes on an event of a run with a supervisor that follows from a call, as far as its kind's
 // own bound allows: at most one in each interval, after a first burst.
-func (e *Engine) Note(run agent.ID, kind agent.RunEventKind, call, detail string, every time.Duration) {
-	a := e.attachmentOf(run)
+func (s *supervisors) Note(run agent.ID, kind agent.RunEventKind, call, detail string, every time.Duration) {
+	a := s.attachmentOf(run)
 	if a == nil {
 		return
 	}
-	now := e.now()
+	now := s.now()
 	if skipped, ok := a.bound(kind).may(now, every); ok {
-		e.note(agent.RunEvent{Time: now, Kind: kind, ID: run, Detail: detail + unnoted(skipped), Causation: call, Correlation: call})
+		s.note(agent.RunEvent{Time: now, Kind: kind, ID: run, Detail: detail + unnoted(skipped), Causation: call, Correlation: call})
 	}
 }
 
@@ -90,9 +90,9 @@ func (a *attachment) bound(kind agent.RunEventKind) *eventBound {
 	return b.(*eventBound)
 }
 
-func (e *Engine) note(event agent.RunEvent) {
-	if e.config.Note != nil {
-		e.config.Note(event)
+func (s *supervisors) note(event agent.RunEvent) {
+	if s.event != nil {
+		s.event(event)
 	}
 }
 
@@ -103,22 +103,22 @@ type causes struct {
 }
 
 // Caused notes that what happens to runs next follows from a call, for their entries.
-func (e *Engine) Caused(id string, runs ...agent.ID) {
-	e.causes.mu.Lock()
-	defer e.causes.mu.Unlock()
-	if e.causes.ids == nil {
-		e.causes.ids = map[agent.ID]string{}
+func (c *causes) Caused(id string, runs ...agent.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids = map[agent.ID]string{}
 	}
 	for _, run := range runs {
-		e.causes.ids[run] = id
+		c.ids[run] = id
 	}
 }
 
 // Cause returns it once; empty: none is known.
-func (e *Engine) Cause(run agent.ID) string {
-	e.causes.mu.Lock()
-	defer e.causes.mu.Unlock()
-	id := e.causes.ids[run]
-	delete(e.causes.ids, run)
+func (c *causes) Cause(run agent.ID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.ids[run]
+	delete(c.ids, run)
 	return id
 }

@@ -16,6 +16,10 @@ import (
 // the log. A crash between the two leaves an entry in both; the log's record has its
 // number in the queue, so the next engine leaves it out.
 type mover struct {
+	store  *store.Kernel
+	log    Log
+	update func(what string, decide func(*store.KernelTx) error) error
+
 	full  atomic.Bool // the log had room only for what was decided already
 	news  chan struct{}
 	end   chan struct{}
@@ -32,22 +36,22 @@ const moveAtOnce = 256
 // do that are made meanwhile.
 const moveEvery = 20 * time.Millisecond
 
-func (m *mover) start(e *Engine) {
+func (m *mover) start(queued uint64) {
 	m.news, m.end, m.ended = make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
-	m.moved.Store(e.config.Queued)
+	m.moved.Store(queued)
 	m.news <- struct{}{} // what an earlier process left
-	m.full.Store(e.config.Log.Room() != nil)
+	m.full.Store(m.log.Room() != nil)
 	go func() {
 		for {
 			select {
 			case <-m.news:
-				_ = e.move() // tried again with the next entry, and at the end
+				_ = m.move() // tried again with the next entry, and at the end
 				select {
 				case <-time.After(moveEvery):
 				case <-m.end:
 				}
 			case <-m.end:
-				m.ended <- firstError(e.move(), e.forget())
+				m.ended <- firstError(m.move(), m.forget())
 				return
 			}
 		}
@@ -67,11 +71,11 @@ func (m *mover) close() error {
 }
 
 // move moves what the queue has. It is called by one goroutine.
-func (e *Engine) move() error {
+func (m *mover) move() error {
 	for {
 		var queue []store.AuditEntry
-		err := e.config.Store.Read(func(tx *store.KernelTx) (err error) {
-			queue, err = tx.AuditQueue(e.queue.moved.Load(), moveAtOnce)
+		err := m.store.Read(func(tx *store.KernelTx) (err error) {
+			queue, err = tx.AuditQueue(m.moved.Load(), moveAtOnce)
 			return err
 		})
 		if err != nil || len(queue) == 0 {
@@ -81,14 +85,14 @@ func (e *Engine) move() error {
 		if err != nil {
 			return err
 		}
-		if err := e.Append(entries); err != nil {
+		if err := m.Append(entries); err != nil {
 			return err
 		}
-		e.queue.moved.Store(queue[len(queue)-1].Number)
-		if e.queue.moved.Load()-e.queue.forgotten < moveAtOnce {
+		m.moved.Store(queue[len(queue)-1].Number)
+		if m.moved.Load()-m.forgotten < moveAtOnce {
 			continue // the next call that changes something removes them, without a commit more
 		}
-		if err := e.forget(); err != nil {
+		if err := m.forget(); err != nil {
 			return err
 		}
 	}
@@ -96,33 +100,33 @@ func (e *Engine) move() error {
 
 // Append writes entries of what is decided. On a full disk they go into the log's reserve,
 // and nothing more is decided (Room).
-func (e *Engine) Append(entries []audit.Entry) error {
-	_, err := e.config.Log.Append(entries...)
+func (m *mover) Append(entries []audit.Entry) error {
+	_, err := m.log.Append(entries...)
 	if !errors.Is(err, audit.ErrStorage) {
 		return err
 	}
-	e.queue.full.Store(true)
-	_, err = e.config.Log.AppendEnd(entries...)
+	m.full.Store(true)
+	_, err = m.log.AppendEnd(entries...)
 	return err
 }
 
 // Room refuses a decision while the log has no room for its entry.
-func (e *Engine) Room() error {
-	if !e.queue.full.Load() {
+func (m *mover) Room() error {
+	if !m.full.Load() {
 		return nil
 	}
-	if err := e.config.Log.Room(); err != nil {
+	if err := m.log.Room(); err != nil {
 		return api.Failure(api.CodeStorage, "", "the audit log has no room for what would be decided: %v", err)
 	}
-	e.queue.full.Store(false)
-	e.queue.wake() // what did not fit into the reserve
+	m.full.Store(false)
+	m.wake() // what did not fit into the reserve
 	return nil
 }
 
 // forget removes from the queue what the log has.
-func (e *Engine) forget() error {
-	e.queue.forgotten = e.queue.moved.Load()
-	return e.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(e.queue.forgotten) })
+func (m *mover) forget() error {
+	m.forgotten = m.moved.Load()
+	return m.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(m.forgotten) })
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {
@@ -167,9 +171,9 @@ func lastQueued(dir string) (number uint64, err error) {
 
 // Waiting is how many entries of decisions are in the store and not in the log yet; 0 where
 // the store cannot be read.
-func (e *Engine) Waiting() (count int) {
-	_ = e.Read(func(tx *store.KernelTx) (err error) {
-		count, err = tx.CountAudit(e.queue.moved.Load())
+func (m *mover) Waiting() (count int) {
+	_ = m.store.Read(func(tx *store.KernelTx) (err error) {
+		count, err = tx.CountAudit(m.moved.Load())
 		return err
 	})
 	return count
