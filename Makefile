@@ -64,7 +64,7 @@ test-all: ## everything but the lane vm: long modes, fuzzing, root tests under t
 
 .PHONY: quick
 quick: build ## for the work in between: lint, unit, and the root tests of packages changed since BASE (main)
-	@integration/install.sh lint unit
+	@integration/install.sh lint unit types
 	@integration/quick.sh
 
 .PHONY: lint
@@ -74,7 +74,7 @@ lint: ## gofmt, go vet, staticcheck, shellcheck
 
 .PHONY: unit
 unit: ## tests that need no privilege, under the race detector (RUN=Pattern for some, LONG=1 for the whole of each)
-	@integration/install.sh build unit
+	@integration/install.sh build unit types
 	@integration/lane.sh unit
 
 .PHONY: root
@@ -102,6 +102,11 @@ flaky: ## the tests that match RUN=Pattern, TIMES (100) times beside busy proces
 	@integration/install.sh build test engines runc libraries agents browser
 	@$(MAKE) --no-print-directory tests
 	@integration/flaky.sh
+
+.PHONY: generate
+generate: ## the clients in sdk/ and docs/api.md, from the table of methods
+	@integration/install.sh build
+	go run -tags $(TAGS) ./internal/generate
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)

@@ -25,9 +25,10 @@
 //
 // # Change
 //
-// Each method has a tier. Package api/contract has the whole contract as data, compares
-// it with the accepted one of its version, and makes docs/api.md of the same table.
-// Fields and methods may be added; a test fails when one is taken away or narrowed.
+// Each method has a tier. Package api/contract has the whole contract as data, and compares
+// it with the accepted one of its version. Fields and methods may be added; a test fails when
+// one is taken away or narrowed. internal/generate writes docs/api.md and the clients of other
+// languages from the same table.
 //
 // A tag `col:"HEADING,form"` of a field says how the command line shows it in a table
 // (cmd/clove/verbs). The wire does not have it.

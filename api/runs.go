@@ -6,7 +6,7 @@ import "clove.run/clove/agent"
 // and gives it an id where it has none.
 type StartParams struct {
 	Spec agent.Spec `json:"spec"`
-	// Delay is how long it waits first, in nanoseconds.
+	// DelayNS is how long it waits first, in nanoseconds.
 	DelayNS int64 `json:"delay_ns,omitempty"`
 	// Traceparent is the caller's span (W3C trace context), for a cloved that
 	// traces. One that is malformed is ignored.
@@ -27,7 +27,7 @@ func (p RunParams) AboutRun() string { return p.Run }
 // Keyed are the parameters of a call that changes something: the same key gets the same answer
 // again, and the call is made once. Empty: each call is made.
 type Keyed struct {
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty"` // the same key gets the same answer again
 }
 
 // CallKey is the call's key.

@@ -11,7 +11,7 @@ packages() {
 	build) echo gcc libc6-dev pkg-config libseccomp-dev ;;
 	run) echo e2fsprogs python3-minimal ;;
 	browser) echo chromium ;; # of bench/report and the learning tests; 124 MB
-	unit) echo python3-minimal libpython3-stdlib python3-pip ;; # of sdk/python
+	unit) echo python3-minimal libpython3-stdlib python3-pip nodejs ;; # of sdk
 	lint) echo shellcheck ;;
 	deb) echo dpkg lintian systemd ;;
 		# The second line has the real clients of the network tests, the last what makes a base image.
@@ -126,7 +126,7 @@ install_runc() {
 	done
 }
 
-# install_clients GROUP installs the clients of models that the tests run, and the gateway of
+# install_clients GROUP installs the clients of models that the tests run, the compiler of TypeScript, and the gateway of
 # the benchmark, as the lock below integration/clients names them, into build/clients. The programs bring their own Node.js,
 # which Debian's would be too old for; npm is what the machine has.
 install_clients() {
@@ -177,7 +177,7 @@ main() {
 	command -v go >/dev/null || die "Go is not installed (go.mod names the version)"
 	for group; do
 		case $group in
-		runc | libraries | agents | gateway) built+=("$group") ;;
+		runc | libraries | agents | gateway | types) built+=("$group") ;;
 		deb | test)
 			of_packages+=("$group")
 			built+=("$group")

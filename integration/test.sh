@@ -25,7 +25,7 @@ trap stop EXIT
 # can: what is installed beside them is for the tests.
 build() {
 	local more installing status=0
-	more=(lint test engines vm deb runc libraries)
+	more=(lint test engines vm deb runc libraries types)
 	if long; then more+=(agents browser); fi
 	integration/install.sh build || return 1
 	integration/install.sh "${more[@]}" &

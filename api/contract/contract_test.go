@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	update   = flag.Bool("update", false, "accept what is new in the contract, and write docs/api.md anew")
+	update   = flag.Bool("update", false, "accept what is new in the contract")
 	breaking = flag.Bool("breaking", false, "with -update: also accept breaking changes of experimental methods")
 )
 

@@ -67,13 +67,7 @@ class Agent(api.Methods):
 
     def grants(self) -> Iterator[api.Grant]:
         """All grants, oldest first: as many calls of grant.list as that takes."""
-        after: Optional[str] = None
-        while True:
-            part = self.grant.list(after=after)
-            yield from part.grants
-            if not part.next:
-                return
-            after = part.next
+        return self.grant.list_all()
 
     def listen(self, timeout: Optional[float] = None) -> Notifications:
         """The notifications, for `for` and for `async for`.

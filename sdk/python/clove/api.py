@@ -1,17 +1,17 @@
 """The methods, types and errors of the agent socket.
 
-Generated from the table in api/methods.go by go test ./sdk/python -update.
+Generated from the table of methods by make generate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union  # noqa: F401 a row may need each of these
 
 from .errors import CloveError
-from .values import read_time
+from .values import pages, read_bytes, read_time  # noqa: F401
 
 VERSION = 1
 """The version of the contract."""
@@ -118,7 +118,7 @@ class Grant:
     expires: Optional[datetime] = None
     uses_left: Optional[int] = None  # absent: not counted
     reason: str = ""
-    rule: str = ""  # Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
+    rule: str = ""  # where a rule of the run's network comes from, such as --allow or its policy. It is no grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Grant:
@@ -196,8 +196,8 @@ class AgentResult:
             namespace=o.get("namespace") or "",
             parent=o.get("parent") or "",
             state=o.get("state") or "",
-            grants=[Grant.read(x) for x in o.get("grants") or ()],
-            budgets=[Budget.read(x) for x in o.get("budgets") or ()],
+            grants=[Grant.read(x or {}) for x in o.get("grants") or ()],
+            budgets=[Budget.read(x or {}) for x in o.get("budgets") or ()],
             refused=o.get("refused") or 0,
         )
 
@@ -212,7 +212,7 @@ class GrantListResult:
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> GrantListResult:
         return cls(
-            grants=[Grant.read(x) for x in o.get("grants") or ()],
+            grants=[Grant.read(x or {}) for x in o.get("grants") or ()],
             next=o.get("next") or "",
         )
 
@@ -269,7 +269,7 @@ class BudgetResult:
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> BudgetResult:
         return cls(
-            budgets=[Budget.read(x) for x in o.get("budgets") or ()],
+            budgets=[Budget.read(x or {}) for x in o.get("budgets") or ()],
         )
 
 
@@ -318,7 +318,7 @@ class ModelQueueResult:
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ModelQueueResult:
         return cls(
-            calls=[WaitingCall.read(x) for x in o.get("calls") or ()],
+            calls=[WaitingCall.read(x or {}) for x in o.get("calls") or ()],
         )
 
 
@@ -342,13 +342,39 @@ class BudgetNote:
     """Says that a dimension reached a mark."""
 
     budget: Budget = field(default_factory=Budget)
-    count: int = 0
+    count: int = 0  # of how many it is the last; absent: of one
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> BudgetNote:
         return cls(
             budget=Budget.read(o.get("budget") or {}),
             count=o.get("count") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class GrantsNote:
+    """Says that the grants of the run are others now."""
+
+    count: int = 0  # of how many it is the last; absent: of one
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> GrantsNote:
+        return cls(
+            count=o.get("count") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class LostNote:
+    """Counts the notifications that were dropped before this one: too many waited."""
+
+    lost: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> LostNote:
+        return cls(
+            lost=o.get("lost") or 0,
         )
 
 
@@ -380,6 +406,10 @@ class GrantMethods:
         params = {"after": after}
         return GrantListResult.read(self._call("grant.list", params))
 
+    def list_all(self) -> Iterator[Grant]:
+        """Yields the grants of all parts of grant.list, in as many calls as that takes."""
+        return pages(self.list, "grants", {})
+
     def derive(
         self,
         from_: str,
@@ -396,7 +426,7 @@ class GrantMethods:
         Args:
             from_: the id of a grant that the run holds
             to: who gets it; empty: the run itself
-            grant: KIND:PATTERN[:RIGHTS], covered by from
+            grant: KIND:PATTERN[:RIGHTS], covered by From
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -522,6 +552,10 @@ class AuditMethods:
         params = {"namespace": namespace, "after": after}
         return AuditReadResult.read(self._call("audit.read", params))
 
+    def read_all(self, namespace: str) -> Iterator[Any]:
+        """Yields the records of all parts of audit.read, in as many calls as that takes."""
+        return pages(self.read, "records", {"namespace": namespace})
+
 
 class Methods(AgentMethods):
     """Every method: those of agent.* themselves, the others by their noun."""
@@ -576,7 +610,7 @@ METHODS: dict[str, Method] = {
         [
             Param("from", "string", True, "the id of a grant that the run holds"),
             Param("to", "string", False, "who gets it; empty: the run itself"),
-            Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by from"),
+            Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by From"),
             Param("expires", "time", False, ""),
             Param("uses", "integer", False, ""),
             Param("reason", "string", False, ""),
@@ -657,6 +691,8 @@ METHODS: dict[str, Method] = {
 NOTES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "budget.warning": BudgetNote.read,
     "budget.paused": BudgetNote.read,
+    "grant.changed": GrantsNote.read,
+    "agent.lost": LostNote.read,
 }
 """How the parameters of a notification are read."""
 
@@ -690,4 +726,6 @@ __all__ = [
     "ModelQueueResult",
     "AuditReadResult",
     "BudgetNote",
+    "GrantsNote",
+    "LostNote",
 ]

@@ -13,17 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from . import keeper
+from .commands import OUTPUT, Output, OutputError, Result, execute  # noqa: F401 adapters import some
 from .errors import CloveError
 from .options import Options
-from .session import PIECE, call, converse, daemon_path
-
-OUTPUT = 10 << 20
-"""How many bytes a command may write to each stream, unless the caller says otherwise."""
+from .session import call, daemon_path
 
 FILE_TIME = 600.0
 """For how many seconds a file is read or written at most."""
@@ -36,54 +33,6 @@ _LONG = 512 << 10  # a command with more bytes of JSON goes through a file: a re
 _WRITE = 'd=${1%/*}; [ -z "$d" ] || mkdir -p -- "$d" || exit 1; exec cat >"$1"'
 # A folder of an image stays as it is.
 _OWN = '[ "$1" = /workspace ] || [ ! -d "$1" ] || exit 0; mkdir -p -- "$1" && { [ "$2" = 0:0 ] || chown -R "$2" -- "$1"; }'
-
-
-class OutputError(Exception):
-    """A stream had more bytes than the limit. data is what came before."""
-
-    def __init__(self, stream: str, limit: int, data: bytes) -> None:
-        super().__init__(f"{stream} has more than {limit} bytes")
-        self.data = data
-
-
-@dataclass
-class Result:
-    """How a command ended."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-    failure: str = ""
-    """Why it was not executed, if it was not."""
-
-
-class Output:
-    """The last bytes of each stream, or an end at the limit."""
-
-    def __init__(self, limit: int, tail: bool) -> None:
-        self._limit, self._tail = limit, tail
-        self._data = {"stdout": bytearray(), "stderr": bytearray()}
-        self._lost = {"stdout": 0, "stderr": 0}
-
-    def add(self, stream: str, piece: bytes) -> None:
-        data = self._data[stream]
-        data += piece
-        if len(data) > self._limit and not self._tail:
-            raise OutputError(stream, self._limit, bytes(data[: self._limit]))
-        if len(data) > 2 * self._limit:  # not for each piece
-            self._cut(stream)
-
-    def _cut(self, stream: str) -> None:
-        data = self._data[stream]
-        over = max(len(data) - self._limit, 0)
-        del data[:over]
-        self._lost[stream] += over
-
-    def of(self, stream: str) -> bytes:
-        self._cut(stream)
-        lost = self._lost[stream]
-        note = f"[clove: {lost} bytes before this are left out]\n".encode() if lost else b""
-        return note + bytes(self._data[stream])
 
 
 class Sandbox:
@@ -191,15 +140,7 @@ class Sandbox:
             command = await self._shorter(command, user)
         variables = {"HOME": who["home"], **self.options.env, **(env or {})}
         order = {"command": list(command), "env": [f"{k}={v}" for k, v in variables.items()], "dir": self.path(cwd or ""), "user": who}
-        params = {"run": self.name, "exec": order, "stdin": input is not None}
-        output = Output(limit, tail)
-        pieces = _pieces(input) if isinstance(input, (bytes, bytearray)) else input
-        session = converse(self.socket, "run.exec", params, pieces, output.add)
-        try:
-            result = await asyncio.wait_for(session, timeout)
-        except asyncio.TimeoutError:  # before 3.11 it is no TimeoutError
-            raise TimeoutError(f"the command did not end within {timeout:g} s") from None
-        return Result(result["exit_code"], output.of("stdout"), output.of("stderr"), _said(result.get("failure")))
+        return await execute(self.socket, self.name, order, input=input, timeout=timeout, limit=limit, tail=tail)
 
     async def _shorter(self, command: Sequence[str], user: Union[None, str, int]) -> list[str]:
         """A command that executes a longer one, which it reads from a file."""
@@ -266,16 +207,6 @@ def _user(name: str, uid: int, gid: int, home: str) -> dict[str, Any]:
 
 def _script(text: str) -> list[str]:
     return ["sh", "-c", text, "sh"]
-
-
-def _pieces(data: bytes) -> Iterable[bytes]:
-    return (data[i : i + PIECE] for i in range(0, len(data), PIECE))
-
-
-def _said(failure: Optional[Mapping[str, Any]]) -> str:
-    if not failure:
-        return ""
-    return ": ".join(str(failure[key]) for key in ("step", "message") if failure.get(key))
 
 
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}

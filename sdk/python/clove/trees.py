@@ -16,28 +16,40 @@ import tarfile
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Optional
+from typing import IO, TYPE_CHECKING, Optional
 
 from .errors import CloveError
-from .sandbox import Sandbox
 from .session import PIECE, converse
+
+if TYPE_CHECKING:
+    from .sandbox import Sandbox
 
 MOST = 4 << 30
 """How many bytes come out at once at most: a file with holes has any size."""
 
 
 async def upload(box: Sandbox, source: Path, folder: str, name: str = "") -> None:
-    """Copies a file to a name in a folder inside, or what is in a folder into it.
-
-    The folder is made. What is copied is root's inside, with its mode.
-    """
-    archive = await asyncio.to_thread(_pack, source, name)
-    with archive:
-        await box.must(["mkdir", "-p", "--", folder])
-        await converse(box.socket, "run.copy_in", {"run": box.name, "path": folder}, _pieces(archive))
+    """Copies as send does, into a folder that is made."""
+    await box.must(["mkdir", "-p", "--", folder])
+    await send(box.socket, box.name, source, folder, name)
 
 
 async def download(box: Sandbox, path: str, target: Path) -> list[str]:
+    """Copies as receive does."""
+    return await receive(box.socket, box.name, path, target)
+
+
+async def send(socket: str, run: str, source: Path, folder: str, name: str = "") -> None:
+    """Copies a file to a name in a folder inside, or what is in a folder into it.
+
+    What is copied is root's inside, with its mode.
+    """
+    archive = await asyncio.to_thread(_pack, source, name)
+    with archive:
+        await converse(socket, "run.copy_in", {"run": run, "path": folder}, _pieces(archive))
+
+
+async def receive(socket: str, run: str, path: str, target: Path) -> list[str]:
     """Copies a file to a name outside, or what is in a folder inside into one outside.
 
     It returns what was left out: what is no file, no folder, and no link that stays inside.
@@ -51,7 +63,7 @@ async def download(box: Sandbox, path: str, target: Path) -> list[str]:
             archive.write(piece)
 
         try:
-            await converse(box.socket, "run.copy_out", {"run": box.name, "path": path}, each=keep)
+            await converse(socket, "run.copy_out", {"run": run, "path": path}, each=keep)
         except CloveError as problem:
             if problem.word == "not-found" and problem.step == "copy":
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None

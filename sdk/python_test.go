@@ -1,27 +1,20 @@
-package python
+package sdk
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// python runs python3 in this folder, and returns what it printed. It writes no compiled
+// python runs python3 in its client's folder, and returns what it printed. It writes no compiled
 // files: the folder may be another user's.
 func python(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("python3", args...)
-	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("python3 %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return program(t, "python", append(env, "PYTHONDONTWRITEBYTECODE=1"), "python3", args...)
 }
 
-// TestPython runs the tests in tests/.
+// TestPython runs the tests in python/tests.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	out := python(t, nil, "-W", "error::ResourceWarning", "-m", "unittest")
@@ -35,7 +28,7 @@ func TestPackageIsInstalledOffline(t *testing.T) {
 	t.Parallel()
 	target := t.TempDir()
 	python(t, []string{"PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "HOME=" + t.TempDir()}, "-m", "pip", "install", "--quiet", "--target", target, ".")
-	for _, file := range []string{"clove/api.py", "clove/py.typed"} {
+	for _, file := range []string{"clove/api.py", "clove/cloved_api.py", "clove/py.typed"} {
 		if _, err := os.Stat(filepath.Join(target, file)); err != nil {
 			t.Error(err)
 		}

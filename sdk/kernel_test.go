@@ -1,4 +1,4 @@
-package python
+package sdk
 
 import (
 	"context"
@@ -119,24 +119,32 @@ func (d *desk) answer() {
 	}
 }
 
-// TestExamples runs each example against the agent socket's own code.
+// TestExamples runs each example in both languages against the agent socket's own code.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	for _, example := range []struct {
-		file   string
+		name   string
 		shared agent.Kernel
 		want   string
 	}{
-		{"budget_agent.py", agent.Kernel{Budgets: []string{"tokens=1000"}, AtEnd: "refuse"},
+		{"budget_agent", agent.Kernel{Budgets: []string{"tokens=1000"}, AtEnd: "refuse"},
 			"chapter One took 260 tokens\nchapter Two took 240 tokens\nchapter Three took 310 tokens\nchapter Four has to wait: budget\n" +
 				"warned: tokens reached 800\nused 810 of 1000 tokens\n"},
-		{"grant_agent.py", agent.Kernel{Grants: []string{"tool:fetch"}},
+		{"grant_agent", agent.Kernel{Grants: []string{"tool:fetch"}},
 			"tool:fetch: yes\ntool:write: no\nderived tool:fetch for 1 use\nmore than that: denied\nrevoked 1, left 1\n"},
 	} {
-		t.Run(example.file, func(t *testing.T) {
+		t.Run(example.name+".py", func(t *testing.T) {
 			t.Parallel()
 			d := serve(t, example.shared)
-			got := python(t, []string{"PYTHONPATH=.", "CLOVE_AGENT_SOCKET=" + d.path}, "../../examples/"+example.file)
+			got := python(t, []string{"PYTHONPATH=.", "CLOVE_AGENT_SOCKET=" + d.path}, "../../examples/"+example.name+".py")
+			if got != example.want {
+				t.Errorf("it printed\n%s\nand not\n%s", got, example.want)
+			}
+		})
+		t.Run(example.name+".mjs", func(t *testing.T) {
+			t.Parallel()
+			d := serve(t, example.shared)
+			got := program(t, ".", []string{"CLOVE_AGENT_SOCKET=" + d.path}, "node", withNode(t, "../examples/"+example.name+".mjs"))
 			if got != example.want {
 				t.Errorf("it printed\n%s\nand not\n%s", got, example.want)
 			}

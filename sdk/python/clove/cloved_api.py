@@ -1,0 +1,2809 @@
+"""The methods and types of cloved's socket, for coroutines.
+
+Generated from the table of methods by make generate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Optional, Union
+
+from .session import Caller, Session, Stream
+from .values import pages_async, read_bytes, read_time
+from .api import *  # noqa: F403 the types that both sides have
+
+
+@dataclass(frozen=True)
+class InfoResult:
+    """What a cloved says of itself."""
+
+    version: str = ""  # of the program
+    api: int = 0  # of the contract
+    pid: int = 0
+    started: Optional[datetime] = None
+    root: str = ""
+    run_dir: str = ""
+    draining: bool = False
+    runs: dict[str, int] = field(default_factory=dict)  # the caller's; of root all
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> InfoResult:
+        return cls(
+            version=o.get("version") or "",
+            api=o.get("api") or 0,
+            pid=o.get("pid") or 0,
+            started=read_time(o.get("started")),
+            root=o.get("root") or "",
+            run_dir=o.get("run_dir") or "",
+            draining=o.get("draining") or False,
+            runs=dict(o.get("runs") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class PanicResult:
+    """Names the runs that lived."""
+
+    ended: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> PanicResult:
+        return cls(
+            ended=list(o.get("ended") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What is wrong with kernel.db, in words; empty if it is sound."""
+
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> CheckResult:
+        return cls(
+            problems=list(o.get("problems") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class DebugResult:
+    """The part as text."""
+
+    text: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DebugResult:
+        return cls(
+            text=o.get("text") or "",
+        )
+
+
+@dataclass(frozen=True)
+class User:
+    """An identity inside the sandbox's own user namespace."""
+
+    name: str = ""
+    uid: int = 0  # 0 to MaxUser
+    gid: int = 0
+    home: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> User:
+        return cls(
+            name=o.get("name") or "",
+            uid=o.get("uid") or 0,
+            gid=o.get("gid") or 0,
+            home=o.get("home") or "",
+        )
+
+
+@dataclass(frozen=True)
+class HostName:
+    """An additional line of the agent's /etc/hosts. It allows nothing: only the egress
+    rules say what the agent may reach, and they judge the address.
+    """
+
+    name: str = ""
+    address: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> HostName:
+        return cls(
+            name=o.get("name") or "",
+            address=o.get("address") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Rlimit:
+    """One resource limit of setrlimit(2). Name is docker's name: "nofile", "core",
+    "stack", …
+    """
+
+    name: str = ""
+    soft: int = 0
+    hard: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Rlimit:
+        return cls(
+            name=o.get("name") or "",
+            soft=o.get("soft") or 0,
+            hard=o.get("hard") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bound all processes of the agent together. 0 means no limit for WallClock,
+    CPUTime, CPUs, CPUSet and OutputBytes; all other limits are always set.
+    """
+
+    memory_bytes: int = 0
+    memory_swap_bytes: int = 0  # memory and swap together, as docker counts; equal to memory_bytes: no swap
+    cpus: float = 0.0  # CPU seconds per second
+    cpuset_cpus: str = ""
+    pids: int = 0
+    rlimits: list[Rlimit] = field(default_factory=list)
+    cpu_time_ns: int = 0  # of all processes together
+    wall_clock_ns: int = 0  # on CLOCK_BOOTTIME, from the agent's start
+    stop_grace_ns: int = 0  # between stop_signal and SIGKILL
+    stop_signal: int = 0  # requests the end; 0: SIGTERM
+    output_bytes: int = 0  # stdout and stderr together
+    disk_bytes: int = 0  # the writable layer
+    shm_bytes: int = 0  # /dev/shm
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Limits:
+        return cls(
+            memory_bytes=o.get("memory_bytes") or 0,
+            memory_swap_bytes=o.get("memory_swap_bytes") or 0,
+            cpus=o.get("cpus") or 0.0,
+            cpuset_cpus=o.get("cpuset_cpus") or "",
+            pids=o.get("pids") or 0,
+            rlimits=[Rlimit.read(x or {}) for x in o.get("rlimits") or ()],
+            cpu_time_ns=o.get("cpu_time_ns") or 0,
+            wall_clock_ns=o.get("wall_clock_ns") or 0,
+            stop_grace_ns=o.get("stop_grace_ns") or 0,
+            stop_signal=o.get("stop_signal") or 0,
+            output_bytes=o.get("output_bytes") or 0,
+            disk_bytes=o.get("disk_bytes") or 0,
+            shm_bytes=o.get("shm_bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Shows a host path inside at Target. Writes change the host's files. Where a user
+    other than root requested the run through cloved, the source is opened with that
+    user's rights.
+    """
+
+    source: str = ""
+    target: str = ""
+    read_only: bool = False
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Bind:
+        return cls(
+            source=o.get("source") or "",
+            target=o.get("target") or "",
+            read_only=o.get("read_only") or False,
+        )
+
+
+@dataclass(frozen=True)
+class Tmpfs:
+    """A private memory file system; its pages count as the agent's memory."""
+
+    target: str = ""
+    size_bytes: int = 0  # 0: half of the memory limit
+    mode: int = 0  # 0: 01777
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Tmpfs:
+        return cls(
+            target=o.get("target") or "",
+            size_bytes=o.get("size_bytes") or 0,
+            mode=o.get("mode") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Describes the agent's root file system."""
+
+    rootfs: str = ""  # host directory that replaces the host base; empty: the host's own system
+    workspace: str = ""  # host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
+    read_only: bool = False  # the root is read-only, except for WritablePlaces and the mounts that the user requested
+    writable: list[str] = field(default_factory=list)  # with read_only: the only ones of WritablePlaces that stay writable; nil: all
+    execute: list[str] = field(default_factory=list)  # the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
+    read_: list[str] = field(default_factory=list)  # the only files and directories inside that may be read, beside OwnPlaces; nil: all
+    prefixes: list[str] = field(default_factory=list)  # host directories of interpreters, bound read-only at the same path
+    binds: list[Bind] = field(default_factory=list)
+    tmpfs: list[Tmpfs] = field(default_factory=list)
+    landlock: str = ""  # LandlockRequired: the run is refused where landlock does not hold the rules, too
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Files:
+        return cls(
+            rootfs=o.get("rootfs") or "",
+            workspace=o.get("workspace") or "",
+            read_only=o.get("read_only") or False,
+            writable=list(o.get("writable") or ()),
+            execute=list(o.get("execute") or ()),
+            read_=list(o.get("read") or ()),
+            prefixes=list(o.get("prefixes") or ()),
+            binds=[Bind.read(x or {}) for x in o.get("binds") or ()],
+            tmpfs=[Tmpfs.read(x or {}) for x in o.get("tmpfs") or ()],
+            landlock=o.get("landlock") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Seccomp:
+    """Selects the system call filter. Profile is the name of a built-in profile, or the
+    path that Document was read from.
+    """
+
+    profile: str = ""
+    document: bytes = b""  # docker's JSON format; nil for a built-in
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Seccomp:
+        return cls(
+            profile=o.get("profile") or "",
+            document=read_bytes(o.get("document")),
+        )
+
+
+@dataclass(frozen=True)
+class EgressRule:
+    """One target that is allowed or denied. It is the one form of a rule on disk, on
+    the wire and as the input of egress.New, which parses and compiles it.
+    """
+
+    deny: bool = False
+    target: str = ""  # as egress.ParseTarget reads it: a missing port depends on deny, so it is kept as given
+    source: str = ""  # where it was given: "--allow", "--deny", an annotation, a document's name
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EgressRule:
+        return cls(
+            deny=o.get("deny") or False,
+            target=o.get("target") or "",
+            source=o.get("source") or "",
+        )
+
+
+@dataclass(frozen=True)
+class PublishedPort:
+    """A port of the agent that clients on the host can reach."""
+
+    host: str = ""  # where the host listens; port 0: any free one
+    port: int = 0  # the agent's, on its loopback
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> PublishedPort:
+        return cls(
+            host=o.get("host") or "",
+            port=o.get("port") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class EgressLimits:
+    """Enforced by the gate and by the broker. Bytes 0 means no limit."""
+
+    connections: int = 0  # open at once, in and out, UDP flows included
+    per_second: int = 0  # new ones; twice as many in a burst
+    bytes: int = 0  # in and out together, over the whole run
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EgressLimits:
+        return cls(
+            connections=o.get("connections") or 0,
+            per_second=o.get("per_second") or 0,
+            bytes=o.get("bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Egress:
+    """What the agent may reach through the gate, and which of its ports the host may
+    reach.
+    """
+
+    rules: list[EgressRule] = field(default_factory=list)
+    host_ports: list[int] = field(default_factory=list)  # ports on the host's loopback, reachable at the same port of the agent's loopback
+    publish: list[PublishedPort] = field(default_factory=list)
+    dns: list[str] = field(default_factory=list)  # name servers; none: the host's
+    limits: EgressLimits = field(default_factory=EgressLimits)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Egress:
+        return cls(
+            rules=[EgressRule.read(x or {}) for x in o.get("rules") or ()],
+            host_ports=list(o.get("host_ports") or ()),
+            publish=[PublishedPort.read(x or {}) for x in o.get("publish") or ()],
+            dns=list(o.get("dns") or ()),
+            limits=EgressLimits.read(o.get("limits") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a run has of what agents share. The texts are those of the command line;
+    packages kernel/grant and kernel/budget say what they mean.
+    """
+
+    socket: bool = False  # the agent has a socket of its own, also without a grant
+    grants: list[str] = field(default_factory=list)  # KIND:PATTERN[:RIGHTS], given at the first start
+    budgets: list[str] = field(default_factory=list)  # DIMENSION=AMOUNT..., set at the first start
+    at_end: str = ""  # what happens when a budget is spent, one of AtEnds; empty: end
+    on_denial: str = ""  # what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
+    on_warn: str = ""  # command or URL for a budget that reached its warning; empty: none
+    on_end: str = ""  # command or URL for a budget of which nothing is left; empty: none
+    namespace: str = ""  # below the owner; empty: the owner's own
+    model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
+    model_log: bool = False  # keep what its calls of models say and get
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Kernel:
+        return cls(
+            socket=o.get("socket") or False,
+            grants=list(o.get("grants") or ()),
+            budgets=list(o.get("budgets") or ()),
+            at_end=o.get("at_end") or "",
+            on_denial=o.get("on_denial") or "",
+            on_warn=o.get("on_warn") or "",
+            on_end=o.get("on_end") or "",
+            namespace=o.get("namespace") or "",
+            model_setup=o.get("model_setup") or "",
+            model_log=o.get("model_log") or False,
+        )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Names the document that the defaults came from. SHA256, in hex, is the digest of
+    the defaults that it set: two records with the same digest had the same defaults.
+    """
+
+    name: str = ""
+    sha256: str = ""
+    widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
+    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Policy:
+        return cls(
+            name=o.get("name") or "",
+            sha256=o.get("sha256") or "",
+            widened=list(o.get("widened") or ()),
+            claimed=o.get("claimed") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """A policy that is decided beside a run's own and recorded, and refuses nothing.
+    Its values are what the run would have had under it; nothing of the host is
+    opened for it.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    user: User = field(default_factory=User)
+    cap_drop: list[str] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
+    files: Files = field(default_factory=Files)
+    seccomp: Seccomp = field(default_factory=Seccomp)
+    network: str = ""
+    egress: Egress = field(default_factory=Egress)
+    kernel: Kernel = field(default_factory=Kernel)  # Socket, grants, budgets, at_end and on_denial only
+    allow_unenforced: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Shadow:
+        return cls(
+            policy=Policy.read(o.get("policy") or {}),
+            user=User.read(o.get("user") or {}),
+            cap_drop=list(o.get("cap_drop") or ()),
+            limits=Limits.read(o.get("limits") or {}),
+            files=Files.read(o.get("files") or {}),
+            seccomp=Seccomp.read(o.get("seccomp") or {}),
+            network=o.get("network") or "",
+            egress=Egress.read(o.get("egress") or {}),
+            kernel=Kernel.read(o.get("kernel") or {}),
+            allow_unenforced=list(o.get("allow_unenforced") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Says what happens when a run that cloved looks after has ended."""
+
+    policy: str = ""  # empty: RestartNever
+    max: int = 0  # restarts in a row before it is given up; 0: no maximum
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Restart:
+        return cls(
+            policy=o.get("policy") or "",
+            max=o.get("max") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The complete request for one run, with defaults merged in. It is stored with the
+    run and used at each start, so a later change of a default does not affect
+    existing runs. Update changes it too.
+    """
+
+    id: str = ""
+    name: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    command: list[str] = field(default_factory=list)  # argv inside the sandbox
+    env: list[str] = field(default_factory=list)  # KEY=VALUE, complete: nothing is inherited
+    dir: str = ""  # working directory inside the sandbox
+    user: User = field(default_factory=User)  # the agent's user inside the sandbox
+    cap_drop: list[str] = field(default_factory=list)  # capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities
+    hostname: str = ""  # empty: the ID
+    clock_start_ns: int = 0  # what CLOCK_MONOTONIC and CLOCK_BOOTTIME begin at inside; 0: they are the host's
+    hosts: list[HostName] = field(default_factory=list)  # additional lines of /etc/hosts
+    terminal: bool = False  # give the agent a pty
+    detached: bool = False  # no client waits for it; its output goes to the log
+    foreground: bool = False  # Foreground: cloved starts it for one session (run.attach). The session has its streams, and the run ends with the session.
+    stdin: bool = False  # detached: keep stdin open for clove attach
+    remove: bool = False  # --rm: keep neither record nor layer
+    limits: Limits = field(default_factory=Limits)
+    files: Files = field(default_factory=Files)
+    seccomp: Seccomp = field(default_factory=Seccomp)
+    network: str = ""  # one of NetworkModes
+    egress: Egress = field(default_factory=Egress)
+    kernel: Kernel = field(default_factory=Kernel)
+    policy: Policy = field(default_factory=Policy)
+    shadow: Optional[Shadow] = None  # decided and recorded beside policy; nil: none
+    learn: bool = False  # note what the run uses, see Observed
+    restart: Restart = field(default_factory=Restart)
+    schedule: str = ""  # when to start it, in the format of crontab(5)
+    keep_files: bool = False  # each time of the schedule reuses the layer of the previous one
+    after: list[str] = field(default_factory=list)  # names of runs that must have started first
+    priority: int = 0  # order among queued runs that wait for memory: higher first
+    start_timeout_ns: int = 0  # bounds how long one launch step may make no progress; 0: see StartBound.
+    allow_unenforced: list[str] = field(default_factory=list)  # lists the controls (Control* words) that may be weakened.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Spec:
+        return cls(
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            labels=dict(o.get("labels") or {}),
+            command=list(o.get("command") or ()),
+            env=list(o.get("env") or ()),
+            dir=o.get("dir") or "",
+            user=User.read(o.get("user") or {}),
+            cap_drop=list(o.get("cap_drop") or ()),
+            hostname=o.get("hostname") or "",
+            clock_start_ns=o.get("clock_start_ns") or 0,
+            hosts=[HostName.read(x or {}) for x in o.get("hosts") or ()],
+            terminal=o.get("terminal") or False,
+            detached=o.get("detached") or False,
+            foreground=o.get("foreground") or False,
+            stdin=o.get("stdin") or False,
+            remove=o.get("remove") or False,
+            limits=Limits.read(o.get("limits") or {}),
+            files=Files.read(o.get("files") or {}),
+            seccomp=Seccomp.read(o.get("seccomp") or {}),
+            network=o.get("network") or "",
+            egress=Egress.read(o.get("egress") or {}),
+            kernel=Kernel.read(o.get("kernel") or {}),
+            policy=Policy.read(o.get("policy") or {}),
+            shadow=Shadow.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
+            learn=o.get("learn") or False,
+            restart=Restart.read(o.get("restart") or {}),
+            schedule=o.get("schedule") or "",
+            keep_files=o.get("keep_files") or False,
+            after=list(o.get("after") or ()),
+            priority=o.get("priority") or 0,
+            start_timeout_ns=o.get("start_timeout_ns") or 0,
+            allow_unenforced=list(o.get("allow_unenforced") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The user that asked for a run, as the kernel reports a socket's peer. The zero
+    value is root.
+    """
+
+    uid: int = 0
+    gid: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Owner:
+        return cls(
+            uid=o.get("uid") or 0,
+            gid=o.get("gid") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Says who requested a run's stop, and when."""
+
+    by: str = ""  # credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711"
+    time: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Stopped:
+        return cls(
+            by=o.get("by") or "",
+            time=read_time(o.get("time")),
+        )
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """What cloved keeps of a run besides what it asks for: where it stands in the queue
+    and between its starts. Of the marks, phase.go is the only writer.
+    """
+
+    not_before: Optional[datetime] = None  # a restart's backoff, or a delay that was asked for
+    since: Optional[datetime] = None  # when it joined the queue
+    restarts: int = 0  # by policy, in a row
+    starts: int = 0  # how often it was queued
+    stop_asked: bool = False  # mark: a person wanted its end, and neither policy nor schedule starts it again
+    stopped: Optional[Stopped] = None  # which person, and when; its record says it too
+    given_up: bool = False  # mark: its policy has no restarts left
+    paused: bool = False  # frozen until a person resumes it
+    fresh: bool = False  # the next start begins with a new layer
+    scheduled: bool = False  # mark: it waits for the next time of its schedule
+    settled: Optional[datetime] = None  # the schedule's times up to here were started or skipped
+    next: Optional[datetime] = None  # when its schedule starts it next. cloved answers with it; it is not stored.
+    trace: str = ""  # W3C traceparent of the call that asked for it, where cloved traces
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> QueueState:
+        return cls(
+            not_before=read_time(o.get("not_before")),
+            since=read_time(o.get("since")),
+            restarts=o.get("restarts") or 0,
+            starts=o.get("starts") or 0,
+            stop_asked=o.get("stop_asked") or False,
+            stopped=Stopped.read(o.get("stopped") or {}) if o.get("stopped") is not None else None,
+            given_up=o.get("given_up") or False,
+            paused=o.get("paused") or False,
+            fresh=o.get("fresh") or False,
+            scheduled=o.get("scheduled") or False,
+            settled=read_time(o.get("settled")),
+            next=read_time(o.get("next")),
+            trace=o.get("trace") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What a live run holds on this host. Decision 5 (docs/decisions) says why each run
+    has a range of host ids of its own.
+    """
+
+    id_range: int = 0  # index of the range of host ids
+    boot_id: str = ""  # /proc/sys/kernel/random/boot_id: no run survives into another boot
+    supervisor_pid: int = 0  # for display; the lock in the run directory proves liveness
+    cgroups: dict[str, str] = field(default_factory=dict)  # the agent's cgroups: from the controller (v1) or "" (v2) to the path below that hierarchy's mount point.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Lease:
+        return cls(
+            id_range=o.get("id_range") or 0,
+            boot_id=o.get("boot_id") or "",
+            supervisor_pid=o.get("supervisor_pid") or 0,
+            cgroups=dict(o.get("cgroups") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An Error as it is stored in a Record."""
+
+    step: str = ""
+    message: str = ""
+    errno: str = ""  # the system's text for the error number
+    hint: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Failure:
+        return cls(
+            step=o.get("step") or "",
+            message=o.get("message") or "",
+            errno=o.get("errno") or "",
+            hint=o.get("hint") or "",
+        )
+
+
+@dataclass(frozen=True)
+class LimitHit:
+    """Names the limit that ended the run. Value and Peak are in the limit's own unit:
+    bytes, milliseconds for clocks, or files. Of a budget Name is the dimension, and
+    the unit is the dimension's.
+    """
+
+    name: str = ""
+    value: int = 0
+    peak: Optional[int] = None
+    account: str = ""  # of a budget that other runs spend from too; empty: it is the run's own.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> LimitHit:
+        return cls(
+            name=o.get("name") or "",
+            value=o.get("value") or 0,
+            peak=o.get("peak"),
+            account=o.get("account") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """What one model's calls cost together."""
+
+    model: str = ""
+    calls: int = 0
+    tokens_in: int = 0  # without those read from the provider's cache
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost_micros: int = 0  # millionths of a US dollar
+    failed: int = 0  # of calls: without an answer, or with an error
+    over: int = 0  # of calls: used more than was reserved for them
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelUse:
+        return cls(
+            model=o.get("model") or "",
+            calls=o.get("calls") or 0,
+            tokens_in=o.get("tokens_in") or 0,
+            tokens_out=o.get("tokens_out") or 0,
+            tokens_cached=o.get("tokens_cached") or 0,
+            cost_micros=o.get("cost_micros") or 0,
+            failed=o.get("failed") or 0,
+            over=o.get("over") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What all processes of the agent consumed together. CPUMS excludes what clove's
+    launch had used in the same cgroup before the agent's execve; StartCPUMS is that
+    part. All other figures include the launch.
+    """
+
+    cpu_ms: Optional[int] = None
+    start_cpu_ms: Optional[int] = None  # the launch's part, not in CPUMS
+    cpu_user_ms: Optional[int] = None
+    cpu_system_ms: Optional[int] = None
+    cpu_throttled_ms: Optional[int] = None
+    memory_peak_bytes: Optional[int] = None
+    start_memory_peak_bytes: Optional[int] = None  # the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the launch, not by the agent.
+    pids_peak: Optional[int] = None
+    io_read_bytes: Optional[int] = None
+    io_write_bytes: Optional[int] = None
+    net_rx_bytes: Optional[int] = None
+    net_tx_bytes: Optional[int] = None
+    disk_bytes: Optional[int] = None  # held by the writable layer at the end
+    output_bytes: Optional[int] = None  # stdout and stderr together
+    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. What an agent charges itself is in its budget only.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Usage:
+        return cls(
+            cpu_ms=o.get("cpu_ms"),
+            start_cpu_ms=o.get("start_cpu_ms"),
+            cpu_user_ms=o.get("cpu_user_ms"),
+            cpu_system_ms=o.get("cpu_system_ms"),
+            cpu_throttled_ms=o.get("cpu_throttled_ms"),
+            memory_peak_bytes=o.get("memory_peak_bytes"),
+            start_memory_peak_bytes=o.get("start_memory_peak_bytes"),
+            pids_peak=o.get("pids_peak"),
+            io_read_bytes=o.get("io_read_bytes"),
+            io_write_bytes=o.get("io_write_bytes"),
+            net_rx_bytes=o.get("net_rx_bytes"),
+            net_tx_bytes=o.get("net_tx_bytes"),
+            disk_bytes=o.get("disk_bytes"),
+            output_bytes=o.get("output_bytes"),
+            models=[ModelUse.read(x or {}) for x in o.get("models") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class Events:
+    """Counts what the kernel did to the agent."""
+
+    oom_kill: Optional[int] = None
+    pids_max: Optional[int] = None  # forks refused by the pids limit
+    memory_high: Optional[int] = None
+    cpu_throttled_periods: Optional[int] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Events:
+        return cls(
+            oom_kill=o.get("oom_kill"),
+            pids_max=o.get("pids_max"),
+            memory_high=o.get("memory_high"),
+            cpu_throttled_periods=o.get("cpu_throttled_periods"),
+        )
+
+
+@dataclass(frozen=True)
+class NetworkUse:
+    """Counts what went through the gate."""
+
+    mode: str = ""
+    connections: int = 0  # opened, in and out, UDP flows included
+    connections_peak: int = 0  # open at once
+    refused: int = 0  # connections, flows and names
+    limits: EgressLimits = field(default_factory=EgressLimits)
+    lost: str = ""  # why the network failed during the run; empty: it did not
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NetworkUse:
+        return cls(
+            mode=o.get("mode") or "",
+            connections=o.get("connections") or 0,
+            connections_peak=o.get("connections_peak") or 0,
+            refused=o.get("refused") or 0,
+            limits=EgressLimits.read(o.get("limits") or {}),
+            lost=o.get("lost") or "",
+        )
+
+
+@dataclass(frozen=True)
+class DeniedCall:
+    """The system call of a denial."""
+
+    name: str = ""
+    number: int = 0
+    args: list[str] = field(default_factory=list)  # the six registers in hexadecimal
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DeniedCall:
+        return cls(
+            name=o.get("name") or "",
+            number=o.get("number") or 0,
+            args=list(o.get("args") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Denial:
+    """One refused target with its count. Everything below Count is of the first time,
+    and empty where it means nothing or cannot be known.
+    """
+
+    time: Optional[datetime] = None
+    kind: str = ""
+    target: str = ""  # an address, a call's name, a path, a capability
+    rule: str = ""
+    count: int = 0
+    program: str = ""  # path inside of the program that tried
+    errno: str = ""  # what it was answered: "EPERM"
+    call: Optional[DeniedCall] = None  # absent for network
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Denial:
+        return cls(
+            time=read_time(o.get("time")),
+            kind=o.get("kind") or "",
+            target=o.get("target") or "",
+            rule=o.get("rule") or "",
+            count=o.get("count") or 0,
+            program=o.get("program") or "",
+            errno=o.get("errno") or "",
+            call=DeniedCall.read(o.get("call") or {}) if o.get("call") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class ShadowLimit:
+    """A limit of a shadow that the run exceeded. Value and Peak are in the unit of the
+    place: bytes, milliseconds, or a number.
+    """
+
+    place: str = ""  # key of a policy document; of a budget budgets.DIMENSION
+    value: int = 0
+    peak: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ShadowLimit:
+        return cls(
+            place=o.get("place") or "",
+            value=o.get("value") or 0,
+            peak=o.get("peak") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class ShadowUse:
+    """What a run's shadow would have refused of what the run's own policy allowed."""
+
+    policy: Policy = field(default_factory=Policy)
+    refused: int = 0  # all that it would have refused, those that are left out too
+    denials: list[Denial] = field(default_factory=list)  # by rule and target, the first first; at most ShadowDenialsMost
+    others: int = 0  # of refused: of targets for which denials has no room
+    limits: list[ShadowLimit] = field(default_factory=list)  # of the shadow's limits and budgets those that were exceeded
+    wider: list[str] = field(default_factory=list)  # places in which it allows more than the run's own policy: there it says nothing
+    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and nobody looked
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ShadowUse:
+        return cls(
+            policy=Policy.read(o.get("policy") or {}),
+            refused=o.get("refused") or 0,
+            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            others=o.get("others") or 0,
+            limits=[ShadowLimit.read(x or {}) for x in o.get("limits") or ()],
+            wider=list(o.get("wider") or ()),
+            unseen=list(o.get("unseen") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Host:
+    """The host that the run ran on."""
+
+    kernel: str = ""
+    cgroup: str = ""  # v2, hybrid, v1
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Host:
+        return cls(
+            kernel=o.get("kernel") or "",
+            cgroup=o.get("cgroup") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """Says how a run ended. A figure that this host cannot supply is nil, never 0."""
+
+    version: int = 0
+    id: str = ""
+    name: str = ""
+    namespace: str = ""  # below the owner; empty: the owner's own
+    parent: str = ""  # the run whose agent started this one; empty: a person did
+    command: list[str] = field(default_factory=list)
+    started: Optional[datetime] = None
+    ended: Optional[datetime] = None
+    wall_ms: int = 0  # on CLOCK_BOOTTIME, from the agent's start to its end
+    executed_ms: Optional[int] = None  # as wall_ms, rounded up: no process of the agent executed after this. The kernel may take longer to free what they held
+    status: str = ""
+    exit_code: int = 0  # what clove run exits with
+    signal: Optional[str] = None  # "SIGKILL", null when none
+    stopped: Optional[Stopped] = None  # set where a user requested the stop, even if the run ended by itself meanwhile
+    error: Optional[Failure] = None
+    limit: Optional[LimitHit] = None
+    usage: Usage = field(default_factory=Usage)
+    events: Events = field(default_factory=Events)
+    network: Optional[NetworkUse] = None  # absent without a gate
+    denials: list[Denial] = field(default_factory=list)
+    shadow: Optional[ShadowUse] = None  # absent without a shadow
+    enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
+    unenforced: list[str] = field(default_factory=list)
+    policy: Policy = field(default_factory=Policy)  # where the defaults came from
+    host: Host = field(default_factory=Host)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Record:
+        return cls(
+            version=o.get("version") or 0,
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            namespace=o.get("namespace") or "",
+            parent=o.get("parent") or "",
+            command=list(o.get("command") or ()),
+            started=read_time(o.get("started")),
+            ended=read_time(o.get("ended")),
+            wall_ms=o.get("wall_ms") or 0,
+            executed_ms=o.get("executed_ms"),
+            status=o.get("status") or "",
+            exit_code=o.get("exit_code") or 0,
+            signal=o.get("signal"),
+            stopped=Stopped.read(o.get("stopped") or {}) if o.get("stopped") is not None else None,
+            error=Failure.read(o.get("error") or {}) if o.get("error") is not None else None,
+            limit=LimitHit.read(o.get("limit") or {}) if o.get("limit") is not None else None,
+            usage=Usage.read(o.get("usage") or {}),
+            events=Events.read(o.get("events") or {}),
+            network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
+            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
+            enforced=dict(o.get("enforced") or {}),
+            unenforced=list(o.get("unenforced") or ()),
+            policy=Policy.read(o.get("policy") or {}),
+            host=Host.read(o.get("host") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class Container:
+    """Identifies an OCI container that an engine ran with clove-oci. A run with a
+    Container is only the record of that container: clove owns no layer, log or
+    process of it.
+    """
+
+    id: str = ""  # the engine's id
+    directory: str = ""  # of the container, absolute; two engines may use the same id
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Container:
+        return cls(
+            id=o.get("id") or "",
+            directory=o.get("directory") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the store keeps of one run from its creation on."""
+
+    spec: Spec = field(default_factory=Spec)
+    state: str = ""
+    owner: Owner = field(default_factory=Owner)
+    caller_rlimits: list[Rlimit] = field(default_factory=list)  # the resource limits of the process that requested the run, where the run has commands for the host (Kernel.HasCommands). cloved sets them; none: its own.
+    turn: QueueState = field(default_factory=QueueState)
+    created: Optional[datetime] = None
+    started: Optional[datetime] = None  # when the agent first executed
+    lease: Optional[Lease] = None  # nil once released
+    pid: int = 0  # host pid of clove-init, while running
+    layer: str = ""  # kept writable layer: path of its image; empty: none
+    record: Optional[Record] = None  # set when state is StateEnded
+    previous: Optional[Record] = None  # the record of the last time, where the run was restarted.
+    container: Optional[Container] = None  # set where this is the record of an OCI container. Such a run is always ended, has no layer and no log, and never starts.
+    parent: str = ""  # the run whose agent started this one; empty: a person did. Only cloved will set it, from the socket that asked: a caller cannot name one.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Run:
+        return cls(
+            spec=Spec.read(o.get("spec") or {}),
+            state=o.get("state") or "",
+            owner=Owner.read(o.get("owner") or {}),
+            caller_rlimits=[Rlimit.read(x or {}) for x in o.get("caller_rlimits") or ()],
+            turn=QueueState.read(o.get("turn") or {}),
+            created=read_time(o.get("created")),
+            started=read_time(o.get("started")),
+            lease=Lease.read(o.get("lease") or {}) if o.get("lease") is not None else None,
+            pid=o.get("pid") or 0,
+            layer=o.get("layer") or "",
+            record=Record.read(o.get("record") or {}) if o.get("record") is not None else None,
+            previous=Record.read(o.get("previous") or {}) if o.get("previous") is not None else None,
+            container=Container.read(o.get("container") or {}) if o.get("container") is not None else None,
+            parent=o.get("parent") or "",
+        )
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run, and where it waits, why. Values of its environment that look like secrets
+    are redacted.
+    """
+
+    run: Run = field(default_factory=Run)
+    reason: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> RunResult:
+        return cls(
+            run=Run.read(o.get("run") or {}),
+            reason=o.get("reason") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ListResult:
+    """The runs, newest first, and why those that wait do."""
+
+    runs: list[Run] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    next: str = ""  # what to ask with in after; empty: these were the last.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ListResult:
+        return cls(
+            runs=[Run.read(x or {}) for x in o.get("runs") or ()],
+            reasons=dict(o.get("reasons") or {}),
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class WaitResult:
+    """How a run ended."""
+
+    record: Record = field(default_factory=Record)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> WaitResult:
+        return cls(
+            record=Record.read(o.get("record") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class PruneResult:
+    """Lists what was removed."""
+
+    removed: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> PruneResult:
+        return cls(
+            removed=list(o.get("removed") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The agent's present and total usage. A figure that this host cannot supply is
+    nil, never 0.
+    """
+
+    time: Optional[datetime] = None
+    paused: bool = False
+    wall_ms: int = 0  # since the agent's start, on CLOCK_BOOTTIME
+    memory_bytes: Optional[int] = None  # now, page cache included
+    pids: Optional[int] = None  # now; threads count
+    usage: Usage = field(default_factory=Usage)
+    events: Events = field(default_factory=Events)
+    limits: Limits = field(default_factory=Limits)  # in force now
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Stats:
+        return cls(
+            time=read_time(o.get("time")),
+            paused=o.get("paused") or False,
+            wall_ms=o.get("wall_ms") or 0,
+            memory_bytes=o.get("memory_bytes"),
+            pids=o.get("pids"),
+            usage=Usage.read(o.get("usage") or {}),
+            events=Events.read(o.get("events") or {}),
+            limits=Limits.read(o.get("limits") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class StatsResult:
+    """What a live run uses now."""
+
+    stats: Stats = field(default_factory=Stats)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StatsResult:
+        return cls(
+            stats=Stats.read(o.get("stats") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of an agent. Its ids are those inside the sandbox."""
+
+    pid: int = 0
+    parent_pid: int = 0  # 0: started from outside, as PID 1 and what `clove exec` starts
+    uid: int = 0
+    state: str = ""  # one letter, as in proc_pid_stat(5)
+    threads: int = 0
+    started: Optional[datetime] = None
+    cpu_ms: int = 0
+    rss_bytes: int = 0
+    command: list[str] = field(default_factory=list)  # its arguments, or its name in brackets where it has none
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Process:
+        return cls(
+            pid=o.get("pid") or 0,
+            parent_pid=o.get("parent_pid") or 0,
+            uid=o.get("uid") or 0,
+            state=o.get("state") or "",
+            threads=o.get("threads") or 0,
+            started=read_time(o.get("started")),
+            cpu_ms=o.get("cpu_ms") or 0,
+            rss_bytes=o.get("rss_bytes") or 0,
+            command=list(o.get("command") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class ProcessesResult:
+    """The processes of a live run."""
+
+    processes: list[Process] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ProcessesResult:
+        return cls(
+            processes=[Process.read(x or {}) for x in o.get("processes") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line of output as it stands in the log file."""
+
+    time: Optional[datetime] = None
+    stream: str = ""  # stdout, stderr, or clove: a line of clove's own; request and answer in a log of models
+    text: str = ""  # without the line's end
+    bytes: bytes = b""  # in place of text, where it is not UTF-8
+    partial: bool = False  # the line goes on in the next one
+    lost_lines: int = 0  # Lost counts what is missing here, since the line before it: what rotation or a full disk dropped.
+    lost_bytes: int = 0
+    number: int = 0  # counts the run's lines from 1 on, those that are lost included; absent in the file, and in a line that says what is missing.
+    offset: int = 0  # counts the bytes of these lines without their ends, this one included.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> LogLine:
+        return cls(
+            time=read_time(o.get("time")),
+            stream=o.get("stream") or "",
+            text=o.get("text") or "",
+            bytes=read_bytes(o.get("bytes")),
+            partial=o.get("partial") or False,
+            lost_lines=o.get("lost_lines") or 0,
+            lost_bytes=o.get("lost_bytes") or 0,
+            number=o.get("number") or 0,
+            offset=o.get("offset") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class LogNote:
+    """The notification of one line, or of many where the caller asked for that."""
+
+    id: Any = None
+    line: LogLine = field(default_factory=LogLine)
+    lines: list[LogLine] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> LogNote:
+        return cls(
+            id=o.get("id"),
+            line=LogLine.read(o.get("line") or {}),
+            lines=[LogLine.read(x or {}) for x in o.get("lines") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class AttachResult:
+    """Says how the session ended."""
+
+    detached: bool = False  # the agent goes on
+    exit_code: int = 0
+    record: Optional[Record] = None  # how the run ended, unless it goes on.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AttachResult:
+        return cls(
+            detached=o.get("detached") or False,
+            exit_code=o.get("exit_code") or 0,
+            record=Record.read(o.get("record") or {}) if o.get("record") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class SessionDenied:
+    """Said to the caller of a foreground run."""
+
+    time: Optional[datetime] = None
+    kind: str = ""
+    target: str = ""  # an address, a call's name, a path, a capability
+    rule: str = ""
+    count: int = 0
+    program: str = ""  # path inside of the program that tried
+    errno: str = ""  # what it was answered: "EPERM"
+    call: Optional[DeniedCall] = None  # absent for network
+    reason: str = ""
+    hint: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SessionDenied:
+        return cls(
+            time=read_time(o.get("time")),
+            kind=o.get("kind") or "",
+            target=o.get("target") or "",
+            rule=o.get("rule") or "",
+            count=o.get("count") or 0,
+            program=o.get("program") or "",
+            errno=o.get("errno") or "",
+            call=DeniedCall.read(o.get("call") or {}) if o.get("call") is not None else None,
+            reason=o.get("reason") or "",
+            hint=o.get("hint") or "",
+        )
+
+
+@dataclass(frozen=True)
+class SessionBudget:
+    """Said to the caller of a foreground run."""
+
+    account: str = ""  # whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
+    dimension: str = ""
+    granted: Optional[int] = None  # absent: used is counted, and nothing limits it
+    reserved: int = 0
+    used: int = 0
+    peak: int = 0  # the largest used so far
+    warn_at: Optional[int] = None
+    at_end: str = ""  # end, pause or refuse
+    period: str = ""  # hour, day or month, UTC
+    since: Optional[datetime] = None  # when the period began
+    warned: bool = False
+    spent: bool = False  # more is used than was granted, of an account above what agents charge all of it, or wanted is set
+    wanted: int = 0  # the reservation that stopped the run, because less than it is left
+    paused: bool = False  # nothing is left, and the run is paused; else it reached its warning
+    timeout: Optional[datetime] = None  # when the wall clock ends a paused run; absent: never
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SessionBudget:
+        return cls(
+            account=o.get("account") or "",
+            dimension=o.get("dimension") or "",
+            granted=o.get("granted"),
+            reserved=o.get("reserved") or 0,
+            used=o.get("used") or 0,
+            peak=o.get("peak") or 0,
+            warn_at=o.get("warn_at"),
+            at_end=o.get("at_end") or "",
+            period=o.get("period") or "",
+            since=read_time(o.get("since")),
+            warned=o.get("warned") or False,
+            spent=o.get("spent") or False,
+            wanted=o.get("wanted") or 0,
+            paused=o.get("paused") or False,
+            timeout=read_time(o.get("timeout")),
+        )
+
+
+@dataclass(frozen=True)
+class SessionOutput:
+    """A piece of what a process wrote."""
+
+    stream: str = ""  # stdout, stderr; a terminal has only stdout
+    data: bytes = b""
+    lost_bytes: int = 0  # bytes missing before it: the caller was too slow
+    denied: Optional[SessionDenied] = None  # what the network turned away for the first time, in place of data.
+    budget: Optional[SessionBudget] = None  # reached its mark, in place of data.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SessionOutput:
+        return cls(
+            stream=o.get("stream") or "",
+            data=read_bytes(o.get("data")),
+            lost_bytes=o.get("lost_bytes") or 0,
+            denied=SessionDenied.read(o.get("denied") or {}) if o.get("denied") is not None else None,
+            budget=SessionBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """Says how the process ended."""
+
+    exit_code: int = 0
+    failure: Optional[Failure] = None  # why the command was not executed (126) or not found (127).
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ExecResult:
+        return cls(
+            exit_code=o.get("exit_code") or 0,
+            failure=Failure.read(o.get("failure") or {}) if o.get("failure") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class DiffResult:
+    """Sums up the notifications."""
+
+    changes: int = 0
+    digest: str = ""  # stands for the changes of the workspace, the only ones that can be applied.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DiffResult:
+        return cls(
+            changes=o.get("changes") or 0,
+            digest=o.get("digest") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between the agent's files and the host's. The agent chose every
+    string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
+    """
+
+    kind: str = ""  # added, changed, deleted
+    path: str = ""  # inside the sandbox
+    type_: str = ""  # file, dir, symlink, fifo, socket, char, block
+    size: int = 0  # bytes of a regular file, else 0
+    mode: int = 0  # the permission, setuid, setgid and sticky bits
+    target: str = ""  # what a symbolic link says
+    was: str = ""  # the type of the file before, where it was another type
+    executed_by: str = ""  # names the host program that executes the file without being asked, as git does with a hook; empty: clove knows none.
+    instructs: str = ""  # names the agents that follow the file's text in this folder, as AGENTS.md; empty: clove knows none.
+    unknown: str = ""  # says why a program that clove does not know may execute it: it is in a new folder whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
+    refused: str = ""  # why it was not applied, or why Diff did not descend into it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Change:
+        return cls(
+            kind=o.get("kind") or "",
+            path=o.get("path") or "",
+            type_=o.get("type") or "",
+            size=o.get("size") or 0,
+            mode=o.get("mode") or 0,
+            target=o.get("target") or "",
+            was=o.get("was") or "",
+            executed_by=o.get("executed_by") or "",
+            instructs=o.get("instructs") or "",
+            unknown=o.get("unknown") or "",
+            refused=o.get("refused") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ChangeNote:
+    """The notification of one change: found by run.diff, or made or refused by
+    run.apply.
+    """
+
+    id: Any = None
+    change: Change = field(default_factory=Change)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ChangeNote:
+        return cls(
+            id=o.get("id"),
+            change=Change.read(o.get("change") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class ApplyResult:
+    """Counts the notifications."""
+
+    applied: int = 0
+    refused: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApplyResult:
+        return cls(
+            applied=o.get("applied") or 0,
+            refused=o.get("refused") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class BudgetListResult:
+    """A part of the lines of accounts, in the order of their names."""
+
+    budgets: list[Budget] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BudgetListResult:
+        return cls(
+            budgets=[Budget.read(x or {}) for x in o.get("budgets") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class DaySum:
+    """What all runs of a user spent of a dimension in one day."""
+
+    day: str = ""  # of UTC, as 2026-11-23
+    owner: int = 0
+    dimension: str = ""  # "(other)": those of a user who had very many on that day
+    used: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DaySum:
+        return cls(
+            day=o.get("day") or "",
+            owner=o.get("owner") or 0,
+            dimension=o.get("dimension") or "",
+            used=o.get("used") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class BudgetReportResult:
+    """A part of the sums, in the order of days, users and dimensions."""
+
+    days: list[DaySum] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BudgetReportResult:
+        return cls(
+            days=[DaySum.read(x or {}) for x in o.get("days") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Spender:
+    """A run that spent something of a dimension in the last minute."""
+
+    id: str = ""
+    name: str = ""
+    owner: int = 0
+    namespace: str = ""
+    dimension: str = ""
+    last_minute: int = 0  # since cloved began, if that is later
+    used: int = 0  # of the run's own budget, in its period
+    granted: Optional[int] = None  # absent: the run itself has no limit
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Spender:
+        return cls(
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            dimension=o.get("dimension") or "",
+            last_minute=o.get("last_minute") or 0,
+            used=o.get("used") or 0,
+            granted=o.get("granted"),
+        )
+
+
+@dataclass(frozen=True)
+class BudgetTopResult:
+    """Lists who spends most, by dimension."""
+
+    spenders: list[Spender] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BudgetTopResult:
+        return cls(
+            spenders=[Spender.read(x or {}) for x in o.get("spenders") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class ModelTarget:
+    """One way to serve a model, in the order of trial."""
+
+    provider: str = ""
+    model: str = ""  # the provider's name of it
+    weight: int = 0
+    fallback: int = 0
+    priced: bool = False
+    health: str = ""  # ok, failing (its last call failed) or out (several failed in a row, and it is left out for a while). It is empty where nothing serves models.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelTarget:
+        return cls(
+            provider=o.get("provider") or "",
+            model=o.get("model") or "",
+            weight=o.get("weight") or 0,
+            fallback=o.get("fallback") or 0,
+            priced=o.get("priced") or False,
+            health=o.get("health") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name that agents may use."""
+
+    name: str = ""
+    alias_of: str = ""  # the model that it stands for; empty: it is no alias
+    formats: list[str] = field(default_factory=list)  # in which it is called, such as openai-chat
+    context: int = 0  # tokens of input and output together, the least of its targets; 0: unknown
+    max_output: int = 0
+    priced: bool = False  # the price at each target is known
+    targets: list[ModelTarget] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Model:
+        return cls(
+            name=o.get("name") or "",
+            alias_of=o.get("alias_of") or "",
+            formats=list(o.get("formats") or ()),
+            context=o.get("context") or 0,
+            max_output=o.get("max_output") or 0,
+            priced=o.get("priced") or False,
+            targets=[ModelTarget.read(x or {}) for x in o.get("targets") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class ModelListResult:
+    """Lists models and aliases in the order of their names."""
+
+    models: list[Model] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelListResult:
+        return cls(
+            models=[Model.read(x or {}) for x in o.get("models") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class ModelRates:
+    """Nano-dollars (10^-9 US dollars) for each token: 2 dollars for a million are 2000."""
+
+    in_: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    cache_write_long: int = 0  # for the longer of the provider's times
+    out: int = 0
+    reasoning: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelRates:
+        return cls(
+            in_=o.get("in") or 0,
+            cached=o.get("cached") or 0,
+            cache_write=o.get("cache_write") or 0,
+            cache_write_long=o.get("cache_write_long") or 0,
+            out=o.get("out") or 0,
+            reasoning=o.get("reasoning") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class ModelPrice:
+    """What the tokens of some models cost."""
+
+    provider: str = ""  # the only provider that it is for; empty: see family
+    family: str = ""  # the format of the providers that it is for; empty: any
+    host: str = ""  # whose servers it is for; empty: any
+    model: str = ""  # the provider's names; * is any run of characters
+    in_: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    cache_write_long: int = 0  # for the longer of the provider's times
+    out: int = 0
+    reasoning: int = 0
+    long: Optional[ModelRates] = None  # replaces the rates of a whole call with more than long_above tokens of input.
+    long_above: int = 0
+    tiers: dict[str, int] = field(default_factory=dict)  # thousandths of the price that a service tier costs, as 500 for half.
+    date: str = ""  # when it was read, as 2026-11-23
+    source: str = ""
+    built_in: bool = False  # it is clove's own, and not of models.yaml
+    overridden: list[str] = field(default_factory=list)  # the providers at which a row above holds in place of this one.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelPrice:
+        return cls(
+            provider=o.get("provider") or "",
+            family=o.get("family") or "",
+            host=o.get("host") or "",
+            model=o.get("model") or "",
+            in_=o.get("in") or 0,
+            cached=o.get("cached") or 0,
+            cache_write=o.get("cache_write") or 0,
+            cache_write_long=o.get("cache_write_long") or 0,
+            out=o.get("out") or 0,
+            reasoning=o.get("reasoning") or 0,
+            long=ModelRates.read(o.get("long") or {}) if o.get("long") is not None else None,
+            long_above=o.get("long_above") or 0,
+            tiers=dict(o.get("tiers") or {}),
+            date=o.get("date") or "",
+            source=o.get("source") or "",
+            built_in=o.get("built_in") or False,
+            overridden=list(o.get("overridden") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class ModelPricesResult:
+    """The table of prices, in the order in which a model's is looked up: the first row
+    that fits holds.
+    """
+
+    prices: list[ModelPrice] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelPricesResult:
+        return cls(
+            prices=[ModelPrice.read(x or {}) for x in o.get("prices") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class ModelFailure:
+    """Why a call went wrong."""
+
+    reason: str = ""  # one of the reasons below
+    message: str = ""
+    hint: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelFailure:
+        return cls(
+            reason=o.get("reason") or "",
+            message=o.get("message") or "",
+            hint=o.get("hint") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ModelTestResult:
+    """How one call of a model went."""
+
+    model: str = ""  # after aliases
+    provider: str = ""
+    target: str = ""  # the provider's name of the model
+    format: str = ""
+    status: int = 0  # of HTTP; absent: there was no answer
+    first_ns: int = 0  # until the first byte of the answer
+    total_ns: int = 0
+    tokens_in: int = 0  # without those read from the provider's cache
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    reported: bool = False  # by the provider; else the tokens are estimated
+    cost_micros: Optional[int] = None  # absent: no price is known
+    failure: Optional[ModelFailure] = None  # absent: it went well
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelTestResult:
+        return cls(
+            model=o.get("model") or "",
+            provider=o.get("provider") or "",
+            target=o.get("target") or "",
+            format=o.get("format") or "",
+            status=o.get("status") or 0,
+            first_ns=o.get("first_ns") or 0,
+            total_ns=o.get("total_ns") or 0,
+            tokens_in=o.get("tokens_in") or 0,
+            tokens_cached=o.get("tokens_cached") or 0,
+            tokens_out=o.get("tokens_out") or 0,
+            reported=o.get("reported") or False,
+            cost_micros=o.get("cost_micros"),
+            failure=ModelFailure.read(o.get("failure") or {}) if o.get("failure") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """What a run has under way, and has used in the last minute, since cloved began if
+    that is later.
+    """
+
+    id: str = ""
+    name: str = ""
+    owner: int = 0
+    namespace: str = ""
+    models: list[str] = field(default_factory=list)  # that it has called
+    in_flight: int = 0  # calls
+    waiting: int = 0  # calls that wait for a provider
+    calls: int = 0  # that ended in the last minute
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micros: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelRun:
+        return cls(
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            models=list(o.get("models") or ()),
+            in_flight=o.get("in_flight") or 0,
+            waiting=o.get("waiting") or 0,
+            calls=o.get("calls") or 0,
+            tokens_in=o.get("tokens_in") or 0,
+            tokens_out=o.get("tokens_out") or 0,
+            cost_micros=o.get("cost_micros") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class ModelTopResult:
+    """Lists runs that use models now, at most 100: those with most calls first."""
+
+    runs: list[ModelRun] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelTopResult:
+        return cls(
+            runs=[ModelRun.read(x or {}) for x in o.get("runs") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class AuditQueryResult:
+    """Where to go on."""
+
+    last: int = 0  # the number of the log's last record when it was read
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AuditQueryResult:
+        return cls(
+            last=o.get("last") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class AuditRecordNote:
+    """The notification of one record."""
+
+    id: Any = None
+    record: Any = None  # docs/audit.md has its fields
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AuditRecordNote:
+        return cls(
+            id=o.get("id"),
+            record=o.get("record"),
+        )
+
+
+@dataclass(frozen=True)
+class EventResult:
+    """Where to go on."""
+
+    last: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EventResult:
+        return cls(
+            last=o.get("last") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What one end adds to the installation's counters. It is stored in the event
+    because the record of a run with --rm is deleted with the run. A figure that this
+    host cannot supply counts as 0.
+    """
+
+    limit: str = ""  # LimitHit.Name, where a limit ended the run
+    pids_max: int = 0
+    cpu_ms: int = 0
+    net_rx_bytes: int = 0
+    net_tx_bytes: int = 0
+    connections: int = 0  # through the gate
+    refused: int = 0  # by the gate: connections, flows and names
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Sum:
+        return cls(
+            limit=o.get("limit") or "",
+            pids_max=o.get("pids_max") or 0,
+            cpu_ms=o.get("cpu_ms") or 0,
+            net_rx_bytes=o.get("net_rx_bytes") or 0,
+            net_tx_bytes=o.get("net_tx_bytes") or 0,
+            connections=o.get("connections") or 0,
+            refused=o.get("refused") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """One event in a run's life, as the store keeps it. Sequence numbers rise by one
+    and are never reused, so a reader can ask for everything after the last event
+    that it has seen.
+    """
+
+    sequence: int = 0
+    time: Optional[datetime] = None
+    what: str = ""
+    id: str = ""
+    name: str = ""
+    owner: Owner = field(default_factory=Owner)
+    state: str = ""  # after the event; empty: the run was removed
+    status: str = ""  # of an end
+    exit_code: Optional[int] = None  # of an end
+    detail: str = ""  # for people
+    sum: Optional[Sum] = None  # of an end
+    causation: str = ""  # the id of the call that this follows from, correlation the id that is the same in all that follows from one call, and in its audit record. Only events of grants, budgets, refusals and models have them.
+    correlation: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> RunEvent:
+        return cls(
+            sequence=o.get("sequence") or 0,
+            time=read_time(o.get("time")),
+            what=o.get("what") or "",
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            owner=Owner.read(o.get("owner") or {}),
+            state=o.get("state") or "",
+            status=o.get("status") or "",
+            exit_code=o.get("exit_code"),
+            detail=o.get("detail") or "",
+            sum=Sum.read(o.get("sum") or {}) if o.get("sum") is not None else None,
+            causation=o.get("causation") or "",
+            correlation=o.get("correlation") or "",
+        )
+
+
+@dataclass(frozen=True)
+class EventNote:
+    """The notification of one event."""
+
+    id: Any = None
+    event: Optional[RunEvent] = None
+    gap: bool = False  # says that some events after the asked number are kept no longer: read the runs anew.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EventNote:
+        return cls(
+            id=o.get("id"),
+            event=RunEvent.read(o.get("event") or {}) if o.get("event") is not None else None,
+            gap=o.get("gap") or False,
+        )
+
+
+@dataclass(frozen=True)
+class SessionSize:
+    """The size of the caller's terminal."""
+
+    rows: int = 0
+    columns: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SessionSize:
+        return cls(
+            rows=o.get("rows") or 0,
+            columns=o.get("columns") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Update:
+    """A change of a live run. A nil field is not changed. All changes take effect, or
+    none.
+    """
+
+    memory_bytes: Optional[int] = None
+    memory_swap_bytes: Optional[int] = None  # memory and swap together; nil keeps the present amount of swap on top of the memory.
+    cpus: Optional[float] = None
+    pids: Optional[int] = None
+    wall_clock_ns: Optional[int] = None  # the total from the agent's start; 0 removes the deadline.
+    rules: Optional[list[EgressRule]] = None  # replace all rules of egress. The network mode, the host ports and the published ports cannot change: their sockets exist since the start.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Update:
+        return cls(
+            memory_bytes=o.get("memory_bytes"),
+            memory_swap_bytes=o.get("memory_swap_bytes"),
+            cpus=o.get("cpus"),
+            pids=o.get("pids"),
+            wall_clock_ns=o.get("wall_clock_ns"),
+            rules=[EgressRule.read(x or {}) for x in o.get("rules") or ()] if o.get("rules") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Exec:
+    """The request for one more process in a sandbox. The process has the agent's
+    limits, filter, namespaces and cgroup, and the agent's ids unless others are
+    given. It never gets more rights than the agent.
+    """
+
+    command: list[str] = field(default_factory=list)
+    env: list[str] = field(default_factory=list)  # KEY=VALUE, on top of the agent's
+    dir: str = ""  # empty: the agent's
+    user: Optional[User] = None  # nil: the agent's; root only where the agent is root
+    terminal: bool = False  # a pty, with the size of the terminal at stdin
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Exec:
+        return cls(
+            command=list(o.get("command") or ()),
+            env=list(o.get("env") or ()),
+            dir=o.get("dir") or "",
+            user=User.read(o.get("user") or {}) if o.get("user") is not None else None,
+            terminal=o.get("terminal") or False,
+        )
+
+
+class DaemonMethods:
+    """The methods daemon.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def info(self) -> InfoResult:
+        """Describes this cloved: versions, directories, and the number of runs in each
+        state.
+        """
+        params = {}
+        return InfoResult.read(await self._caller.call("daemon.info", params))
+
+    async def reload(self) -> None:
+        """Reads the configuration anew. A file with a mistake changes nothing."""
+        params = {}
+        await self._caller.call("daemon.reload", params)
+
+    async def drain(self, on: bool) -> None:
+        """With on, cloved starts nothing more: new runs wait in the queue, and running
+        agents continue. With off, it starts again. The setting survives a restart of
+        cloved.
+        """
+        params = {"on": on}
+        await self._caller.call("daemon.drain", params)
+
+    async def panic(self, *, reason: Optional[str] = None, clear: Optional[bool] = None) -> PanicResult:
+        """Kills every agent of the installation at once, with the reason in each
+        record, and lets nothing start until it is called with clear. It survives a
+        restart of cloved and of the host.
+        """
+        params = {"reason": reason, "clear": clear}
+        return PanicResult.read(await self._caller.call("daemon.panic", params))
+
+    async def backup(self, file: str) -> None:
+        """Writes a consistent copy of kernel.db, which cloved alone has open, to a file
+        that does not exist yet. clove backup calls it.
+
+        Args:
+            file: absolute; it must not exist
+        """
+        params = {"file": file}
+        await self._caller.call("daemon.backup", params)
+
+    async def check(self) -> CheckResult:
+        """Checks kernel.db, which cloved alone has open. clove check calls it."""
+        params = {}
+        return CheckResult.read(await self._caller.call("daemon.check", params))
+
+    async def debug(self, part: str) -> DebugResult:
+        """Returns one part of cloved's internal state (clove debug requests all of
+        them). No part contains an agent's input or output.
+        """
+        params = {"part": part}
+        return DebugResult.read(await self._caller.call("daemon.debug", params))
+
+
+class RunMethods:
+    """The methods run.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def start(
+        self,
+        spec: Union[Spec, Mapping[str, Any]],
+        *,
+        delay_ns: Optional[int] = None,
+        traceparent: Optional[str] = None,
+        size: Optional[Union[SessionSize, Mapping[str, Any]]] = None,
+    ) -> RunResult:
+        """Stores a run and starts it as the queue allows. The answer comes when the
+        agent executes, or at once with state queued and the reason if it has to wait
+        for more than other starts.
+
+        Args:
+            delay_ns: how long it waits first, in nanoseconds.
+            traceparent: the caller's span (W3C trace context), for a cloved that traces. One that is malformed is ignored.
+            size: the window of a foreground run's caller.
+        """
+        params = {
+            "spec": spec,
+            "delay_ns": delay_ns,
+            "traceparent": traceparent,
+            "size": size,
+        }
+        return RunResult.read(await self._caller.call("run.start", params))
+
+    async def list(
+        self,
+        *,
+        all: Optional[bool] = None,
+        limit: Optional[int] = None,
+        brief: Optional[bool] = None,
+        after: Optional[str] = None,
+    ) -> ListResult:
+        """Lists the caller's runs, newest first, without their environment; root sees
+        all. An answer has a part of them: if there are more it has next, and the
+        same request with that as after returns the following part.
+
+        Args:
+            all: also those that have ended
+            limit: at most so many; 0: as many as one answer holds
+            brief: true: only what a table shows, and of long commands the beginning
+            after: next of the answer before, to go on behind it
+        """
+        params = {"all": all, "limit": limit, "brief": brief, "after": after}
+        return ListResult.read(await self._caller.call("run.list", params))
+
+    def list_all(
+        self,
+        *,
+        all: Optional[bool] = None,
+        limit: Optional[int] = None,
+        brief: Optional[bool] = None,
+    ) -> AsyncIterator[Run]:
+        """Yields the runs of all parts of run.list, in as many calls as that takes."""
+        return pages_async(self.list, "runs", {"all": all, "limit": limit, "brief": brief})
+
+    async def get(self, run: str) -> RunResult:
+        """Returns everything that is known of one run. Values of the environment that
+        look like secrets are redacted, here and in every answer with a run.
+        """
+        params = {"run": run}
+        return RunResult.read(await self._caller.call("run.get", params))
+
+    async def wait(self, run: str) -> WaitResult:
+        """Answers with the record when the run has ended and no policy starts it again."""
+        params = {"run": run}
+        return WaitResult.read(await self._caller.call("run.wait", params))
+
+    async def remove(self, run: str, *, force: Optional[bool] = None) -> None:
+        """Removes a run that has ended or waits: record, layer, log and name. With
+        force, a live run is killed first.
+        """
+        params = {"run": run, "force": force}
+        await self._caller.call("run.remove", params)
+
+    async def rename(self, run: str, name: str) -> RunResult:
+        """Renames a run that does not execute."""
+        params = {"run": run, "name": name}
+        return RunResult.read(await self._caller.call("run.rename", params))
+
+    async def prune(self) -> PruneResult:
+        """Removes the caller's ended runs; for root, all ended runs."""
+        params = {}
+        return PruneResult.read(await self._caller.call("run.prune", params))
+
+    async def stop(self, run: str, *, grace_ns: Optional[int] = None) -> None:
+        """Ends a run: TERM, the grace period, then KILL to every process. Answers when
+        it has ended. Its restart policy and schedule are suspended until
+        run.restart.
+
+        Args:
+            grace_ns: in nanoseconds; absent: the run's own.
+        """
+        params = {"run": run, "grace_ns": grace_ns}
+        await self._caller.call("run.stop", params)
+
+    async def signal(
+        self,
+        run: str,
+        signal: int,
+        *,
+        policy: Optional[bool] = None,
+        reason: Optional[str] = None,
+    ) -> None:
+        """Sends the agent a signal. KILL ends all of its processes. KILL and TERM
+        suspend its restart policy. So does policy, which ends it with status
+        policy-kill.
+
+        Args:
+            policy: clove's own signal, with signal 0: the run ends with status policy-kill.
+            reason: Reason, of policy only, is in the record and in the audit log; absent: who asked.
+        """
+        params = {"run": run, "signal": signal, "policy": policy, "reason": reason}
+        await self._caller.call("run.signal", params)
+
+    async def restart(
+        self,
+        run: str,
+        *,
+        grace_ns: Optional[int] = None,
+        fresh: Optional[bool] = None,
+    ) -> RunResult:
+        """Ends the run if it lives, and starts it again with the files that it wrote. A
+        waiting run is started now, if there is room. Its policy and its schedule are
+        active again.
+
+        Args:
+            grace_ns: in nanoseconds; absent: the run's own.
+            fresh: lets it begin with a new layer: what the agent wrote is lost.
+        """
+        params = {"run": run, "grace_ns": grace_ns, "fresh": fresh}
+        return RunResult.read(await self._caller.call("run.restart", params))
+
+    async def pause(self, run: str) -> None:
+        """Freezes every process of a live run. Its wall clock continues."""
+        params = {"run": run}
+        await self._caller.call("run.pause", params)
+
+    async def resume(self, run: str) -> None:
+        """Resumes a paused run."""
+        params = {"run": run}
+        await self._caller.call("run.resume", params)
+
+    async def update(self, run: str, update: Union[Update, Mapping[str, Any]]) -> RunResult:
+        """Changes limits and network rules of a live run: everything that is named, or
+        nothing.
+        """
+        params = {"run": run, "update": update}
+        return RunResult.read(await self._caller.call("run.update", params))
+
+    async def stats(self, run: str) -> StatsResult:
+        """Returns what a live run uses now and has used since its start. A figure that
+        this host cannot supply is absent.
+        """
+        params = {"run": run}
+        return StatsResult.read(await self._caller.call("run.stats", params))
+
+    async def processes(self, run: str) -> ProcessesResult:
+        """Lists the processes of a live run, with the ids that they have inside."""
+        params = {"run": run}
+        return ProcessesResult.read(await self._caller.call("run.processes", params))
+
+    def logs(
+        self,
+        run: str,
+        *,
+        since: Optional[datetime] = None,
+        tail: Optional[int] = None,
+        follow: Optional[bool] = None,
+        after: Optional[int] = None,
+        after_offset: Optional[int] = None,
+        many: Optional[bool] = None,
+        models: Optional[bool] = None,
+    ) -> Stream[LogNote, None]:
+        """Returns the run's output, line by line, as run.log notifications; with follow
+        until it has ended and is not restarted.
+
+        Args:
+            tail: only the last so many; absent: all
+            follow: go on until the run has ended
+            after: the number of the last line that the caller has: only later ones are given. Where some of those are gone, a line with lost_lines comes first.
+            after_offset: that line's offset. Without it lost_bytes of lines that rotation dropped behind it is not known, and absent.
+            many: asks for notifications with lines, as many as are there, in place of line.
+            models: asks for what the run's calls of models said and got. Only a run with model_log has it. Each call is a line of stream clove, and the lines of request and answer.
+        """
+        params = {
+            "run": run,
+            "since": since,
+            "tail": tail,
+            "follow": follow,
+            "after": after,
+            "after_offset": after_offset,
+            "many": many,
+            "models": models,
+        }
+        return Stream(self._caller, "run.logs", params, LogNote.read, None)
+
+    def attach(
+        self,
+        run: str,
+        *,
+        size: Optional[Union[SessionSize, Mapping[str, Any]]] = None,
+        foreground: Optional[bool] = None,
+    ) -> Session[SessionOutput, AttachResult]:
+        """Attaches to the streams of a live run: its output from now on, and its input
+        if it keeps one open. Detaching changes nothing for the agent.
+
+        Args:
+            foreground: makes it the session that a foreground run was started for: nothing is lost in it, and the run ends with it.
+        """
+        params = {"run": run, "size": size, "foreground": foreground}
+        return Session(self._caller, "run.attach", params, SessionOutput.read, AttachResult.read)
+
+    def exec(
+        self,
+        run: str,
+        exec: Union[Exec, Mapping[str, Any]],
+        *,
+        stdin: Optional[bool] = None,
+        size: Optional[Union[SessionSize, Mapping[str, Any]]] = None,
+    ) -> Session[SessionOutput, ExecResult]:
+        """Runs one more process in a live run's sandbox, with the same isolation and
+        limits. It ends with the session.
+
+        Args:
+            stdin: it reads the session's input; else the end of a file
+            size: of its terminal
+        """
+        params = {"run": run, "exec": exec, "stdin": stdin, "size": size}
+        return Session(self._caller, "run.exec", params, SessionOutput.read, ExecResult.read)
+
+    def copy_in(self, run: str, path: str) -> Session[Any, None]:
+        """Unpacks the session's input, a tar archive, in a folder of a live run; the
+        agent owns the files.
+        """
+        params = {"run": run, "path": path}
+        return Session(self._caller, "run.copy_in", params, dict, None)
+
+    def copy_out(self, run: str, path: str) -> Session[SessionOutput, None]:
+        """Returns a file or folder of a live run as a tar archive."""
+        params = {"run": run, "path": path}
+        return Session(self._caller, "run.copy_out", params, SessionOutput.read, None)
+
+    def diff(self, run: str, *, to: Optional[str] = None) -> Stream[ChangeNote, DiffResult]:
+        """Returns what the run changed in its files, as run.change notifications.
+        lost/ID in place of a run names a layer without a record; run.apply takes it,
+        too. A live run is frozen while it is read, for at most two minutes. Of the
+        host's side of the workspace, the caller sees only what it may read.
+
+        Args:
+            to: the canonical path of a directory of the host that takes the place of the workspace; only for lost/ID. Absent: the run's own.
+        """
+        params = {"run": run, "to": to}
+        return Stream(self._caller, "run.diff", params, ChangeNote.read, DiffResult.read)
+
+    def apply(
+        self,
+        run: str,
+        *,
+        to: Optional[str] = None,
+        digest: Optional[str] = None,
+        allow_executable_config: Optional[bool] = None,
+        allow_instructions: Optional[bool] = None,
+        allow_executable: Optional[Sequence[str]] = None,
+    ) -> Stream[ChangeNote, ApplyResult]:
+        """Writes the workspace's changes back to the host's directory with the caller's
+        own ids, and reports as run.change notifications what was written and what
+        was refused, and why. A file that a program of the host would execute by
+        itself, such as a git hook (executed_by in a change), that the next agent
+        would follow, such as AGENTS.md (instructs), or that may be either (unknown)
+        is refused unless the parameters allow it. A live run is frozen meanwhile.
+
+        Args:
+            to: as in run.diff.
+            digest: the one that run.diff gave for what the caller looked at: where the workspace's changes are others by now, nothing is applied. Absent: apply whatever there is.
+            allow_executable_config: applies also what has an executed_by, because a program of the host's executes it by itself once it is there, and what has an unknown, because one may. AllowInstructions applies also what has an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
+        """
+        params = {
+            "run": run,
+            "to": to,
+            "digest": digest,
+            "allow_executable_config": allow_executable_config,
+            "allow_instructions": allow_instructions,
+            "allow_executable": allow_executable,
+        }
+        return Stream(self._caller, "run.apply", params, ChangeNote.read, ApplyResult.read)
+
+
+class AgentMethods:
+    """The methods agent.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self, run: str) -> AgentResult:
+        """Returns what a run is, what it may do, what it may spend, and how many of its
+        calls were refused.
+        """
+        params = {"run": run}
+        return AgentResult.read(await self._caller.call("agent.get", params))
+
+
+class GrantMethods:
+    """The methods grant.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def list(self, run: str, *, after: Optional[str] = None) -> GrantListResult:
+        """Lists what a run may do: the rules of its network that allow something, and
+        its grants, oldest first. If there are more, the answer has next, and the
+        same request with that as after returns the following part.
+        """
+        params = {"run": run, "after": after}
+        return GrantListResult.read(await self._caller.call("grant.list", params))
+
+    def list_all(self, run: str) -> AsyncIterator[Grant]:
+        """Yields the grants of all parts of grant.list, in as many calls as that takes."""
+        return pages_async(self.list, "grants", {"run": run})
+
+    async def give(
+        self,
+        run: str,
+        grant: str,
+        *,
+        expires: Optional[datetime] = None,
+        uses: Optional[int] = None,
+        reason: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> GrantResult:
+        """Gives a run a grant. A net grant acts at once on a run that has an agent
+        socket.
+
+        Args:
+            grant: KIND:PATTERN[:RIGHTS]
+            key: the same key gets the same answer again
+        """
+        params = {
+            "run": run,
+            "grant": grant,
+            "expires": expires,
+            "uses": uses,
+            "reason": reason,
+            "key": key,
+        }
+        return GrantResult.read(await self._caller.call("grant.give", params))
+
+    async def derive(
+        self,
+        run: str,
+        from_: str,
+        grant: str,
+        *,
+        to: Optional[str] = None,
+        expires: Optional[datetime] = None,
+        uses: Optional[int] = None,
+        reason: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> GrantResult:
+        """Makes a narrower grant from one that the run holds.
+
+        Args:
+            from_: the id of a grant that the run holds
+            to: who gets it; empty: the run itself
+            grant: KIND:PATTERN[:RIGHTS], covered by From
+            key: the same key gets the same answer again
+        """
+        params = {
+            "run": run,
+            "from": from_,
+            "to": to,
+            "grant": grant,
+            "expires": expires,
+            "uses": uses,
+            "reason": reason,
+            "key": key,
+        }
+        return GrantResult.read(await self._caller.call("grant.derive", params))
+
+    async def revoke(self, run: str, id: str, *, key: Optional[str] = None) -> GrantRevokeResult:
+        """Takes a grant back, with all that was derived from it. An agent may revoke
+        only what it derived itself.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "id": id, "key": key}
+        return GrantRevokeResult.read(await self._caller.call("grant.revoke", params))
+
+    async def check(self, run: str, what: str) -> GrantCheckResult:
+        """Says whether a run may do one thing, and why; of the network what its gate
+        would decide, by its rules and its grants. Nothing is used up.
+
+        Args:
+            what: KIND:PATTERN[:RIGHTS]
+        """
+        params = {"run": run, "what": what}
+        return GrantCheckResult.read(await self._caller.call("grant.check", params))
+
+
+class BudgetMethods:
+    """The methods budget.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self, run: str) -> BudgetResult:
+        """Returns every budget that the run spends from."""
+        params = {"run": run}
+        return BudgetResult.read(await self._caller.call("budget.get", params))
+
+    async def reserve(
+        self,
+        run: str,
+        amounts: Mapping[str, int],
+        *,
+        key: Optional[str] = None,
+    ) -> BudgetReserveResult:
+        """Sets amounts of own dimensions aside, all or none.
+
+        Args:
+            amounts: by dimension
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "amounts": amounts, "key": key}
+        return BudgetReserveResult.read(await self._caller.call("budget.reserve", params))
+
+    async def settle(
+        self,
+        run: str,
+        reservation: str,
+        amounts: Mapping[str, int],
+        *,
+        key: Optional[str] = None,
+    ) -> BudgetResult:
+        """Says what was used of a reservation; the rest is free again. More than was
+        reserved counts as with budget.charge.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {
+            "run": run,
+            "reservation": reservation,
+            "amounts": amounts,
+            "key": key,
+        }
+        return BudgetResult.read(await self._caller.call("budget.settle", params))
+
+    async def release(self, run: str, reservation: str, *, key: Optional[str] = None) -> BudgetResult:
+        """Frees a reservation of which nothing was used.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "reservation": reservation, "key": key}
+        return BudgetResult.read(await self._caller.call("budget.release", params))
+
+    async def charge(
+        self,
+        run: str,
+        amounts: Mapping[str, int],
+        *,
+        key: Optional[str] = None,
+    ) -> BudgetResult:
+        """Records what was used of own dimensions. It may exceed the run's own limit,
+        because it has happened; then at_end is done. In accounts above the run it
+        counts at most what is left of that limit and there; a run without a limit of
+        its own is refused what is not left there, and every run where nothing is.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "amounts": amounts, "key": key}
+        return BudgetResult.read(await self._caller.call("budget.charge", params))
+
+    async def raise_(
+        self,
+        run: str,
+        amounts: Mapping[str, int],
+        *,
+        key: Optional[str] = None,
+    ) -> BudgetResult:
+        """Adds to what is granted to a run. A run that was paused for it goes on.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "amounts": amounts, "key": key}
+        return BudgetResult.read(await self._caller.call("budget.raise", params))
+
+    async def reset(
+        self,
+        run: str,
+        dimensions: Sequence[str],
+        *,
+        key: Optional[str] = None,
+    ) -> BudgetResult:
+        """Sets what a run has used of dimensions back to zero.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"run": run, "dimensions": dimensions, "key": key}
+        return BudgetResult.read(await self._caller.call("budget.reset", params))
+
+    async def set(
+        self,
+        account: str,
+        *,
+        limits: Optional[Sequence[str]] = None,
+        at_end: Optional[str] = None,
+        reset: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> BudgetResult:
+        """Sets what all runs of a user, of a namespace or with a name may spend
+        together, or with reset what they have used back to zero. Root sets the
+        budget of a user, and a user those below it; only root changes or resets a
+        limit that another user set.
+
+        Args:
+            account: UID, UID/ns:NAMESPACE or UID/name:NAME; for reset alone also UID/provider:NAME
+            limits: DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]
+            at_end: with limits: end, pause or refuse; empty: end
+            reset: dimensions of which nothing counts as used any more
+            key: the same key gets the same answer again
+        """
+        params = {
+            "account": account,
+            "limits": limits,
+            "at_end": at_end,
+            "reset": reset,
+            "key": key,
+        }
+        return BudgetResult.read(await self._caller.call("budget.set", params))
+
+    async def list(self, *, account: Optional[str] = None, after: Optional[str] = None) -> BudgetListResult:
+        """Lists what accounts may spend and have spent, with all accounts below them.
+        If there are more, the answer has next, and the same request with that as
+        after returns the following part.
+
+        Args:
+            account: with all below it; empty: the caller's own, of root all
+            after: next of the answer before
+        """
+        params = {"account": account, "after": after}
+        return BudgetListResult.read(await self._caller.call("budget.list", params))
+
+    def list_all(self, *, account: Optional[str] = None) -> AsyncIterator[Budget]:
+        """Yields the budgets of all parts of budget.list, in as many calls as that takes."""
+        return pages_async(self.list, "budgets", {"account": account})
+
+    async def report(
+        self,
+        *,
+        from_: Optional[str] = None,
+        to: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> BudgetReportResult:
+        """Returns what users' runs spent by day and dimension, for the last 400 days on
+        which something was spent; of everybody's for root, of one's own for others.
+        If there is more, the answer has next, and the same request with that as
+        after returns the following part.
+
+        Args:
+            to: included
+            after: next of the answer before
+        """
+        params = {"from": from_, "to": to, "after": after}
+        return BudgetReportResult.read(await self._caller.call("budget.report", params))
+
+    def report_all(self, *, from_: Optional[str] = None, to: Optional[str] = None) -> AsyncIterator[DaySum]:
+        """Yields the days of all parts of budget.report, in as many calls as that takes."""
+        return pages_async(self.report, "days", {"from_": from_, "to": to})
+
+    async def top(self, *, dimension: Optional[str] = None, limit: Optional[int] = None) -> BudgetTopResult:
+        """Returns which runs spent most of each dimension in the last minute; of
+        everybody's for root, of one's own for others.
+
+        Args:
+            dimension: empty: all
+            limit: runs of each dimension, at most 100; 0: 10
+        """
+        params = {"dimension": dimension, "limit": limit}
+        return BudgetTopResult.read(await self._caller.call("budget.top", params))
+
+
+class ModelMethods:
+    """The methods model.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def queue(self, run: str) -> ModelQueueResult:
+        """Returns the run's calls of models that wait for their turn: the position of
+        each, and how long it is expected to wait.
+        """
+        params = {"run": run}
+        return ModelQueueResult.read(await self._caller.call("model.queue", params))
+
+    async def list(self) -> ModelListResult:
+        """Lists the language models that the caller may use, with who serves them and
+        how that goes.
+        """
+        params = {}
+        return ModelListResult.read(await self._caller.call("model.list", params))
+
+    async def prices(self) -> ModelPricesResult:
+        """Returns what the tokens of models cost, with date and source. Rows for a
+        provider that the caller may not use are left out.
+        """
+        params = {}
+        return ModelPricesResult.read(await self._caller.call("model.prices", params))
+
+    async def test(self, model: str) -> ModelTestResult:
+        """Makes one small call of a model, as an agent would but from no budget, and
+        says how it went. A call that failed is a result, with failure. It takes two
+        minutes at most.
+        """
+        params = {"model": model}
+        return ModelTestResult.read(await self._caller.call("model.test", params))
+
+    async def top(self) -> ModelTopResult:
+        """Returns which runs use models now, and what they used in the last minute;
+        everybody's for root, one's own for others. Runs without cloved are not among
+        them.
+        """
+        params = {}
+        return ModelTopResult.read(await self._caller.call("model.top", params))
+
+
+class AuditMethods:
+    """The methods audit.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def read(self, run: str, namespace: str, *, after: Optional[int] = None) -> AuditReadResult:
+        """Returns records of the audit log about a namespace of the run's owner. An
+        agent needs a grant of kind audit that covers it. If there is more, the
+        answer has next, and the same request with that as after returns the
+        following part, which may be empty.
+
+        Args:
+            namespace: with those below it
+        """
+        params = {"run": run, "namespace": namespace, "after": after}
+        return AuditReadResult.read(await self._caller.call("audit.read", params))
+
+    def read_all(self, run: str, namespace: str) -> AsyncIterator[Any]:
+        """Yields the records of all parts of audit.read, in as many calls as that takes."""
+        return pages_async(self.read, "records", {"run": run, "namespace": namespace})
+
+    def query(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        run: Optional[str] = None,
+        kind: Optional[str] = None,
+        verdict: Optional[str] = None,
+        since: Optional[datetime] = None,
+        until: Optional[datetime] = None,
+        text: Optional[str] = None,
+        after: Optional[int] = None,
+        last: Optional[int] = None,
+        follow: Optional[bool] = None,
+    ) -> Stream[AuditRecordNote, AuditQueryResult]:
+        """Returns records of the audit log, as audit.record notifications: those about
+        the caller's runs and namespaces, to root all. Nothing is verified: root does
+        that with clove audit verify.
+
+        Args:
+            namespace: this one and those below it
+            run: name or id; of one that is gone the id
+            since: inclusive
+            until: exclusive
+            text: anywhere in the record's line
+            last: only the last so many, at most 10000
+            follow: go on until the request is cancelled
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "run": run,
+            "kind": kind,
+            "verdict": verdict,
+            "since": since,
+            "until": until,
+            "text": text,
+            "after": after,
+            "last": last,
+            "follow": follow,
+        }
+        return Stream(self._caller, "audit.query", params, AuditRecordNote.read, AuditQueryResult.read)
+
+
+class EventMethods:
+    """The methods event.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def follow(
+        self,
+        *,
+        after: Optional[int] = None,
+        since: Optional[datetime] = None,
+        follow: Optional[bool] = None,
+        run: Optional[str] = None,
+        what: Optional[Sequence[str]] = None,
+    ) -> Stream[EventNote, EventResult]:
+        """Returns what happened to runs, numbered, as event.happened notifications.
+        Continue from the number of the last one, also after a restart of cloved.
+
+        Args:
+            after: the sequence number of the last event that the caller knows; absent: only what happens from now on. 0 asks for all that is kept.
+            follow: go on until the request is cancelled
+            run: only of the run with this name or id
+            what: only these
+        """
+        params = {
+            "after": after,
+            "since": since,
+            "follow": follow,
+            "run": run,
+            "what": what,
+        }
+        return Stream(self._caller, "event.follow", params, EventNote.read, EventResult.read)
+
+
+class Methods:
+    """Every method, by its noun."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.daemon = DaemonMethods(caller)
+        self.run = RunMethods(caller)
+        self.agent = AgentMethods(caller)
+        self.grant = GrantMethods(caller)
+        self.budget = BudgetMethods(caller)
+        self.model = ModelMethods(caller)
+        self.audit = AuditMethods(caller)
+        self.event = EventMethods(caller)
+
+
+_STANDARD = json.loads("{\"id\":\"\",\"name\":\"\",\"command\":null,\"env\":[\"HOME=/home/agent\",\"LANG=C.UTF-8\",\"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"],\"dir\":\"/workspace\",\"user\":{\"name\":\"agent\",\"uid\":1000,\"gid\":1000,\"home\":\"/home/agent\"},\"limits\":{\"memory_bytes\":1073741824,\"memory_swap_bytes\":1073741824,\"pids\":512,\"rlimits\":[{\"name\":\"core\",\"soft\":0,\"hard\":0},{\"name\":\"nice\",\"soft\":0,\"hard\":0},{\"name\":\"nofile\",\"soft\":4096,\"hard\":4096},{\"name\":\"rtprio\",\"soft\":0,\"hard\":0}],\"stop_grace_ns\":2000000000,\"disk_bytes\":1073741824,\"shm_bytes\":67108864},\"files\":{},\"seccomp\":{\"profile\":\"standard\"},\"network\":\"none\",\"egress\":{\"limits\":{\"connections\":1024,\"per_second\":200}},\"policy\":{\"name\":\"standard\",\"sha256\":\"f43e02f4aa9c78ca37ce9f860e75bc081983712d17f79a021e866e6c80d9162a\"}}")
+
+
+def standard() -> Spec:
+    """A run as the level standard has it: what a start of clove adds to a command and a name."""
+    return Spec.read(_STANDARD)
+
+
+__all__ = [
+    "InfoResult",
+    "PanicResult",
+    "CheckResult",
+    "DebugResult",
+    "User",
+    "HostName",
+    "Rlimit",
+    "Limits",
+    "Bind",
+    "Tmpfs",
+    "Files",
+    "Seccomp",
+    "EgressRule",
+    "PublishedPort",
+    "EgressLimits",
+    "Egress",
+    "Kernel",
+    "Policy",
+    "Shadow",
+    "Restart",
+    "Spec",
+    "Owner",
+    "Stopped",
+    "QueueState",
+    "Lease",
+    "Failure",
+    "LimitHit",
+    "ModelUse",
+    "Usage",
+    "Events",
+    "NetworkUse",
+    "DeniedCall",
+    "Denial",
+    "ShadowLimit",
+    "ShadowUse",
+    "Host",
+    "Record",
+    "Container",
+    "Run",
+    "RunResult",
+    "ListResult",
+    "WaitResult",
+    "PruneResult",
+    "Stats",
+    "StatsResult",
+    "Process",
+    "ProcessesResult",
+    "LogLine",
+    "LogNote",
+    "AttachResult",
+    "SessionDenied",
+    "SessionBudget",
+    "SessionOutput",
+    "ExecResult",
+    "DiffResult",
+    "Change",
+    "ChangeNote",
+    "ApplyResult",
+    "BudgetListResult",
+    "DaySum",
+    "BudgetReportResult",
+    "Spender",
+    "BudgetTopResult",
+    "ModelTarget",
+    "Model",
+    "ModelListResult",
+    "ModelRates",
+    "ModelPrice",
+    "ModelPricesResult",
+    "ModelFailure",
+    "ModelTestResult",
+    "ModelRun",
+    "ModelTopResult",
+    "AuditQueryResult",
+    "AuditRecordNote",
+    "EventResult",
+    "Sum",
+    "RunEvent",
+    "EventNote",
+    "SessionSize",
+    "Update",
+    "Exec",
+]

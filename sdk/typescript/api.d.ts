@@ -1,0 +1,2151 @@
+// Generated from the table of methods by make generate.
+
+import { CloveError } from "./errors.js";
+import type { CallOptions, Session, Stream } from "./cloved.js";
+
+/** A time as RFC 3339 writes it. */
+export type Time = string;
+
+/** Bytes as base64. */
+export type Base64 = string;
+
+/** The parameters of a method that has none. */
+export type NoParams = { [key: string]: never };
+
+/** The version of the contract. */
+export const VERSION: number;
+
+/** The most bytes of a line on the agent socket. */
+export const MAX_LINE: number;
+
+/** What a client needs of a method. */
+export interface Row {
+  shape: "call" | "stream" | "session";
+  /** It changes something, and takes a key. */
+  keyed?: boolean;
+  /** The lists of its answer that are always there. */
+  lists?: string[];
+  /** The list that comes in parts. */
+  parts?: string;
+}
+
+/** The methods of the agent socket. */
+export const AGENT_METHODS: { [method: string]: Row };
+
+/** The methods of cloved's socket. */
+export const USER_METHODS: { [method: string]: Row };
+
+/** A run as the level standard has it, without command and name. */
+export const STANDARD: Spec;
+
+/** The errors by their word. */
+export const ERRORS: { [word: string]: typeof CloveError };
+
+/** The line is not JSON, or nests too deeply. */
+export class ParseError extends CloveError {}
+
+/** The object is not a request. */
+export class RequestError extends CloveError {}
+
+/** There is no such method. */
+export class MethodError extends CloveError {}
+
+/** The parameters are wrong: change them. */
+export class InvalidError extends CloveError {}
+
+/** An internal error occurred. */
+export class InternalError extends CloveError {}
+
+/** There is no such run, file or command; also for what the caller may not see. */
+export class NotFoundError extends CloveError {}
+
+/** The name is taken, or the run's state forbids it. */
+export class ConflictError extends CloveError {}
+
+/** This host cannot enforce the limit. */
+export class UnenforceableError extends CloveError {}
+
+/** The caller may not do that. */
+export class DeniedError extends CloveError {}
+
+/** Another process holds it, or there are too many: try again. */
+export class BusyError extends CloveError {}
+
+/** The message is larger than the limit. */
+export class TooLargeError extends CloveError {}
+
+/** The request was cancelled. */
+export class CancelledError extends CloveError {}
+
+/** Cloved is shutting down; agents continue to run. */
+export class DrainingError extends CloveError {}
+
+/** The disk is full or fails; nothing was changed. */
+export class StorageError extends CloveError {}
+
+/** A session needs a connection of its own. */
+export class SessionError extends CloveError {}
+
+/** Nothing of the amount is left, or less than was asked for. */
+export class BudgetError extends CloveError {}
+
+/** Names one run: an id, the beginning of exactly one, a name of the caller's, or UID/NAME. */
+export interface RunParams {
+  run: string;
+}
+
+/** Names the run, and where the last answer ended. */
+export interface GrantListParams {
+  run: string;
+  after?: string;
+}
+
+/** Narrows a grant. */
+export interface GrantDeriveParams {
+  run: string;
+  /** the id of a grant that the run holds */
+  from: string;
+  /** who gets it; empty: the run itself */
+  to?: string;
+  /** KIND:PATTERN[:RIGHTS], covered by From */
+  grant: string;
+  expires?: Time | Date;
+  uses?: number;
+  reason?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Takes a grant back, with everything that was derived from it. */
+export interface GrantRevokeParams {
+  run: string;
+  id: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks whether a run may do one thing. */
+export interface GrantCheckParams {
+  run: string;
+  /** KIND:PATTERN[:RIGHTS] */
+  what: string;
+}
+
+/** Sets amounts aside. */
+export interface BudgetReserveParams {
+  run: string;
+  /** by dimension */
+  amounts: { [key: string]: number };
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Says what was used of a reservation; the rest is free again. */
+export interface BudgetSettleParams {
+  run: string;
+  reservation: string;
+  amounts: { [key: string]: number };
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Frees a reservation. */
+export interface BudgetReleaseParams {
+  run: string;
+  reservation: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Records what was used without a reservation. */
+export interface BudgetChargeParams {
+  run: string;
+  amounts: { [key: string]: number };
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Name a namespace, and where the last answer ended. */
+export interface AuditReadParams {
+  run: string;
+  /** with those below it */
+  namespace: string;
+  after?: number;
+}
+
+/** Turns the drain on or off. */
+export interface DrainParams {
+  on: boolean;
+}
+
+/** Ends all agents, or lets runs start again. */
+export interface PanicParams {
+  reason?: string;
+  clear?: boolean;
+}
+
+/** Names the file that the copy of kernel.db is written to. */
+export interface BackupParams {
+  /** absolute; it must not exist */
+  file: string;
+}
+
+/** Chooses one part. */
+export interface DebugParams {
+  part: string;
+}
+
+/**
+ * Asks for a run. The spec is complete: cloved adds no defaults, and gives it an id where it has
+ * none.
+ */
+export interface StartParams {
+  spec: Spec;
+  /** how long it waits first, in nanoseconds. */
+  delay_ns?: number;
+  /**
+   * the caller's span (W3C trace context), for a cloved that traces. One that is malformed is
+   * ignored.
+   */
+  traceparent?: string;
+  /** the window of a foreground run's caller. */
+  size?: SessionSize;
+}
+
+/** Chooses runs. */
+export interface ListParams {
+  /** also those that have ended */
+  all?: boolean;
+  /** at most so many; 0: as many as one answer holds */
+  limit?: number;
+  /** true: only what a table shows, and of long commands the beginning */
+  brief?: boolean;
+  /** next of the answer before, to go on behind it */
+  after?: string;
+}
+
+/** Names a run to forget. */
+export interface RemoveParams {
+  run: string;
+  force?: boolean;
+}
+
+/** Gives a run a new name. */
+export interface RenameParams {
+  run: string;
+  name: string;
+}
+
+/** Ends a run: TERM, its grace, then KILL. */
+export interface StopParams {
+  run: string;
+  /** in nanoseconds; absent: the run's own. */
+  grace_ns?: number;
+}
+
+/** Sends the agent a signal of the Linux kernel's, or ends it by policy. */
+export interface SignalParams {
+  run: string;
+  signal: number;
+  /** clove's own signal, with signal 0: the run ends with status policy-kill. */
+  policy?: boolean;
+  /** Reason, of policy only, is in the record and in the audit log; absent: who asked. */
+  reason?: string;
+}
+
+/** Ends a run and starts it again. */
+export interface RestartParams {
+  run: string;
+  /** in nanoseconds; absent: the run's own. */
+  grace_ns?: number;
+  /** lets it begin with a new layer: what the agent wrote is lost. */
+  fresh?: boolean;
+}
+
+/** Changes limits and rules of a live run: all that is named, or nothing. */
+export interface UpdateParams {
+  run: string;
+  update: Update;
+}
+
+/** Chooses lines of a run's log. */
+export interface LogsParams {
+  run: string;
+  since?: Time | Date;
+  /** only the last so many; absent: all */
+  tail?: number;
+  /** go on until the run has ended */
+  follow?: boolean;
+  /**
+   * the number of the last line that the caller has: only later ones are given. Where some of
+   * those are gone, a line with lost_lines comes first.
+   */
+  after?: number;
+  /**
+   * that line's offset. Without it lost_bytes of lines that rotation dropped behind it is not
+   * known, and absent.
+   */
+  after_offset?: number;
+  /** asks for notifications with lines, as many as are there, in place of line. */
+  many?: boolean;
+  /**
+   * asks for what the run's calls of models said and got. Only a run with model_log has it. Each
+   * call is a line of stream clove, and the lines of request and answer.
+   */
+  models?: boolean;
+}
+
+/** Joins a run's streams. Only a run that keeps its input open takes any. */
+export interface AttachParams {
+  run: string;
+  size?: SessionSize;
+  /**
+   * makes it the session that a foreground run was started for: nothing is lost in it, and the run
+   * ends with it.
+   */
+  foreground?: boolean;
+}
+
+/** Runs one more process in a live run's sandbox. It ends with the session. */
+export interface ExecParams {
+  run: string;
+  exec: Exec;
+  /** it reads the session's input; else the end of a file */
+  stdin?: boolean;
+  /** of its terminal */
+  size?: SessionSize;
+}
+
+/**
+ * Names a path inside a live run's sandbox. What goes over the session is a tar archive: as input
+ * of run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
+ */
+export interface CopyParams {
+  run: string;
+  path: string;
+}
+
+/** Names a run, or lost/ID: a layer that the store has no record of. */
+export interface DiffParams {
+  run: string;
+  /**
+   * the canonical path of a directory of the host that takes the place of the workspace; only for
+   * lost/ID. Absent: the run's own.
+   */
+  to?: string;
+}
+
+/** Writes a run's workspace back to the host. */
+export interface ApplyParams {
+  run: string;
+  /** as in run.diff. */
+  to?: string;
+  /**
+   * the one that run.diff gave for what the caller looked at: where the workspace's changes are
+   * others by now, nothing is applied. Absent: apply whatever there is.
+   */
+  digest?: string;
+  /**
+   * applies also what has an executed_by, because a program of the host's executes it by itself
+   * once it is there, and what has an unknown, because one may. AllowInstructions applies also
+   * what has an instructs. Otherwise these are refused, but for the paths inside that
+   * allow_executable names, of any of the three.
+   */
+  allow_executable_config?: boolean;
+  allow_instructions?: boolean;
+  allow_executable?: string[];
+}
+
+/** Gives a run a grant. */
+export interface GrantGiveParams {
+  run: string;
+  /** KIND:PATTERN[:RIGHTS] */
+  grant: string;
+  expires?: Time | Date;
+  uses?: number;
+  reason?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Changes what is granted to a run by the amounts. */
+export interface BudgetRaiseParams {
+  run: string;
+  amounts: { [key: string]: number };
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Sets what is used back to zero. */
+export interface BudgetResetParams {
+  run: string;
+  dimensions: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Sets limits of a user, a namespace or a name, or what was used of them back to zero. */
+export interface BudgetSetParams {
+  /** UID, UID/ns:NAMESPACE or UID/name:NAME; for reset alone also UID/provider:NAME */
+  account: string;
+  /** DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT] */
+  limits?: string[];
+  /** with limits: end, pause or refuse; empty: end */
+  at_end?: string;
+  /** dimensions of which nothing counts as used any more */
+  reset?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses accounts. */
+export interface BudgetListParams {
+  /** with all below it; empty: the caller's own, of root all */
+  account?: string;
+  /** next of the answer before */
+  after?: string;
+}
+
+/**
+ * Chooses days of UTC, written as 2026-11-23. Empty: the first and the last of which there are
+ * sums.
+ */
+export interface BudgetReportParams {
+  from?: string;
+  /** included */
+  to?: string;
+  /** next of the answer before */
+  after?: string;
+}
+
+/** Chooses among the runs that spend. */
+export interface BudgetTopParams {
+  /** empty: all */
+  dimension?: string;
+  /** runs of each dimension, at most 100; 0: 10 */
+  limit?: number;
+}
+
+/** Names a model or alias. */
+export interface ModelTestParams {
+  model: string;
+}
+
+/**
+ * Choose records of the audit log. Empty fields choose all that the caller may see: root
+ * everything, a user what is about its own runs and namespaces.
+ */
+export interface AuditQueryParams {
+  owner?: number;
+  /** this one and those below it */
+  namespace?: string;
+  /** name or id; of one that is gone the id */
+  run?: string;
+  kind?: string;
+  verdict?: string;
+  /** inclusive */
+  since?: Time | Date;
+  /** exclusive */
+  until?: Time | Date;
+  /** anywhere in the record's line */
+  text?: string;
+  after?: number;
+  /** only the last so many, at most 10000 */
+  last?: number;
+  /** go on until the request is cancelled */
+  follow?: boolean;
+}
+
+/** Choose the events. Those of runs that the caller does not own are left out. */
+export interface EventParams {
+  /**
+   * the sequence number of the last event that the caller knows; absent: only what happens from
+   * now on. 0 asks for all that is kept.
+   */
+  after?: number;
+  since?: Time | Date;
+  /** go on until the request is cancelled */
+  follow?: boolean;
+  /** only of the run with this name or id */
+  run?: string;
+  /** only these */
+  what?: string[];
+}
+
+/** One thing that a run may do. */
+export interface Grant {
+  id: string;
+  /** KIND:PATTERN[:RIGHTS] */
+  grant: string;
+  holder: string;
+  /** uid:NUMBER, or the id of the run that derived it */
+  giver: string;
+  /** the grant that it was derived from */
+  parent?: string;
+  created: Time;
+  expires?: Time;
+  /** absent: not counted */
+  uses_left?: number;
+  reason?: string;
+  /**
+   * where a rule of the run's network comes from, such as --allow or its policy. It is no grant:
+   * it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
+   */
+  rule?: string;
+}
+
+/** One dimension of one account that a run spends from. */
+export interface Budget {
+  /** whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID */
+  account: string;
+  dimension: string;
+  /** absent: used is counted, and nothing limits it */
+  granted?: number;
+  reserved: number;
+  used: number;
+  /** the largest used so far */
+  peak: number;
+  warn_at?: number;
+  /** end, pause or refuse */
+  at_end?: string;
+  /** hour, day or month, UTC */
+  period?: string;
+  /** when the period began */
+  since?: Time;
+  warned?: boolean;
+  /**
+   * more is used than was granted, of an account above what agents charge all of it, or wanted is
+   * set
+   */
+  spent?: boolean;
+  /** the reservation that stopped the run, because less than it is left */
+  wanted?: number;
+}
+
+/** What an agent is, has and was refused. */
+export interface AgentResult {
+  id: string;
+  name: string;
+  /** the user */
+  owner: number;
+  namespace: string;
+  parent?: string;
+  state: string;
+  /** the first forty; grant.list has all */
+  grants: Grant[];
+  budgets: Budget[];
+  /** calls that were refused since the run began, or cloved did; the audit log has all */
+  refused: number;
+}
+
+/** A part of a run's grants. */
+export interface GrantListResult {
+  grants: Grant[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** One grant. */
+export interface GrantResult {
+  grant: Grant;
+}
+
+/** Lists what is gone. */
+export interface GrantRevokeResult {
+  revoked: string[];
+}
+
+/** Says whether, and why. */
+export interface GrantCheckResult {
+  allowed: boolean;
+  /** the id of the one that allows it */
+  grant?: string;
+  reason: string;
+}
+
+/** What a run spends from. */
+export interface BudgetResult {
+  budgets: Budget[];
+}
+
+/** Names the reservation. */
+export interface BudgetReserveResult {
+  reservation: string;
+}
+
+/** A call of a model that a limit lets wait. */
+export interface WaitingCall {
+  model: string;
+  /** whose it is: model or provider, or target where a provider named it in an answer */
+  limit: string;
+  /** 1: the next */
+  position: number;
+  /** so far */
+  waited_ms: number;
+  /** that it still waits, if nobody comes before it; absent: unknown */
+  expected_ms?: number;
+}
+
+/** Has the calls of models that wait for their turn: those that wait longest first, at most 64. */
+export interface ModelQueueResult {
+  calls: WaitingCall[];
+}
+
+/** A part of the records about a namespace, the oldest first. */
+export interface AuditReadResult {
+  /** docs/audit.md has their fields */
+  records: unknown[];
+  /** what to ask with in after; absent: these were the last */
+  next?: number;
+}
+
+/** Says that a dimension reached a mark. */
+export interface BudgetNote {
+  budget: Budget;
+  /** of how many it is the last; absent: of one */
+  count?: number;
+}
+
+/** Says that the grants of the run are others now. */
+export interface GrantsNote {
+  /** of how many it is the last; absent: of one */
+  count?: number;
+}
+
+/** Counts the notifications that were dropped before this one: too many waited. */
+export interface LostNote {
+  lost: number;
+}
+
+/** What a cloved says of itself. */
+export interface InfoResult {
+  /** of the program */
+  version: string;
+  /** of the contract */
+  api: number;
+  pid: number;
+  started: Time;
+  root: string;
+  run_dir: string;
+  draining: boolean;
+  /** the caller's; of root all */
+  runs: { [key: string]: number };
+}
+
+/** Names the runs that lived. */
+export interface PanicResult {
+  ended: string[];
+}
+
+/** What is wrong with kernel.db, in words; empty if it is sound. */
+export interface CheckResult {
+  problems: string[];
+}
+
+/** The part as text. */
+export interface DebugResult {
+  text: string;
+}
+
+/** An identity inside the sandbox's own user namespace. */
+export interface User {
+  name: string;
+  /** 0 to MaxUser */
+  uid: number;
+  gid: number;
+  home: string;
+}
+
+/**
+ * An additional line of the agent's /etc/hosts. It allows nothing: only the egress rules say what
+ * the agent may reach, and they judge the address.
+ */
+export interface HostName {
+  name: string;
+  address: string;
+}
+
+/** One resource limit of setrlimit(2). Name is docker's name: "nofile", "core", "stack", … */
+export interface Rlimit {
+  name: string;
+  soft: number;
+  hard: number;
+}
+
+/**
+ * Bound all processes of the agent together. 0 means no limit for WallClock, CPUTime, CPUs, CPUSet
+ * and OutputBytes; all other limits are always set.
+ */
+export interface Limits {
+  memory_bytes: number;
+  /** memory and swap together, as docker counts; equal to memory_bytes: no swap */
+  memory_swap_bytes: number;
+  /** CPU seconds per second */
+  cpus?: number;
+  cpuset_cpus?: string;
+  pids: number;
+  rlimits?: Rlimit[];
+  /** of all processes together */
+  cpu_time_ns?: number;
+  /** on CLOCK_BOOTTIME, from the agent's start */
+  wall_clock_ns?: number;
+  /** between stop_signal and SIGKILL */
+  stop_grace_ns: number;
+  /** requests the end; 0: SIGTERM */
+  stop_signal?: number;
+  /** stdout and stderr together */
+  output_bytes?: number;
+  /** the writable layer */
+  disk_bytes: number;
+  /** /dev/shm */
+  shm_bytes: number;
+}
+
+/**
+ * Shows a host path inside at Target. Writes change the host's files. Where a user other than root
+ * requested the run through cloved, the source is opened with that user's rights.
+ */
+export interface Bind {
+  source: string;
+  target: string;
+  read_only?: boolean;
+}
+
+/** A private memory file system; its pages count as the agent's memory. */
+export interface Tmpfs {
+  target: string;
+  /** 0: half of the memory limit */
+  size_bytes?: number;
+  /** 0: 01777 */
+  mode?: number;
+}
+
+/** Describes the agent's root file system. */
+export interface Files {
+  /** host directory that replaces the host base; empty: the host's own system */
+  rootfs?: string;
+  /** host directory shown copy-on-write at WorkspaceDir; empty: an empty directory */
+  workspace?: string;
+  /** the root is read-only, except for WritablePlaces and the mounts that the user requested */
+  read_only?: boolean;
+  /** with read_only: the only ones of WritablePlaces that stay writable; nil: all */
+  writable?: string[];
+  /**
+   * the only programs that may be executed: paths inside, directories, or patterns of path.Match;
+   * nil: all
+   */
+  execute?: string[];
+  /** the only files and directories inside that may be read, beside OwnPlaces; nil: all */
+  read?: string[];
+  /** host directories of interpreters, bound read-only at the same path */
+  prefixes?: string[];
+  binds?: Bind[];
+  tmpfs?: Tmpfs[];
+  /** LandlockRequired: the run is refused where landlock does not hold the rules, too */
+  landlock?: string;
+}
+
+/**
+ * Selects the system call filter. Profile is the name of a built-in profile, or the path that
+ * Document was read from.
+ */
+export interface Seccomp {
+  profile: string;
+  /** docker's JSON format; nil for a built-in */
+  document?: Base64;
+}
+
+/**
+ * One target that is allowed or denied. It is the one form of a rule on disk, on the wire and as
+ * the input of egress.New, which parses and compiles it.
+ */
+export interface EgressRule {
+  deny?: boolean;
+  /** as egress.ParseTarget reads it: a missing port depends on deny, so it is kept as given */
+  target: string;
+  /** where it was given: "--allow", "--deny", an annotation, a document's name */
+  source: string;
+}
+
+/** A port of the agent that clients on the host can reach. */
+export interface PublishedPort {
+  /** where the host listens; port 0: any free one */
+  host: string;
+  /** the agent's, on its loopback */
+  port: number;
+}
+
+/** Enforced by the gate and by the broker. Bytes 0 means no limit. */
+export interface EgressLimits {
+  /** open at once, in and out, UDP flows included */
+  connections: number;
+  /** new ones; twice as many in a burst */
+  per_second: number;
+  /** in and out together, over the whole run */
+  bytes?: number;
+}
+
+/** What the agent may reach through the gate, and which of its ports the host may reach. */
+export interface Egress {
+  rules?: EgressRule[];
+  /** ports on the host's loopback, reachable at the same port of the agent's loopback */
+  host_ports?: number[];
+  publish?: PublishedPort[];
+  /** name servers; none: the host's */
+  dns?: string[];
+  limits: EgressLimits;
+}
+
+/**
+ * What a run has of what agents share. The texts are those of the command line; packages
+ * kernel/grant and kernel/budget say what they mean.
+ */
+export interface Kernel {
+  /** the agent has a socket of its own, also without a grant */
+  socket?: boolean;
+  /** KIND:PATTERN[:RIGHTS], given at the first start */
+  grants?: string[];
+  /** DIMENSION=AMOUNT..., set at the first start */
+  budgets?: string[];
+  /** what happens when a budget is spent, one of AtEnds; empty: end */
+  at_end?: string;
+  /** what a refusal does to the run: deny, pause, end or end-after:N; empty: deny */
+  on_denial?: string;
+  /** command or URL for a budget that reached its warning; empty: none */
+  on_warn?: string;
+  /** command or URL for a budget of which nothing is left; empty: none */
+  on_end?: string;
+  /** below the owner; empty: the owner's own */
+  namespace?: string;
+  /**
+   * a client of models, one of ModelSetups, whose file is written into the agent's home before it
+   * starts; empty: none.
+   */
+  model_setup?: string;
+  /** keep what its calls of models say and get */
+  model_log?: boolean;
+}
+
+/**
+ * Names the document that the defaults came from. SHA256, in hex, is the digest of the defaults
+ * that it set: two records with the same digest had the same defaults.
+ */
+export interface Policy {
+  name: string;
+  sha256: string;
+  /**
+   * the places in which it allows more than what it extends, each with the document and the
+   * reason: "network (research): reads two sites".
+   */
+  widened?: string[];
+  /**
+   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
+   * more than that policy, or found no such policy.
+   */
+  claimed?: string;
+}
+
+/**
+ * A policy that is decided beside a run's own and recorded, and refuses nothing. Its values are
+ * what the run would have had under it; nothing of the host is opened for it.
+ */
+export interface Shadow {
+  policy: Policy;
+  user: User;
+  cap_drop?: string[];
+  limits: Limits;
+  files: Files;
+  seccomp: Seccomp;
+  network: string;
+  egress: Egress;
+  /** Socket, grants, budgets, at_end and on_denial only */
+  kernel?: Kernel;
+  allow_unenforced?: string[];
+}
+
+/** Says what happens when a run that cloved looks after has ended. */
+export interface Restart {
+  /** empty: RestartNever */
+  policy?: string;
+  /** restarts in a row before it is given up; 0: no maximum */
+  max?: number;
+}
+
+/**
+ * The complete request for one run, with defaults merged in. It is stored with the run and used at
+ * each start, so a later change of a default does not affect existing runs. Update changes it too.
+ */
+export interface Spec {
+  id: string;
+  name: string;
+  labels?: { [key: string]: string };
+  /** argv inside the sandbox */
+  command: string[] | null;
+  /** KEY=VALUE, complete: nothing is inherited */
+  env?: string[];
+  /** working directory inside the sandbox */
+  dir: string;
+  /** the agent's user inside the sandbox */
+  user: User;
+  /** capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities */
+  cap_drop?: string[];
+  /** empty: the ID */
+  hostname?: string;
+  /** what CLOCK_MONOTONIC and CLOCK_BOOTTIME begin at inside; 0: they are the host's */
+  clock_start_ns?: number;
+  /** additional lines of /etc/hosts */
+  hosts?: HostName[];
+  /** give the agent a pty */
+  terminal?: boolean;
+  /** no client waits for it; its output goes to the log */
+  detached?: boolean;
+  /**
+   * Foreground: cloved starts it for one session (run.attach). The session has its streams, and
+   * the run ends with the session.
+   */
+  foreground?: boolean;
+  /** detached: keep stdin open for clove attach */
+  stdin?: boolean;
+  /** --rm: keep neither record nor layer */
+  remove?: boolean;
+  limits: Limits;
+  files: Files;
+  seccomp: Seccomp;
+  /** one of NetworkModes */
+  network: string;
+  egress: Egress;
+  kernel?: Kernel;
+  policy: Policy;
+  /** decided and recorded beside policy; nil: none */
+  shadow?: Shadow;
+  /** note what the run uses, see Observed */
+  learn?: boolean;
+  restart?: Restart;
+  /** when to start it, in the format of crontab(5) */
+  schedule?: string;
+  /** each time of the schedule reuses the layer of the previous one */
+  keep_files?: boolean;
+  /** names of runs that must have started first */
+  after?: string[];
+  /** order among queued runs that wait for memory: higher first */
+  priority?: number;
+  /** bounds how long one launch step may make no progress; 0: see StartBound. */
+  start_timeout_ns?: number;
+  /** lists the controls (Control* words) that may be weakened. */
+  allow_unenforced?: string[];
+}
+
+/** The user that asked for a run, as the kernel reports a socket's peer. The zero value is root. */
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+/** Says who requested a run's stop, and when. */
+export interface Stopped {
+  /** credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711" */
+  by: string;
+  time: Time;
+}
+
+/**
+ * What cloved keeps of a run besides what it asks for: where it stands in the queue and between
+ * its starts. Of the marks, phase.go is the only writer.
+ */
+export interface QueueState {
+  /** a restart's backoff, or a delay that was asked for */
+  not_before?: Time;
+  /** when it joined the queue */
+  since?: Time;
+  /** by policy, in a row */
+  restarts?: number;
+  /** how often it was queued */
+  starts?: number;
+  /** mark: a person wanted its end, and neither policy nor schedule starts it again */
+  stop_asked?: boolean;
+  /** which person, and when; its record says it too */
+  stopped?: Stopped;
+  /** mark: its policy has no restarts left */
+  given_up?: boolean;
+  /** frozen until a person resumes it */
+  paused?: boolean;
+  /** the next start begins with a new layer */
+  fresh?: boolean;
+  /** mark: it waits for the next time of its schedule */
+  scheduled?: boolean;
+  /** the schedule's times up to here were started or skipped */
+  settled?: Time;
+  /** when its schedule starts it next. cloved answers with it; it is not stored. */
+  next?: Time;
+  /** W3C traceparent of the call that asked for it, where cloved traces */
+  trace?: string;
+}
+
+/**
+ * What a live run holds on this host. Decision 5 (docs/decisions) says why each run has a range of
+ * host ids of its own.
+ */
+export interface Lease {
+  /** index of the range of host ids */
+  id_range: number;
+  /** /proc/sys/kernel/random/boot_id: no run survives into another boot */
+  boot_id: string;
+  /** for display; the lock in the run directory proves liveness */
+  supervisor_pid: number;
+  /**
+   * the agent's cgroups: from the controller (v1) or "" (v2) to the path below that hierarchy's
+   * mount point.
+   */
+  cgroups: { [key: string]: string } | null;
+}
+
+/** An Error as it is stored in a Record. */
+export interface Failure {
+  step: string;
+  message: string;
+  /** the system's text for the error number */
+  errno?: string;
+  hint?: string;
+}
+
+/**
+ * Names the limit that ended the run. Value and Peak are in the limit's own unit: bytes,
+ * milliseconds for clocks, or files. Of a budget Name is the dimension, and the unit is the
+ * dimension's.
+ */
+export interface LimitHit {
+  name: string;
+  value: number;
+  peak?: number;
+  /** of a budget that other runs spend from too; empty: it is the run's own. */
+  account?: string;
+}
+
+/** What one model's calls cost together. */
+export interface ModelUse {
+  model: string;
+  calls: number;
+  /** without those read from the provider's cache */
+  tokens_in: number;
+  tokens_out: number;
+  tokens_cached: number;
+  /** millionths of a US dollar */
+  cost_micros: number;
+  /** of calls: without an answer, or with an error */
+  failed?: number;
+  /** of calls: used more than was reserved for them */
+  over?: number;
+}
+
+/**
+ * What all processes of the agent consumed together. CPUMS excludes what clove's launch had used
+ * in the same cgroup before the agent's execve; StartCPUMS is that part. All other figures include
+ * the launch.
+ */
+export interface Usage {
+  cpu_ms?: number;
+  /** the launch's part, not in CPUMS */
+  start_cpu_ms?: number;
+  cpu_user_ms?: number;
+  cpu_system_ms?: number;
+  cpu_throttled_ms?: number;
+  memory_peak_bytes?: number;
+  /**
+   * the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the
+   * launch, not by the agent.
+   */
+  start_memory_peak_bytes?: number;
+  pids_peak?: number;
+  io_read_bytes?: number;
+  io_write_bytes?: number;
+  net_rx_bytes?: number;
+  net_tx_bytes?: number;
+  /** held by the writable layer at the end */
+  disk_bytes?: number;
+  /** stdout and stderr together */
+  output_bytes?: number;
+  /**
+   * what clove's model service counted, in the order of the models' names; empty: the agent called
+   * none. What an agent charges itself is in its budget only.
+   */
+  models?: ModelUse[];
+}
+
+/** Counts what the kernel did to the agent. */
+export interface Events {
+  oom_kill?: number;
+  /** forks refused by the pids limit */
+  pids_max?: number;
+  memory_high?: number;
+  cpu_throttled_periods?: number;
+}
+
+/** Counts what went through the gate. */
+export interface NetworkUse {
+  mode: string;
+  /** opened, in and out, UDP flows included */
+  connections: number;
+  /** open at once */
+  connections_peak: number;
+  /** connections, flows and names */
+  refused: number;
+  limits: EgressLimits;
+  /** why the network failed during the run; empty: it did not */
+  lost?: string;
+}
+
+/** The system call of a denial. */
+export interface DeniedCall {
+  name: string;
+  number: number;
+  /** the six registers in hexadecimal */
+  args: string[] | null;
+}
+
+/**
+ * One refused target with its count. Everything below Count is of the first time, and empty where
+ * it means nothing or cannot be known.
+ */
+export interface Denial {
+  time: Time;
+  kind: string;
+  /** an address, a call's name, a path, a capability */
+  target: string;
+  rule: string;
+  count: number;
+  /** path inside of the program that tried */
+  program?: string;
+  /** what it was answered: "EPERM" */
+  errno?: string;
+  /** absent for network */
+  call?: DeniedCall;
+}
+
+/**
+ * A limit of a shadow that the run exceeded. Value and Peak are in the unit of the place: bytes,
+ * milliseconds, or a number.
+ */
+export interface ShadowLimit {
+  /** key of a policy document; of a budget budgets.DIMENSION */
+  place: string;
+  value: number;
+  peak: number;
+}
+
+/** What a run's shadow would have refused of what the run's own policy allowed. */
+export interface ShadowUse {
+  policy: Policy;
+  /** all that it would have refused, those that are left out too */
+  refused: number;
+  /** by rule and target, the first first; at most ShadowDenialsMost */
+  denials: Denial[] | null;
+  /** of refused: of targets for which denials has no room */
+  others?: number;
+  /** of the shadow's limits and budgets those that were exceeded */
+  limits?: ShadowLimit[];
+  /** places in which it allows more than the run's own policy: there it says nothing */
+  wider?: string[];
+  /** places in which it is narrower, and nobody looked */
+  unseen?: string[];
+}
+
+/** The host that the run ran on. */
+export interface Host {
+  kernel: string;
+  /** v2, hybrid, v1 */
+  cgroup: string;
+}
+
+/** Says how a run ended. A figure that this host cannot supply is nil, never 0. */
+export interface Record {
+  version: number;
+  id: string;
+  name: string;
+  /** below the owner; empty: the owner's own */
+  namespace?: string;
+  /** the run whose agent started this one; empty: a person did */
+  parent?: string;
+  command: string[] | null;
+  started: Time;
+  ended: Time;
+  /** on CLOCK_BOOTTIME, from the agent's start to its end */
+  wall_ms: number;
+  /**
+   * as wall_ms, rounded up: no process of the agent executed after this. The kernel may take
+   * longer to free what they held
+   */
+  executed_ms?: number;
+  status: string;
+  /** what clove run exits with */
+  exit_code: number;
+  /** "SIGKILL", null when none */
+  signal: string;
+  /** set where a user requested the stop, even if the run ended by itself meanwhile */
+  stopped?: Stopped;
+  error?: Failure;
+  limit?: LimitHit;
+  usage: Usage;
+  events: Events;
+  /** absent without a gate */
+  network?: NetworkUse;
+  denials: Denial[] | null;
+  /** absent without a shadow */
+  shadow?: ShadowUse;
+  /** control to mechanism, for example "memory": "cgroup1" */
+  enforced: { [key: string]: string } | null;
+  unenforced: string[] | null;
+  /** where the defaults came from */
+  policy: Policy;
+  host: Host;
+}
+
+/**
+ * Identifies an OCI container that an engine ran with clove-oci. A run with a Container is only
+ * the record of that container: clove owns no layer, log or process of it.
+ */
+export interface Container {
+  /** the engine's id */
+  id: string;
+  /** of the container, absolute; two engines may use the same id */
+  directory: string;
+}
+
+/** What the store keeps of one run from its creation on. */
+export interface Run {
+  spec: Spec;
+  state: string;
+  owner?: Owner;
+  /**
+   * the resource limits of the process that requested the run, where the run has commands for the
+   * host (Kernel.HasCommands). cloved sets them; none: its own.
+   */
+  caller_rlimits?: Rlimit[];
+  turn?: QueueState;
+  created: Time;
+  /** when the agent first executed */
+  started?: Time;
+  /** nil once released */
+  lease?: Lease;
+  /** host pid of clove-init, while running */
+  pid?: number;
+  /** kept writable layer: path of its image; empty: none */
+  layer?: string;
+  /** set when state is StateEnded */
+  record?: Record;
+  /** the record of the last time, where the run was restarted. */
+  previous?: Record;
+  /**
+   * set where this is the record of an OCI container. Such a run is always ended, has no layer and
+   * no log, and never starts.
+   */
+  container?: Container;
+  /**
+   * the run whose agent started this one; empty: a person did. Only cloved will set it, from the
+   * socket that asked: a caller cannot name one.
+   */
+  parent?: string;
+}
+
+/** A run, and where it waits, why. Values of its environment that look like secrets are redacted. */
+export interface RunResult {
+  run: Run;
+  reason?: string;
+}
+
+/** The runs, newest first, and why those that wait do. */
+export interface ListResult {
+  runs: Run[];
+  reasons?: { [key: string]: string };
+  /** what to ask with in after; empty: these were the last. */
+  next?: string;
+}
+
+/** How a run ended. */
+export interface WaitResult {
+  record: Record;
+}
+
+/** Lists what was removed. */
+export interface PruneResult {
+  removed: string[];
+}
+
+/** The agent's present and total usage. A figure that this host cannot supply is nil, never 0. */
+export interface Stats {
+  time: Time;
+  paused?: boolean;
+  /** since the agent's start, on CLOCK_BOOTTIME */
+  wall_ms: number;
+  /** now, page cache included */
+  memory_bytes?: number;
+  /** now; threads count */
+  pids?: number;
+  usage: Usage;
+  events: Events;
+  /** in force now */
+  limits: Limits;
+}
+
+/** What a live run uses now. */
+export interface StatsResult {
+  stats: Stats;
+}
+
+/** One process of an agent. Its ids are those inside the sandbox. */
+export interface Process {
+  pid: number;
+  /** 0: started from outside, as PID 1 and what `clove exec` starts */
+  parent_pid: number;
+  uid: number;
+  /** one letter, as in proc_pid_stat(5) */
+  state: string;
+  threads: number;
+  started: Time;
+  cpu_ms: number;
+  rss_bytes: number;
+  /** its arguments, or its name in brackets where it has none */
+  command: string[] | null;
+}
+
+/** The processes of a live run. */
+export interface ProcessesResult {
+  processes: Process[];
+}
+
+/** One line of output as it stands in the log file. */
+export interface LogLine {
+  time: Time;
+  /** stdout, stderr, or clove: a line of clove's own; request and answer in a log of models */
+  stream: string;
+  /** without the line's end */
+  text?: string;
+  /** in place of text, where it is not UTF-8 */
+  bytes?: Base64;
+  /** the line goes on in the next one */
+  partial?: boolean;
+  /**
+   * Lost counts what is missing here, since the line before it: what rotation or a full disk
+   * dropped.
+   */
+  lost_lines?: number;
+  lost_bytes?: number;
+  /**
+   * counts the run's lines from 1 on, those that are lost included; absent in the file, and in a
+   * line that says what is missing.
+   */
+  number?: number;
+  /** counts the bytes of these lines without their ends, this one included. */
+  offset?: number;
+}
+
+/** The notification of one line, or of many where the caller asked for that. */
+export interface LogNote {
+  id: unknown;
+  line?: LogLine;
+  lines?: LogLine[];
+}
+
+/** Says how the session ended. */
+export interface AttachResult {
+  /** the agent goes on */
+  detached: boolean;
+  exit_code: number;
+  /** how the run ended, unless it goes on. */
+  record?: Record;
+}
+
+/** Said to the caller of a foreground run. */
+export interface SessionDenied {
+  time: Time;
+  kind: string;
+  /** an address, a call's name, a path, a capability */
+  target: string;
+  rule: string;
+  count: number;
+  /** path inside of the program that tried */
+  program?: string;
+  /** what it was answered: "EPERM" */
+  errno?: string;
+  /** absent for network */
+  call?: DeniedCall;
+  reason?: string;
+  hint?: string;
+}
+
+/** Said to the caller of a foreground run. */
+export interface SessionBudget {
+  /** whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID */
+  account: string;
+  dimension: string;
+  /** absent: used is counted, and nothing limits it */
+  granted?: number;
+  reserved: number;
+  used: number;
+  /** the largest used so far */
+  peak: number;
+  warn_at?: number;
+  /** end, pause or refuse */
+  at_end?: string;
+  /** hour, day or month, UTC */
+  period?: string;
+  /** when the period began */
+  since?: Time;
+  warned?: boolean;
+  /**
+   * more is used than was granted, of an account above what agents charge all of it, or wanted is
+   * set
+   */
+  spent?: boolean;
+  /** the reservation that stopped the run, because less than it is left */
+  wanted?: number;
+  /** nothing is left, and the run is paused; else it reached its warning */
+  paused?: boolean;
+  /** when the wall clock ends a paused run; absent: never */
+  timeout?: Time;
+}
+
+/** A piece of what a process wrote. */
+export interface SessionOutput {
+  /** stdout, stderr; a terminal has only stdout */
+  stream: string;
+  data: Base64;
+  /** bytes missing before it: the caller was too slow */
+  lost_bytes?: number;
+  /** what the network turned away for the first time, in place of data. */
+  denied?: SessionDenied;
+  /** reached its mark, in place of data. */
+  budget?: SessionBudget;
+}
+
+/** Says how the process ended. */
+export interface ExecResult {
+  exit_code: number;
+  /** why the command was not executed (126) or not found (127). */
+  failure?: Failure;
+}
+
+/** Sums up the notifications. */
+export interface DiffResult {
+  changes: number;
+  /** stands for the changes of the workspace, the only ones that can be applied. */
+  digest: string;
+}
+
+/**
+ * One difference between the agent's files and the host's. The agent chose every string in it. In
+ * JSON, bytes of a name that are not UTF-8 are replaced.
+ */
+export interface Change {
+  /** added, changed, deleted */
+  kind: string;
+  /** inside the sandbox */
+  path: string;
+  /** file, dir, symlink, fifo, socket, char, block */
+  type?: string;
+  /** bytes of a regular file, else 0 */
+  size: number;
+  /** the permission, setuid, setgid and sticky bits */
+  mode: number;
+  /** what a symbolic link says */
+  target?: string;
+  /** the type of the file before, where it was another type */
+  was?: string;
+  /**
+   * names the host program that executes the file without being asked, as git does with a hook;
+   * empty: clove knows none.
+   */
+  executed_by?: string;
+  /**
+   * names the agents that follow the file's text in this folder, as AGENTS.md; empty: clove knows
+   * none.
+   */
+  instructs?: string;
+  /**
+   * says why a program that clove does not know may execute it: it is in a new folder whose name
+   * begins with a dot, with programs or commands in it. Empty: nothing points to that.
+   */
+  unknown?: string;
+  /** why it was not applied, or why Diff did not descend into it */
+  refused?: string;
+}
+
+/** The notification of one change: found by run.diff, or made or refused by run.apply. */
+export interface ChangeNote {
+  id: unknown;
+  change: Change;
+}
+
+/** Counts the notifications. */
+export interface ApplyResult {
+  applied: number;
+  refused: number;
+}
+
+/** A part of the lines of accounts, in the order of their names. */
+export interface BudgetListResult {
+  budgets: Budget[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** What all runs of a user spent of a dimension in one day. */
+export interface DaySum {
+  /** of UTC, as 2026-11-23 */
+  day: string;
+  owner: number;
+  /** "(other)": those of a user who had very many on that day */
+  dimension: string;
+  used: number;
+}
+
+/** A part of the sums, in the order of days, users and dimensions. */
+export interface BudgetReportResult {
+  days: DaySum[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A run that spent something of a dimension in the last minute. */
+export interface Spender {
+  id: string;
+  name: string;
+  owner: number;
+  namespace?: string;
+  dimension: string;
+  /** since cloved began, if that is later */
+  last_minute: number;
+  /** of the run's own budget, in its period */
+  used: number;
+  /** absent: the run itself has no limit */
+  granted?: number;
+}
+
+/** Lists who spends most, by dimension. */
+export interface BudgetTopResult {
+  spenders: Spender[];
+}
+
+/** One way to serve a model, in the order of trial. */
+export interface ModelTarget {
+  provider: string;
+  /** the provider's name of it */
+  model: string;
+  weight: number;
+  fallback: number;
+  priced: boolean;
+  /**
+   * ok, failing (its last call failed) or out (several failed in a row, and it is left out for a
+   * while). It is empty where nothing serves models.
+   */
+  health?: string;
+}
+
+/** A name that agents may use. */
+export interface Model {
+  name: string;
+  /** the model that it stands for; empty: it is no alias */
+  alias_of?: string;
+  /** in which it is called, such as openai-chat */
+  formats: string[] | null;
+  /** tokens of input and output together, the least of its targets; 0: unknown */
+  context?: number;
+  max_output?: number;
+  /** the price at each target is known */
+  priced: boolean;
+  targets: ModelTarget[] | null;
+}
+
+/** Lists models and aliases in the order of their names. */
+export interface ModelListResult {
+  models: Model[];
+}
+
+/** Nano-dollars (10^-9 US dollars) for each token: 2 dollars for a million are 2000. */
+export interface ModelRates {
+  in: number;
+  cached: number;
+  cache_write: number;
+  /** for the longer of the provider's times */
+  cache_write_long: number;
+  out: number;
+  reasoning: number;
+}
+
+/** What the tokens of some models cost. */
+export interface ModelPrice {
+  /** the only provider that it is for; empty: see family */
+  provider?: string;
+  /** the format of the providers that it is for; empty: any */
+  family?: string;
+  /** whose servers it is for; empty: any */
+  host?: string;
+  /** the provider's names; * is any run of characters */
+  model: string;
+  in: number;
+  cached: number;
+  cache_write: number;
+  /** for the longer of the provider's times */
+  cache_write_long: number;
+  out: number;
+  reasoning: number;
+  /** replaces the rates of a whole call with more than long_above tokens of input. */
+  long?: ModelRates;
+  long_above?: number;
+  /** thousandths of the price that a service tier costs, as 500 for half. */
+  tiers?: { [key: string]: number };
+  /** when it was read, as 2026-11-23 */
+  date: string;
+  source: string;
+  /** it is clove's own, and not of models.yaml */
+  built_in: boolean;
+  /** the providers at which a row above holds in place of this one. */
+  overridden?: string[];
+}
+
+/**
+ * The table of prices, in the order in which a model's is looked up: the first row that fits
+ * holds.
+ */
+export interface ModelPricesResult {
+  prices: ModelPrice[];
+}
+
+/** Why a call went wrong. */
+export interface ModelFailure {
+  /** one of the reasons below */
+  reason: string;
+  message: string;
+  hint: string;
+}
+
+/** How one call of a model went. */
+export interface ModelTestResult {
+  /** after aliases */
+  model: string;
+  provider: string;
+  /** the provider's name of the model */
+  target: string;
+  format: string;
+  /** of HTTP; absent: there was no answer */
+  status?: number;
+  /** until the first byte of the answer */
+  first_ns: number;
+  total_ns: number;
+  /** without those read from the provider's cache */
+  tokens_in: number;
+  tokens_cached: number;
+  tokens_out: number;
+  /** by the provider; else the tokens are estimated */
+  reported: boolean;
+  /** absent: no price is known */
+  cost_micros?: number;
+  /** absent: it went well */
+  failure?: ModelFailure;
+}
+
+/** What a run has under way, and has used in the last minute, since cloved began if that is later. */
+export interface ModelRun {
+  id: string;
+  name: string;
+  owner: number;
+  namespace?: string;
+  /** that it has called */
+  models: string[] | null;
+  /** calls */
+  in_flight: number;
+  /** calls that wait for a provider */
+  waiting: number;
+  /** that ended in the last minute */
+  calls: number;
+  tokens_in: number;
+  tokens_out: number;
+  cost_micros: number;
+}
+
+/** Lists runs that use models now, at most 100: those with most calls first. */
+export interface ModelTopResult {
+  runs: ModelRun[];
+}
+
+/** Where to go on. */
+export interface AuditQueryResult {
+  /** the number of the log's last record when it was read */
+  last: number;
+}
+
+/** The notification of one record. */
+export interface AuditRecordNote {
+  id: unknown;
+  /** docs/audit.md has its fields */
+  record: unknown;
+}
+
+/** Where to go on. */
+export interface EventResult {
+  last: number;
+}
+
+/**
+ * What one end adds to the installation's counters. It is stored in the event because the record
+ * of a run with --rm is deleted with the run. A figure that this host cannot supply counts as 0.
+ */
+export interface Sum {
+  /** LimitHit.Name, where a limit ended the run */
+  limit?: string;
+  pids_max?: number;
+  cpu_ms?: number;
+  net_rx_bytes?: number;
+  net_tx_bytes?: number;
+  /** through the gate */
+  connections?: number;
+  /** by the gate: connections, flows and names */
+  refused?: number;
+}
+
+/**
+ * One event in a run's life, as the store keeps it. Sequence numbers rise by one and are never
+ * reused, so a reader can ask for everything after the last event that it has seen.
+ */
+export interface RunEvent {
+  sequence: number;
+  time: Time;
+  what: string;
+  id: string;
+  name: string;
+  owner: Owner;
+  /** after the event; empty: the run was removed */
+  state?: string;
+  /** of an end */
+  status?: string;
+  /** of an end */
+  exit_code?: number;
+  /** for people */
+  detail?: string;
+  /** of an end */
+  sum?: Sum;
+  /**
+   * the id of the call that this follows from, correlation the id that is the same in all that
+   * follows from one call, and in its audit record. Only events of grants, budgets, refusals and
+   * models have them.
+   */
+  causation?: string;
+  correlation?: string;
+}
+
+/** The notification of one event. */
+export interface EventNote {
+  id: unknown;
+  event?: RunEvent;
+  /** says that some events after the asked number are kept no longer: read the runs anew. */
+  gap?: boolean;
+}
+
+/** The size of the caller's terminal. */
+export interface SessionSize {
+  rows: number;
+  columns: number;
+}
+
+/** A change of a live run. A nil field is not changed. All changes take effect, or none. */
+export interface Update {
+  memory_bytes?: number;
+  /** memory and swap together; nil keeps the present amount of swap on top of the memory. */
+  memory_swap_bytes?: number;
+  cpus?: number;
+  pids?: number;
+  /** the total from the agent's start; 0 removes the deadline. */
+  wall_clock_ns?: number;
+  /**
+   * replace all rules of egress. The network mode, the host ports and the published ports cannot
+   * change: their sockets exist since the start.
+   */
+  rules?: EgressRule[];
+}
+
+/**
+ * The request for one more process in a sandbox. The process has the agent's limits, filter,
+ * namespaces and cgroup, and the agent's ids unless others are given. It never gets more rights
+ * than the agent.
+ */
+export interface Exec {
+  command: string[] | null;
+  /** KEY=VALUE, on top of the agent's */
+  env?: string[];
+  /** empty: the agent's */
+  dir?: string;
+  /** nil: the agent's; root only where the agent is root */
+  user?: User;
+  /** a pty, with the size of the terminal at stdin */
+  terminal?: boolean;
+}
+
+/** The methods agent.*. */
+export interface AgentAgentMethods {
+  /**
+   * Returns what a run is, what it may do, what it may spend, and how many of its calls were
+   * refused.
+   */
+  get(params?: NoParams, options?: CallOptions): Promise<AgentResult>;
+}
+
+/** The methods grant.*. */
+export interface AgentGrantMethods {
+  /**
+   * Lists what a run may do: the rules of its network that allow something, and its grants, oldest
+   * first. If there are more, the answer has next, and the same request with that as after returns
+   * the following part.
+   */
+  list(params?: Omit<GrantListParams, "run">, options?: CallOptions): Promise<GrantListResult>;
+  /** Yields the grants of all parts of grant.list, in as many calls as that takes. */
+  listAll(params?: Omit<GrantListParams, "run">, options?: CallOptions): AsyncGenerator<Grant, void, void>;
+  /** Makes a narrower grant from one that the run holds. */
+  derive(params: Omit<GrantDeriveParams, "run">, options?: CallOptions): Promise<GrantResult>;
+  /**
+   * Takes a grant back, with all that was derived from it. An agent may revoke only what it
+   * derived itself.
+   */
+  revoke(params: Omit<GrantRevokeParams, "run">, options?: CallOptions): Promise<GrantRevokeResult>;
+  /**
+   * Says whether a run may do one thing, and why; of the network what its gate would decide, by
+   * its rules and its grants. Nothing is used up.
+   */
+  check(params: Omit<GrantCheckParams, "run">, options?: CallOptions): Promise<GrantCheckResult>;
+}
+
+/** The methods budget.*. */
+export interface AgentBudgetMethods {
+  /** Returns every budget that the run spends from. */
+  get(params?: NoParams, options?: CallOptions): Promise<BudgetResult>;
+  /** Sets amounts of own dimensions aside, all or none. */
+  reserve(params: Omit<BudgetReserveParams, "run">, options?: CallOptions): Promise<BudgetReserveResult>;
+  /**
+   * Says what was used of a reservation; the rest is free again. More than was reserved counts as
+   * with budget.charge.
+   */
+  settle(params: Omit<BudgetSettleParams, "run">, options?: CallOptions): Promise<BudgetResult>;
+  /** Frees a reservation of which nothing was used. */
+  release(params: Omit<BudgetReleaseParams, "run">, options?: CallOptions): Promise<BudgetResult>;
+  /**
+   * Records what was used of own dimensions. It may exceed the run's own limit, because it has
+   * happened; then at_end is done. In accounts above the run it counts at most what is left of
+   * that limit and there; a run without a limit of its own is refused what is not left there, and
+   * every run where nothing is.
+   */
+  charge(params: Omit<BudgetChargeParams, "run">, options?: CallOptions): Promise<BudgetResult>;
+}
+
+/** The methods model.*. */
+export interface AgentModelMethods {
+  /**
+   * Returns the run's calls of models that wait for their turn: the position of each, and how long
+   * it is expected to wait.
+   */
+  queue(params?: NoParams, options?: CallOptions): Promise<ModelQueueResult>;
+}
+
+/** The methods audit.*. */
+export interface AgentAuditMethods {
+  /**
+   * Returns records of the audit log about a namespace of the run's owner. An agent needs a grant
+   * of kind audit that covers it. If there is more, the answer has next, and the same request with
+   * that as after returns the following part, which may be empty.
+   */
+  read(params: Omit<AuditReadParams, "run">, options?: CallOptions): Promise<AuditReadResult>;
+  /** Yields the records of all parts of audit.read, in as many calls as that takes. */
+  readAll(params: Omit<AuditReadParams, "run">, options?: CallOptions): AsyncGenerator<unknown, void, void>;
+}
+
+/** Every method: those of agent.* themselves, the others by their noun. */
+export interface AgentMethods extends AgentAgentMethods {
+  readonly grant: AgentGrantMethods;
+  readonly budget: AgentBudgetMethods;
+  readonly model: AgentModelMethods;
+  readonly audit: AgentAuditMethods;
+}
+
+/** The methods daemon.*. */
+export interface ClovedDaemonMethods {
+  /** Describes this cloved: versions, directories, and the number of runs in each state. */
+  info(params?: NoParams, options?: CallOptions): Promise<InfoResult>;
+  /** Reads the configuration anew. A file with a mistake changes nothing. */
+  reload(params?: NoParams, options?: CallOptions): Promise<void>;
+  /**
+   * With on, cloved starts nothing more: new runs wait in the queue, and running agents continue.
+   * With off, it starts again. The setting survives a restart of cloved.
+   */
+  drain(params: DrainParams, options?: CallOptions): Promise<void>;
+  /**
+   * Kills every agent of the installation at once, with the reason in each record, and lets
+   * nothing start until it is called with clear. It survives a restart of cloved and of the host.
+   */
+  panic(params?: PanicParams, options?: CallOptions): Promise<PanicResult>;
+  /**
+   * Writes a consistent copy of kernel.db, which cloved alone has open, to a file that does not
+   * exist yet. clove backup calls it.
+   */
+  backup(params: BackupParams, options?: CallOptions): Promise<void>;
+  /** Checks kernel.db, which cloved alone has open. clove check calls it. */
+  check(params?: NoParams, options?: CallOptions): Promise<CheckResult>;
+  /**
+   * Returns one part of cloved's internal state (clove debug requests all of them). No part
+   * contains an agent's input or output.
+   */
+  debug(params: DebugParams, options?: CallOptions): Promise<DebugResult>;
+}
+
+/** The methods run.*. */
+export interface ClovedRunMethods {
+  /**
+   * Stores a run and starts it as the queue allows. The answer comes when the agent executes, or
+   * at once with state queued and the reason if it has to wait for more than other starts.
+   */
+  start(params: StartParams, options?: CallOptions): Promise<RunResult>;
+  /**
+   * Lists the caller's runs, newest first, without their environment; root sees all. An answer has
+   * a part of them: if there are more it has next, and the same request with that as after returns
+   * the following part.
+   */
+  list(params?: ListParams, options?: CallOptions): Promise<ListResult>;
+  /** Yields the runs of all parts of run.list, in as many calls as that takes. */
+  listAll(params?: ListParams, options?: CallOptions): AsyncGenerator<Run, void, void>;
+  /**
+   * Returns everything that is known of one run. Values of the environment that look like secrets
+   * are redacted, here and in every answer with a run.
+   */
+  get(params: RunParams, options?: CallOptions): Promise<RunResult>;
+  /** Answers with the record when the run has ended and no policy starts it again. */
+  wait(params: RunParams, options?: CallOptions): Promise<WaitResult>;
+  /**
+   * Removes a run that has ended or waits: record, layer, log and name. With force, a live run is
+   * killed first.
+   */
+  remove(params: RemoveParams, options?: CallOptions): Promise<void>;
+  /** Renames a run that does not execute. */
+  rename(params: RenameParams, options?: CallOptions): Promise<RunResult>;
+  /** Removes the caller's ended runs; for root, all ended runs. */
+  prune(params?: NoParams, options?: CallOptions): Promise<PruneResult>;
+  /**
+   * Ends a run: TERM, the grace period, then KILL to every process. Answers when it has ended. Its
+   * restart policy and schedule are suspended until run.restart.
+   */
+  stop(params: StopParams, options?: CallOptions): Promise<void>;
+  /**
+   * Sends the agent a signal. KILL ends all of its processes. KILL and TERM suspend its restart
+   * policy. So does policy, which ends it with status policy-kill.
+   */
+  signal(params: SignalParams, options?: CallOptions): Promise<void>;
+  /**
+   * Ends the run if it lives, and starts it again with the files that it wrote. A waiting run is
+   * started now, if there is room. Its policy and its schedule are active again.
+   */
+  restart(params: RestartParams, options?: CallOptions): Promise<RunResult>;
+  /** Freezes every process of a live run. Its wall clock continues. */
+  pause(params: RunParams, options?: CallOptions): Promise<void>;
+  /** Resumes a paused run. */
+  resume(params: RunParams, options?: CallOptions): Promise<void>;
+  /** Changes limits and network rules of a live run: everything that is named, or nothing. */
+  update(params: UpdateParams, options?: CallOptions): Promise<RunResult>;
+  /**
+   * Returns what a live run uses now and has used since its start. A figure that this host cannot
+   * supply is absent.
+   */
+  stats(params: RunParams, options?: CallOptions): Promise<StatsResult>;
+  /** Lists the processes of a live run, with the ids that they have inside. */
+  processes(params: RunParams, options?: CallOptions): Promise<ProcessesResult>;
+  /**
+   * Returns the run's output, line by line, as run.log notifications; with follow until it has
+   * ended and is not restarted.
+   */
+  logs(params: LogsParams, options?: CallOptions): Stream<LogNote, void>;
+  /**
+   * Attaches to the streams of a live run: its output from now on, and its input if it keeps one
+   * open. Detaching changes nothing for the agent.
+   */
+  attach(params: AttachParams, options?: CallOptions): Session<AttachResult>;
+  /**
+   * Runs one more process in a live run's sandbox, with the same isolation and limits. It ends
+   * with the session.
+   */
+  exec(params: ExecParams, options?: CallOptions): Session<ExecResult>;
+  /**
+   * Unpacks the session's input, a tar archive, in a folder of a live run; the agent owns the
+   * files.
+   */
+  copyIn(params: CopyParams, options?: CallOptions): Session<void>;
+  /** Returns a file or folder of a live run as a tar archive. */
+  copyOut(params: CopyParams, options?: CallOptions): Session<void>;
+  /**
+   * Returns what the run changed in its files, as run.change notifications. lost/ID in place of a
+   * run names a layer without a record; run.apply takes it, too. A live run is frozen while it is
+   * read, for at most two minutes. Of the host's side of the workspace, the caller sees only what
+   * it may read.
+   */
+  diff(params: DiffParams, options?: CallOptions): Stream<ChangeNote, DiffResult>;
+  /**
+   * Writes the workspace's changes back to the host's directory with the caller's own ids, and
+   * reports as run.change notifications what was written and what was refused, and why. A file
+   * that a program of the host would execute by itself, such as a git hook (executed_by in a
+   * change), that the next agent would follow, such as AGENTS.md (instructs), or that may be
+   * either (unknown) is refused unless the parameters allow it. A live run is frozen meanwhile.
+   */
+  apply(params: ApplyParams, options?: CallOptions): Stream<ChangeNote, ApplyResult>;
+}
+
+/** The methods agent.*. */
+export interface ClovedAgentMethods {
+  /**
+   * Returns what a run is, what it may do, what it may spend, and how many of its calls were
+   * refused.
+   */
+  get(params: RunParams, options?: CallOptions): Promise<AgentResult>;
+}
+
+/** The methods grant.*. */
+export interface ClovedGrantMethods {
+  /**
+   * Lists what a run may do: the rules of its network that allow something, and its grants, oldest
+   * first. If there are more, the answer has next, and the same request with that as after returns
+   * the following part.
+   */
+  list(params: GrantListParams, options?: CallOptions): Promise<GrantListResult>;
+  /** Yields the grants of all parts of grant.list, in as many calls as that takes. */
+  listAll(params: GrantListParams, options?: CallOptions): AsyncGenerator<Grant, void, void>;
+  /** Gives a run a grant. A net grant acts at once on a run that has an agent socket. */
+  give(params: GrantGiveParams, options?: CallOptions): Promise<GrantResult>;
+  /** Makes a narrower grant from one that the run holds. */
+  derive(params: GrantDeriveParams, options?: CallOptions): Promise<GrantResult>;
+  /**
+   * Takes a grant back, with all that was derived from it. An agent may revoke only what it
+   * derived itself.
+   */
+  revoke(params: GrantRevokeParams, options?: CallOptions): Promise<GrantRevokeResult>;
+  /**
+   * Says whether a run may do one thing, and why; of the network what its gate would decide, by
+   * its rules and its grants. Nothing is used up.
+   */
+  check(params: GrantCheckParams, options?: CallOptions): Promise<GrantCheckResult>;
+}
+
+/** The methods budget.*. */
+export interface ClovedBudgetMethods {
+  /** Returns every budget that the run spends from. */
+  get(params: RunParams, options?: CallOptions): Promise<BudgetResult>;
+  /** Sets amounts of own dimensions aside, all or none. */
+  reserve(params: BudgetReserveParams, options?: CallOptions): Promise<BudgetReserveResult>;
+  /**
+   * Says what was used of a reservation; the rest is free again. More than was reserved counts as
+   * with budget.charge.
+   */
+  settle(params: BudgetSettleParams, options?: CallOptions): Promise<BudgetResult>;
+  /** Frees a reservation of which nothing was used. */
+  release(params: BudgetReleaseParams, options?: CallOptions): Promise<BudgetResult>;
+  /**
+   * Records what was used of own dimensions. It may exceed the run's own limit, because it has
+   * happened; then at_end is done. In accounts above the run it counts at most what is left of
+   * that limit and there; a run without a limit of its own is refused what is not left there, and
+   * every run where nothing is.
+   */
+  charge(params: BudgetChargeParams, options?: CallOptions): Promise<BudgetResult>;
+  /** Adds to what is granted to a run. A run that was paused for it goes on. */
+  raise(params: BudgetRaiseParams, options?: CallOptions): Promise<BudgetResult>;
+  /** Sets what a run has used of dimensions back to zero. */
+  reset(params: BudgetResetParams, options?: CallOptions): Promise<BudgetResult>;
+  /**
+   * Sets what all runs of a user, of a namespace or with a name may spend together, or with reset
+   * what they have used back to zero. Root sets the budget of a user, and a user those below it;
+   * only root changes or resets a limit that another user set.
+   */
+  set(params: BudgetSetParams, options?: CallOptions): Promise<BudgetResult>;
+  /**
+   * Lists what accounts may spend and have spent, with all accounts below them. If there are more,
+   * the answer has next, and the same request with that as after returns the following part.
+   */
+  list(params?: BudgetListParams, options?: CallOptions): Promise<BudgetListResult>;
+  /** Yields the budgets of all parts of budget.list, in as many calls as that takes. */
+  listAll(params?: BudgetListParams, options?: CallOptions): AsyncGenerator<Budget, void, void>;
+  /**
+   * Returns what users' runs spent by day and dimension, for the last 400 days on which something
+   * was spent; of everybody's for root, of one's own for others. If there is more, the answer has
+   * next, and the same request with that as after returns the following part.
+   */
+  report(params?: BudgetReportParams, options?: CallOptions): Promise<BudgetReportResult>;
+  /** Yields the days of all parts of budget.report, in as many calls as that takes. */
+  reportAll(params?: BudgetReportParams, options?: CallOptions): AsyncGenerator<DaySum, void, void>;
+  /**
+   * Returns which runs spent most of each dimension in the last minute; of everybody's for root,
+   * of one's own for others.
+   */
+  top(params?: BudgetTopParams, options?: CallOptions): Promise<BudgetTopResult>;
+}
+
+/** The methods model.*. */
+export interface ClovedModelMethods {
+  /**
+   * Returns the run's calls of models that wait for their turn: the position of each, and how long
+   * it is expected to wait.
+   */
+  queue(params: RunParams, options?: CallOptions): Promise<ModelQueueResult>;
+  /** Lists the language models that the caller may use, with who serves them and how that goes. */
+  list(params?: NoParams, options?: CallOptions): Promise<ModelListResult>;
+  /**
+   * Returns what the tokens of models cost, with date and source. Rows for a provider that the
+   * caller may not use are left out.
+   */
+  prices(params?: NoParams, options?: CallOptions): Promise<ModelPricesResult>;
+  /**
+   * Makes one small call of a model, as an agent would but from no budget, and says how it went. A
+   * call that failed is a result, with failure. It takes two minutes at most.
+   */
+  test(params: ModelTestParams, options?: CallOptions): Promise<ModelTestResult>;
+  /**
+   * Returns which runs use models now, and what they used in the last minute; everybody's for
+   * root, one's own for others. Runs without cloved are not among them.
+   */
+  top(params?: NoParams, options?: CallOptions): Promise<ModelTopResult>;
+}
+
+/** The methods audit.*. */
+export interface ClovedAuditMethods {
+  /**
+   * Returns records of the audit log about a namespace of the run's owner. An agent needs a grant
+   * of kind audit that covers it. If there is more, the answer has next, and the same request with
+   * that as after returns the following part, which may be empty.
+   */
+  read(params: AuditReadParams, options?: CallOptions): Promise<AuditReadResult>;
+  /** Yields the records of all parts of audit.read, in as many calls as that takes. */
+  readAll(params: AuditReadParams, options?: CallOptions): AsyncGenerator<unknown, void, void>;
+  /**
+   * Returns records of the audit log, as audit.record notifications: those about the caller's runs
+   * and namespaces, to root all. Nothing is verified: root does that with clove audit verify.
+   */
+  query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
+}
+
+/** The methods event.*. */
+export interface ClovedEventMethods {
+  /**
+   * Returns what happened to runs, numbered, as event.happened notifications. Continue from the
+   * number of the last one, also after a restart of cloved.
+   */
+  follow(params?: EventParams, options?: CallOptions): Stream<EventNote, EventResult>;
+}
+
+/** Every method, by its noun. */
+export interface ClovedMethods {
+  readonly daemon: ClovedDaemonMethods;
+  readonly run: ClovedRunMethods;
+  readonly agent: ClovedAgentMethods;
+  readonly grant: ClovedGrantMethods;
+  readonly budget: ClovedBudgetMethods;
+  readonly model: ClovedModelMethods;
+  readonly audit: ClovedAuditMethods;
+  readonly event: ClovedEventMethods;
+}
+
+/** The parameters of an agent's notifications. */
+export interface NoteParams {
+  "budget.warning": BudgetNote;
+  "budget.paused": BudgetNote;
+  "grant.changed": GrantsNote;
+  "agent.lost": LostNote;
+}

@@ -1,0 +1,117 @@
+// Generated from the table of methods by make generate.
+
+import { CloveError } from "./errors.js";
+
+export const VERSION = 1;
+
+export const MAX_LINE = 65536;
+
+export class ParseError extends CloveError {}
+export class RequestError extends CloveError {}
+export class MethodError extends CloveError {}
+export class InvalidError extends CloveError {}
+export class InternalError extends CloveError {}
+export class NotFoundError extends CloveError {}
+export class ConflictError extends CloveError {}
+export class UnenforceableError extends CloveError {}
+export class DeniedError extends CloveError {}
+export class BusyError extends CloveError {}
+export class TooLargeError extends CloveError {}
+export class CancelledError extends CloveError {}
+export class DrainingError extends CloveError {}
+export class StorageError extends CloveError {}
+export class SessionError extends CloveError {}
+export class BudgetError extends CloveError {}
+
+export const ERRORS = {
+  "parse": ParseError,
+  "request": RequestError,
+  "method": MethodError,
+  "invalid": InvalidError,
+  "internal": InternalError,
+  "not-found": NotFoundError,
+  "conflict": ConflictError,
+  "unenforceable": UnenforceableError,
+  "denied": DeniedError,
+  "busy": BusyError,
+  "too-large": TooLargeError,
+  "cancelled": CancelledError,
+  "draining": DrainingError,
+  "storage": StorageError,
+  "session": SessionError,
+  "budget": BudgetError,
+};
+
+export const AGENT_METHODS = {
+  "agent.get": { shape: "call", lists: ["grants", "budgets"] },
+  "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
+  "grant.derive": { shape: "call", keyed: true },
+  "grant.revoke": { shape: "call", keyed: true, lists: ["revoked"] },
+  "grant.check": { shape: "call" },
+  "budget.get": { shape: "call", lists: ["budgets"] },
+  "budget.reserve": { shape: "call", keyed: true },
+  "budget.settle": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.release": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.charge": { shape: "call", keyed: true, lists: ["budgets"] },
+  "model.queue": { shape: "call", lists: ["calls"] },
+  "audit.read": { shape: "call", lists: ["records"], parts: "records" },
+};
+
+export const USER_METHODS = {
+  "daemon.info": { shape: "call" },
+  "daemon.reload": { shape: "call" },
+  "daemon.drain": { shape: "call" },
+  "daemon.panic": { shape: "call", lists: ["ended"] },
+  "daemon.backup": { shape: "call" },
+  "daemon.check": { shape: "call", lists: ["problems"] },
+  "daemon.debug": { shape: "call" },
+  "run.start": { shape: "call" },
+  "run.list": { shape: "call", lists: ["runs"], parts: "runs" },
+  "run.get": { shape: "call" },
+  "run.wait": { shape: "call" },
+  "run.remove": { shape: "call" },
+  "run.rename": { shape: "call" },
+  "run.prune": { shape: "call", lists: ["removed"] },
+  "run.stop": { shape: "call" },
+  "run.signal": { shape: "call" },
+  "run.restart": { shape: "call" },
+  "run.pause": { shape: "call" },
+  "run.resume": { shape: "call" },
+  "run.update": { shape: "call" },
+  "run.stats": { shape: "call" },
+  "run.processes": { shape: "call", lists: ["processes"] },
+  "run.logs": { shape: "stream" },
+  "run.attach": { shape: "session" },
+  "run.exec": { shape: "session" },
+  "run.copy_in": { shape: "session" },
+  "run.copy_out": { shape: "session" },
+  "run.diff": { shape: "stream" },
+  "run.apply": { shape: "stream" },
+  "agent.get": { shape: "call", lists: ["grants", "budgets"] },
+  "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
+  "grant.give": { shape: "call", keyed: true },
+  "grant.derive": { shape: "call", keyed: true },
+  "grant.revoke": { shape: "call", keyed: true, lists: ["revoked"] },
+  "grant.check": { shape: "call" },
+  "budget.get": { shape: "call", lists: ["budgets"] },
+  "budget.reserve": { shape: "call", keyed: true },
+  "budget.settle": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.release": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.charge": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.raise": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.reset": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.set": { shape: "call", keyed: true, lists: ["budgets"] },
+  "budget.list": { shape: "call", lists: ["budgets"], parts: "budgets" },
+  "budget.report": { shape: "call", lists: ["days"], parts: "days" },
+  "budget.top": { shape: "call", lists: ["spenders"] },
+  "model.queue": { shape: "call", lists: ["calls"] },
+  "model.list": { shape: "call", lists: ["models"] },
+  "model.prices": { shape: "call", lists: ["prices"] },
+  "model.test": { shape: "call" },
+  "model.top": { shape: "call", lists: ["runs"] },
+  "audit.read": { shape: "call", lists: ["records"], parts: "records" },
+  "audit.query": { shape: "stream" },
+  "event.follow": { shape: "stream" },
+};
+
+export const STANDARD = {"id":"","name":"","command":null,"env":["HOME=/home/agent","LANG=C.UTF-8","PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],"dir":"/workspace","user":{"name":"agent","uid":1000,"gid":1000,"home":"/home/agent"},"limits":{"memory_bytes":1073741824,"memory_swap_bytes":1073741824,"pids":512,"rlimits":[{"name":"core","soft":0,"hard":0},{"name":"nice","soft":0,"hard":0},{"name":"nofile","soft":4096,"hard":4096},{"name":"rtprio","soft":0,"hard":0}],"stop_grace_ns":2000000000,"disk_bytes":1073741824,"shm_bytes":67108864},"files":{},"seccomp":{"profile":"standard"},"network":"none","egress":{"limits":{"connections":1024,"per_second":200}},"policy":{"name":"standard","sha256":"f43e02f4aa9c78ca37ce9f860e75bc081983712d17f79a021e866e6c80d9162a"}};
