@@ -1,5 +1,5 @@
-// Package bench holds the words of clove bench: the line that one attempt leaves in
-// results.jsonl, and manifest.json, which says under which conditions all of them ran.
+// Package bench has the types and files of a bench's results: the line of results.jsonl for
+// one attempt, and manifest.json with the conditions of all attempts.
 //
 // # One bench
 //

@@ -1,5 +1,5 @@
-// Package cgroups knows where agents live in this host's cgroups and which limits
-// those can enforce, and reads, freezes, kills and removes the cgroups of one agent.
+// Package cgroups has the layout of agents' cgroups on this host and the limits that it
+// can enforce, and reads, freezes, kills and removes the cgroups of one agent.
 //
 // Theory of operation. Detect reads /proc/self/mountinfo and /proc/self/cgroup once
 // and derives the Mode exactly as libcontainer does. libcontainer moves the processes

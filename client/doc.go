@@ -1,5 +1,5 @@
-// Package client calls cloved. A call names a row of package api/methods or api/agents, which has the
-// types of the parameters and of the result.
+// Package client calls cloved from Go programs. A call names a row of package api/methods or
+// api/agents, which has the types of the parameters and of the result.
 //
 //	c, err := client.Dial(ctx, api.DefaultSocket)
 //	started, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec})

@@ -1,4 +1,5 @@
-// Package daemon is cloved: it keeps many agents alive behind one API.
+// Package daemon is cloved: it serves the API, keeps many agents alive, and carries out the
+// decisions of package scheduler.
 //
 //	callers ── socket ── conn (limits, peer) ── access ── handlers
 //	                                                        │

@@ -1,4 +1,4 @@
-// Package egress decides what an agent may reach.
+// Package egress decides by rules which targets in a network an agent may reach.
 //
 // It is the pure core of the egress gate. It parses the user's targets and rules
 // into one canonical set, and decides from that set alone: may this name be

@@ -1,11 +1,11 @@
-// Package kernel is what agents share: the list of services over one engine.
+// Package kernel lists the services that agents share, and starts and ends a run in them.
 //
 // An agent calls over its own socket. The process that parses its bytes does not decide, and the
 // process that decides does not parse them:
 //
-//	agent ── agent.sock ──▶ clove-gate ══ typed calls ══▶ supervisor ──▶ Kernel, in cloved
-//	         JSON lines      no rights     one packet                     or, without cloved,
-//	         (kernel/socket)               (kernel/channel)               in the supervisor
+//	agent ── agent.sock ──▶ clove-gate ══ typed calls ══▶ Kernel, in cloved
+//	         JSON lines      no rights     one packet      or, without cloved,
+//	         (kernel/socket)               (kernel/channel) in the supervisor
 //
 // The engine (kernel/service) takes each call through its stages in one transaction. Each service is
 // a package that knows the engine and no other service:

@@ -1,5 +1,5 @@
-// Package landlock makes Landlock rulesets: what a process may do with files and TCP
-// ports, held by the kernel beside mounts, permissions and namespaces.
+// Package landlock makes Landlock rulesets, with which the kernel limits a process's access to
+// files and TCP ports, beside mounts, permissions and namespaces.
 //
 // # Theory of operation
 //

@@ -1,8 +1,7 @@
 // Package models is metered inference: an agent reaches language models over plain HTTP on
 // its own loopback, without a key, and pays for each call from its budgets.
 //
-// Whoever parses an agent's bytes has no key and does not decide; whoever decides parses
-// nothing of an agent's:
+// Parsing and deciding are in separate processes, and only clove-upstream holds keys:
 //
 //	agent ── 127.0.0.1:8411 ──▶ clove-models ══ typed calls ══▶ control, in cloved or,
 //	         HTTP, JSON          parses; no key,                without cloved, in clove:
@@ -15,7 +14,7 @@
 //	models/usage     reads what a provider reports that a call used
 //	models/config    models.yaml: providers, models, prices, who may use them
 //	models/route     which target of a model serves a call
-//	models/link      what the processes say to each other
+//	models/link      the messages between the processes
 //	models/front     the HTTP server of clove-models
 //	models/upstream  the HTTP client of clove-upstream
 //	models/scripted  a provider for tests and the first minute: answers from a script, and echo
@@ -29,5 +28,5 @@
 // agents of this owner may use, within what control has reserved, and what it used is what
 // clove-upstream has read from the provider.
 //
-// This package has the words that the others share.
+// This package has the types that the others share.
 package models

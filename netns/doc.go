@@ -1,5 +1,5 @@
-// Package netns makes the network namespace of an agent, and prepares that of an OCI
-// container with network rules.
+// Package netns makes the network namespace of an agent, with the routes and nftables rules
+// that lead to its gate, and prepares that of an OCI container with network rules.
 //
 // The host makes the namespace before the agent's user namespace exists, so the host's
 // user namespace owns it (network_namespaces(7)): the agent has no CAP_NET_ADMIN over

@@ -1,5 +1,5 @@
-// Package oci is what clove adds to a bundle: the agent's own rules, read from
-// its annotations.
+// Package oci reads the rules that clove adds to a container from the annotations of its
+// bundle.
 //
 //	config.json ─ annotations ─ Parse ─▶ Rules ─ checked together
 //	     │                                 │ For: less for a pod's sandbox

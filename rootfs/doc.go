@@ -1,4 +1,5 @@
-// Package rootfs builds the root file system of one agent, and takes it down.
+// Package rootfs builds the root file system and the layer of one agent, takes them down,
+// compares a layer with the workspace, and applies its changes there.
 //
 // NewPlan reads the host, makes all decisions, and returns a Plan: a list of
 // operations as a value, with a stable text. Plan.Mount executes them with an undo

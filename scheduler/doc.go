@@ -1,6 +1,5 @@
-// Package scheduler decides what runs when: which queued runs start, why the
-// others wait and until when, and what an end, a schedule or a clock that was
-// set means for a run.
+// Package scheduler decides which queued runs start, why and until when the others wait,
+// and what follows from an end, a schedule or a changed clock.
 //
 // It is pure. It gets the runs as they are stored, the time and what the host
 // has to give as values, and returns decisions; it reads no clock, opens no file

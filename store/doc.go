@@ -1,6 +1,6 @@
-// Package store keeps on disk what outlives clove's processes: every run with its
-// lease on a range of host ids and its record, the log of events, and whether cloved
-// is drained; and what agents share: budgets, grants, answers and audit entries.
+// Package store keeps two bbolt files on disk: clove.db with runs, names, leases, records
+// and events, and kernel.db with budgets, grants, answers and audit entries. They outlive
+// clove's processes.
 //
 // # Two files
 //

@@ -28,8 +28,7 @@ func (t *KernelTx) Answer(run agent.ID, key string) ([]byte, error) {
 func answerKey(run agent.ID, key string) []byte { return []byte(runPrefix(run) + key) }
 
 // PutAnswer keeps the answer to a call of a run's agent, for when it asks again, and forgets
-// its oldest one beyond maxAnswers. A key that has an answer keeps it, which is an error:
-// ask Answer first.
+// its oldest one beyond maxAnswers. It returns an error if the key already has an answer.
 func (t *KernelTx) PutAnswer(run agent.ID, key string, answer []byte) error {
 	return t.keepAnswer(run, 0, key, answer)
 }

@@ -1,5 +1,5 @@
-// Package report writes what a bench found, from results.jsonl and manifest.json alone: as
-// Markdown, JUnit XML, CSV, and one HTML page.
+// Package report writes the results of a bench, from results.jsonl and manifest.json
+// alone, as Markdown, JUnit XML, CSV, and one HTML page.
 //
 // Everything in results was chosen by agents or suites: each writer escapes it for its own
 // format. No page loads anything from elsewhere.

@@ -1,6 +1,5 @@
-// Command clove-gate reads what an agent sends to the network, and relays what
-// clove's broker allows. Package egress/gate does that; this package drops all
-// privileges before.
+// Command clove-gate drops all privileges, then reads what an agent sends to the
+// network, and relays what clove's broker allows: the work of package egress/gate.
 //
 // clove starts it as root, with the channel as descriptor 3, a user id of its
 // own as the one argument, and new network, mount, pid, ipc, uts and cgroup

@@ -1,4 +1,4 @@
-// Command clove-models serves the models to the agents of one owner: it reads their
-// requests, and has control decide; package models/front does the work. clove starts it as
-// clove-gate, with the channel to control as descriptor 3.
+// Command clove-models drops all privileges, then serves models to the agents of one
+// owner: package models/front reads their requests, and control decides. clove starts it
+// as clove-gate, with the channel to control as descriptor 3.
 package main

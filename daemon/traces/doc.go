@@ -1,5 +1,5 @@
-// Package traces sends spans of what cloved does to OpenTelemetry, where its standard
-// environment variables ask for it:
+// Package traces sends spans of cloved's work to OpenTelemetry, if its standard
+// environment variables ask for it.
 //
 //	run.start ────────────── the API call, below the caller's own span
 //	├── queue                from joining the queue to leaving it

@@ -1,6 +1,6 @@
-// Package gate is what clove-gate does after it has dropped all privileges: it
-// accepts the agent's connections and datagrams, reads as much of them as a
-// decision needs, asks the broker, and relays.
+// Package gate is the work of clove-gate after it has dropped all privileges: it
+// accepts the agent's connections and datagrams, reads as much of them as a decision
+// needs, asks the broker, and relays.
 //
 //	accept ─▶ limits ─▶ Open ─┬─ allowed ─────────────────────▶ relay
 //	                          ├─ verify ─▶ first bytes ─▶ Open ─▶ first bytes, relay

@@ -1,5 +1,5 @@
-// Package bundle makes the archive of clove debug, for bug reports: the state of a
-// clove that does not work as it should, in one .tar.gz, without secrets.
+// Package bundle makes the archive of `clove debug` for bug reports: the state of
+// this installation in one .tar.gz, without secrets.
 //
 // Every part is made by itself and in bounded time: one that hangs, fails or
 // is too large costs itself only, and README.txt in the archive says so.

@@ -1,5 +1,5 @@
-// Package callout does what a user wants done at an event of a run: it runs a command, or
-// posts to a URL. Both get the event as JSON.
+// Package callout runs the command, or posts to the URL, that a user names for an event of a run.
+// Both get the event as JSON.
 //
 // The caller is a process of root's. A command has the user's ids and limits, cgroups that the
 // caller made for it, and none of the caller's environment and groups, so it can do what the

@@ -1,7 +1,7 @@
-// Package creates notes OCI containers while they are made. clove-oci writes a note before it
-// makes a container's cgroup, and removes it when the engine can see the container. A note that
-// stays, of a create that was killed, is where the cgroup can be found: engines have their
-// containers in directories of which clove knows nothing.
+// Package creates keeps notes of OCI containers while they are made, for `clove check`.
+// clove-oci writes a note before it makes a container's cgroup, and removes it when the engine
+// can see the container. A note that stays, of a create that was killed, is where the cgroup
+// can be found: engines have their containers in directories of which clove knows nothing.
 //
 // It makes and removes no cgroup.
 package creates

@@ -2,7 +2,6 @@ package doctest
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,21 +10,13 @@ import (
 
 const architecture = "ARCHITECTURE.md"
 
-// TestArchitectureNamesEveryPackage: each folder with Go files has one row, and each row's
-// folder exists (TestNamedPathsExist).
-func TestArchitectureNamesEveryPackage(t *testing.T) {
+// mostWords bounds the document: it is read as a whole.
+const mostWords = 3500
+
+func TestArchitectureIsShort(t *testing.T) {
 	t.Parallel()
-	rows := map[string]int{}
-	for _, row := range Rows(t, architecture) {
-		if folder := strings.Trim(row[0], "`"); folder != row[0] && len(row) == 2 {
-			rows[folder]++
-		}
-	}
-	for _, file := range Files(t, Root(t), ".go") {
-		if folder := path.Dir(file); rows[folder] != 1 {
-			t.Errorf("%s has %d rows for %s", architecture, rows[folder], folder)
-			rows[folder] = 1 // said once
-		}
+	if words := len(strings.Fields(readTree(t, architecture))); words > mostWords {
+		t.Errorf("%s has %d words, and may have %d: move what is beside a walk to a page of docs", architecture, words, mostWords)
 	}
 }
 

@@ -98,3 +98,41 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+var (
+	// anchored matches a link to a heading, title one of the headings.
+	anchored = regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+	title    = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	// unnamed are the characters of a heading that its anchor does without.
+	unnamed = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// TestAnchorsExist: a link to a heading of a document names one that is there.
+func TestAnchorsExist(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, file := range Files(t, Root(t), ".md") {
+		for _, match := range anchored.FindAllStringSubmatch(readTree(t, file), -1) {
+			seen++
+			document := file
+			if match[1] != "" {
+				document = filepath.Join(filepath.Dir(file), match[1])
+			}
+			if !slices.Contains(anchors(readTree(t, document)), match[2]) {
+				t.Errorf("%s links to %s, which has no heading %s", file, document, match[2])
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("control: no document links to a heading")
+	}
+}
+
+// anchors returns the names by which a document's headings are linked to.
+func anchors(text string) (names []string) {
+	for _, match := range title.FindAllStringSubmatch(text, -1) {
+		plain := unnamed.ReplaceAllString(strings.ToLower(match[1]), "")
+		names = append(names, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return names
+}

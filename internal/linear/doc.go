@@ -1,5 +1,5 @@
-// Package linear checks that concurrent callers see one order of answers: it calls
-// cloved from many workers, keeps each request with its times and its answer, and
+// Package linear checks that concurrent callers of cloved see one order of answers. It
+// calls cloved from many workers, keeps each request with its times and its answer, and
 // looks for an order of all of them in which every answer is right.
 //
 //	Load.Run ── client ── cloved        workers, each with one question at a time

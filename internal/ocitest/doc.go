@@ -1,6 +1,6 @@
-// Package ocitest is what tests need to try an OCI runtime as an engine would: a
-// bundle whose root file system is busybox, the command line with a root
-// directory of its own, and a clean end.
+// Package ocitest has bundles and command lines with which tests try an OCI
+// runtime as an engine would. The root file system is busybox, the command line
+// has a root directory of its own, and the end leaves nothing behind.
 //
 //	r := ocitest.New(t, testhost.Binary(t, "clove-oci"))
 //	bundle := r.Bundle("echo hello", func(s *specs.Spec) { … })

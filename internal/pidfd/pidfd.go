@@ -1,6 +1,5 @@
-// Package pidfd refers to processes by descriptors: a pid may be reused for another
-// process, a pidfd always means the same one (pidfd_open(2)). It refuses to reap: only the
-// parent may.
+// Package pidfd refers to processes by descriptors, which always mean the same process,
+// while a pid may be reused (pidfd_open(2)). It refuses to reap: only the parent may.
 package pidfd
 
 import (

@@ -1,7 +1,6 @@
-// Package rpc is JSON-RPC 2.0 on one connection, one object or batch a line, for both
-// sides of every socket of clove's own: a caller's calls one after the other, streams
-// of notifications, sessions that send in both directions, and for a server the
-// requests of a line (Requests).
+// Package rpc is JSON-RPC 2.0 on one connection, one object or batch a line, for both sides of each
+// of clove's sockets. It has a caller's calls one after the other, streams of notifications,
+// sessions that send in both directions, and for a server the requests of a line (Requests).
 //
 // It is linked with clove, which starts itself again inside each sandbox, so it brings
 // no other package's initialisation along. It does not dispatch: cloved answers many

@@ -1,7 +1,7 @@
-// Package screen removes from an agent's output what would make the terminal of the person who
-// looks at it read or give away something: the clipboard (OSC 52), the window's title (CSI 20 t
-// and 21 t), settings (DECRQSS) and the answerback (ENQ). The terminal types its answer, as if
-// the person had, so an agent that chooses the title writes commands for the next shell.
+// Package screen removes sequences from an agent's output that make a terminal type or disclose
+// something. They ask for the clipboard (OSC 52), the window's title (CSI 20 t and 21 t),
+// settings (DECRQSS) and the answerback (ENQ). The terminal types its answer, as if the person
+// had, so an agent that chooses the title writes commands for the next shell.
 //
 // Theory of operation. A Screen follows the states of a terminal in UTF-8, after DEC's parser:
 // controls of one byte and of two, strings, and control bytes inside of sequences. It holds the

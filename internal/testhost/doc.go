@@ -1,6 +1,6 @@
-// Package testhost is what clove's tests may ask of the machine that they run
-// on: which lane and which cgroup hierarchy it is, whether a privilege or a
-// tool is there, and that a test leaves the machine as it found it.
+// Package testhost describes the machine to tests, and checks that a test leaves
+// nothing behind. It says which lane and which cgroup hierarchy the machine has,
+// and whether a privilege or a tool is there.
 //
 // Every root test begins with
 //

@@ -1,5 +1,5 @@
-// Package ledger is for services of clove's that spend for an agent, such as the service of models:
-// each call is reserved first, durably with its audit entry, and settled afterwards.
+// Package ledger lets services of clove's spend for an agent, such as the service of models: each
+// call is reserved first, durably with its audit entry, and settled afterwards.
 //
 //	Reserve ── the call ── Renew … ── Settle
 //

@@ -16,8 +16,8 @@ const (
 	maxWaiting = 256 << 10
 )
 
-// outbox writes the lines of one connection. Who puts a line never waits for the client:
-// one that does not read must not hold the answers of the agent's other connections.
+// outbox writes the lines of one connection. put never blocks: a client that does not read
+// must not hold the answers of the agent's other connections.
 type outbox struct {
 	mu      sync.Mutex // guards the following
 	lines   []byte     // joined: the gate's filter has no writev(2)

@@ -1,6 +1,6 @@
-// Package attach is how a supervisor has cloved serve models to its agent: it passes the
-// listener over a socket that root alone may use, models.sock beside cloved's. While cloved
-// is away, connections wait in the listener, of which the supervisor keeps a copy.
+// Package attach passes a supervisor's listener for models to cloved, which serves it, over
+// models.sock, a socket that root alone may use. While cloved is away, connections wait in the
+// listener, of which the supervisor keeps a copy.
 package attach
 
 import (

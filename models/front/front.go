@@ -1,5 +1,5 @@
-// Package front is the HTTP server of clove-models: it reads what agents ask of models, and
-// has control decide. It holds no key and reaches no network; a call's body goes to
+// Package front is the HTTP server of clove-models: it reads the requests of agents, and asks
+// control for each decision. It holds no key and reaches no network; a call's body goes to
 // clove-upstream over a stream that comes with control's permission.
 //
 // Each listener is one run's. Everything is bounded: connections, calls in flight, the size

@@ -1,4 +1,4 @@
-// Package link is what control, clove-models and clove-upstream say to each other.
+// Package link has the messages between control, clove-models and clove-upstream.
 //
 //	control  ══ ToFront, FromFront ══ clove-models     listeners, and one Begin for each call
 //	control  ══ ToUpstream, FromUpstream ══ clove-upstream   one Call for each call

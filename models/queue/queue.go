@@ -1,5 +1,5 @@
-// Package queue decides whose call of a model is next: weighted fair queueing over agents,
-// by tokens. It is pure: times are arguments.
+// Package queue decides which waiting call of a model is next: weighted fair queueing over
+// agents, by tokens. It is pure: times are arguments.
 //
 // Each agent has a virtual clock that runs ahead by the tokens of its calls, divided by its
 // weight. The waiting call with the earliest clock is next. So an agent with a thousand

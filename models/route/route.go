@@ -1,5 +1,5 @@
 // Package route decides which target of a model serves a call: by order of trial, by weight,
-// and by what became of the calls before. It is pure: times and draws are arguments.
+// and by the results of earlier calls. It is pure: times and draws are arguments.
 //
 // A target that fails several times in a row is left out for a while (a circuit breaker).
 // Then one call tries it in each pause, until one succeeds. So a provider that is down costs

@@ -1,5 +1,5 @@
-// Package scripted is a provider of language models that answers from a script: for tests,
-// and for whoever tries clove without a key. It is an http.Handler, which speaks
+// Package scripted is a provider of language models that answers from a script, for tests
+// and for runs without a key. It is an http.Handler, which speaks
 //
 //	POST /v1/chat/completions         OpenAI
 //	POST /v1/responses                OpenAI

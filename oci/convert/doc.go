@@ -1,6 +1,6 @@
-// Package convert translates a process of an OCI config for libcontainer, the part
-// that libcontainer's own specconv leaves to its callers: limits, ids, capabilities,
-// scheduling and the terminal's size.
+// Package convert converts a process of an OCI config for libcontainer: limits, ids,
+// capabilities, scheduling and the terminal's size, which libcontainer's own specconv
+// leaves to its callers.
 //
 // OCI containers and local runs both use it, so that the same config means the same. It
 // starts nothing, and refuses what the specification does not define.

@@ -1,5 +1,5 @@
-// Package guard is the container's side of its network rules, in a network namespace
-// that an engine made.
+// Package guard asks cloved for a guard of an OCI container with network rules, and removes
+// the rules when the container is deleted. The network namespace is the engine's.
 //
 //	clove-oci start ── Ask ── cloved ── clove guard ── clove-gate
 //	                                       │ rules, gate: package egress/host

@@ -1,5 +1,5 @@
-// Package advice says what would let something pass that a run's policy refused, or that a
-// limit ended: the flag, the line of a policy's document, and what the change risks.
+// Package advice names the flag, or the line of a policy's document, that would let a
+// refused action or an ended run pass, and what that change risks.
 //
 // # Theory of operation
 //

@@ -1,6 +1,7 @@
-// Package shadow says what a run's shadow policy would have refused, from values: the spec, what
-// was counted, and the names of grants. Package egress/broker asks the shadow's network rules
-// itself, connection by connection; runtime collects all of it for the record.
+// Package shadow computes what a run's shadow policy would have refused. Its input is values:
+// the spec, the counters of the run, and the names of grants. Package egress/broker asks the
+// shadow's network rules itself, connection by connection; runtime collects all of it for the
+// record.
 //
 // A shadow is compared with the run's own policy place by place, by the keys of a document:
 //

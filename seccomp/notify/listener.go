@@ -50,13 +50,14 @@ func New(file *os.File) (*Listener, error) {
 		return nil, fmt.Errorf("cannot use the listener: %w", err)
 	}
 	l := &Listener{file, raw}
-	l.hurry()
+	l.setSyncWakeup()
 	return l, nil
 }
 
-// hurry has the kernel wake each side on the processor of the other, since one of them always
-// waits. Kernels before 6.6 refuse, and then an answer only takes longer.
-func (l *Listener) hurry() {
+// setSyncWakeup enables SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP: the kernel wakes each side on the
+// processor of the other, since one of them always waits. Kernels before 6.6 refuse, and then
+// an answer only takes longer.
+func (l *Listener) setSyncWakeup() {
 	_ = l.raw.Control(func(fd uintptr) {
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	})

@@ -99,29 +99,29 @@ func programs(from *notify.Listener, call notify.Call, name string, noexec bool)
 }
 
 // executable: its owner and mode let the caller execute it.
-func (s sight) executable(thread uint32) bool {
+func (s resolved) executable(thread uint32) bool {
 	var stat unix.Stat_t
 	who, err := callerOf(thread)
 	return err == nil && unix.Fstat(s.entry, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG && who.may(stat, toSearch)
 }
 
-// sight is what a call's path leads to: the file, or, where there is none or an entry is to be
+// resolved is the target of a call's path: the file, or, if there is none or an entry is to be
 // removed, the directory as well.
-type sight struct {
+type resolved struct {
 	entry  int // descriptors of O_PATH, -1: there is none
 	parent int
 	name   string // in parent
 }
 
 // path is where it is inside.
-func (s sight) path() string {
+func (s resolved) path() string {
 	if s.entry >= 0 {
 		return pathOf(s.entry)
 	}
 	return path.Join(pathOf(s.parent), s.name)
 }
 
-func (s sight) close() {
+func (s resolved) close() {
 	for _, fd := range []int{s.entry, s.parent} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -131,8 +131,8 @@ func (s sight) close() {
 
 // look follows a path as the caller would, without leaving its root. A link at the end of it is
 // not followed by calls that make or remove an entry.
-func look(from *notify.Listener, call notify.Call, p place, c change) (sight, error) {
-	s := sight{entry: -1, parent: -1}
+func look(from *notify.Listener, call notify.Call, p place, c change) (resolved, error) {
+	s := resolved{entry: -1, parent: -1}
 	text := ""
 	if p.path != none && call.Args[p.path] != 0 {
 		var err error
@@ -197,7 +197,7 @@ func mounted(fd int, flag int64) bool {
 }
 
 // onMount reports whether the change is on a mount that is, or is not, read-only.
-func (s sight) onMount(c change, readOnly bool) bool {
+func (s resolved) onMount(c change, readOnly bool) bool {
 	fd := s.entry
 	if fd < 0 || c == toRemove {
 		fd = s.parent
@@ -207,7 +207,7 @@ func (s sight) onMount(c change, readOnly bool) bool {
 
 // wants reports whether the call changes something, and does not fail before by what exists and
 // what does not. second is where a file is moved to, which need not exist.
-func (s sight) wants(c change, flags uint64, second bool) bool {
+func (s resolved) wants(c change, flags uint64, second bool) bool {
 	exists := s.entry >= 0
 	switch {
 	case c == toMake:

@@ -18,7 +18,7 @@ const (
 // permits reports whether owners and modes let a caller make the change. What they refuse, a
 // writable mount refuses as well, so it is not the sandbox's. Access lists are not read, and of
 // the directories that lead to the place the last one alone is.
-func (s sight) permits(c change, flags uint64, thread uint32) bool {
+func (s resolved) permits(c change, flags uint64, thread uint32) bool {
 	who, err := callerOf(thread)
 	if err != nil {
 		return false

@@ -55,10 +55,10 @@ func TestWantsAndPermits(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent, entry := open(t, dir), open(t, filepath.Join(dir, "there"))
-	missing, there := sight{entry: -1, parent: parent, name: "new"}, sight{entry: entry, parent: parent, name: "there"}
+	missing, there := resolved{entry: -1, parent: parent, name: "new"}, resolved{entry: entry, parent: parent, name: "there"}
 	for _, row := range []struct {
 		name   string
-		s      sight
+		s      resolved
 		c      change
 		flags  uint64
 		second bool

@@ -49,7 +49,7 @@ func readPlace(from *notify.Listener, call notify.Call, name string) (p place, r
 
 // readable: its owner and mode let the caller read it, or execute it where that is what the call
 // does.
-func (s sight) readable(name string, thread uint32) bool {
+func (s resolved) readable(name string, thread uint32) bool {
 	if Executes(name) {
 		return s.executable(thread)
 	}

@@ -73,7 +73,7 @@ func TestWritableMountsRefuseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sight{entry: -1, parent: fd, name: "new"}
+	s := resolved{entry: -1, parent: fd, name: "new"}
 	defer s.close()
 	for c := range toMark + 1 {
 		if s.onMount(c, true) || !s.onMount(c, false) {

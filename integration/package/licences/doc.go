@@ -1,5 +1,5 @@
 // Command licences prints the licences of everything that clove's programs are linked
-// with: licences PROGRAM...
+// with. Its arguments are the programs.
 //
 // Each program contains the list of its modules (go version -m). The texts come from
 // the Go module cache that it was built from, from Go's own folder and, for a program

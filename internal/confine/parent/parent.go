@@ -1,5 +1,4 @@
-// Package parent starts the processes that package confine takes every right from, and ends
-// them.
+// Package parent starts and ends the processes that drop all privileges with package confine.
 package parent
 
 import (

@@ -1,6 +1,5 @@
-// Package reach tries, inside a sandbox, what needs Go's network: connections, and the
-// agent's own socket. It is apart from package probe, which needs nothing but system
-// calls.
+// Package reach tries connections and the agent's own socket inside a sandbox. It needs Go's
+// network; package probe needs nothing but system calls.
 //
 // A connection shows a name, in the first bytes of TLS or HTTP, because a rule by name waits
 // for it. What a server answers does not matter.
