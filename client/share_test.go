@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,8 +25,11 @@ import (
 func TestServe(t *testing.T) {
 	t.Parallel()
 	run := agent.NewID()
+	var mu sync.Mutex // of one connection after the other
 	var got []string
 	path, _ := fake(t, func(c *rpc.Conn, m rpc.Message) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		got = append(got, m.Method+" "+string(m.Params))
 		if len(got) == 1 {
 			return nil, api.Failure(api.CodeNotFound, "", "no run")
@@ -52,9 +56,11 @@ func TestServe(t *testing.T) {
 	if err := s.Serve(context.Background(), run, file); agent.KindOf(err) != agent.KindBusy {
 		t.Errorf("ended: %v", err)
 	}
+	mu.Lock()
 	if asked := fmt.Sprintf(`kernel.serve {"run":"%s"}`, run); !slices.Equal(got, []string{asked, asked, "1 descriptors"}) {
 		t.Errorf("%q", got)
 	}
+	mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if s.Serve(ctx, run, file) == nil {

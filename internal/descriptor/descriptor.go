@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,21 +68,45 @@ func Lock(file *os.File, how int) error {
 
 // LockWithin is Lock that waits no longer than ctx. It queues in the kernel, which wakes a waiter
 // as soon as the lock is free; with polling, chance decides which process is next. A wait there
-// cannot be cancelled: the goroutine of one that took too long stays until the lock is free, and
-// the lock goes to the next waiter if the caller has closed the file.
+// cannot be cancelled: one that took too long goes on with a descriptor of its own, and releases the
+// lock as soon as it has it.
 func LockWithin(ctx context.Context, file *os.File, how int) error {
 	// A lock that is free needs neither goroutine nor thread.
 	if err := Lock(file, how|unix.LOCK_NB); err != unix.EWOULDBLOCK {
 		return err
 	}
+	own, err := duplicate(file)
+	if err != nil {
+		return err
+	}
 	locked := make(chan error, 1)
-	go func() { locked <- Lock(file, how) }()
+	var decided atomic.Bool // by the first of the lock and the end of ctx
+	go func() {
+		defer own.Close()
+		err := Lock(own, how)
+		if !decided.CompareAndSwap(false, true) && err == nil {
+			err = Lock(own, unix.LOCK_UN)
+		}
+		locked <- err
+	}()
 	select {
 	case err := <-locked:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		if decided.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		return <-locked
 	}
+}
+
+// duplicate returns another descriptor of the same open file.
+func duplicate(file *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fd), file.Name()), nil
 }
 
 // Exclusively runs f while no other process runs one for the same directory. f must be
