@@ -12,7 +12,7 @@
 //	   copy of the grader's files ─ sandbox 2: the grader ◀───────┘
 //	                                  └─ score
 //
-// The parts have no sandbox code. Package run asks for an agent.Spec from policies/build, as
+// The parts have no sandbox code. Package run asks for an agent.Spec from policies/resolve, as
 // clove run does, and hands it to what cmd/clove gives it (run.Sandboxes).
 //
 // # Results

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
-	"clove.run/clove/policies/compare"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/scheduler"
 )
 
@@ -84,7 +84,7 @@ func (r live) update(c *call, p api.UpdateParams) (api.RunResult, error) {
 	}
 	// A run above a ceiling that was lowered may still be narrowed.
 	var wider []string
-	for _, difference := range compare.Wider(c.run.Spec, spec) {
+	for _, difference := range settings.Wider(c.run.Spec, spec) {
 		wider = append(wider, difference.Place)
 	}
 	if len(wider) > 0 {

@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/runtime"
 )
 
@@ -71,9 +71,9 @@ func (u UserLimits) checkAllow() error {
 
 // checkCeiling holds a run against the ceiling of the host, root's runs too. It is asked where
 // checkReach is, and reads the document each time: root may have changed it. With places only
-// these count, as in build.CheckCeiling.
+// these count, as in resolve.CheckCeiling.
 func (c Config) checkCeiling(spec agent.Spec, places ...string) error {
-	err := build.CheckCeiling(spec, c.Policies, places...)
+	err := resolve.CheckCeiling(spec, c.Policies, places...)
 	var exceeds *agent.Error
 	if errors.As(err, &exceeds) && exceeds.Kind == agent.KindPrivilege {
 		return api.Failure(api.CodeDenied, exceeds.Hint, "%s", exceeds.Message).By("", api.RuleCeiling)
@@ -84,11 +84,11 @@ func (c Config) checkCeiling(spec agent.Spec, places ...string) error {
 // labelled is the spec with the policies, its own and its shadow's, that it can be recorded as.
 func (c Config) labelled(spec agent.Spec) (agent.Spec, error) {
 	var err error
-	if spec.Policy, err = build.Label(spec, c.Policies); err != nil || spec.Shadow == nil {
+	if spec.Policy, err = resolve.Label(spec, c.Policies); err != nil || spec.Shadow == nil {
 		return spec, err
 	}
 	shadow := *spec.Shadow // the caller's stays as it is
-	shadow.Policy, err = build.Label(spec.Shadowed(), c.Policies)
+	shadow.Policy, err = resolve.Label(spec.Shadowed(), c.Policies)
 	spec.Shadow = &shadow
 	return spec, err
 }

@@ -4,9 +4,8 @@
 //
 // A document (Document) is YAML that internal/document reads. It says what the defaults of a
 // run are; its values are texts in the notation of the command line, so that a flag and a key
-// mean the same. Package policies/build turns a document into an agent.Spec, with the same
-// reader for each value; package policies/compare says where one Spec allows more than
-// another.
+// mean the same. Package policies/settings has a row for each key, from which the form of
+// documents is made; package policies/resolve turns a document into an agent.Spec.
 //
 // # Extending
 //

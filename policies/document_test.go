@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/settings"
 )
 
 const first = "version: 1\nname: a\n"
@@ -53,18 +54,18 @@ func TestOver(t *testing.T) {
 	if !reflect.DeepEqual(over, want) {
 		t.Errorf("\n%+v\n%+v", over, want)
 	}
-	if base.Network.Deny[0] != "b" || len(base.Network.Deny) != 1 || base.Ulimits["nofile"] != "1" {
+	if !slices.Equal(base.Values[settings.Deny], []string{"b"}) || !slices.Contains(base.Values[settings.Ulimit], "nofile=1") {
 		t.Errorf("the base changed: %+v", base)
 	}
 	// What was denied stays denied, also beyond a document without a network.
-	if again := parsed(t, "network: {mode: public}\n").Over(parsed(t, "network: {mode: none}\n").Over(base)); !slices.Equal(again.Network.Deny, []string{"b"}) {
-		t.Errorf("%+v", again.Network)
+	if again := parsed(t, "network: {mode: public}\n").Over(parsed(t, "network: {mode: none}\n").Over(base)); !slices.Equal(again.Values[settings.Deny], []string{"b"}) {
+		t.Errorf("%+v", again)
 	}
 	// An empty list is a list, and a mode without a network has no rules.
-	if none := parsed(t, "network: {allow: []}\n").Over(base); none.Network.Allow == nil || len(none.Network.Allow) != 0 {
-		t.Errorf("%+v", none.Network)
+	if none := parsed(t, "network: {allow: []}\n").Over(base); !none.Has(settings.Allow) || len(none.Values[settings.Allow]) != 0 {
+		t.Errorf("%+v", none)
 	}
-	if none := parsed(t, "network: {mode: none}\nfiles: {root: writable}\n").Over(base); len(none.Network.Allow)+len(none.Network.HostPorts)+len(none.Network.DNS)+len(none.Files.Writable)+len(none.Files.Execute) != 0 {
+	if none := parsed(t, "network: {mode: none}\nfiles: {root: writable}\n").Over(base); none.Has(settings.Allow) || none.Has(settings.HostPort) || none.Has(settings.DNS) || none.Has(settings.Writable) || none.Has(settings.Execute) {
 		t.Errorf("%+v", none)
 	}
 }
@@ -91,7 +92,7 @@ func TestValues(t *testing.T) {
 		"environment: {set: {A: a}, pass: [B, C]}\nagent_socket: false\nuser: root\n")
 	want := []Value{{"limits.memory", "1G"}, {"limits.cpus", "0.5"}, {"ulimits.core", "0"}, {"ulimits.nofile", "2"}, {"user", "root"}, {"environment.set.A", "a"},
 		{"environment.pass", "B, C"}, {"network.allow", ""}, {"network.host_ports", "80, 81"}, {"agent_socket", "false"}}
-	if got := d.Values(); !slices.Equal(got, want) {
+	if got := d.Written(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"embed"
+	"reflect"
 	"slices"
 
 	"clove.run/clove/internal/document"
@@ -9,7 +10,7 @@ import (
 
 // Schema is the JSON Schema of documents.
 func Schema() []byte {
-	return document.Schema("https://clove.run/schema/policy-1.json", "clove policy, version 1", Document{})
+	return document.Schema("https://clove.run/schema/policy-1.json", "clove policy, version 1", reflect.Zero(form()).Interface())
 }
 
 //go:embed levels/*.yaml

@@ -1,13 +1,30 @@
 package policies
 
 import (
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"clove.run/clove/internal/document"
+	"clove.run/clove/policies/settings"
 )
+
+// keys are the places of a document that widen may name: each key with values, and what
+// holds such keys.
+var keys = placesOf()
+
+func placesOf() (all []string) {
+	for i := range settings.All {
+		key := settings.All[i].Key
+		holder, _, nested := strings.Cut(key, ".")
+		if nested && !slices.Contains(all, holder) {
+			all = append(all, holder)
+		}
+		if key != "" {
+			all = append(all, key)
+		}
+	}
+	return all
+}
 
 // TopKeys are the keys at the top of a document that hold values of a run.
 var TopKeys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return strings.Contains(key, ".") })
@@ -15,27 +32,6 @@ var TopKeys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { retu
 // Meant is a hint that names what was probably meant; otherwise it is the other text.
 func Meant(word string, known []string, otherwise string) string {
 	return document.Meant(word, known, otherwise)
-}
-
-// keys are the places of a document that widen may name: each key with values, and what
-// holds such keys.
-var keys = placesOf("", reflect.TypeFor[Document]())
-
-// headKeys are the keys that say what a document is; all others are values of a run.
-var headKeys = []string{"version", "name", "description", "extends", "widen"}
-
-func placesOf(at string, t reflect.Type) (all []string) {
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if at == "" && slices.Contains(headKeys, name) {
-			continue
-		}
-		all = append(all, at+name)
-		if inner := t.Field(i).Type; inner.Kind() == reflect.Struct {
-			all = append(all, placesOf(at+name+".", inner)...)
-		}
-	}
-	return all
 }
 
 func isKey(key string) bool { return slices.Contains(keys, key) || strings.HasPrefix(key, "ulimits.") }
@@ -56,56 +52,27 @@ func (d Document) Reason(place string) string {
 // Names reports whether the document has a value at a place or below it: network.mode, or
 // network.
 func (d Document) Names(place string) bool {
-	value := reflect.ValueOf(d)
-	for part := range strings.SplitSeq(place, ".") {
-		if value.Kind() == reflect.Map {
-			return value.MapIndex(reflect.ValueOf(part)).IsValid()
-		}
-		found := false
-		for i := range value.NumField() {
-			if name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ","); name == part {
-				value, found = value.Field(i), true
-				break
-			}
-		}
-		if !found {
-			return false
-		}
-	}
-	return !value.IsZero()
+	return slices.ContainsFunc(d.Written(), func(v Value) bool { return v.Key == place || strings.HasPrefix(v.Key, place+".") })
 }
 
 // Value is one key of a document with its value as it is written; a list is joined by commas.
 type Value struct{ Key, Text string }
 
-// Values are the values of a run that the document has, in the order of its form.
-func (d Document) Values() []Value { return valuesOf("", reflect.ValueOf(d)) }
-
-func valuesOf(at string, of reflect.Value) (all []Value) {
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Type().Field(i).Tag.Get("json"), ",")
-		field, key := of.Field(i), at+name
+// Written are the values of a run that the document has, in the order of its form. An entry of
+// a map has a key of its own.
+func (d Document) Written() (all []Value) {
+	for i := range settings.All {
+		s := &settings.All[i]
+		texts, has := d.Values[s.Name()]
 		switch {
-		case field.IsZero() || at == "" && slices.Contains(headKeys, name):
-		case field.Kind() == reflect.Struct:
-			all = append(all, valuesOf(key+".", field)...)
-		case field.Kind() == reflect.Map:
-			var entries []Value
-			for k, v := range field.Seq2() {
-				entries = append(entries, Value{key + "." + k.String(), v.String()})
+		case !has || s.Key == "":
+		case s.Form == settings.Map || s.Form == settings.Amounts:
+			for _, entry := range texts {
+				name, text, _ := strings.Cut(entry, "=")
+				all = append(all, Value{s.Key + "." + name, text})
 			}
-			slices.SortFunc(entries, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
-			all = append(all, entries...)
-		case field.Kind() == reflect.Slice:
-			var items []string
-			for j := range field.Len() {
-				items = append(items, fmt.Sprint(field.Index(j)))
-			}
-			all = append(all, Value{key, strings.Join(items, ", ")})
-		case field.Kind() == reflect.Pointer:
-			all = append(all, Value{key, fmt.Sprint(field.Elem())})
 		default:
-			all = append(all, Value{key, field.String()})
+			all = append(all, Value{s.Key, strings.Join(texts, ", ")})
 		}
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/settings"
 )
 
 // StandardName is the level that runs have when nothing else is asked.
@@ -47,12 +48,8 @@ func Standard() agent.Spec {
 	return spec
 }
 
-// The two users that have names. Root is root in the agent's own user
-// namespace only.
-var (
-	AgentUser = agent.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"}
-	RootUser  = agent.User{Name: "root", UID: 0, GID: 0, Home: "/root"}
-)
+// The two users that have names.
+var AgentUser, RootUser = settings.AgentUser, settings.RootUser
 
 // fingerprint is the hash of the level's canonical form, so that a record shows whether two
 // runs had the same defaults.

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/bench"
 	"clove.run/clove/bench/grade"
 	"clove.run/clove/bench/plan"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 )
 
 // attempt makes one result. A try that says nothing about the agent is repeated; the error
@@ -153,8 +153,8 @@ func (r *Runner) grade(ctx context.Context, a plan.Attempt, w work, cpus []int, 
 func (r *Runner) layerOf(a plan.Attempt) string { return r.prepared[a.Task.Environment].layer }
 
 // sandbox builds the spec and runs it to its end, with two files as the streams of out.
-func (r *Runner) sandbox(ctx context.Context, q build.Request, out Output, stdout, stderr string) (agent.Record, agent.Spec, error) {
-	spec, err := build.Spec(q, r.Host, agent.NewID())
+func (r *Runner) sandbox(ctx context.Context, q resolve.Request, out Output, stdout, stderr string) (agent.Record, agent.Spec, error) {
+	spec, err := resolve.Spec(q, r.Host, agent.NewID())
 	if err != nil {
 		return agent.Record{}, spec, err
 	}

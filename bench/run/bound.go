@@ -7,18 +7,19 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
 	"clove.run/clove/bench/suite"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // bindEnv shows the folder for /env to a command of a set-up. It is the host's, which the
 // limit on the layer does not bound: the command may write no file above that limit.
-func bindEnv(q *build.Request, dir string) error {
-	most, err := agent.ParseSize(q.Disk)
+func bindEnv(q *resolve.Request, dir string) error {
+	most, err := agent.ParseSize(q.Text(settings.Disk))
 	if err != nil {
 		return agent.Failed("--disk", err)
 	}
-	q.Volumes = append(q.Volumes, dir+":/env")
-	q.Ulimits = append(q.Ulimits, fmt.Sprintf("fsize=%d", most))
+	q.Add(settings.Volume, dir+":/env")
+	q.Add(settings.Ulimit, fmt.Sprintf("fsize=%d", most))
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // Package run runs the attempts of a bench: as many at once as processors and memory allow,
 // each in a sandbox of its own, and grades each in another one.
 //
-// It has no sandbox code. A suite's limits and networks become a build.Request, as the flags
+// It has no sandbox code. A suite's limits and networks become a resolve.Request, as the flags
 // of clove run do, and what executes the spec is the caller's (Sandboxes).
 //
 // # One attempt

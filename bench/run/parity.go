@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/bench"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/settings"
 )
 
 //go:embed probe.sh
@@ -41,7 +42,8 @@ func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
 	}
 	seed, pins := r.Suite.Seeds[0], r.Host.CPUs[:wholeCPUs(cpus)]
 	q := r.request(limits, suite.Network{}, seed, pins)
-	q.Args, q.Remove = []string{"sh", "-c", probeScript}, true
+	q.Args = []string{"sh", "-c", probeScript}
+	q.Set(settings.Remove, "true")
 	out := filepath.Join(dir, "out")
 	record, _, err := r.sandbox(ctx, q, Output{}, out, filepath.Join(dir, "err"))
 	if err != nil {

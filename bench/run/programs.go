@@ -15,6 +15,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/settings"
 )
 
 //go:embed programs.sh
@@ -115,7 +116,7 @@ func ofGrader(t suite.Task, e suite.Environment) program {
 	return p
 }
 
-// pathOf is the variable PATH of a command, as a build.Request has it.
+// pathOf is the variable PATH of a command, as a resolve.Request has it.
 func pathOf(variables map[string]string, pass []string) string {
 	if value, set := variables["PATH"]; set {
 		return "PATH=" + value
@@ -168,9 +169,11 @@ func (r *Runner) lookUp(ctx context.Context, where place, of []program) (missing
 	defer os.RemoveAll(filepath.Join(r.Dir, workDir))
 	q := r.request(standard, suite.Network{}, r.Suite.Seeds[0], nil)
 	r.environment(&q, suite.Task{Environment: where.environment})
-	q.User, q.Remove, q.Args = cmp.Or(where.user, q.User), true, []string{"sh", "-c", programsScript, "programs"}
+	q.Args = []string{"sh", "-c", programsScript, "programs"}
+	q.Set(settings.User, cmp.Or(where.user, q.Text(settings.User)))
+	q.Set(settings.Remove, "true")
 	if where.path != "" {
-		q.Env = append(q.Env, where.path)
+		q.Add(settings.Env, where.path)
 	}
 	for _, p := range of {
 		q.Args = append(q.Args, p.name)

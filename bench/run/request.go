@@ -14,7 +14,8 @@ import (
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/suite"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // standard are the limits of an attempt for which the suite names none.
@@ -31,13 +32,17 @@ func over(l, under suite.Limits) suite.Limits {
 const stopTimeout = "2s"
 
 // request is what every sandbox of a bench has.
-func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64, cpus []int) build.Request {
-	q := build.Request{
-		Memory: string(limits.Memory), CPUs: string(limits.CPUs), Pids: string(limits.Pids), Timeout: string(limits.Timeout), CPUTime: string(limits.CPUTime),
-		Output: string(limits.Output), Disk: string(limits.Disk), StopTimeout: stopTimeout,
-		Network: network.Mode, Allow: network.Allow, Deny: network.Deny,
-		Labels: []string{"bench=" + r.Suite.Name},
+func (r *Runner) request(limits suite.Limits, network suite.Network, seed int64, cpus []int) resolve.Request {
+	var q resolve.Request
+	for name, text := range map[string]policies.Text{
+		settings.Memory: limits.Memory, settings.CPUs: limits.CPUs, settings.Pids: limits.Pids, settings.Timeout: limits.Timeout, settings.CPUTime: limits.CPUTime,
+		settings.Output: limits.Output, settings.Disk: limits.Disk, settings.StopTimeout: stopTimeout, settings.NetworkMode: policies.Text(network.Mode),
+	} {
+		q.Set(name, string(text))
 	}
+	q.Add(settings.Allow, network.Allow...)
+	q.Add(settings.Deny, network.Deny...)
+	q.Add(settings.Label, "bench="+r.Suite.Name)
 	if !r.NoParity {
 		even(&q, seed, cpus)
 		q.ClockStart, _ = r.Suite.Clocks() // suite.Load checked it
@@ -50,11 +55,11 @@ const hostname = "bench"
 
 // even makes a sandbox like all others of the bench. Swap is off in every run of clove, and
 // clove-init sets the umask.
-func even(q *build.Request, seed int64, cpus []int) {
-	q.CPUSet = list(cpus)
-	q.Hostname = hostname
+func even(q *resolve.Request, seed int64, cpus []int) {
+	q.Set(settings.CPUSet, list(cpus))
+	q.Set(settings.Hostname, hostname)
 	for _, v := range variables(seed) {
-		q.Env = append(q.Env, v.name+"="+v.value)
+		q.Add(settings.Env, v.name+"="+v.value)
 	}
 }
 
@@ -75,56 +80,58 @@ func list(cpus []int) string {
 }
 
 // environment adds what the task's environment has, and returns it.
-func (r *Runner) environment(q *build.Request, task suite.Task) suite.Environment {
+func (r *Runner) environment(q *resolve.Request, task suite.Task) suite.Environment {
 	e, _ := r.Suite.FindEnvironment(task.Environment) // suite.Load checked it
-	q.Rootfs, q.Workdir = e.Rootfs, e.Workdir
+	q.Set(settings.Rootfs, e.Rootfs)
+	q.Set(settings.Workdir, e.Workdir)
 	onRoot(q, e)
 	addVariables(q, e.Variables)
 	if dir := r.prepared[e.Name].env; dir != "" {
-		q.Volumes = append(q.Volumes, dir+":/env:ro")
+		q.Add(settings.Volume, dir+":/env:ro")
 	}
 	return e
 }
 
 // onRoot adds what all phases of an environment share.
-func onRoot(q *build.Request, e suite.Environment) {
-	q.User = cmp.Or(e.User, q.User)
+func onRoot(q *resolve.Request, e suite.Environment) {
+	q.Set(settings.User, cmp.Or(e.User, q.Text(settings.User)))
 	if e.Kept() {
-		q.Disk = string(cmp.Or(e.Disk, standard.Disk))
+		q.Set(settings.Disk, string(cmp.Or(e.Disk, standard.Disk)))
 	}
 }
 
-func addVariables(q *build.Request, of map[string]string) {
+func addVariables(q *resolve.Request, of map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		q.Env = append(q.Env, key+"="+of[key])
+		q.Add(settings.Env, key+"="+of[key])
 	}
 }
 
 // ofAgent is the sandbox of the agent of an attempt.
-func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) build.Request {
+func (r *Runner) ofAgent(a plan.Attempt, w work, cpus []int) resolve.Request {
 	q := r.request(r.limits(a), join(a.Task.Network, a.Agent.Network), a.Seed, cpus)
 	if e := r.environment(&q, a.Task); !e.Kept() {
-		q.Workspace = w.workspace()
-		q.Env = append(q.Env, "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
+		q.Set(settings.Workspace, w.workspace())
+		q.Add(settings.Env, "BENCH_METRICS="+agent.WorkspaceDir+"/"+MetricsFile)
 	}
 	q.Args = words(a)
 	if a.Agent.Metrics == suite.MetricsDescriptor {
 		q.Args = append(withDescriptor(), q.Args...)
-		q.Env = append(q.Env, "BENCH_METRICS_FD=3")
+		q.Add(settings.Env, "BENCH_METRICS_FD=3")
 	}
-	q.Volumes = append(q.Volumes, w.task()+":/task:ro")
+	q.Add(settings.Volume, w.task()+":/task:ro")
 	if a.Agent.Files != "" {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
+		q.Add(settings.Volume, r.Suite.Dir+"/"+a.Agent.Files+":"+agentDir+":ro")
 	}
 	if a.Agent.Solution {
-		q.Volumes = append(q.Volumes, r.Suite.Dir+"/"+a.Task.Solution.Files+":"+solutionDir+":ro")
+		q.Add(settings.Volume, r.Suite.Dir+"/"+a.Task.Solution.Files+":"+solutionDir+":ro")
 		addVariables(&q, a.Task.Solution.Variables)
 	}
-	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
+	q.Add(settings.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
 	addVariables(&q, a.Agent.Environment)
-	q.Env = append(q.Env, a.Agent.Pass...)
-	q.Models, q.Budgets = a.Agent.Models, a.Agent.Budgets
-	q.Labels = append(q.Labels, "attempt="+a.ID())
+	q.Add(settings.Env, a.Agent.Pass...)
+	q.Add(settings.Model, a.Agent.Models...)
+	q.Add(settings.Budget, a.Agent.Budgets...)
+	q.Add(settings.Label, "attempt="+a.ID())
 	return q
 }
 
@@ -144,29 +151,29 @@ func (r *Runner) limits(a plan.Attempt) suite.Limits {
 const rewardSize = "16M"
 
 // ofGrader is the sandbox of its grader.
-func (r *Runner) ofGrader(a plan.Attempt, w work, cpus []int) build.Request {
+func (r *Runner) ofGrader(a plan.Attempt, w work, cpus []int) resolve.Request {
 	g := a.Task.Grade
 	q := r.request(over(g.Limits, over(r.Suite.Limits, standard)), g.Network, a.Seed, cpus)
 	e := r.environment(&q, a.Task)
 	q.Args = grade.Command(g)
-	q.User = cmp.Or(g.User, q.User)
+	q.Set(settings.User, cmp.Or(g.User, q.Text(settings.User)))
 	switch {
 	case g.At != "":
-		q.Volumes = append(q.Volumes, w.grader()+":"+g.At+":ro")
+		q.Add(settings.Volume, w.grader()+":"+g.At+":ro")
 	case !e.Kept():
-		q.Workspace = w.grader()
+		q.Set(settings.Workspace, w.grader())
 	}
 	if !e.Kept() {
-		q.Volumes = append(q.Volumes, w.workspace()+":/attempt:ro")
+		q.Add(settings.Volume, w.workspace()+":/attempt:ro")
 	}
 	if g.Score == suite.ScoreReward {
-		q.Tmpfs = []string{suite.RewardDir + ":size=" + rewardSize}
+		q.Add(settings.Tmpfs, suite.RewardDir+":size="+rewardSize)
 	}
-	q.Volumes = append(q.Volumes, w.output()+":/output:ro")
+	q.Add(settings.Volume, w.output()+":/output:ro")
 	addVariables(&q, g.Variables)
-	q.Env = append(q.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
-	q.Labels = append(q.Labels, "attempt="+a.ID(), "grader=yes")
-	q.Remove = true
+	q.Add(settings.Env, "BENCH_TASK="+a.Task.Name, "BENCH_SEED="+strconv.FormatInt(a.Seed, 10))
+	q.Add(settings.Label, "attempt="+a.ID(), "grader=yes")
+	q.Set(settings.Remove, "true")
 	return q
 }
 

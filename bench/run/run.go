@@ -12,8 +12,9 @@ import (
 	"clove.run/clove/bench"
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/suite"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // Sandboxes executes runs as clove run does.
@@ -121,12 +122,12 @@ func (r *Runner) places(attempts int) int {
 // room is what the agent and the grader of an attempt need, one after the other.
 func (r *Runner) room(a plan.Attempt) (Room, error) {
 	var most Room
-	for _, q := range []build.Request{r.ofAgent(a, r.work(a), nil), r.ofGrader(a, r.work(a), nil)} {
-		memory, err := agent.ParseSize(q.Memory)
+	for _, q := range []resolve.Request{r.ofAgent(a, r.work(a), nil), r.ofGrader(a, r.work(a), nil)} {
+		memory, err := agent.ParseSize(q.Text(settings.Memory))
 		if err != nil {
 			return most, err
 		}
-		cpus, err := share(q.CPUs)
+		cpus, err := share(q.Text(settings.CPUs))
 		if err != nil {
 			return most, err
 		}
@@ -149,7 +150,7 @@ func (r *Runner) Check(attempts []plan.Attempt) error {
 			return &agent.Error{Kind: agent.KindUnenforceable, Step: "bench", Hint: "lower memory in its limits, or end what else runs here",
 				Message: a.ID() + " may use more memory than this machine has left"}
 		}
-		for _, q := range []build.Request{r.ofAgent(a, r.work(a), r.Host.CPUs[:room.CPUs]), r.ofGrader(a, r.work(a), r.Host.CPUs[:room.CPUs])} {
+		for _, q := range []resolve.Request{r.ofAgent(a, r.work(a), r.Host.CPUs[:room.CPUs]), r.ofGrader(a, r.work(a), r.Host.CPUs[:room.CPUs])} {
 			if err := r.dry(q); err != nil {
 				return err
 			}
@@ -160,12 +161,13 @@ func (r *Runner) Check(attempts []plan.Attempt) error {
 
 // dry builds a spec for which no folder exists yet: mistakes in limits, networks and names
 // are found before the first attempt.
-func (r *Runner) dry(q build.Request) error {
-	q.Workspace, q.Volumes = "", nil
+func (r *Runner) dry(q resolve.Request) error {
+	q.Set(settings.Workspace, "")
+	q.SetList(settings.Volume, nil)
 	if len(q.Args) == 0 {
 		return nil // its grader has no command
 	}
-	_, err := build.Spec(q, r.Host, agent.NewID())
+	_, err := resolve.Spec(q, r.Host, agent.NewID())
 	return err
 }
 

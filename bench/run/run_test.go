@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/bench"
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/settings"
 )
 
 func number(n int64) *int64 { return &n }
@@ -100,18 +101,18 @@ func TestRequests(t *testing.T) {
 	a := plan.Attempt{Task: suite.Task{Name: "t", Instruction: "do $x", Limits: suite.Limits{CPUs: "2"}, Network: suite.Network{Allow: []string{"a.example"}}, Grade: suite.Grade{Command: []string{"g"}, Score: suite.ScoreDescriptor}},
 		Agent: suite.Agent{Name: "a", Command: []string{"run", "{instruction} {task} {seed}"}, Files: "agents/a", Network: suite.Network{Mode: "allowlist", Allow: []string{"b.example"}}}, Seed: 7}
 	q := r.ofAgent(a, r.work(a), []int{1, 3})
-	if q.Memory != "64M" || q.CPUs != "2" || q.CPUSet != "1,3" || q.Hostname != hostname || strings.Join(q.Args, "|") != "run|do $x t 7" {
+	if q.Text(settings.Memory) != "64M" || q.Text(settings.CPUs) != "2" || q.Text(settings.CPUSet) != "1,3" || q.Text(settings.Hostname) != hostname || strings.Join(q.Args, "|") != "run|do $x t 7" {
 		t.Errorf("%+v", q)
 	}
-	if strings.Join(q.Allow, " ") != "a.example b.example" || q.Network != "allowlist" || strings.Join(q.Volumes, " ") != "/r/work/t.a.7/task:/task:ro /s/agents/a:/agent:ro" {
+	if strings.Join(q.Values[settings.Allow], " ") != "a.example b.example" || q.Text(settings.NetworkMode) != "allowlist" || strings.Join(q.Values[settings.Volume], " ") != "/r/work/t.a.7/task:/task:ro /s/agents/a:/agent:ro" {
 		t.Errorf("%+v", q)
 	}
 	g := r.ofGrader(a, r.work(a), []int{1})
-	if len(g.Allow) != 0 || g.Workspace == q.Workspace || strings.Join(g.Volumes, " ") != "/r/work/t.a.7/workspace:/attempt:ro /r/attempts/t.a.7/output:/output:ro" {
+	if len(g.Values[settings.Allow]) != 0 || g.Text(settings.Workspace) == q.Text(settings.Workspace) || strings.Join(g.Values[settings.Volume], " ") != "/r/work/t.a.7/workspace:/attempt:ro /r/attempts/t.a.7/output:/output:ro" {
 		t.Errorf("%+v", g)
 	}
 	r.NoParity = true
-	if q := r.ofAgent(a, r.work(a), []int{1}); q.CPUSet != "" || q.Hostname != "" || strings.Contains(strings.Join(q.Env, " "), "TZ=") {
+	if q := r.ofAgent(a, r.work(a), []int{1}); q.Has(settings.CPUSet) || q.Has(settings.Hostname) || strings.Contains(strings.Join(q.Values[settings.Env], " "), "TZ=") {
 		t.Errorf("without parity: %+v", q)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/bench/files"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/settings"
 )
 
 // environmentsDir is in the folder of results, or where several benches share it.
@@ -128,13 +129,17 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 	}
 	limits := over(e.Setup.Limits, over(r.Suite.Limits, standard))
 	q := r.request(limits, network, r.Suite.Seeds[0], nil)
-	q.CPUSet, q.Rootfs, q.Args = "", e.Rootfs, command
+	q.Args = command
+	q.Set(settings.CPUSet, "")
+	q.Set(settings.Rootfs, e.Rootfs)
 	onRoot(&q, e)
 	layer := ""
 	if files := filepath.Join(dir, "files"); e.Kept() {
-		q.Volumes, layer = []string{files + ":/setup:ro"}, existing(filepath.Join(dir, layerFile))
+		layer = existing(filepath.Join(dir, layerFile))
+		q.SetList(settings.Volume, []string{files + ":/setup:ro"})
 	} else {
-		q.Workspace, q.Remove = files, true
+		q.Set(settings.Workspace, files)
+		q.Set(settings.Remove, "true")
 		if err := bindEnv(&q, filepath.Join(dir, "env")); err != nil {
 			return err
 		}
@@ -152,7 +157,7 @@ func (r *Runner) setUpOnce(ctx context.Context, e suite.Environment, dir string,
 			Hint: "its output is in " + log}
 	}
 	if !e.Kept() {
-		return checkEnv(e, filepath.Join(dir, "env"), q.Disk)
+		return checkEnv(e, filepath.Join(dir, "env"), q.Text(settings.Disk))
 	}
 	_, err = r.Sandboxes.KeepLayer(ctx, spec.ID, filepath.Join(dir, layerFile))
 	return err

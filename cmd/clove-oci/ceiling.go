@@ -5,7 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/oci"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 )
 
 // checkCeiling refuses annotations that ask for more than the ceiling of the host in dir. What no
@@ -14,11 +14,11 @@ import (
 func checkCeiling(rules oci.Rules, dir string) error {
 	spec, all := rules.Asked()
 	for _, asked := range all {
-		err := build.CheckCeiling(spec, dir, asked.Places...)
+		err := resolve.CheckCeiling(spec, dir, asked.Places...)
 		var known *agent.Error
 		if errors.As(err, &known) && known.Kind == agent.KindPrivilege {
 			return &agent.Error{Kind: agent.KindPrivilege, Step: "annotation " + asked.Annotation, Message: known.Message,
-				Hint: "ask for less; root's " + build.CeilingFile(dir) + " is the ceiling of what annotations ask, too"}
+				Hint: "ask for less; root's " + resolve.CeilingFile(dir) + " is the ceiling of what annotations ask, too"}
 		}
 		if err != nil {
 			return err

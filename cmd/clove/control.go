@@ -7,7 +7,7 @@ import (
 
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 const (
@@ -88,7 +88,7 @@ func readGrace(text string) (int64, error) {
 	if text == "0" {
 		return 0, nil
 	}
-	d, err := build.ParseClock(flagTime, text)
+	d, err := settings.ParseClock(flagTime, text)
 	return int64(d), err
 }
 
@@ -101,7 +101,7 @@ func fillSignal(l *line, params *api.SignalParams) error {
 	if params.Reason != "" {
 		return invalid(flagReason, "omit it, or write -s "+policySignal, "only the signal %s has a reason", policySignal)
 	}
-	number, err := build.ParseSignal(flagSignal, text)
+	number, err := settings.ParseSignal(flagSignal, text)
 	params.Signal = int(number)
 	return err
 }

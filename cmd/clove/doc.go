@@ -2,8 +2,8 @@
 //
 // Arguments are first put in order (arrange.go), because urfave/cli stops at the first
 // positional argument while clove's flags count on both sides of SCRIPT. For run and render
-// the flags are then copied into a build.Request (run_request.go), and package
-// policies/build makes the agent.Spec of it or says what is wrong.
+// the flags are then copied into a resolve.Request (run_request.go), and package
+// policies/resolve makes the agent.Spec of it or says what is wrong.
 //
 // Each command is a row (command.go): its verbs with their usage lines, its flags and texts. Help,
 // completion, the manual page, and what arguments a command takes follow from the row. A verb

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/doctest"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
 
@@ -94,7 +95,7 @@ func TestLimitsPageIsTrue(t *testing.T) {
 		rows[strings.Trim(row[0], "`")] = strings.ReplaceAll(row[1], "`", "")
 	}
 	for _, f := range runFlags() {
-		if f.(cli.CategorizableFlag).GetCategory() != groupLimits {
+		if f.(cli.CategorizableFlag).GetCategory() != settings.GroupLimits {
 			continue
 		}
 		name, want := "--"+f.Names()[0], f.(cli.DocGenerationFlag).GetDefaultText()
@@ -102,8 +103,8 @@ func TestLimitsPageIsTrue(t *testing.T) {
 			t.Errorf("docs/limits.md says that %s is %q by default, clove run --help %q", name, defaults[name], want)
 		}
 	}
-	want := map[string]string{"--" + flagPids: strconv.Itoa(agent.PidsFloor), "flag": "the least",
-		"--" + flagMemory: size(agent.MemoryFloorBytes), "--" + flagDisk: size(agent.DiskFloorBytes), "--" + flagShm: size(agent.SizeFloor)}
+	want := map[string]string{"--" + settings.Pids: strconv.Itoa(agent.PidsFloor), "flag": "the least",
+		"--" + settings.Memory: size(agent.MemoryFloorBytes), "--" + settings.Disk: size(agent.DiskFloorBytes), "--" + settings.ShmSize: size(agent.SizeFloor)}
 	if !maps.Equal(floors, want) {
 		t.Errorf("docs/limits.md says that the least are %v, and they are %v", floors, want)
 	}

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 const execName = "exec"
@@ -41,7 +41,7 @@ func (p *program) exec(c *cli.Context) error {
 	params := api.ExecParams{RunParams: api.RunParams{Run: c.Args().First()}, Stdin: c.Bool(flagInteractive),
 		Exec: agent.Exec{Command: c.Args().Tail(), Env: c.StringSlice(flagEnv), Dir: c.String(flagWorkdir), Terminal: c.Bool(flagTTY)}}
 	if text := c.String(flagUser); text != "" {
-		user, err := build.ParseUser(text)
+		user, err := settings.ParseUser(text)
 		if err != nil {
 			return err
 		}

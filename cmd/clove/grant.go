@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/kernel/grant"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 // Flags of clove grant that no other command has.
@@ -72,7 +72,7 @@ func readExpires(text string) (time.Time, error) {
 	if when, ok := parseTime(text, now.Location()); ok {
 		return when, nil
 	}
-	span, err := build.ParseClock(flagExpires, text)
+	span, err := settings.ParseClock(flagExpires, text)
 	if err != nil || span == 0 {
 		return time.Time{}, invalid(flagExpires, "write how long, such as 10m, or a time such as 2026-01-02T15:04:05Z", "%q is not a time", text)
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -74,7 +74,7 @@ func (b *bench) needs(args ...string) needs {
 		}
 		n.links = append(n.links, shorten(l.Source)+":"+shorten(l.Target))
 	}
-	bin, _ := strings.CutSuffix(variables(spec)["PATH"], build.PATH)
+	bin, _ := strings.CutSuffix(variables(spec)["PATH"], resolve.PATH)
 	n.bin = shorten(strings.TrimSuffix(bin, ":"))
 	return n
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 const (
@@ -145,7 +145,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if when, ok := parseTime(text, now.Location()); ok {
 		return when, nil
 	}
-	ago, err := build.ParseClock(flagSince, text)
+	ago, err := settings.ParseClock(flagSince, text)
 	if err != nil {
 		return time.Time{}, invalid(flagSince, "write how long ago, such as 10m, or a time such as 2026-01-02T15:04:05Z", "%q is not a time", text)
 	}

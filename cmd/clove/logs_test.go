@@ -1,7 +1,7 @@
 package main
 
 import (
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 	"testing"
 	"time"
 )
@@ -28,7 +28,7 @@ func FuzzParseSince(f *testing.F) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, text string) {
 		when, err := parseSince(text, now)
-		if _, noSpan := build.ParseClock(flagSince, text); err == nil && noSpan == nil && when.After(now) {
+		if _, noSpan := settings.ParseClock(flagSince, text); err == nil && noSpan == nil && when.After(now) {
 			t.Errorf("%q is %v", text, when)
 		}
 	})

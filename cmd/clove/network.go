@@ -5,13 +5,13 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 // explainNetwork prints the rules that a run would have. It compiles them as a run
 // does, so what it prints is what holds.
 func (p *program) explainNetwork(spec agent.Spec) error {
-	rules, err := build.Rules(spec)
+	rules, err := settings.Rules(spec)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (p *program) explainNetwork(spec agent.Spec) error {
 	}
 	for _, published := range spec.Egress.Publish {
 		// A published port is no rule, but the one way in.
-		rows = append(rows, []string{"publish", published.Host.String(), "tcp", fmt.Sprint(published.Port), "--" + flagPublish, "the host's clients reach the agent"})
+		rows = append(rows, []string{"publish", published.Host.String(), "tcp", fmt.Sprint(published.Port), "--" + settings.Publish, "the host's clients reach the agent"})
 	}
 	if len(rows) == 1 {
 		return nil

@@ -11,8 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
-	"clove.run/clove/policies/compare"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 const (
@@ -79,19 +79,19 @@ func (p *program) policyList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printList(c, build.Policies(h))
+	return p.printList(c, resolve.Policies(h))
 }
 
 // loadPolicy reads a policy for a command that runs nothing.
-func (p *program) loadPolicy(reference string) (*build.Policy, error) {
+func (p *program) loadPolicy(reference string) (*resolve.Policy, error) {
 	h, err := p.host()
 	if err != nil {
 		return nil, err
 	}
-	if path := h.Absolute(reference); path == build.CeilingFile(h.Ceiling) {
-		return build.LoadCeiling(path)
+	if path := h.Absolute(reference); path == resolve.CeilingFile(h.Ceiling) {
+		return resolve.LoadCeiling(path)
 	}
-	return build.LoadPolicy(reference, h)
+	return resolve.LoadPolicy(reference, h)
 }
 
 // policyCheck reports every document that has a mistake.
@@ -129,12 +129,12 @@ func (p *program) policyDiff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	more, less := compare.Wider(a.Spec, b.Spec), compare.Wider(b.Spec, a.Spec)
+	more, less := settings.Wider(a.Spec, b.Spec), settings.Wider(b.Spec, a.Spec)
 	if c.Bool(flagJSON) {
 		if err := p.printJSON(struct {
-			More []compare.Difference `json:"more"`
-			Less []compare.Difference `json:"less"`
-		}{append([]compare.Difference{}, more...), append([]compare.Difference{}, less...)}); err != nil {
+			More []settings.Difference `json:"more"`
+			Less []settings.Difference `json:"less"`
+		}{append([]settings.Difference{}, more...), append([]settings.Difference{}, less...)}); err != nil {
 			return err
 		}
 	} else {
@@ -150,7 +150,7 @@ func (p *program) policyDiff(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) printDifferences(title string, all []compare.Difference) {
+func (p *program) printDifferences(title string, all []settings.Difference) {
 	if len(all) == 0 {
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/expect"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 )
 
 const flagLive = "live"
@@ -18,7 +18,7 @@ const flagLive = "live"
 type expectation struct {
 	expect.Document
 	host   host.Host // whose directory is the document's
-	policy *build.Policy
+	policy *resolve.Policy
 }
 
 // policyTest compares a policy with what a document expects of it.
@@ -59,7 +59,7 @@ func (p *program) readExpectation(name string) (expectation, error) {
 		return e, &agent.Error{Kind: agent.KindOf(err), Step: "policy test", Message: name + ": " + f.Message, Hint: f.Hint}
 	}
 	e.host.Dir = filepath.Dir(path) // where a relative path of the policy begins
-	e.policy, err = build.LoadPolicy(e.Policy, e.host)
+	e.policy, err = resolve.LoadPolicy(e.Policy, e.host)
 	return e, err
 }
 

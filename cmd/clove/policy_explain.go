@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // policyExplain says in words what an agent may do.
@@ -39,7 +39,7 @@ func (p *program) policyExplain(c *cli.Context) error {
 	return nil
 }
 
-func sentences(policy *build.Policy) (rows [][2]string) {
+func sentences(policy *resolve.Policy) (rows [][2]string) {
 	s := policy.Spec
 	add := func(title, text string) { rows = append(rows, [2]string{title, text}) }
 	add("files", explainFiles(s.Files))
@@ -82,8 +82,8 @@ func sentences(policy *build.Policy) (rows [][2]string) {
 	}
 	add("user", explainUser(s))
 	add("limits", explainLimits(s.Limits))
-	if env := policy.Document.Environment; len(env.Set)+len(env.Pass) > 0 {
-		add("environment", strings.TrimSuffix("sets "+keysOf(env.Set)+"; passes on the caller's "+strings.Join(env.Pass, ", "), "; passes on the caller's "))
+	if set, pass := policy.Document.Values[settings.EnvironmentSet], policy.Document.Values[settings.EnvironmentPass]; len(set)+len(pass) > 0 {
+		add("environment", strings.TrimSuffix("sets "+namesOf(set)+"; passes on the caller's "+strings.Join(pass, ", "), "; passes on the caller's "))
 	}
 	for _, text := range s.Kernel.Grants {
 		add("may use", text)
@@ -157,4 +157,11 @@ func explainLimits(l agent.Limits) string {
 	return strings.Join(parts, ", ")
 }
 
-func keysOf(set map[string]string) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
+// namesOf are the names of NAME=TEXT.
+func namesOf(entries []string) string {
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i], _, _ = strings.Cut(entry, "=")
+	}
+	return strings.Join(names, ", ")
+}

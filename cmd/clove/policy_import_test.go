@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 func TestPolicyImport(t *testing.T) {
@@ -14,7 +16,7 @@ func TestPolicyImport(t *testing.T) {
 	path := b.file("web.json", `{"network": {"allowedDomains": ["example.com"]}, "filesystem": {"allowWrite": ["~/cache"]}}`, 0o600)
 	status, stdout, stderr := b.clove("policy", "import", "web.json")
 	d, err := policies.Parse([]byte(stdout))
-	if status != 0 || err != nil || d.Name != "web" || len(d.Files.Volumes) != 1 || d.Files.Volumes[0] != "/home/me/cache:/home/agent/cache" || !strings.Contains(stdout, path) {
+	if status != 0 || err != nil || d.Name != "web" || !slices.Equal(d.Values[settings.Volume], []string{"/home/me/cache:/home/agent/cache"}) || !strings.Contains(stdout, path) {
 		t.Errorf("status %d, %v\n%s%s", status, err, stdout, stderr)
 	}
 	b.file("settings.json", `{"permissions": {"ask": ["Edit"], "allow": ["Bash(a, b)"]}}`, 0o600)

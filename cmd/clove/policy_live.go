@@ -11,9 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/expect"
 	"clove.run/clove/policies/probe"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // probeInside is where clove's own binary appears if the sandbox does not have it.
@@ -53,23 +54,24 @@ func (e expectation) probeSpec(orders string) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, agent.Failed("probe", err)
 	}
-	request := build.Request{Policy: e.Policy, Remove: true}
+	request := resolve.Request{Policy: e.Policy}
+	request.Set(settings.Remove, "true")
 	inside := program
 	if e.policy.Spec.Files.Rootfs != "" || !e.host.InBase(program) {
 		if strings.Contains(program, ":") {
 			return agent.Spec{}, invalid(flagLive, "install clove elsewhere", "%q cannot be shown in the sandbox, because of its colon", program)
 		}
 		inside = probeInside
-		request.Volumes = []string{program + ":" + inside + ":ro"}
+		request.Add(settings.Volume, program+":"+inside+":ro")
 	}
 	if e.policy.Spec.Files.Execute != nil {
-		request.Execute = []string{inside}
+		request.Add(settings.Execute, inside)
 	}
 	if e.policy.Spec.Files.Read != nil {
-		request.Read = []string{inside}
+		request.Add(settings.Read, inside)
 	}
 	request.Args = []string{inside, probe.Argument, orders}
-	return build.Spec(request, e.host, agent.NewID())
+	return resolve.Spec(request, e.host, agent.NewID())
 }
 
 // runProbe runs it as clove run does, with its output in a pipe.

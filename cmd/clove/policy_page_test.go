@@ -14,8 +14,8 @@ import (
 
 	"clove.run/clove/internal/doctest"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/seccomp"
 )
 
@@ -27,7 +27,7 @@ func TestPolicyPageIsTrue(t *testing.T) {
 	}
 	rows := doctest.Rows(t, "docs/policies.md")
 	for _, name := range policies.Levels {
-		p, err := build.LoadPolicy(name, h)
+		p, err := resolve.LoadPolicy(name, h)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 )
 
 func (p *program) policyShow(c *cli.Context) error {
@@ -20,18 +20,18 @@ func (p *program) policyShow(c *cli.Context) error {
 	}
 	if c.Bool(flagJSON) {
 		values := map[string]string{}
-		for _, v := range policy.Document.Values() {
+		for _, v := range policy.Document.Written() {
 			values[v.Key] = v.Text
 		}
 		return p.printJSON(struct {
 			Policy agent.Policy      `json:"policy"`
-			Chain  []build.Link      `json:"chain"`
+			Chain  []resolve.Link    `json:"chain"`
 			Values map[string]string `json:"values"`
 		}{policy.Spec.Policy, policy.Chain, values})
 	}
 	if c.Bool(flagResolved) {
 		rows := [][]string{{"KEY", "VALUE"}}
-		for _, v := range policy.Document.Values() {
+		for _, v := range policy.Document.Written() {
 			rows = append(rows, []string{v.Key, v.Text})
 		}
 		return printTable(p.out, rows)
@@ -52,7 +52,7 @@ func (p *program) policyShow(c *cli.Context) error {
 }
 
 // printDocument prints a document as it is written.
-func printDocument(to io.Writer, link build.Link) error {
+func printDocument(to io.Writer, link resolve.Link) error {
 	text, ok := policies.Level(link.Name)
 	if !ok {
 		var err error

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 )
 
 // policyBench has a directory of policies with these documents.
@@ -81,14 +81,14 @@ func TestPolicyInitAndJSON(t *testing.T) {
 	}
 	var shown struct {
 		Policy agent.Policy
-		Chain  []build.Link
+		Chain  []resolve.Link
 		Values map[string]string
 	}
 	_, stdout, _ := b.clove("policy", "show", "--json", "first.yaml")
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Policy.Name != "first" || len(shown.Chain) != 3 || shown.Values["limits.memory"] != "256M" {
 		t.Errorf("%v, %+v", err, shown)
 	}
-	var found []build.FoundPolicy
+	var found []resolve.FoundPolicy
 	_, stdout, _ = b.clove("policy", "list", "--json")
 	if err := json.Unmarshal([]byte(stdout), &found); err != nil || len(found) != 6 || found[5].Name != "first" {
 		t.Errorf("%v, %+v", err, found)

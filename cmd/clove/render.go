@@ -11,8 +11,9 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/deploy/kubernetes"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 const renderName = "render"
@@ -52,7 +53,7 @@ func renderFlags() []cli.Flag {
 	// Here --namespace is the cluster's.
 	theirs := slices.DeleteFunc(runFlags(), func(f cli.Flag) bool { return slices.Contains([]string{flagJSON, flagNamespace}, f.Names()[0]) })
 	for _, f := range theirs {
-		if notInCluster[f.Names()[0]] != "" {
+		if insteadOf(f.Names()[0]) != "" {
 			hide(f)
 		}
 	}
@@ -110,7 +111,7 @@ func (p *program) render(c *cli.Context) error {
 // clusterRequest is a run that is being turned into a Job.
 type clusterRequest struct {
 	flags *cli.Context
-	asked build.Request
+	asked resolve.Request
 	host  host.Host
 	spec  agent.Spec
 }
@@ -118,7 +119,7 @@ type clusterRequest struct {
 // clusterRequestOf builds the spec for a root that is an image's.
 func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequest, error) {
 	r := &clusterRequest{flags: c, asked: requestOf(c), host: h}
-	r.asked.Namespace = "" // the flag of this name is the Job's
+	r.asked.Set(settings.Namespace, "") // the flag of this name is the Job's
 	var err error
 	if r.asked.Script, r.asked.Args, err = splitWords(words, c.String(flagEntry), h); err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequ
 	if err := cmp.Or(r.asked.CheckCommand(), refuseLocal(c)); err != nil {
 		return nil, err
 	}
-	if r.spec, err = build.ImageSpec(r.asked, h); err != nil {
+	if r.spec, err = resolve.ImageSpec(r.asked, h); err != nil {
 		return nil, err
 	}
 	// A Job must end some time.
@@ -136,80 +137,52 @@ func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequ
 	return r, nil
 }
 
-// notInCluster has every flag of run that Kubernetes cannot enforce, and what to do
-// instead. The other flags become a part of the Job.
+// notInCluster has every flag of run that is no setting and that Kubernetes cannot enforce, and
+// what to do instead. The other flags become a part of the Job, but for settings with a hint of
+// their own.
 var notInCluster = map[string]string{
-	flagCPUSet:         "for CPUs of its own give a whole number of --cpus on nodes whose kubelet has the static CPU manager policy",
-	flagUlimit:         "set them in the command (sh -c 'ulimit …'), or for all of a node in containerd's base_runtime_spec",
-	flagCPUTime:        "use --timeout",
-	flagOutput:         "the kubelet rotates logs: containerLogMaxSize in its configuration",
-	flagVolume:         "a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job, or use --workspace",
-	flagMount:          "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
-	flagAddHost:        "add hostAliases to the Job's pod",
-	flagStopSignal:     "name it in the image with STOPSIGNAL",
-	flagCapDrop:        "omit it: a pod's agent has none",
 	flagOption:         "omit it: no pod's agent gains a privilege",
 	flagInit:           "let the image begin with a program that reaps, such as tini",
 	flagIDFile:         "kubectl get -o jsonpath={.metadata.uid} shows the Job's",
-	flagRootfs:         "the root is an image's: --image",
-	flagExecute:        "build an image with these programs alone",
-	flagRead:           "build an image with these files alone",
-	flagPublish:        "kubectl port-forward reaches a port of the pod; for others make a Service",
-	flagHostPort:       "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
-	flagDNS:            "the cluster's own name servers answer",
-	flagNetConnections: "the gate on the node has a fixed limit",
-	flagNetRate:        "the gate on the node has a fixed limit",
-	flagNetBytes:       "use --timeout, and a NetworkPolicy of the cluster's",
 	flagShadow:         "try the policy with clove run on a machine first",
 	flagLearn:          "learn the policy on a host of your own, and write what it says as flags",
 	flagLearnNetwork:   "learn the policy on a host of your own, and write what it says as flags",
 	flagLearnReads:     "learn the policy on a host of your own, and write what it says as flags",
 	flagNetworkLog:     "refused targets stand in the exit record: --result",
 	flagExplainNetwork: "clove run --explain-network shows the same rules",
-	flagWeaken:         "on a node every limit is enforced, or the pod fails",
-	flagSchedule:       "put the Job's spec into a CronJob's jobTemplate",
-	flagKeep:           "use a PersistentVolumeClaim",
-	flagAfter:          "wait for another Job with kubectl wait, or use a workflow engine",
-	flagPriority:       "set the pod's priorityClassName",
-	flagStartTimeout:   "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
 	flagDelay:          "apply the Job later, or use a CronJob",
 	flagClipboard:      "kubectl attach shows what the agent writes as it is",
 	flagDebug:          "kubectl describe shows a pod's steps",
-	flagAgentSocket:    notForContainers,
-	flagModel:          notForContainers,
-	flagModelSetup:     notForContainers,
-	flagModelLog:       notForContainers,
-	flagGrant:          notForContainers,
-	flagBudget:         notForContainers,
-	flagAtEnd:          notForContainers,
-	flagOnWarn:         notForContainers,
-	flagOnEnd:          notForContainers,
-	flagOnDenial:       notForContainers,
 }
 
-// notForContainers is the hint on what needs a socket of the agent's own.
-const notForContainers = "not for OCI containers yet: omit it, or use clove run"
+// insteadOf is what to do where Kubernetes cannot enforce a flag; empty: it can.
+func insteadOf(flag string) string {
+	if s := settings.Find(flag); s != nil {
+		return s.Pod
+	}
+	return notInCluster[flag]
+}
 
 // refuseLocal refuses flags and values that would be lost: a limit that is dropped
 // silently looks as if it held.
 func refuseLocal(c *cli.Context) error {
 	for _, f := range runFlags() {
 		name := f.Names()[0]
-		if hint := notInCluster[name]; hint != "" && c.IsSet(name) {
+		if hint := insteadOf(name); hint != "" && c.IsSet(name) {
 			return invalid(name, hint, "Kubernetes cannot enforce it")
 		}
 	}
-	python := c.String(flagPython)
-	switch profile := c.String(flagSeccomp); {
+	python := c.String(settings.Python)
+	switch profile := c.String(settings.Seccomp); {
 	case c.String(flagImage) == "":
 		return invalid(flagImage, "name one that has what the agent needs, for example --image python:3.13-slim", "an image is required: a node does not have this host's programs")
 	case c.String(flagNetwork) == agent.NetworkHost:
 		return invalid(flagNetwork, "write none, allowlist or public", "on a node no agent gets the host's network")
 	case profile != "" && profile != "standard" && profile != agent.SeccompUnconfined:
-		return invalid(flagSeccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
+		return invalid(settings.Seccomp, "put the profile on the nodes and write seccompProfile type Localhost into the Job", "Kubernetes has only standard and unconfined, not %q", profile)
 	// A relative path would be resolved against this host's directory.
 	case strings.Contains(python, "/") && !strings.HasPrefix(python, "/"):
-		return invalid(flagPython, "write its absolute path in the image, or its name", "%s is a path of this host, not of the image", python)
+		return invalid(settings.Python, "write its absolute path in the image, or its name", "%s is a path of this host, not of the image", python)
 	case c.String(flagPolicy) != "" && c.String(flagPolicy) != policies.StandardName:
 		return invalid(flagPolicy, "write what clove policy show --resolved lists as flags", "Kubernetes cannot hold all that a policy says")
 	case strings.ContainsAny(c.String(flagImage), " \t\n"):
@@ -224,7 +197,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	for _, t := range r.spec.Files.Tmpfs {
 		// An emptyDir is always 0777.
 		if t.Mode != 0 && t.Mode != 0o777 {
-			return kubernetes.Run{}, invalid(flagTmpfs, "omit mode", "in a pod everybody may write in %s", t.Target)
+			return kubernetes.Run{}, invalid(settings.Tmpfs, "omit mode", "in a pod everybody may write in %s", t.Target)
 		}
 	}
 	run := kubernetes.Run{
@@ -237,7 +210,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 	// Equal limits mean no swap, which is what Kubernetes gives a pod that has requests
 	// equal to limits.
 	if swap := r.spec.Limits.MemorySwapBytes; swap != r.spec.Limits.MemoryBytes {
-		return run, invalid(flagMemorySwap, "omit the flag: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
+		return run, invalid(settings.MemorySwap, "omit the flag: without swap is the default there too", "Kubernetes cannot give a pod a limited amount of swap")
 	}
 	var err error
 	if run.Variables, err = r.clusterVariables(); err != nil {
@@ -256,7 +229,7 @@ func (r *clusterRequest) clusterRun() (kubernetes.Run, error) {
 // leftBehind mentions files beside the script that are not part of the Job: a local run
 // would show them.
 func (r *clusterRequest) leftBehind() string {
-	if r.asked.Script == "" || r.asked.Workspace != "" {
+	if r.asked.Script == "" || r.asked.Has(settings.Workspace) {
 		return ""
 	}
 	// All but the script itself.

@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/deploy/kubernetes"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/settings"
 )
 
 // clusterFiles reads the files for the workspace: the script, or everything in the
@@ -20,7 +21,7 @@ func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	if r.asked.Workspace != "" {
+	if r.asked.Has(settings.Workspace) {
 		return readTree(dir)
 	}
 	// The script is the last word before its arguments.
@@ -48,20 +49,20 @@ func readTree(dir string) ([]kubernetes.File, error) {
 			return err
 		}
 		if !entry.Type().IsRegular() {
-			return invalid(flagWorkspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
+			return invalid(settings.Workspace, "remove it, or build an image that has it", "%s is neither a file nor a directory, and a ConfigMap holds files", relative)
 		}
 		// Bounded by what is left of the ConfigMap, so that a large tree is not read into
 		// memory first.
 		text, err := host.ReadBounded(name, left)
 		if err != nil {
-			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagWorkspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--" + settings.Workspace, Message: "cannot put all of it into a ConfigMap, which holds 1 MiB",
 				Hint: "leave away what the agent does not need, or build an image that has it", Err: err}
 		}
 		left -= int64(len(text))
 		files = append(files, kubernetes.File{Path: path.Clean(filepath.ToSlash(relative)), Text: text})
 		return nil
 	})
-	return files, agent.Failed("--"+flagWorkspace, err)
+	return files, agent.Failed("--"+settings.Workspace, err)
 }
 
 // countEntries is the number of names in a directory, 0 for one that cannot be read: it

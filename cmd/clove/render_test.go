@@ -11,10 +11,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/urfave/cli/v2"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/doctest"
 	"clove.run/clove/internal/kubetest"
 	"clove.run/clove/oci"
+	"clove.run/clove/policies/settings"
 )
 
 // rendered are command lines whose output is in the golden file.
@@ -111,23 +114,23 @@ func TestRenderedAnnotationsSayWhatRunWouldHold(t *testing.T) {
 // carried over changes the text.
 func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 	carried := map[string]string{
-		flagMemory: "256M", flagCPUs: "2", flagPids: "64", flagTimeout: "1h", flagStopTimeout: "9", flagDisk: "2G", flagShm: "1M",
-		flagTmpfs: "/x", flagReadOnly: "true", flagWorkspace: "project", flagEnv: "A=1", flagEnvFile: "vars.env",
-		flagWorkdir: "/x", flagUser: "2000", flagName: "x", flagLabel: "a=b", flagHostname: "x", flagNetwork: "public", flagAllow: "pypi.org",
-		flagDeny: "pypi.org", flagSeccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", flagRemove: "true",
+		settings.Memory: "256M", settings.CPUs: "2", settings.Pids: "64", settings.Timeout: "1h", settings.StopTimeout: "9", settings.Disk: "2G", settings.ShmSize: "1M",
+		settings.Tmpfs: "/x", settings.Root: "true", settings.Workspace: "project", flagEnv: "A=1", settings.EnvFile: "vars.env",
+		flagWorkdir: "/x", flagUser: "2000", flagName: "x", settings.Label: "a=b", settings.Hostname: "x", flagNetwork: "public", settings.Allow: "pypi.org",
+		settings.Deny: "pypi.org", settings.Seccomp: "unconfined", flagRestart: "on-failure", flagInteractive: "true", flagTTY: "true", settings.Remove: "true",
 		flagResult: "/var/lib/clove/records/x.json", flagEntry: "sh", flagNamespace: "agents",
 	}
 	// Values that a Job has anyway, or that equal the default.
-	same := map[string]string{flagDetach: "true", flagPolicy: "standard", flagMemorySwap: "1G"}
+	same := map[string]string{settings.Detach: "true", flagPolicy: "standard", settings.MemorySwap: "1G"}
 	plain, _, _ := renderBench(t).render("--image", "img", "--", "true")
 	for _, f := range runFlags() {
 		name := f.Names()[0]
 		value, isCarried := carried[name]
 		sameValue, isSame := same[name]
 		b := renderBench(t)
-		switch hint := notInCluster[name]; {
+		switch hint := insteadOf(name); {
 		case hint != "":
-			_, isSwitch := map[string]bool{flagExplainNetwork: true, flagKeep: true, flagDebug: true, flagClipboard: true, flagInit: true, flagAgentSocket: true, flagModelLog: true}[name]
+			_, isSwitch := map[string]bool{flagExplainNetwork: true, settings.KeepFiles: true, flagDebug: true, flagClipboard: true, flagInit: true, settings.AgentSocket: true, settings.ModelLog: true}[name]
 			flag := "--" + name + "=1"
 			if isSwitch {
 				flag = "--" + name
@@ -145,7 +148,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 				t.Errorf("--%s %s changes something:\n%s", name, sameValue, text)
 			}
 		case name == flagJSON: // TestRenderJSONIsAList
-		case name == flagPython:
+		case name == settings.Python:
 			if text, _, _ := b.render("agent.py", "--image", "img", "--python", "/opt/py/bin/python3.13"); !strings.Contains(text, "- /opt/py/bin/python3.13\n") {
 				t.Errorf("\n%s", text)
 			}
@@ -292,5 +295,15 @@ func TestRenderNeedsNoRootAndNoRuntime(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(b.host.Dir, agent.WorkspaceDir)); err == nil {
 		t.Error("something was made")
+	}
+}
+
+// TestHelpOfRenderHidesWhatIsRefused: its help has the flags that a Job can hold.
+func TestHelpOfRenderHidesWhatIsRefused(t *testing.T) {
+	for _, f := range renderFlags() {
+		name := f.Names()[0]
+		if shown := f.(cli.VisibleFlag).IsVisible(); shown != (insteadOf(name) == "") && name != flagNamespace {
+			t.Errorf("--%s: %t", name, shown)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 // detach gives the run to cloved and prints its ID alone on stdout, for scripts. Why a
@@ -21,7 +21,7 @@ func (p *program) detach(c *cli.Context, spec agent.Spec) error {
 	var delay time.Duration
 	if text := c.String(flagDelay); text != "" {
 		var err error
-		if delay, err = build.ParseClock(flagDelay, text); err != nil {
+		if delay, err = settings.ParseClock(flagDelay, text); err != nil {
 			return err
 		}
 	}

@@ -10,20 +10,21 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/settings"
 )
 
 // samples give every flag of run a value that differs from its default. A flag that is missing
 // here or changes nothing should not exist.
 var samples = map[string]string{
-	flagMemory: "64M", flagMemorySwap: "2G", flagCPUs: "1", flagCPUSet: "1", flagPids: "64", flagUlimit: "nofile=10",
-	flagCPUTime: "1", flagTimeout: "1", flagStopTimeout: "1", flagStartTimeout: "9", flagOutput: "1M", flagDisk: "64M", flagShm: "1M",
-	flagVolume: "./folder:/data", flagTmpfs: "/run", flagReadOnly: "", flagRead: "/usr", flagRootfs: "folder", flagWorkspace: "work", flagPython: "base/bin/python3.11",
-	flagEnv: "A=1", flagEnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", flagLabel: "a=b", flagHostname: "box",
-	flagNetwork: "public", flagAllow: "example.com", flagDeny: "example.com", flagPublish: "8080:80", flagHostPort: "80",
-	flagStopSignal: "INT", flagMount: "type=bind,source=folder,target=/data", flagAddHost: "db.example:10.0.0.5", flagCapDrop: "CHOWN",
-	flagNetConnections: "1", flagNetRate: "1", flagNetBytes: "1M",
-	flagGrant: "tool:fetch", flagModel: "small", flagBudget: "reviews=10", flagAtEnd: "pause", flagOnWarn: "true", flagOnEnd: "https://a.example/", flagOnDenial: "end", flagNamespace: "acme/research", flagAgentSocket: "",
-	flagSeccomp: "strict", flagShadow: "minimal", flagWeaken: agent.ControlCPU, flagTTY: "", flagRemove: "",
+	settings.Memory: "64M", settings.MemorySwap: "2G", settings.CPUs: "1", settings.CPUSet: "1", settings.Pids: "64", settings.Ulimit: "nofile=10",
+	settings.CPUTime: "1", settings.Timeout: "1", settings.StopTimeout: "1", settings.StartTimeout: "9", settings.Output: "1M", settings.Disk: "64M", settings.ShmSize: "1M",
+	settings.Volume: "./folder:/data", settings.Tmpfs: "/run", settings.Root: "", settings.Read: "/usr", flagRootfs: "folder", settings.Workspace: "work", settings.Python: "base/bin/python3.11",
+	flagEnv: "A=1", settings.EnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", settings.Label: "a=b", settings.Hostname: "box",
+	flagNetwork: "public", settings.Allow: "example.com", settings.Deny: "example.com", settings.Publish: "8080:80", settings.HostPort: "80",
+	settings.StopSignal: "INT", settings.Mount: "type=bind,source=folder,target=/data", settings.AddHost: "db.example:10.0.0.5", settings.CapDrop: "CHOWN",
+	settings.NetConnections: "1", settings.NetRate: "1", settings.NetBytes: "1M",
+	flagGrant: "tool:fetch", settings.Model: "small", flagBudget: "reviews=10", flagAtEnd: "pause", settings.OnWarn: "true", settings.OnEnd: "https://a.example/", settings.OnDenial: "end", flagNamespace: "acme/research", settings.AgentSocket: "",
+	settings.Seccomp: "strict", flagShadow: "minimal", settings.AllowUnenforced: agent.ControlCPU, flagTTY: "", settings.Remove: "",
 	// Flags that a spec does not show: their default is the only choice, or they concern the
 	// output and are tested there.
 	flagPolicy: "standard", flagInteractive: "", flagResult: "record.json", flagJSON: "", flagDebug: "", flagClipboard: "", flagNetworkLog: "decisions.jsonl",
@@ -34,14 +35,14 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, flagDNS, flagExecute, flagEntry, flagModelSetup, flagDetach, flagRestart, flagAfter, flagPriority, flagDelay, flagSchedule, flagKeep, flagModelLog, flagLearnNetwork, flagLearnReads}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.ModelLog, flagLearnNetwork, flagLearnReads}
 
 // A log of what calls of models say is kept only where the run asks for it.
 func TestModelLog(t *testing.T) {
 	for _, log := range []bool{false, true} {
 		flags := []string{"--model", "echo"}
 		if log {
-			flags = append(flags, "--"+flagModelLog)
+			flags = append(flags, "--"+settings.ModelLog)
 		}
 		if spec := interpreterBench(t).spec(append(flags, "--", "true")...); spec.Kernel.ModelLog != log {
 			t.Errorf("%v: %+v", flags, spec.Kernel)
@@ -90,7 +91,7 @@ func TestEveryFlagDoesSomething(t *testing.T) {
 			flags = append(flags, sample)
 		}
 		// The script's directory is the workspace by default, so the test names its parent.
-		if name == flagWorkspace {
+		if name == settings.Workspace {
 			flags[1] = "."
 		}
 		if same := shown(flags...) == plain; same != slices.Contains(notInTheSpec, name) {

@@ -12,9 +12,10 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/learn"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // The answers to --learn-network.
@@ -49,7 +50,7 @@ func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 		}
 		return nil, nil
 	}
-	if c.Bool(flagDetach) {
+	if c.Bool(settings.Detach) {
 		return nil, invalid(flagLearn, "omit -d: the policy is written when the run has ended", "it does not go together with -d")
 	}
 	if h.UID != 0 {
@@ -61,15 +62,15 @@ func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 	} else if mode == learnAllow && c.IsSet(flagNetwork) {
 		return nil, invalid(flagLearnNetwork, "omit --"+flagNetwork, "allow opens the internet to the run, whatever --%s says", flagNetwork)
 	}
-	if c.String(flagLearnNetwork) == learnAsk && (c.Bool(flagTTY) || c.Bool(flagAgentSocket) || len(c.StringSlice(flagGrant)) > 0) {
-		return nil, invalid(flagLearnNetwork, "write allow or deny, or omit the other flag", "ask does not go together with --%s, --%s and --%s", flagTTY, flagGrant, flagAgentSocket)
+	if c.String(flagLearnNetwork) == learnAsk && (c.Bool(flagTTY) || c.Bool(settings.AgentSocket) || len(c.StringSlice(flagGrant)) > 0) {
+		return nil, invalid(flagLearnNetwork, "write allow or deny, or omit the other flag", "ask does not go together with --%s, --%s and --%s", flagTTY, flagGrant, settings.AgentSocket)
 	}
 	l := &learning{host: h, path: h.Absolute(path), under: policies.StandardName, network: c.String(flagLearnNetwork), reads: c.Bool(flagLearnReads)}
 	if err := l.checkPath(); err != nil {
 		return nil, err
 	}
 	if policy := c.String(flagPolicy); policy != "" && !slices.Contains(policies.Levels, policy) {
-		loaded, err := build.LoadPolicy(policy, h)
+		loaded, err := resolve.LoadPolicy(policy, h)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +108,7 @@ func (l *learning) write(o learn.Observation) (learned learn.Learned, err error)
 	learned, err = learn.Write(o, l.name(), "./"+filepath.Base(l.filterPath()), func(d policies.Document) (learn.Extended, error) {
 		from := l.host
 		from.Dir = filepath.Dir(l.path)
-		parent, own, err := build.Extended(d, from)
+		parent, own, err := resolve.Extended(d, from)
 		return learn.Extended{Parent: parent, Own: own}, err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/runtime"
 )
 
@@ -45,7 +45,7 @@ func (l *learning) asker(p *program, spec agent.Spec, from *bufio.Reader) func(c
 	return func(ctx context.Context, rule agent.EgressRule) bool {
 		wider := spec
 		wider.Egress.Rules = append(slices.Clone(spec.Egress.Rules), rule)
-		if l.host.Ceiling != "" && build.CheckCeiling(wider, l.host.Ceiling) != nil {
+		if l.host.Ceiling != "" && resolve.CheckCeiling(wider, l.host.Ceiling) != nil {
 			return false
 		}
 		p.say("clove", cyan, fmt.Sprintf("the agent asks for %s; may it reach that from now on? [y/N]", rule.Target))

@@ -10,8 +10,9 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // runSpec builds the spec of a command line of run. With an error it returns as much of
@@ -32,48 +33,33 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		return spec, err
 	}
 	if c.String(flagLearnNetwork) == learnAllow {
-		request.Network = agent.NetworkPublic
+		request.Set(settings.NetworkMode, agent.NetworkPublic)
 	}
-	spec, err := build.Spec(request, h, id)
+	spec, err := resolve.Spec(request, h, id)
 	if err == nil && c.String(flagLearnNetwork) == learnAsk && spec.Network == agent.NetworkNone {
-		request.Network = agent.NetworkAllowlist // with no rule: each target is refused, or asked about
-		spec, err = build.Spec(request, h, id)
+		request.Set(settings.NetworkMode, agent.NetworkAllowlist) // with no rule: each target is refused, or asked about
+		spec, err = resolve.Spec(request, h, id)
 	}
 	spec.Learn = c.String(flagLearn) != ""
 	return spec, err
 }
 
-// requestOf copies the flags into a request, as text: policies/build parses them. A
+// requestOf copies the flags into a request, as text: policies/resolve parses them. A
 // flag that the command does not have is empty.
-func requestOf(c *cli.Context) build.Request {
-	return build.Request{
-		Policy: c.String(flagPolicy), PolicyShadow: c.String(flagShadow),
-
-		Memory: c.String(flagMemory), MemorySwap: c.String(flagMemorySwap), CPUs: c.String(flagCPUs), CPUSet: c.String(flagCPUSet),
-		Pids: c.String(flagPids), Ulimits: c.StringSlice(flagUlimit), CPUTime: c.String(flagCPUTime), Timeout: c.String(flagTimeout),
-		StopTimeout: c.String(flagStopTimeout), StopSignal: c.String(flagStopSignal), StartTimeout: c.String(flagStartTimeout),
-		Output: c.String(flagOutput), Disk: c.String(flagDisk), Shm: c.String(flagShm),
-
-		Volumes: c.StringSlice(flagVolume), Mounts: c.StringSlice(flagMount), Tmpfs: c.StringSlice(flagTmpfs), ReadOnly: c.Bool(flagReadOnly), Execute: c.StringSlice(flagExecute), Read: c.StringSlice(flagRead),
-		Rootfs: c.String(flagRootfs), Workspace: c.String(flagWorkspace), Python: c.String(flagPython),
-
-		Env: c.StringSlice(flagEnv), EnvFiles: c.StringSlice(flagEnvFile), Workdir: c.String(flagWorkdir), User: c.String(flagUser),
-		Name: c.String(flagName), Labels: c.StringSlice(flagLabel), Hostname: c.String(flagHostname),
-
-		Network: c.String(flagNetwork), Allow: c.StringSlice(flagAllow), Deny: c.StringSlice(flagDeny), Publish: c.StringSlice(flagPublish),
-		HostPorts: c.StringSlice(flagHostPort), DNS: c.StringSlice(flagDNS), Hosts: c.StringSlice(flagAddHost),
-		NetConnections: c.String(flagNetConnections), NetRate: c.String(flagNetRate), NetBytes: c.String(flagNetBytes),
-
-		AgentSocket: c.Bool(flagAgentSocket), Models: c.StringSlice(flagModel), ModelSetup: c.String(flagModelSetup), ModelLog: c.Bool(flagModelLog), Grants: c.StringSlice(flagGrant), Budgets: c.StringSlice(flagBudget), AtEnd: c.String(flagAtEnd),
-		OnWarn: c.String(flagOnWarn), OnEnd: c.String(flagOnEnd), OnDenial: c.String(flagOnDenial), Namespace: c.String(flagNamespace),
-
-		Seccomp: c.String(flagSeccomp), CapDrop: c.StringSlice(flagCapDrop), AllowUnenforced: c.StringSlice(flagWeaken),
-
-		Detached: c.Bool(flagDetach), Restart: c.String(flagRestart), Schedule: c.String(flagSchedule), KeepFiles: c.Bool(flagKeep),
-		After: c.StringSlice(flagAfter), Priority: c.String(flagPriority),
-
-		Interactive: c.Bool(flagInteractive), Terminal: c.Bool(flagTTY), Remove: c.Bool(flagRemove),
+func requestOf(c *cli.Context) resolve.Request {
+	request := resolve.Request{Policy: c.String(flagPolicy), PolicyShadow: c.String(flagShadow)}
+	for i := range settings.All {
+		switch s := &settings.All[i]; {
+		case s.Flag == "":
+		case s.On != "" && c.Bool(s.Flag):
+			request.Set(s.Flag, s.On)
+		case s.On == "" && s.Many():
+			request.Add(s.Flag, c.StringSlice(s.Flag)...)
+		case s.On == "":
+			request.Set(s.Flag, c.String(s.Flag))
+		}
 	}
+	return request
 }
 
 // splitWords separates SCRIPT from the agent's words behind "--". With --entrypoint the
@@ -123,12 +109,12 @@ func checkSwitches(c *cli.Context) error {
 		switch key, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "="); {
 		case key == "no-new-privileges" && value != "false": // no agent can gain any
 		case key == "seccomp":
-			return invalid(flagOption, "write --"+flagSeccomp+" "+value, "the seccomp profile has a flag of its own")
+			return invalid(flagOption, "write --"+settings.Seccomp+" "+value, "the seccomp profile has a flag of its own")
 		default:
 			return invalid(flagOption, "only no-new-privileges is accepted, and it always applies; every agent is protected in the same way", "%q is not supported", text)
 		}
 	}
-	if !c.Bool(flagDetach) {
+	if !c.Bool(settings.Detach) {
 		if c.String(flagDelay) != "" {
 			return invalid(flagDelay, "add -d", "only cloved can do that")
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 )
 
 // variables returns an environment as a map, without CLOVE_ID and CLOVE_NAME, which differ
@@ -26,7 +26,7 @@ func TestNothingIsInherited(t *testing.T) {
 	spec := b.spec("--", "true")
 	want := []string{
 		"CLOVE_CPUS=4", "CLOVE_ID=" + string(spec.ID), "CLOVE_MEMORY_BYTES=1073741824", "CLOVE_NAME=" + spec.Name,
-		"CLOVE_WORKSPACE=/workspace", "HOME=/home/agent", "LANG=C.UTF-8", "PATH=" + build.PATH,
+		"CLOVE_WORKSPACE=/workspace", "HOME=/home/agent", "LANG=C.UTF-8", "PATH=" + resolve.PATH,
 	}
 	if !slices.Equal(spec.Env, want) {
 		t.Errorf("got %q", spec.Env)

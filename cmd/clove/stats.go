@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 const flagInterval = "interval"
@@ -40,7 +40,7 @@ type usage struct {
 // stats queries again and again. The interval has a floor of 100 ms, because each query
 // costs every supervisor some work.
 func (p *program) stats(c *cli.Context) error {
-	interval, err := build.ParseClock(flagInterval, c.String(flagInterval))
+	interval, err := settings.ParseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/daemon/supervisor"
 	"clove.run/clove/internal/lasting"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 const flagEnd = "end"
@@ -48,7 +48,7 @@ func (p *program) supervise(c *cli.Context) error {
 
 // endAll ends all detached runs at once: a shutdown then waits only for the slowest.
 func (p *program) endAll(c *cli.Context) error {
-	longest, err := build.ParseClock(flagEnd, c.String(flagEnd))
+	longest, err := settings.ParseClock(flagEnd, c.String(flagEnd))
 	if err != nil {
 		return err
 	}

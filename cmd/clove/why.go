@@ -8,17 +8,16 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // whyFlags are those that decide over a connection.
-var whyFlags = []string{flagNetwork, flagAllow, flagDeny, flagHostPort, flagPolicy}
+var whyFlags = []string{flagNetwork, settings.Allow, settings.Deny, settings.HostPort, flagPolicy}
 
 // whyCommand takes no other flags of run.
 func whyCommand() command {
-	d := policies.Standard()
-	flags := slices.DeleteFunc(slices.Concat(networkFlags(d), wallFlags(d)), func(f cli.Flag) bool {
+	flags := slices.DeleteFunc(runFlags(), func(f cli.Flag) bool {
 		return !slices.Contains(whyFlags, f.Names()[0])
 	})
 	return command{
@@ -48,11 +47,11 @@ func (p *program) why(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := build.Network(requestOf(c), h)
+	spec, err := resolve.Network(requestOf(c), h)
 	if err != nil {
 		return err
 	}
-	rules, err := build.Rules(spec)
+	rules, err := settings.Rules(spec)
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func (p *program) why(c *cli.Context) error {
 
 // whySteps reads the target and returns the decisions in their order.
 func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
-	to, err := build.ParseEndpoint(target)
+	to, err := resolve.ParseEndpoint(target)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "Pids: 512,"},
 	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "DiskBytes: 1024 * mebibyte,"},
 	{"README.md", "id 1000 in a range of 65536 host ids", "agent/spec.go", "IDsPerAgent = 65536"},
-	{"README.md", "id 1000 in a range of 65536 host ids", "policies/standard.go", `AgentUser = agent.User{Name: "agent", UID: 1000,`},
+	{"README.md", "id 1000 in a range of 65536 host ids", "policies/settings/parse.go", `AgentUser = agent.User{Name: "agent", UID: 1000,`},
 	{"README.md", "1.8 times `runc run`", "docs/benchmarks.md", "1.8 times the wall clock time of `runc run`"},
 	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "runc 1.1.5) | 283.4 ms |"},
 	{"README.md", "283.4 ms, where `runc run` takes 25.5 ms", "docs/benchmarks.md", "`run`, whole command | 25.5 ms |"},

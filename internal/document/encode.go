@@ -2,7 +2,9 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -19,9 +21,7 @@ func Encode(of any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var w Writer
-	root.write(&w, 0, "")
-	return w.Bytes(), nil
+	return YAML(root.nodes()), nil
 }
 
 // ordered is a value of JSON that keeps the order of its keys.
@@ -85,33 +85,26 @@ func (o ordered) inline() string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// write puts head, a key or the dash of a list, in front.
-func (o ordered) write(w *Writer, depth int, head string) {
-	one := o.plain
-	if one == "" {
-		one = o.inline()
-	}
-	if one != "" {
-		w.Line(depth, "%s", strings.TrimPrefix(head+" "+one, " "))
-		return
-	}
-	if head != "" {
-		w.Line(depth, "%s", head)
-		depth++
-	}
+func (o ordered) nodes() []Node {
+	nodes := make([]Node, len(o.items))
 	for i, item := range o.items {
-		if o.list {
-			item.write(w, depth, "-")
-		} else {
-			item.write(w, depth, keyOf(o.keys[i])+":")
+		if !o.list {
+			nodes[i].Key = keyOf(o.keys[i])
+		}
+		if nodes[i].Text = cmp.Or(item.plain, item.inline()); nodes[i].Text == "" {
+			nodes[i].Nodes = item.nodes()
 		}
 	}
+	return nodes
 }
+
+// words are what YAML reads as something else than a text.
+var words = []string{"", "y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 // keyOf quotes a key that is not a plain word.
 func keyOf(key string) string {
 	plain := func(c rune) bool { return c == '_' || c >= 'a' && c <= 'z' }
-	if key == "" || strings.ContainsFunc(key, func(c rune) bool { return !plain(c) }) || key == "y" || key == "n" || key == "yes" || key == "no" || key == "on" || key == "off" || key == "true" || key == "false" || key == "null" {
+	if slices.Contains(words, key) || strings.ContainsFunc(key, func(c rune) bool { return !plain(c) }) {
 		return Quoted(key)
 	}
 	return key

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 )
 
 //go:embed *.tmpl
@@ -54,7 +54,7 @@ func (t *table) Notes() []api.Notification {
 // Standard is the spec of a run of the level standard as JSON, without its command and its name.
 func (t *table) Standard() (string, error) {
 	spec := policies.Standard()
-	spec.Env = []string{"HOME=" + spec.User.Home, "LANG=C.UTF-8", "PATH=" + build.PATH}
+	spec.Env = []string{"HOME=" + spec.User.Home, "LANG=C.UTF-8", "PATH=" + resolve.PATH}
 	text, err := json.Marshal(spec)
 	return string(text), err
 }

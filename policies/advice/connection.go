@@ -8,7 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/settings"
 )
 
 // noConnection are the targets of a record that no rule could allow.
@@ -42,7 +42,7 @@ func ofConnection(spec agent.Spec, d agent.Denial) Advice {
 	if word == "host-port" {
 		return hostPort(port)
 	}
-	rules, err := build.Rules(spec)
+	rules, err := settings.Rules(spec)
 	if err != nil {
 		return Advice{Note: "the run's rules cannot be read any more"}
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/expect"
 	"clove.run/clove/policies/host"
 )
@@ -55,11 +55,11 @@ func BenchmarkDocument(b *testing.B) {
 	must(b, err)
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
-			_, err := build.LoadPolicy(path, h)
+			_, err := resolve.LoadPolicy(path, h)
 			must(b, err)
 		}
 	})
-	policy, err := build.LoadPolicy(path, h)
+	policy, err := resolve.LoadPolicy(path, h)
 	must(b, err)
 	b.Run("ready", func(b *testing.B) {
 		for b.Loop() {

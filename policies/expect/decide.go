@@ -13,7 +13,8 @@ import (
 	"clove.run/clove/api/agents"
 	"clove.run/clove/egress"
 	"clove.run/clove/kernel/grant"
-	"clove.run/clove/policies/build"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
 
@@ -46,7 +47,7 @@ type Decider struct {
 func NewDecider(spec agent.Spec) (*Decider, error) {
 	d := &Decider{spec: spec}
 	var err error
-	if d.rules, err = build.Rules(spec); err != nil {
+	if d.rules, err = settings.Rules(spec); err != nil {
 		return nil, err
 	}
 	if d.foresight, err = runtime.Foresee(spec); err != nil {
@@ -112,7 +113,7 @@ func (d *Decider) unexecuted(at string) string {
 
 // connect asks the rules, and then the filter, without which there is no socket to connect.
 func (d *Decider) connect(target string) (bool, string, error) {
-	to, err := build.ParseEndpoint(target)
+	to, err := resolve.ParseEndpoint(target)
 	if err != nil {
 		return false, "", err
 	}

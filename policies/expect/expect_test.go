@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 )
 
 // decided answers a document's entries under a level, changed by change.
@@ -20,7 +20,7 @@ func decided(t *testing.T, level string, change func(*agent.Spec), entries strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := build.LoadPolicy(level, h)
+	policy, err := resolve.LoadPolicy(level, h)
 	if err != nil {
 		t.Fatal(err)
 	}

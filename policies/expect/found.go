@@ -10,8 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/probe"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/runtime"
 )
 
@@ -24,7 +24,7 @@ func (d *Decider) Tries(entries []Entry) ([]probe.Try, error) {
 		try := probe.Try{Kind: string(kind), What: what, Args: e.Arguments()}
 		switch kind {
 		case Connect:
-			to, err := build.ParseEndpoint(what)
+			to, err := resolve.ParseEndpoint(what)
 			if err != nil {
 				return nil, at(i, err)
 			}
@@ -100,7 +100,7 @@ func (d *Decider) called(name string, args [6]uint64, f probe.Found) (Answer, st
 // connected reports a connection as refused that the gate's record names, or that the
 // sandbox does not let begin. A server that does not answer is no refusal.
 func (d *Decider) connected(target string, f probe.Found, denials []agent.Denial) (Answer, string) {
-	to, err := build.ParseEndpoint(target)
+	to, err := resolve.ParseEndpoint(target)
 	if err != nil {
 		return Unknown, err.Error()
 	}
@@ -128,7 +128,7 @@ func loopback(host string) bool {
 
 // names reports whether a denial is about an endpoint, by its name or one of the addresses
 // that it has.
-func names(denial agent.Denial, to build.Endpoint, addresses []string) bool {
+func names(denial agent.Denial, to resolve.Endpoint, addresses []string) bool {
 	kind, target, _ := strings.Cut(denial.Target, "://")
 	switch host := strings.ToLower(strings.TrimSuffix(strings.Trim(to.Host, "[]"), ".")); kind {
 	case "dns":

@@ -1,10 +1,17 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
 )
 
 // SharedDirs hold the files of more than one program or user. Showing all of one because a
@@ -61,4 +68,35 @@ func ReadBounded(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
 	return os.ReadFile(path)
+}
+
+// Resolve returns the canonical path of a host file; shown is how the user wrote it, for
+// the error.
+func Resolve(step, absolute, shown string) (string, error) {
+	real, err := filepath.EvalSymlinks(absolute)
+	switch {
+	case err == nil:
+		return real, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", &agent.Error{Kind: agent.KindNotFound, Step: step, Message: shown + " does not exist", Hint: "check the path; it is one of the host's"}
+	case isLoop(absolute):
+		return "", &agent.Error{Kind: agent.KindInvalid, Step: step, Message: shown + " is a symbolic link that leads back to itself", Hint: "name the file itself"}
+	}
+	return "", &agent.Error{Kind: agent.KindInvalid, Step: step, Message: "cannot use " + shown, Hint: "check the path; it is one of the host's", Err: err}
+}
+
+// isLoop asks the kernel, because EvalSymlinks has no error value for a loop of links.
+func isLoop(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, unix.ELOOP)
+}
+
+// CheckWorkspace applies rootfs's own rule early, before anything is made. A directory that
+// many programs or users share would show the agent what nobody meant to show.
+func CheckWorkspace(step, dir string) error {
+	if !slices.Contains(SharedDirs, dir) && !InKernel(dir) {
+		return nil
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: dir + " cannot be the workspace: it is a directory of the system",
+		Hint: "put the script into a directory of its own"}
 }

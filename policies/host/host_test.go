@@ -77,3 +77,16 @@ func TestWhatAFileIs(t *testing.T) {
 		}
 	}
 }
+
+func TestSharedDirectoriesAreNoWorkspace(t *testing.T) {
+	for _, dir := range []string{"/", "/tmp", "/root", "/home", "/etc", "/proc", "/proc/self", "/dev/shm", "/sys/fs"} {
+		if CheckWorkspace("x", dir) == nil {
+			t.Errorf("%s was taken", dir)
+		}
+	}
+	for _, dir := range []string{"/home/u", "/root/agent", "/tmp/x", "/opt/agents", "/device"} {
+		if err := CheckWorkspace("x", dir); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}

@@ -10,8 +10,9 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // example reads a file of testdata.
@@ -107,7 +108,7 @@ func TestDocumentsResolve(t *testing.T) {
 		if err := os.WriteFile(document, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := build.LoadPolicy(document, h); err != nil {
+		if _, err := resolve.LoadPolicy(document, h); err != nil {
 			t.Errorf("%s: %v (%s)\n%s", name, err, agent.FailureOf(err).Hint, text)
 		}
 	}
@@ -261,7 +262,7 @@ func TestTextsStayTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := policies.Parse([]byte(document))
-	if err != nil || d.User != "" || d.Environment.Set["A"] != "\"\nuser: root\u2028: #" {
+	if err != nil || d.Has(settings.User) || d.Text(settings.EnvironmentSet) != "A=\"\nuser: root\u2028: #" {
 		t.Errorf("%v %+v\n%s", err, d, document)
 	}
 }
@@ -321,7 +322,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, made)
 		}
-		if d.User != "" || d.Network.Mode == agent.NetworkHost || d.Seccomp != "" && d.Seccomp != "/p" || len(d.Grants) > 0 || d.Files.Rootfs != "" {
+		if d.Has(settings.User) || d.Text(settings.NetworkMode) == agent.NetworkHost || d.Has(settings.Seccomp) && d.Text(settings.Seccomp) != "/p" || d.Has(settings.Grant) || d.Has(settings.Rootfs) {
 			t.Errorf("%+v", d)
 		}
 	})

@@ -4,57 +4,60 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 // document writes the plan as YAML. Texts of the file are quoted, and in comments what cannot
 // be printed is replaced.
 func (r *reader) document() []byte {
-	w := &document.Writer{}
-	w.Comment("made by clove policy import from %s (%s)", r.file.Path, r.file.System)
-	r.head(w)
-	w.Line(0, "version: 1")
-	w.Line(0, "name: %s", document.Quoted(r.file.Name))
-	w.Line(0, "description: %s", document.Quoted("the settings of "+r.file.Path))
-	w.Line(0, "extends: %s", policies.StandardName)
-	r.widen(w)
-	if r.system != "" {
-		for _, text := range r.filter {
-			w.Comment("%s", text)
-		}
-		w.Line(0, "seccomp: %s", document.Quoted(r.system))
-		return w.Bytes()
+	nodes := []document.Node{
+		{Above: r.head(), Key: "version", Text: "1"},
+		{Key: "name", Text: document.Quoted(r.file.Name)},
+		{Key: "description", Text: document.Quoted("the settings of " + r.file.Path)},
+		{Key: "extends", Text: policies.StandardName},
 	}
-	r.files(w)
-	r.environment(w)
-	r.network(w)
-	return w.Bytes()
+	if widen := r.widen(); len(widen) > 0 {
+		nodes = append(nodes, document.Node{Key: "widen", Nodes: widen})
+	}
+	if r.system != "" {
+		return document.YAML(append(nodes, document.Node{Above: r.filter, Key: "seccomp", Text: document.Quoted(r.system)}))
+	}
+	nodes = append(nodes, document.Node{Key: "files", Nodes: r.files()})
+	if len(r.env) > 0 {
+		nodes = append(nodes, document.Node{Key: "environment", Note: r.ofEnv, Nodes: []document.Node{{Key: "set", Nodes: r.setVariables()}}})
+	}
+	return document.YAML(append(nodes, document.Node{Key: "network", Nodes: r.network()}))
 }
 
-func (r *reader) head(w *document.Writer) {
+// head says what the document was made from, and what is not in it.
+func (r *reader) head() []string {
+	lines := []string{fmt.Sprintf("made by clove policy import from %s (%s)", r.file.Path, r.file.System)}
 	for _, setting := range r.left {
-		w.Comment("LEFT OUT by --skip: %s", setting)
+		lines = append(lines, "LEFT OUT by --skip: "+setting)
 	}
 	for _, n := range r.notes {
-		w.Comment("%s: %s", n.setting, n.text)
+		lines = append(lines, n.setting+": "+n.text)
 	}
 	if len(r.own) > 0 {
-		w.Comment("of the program itself, no sandbox holds them: %s", strings.Join(r.own, ", "))
+		lines = append(lines, "of the program itself, no sandbox holds them: "+strings.Join(r.own, ", "))
 	}
-	if r.system == "" {
-		if r.isWritable(agent.WorkspaceDir) {
-			w.Comment("files of the workspace that %s protects by itself, such as .git/hooks, change in the copy; clove apply asks before it brings them back", r.file.System)
-		}
-		w.Comment("of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
+	if r.system != "" {
+		return lines
 	}
+	if r.isWritable(agent.WorkspaceDir) {
+		lines = append(lines, fmt.Sprintf("files of the workspace that %s protects by itself, such as .git/hooks, change in the copy; clove apply asks before it brings them back", r.file.System))
+	}
+	return append(lines, "of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
 }
 
 // widen gives the reasons for what the level standard does not allow.
-func (r *reader) widen(w *document.Writer) {
+func (r *reader) widen() (nodes []document.Node) {
 	reasons := map[string][]string{}
 	if r.system != "" {
 		reasons["seccomp"] = append(reasons["seccomp"], "the filter is that of the file")
@@ -71,14 +74,11 @@ func (r *reader) widen(w *document.Writer) {
 	for _, p := range r.ports {
 		reasons["network"] = append(reasons["network"], keyOf(p.setting))
 	}
-	if len(reasons) == 0 {
-		return
-	}
-	w.Line(0, "widen:")
 	for _, key := range slices.Sorted(maps.Keys(reasons)) {
-		settings := slices.Compact(slices.Sorted(slices.Values(reasons[key])))
-		w.Line(1, "%s: %s", key, document.Quoted(fmt.Sprintf("%s of %s", strings.Join(settings, ", "), r.file.Path)))
+		from := slices.Compact(slices.Sorted(slices.Values(reasons[key])))
+		nodes = append(nodes, document.Node{Key: key, Text: document.Quoted(fmt.Sprintf("%s of %s", strings.Join(from, ", "), r.file.Path))})
 	}
+	return nodes
 }
 
 // keyOf is a setting without the items of its list.
@@ -87,63 +87,55 @@ func keyOf(setting string) string {
 	return key
 }
 
-func (r *reader) files(w *document.Writer) {
-	w.Line(0, "files:")
-	w.Line(1, "root: %s # nothing is written but what is named here", policies.RootReadOnly)
-	w.Line(1, "writable:")
+func (r *reader) files() []document.Node {
+	var writable, volumes []document.Node
 	for _, place := range agent.WritablePlaces {
 		if why := r.writable[place]; why != "" {
-			w.Line(2, "- %s # %s", place, document.Shown(why))
+			writable = append(writable, document.Node{Text: place, Note: why})
 		}
 	}
-	if len(r.volumes) == 0 {
-		return
-	}
-	w.Line(1, "volumes:")
 	for _, v := range r.volumes {
-		if v.readOnly {
-			w.Line(2, "- %s # %s", document.Quoted(v.path+":"+v.inside+":ro"), document.Shown(v.setting))
-		} else {
-			w.Line(2, "- %s # %s: the host's own directory; what is written there stays, .git and all other files in it", document.Quoted(v.path+":"+v.inside), document.Shown(v.setting))
+		node := document.Node{Text: document.Quoted(v.path + ":" + v.inside + ":ro"), Note: v.setting}
+		if !v.readOnly {
+			node.Text, node.Note = document.Quoted(v.path+":"+v.inside), v.setting+": the host's own directory; what is written there stays, .git and all other files in it"
 		}
+		volumes = append(volumes, node)
 	}
+	nodes := []document.Node{
+		{Key: "root", Text: settings.RootReadOnly, Note: "nothing is written but what is named here"},
+		{Key: "writable", Nodes: writable},
+	}
+	if len(volumes) > 0 {
+		nodes = append(nodes, document.Node{Key: "volumes", Nodes: volumes})
+	}
+	return nodes
 }
 
-func (r *reader) environment(w *document.Writer) {
-	if len(r.env) == 0 {
-		return
-	}
-	w.Line(0, "environment: # %s", document.Shown(r.ofEnv))
-	w.Line(1, "set:")
+func (r *reader) setVariables() (nodes []document.Node) {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
-		w.Line(2, "%s: %s", document.Quoted(name), document.Quoted(r.env[name]))
+		nodes = append(nodes, document.Node{Key: document.Quoted(name), Text: document.Quoted(r.env[name])})
 	}
+	return nodes
 }
 
-func (r *reader) network(w *document.Writer) {
-	w.Line(0, "network:")
+func (r *reader) network() []document.Node {
 	if r.mode == agent.NetworkNone {
-		w.Line(1, "mode: %s # nothing that is carried allows a name", r.mode)
-		return
+		return []document.Node{{Key: "mode", Text: r.mode, Note: "nothing that is carried allows a name"}}
 	}
-	w.Line(1, "mode: %s", r.mode)
-	if len(r.allow) > 0 {
-		w.Line(1, "allow:")
-		targets(w, r.allow)
+	var ports []document.Node
+	for _, p := range r.ports {
+		ports = append(ports, document.Node{Text: strconv.Itoa(int(p.number)), Note: p.setting})
 	}
-	if len(r.deny) > 0 {
-		w.Line(1, "deny:")
-		targets(w, r.deny)
-	}
-	if len(r.ports) > 0 {
-		w.Line(1, "host_ports:")
-		for _, p := range r.ports {
-			w.Line(2, "- %d # %s", p.number, document.Shown(p.setting))
+	nodes := []document.Node{{Key: "mode", Text: r.mode}}
+	for _, list := range []document.Node{{Key: "allow", Nodes: targets(r.allow)}, {Key: "deny", Nodes: targets(r.deny)}, {Key: "host_ports", Nodes: ports}} {
+		if len(list.Nodes) > 0 {
+			nodes = append(nodes, list)
 		}
 	}
+	return nodes
 }
 
-func targets(w *document.Writer, list []target) {
+func targets(list []target) (nodes []document.Node) {
 	seen := map[string]bool{}
 	for _, t := range list {
 		if seen[t.text] {
@@ -154,6 +146,7 @@ func targets(w *document.Writer, list []target) {
 		if t.note != "" {
 			note += ": " + t.note
 		}
-		w.Line(2, "- %s # %s", document.Quoted(t.text), document.Shown(note))
+		nodes = append(nodes, document.Node{Text: document.Quoted(t.text), Note: note})
 	}
+	return nodes
 }

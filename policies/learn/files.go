@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 const shmDir = "/dev/shm"
@@ -32,10 +33,10 @@ func isWithin(file, place string) bool {
 // mountsOf are the targets of a document's volumes and memory file systems: what is written
 // there is no part of the root.
 func mountsOf(d policies.Document) (targets []string) {
-	for _, v := range d.Files.Volumes {
+	for _, v := range d.Values[settings.Volume] {
 		targets = append(targets, targetOf(v))
 	}
-	for _, t := range d.Files.Tmpfs {
+	for _, t := range d.Values[settings.Tmpfs] {
 		target, _, _ := strings.Cut(t, ":")
 		targets = append(targets, target)
 	}
@@ -59,26 +60,27 @@ func (o Observation) base() []string {
 // files narrows what can be written: the root to read-only, and the places to those that were
 // written.
 func (o Observation) files(d *policies.Document, why map[string]string) {
-	given := agent.Files{ReadOnly: o.Given.Files.Root == policies.RootReadOnly, Writable: o.Given.Files.Writable}
+	given := filesOf(o.Given)
 	if base := o.base(); len(base) > 0 && !given.ReadOnly {
-		d.Files.Root = "writable"
+		d.Set(settings.Root, settings.RootWritable)
 		why["files.root"] = "written outside of the places that can stay writable: " + examples(base)
 		return
 	}
-	d.Files.Root, d.Files.Writable = policies.RootReadOnly, nil
-	why["files.root"] = "nothing of the base system was written"
+	d.Set(settings.Root, settings.RootReadOnly)
+	d.Set(settings.Writable, "")
+	why["files.root"], why["files.writable"] = "nothing of the base system was written", ""
 	for _, place := range agent.WritablePlaces {
 		if paths := within(o.Written, place); len(paths) > 0 && given.StaysWritable(place) {
-			d.Files.Writable = append(d.Files.Writable, place)
+			d.Add(settings.Writable, place)
 			why["files.writable."+place] = "the whole place, because there is no smaller one; written were " + examples(paths)
 		}
 	}
-	if len(d.Files.Writable) > 0 {
+	if d.Has(settings.Writable) {
 		return
 	}
 	for _, place := range []string{"/tmp", shmDir, "/var/tmp", "/home/agent", agent.WorkspaceDir} {
 		if given.StaysWritable(place) {
-			d.Files.Writable = []string{place}
+			d.SetList(settings.Writable, []string{place})
 			why["files.writable."+place] = "nothing was written; one place always stays writable"
 			return
 		}
@@ -99,7 +101,7 @@ func examples(paths []string) string {
 // volumes says of each volume what the runs did there. Its mode stays: a name that is removed
 // in it is not seen.
 func (o Observation) volumes(why map[string]string) {
-	for _, v := range o.Given.Files.Volumes {
+	for _, v := range o.Given.Values[settings.Volume] {
 		target := targetOf(v)
 		written, read := within(o.Written, target), within(slices.Concat(o.Read, o.Executed), target)
 		switch {

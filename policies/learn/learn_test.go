@@ -2,6 +2,7 @@ package learn
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -15,9 +16,9 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/build"
-	"clove.run/clove/policies/compare"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/seccomp"
 )
 
@@ -27,7 +28,7 @@ var here = host.Host{Dir: "/", CPUs: []int{0, 1, 2, 3}}
 // observation is a run under a level that used what a program in a shell uses.
 func observation(t testing.TB, under string) Observation {
 	t.Helper()
-	policy, err := build.LoadPolicy(under, here)
+	policy, err := resolve.LoadPolicy(under, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +43,12 @@ func observation(t testing.TB, under string) Observation {
 }
 
 func extend(d policies.Document) (Extended, error) {
-	parent, own, err := build.Extended(d, here)
+	parent, own, err := resolve.Extended(d, here)
 	return Extended{parent, own}, err
 }
 
 // resolved writes the document into files and loads it as clove run does.
-func resolved(t testing.TB, dir string, o Observation) (*build.Policy, string) {
+func resolved(t testing.TB, dir string, o Observation) (*resolve.Policy, string) {
 	t.Helper()
 	learned, err := Write(o, "x", "./x.seccomp.json", extend)
 	if err != nil {
@@ -62,7 +63,7 @@ func resolved(t testing.TB, dir string, o Observation) (*build.Policy, string) {
 			t.Fatal(err)
 		}
 	}
-	policy, err := build.LoadPolicy(dir+"/x.yaml", here)
+	policy, err := resolve.LoadPolicy(dir+"/x.yaml", here)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, learned.Document)
 	}
@@ -83,17 +84,17 @@ func TestWhatWasUsedIsAllowedAndNoMore(t *testing.T) {
 		}
 	}
 	d := policy.Document
-	if !slices.Equal(d.Network.Allow, []string{"a.example.com:443"}) || !slices.Equal(d.Files.Writable, []string{agent.WorkspaceDir, "/tmp"}) {
+	if !slices.Equal(d.Values[settings.Allow], []string{"a.example.com:443"}) || !slices.Equal(d.Values[settings.Writable], []string{agent.WorkspaceDir, "/tmp"}) {
 		t.Errorf("%+v", d)
 	}
-	if more := compare.Wider(specOf(t, "unrestricted"), policy.Spec); len(more) > 0 {
+	if more := settings.Wider(specOf(t, "unrestricted"), policy.Spec); len(more) > 0 {
 		t.Errorf("it is wider than what the run had: %v", more)
 	}
 }
 
 func specOf(t testing.TB, level string) agent.Spec {
 	t.Helper()
-	policy, err := build.LoadPolicy(level, here)
+	policy, err := resolve.LoadPolicy(level, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestNamesOfFilesAddNothing(t *testing.T) {
 	o.Executed = []string{"/tmp/\nuser: root"}
 	o.Runs[0].Command = []string{"a\nuser: root", "\"\n#"}
 	policy, text := resolved(t, t.TempDir(), o.sorted())
-	if policy.Document.User != "agent" || strings.Contains(text, "\nuser: root") {
+	if policy.Document.Text(settings.User) != "agent" || strings.Contains(text, "\nuser: root") {
 		t.Errorf("%s", text)
 	}
 }
@@ -164,9 +165,10 @@ func TestADocumentOfOnesOwnIsExtended(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := observation(t, policies.StandardName)
-	o.Under, o.Given.Limits.Pids, o.Targets = dir+"/own.yaml", "100", nil
+	o.Under, o.Targets = dir+"/own.yaml", nil
+	o.Given.Set(settings.Pids, "100")
 	policy, text := resolved(t, dir, o.sorted())
-	if policy.Document.Environment.Set["A"] != "b" || policy.Chain[1].Name != "own" || len(policy.Chain[0].Widened) > 0 {
+	if policy.Document.Text(settings.EnvironmentSet) != "A=b" || policy.Chain[1].Name != "own" || len(policy.Chain[0].Widened) > 0 {
 		t.Errorf("%v\n%s", policy.Chain[0].Widened, text)
 	}
 }
@@ -244,7 +246,8 @@ func TestOtherRunsAreNotMerged(t *testing.T) {
 		t.Error(err)
 	}
 	b = a
-	b.Given.Limits.Pids = "7"
+	b.Given.Values = maps.Clone(b.Given.Values)
+	b.Given.Set(settings.Pids, "7")
 	if _, err := Merge(a, b); err == nil || !strings.Contains(err.Error(), "limits.pids") {
 		t.Error(err)
 	}
@@ -263,7 +266,7 @@ func TestTheDocumentCoversTheObservation(t *testing.T) {
 		level := rapid.SampledFrom(policies.Levels).Draw(rt, "level")
 		o := drawn(rt, bases[level], "o")
 		policy, text := resolved(t, dir, o)
-		for _, more := range compare.Wider(specOf(t, level), policy.Spec) {
+		for _, more := range settings.Wider(specOf(t, level), policy.Spec) {
 			if !strings.HasPrefix(more.Place, "network.") && more.Place != "seccomp" {
 				rt.Errorf("%s: it is wider than what the run had: %s\n%s", level, more, text)
 			}
@@ -276,13 +279,13 @@ func TestTheDocumentCoversTheObservation(t *testing.T) {
 func covered(t *rapid.T, o Observation, spec agent.Spec, text string) {
 	for _, file := range o.Written {
 		for _, place := range agent.WritablePlaces {
-			given := agent.Files{ReadOnly: o.Given.Files.Root != "", Writable: o.Given.Files.Writable}
+			given := filesOf(o.Given)
 			if isWithin(file, place) && given.StaysWritable(place) && !spec.Files.StaysWritable(place) {
 				t.Errorf("%s was written and is read-only\n%s", file, text)
 			}
 		}
 	}
-	if len(o.base()) > 0 && o.Given.Files.Root == "" && spec.Files.ReadOnly {
+	if len(o.base()) > 0 && !o.Given.Has(settings.Root) && spec.Files.ReadOnly {
 		t.Errorf("the base was written: %s", text)
 	}
 	for _, file := range slices.Concat(o.Read, o.Executed, o.Programs, o.Written, o.Folders) {

@@ -42,10 +42,10 @@ func Merge(a, b Observation) (Observation, error) {
 // differs names a value that only one of them was given; empty: they were given the same.
 func differs(a, b Observation) string {
 	values := map[string]string{}
-	for _, v := range a.Given.Values() {
+	for _, v := range a.Given.Written() {
 		values[v.Key] = v.Text
 	}
-	for _, v := range b.Given.Values() {
+	for _, v := range b.Given.Written() {
 		if values[v.Key] != v.Text {
 			return v.Key
 		}

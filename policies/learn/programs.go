@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/seccomp"
 )
 
@@ -18,18 +18,20 @@ func (l *learner) programs() error {
 	if l.unlisted, err = l.noList(); err != nil || len(l.unlisted) > 0 {
 		return err
 	}
-	l.doc.Files.Execute = nil
+	var list []string
 	for _, at := range l.seen.Programs {
 		entry := agent.ExecuteEntry(at)
-		l.doc.Files.Execute = append(l.doc.Files.Execute, entry)
+		list = append(list, entry)
 		if !slices.Contains(l.seen.Executed, at) {
 			l.why["files.execute."+entry] = "loaded, and no program of the list is linked with it"
 		}
 	}
-	spec := agent.Spec{Files: agent.Files{ReadOnly: true, Execute: l.doc.Files.Execute}, Seccomp: agent.Seccomp{Profile: seccomp.Minimal}}
+	spec := agent.Spec{Files: agent.Files{ReadOnly: true, Execute: list}, Seccomp: agent.Seccomp{Profile: seccomp.Minimal}}
 	if err := spec.ValidateExecute(); err != nil {
-		l.doc.Files.Execute, l.unlisted = l.seen.Given.Files.Execute, []string{agent.FailureOf(err).Message}
+		l.unlisted = []string{agent.FailureOf(err).Message}
+		return nil
 	}
+	l.doc.SetList(settings.Execute, list)
 	return nil
 }
 
@@ -40,7 +42,7 @@ func (l *learner) noList() (reasons []string, err error) {
 		return []string{"what programs load was not observed"}, nil
 	case len(l.seen.Programs) == 0:
 		return []string{"no program was seen"}, nil
-	case l.doc.Files.Root != policies.RootReadOnly:
+	case l.doc.Text(settings.Root) != settings.RootReadOnly:
 		return []string{"the root is writable, so the agent can change what is executed by a name"}, nil
 	}
 	if l.needs.Filter != nil {
@@ -72,7 +74,7 @@ func (l *learner) noList() (reasons []string, err error) {
 
 // writable is the place around a path that the document leaves writable; empty: there is none.
 func (l *learner) writable(at string) string {
-	for _, place := range slices.Concat(l.doc.Files.Writable, writableMounts(l.doc)) {
+	for _, place := range slices.Concat(l.doc.Values[settings.Writable], writableMounts(l.doc)) {
 		if isWithin(at, place) {
 			return place
 		}
@@ -82,12 +84,12 @@ func (l *learner) writable(at string) string {
 
 // writableMounts are the targets of a document's mounts that the agent writes to.
 func writableMounts(d policies.Document) (targets []string) {
-	for _, v := range d.Files.Volumes {
+	for _, v := range d.Values[settings.Volume] {
 		if !strings.HasSuffix(v, ":ro") {
 			targets = append(targets, targetOf(v))
 		}
 	}
-	for _, t := range d.Files.Tmpfs {
+	for _, t := range d.Values[settings.Tmpfs] {
 		target, _, _ := strings.Cut(t, ":")
 		targets = append(targets, target)
 	}
@@ -98,16 +100,14 @@ func writableMounts(d policies.Document) (targets []string) {
 const mostExecuted = 40
 
 // executed says why there is no list of programs, and which ones were executed.
-func (l *learner) executed(w *document.Writer) {
+func (l *learner) executed() (lines []string) {
 	if len(l.unlisted) == 0 {
-		return
+		return nil
 	}
 	for _, why := range first(l.unlisted, "further reasons") {
-		w.Comment("no list of programs: %s", cut(why, 400))
+		lines = append(lines, "no list of programs: "+cut(why, 400))
 	}
-	for _, program := range first(l.seen.Executed, "more, which the observation names") {
-		w.Comment("executed: %s", program)
-	}
+	return append(lines, prefixed("executed: ", first(l.seen.Executed, "more, which the observation names"))...)
 }
 
 // first are the first entries, and how many there are beyond.
@@ -124,10 +124,10 @@ func (o Observation) unusedPrograms(add func(place, allowed, used string)) {
 	if !o.ProgramsKnown {
 		return
 	}
-	if o.Given.Files.Execute == nil {
+	if o.Given.Values[settings.Execute] == nil {
 		add("files.execute", "every program", fmt.Sprintf("%d programs and libraries", len(o.Programs)))
 	}
-	for _, entry := range o.Given.Files.Execute {
+	for _, entry := range o.Given.Values[settings.Execute] {
 		if !slices.Contains(o.Listed, entry) {
 			add("files.execute", entry, "neither executed nor loaded")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 // executing is an observation of a run under a level whose programs were seen.
@@ -56,7 +57,8 @@ func TestNoListWithoutAReason(t *testing.T) {
 			o.Programs, o.Executed = append(o.Programs, "/tmp/a.out"), append(o.Executed, "/tmp/a.out")
 		},
 		"/srv/x was loaded, and the agent can write to /srv": func(o *Observation) {
-			o.Given.Files.Volumes, o.Programs = []string{"/srv:/srv"}, append(o.Programs, "/srv/x")
+			o.Programs = append(o.Programs, "/srv/x")
+			o.Given.Set(settings.Volume, "/srv:/srv")
 		},
 		"/usr/bin/ls was executed: it does not exist inside": func(o *Observation) {
 			o.Unlistable = []agent.ObservedProblem{{Path: "/usr/bin/ls", Reason: "it does not exist inside"}}
@@ -78,7 +80,7 @@ func TestNoListWithoutAReason(t *testing.T) {
 func TestAListThatWasGivenStays(t *testing.T) {
 	t.Parallel()
 	o := executing(t, "sandboxed")
-	o.Given.Files.Execute = []string{"/usr/bin"}
+	o.Given.Set(settings.Execute, "/usr/bin")
 	policy, text := resolved(t, t.TempDir(), o)
 	if len(policy.Spec.Files.Execute) != 3 {
 		t.Errorf("%q\n%s", policy.Spec.Files.Execute, text)
@@ -123,7 +125,8 @@ func TestUnusedPrograms(t *testing.T) {
 		}
 	}
 	has(Finding{"files.execute", "every program", "3 programs and libraries"})
-	o.Given.Files.Execute, o.Listed = []string{"/bin/ls", "/bin/sh", "/usr/lib/git-core"}, []string{"/bin/ls", "/bin/sh"}
+	o.Listed = []string{"/bin/ls", "/bin/sh"}
+	o.Given.SetList(settings.Execute, []string{"/bin/ls", "/bin/sh", "/usr/lib/git-core"})
 	has(Finding{"files.execute", "/usr/lib/git-core", "neither executed nor loaded"})
 	if found, _ := Unused(o); slices.ContainsFunc(found, func(f Finding) bool { return f.Allowed == "/bin/sh" || f.Allowed == "every program" }) {
 		t.Errorf("%v", found)

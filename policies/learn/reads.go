@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 // basePlaces are those of the base system that a list of reads has as a whole: a program and its
@@ -23,22 +24,22 @@ const mostReads = 128
 // had stays as it is: its entries may be links, and what was seen has none. It comes after files and programs: their places decide.
 func (l *learner) reads() {
 	switch {
-	case !l.seen.Reads || l.seen.Given.Files.Read != nil:
+	case !l.seen.Reads || l.seen.Given.Has(settings.Read):
 		return
 	case slices.Contains(l.seen.Folders, "/"):
 		l.unread = "the root folder itself was opened, and a list with that has all"
 		return
-	case l.doc.Files.Root != policies.RootReadOnly:
+	case l.doc.Text(settings.Root) != settings.RootReadOnly:
 		l.unread = "the root is writable, so what the agent makes there would have to be in the list"
 		return
 	}
-	spec := agent.Spec{Files: mountedFiles(l.doc), Seccomp: agent.Seccomp{Profile: l.doc.Seccomp}}
+	spec := agent.Spec{Files: mountedFiles(l.doc), Seccomp: agent.Seccomp{Profile: l.doc.Text(settings.Seccomp)}}
 	spec.Files.Read = l.listOfReads()
 	if err := spec.ValidateRead(); err != nil {
 		l.unread = agent.FailureOf(err).Message
 		return
 	}
-	l.doc.Files.Read = spec.Files.Read
+	l.doc.SetList(settings.Read, spec.Files.Read)
 }
 
 // used are all files and folders that were seen.
@@ -49,10 +50,10 @@ func (l *learner) used() []string {
 
 // mountedFiles are a document's mounts, as the agent's own places depend on them.
 func mountedFiles(d policies.Document) (f agent.Files) {
-	for _, v := range d.Files.Volumes {
+	for _, v := range d.Values[settings.Volume] {
 		f.Binds = append(f.Binds, agent.Bind{Target: targetOf(v), ReadOnly: strings.HasSuffix(v, ":ro")})
 	}
-	for _, t := range d.Files.Tmpfs {
+	for _, t := range d.Values[settings.Tmpfs] {
 		target, _, _ := strings.Cut(t, ":")
 		f.Tmpfs = append(f.Tmpfs, agent.Tmpfs{Target: target})
 	}
@@ -69,7 +70,7 @@ func (l *learner) listOfReads() []string {
 			r.whole(place, fmt.Sprintf("whole: the base system; %d files and folders of it were opened", len(files)))
 		}
 	}
-	for _, place := range slices.Concat(l.doc.Files.Writable, writableMounts(l.doc)) {
+	for _, place := range slices.Concat(l.doc.Values[settings.Writable], writableMounts(l.doc)) {
 		if len(within(l.used(), place)) > 0 {
 			r.whole(place, "whole: the agent writes there")
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 )
 
 // readingRun is an observation that asks for a list of reads.
@@ -44,7 +45,8 @@ func TestTheListOfReads(t *testing.T) {
 			o.Written, o.Read, o.Folders = nil, nil, []string{"/etc/ssl/certs", "/etc/ssl"}
 		}, []string{"/etc/ssl", "/sys", "/usr"}, ""},
 		"a volume": {func(o *Observation) {
-			o.Written, o.Read, o.Given.Files.Volumes = nil, []string{"/data/a", "/out/b"}, []string{"/srv:/data:ro", "/var/tmp:/out"}
+			o.Written, o.Read = nil, []string{"/data/a", "/out/b"}
+			o.Given.SetList(settings.Volume, []string{"/srv:/data:ro", "/var/tmp:/out"})
 		}, []string{"/data/a", "/out", "/sys", "/usr"}, ""},
 		"an interpreter": {func(o *Observation) {
 			o.Written, o.Executed = nil, append(o.Executed, "/opt/python/bin/python3")
@@ -75,7 +77,7 @@ func TestNoListOfReadsWithoutAReason(t *testing.T) {
 	for want, change := range map[string]func(*Observation){
 		"the root is writable":             func(o *Observation) { o.Written = []string{"/usr/lib/x"} },
 		"the root folder itself":           func(o *Observation) { o.Folders = []string{"/"} },
-		"a list of what may be read needs": func(o *Observation) { o.CallsKnown, o.Given.Seccomp = false, "unconfined" },
+		"a list of what may be read needs": func(o *Observation) { o.CallsKnown = false; o.Given.Set(settings.Seccomp, "unconfined") },
 	} {
 		o := readingRun(t, change).sorted()
 		learned, err := Write(o, "x", "./x.seccomp.json", extend)
@@ -96,10 +98,11 @@ func TestAListOfReadsThatWasGivenStays(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
 		o := readingRun(t, func(o *Observation) {
-			o.Reads, o.Given.Files.Read = asked, []string{"/usr", "/workspace/src", "/etc"}
+			o.Reads = asked
+			o.Given.SetList(settings.Read, []string{"/usr", "/workspace/src", "/etc"})
 			o.Read = append(o.Read, "/etc/hosts")
 		}).sorted()
-		if policy, text := resolved(t, t.TempDir(), o); !slices.Equal(policy.Spec.Files.Read, o.Given.Files.Read) {
+		if policy, text := resolved(t, t.TempDir(), o); !slices.Equal(policy.Spec.Files.Read, o.Given.Values[settings.Read]) {
 			t.Errorf("%t: %q\n%s", asked, policy.Spec.Files.Read, text)
 		}
 	}

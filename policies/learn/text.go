@@ -6,61 +6,105 @@ import (
 	"slices"
 	"strings"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
+	"clove.run/clove/policies/settings"
 )
 
-// text writes the document. Values that the extended document has, too, are left out, but for
-// those that were learned.
+// text writes the document.
 func (l *learner) text() []byte {
-	w := &document.Writer{}
-	l.head(w)
-	w.Line(0, "version: 1")
-	w.Line(0, "name: %s", document.Quoted(l.doc.Name))
-	w.Line(0, "description: %s", document.Quoted(l.doc.Description))
-	w.Line(0, "extends: %s", document.Quoted(l.doc.Extends))
-	if len(l.doc.Widen) > 0 {
-		w.Line(0, "widen:")
-		for _, place := range slices.Sorted(maps.Keys(l.doc.Widen)) {
-			w.Line(1, "%s: %s", place, document.Quoted(l.doc.Widen[place]))
+	nodes := []document.Node{
+		{Above: l.head(), Key: "version", Text: "1"},
+		{Key: "name", Text: document.Quoted(l.doc.Name)},
+		{Key: "description", Text: document.Quoted(l.doc.Description)},
+		{Key: "extends", Text: document.Quoted(l.doc.Extends)},
+	}
+	for _, place := range slices.Sorted(maps.Keys(l.doc.Widen)) {
+		nodes = below(nodes, "widen", document.Node{Key: place, Text: document.Quoted(l.doc.Widen[place])})
+	}
+	for i := range settings.All {
+		s := &settings.All[i]
+		if node, written := l.node(s); written {
+			if holder, name, nested := strings.Cut(s.Key, "."); nested {
+				node.Key = name
+				nodes = below(nodes, holder, node)
+			} else {
+				nodes = append(nodes, node)
+			}
+		}
+		if s.Name() == settings.Allow && len(l.refused) > 0 {
+			nodes = below(nodes, "network", document.Node{Above: prefixed("refused in the run, and not allowed here: ", l.refused)})
 		}
 	}
-	l.limits(w)
-	l.files(w)
-	l.identity(w)
-	l.calls(w)
-	l.network(w)
-	l.list(w, 0, "allow_unenforced", l.doc.AllowUnenforced)
-	return w.Bytes()
+	return document.YAML(nodes)
+}
+
+// below adds a node to the last one, which has this key or is made with it.
+func below(nodes []document.Node, key string, node document.Node) []document.Node {
+	if nodes[len(nodes)-1].Key != key {
+		nodes = append(nodes, document.Node{Key: key})
+	}
+	last := &nodes[len(nodes)-1]
+	last.Nodes = append(last.Nodes, node)
+	return nodes
+}
+
+// node is a setting of the document. A value that the extended document has, too, is left out,
+// but for one that was learned.
+func (l *learner) node(s *settings.Setting) (node document.Node, written bool) {
+	texts, parent := l.doc.Values[s.Name()], l.parent.Values[s.Name()]
+	why, learned := l.why[s.Key]
+	note := func(entry string) string { return cut(l.why[s.Key+"."+entry], 400) }
+	node.Key = s.Key
+	switch s.Form {
+	case settings.Amounts:
+		for _, entry := range texts {
+			name, text, _ := strings.Cut(entry, "=")
+			if _, learned := l.why[s.Key+"."+name]; learned || !slices.Contains(parent, entry) {
+				node.Nodes = append(node.Nodes, document.Node{Key: name, Text: plain(text), Note: note(name)})
+			}
+		}
+		return node, len(node.Nodes) > 0
+	case settings.List:
+		node.Nodes = document.Items(texts, note)
+	case settings.Ports:
+		for _, port := range texts {
+			node.Nodes = append(node.Nodes, document.Node{Text: port})
+		}
+	default:
+		node.Text, node.Note = plain(l.doc.Text(s.Name())), cut(why, 400)
+	}
+	if s.Name() == settings.Seccomp {
+		node.Above = l.calls()
+	}
+	return node, len(texts) > 0 && (learned || !slices.Equal(texts, parent))
 }
 
 // head says what the document was made from, and what is not in it.
-func (l *learner) head(w *document.Writer) {
+func (l *learner) head() (lines []string) {
 	for _, r := range l.seen.Runs {
 		if !r.Failed() {
-			w.Comment("learned from the run %s, which ended well", r.Name)
+			lines = append(lines, fmt.Sprintf("learned from the run %s, which ended well", r.Name))
 			continue
 		}
-		w.Comment("LEARNED FROM A RUN THAT FAILED: %s ended as %s, with exit status %d; what it did not come to is not allowed", r.Name, r.Status, r.ExitCode)
+		lines = append(lines, fmt.Sprintf("LEARNED FROM A RUN THAT FAILED: %s ended as %s, with exit status %d; what it did not come to is not allowed", r.Name, r.Status, r.ExitCode))
 	}
-	for _, why := range l.seen.Incomplete {
-		w.Comment("INCOMPLETE: %s", why)
-	}
-	w.Comment("another run may take another path: learn several, and fold them with clove policy learn --merge")
-	w.Comment("not learned: variables, grants, budgets and published ports; give them with the flags of clove run")
-	l.executed(w)
+	lines = append(lines, prefixed("INCOMPLETE: ", l.seen.Incomplete)...)
+	lines = append(lines, "another run may take another path: learn several, and fold them with clove policy learn --merge",
+		"not learned: variables, grants, budgets and published ports; give them with the flags of clove run")
+	lines = append(lines, l.executed()...)
 	if l.unread != "" {
-		w.Comment("no list of what may be read: %s", l.unread)
+		lines = append(lines, "no list of what may be read: "+l.unread)
 	}
+	return lines
 }
 
-// value writes a key that has one, unless it is carried over and the parent has the same.
-func (l *learner) value(w *document.Writer, depth int, key, place string, value, parent string) {
-	why, learned := l.why[place]
-	if value == "" || value == parent && !learned {
-		return
+// prefixed puts the same text before each line.
+func prefixed(text string, lines []string) []string {
+	all := make([]string, len(lines))
+	for i, line := range lines {
+		all[i] = text + line
 	}
-	w.Line(depth, "%s: %s%s", key, plain(value), comment(why))
+	return all
 }
 
 // plain quotes what YAML would read as something else than the text.
@@ -73,76 +117,12 @@ func plain(value string) string {
 	return value
 }
 
-// comment is a comment behind a value.
-func comment(why string) string {
-	if why == "" {
-		return ""
-	}
-	return " # " + cut(why, 400)
-}
-
-func (l *learner) limits(w *document.Writer) {
-	own, parent := l.doc.Limits, l.parent.Limits
-	w.Line(0, "limits:")
-	l.value(w, 1, "memory", "limits.memory", string(own.Memory), string(parent.Memory))
-	l.value(w, 1, "memory_swap", "limits.memory_swap", string(own.MemorySwap), string(parent.MemorySwap))
-	l.value(w, 1, "cpus", "limits.cpus", string(own.CPUs), string(parent.CPUs))
-	l.value(w, 1, "cpuset", "limits.cpuset", own.CPUSet, parent.CPUSet)
-	l.value(w, 1, "pids", "limits.pids", string(own.Pids), string(parent.Pids))
-	l.value(w, 1, "cpu_time", "limits.cpu_time", string(own.CPUTime), string(parent.CPUTime))
-	l.value(w, 1, "timeout", "limits.timeout", string(own.Timeout), string(parent.Timeout))
-	l.value(w, 1, "stop_timeout", "limits.stop_timeout", string(own.StopTimeout), string(parent.StopTimeout))
-	l.value(w, 1, "output", "limits.output", string(own.Output), string(parent.Output))
-	l.value(w, 1, "disk", "limits.disk", string(own.Disk), string(parent.Disk))
-	l.value(w, 1, "shm", "limits.shm", string(own.Shm), string(parent.Shm))
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(l.doc.Ulimits)) {
-		why, learned := l.why["ulimits."+name]
-		if value := l.doc.Ulimits[name]; learned || value != l.parent.Ulimits[name] {
-			lines = append(lines, name+": "+plain(string(value))+comment(why))
-		}
-	}
-	if len(lines) > 0 {
-		w.Line(0, "ulimits:")
-	}
-	for _, line := range lines {
-		w.Line(1, "%s", line)
-	}
-}
-
-func (l *learner) files(w *document.Writer) {
-	w.Line(0, "files:")
-	l.value(w, 1, "root", "files.root", l.doc.Files.Root, "")
-	l.listed(w, 1, "writable", "files.writable.", l.doc.Files.Writable)
-	if !slices.Equal(l.doc.Files.Execute, l.parent.Files.Execute) {
-		l.listed(w, 1, "execute", "files.execute.", l.doc.Files.Execute)
-	}
-	if !slices.Equal(l.doc.Files.Read, l.parent.Files.Read) {
-		l.listed(w, 1, "read", "files.read.", l.doc.Files.Read)
-	}
-	if len(l.doc.Files.Volumes) > 0 && !slices.Equal(l.doc.Files.Volumes, l.parent.Files.Volumes) {
-		l.listed(w, 1, "volumes", "files.volumes.", l.doc.Files.Volumes)
-	}
-	if !slices.Equal(l.doc.Files.Tmpfs, l.parent.Files.Tmpfs) {
-		l.list(w, 1, "tmpfs", l.doc.Files.Tmpfs)
-	}
-	l.value(w, 1, "rootfs", "files.rootfs", l.doc.Files.Rootfs, l.parent.Files.Rootfs)
-}
-
-func (l *learner) identity(w *document.Writer) {
-	l.value(w, 0, "user", "user", l.doc.User, l.parent.User)
-	if drop := l.doc.Capabilities.Drop; len(drop) > 0 && !slices.Equal(drop, l.parent.Capabilities.Drop) {
-		w.Line(0, "capabilities:")
-		l.list(w, 1, "drop", drop)
-	}
-}
-
-// calls names the filter, and why each of its groups is in it.
-func (l *learner) calls(w *document.Writer) {
+// calls says why each group of system calls is in the filter.
+func (l *learner) calls() (lines []string) {
 	for _, g := range l.needs.Groups {
-		w.Comment("system calls, %s: %s %s used; minimal does without: %s", g.Name, strings.Join(g.Used, " "), were(len(g.Used)), g.Reason)
+		lines = append(lines, fmt.Sprintf("system calls, %s: %s %s used; minimal does without: %s", g.Name, strings.Join(g.Used, " "), were(len(g.Used)), g.Reason))
 	}
-	l.value(w, 0, "seccomp", "seccomp", l.doc.Seccomp, l.parent.Seccomp)
+	return lines
 }
 
 func were(n int) string {
@@ -150,48 +130,6 @@ func were(n int) string {
 		return "was"
 	}
 	return "were"
-}
-
-func (l *learner) network(w *document.Writer) {
-	own, parent := l.doc.Network, l.parent.Network
-	w.Line(0, "network:")
-	w.Line(1, "mode: %s%s", own.Mode, comment(l.why["network.mode"]))
-	l.listed(w, 1, "allow", "network.allow.", own.Allow)
-	for _, target := range l.refused {
-		w.Line(1, "# refused in the run, and not allowed here: %s", document.Shown(target))
-	}
-	if own.Mode == agent.NetworkAllowlist {
-		l.list(w, 1, "deny", own.Deny)
-		l.list(w, 1, "dns", own.DNS)
-		l.value(w, 1, "connections", "network.connections", string(own.Connections), string(parent.Connections))
-		l.value(w, 1, "rate", "network.rate", string(own.Rate), string(parent.Rate))
-		l.value(w, 1, "bytes", "network.bytes", string(own.Bytes), string(parent.Bytes))
-	}
-	if len(own.HostPorts) > 0 {
-		w.Line(1, "host_ports:")
-		for _, port := range own.HostPorts {
-			w.Line(2, "- %d", port)
-		}
-	}
-}
-
-func (l *learner) list(w *document.Writer, depth int, key string, items []string) {
-	l.listed(w, depth, key, "", items)
-}
-
-// listed writes a list, each item with its comment.
-func (l *learner) listed(w *document.Writer, depth int, key, place string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	w.Line(depth, "%s:", key)
-	for _, item := range items {
-		why := ""
-		if place != "" {
-			why = l.why[place+item]
-		}
-		w.Line(depth+1, "- %s%s", document.Quoted(item), comment(why))
-	}
 }
 
 // String is an observation in one line.

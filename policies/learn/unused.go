@@ -8,7 +8,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
-	"clove.run/clove/policies"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/seccomp"
 )
 
@@ -49,9 +49,9 @@ func Unused(o Observation) ([]Finding, error) {
 		switch {
 		case l.peak < 0:
 		case l.given == 0:
-			add(l.key, "no limit", l.say(l.peak))
+			add(l.key, "no limit", l.Unit.Say(l.peak))
 		case l.given > farAbove*learned:
-			add(l.key, l.say(l.given), l.say(l.peak))
+			add(l.key, l.Unit.Say(l.given), l.Unit.Say(l.peak))
 		}
 	}
 	if !o.observed() {
@@ -66,7 +66,7 @@ func Unused(o Observation) ([]Finding, error) {
 }
 
 func (o Observation) unusedFiles(add func(place, allowed, used string)) {
-	given := agent.Files{ReadOnly: o.Given.Files.Root == policies.RootReadOnly, Writable: o.Given.Files.Writable}
+	given := filesOf(o.Given)
 	if !given.ReadOnly && len(o.base()) == 0 {
 		add("files.root", "writable", "nothing of the base system was written")
 	}
@@ -75,10 +75,10 @@ func (o Observation) unusedFiles(add func(place, allowed, used string)) {
 			add("files.writable", place, "nothing was written there")
 		}
 	}
-	if opened := len(o.Read) + len(o.Executed) + len(o.Folders); o.Given.Files.Read == nil && opened > 0 {
+	if opened := len(o.Read) + len(o.Executed) + len(o.Folders); !o.Given.Has(settings.Read) && opened > 0 {
 		add("files.read", "every file", fmt.Sprintf("%d files and folders were opened", opened))
 	}
-	for _, v := range o.Given.Files.Volumes {
+	for _, v := range o.Given.Values[settings.Volume] {
 		target := targetOf(v)
 		switch {
 		case len(within(slices.Concat(o.Read, o.Executed, o.Written), target)) == 0:
@@ -91,14 +91,14 @@ func (o Observation) unusedFiles(add func(place, allowed, used string)) {
 
 // unusedCalls lists the groups that minimal refuses, the runs' filter allows, and nobody used.
 func (o Observation) unusedCalls(add func(place, allowed, used string)) error {
-	if !o.CallsKnown || !slices.Contains(seccomp.Names(), o.Given.Seccomp) {
+	if !o.CallsKnown || !slices.Contains(seccomp.Names(), o.Given.Text(settings.Seccomp)) {
 		return nil
 	}
 	groups, err := seccomp.Groups(seccomp.Minimal)
 	if err != nil {
 		return agent.Failed("seccomp", err)
 	}
-	profile, err := seccomp.Profile(o.Given.Seccomp)
+	profile, err := seccomp.Profile(o.Given.Text(settings.Seccomp))
 	if err != nil {
 		return agent.Failed("seccomp", err)
 	}
@@ -124,12 +124,11 @@ func firstOf(calls []string) string {
 }
 
 func (o Observation) unusedTargets(add func(place, allowed, used string)) error {
-	n := o.Given.Network
 	reached := slices.DeleteFunc(slices.Clone(o.Targets), func(t agent.ObservedTarget) bool { return !t.Allowed })
-	if n.Mode == agent.NetworkPublic {
+	if o.Given.Text(settings.NetworkMode) == agent.NetworkPublic {
 		add("network.mode", "public", fmt.Sprintf("%d targets", len(reached)))
 	}
-	for _, rule := range n.Allow {
+	for _, rule := range o.Given.Values[settings.Allow] {
 		rules, err := egress.New(egress.Config{Mode: agent.NetworkAllowlist, Rules: []agent.EgressRule{{Target: rule}}, IsHost: func(netip.Addr) bool { return false }})
 		if err != nil {
 			return err
@@ -138,9 +137,9 @@ func (o Observation) unusedTargets(add func(place, allowed, used string)) error 
 			add("network.allow", rule, "never reached")
 		}
 	}
-	for _, port := range n.HostPorts {
-		if !slices.ContainsFunc(reached, func(t agent.ObservedTarget) bool { return t.Kind == kindHostPort && t.Port == port }) {
-			add("network.host_ports", fmt.Sprint(port), "never reached")
+	for _, port := range o.Given.Values[settings.HostPort] {
+		if !slices.ContainsFunc(reached, func(t agent.ObservedTarget) bool { return t.Kind == kindHostPort && fmt.Sprint(t.Port) == port }) {
+			add("network.host_ports", port, "never reached")
 		}
 	}
 	return nil

@@ -3,13 +3,14 @@ package learn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
 	"clove.run/clove/policies"
-	"clove.run/clove/policies/compare"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/seccomp"
 )
 
@@ -18,7 +19,7 @@ type Extended struct {
 	Parent, Own agent.Spec // the defaults that each sets
 }
 
-// Extend resolves a document that is in no file yet; it does not compare.
+// Extend resolves a document that is in no file yet; it does not settings.
 type Extend func(policies.Document) (Extended, error)
 
 // Learned is what runs become.
@@ -35,7 +36,7 @@ func Write(o Observation, name, filter string, extend Extend) (Learned, error) {
 		return Learned{}, invalid("name the file after a word of letters, digits, '-', '_' and '.' that is no level", "%.64q is no name for a policy", name)
 	}
 	l := &learner{seen: o, why: map[string]string{}, filter: filter, extend: extend}
-	l.doc = policies.Document{Version: 1, Name: name, Description: l.description()}
+	l.doc = policies.Document{Head: policies.Head{Version: 1, Name: name, Description: l.description()}, Values: maps.Clone(o.Given.Values)}
 	if err := l.narrow(); err != nil {
 		return Learned{}, err
 	}
@@ -86,19 +87,16 @@ func cut(text string, most int) string {
 
 // narrow sets every value.
 func (l *learner) narrow() error {
-	head := l.doc
-	l.doc = l.seen.Given
-	l.doc.Version, l.doc.Name, l.doc.Description = head.Version, head.Name, head.Description
-	l.doc.Ulimits = map[string]policies.Text{}
-	for key, value := range l.seen.Given.Ulimits {
-		l.doc.Ulimits[key] = value
-	}
 	for _, one := range l.seen.limits() {
 		value, why := one.value()
 		if value > 0 {
-			one.set(&l.doc, one.write(value))
+			one.set(&l.doc, value)
 			l.why[one.key] = why
 		}
+	}
+	// Any amount of swap stays; another amount counts with the memory that was learned.
+	if l.doc.Text(settings.MemorySwap) != "-1" {
+		l.doc.Set(settings.MemorySwap, "")
 	}
 	l.seen.files(&l.doc, l.why)
 	l.seen.volumes(l.why)
@@ -117,10 +115,10 @@ func (l *learner) narrow() error {
 	if l.needs, err = seccomp.Least(uses, without); err != nil {
 		return agent.Failed("learn", err)
 	}
-	l.doc.Seccomp = seccomp.Minimal
+	l.doc.Set(settings.Seccomp, seccomp.Minimal)
 	l.why["seccomp"] = "no call was made that it refuses"
 	if l.needs.Filter != nil {
-		l.doc.Seccomp = l.filter
+		l.doc.Set(settings.Seccomp, l.filter)
 		l.why["seccomp"] = "minimal, and the groups that were used; the narrowest built-in filter that would do is " + l.needs.Within
 	}
 	return nil
@@ -134,7 +132,7 @@ func (l *learner) choose() error {
 	if !slices.Contains(policies.Levels, l.seen.Under) {
 		candidates = []string{l.seen.Under}
 	}
-	var fewest []compare.Difference
+	var fewest []settings.Difference
 	var chosen *Extended
 	for _, name := range candidates {
 		resolved, more, err := l.beyond(name)
@@ -156,11 +154,12 @@ func (l *learner) choose() error {
 }
 
 // beyond lists where the document is wider than what it would extend.
-func (l *learner) beyond(name string) (Extended, []compare.Difference, error) {
+func (l *learner) beyond(name string) (Extended, []settings.Difference, error) {
 	d := l.doc
 	d.Extends = name
 	if l.needs.Filter != nil {
-		d.Seccomp = seccomp.Standard // the file does not exist yet
+		d.Values = maps.Clone(d.Values)
+		d.Set(settings.Seccomp, seccomp.Standard) // the file does not exist yet
 	}
 	resolved, err := l.extend(d)
 	if err != nil {
@@ -171,7 +170,7 @@ func (l *learner) beyond(name string) (Extended, []compare.Difference, error) {
 	if l.needs.Filter != nil {
 		resolved.Own.Seccomp = agent.Seccomp{Profile: l.filter, Document: l.needs.Filter}
 	}
-	return resolved, compare.Wider(resolved.Parent, resolved.Own), nil
+	return resolved, settings.Wider(resolved.Parent, resolved.Own), nil
 }
 
 func (l *learner) reason() string {

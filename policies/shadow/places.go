@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/compare"
+	"clove.run/clove/policies/settings"
 )
 
 // Wider are the places in which the shadow of a spec allows more than the spec itself.
-func Wider(spec agent.Spec) []string { return placesOf(compare.Wider(spec, spec.Shadowed())) }
+func Wider(spec agent.Spec) []string { return placesOf(settings.Wider(spec, spec.Shadowed())) }
 
 // decided are the places of which a run's end says whether the shadow would have mattered.
 var decided = []string{
@@ -26,7 +26,7 @@ var byCalls = []string{"seccomp", "files.root", "files.writable", "files.execute
 // reports to the supervisor nobody looks at calls.
 func Unseen(spec agent.Spec, calls bool) []string {
 	gated := spec.Shadowed().Gated()
-	return slices.DeleteFunc(placesOf(compare.Wider(spec.Shadowed(), spec)), func(place string) bool {
+	return slices.DeleteFunc(placesOf(settings.Wider(spec.Shadowed(), spec)), func(place string) bool {
 		switch {
 		case !strings.HasPrefix(place, "network."):
 			return slices.Contains(decided, place) || calls && slices.Contains(byCalls, place)
@@ -37,7 +37,7 @@ func Unseen(spec agent.Spec, calls bool) []string {
 	})
 }
 
-func placesOf(all []compare.Difference) (places []string) {
+func placesOf(all []settings.Difference) (places []string) {
 	for _, d := range all {
 		if !slices.Contains(places, d.Place) {
 			places = append(places, d.Place)

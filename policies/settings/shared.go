@@ -1,0 +1,235 @@
+package settings
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/grant"
+)
+
+// Names of what agents share that code asks for.
+const (
+	AgentSocket = "agent-socket"
+	Model       = "model"
+	ModelSetup  = "model-setup"
+	ModelLog    = "model-log"
+	Grant       = "grant"
+	Budget      = "budget"
+	AtEnd       = "at-end"
+	OnWarn      = "on-warn"
+	OnEnd       = "on-end"
+	OnDenial    = "on-denial"
+	Namespace   = "namespace"
+)
+
+// notForContainers is what to do about a setting that needs a socket of the agent's own.
+const notForContainers = "not for OCI containers yet: omit it, or use clove run"
+
+// Shared is what the run has of what agents share. The spec holds the texts in their canonical
+// form.
+var Shared = Section{After: checkShared, Rows: []Setting{
+	{
+		Flag: Model, Key: "models", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
+		Usage: "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key",
+		Doc:   "names or globs of language models that it may call",
+		Read:  each(readModel), Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isModel) },
+	},
+	{
+		Flag: Grant, Key: "grants", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
+		Usage: "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro",
+		Doc:   "KIND:PATTERN[:RIGHTS], as clove run --grant",
+		Read:  readGrants, Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isNoModel) },
+	},
+	{
+		Flag: Budget, Key: "budgets", Form: List, Flags: ByName, Extends: ByName, Group: GroupShared, Pod: notForContainers,
+		Usage: "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]",
+		Doc:   "DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT], as clove run --budget; one for each dimension",
+		Read:  each(readBudget), Wider: widerBudgets,
+	},
+	{
+		Flag: AtEnd, Key: "at_end", Group: GroupShared, Usage: "when a budget is spent: end, pause or refuse", Default: "end", Pod: notForContainers,
+		Doc: "what happens when a budget is spent", Enum: strings.Join(agent.AtEnds, "|"),
+		Read: one(readAtEnd), Wider: widerAtEnd,
+	},
+	{
+		Flag: OnDenial, Key: "on_denial", Group: GroupShared, Usage: "when it is refused something: deny, pause, end or end-after:N", Default: "deny", Pod: notForContainers,
+		Doc:  "what a refusal does to the run: deny, pause, end or end-after:N",
+		Read: one(readOnDenial), Wider: widerOnDenial,
+	},
+	{
+		Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
+		Usage: "give it a socket of its own, also without a grant",
+		Doc:   "whether the agent has a socket of its own",
+		Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.Socket }),
+		Wider: func(base, wide agent.Spec) []Difference {
+			return more(wide.Kernel.Socket && !base.Kernel.HasSocket(), "none", "one")
+		},
+	},
+	{
+		Flag: ModelSetup, Group: GroupShared, Pod: notForContainers,
+		Usage: "write the file that a client of models needs into its home: " + strings.Join(agent.ModelSetups(), ", "),
+		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.ModelSetup }),
+	},
+	{
+		Flag: ModelLog, On: "true", Group: GroupShared, Pod: notForContainers,
+		Usage: "keep what its calls of models say and get, for clove logs --models",
+		Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.ModelLog }),
+	},
+	{
+		Flag: OnWarn, Group: GroupShared, Pod: notForContainers,
+		Usage: "when a budget reaches its warning: run this command as you, or post to this URL",
+		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnWarn }),
+	},
+	{
+		Flag: OnEnd, Group: GroupShared, Pod: notForContainers,
+		Usage: "when a budget is spent: run this command as you, or post to this URL",
+		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
+	},
+	{
+		Flag: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
+		Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
+	},
+}}
+
+// checkShared makes the checks that name a flag, and come before those of the whole spec.
+func checkShared(r *Reader) error {
+	k := r.Spec.Kernel
+	if k.ModelLog && !k.HasModels() {
+		return Invalid(ModelLog, "add --model NAME", "a run that may call no model has none to log")
+	}
+	for _, check := range []struct {
+		flag string
+		err  error
+	}{
+		{OnWarn, agent.ValidateCallout(OnWarn, k.OnWarn)}, {OnEnd, agent.ValidateCallout(OnEnd, k.OnEnd)}, {Namespace, agent.ValidateNamespace(k.Namespace)},
+	} {
+		if check.err != nil {
+			return mistake(check.flag, check.err)
+		}
+	}
+	return nil
+}
+
+func readModel(r *Reader, name string) error {
+	scope, err := grant.Parse(string(grant.Model) + ":" + name)
+	if err != nil {
+		return mistake(Model, err)
+	}
+	r.Spec.Kernel.Grants = append(r.Spec.Kernel.Grants, scope.String())
+	return nil
+}
+
+// readGrants puts grants before those of models.
+func readGrants(r *Reader, texts []string) error {
+	var grants []string
+	for _, text := range texts {
+		scope, err := grant.Parse(text)
+		if err != nil {
+			return mistake(Grant, err)
+		}
+		grants = append(grants, scope.String())
+	}
+	r.Spec.Kernel.Grants = append(grants, r.Spec.Kernel.Grants...)
+	return nil
+}
+
+func isModel(text string) bool   { return strings.HasPrefix(text, string(grant.Model)+":") }
+func isNoModel(text string) bool { return !isModel(text) }
+
+// widerGrants compares the grants that are of a kind.
+func widerGrants(base, wide agent.Spec, is func(string) bool) []Difference {
+	of := func(s agent.Spec) []string {
+		return slices.DeleteFunc(slices.Clone(s.Kernel.Grants), func(text string) bool { return !is(text) })
+	}
+	return beyond(of(base), of(wide), granted)
+}
+
+// granted reports whether one of the grants allows what the text grants.
+func granted(base []string, text string) bool {
+	narrow, err := grant.Parse(text)
+	return err == nil && slices.ContainsFunc(base, func(have string) bool {
+		wide, err := grant.Parse(have)
+		return err == nil && wide.Covers(narrow)
+	})
+}
+
+func readBudget(r *Reader, text string) error {
+	limit, err := budget.ParseLimit(text)
+	if err != nil {
+		return mistake(Budget, err)
+	}
+	r.Spec.Kernel.Budgets = append(r.Spec.Kernel.Budgets, limit.String())
+	return nil
+}
+
+// widerBudgets: a line that wide lacks has no limit, and one for another period is another
+// limit.
+func widerBudgets(base, wide agent.Spec) (all []Difference) {
+	b, w := lines(base.Kernel.Budgets), lines(wide.Kernel.Budgets)
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		have, found := w[key]
+		if !found || have.Period != b[key].Period || have.Granted > b[key].Granted {
+			to := "no limit"
+			if found {
+				to = have.String()
+			}
+			all = append(all, Difference{From: b[key].String(), To: to})
+		}
+	}
+	return all
+}
+
+func lines(texts []string) map[string]budget.Limit {
+	all := map[string]budget.Limit{}
+	for _, text := range texts {
+		if limit, err := budget.ParseLimit(text); err == nil {
+			all[string(limit.Dimension)] = limit
+		}
+	}
+	return all
+}
+
+func readAtEnd(r *Reader, text string) error {
+	at, err := budget.ParseAtEnd(text)
+	if err != nil {
+		return mistake(AtEnd, err)
+	}
+	r.Spec.Kernel.AtEnd = string(at)
+	return nil
+}
+
+// widerAtEnd goes by what happens to the agent: it is ended, paused, or lives on.
+func widerAtEnd(base, wide agent.Spec) []Difference {
+	b, w := cmp.Or(base.Kernel.AtEnd, agent.AtEnds[0]), cmp.Or(wide.Kernel.AtEnd, agent.AtEnds[0])
+	return more(slices.Index(agent.AtEnds, w) > slices.Index(agent.AtEnds, b), b, w)
+}
+
+func readOnDenial(r *Reader, text string) error {
+	r.Spec.Kernel.OnDenial = text
+	if _, _, err := r.Spec.Kernel.Denial(); err != nil {
+		return mistake(OnDenial, err)
+	}
+	return nil
+}
+
+func widerOnDenial(base, wide agent.Spec) []Difference {
+	return more(denial(wide.Kernel) > denial(base.Kernel), cmp.Or(base.Kernel.OnDenial, "deny"), cmp.Or(wide.Kernel.OnDenial, "deny"))
+}
+
+// denial orders what a refusal does: the more calls may be refused before the agent ends,
+// the wider.
+func denial(k agent.Kernel) float64 {
+	switch what, after, err := k.Denial(); {
+	case err != nil, what == "deny":
+		return math.Inf(1)
+	case what == "pause":
+		return math.MaxInt32
+	default:
+		return float64(after)
+	}
+}
