@@ -21,7 +21,7 @@ func BenchmarkLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
-	r := &Runtime{paths: Paths{State: dir, Run: filepath.Join(dir, "run")}}
+	r := &Runtime{reaper: reaper{site: site{paths: Paths{State: dir, Run: filepath.Join(dir, "run")}}}}
 	s, err := store.Open(r.paths.database(), time.Minute)
 	if err != nil {
 		b.Fatal(err)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -55,4 +56,11 @@ func copyFailed(path string, err error) error {
 
 func isAny(err error, numbers ...unix.Errno) bool {
 	return slices.ContainsFunc(numbers, func(n unix.Errno) bool { return errors.Is(err, n) })
+}
+
+// copier does one copy, on a thread with the agent's ids.
+type copier struct {
+	root     *os.File
+	hostID   uint32 // of id 0 inside
+	uid, gid uint32 // the agent's, inside
 }

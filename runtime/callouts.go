@@ -39,7 +39,7 @@ type callouts struct {
 	spec   agent.Spec
 	owner  agent.Owner
 	failed func(flag string, err error) // may be nil
-	place  func() (place, error)        // makes the cgroups of a command
+	place  func() (commandPlace, error) // makes the cgroups of a command
 	gone   func() bool                  // a person has removed the run
 	limits []agent.Rlimit               // of a command
 	ctx    context.Context
@@ -61,9 +61,9 @@ type budgetEnd struct {
 // errCalloutsMost drops a callout.
 var errCalloutsMost = errors.New("it is left out: too many wait already")
 
-func newCallouts(l *launch) *callouts {
-	c := &callouts{spec: l.spec, owner: l.streams.Owner, failed: l.streams.CalloutFailed, place: l.commands, gone: l.removed,
-		limits: l.streams.CallerRlimits, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
+func newCallouts(spec agent.Spec, streams IO, commands func() (commandPlace, error), removed func() bool) *callouts {
+	c := &callouts{spec: spec, owner: streams.Owner, failed: streams.CalloutFailed, place: commands, gone: removed,
+		limits: streams.CallerRlimits, ended: map[budgetEnd]bool{}, waiting: make(chan struct{}, calloutsMost)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -160,39 +160,39 @@ const (
 	commandsPids        = 128
 )
 
-// place is where a command runs.
-type place interface {
+// commandPlace is where a command runs.
+type commandPlace interface {
 	Dirs() []string
 	End(ctx context.Context) error
 }
 
-func endPlace(p place) error {
+func endPlace(p commandPlace) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	return p.End(ctx)
 }
 
-// commands makes the cgroups of one command of the run.
-func (l *launch) commands() (place, error) {
-	made, err := l.probes.cgroups.MakeCommands(l.streams.Owner.UID, l.runtime.cgroupName(l.spec.ID), commandsMemoryBytes, commandsPids)
+// commands makes the cgroups of one command of a run.
+func (r *site) commands(h *cgroups.Host, uid uint32, id agent.ID) (commandPlace, error) {
+	made, err := h.MakeCommands(uid, r.cgroupName(id), commandsMemoryBytes, commandsPids)
 	if err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
-// removed reports whether the run was removed. One that is removed with its own end still has
+// removed reports whether a run was removed. One that is removed with its own end still has
 // its commands.
-func (l *launch) removed() bool {
-	if l.spec.Remove {
+func (r *site) removed(spec agent.Spec) bool {
+	if spec.Remove {
 		return false
 	}
-	_, err := l.runtime.Get(string(l.spec.ID))
+	_, err := r.Get(string(spec.ID))
 	return agent.KindOf(err) == agent.KindNotFound
 }
 
 // endCommands kills what a run's commands still run on the host.
-func (r *Runtime) endCommands(run agent.Run) error {
+func (r *reaper) endCommands(run agent.Run) error {
 	if !run.Spec.Kernel.HasCommands() {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (r *Runtime) endCommands(run agent.Run) error {
 	return r.endCommandsOn(h, run.Spec.ID)
 }
 
-func (r *Runtime) endCommandsOn(h *cgroups.Host, id agent.ID) error {
+func (r *reaper) endCommandsOn(h *cgroups.Host, id agent.ID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	return agent.Failed("end commands", h.EndCommands(ctx, r.cgroupName(id)))

@@ -23,15 +23,14 @@ func newCaller(t *testing.T, onWarn, onEnd string) (*callouts, func() []string) 
 	t.Helper()
 	var mu sync.Mutex
 	var failed []string
-	l := &launch{spec: testSpec(), streams: IO{Owner: agent.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}}
-	l.spec.Kernel = agent.Kernel{OnWarn: onWarn, OnEnd: onEnd, Namespace: "acme"}
-	l.streams.CalloutFailed = func(flag string, err error) {
+	spec, streams := testSpec(), IO{Owner: agent.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
+	spec.Kernel = agent.Kernel{OnWarn: onWarn, OnEnd: onEnd, Namespace: "acme"}
+	streams.CalloutFailed = func(flag string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		failed = append(failed, flag+": "+err.Error())
 	}
-	c := newCallouts(l)
-	c.place, c.gone = func() (place, error) { return nowhere{}, nil }, func() bool { return false }
+	c := newCallouts(spec, streams, func() (commandPlace, error) { return nowhere{}, nil }, func() bool { return false })
 	return c, func() []string { c.finish(outcome{}); mu.Lock(); defer mu.Unlock(); return failed }
 }
 

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -10,36 +9,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/rootfs"
-)
-
-// Problem is one thing that should not be there, or that gc removed.
-type Problem struct {
-	Kind    string `json:"kind"` // a Problem* word
-	Subject string `json:"subject"`
-	Message string `json:"message"`
-	// Note is set where nothing is wrong: the installation has it, and people should know.
-	Note bool `json:"note,omitempty"`
-}
-
-// The kinds of problems.
-const (
-	ProblemStore   = "store"         // the store contradicts itself
-	ProblemRun     = "run"           // live in the store, without a supervisor
-	ProblemDir     = "run-directory" // belongs to no run
-	ProblemCgroup  = "cgroup"        // belongs to no live run
-	ProblemCommand = "command"       // of --on-warn or --on-end, whose supervisor has ended
-	ProblemLayer   = "layer"         // belongs to no run
-	ProblemLog     = "log"           // belongs to no run
-	ProblemLost    = "lost"          // a directory below lost/; a note
-	// ProblemCreate is the cgroup of an OCI container whose create was killed. Its directory is the
-	// engine's, so clove-oci removes both.
-	ProblemCreate  = "create"
-	ProblemMount   = "mount"   // below clove's directories, in this namespace
-	ProblemProcess = "process" // of a start that was given up, and hangs in the kernel
-	ProblemGate    = "gate"    // a process with the id of a gate that outlived its supervisor
-	// ProblemTemplate is a template whose maker was killed; gc also removes
-	// those that are long unused, which are no problem.
-	ProblemTemplate = "template"
 )
 
 // Check compares the store with processes, cgroups, mounts and directories.
@@ -123,7 +92,7 @@ func (r *Runtime) Clean() ([]Problem, error) {
 }
 
 // sweep removes one orphan, or keeps it: then it returns under which name.
-func (r *Runtime) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
+func (r *reaper) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 	switch p.Kind {
 	case ProblemCgroup:
 		return "", r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
@@ -147,35 +116,4 @@ func (r *Runtime) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 		return err
 	})
 	return kept, err
-}
-
-// whileClaimed calls remove, unless nil, while the claim keeps the run from being
-// started, and removes the run's directory. It does neither if the run lives: it may
-// have been started after gc had looked.
-func (r *Runtime) whileClaimed(id agent.ID, remove func(agent.Run) error) error {
-	dir, err := claim(r.paths, id)
-	if err != nil {
-		if errors.Is(err, errAlive) {
-			return nil
-		}
-		return err
-	}
-	// Read under the claim: from here on no start can change what the store says of the
-	// run.
-	run, err := r.Get(string(id))
-	if err != nil && agent.KindOf(err) != agent.KindNotFound {
-		dir.release()
-		return err
-	}
-	if run.Lease != nil {
-		dir.release() // a dead one, which reap ends
-		return nil
-	}
-	if remove != nil {
-		if err := remove(run); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			dir.release()
-			return err
-		}
-	}
-	return dir.remove()
 }

@@ -28,7 +28,7 @@ func TestOwned(t *testing.T) {
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{"/run/clove/x": true, "/run/clove": false, "/run/clove2/x": false, "/x": false} {
-		if below(path, "/run/clove") != want {
+		if isBelow(path, "/run/clove") != want {
 			t.Errorf("%s: not %v", path, want)
 		}
 	}

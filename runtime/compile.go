@@ -1,14 +1,19 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	goruntime "runtime"
 	"slices"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/rlimits"
+	"clove.run/clove/rootfs"
 )
 
 // surroundings are the results of the launch's steps before create.
@@ -225,3 +230,69 @@ var maskedPaths = []string{
 // up alarms in the kernel, and the tmpfs that libcontainer mounts the v1
 // hierarchies in, which it leaves writable for root.
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger", "/sys/fs/cgroup"}
+
+// rootConfig is the part of a spec that the root is made of.
+func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
+	c := rootfs.Config{
+		ID: string(spec.ID), HostID: hostID, AgentUID: spec.User.UID, AgentGID: spec.User.GID,
+		Hostname: hostname(spec), StateDir: paths.State, RunDir: paths.runDirectory(spec.ID),
+		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
+		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly, Writable: spec.Files.Writable, Execute: spec.Files.Execute, Command: commandOf(spec),
+		Prefixes: spec.Files.Prefixes, MoreHosts: moreHosts(spec),
+	}
+	if spec.Kernel.HasSocket() {
+		c.Services = paths.services(spec.ID)
+	}
+	for _, b := range spec.Files.Binds {
+		c.Binds = append(c.Binds, rootfs.Bind{Source: b.Source, Target: b.Target, ReadOnly: b.ReadOnly})
+	}
+	for _, t := range spec.Files.Tmpfs {
+		c.Tmpfs = append(c.Tmpfs, rootfs.Tmpfs{Target: t.Target, SizeBytes: t.SizeBytes, Mode: t.Mode})
+	}
+	return c
+}
+
+// planFailed says what of a request makes its root impossible.
+func planFailed(err error) error {
+	if list := (*rootfs.ListError)(nil); errors.As(err, &list) {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-exec", Message: list.Error(), Hint: list.Hint}
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: "files", Message: "cannot build the root", Err: err}
+}
+
+// onlineCPUs is how many CPUs this process may run on.
+func onlineCPUs() int { return goruntime.NumCPU() }
+
+// clocks are the two that a time namespace can shift, time_namespaces(7).
+type clocks struct{ monotonic, boot time.Duration }
+
+// hostClocks reads them as late as possible: what the launch still takes is what the agent
+// finds on them beside the start that was asked for.
+func hostClocks() clocks {
+	var monotonic, boot unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic) // fails only for an unknown clock
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot)
+	return clocks{time.Duration(monotonic.Nano()), time.Duration(boot.Nano())}
+}
+
+// offsets make both clocks begin at start.
+func (c clocks) offsets(start time.Duration) map[string]specs.LinuxTimeOffset {
+	return map[string]specs.LinuxTimeOffset{"monotonic": timeOffset(start - c.monotonic), "boottime": timeOffset(c.ahead(start))}
+}
+
+// ahead is how far CLOCK_BOOTTIME inside is before the host's.
+func (c clocks) ahead(start time.Duration) time.Duration {
+	if start == 0 {
+		return 0
+	}
+	return start - c.boot
+}
+
+// timeOffset rounds towards the past, as the kernel's nanoseconds have no sign.
+func timeOffset(d time.Duration) specs.LinuxTimeOffset {
+	seconds := d / time.Second
+	if d < 0 && d%time.Second != 0 {
+		seconds--
+	}
+	return specs.LinuxTimeOffset{Secs: int64(seconds), Nanosecs: uint32(d - seconds*time.Second)}
+}

@@ -78,38 +78,6 @@ func readDescription(path string) *description {
 	return &d
 }
 
-// describeLayer writes the description under its first name. The files of a kept layer have the
-// ids of the start that made it.
-func (l *launch) describeLayer() error {
-	image, d := l.runtime.paths.layer(l.spec.ID), describe(l.run)
-	if l.run.Layer != "" {
-		d.HostID, d.IDs = 0, 0
-		if before := readDescription(described(image)); before != nil {
-			d.HostID, d.IDs, d.Begun = before.HostID, before.IDs, before.Begun
-		}
-	}
-	l.undo.Add("description", func() error {
-		if l.keep {
-			return absentIsFine(os.Remove(starting(image))) // of a start that did not come to its agent
-		}
-		return removeDescriptions(image)
-	})
-	return d.write(starting(image))
-}
-
-// mayWrite gives the description its last name, before the agent executes.
-func (l *launch) mayWrite() error {
-	image := l.runtime.paths.layer(l.spec.ID)
-	if err := os.Rename(starting(image), described(image)); err != nil {
-		return err
-	}
-	if !l.spec.Restart.Policy.Restarts() {
-		return nil
-	}
-	// As durable as the layer, which makeRoot has written to the disk.
-	return errors.Join(atomicfile.Sync(described(image)), atomicfile.Sync(filepath.Dir(image)))
-}
-
 // untouched reports whether no agent has executed on the layer, so that nothing of its is lost
 // with it. A layer without any description may be of an earlier version of clove.
 func untouched(image string) bool { return exists(starting(image)) && !exists(described(image)) }

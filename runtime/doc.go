@@ -37,7 +37,7 @@
 //   - Exec has clove-init's second stage enter the sandbox (libcontainer: the
 //     same namespaces, cgroup and filter) and become what the agent is by the
 //     same steps. It is clove's child, so clove reaps it, and each stage of an entry
-//     that failed (sandbox_end.go): PID 1's end waits for that.
+//     that failed (sandbox.go): PID 1's end waits for that.
 //   - CopyIn and CopyOut go through /proc/PID/root with openat2, on a thread that
 //     has the agent's ids for files, so that no link leads out and no path leads
 //     to what the agent could not have. Data passes through a pipe, so that a
@@ -61,8 +61,8 @@
 // The mounts live in a namespace that only the launch thread and the sandbox
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
-// lease. The next run in the foreground, cloved or clove gc removes them (leftovers.go,
-// tidy.go), and keeps the layer unless no agent wrote to it. What the store has no record of
+// lease. The next run in the foreground, cloved or clove gc removes them (leftovers.go),
+// and keeps the layer unless no agent wrote to it. What the store has no record of
 // is moved to lost/ (lost_files.go). They may, because the lock in the run directory is free, and so is its equal in the
 // state directory (signs.go), which outlives a removal of the run directory. An
 // unfinished template has such a lock too. A record that the store does not take is
@@ -82,7 +82,7 @@
 // # Clocks
 //
 // A spec with ClockStart gives the sandbox a time namespace, in which CLOCK_MONOTONIC and
-// CLOCK_BOOTTIME begin there (clocks.go); exec sessions join it with the others. clove-init
+// CLOCK_BOOTTIME begin there (compile.go); exec sessions join it with the others. clove-init
 // then reads a shifted clock: the one absolute time that it reports, that of the agent's
 // start, is shifted back where it arrives (onStarted). All others are durations.
 //

@@ -18,8 +18,8 @@ type prober interface {
 	hardLimit(name string) (limit uint64, raisable bool)
 }
 
-// control is one limit or protection of a run, and whether a spec asks for it.
-type control struct {
+// controlled is one limit or protection of a run, and whether a spec asks for it.
+type controlled struct {
 	name  string
 	asked func(agent.Spec) bool
 }
@@ -30,7 +30,7 @@ func ownNetwork(s agent.Spec) bool { return s.Network != agent.NetworkHost }
 
 // controls lists every control that a record names, in the order in which a
 // refusal reports them.
-var controls = []control{
+var controls = []controlled{
 	{agent.ControlNamespaces, always},
 	{agent.ControlSeccomp, func(s agent.Spec) bool { return s.Seccomp.Profile != agent.SeccompUnconfined }},
 	{agent.ControlExecute, func(s agent.Spec) bool { return s.Files.Execute != nil }},

@@ -224,9 +224,6 @@ func (x *execSession) start() error {
 	return x.await()
 }
 
-// errNonsense is a message that the protocol does not allow at this point.
-var errNonsense = errors.New("clove-init sent an unexpected message")
-
 // await returns when the process executes.
 func (x *execSession) await() error {
 	for begun := false; ; {

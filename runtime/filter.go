@@ -10,7 +10,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/seccomp"
-	"clove.run/clove/seccomp/observe"
 )
 
 // filters are the programs of a run: the agent's, and that of PID 1.
@@ -20,43 +19,6 @@ type filters struct {
 	init    []byte
 	// beyond are the calls that a run which is observed notes.
 	beyond []seccomp.Watch
-}
-
-// filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
-// if that is standard or strict, under which it can work, and else under strict. Under unconfined
-// nothing is reported: what is refused there is no denial of a policy's.
-func filtersOf(spec agent.Spec) (f filters, err error) {
-	own, err := profile(spec)
-	if err != nil {
-		return f, err
-	}
-	var watched []seccomp.Watch
-	if spec.Seccomp.Profile != seccomp.Unconfined || spec.Seccomp.Document != nil {
-		f.profile, watched = own, watchedCalls(spec)
-		if spec.Learn {
-			if f.beyond, err = seccomp.Beyond(own); err != nil {
-				return f, err
-			}
-			watched = observe.Together(watched, f.beyond, mappingCalls())
-		}
-	}
-	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
-		return f, err
-	}
-	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {
-		f.init = f.agent.Plain
-		return f, nil
-	}
-	strict, err := seccomp.Profile(seccomp.Strict)
-	if err != nil {
-		return f, err
-	}
-	below, err := seccomp.Compile(strict, initproto.GateOption)
-	if err != nil {
-		return f, err
-	}
-	f.init = below.Plain
-	return f, nil
 }
 
 // order adds the agent's filter to its orders.
@@ -97,4 +59,26 @@ func checkHoldsList(document *specs.LinuxSeccomp) error {
 // host's, where a set-user-ID program would run as its owner.
 func writesHostFiles(spec agent.Spec) bool {
 	return slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return !b.ReadOnly })
+}
+
+// ruleOfCall is the rule of a denial, and the reason behind it.
+func ruleOfCall(spec agent.Spec, call string) (rule string, explained seccomp.Explanation) {
+	rule = "seccomp " + spec.Seccomp.Profile
+	explained, err := explainCall(spec, call)
+	if err == nil && explained.Group != "" {
+		rule += ": " + explained.Group
+	}
+	return rule, explained
+}
+
+// explainCall says why the run's filter refuses a call.
+func explainCall(spec agent.Spec, call string) (seccomp.Explanation, error) {
+	if spec.Seccomp.Document == nil {
+		return seccomp.ExplainWithout(spec.Seccomp.Profile, call, narrower(spec))
+	}
+	own, err := profile(spec)
+	if err != nil {
+		return seccomp.Explanation{}, err
+	}
+	return seccomp.ExplainProfile(own, call)
 }

@@ -6,20 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/atomicfile"
-	"clove.run/clove/store"
 )
-
-// recordFile holds the record of a run that could not be torn down or stored:
-// the next clove that cleans up stores this one.
-const recordFile = "record"
 
 // finish ends whatever is left, writes the record and takes back every step.
 //
@@ -49,9 +41,11 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	l.keep = l.keepsLayer()
 	record := l.record(seen, stats, ended)
 	if seen.cause == causeNone {
-		l.panicked(&record)
+		l.runtime.panicked(&record)
 	}
-	l.observed(record)
+	if record.Status != agent.StatusStartFailed {
+		l.observer.keep(record, l.calls != nil && !l.calls.unseen(), l.plan, l.spec.Remove, l.streams, l.runtime.paths.Observed(l.spec.ID))
+	}
 	failures = append(failures, l.undo.Run())
 	// gofail: var finishTornDown string
 	// failures = append(failures, failpoint(finishTornDown, ""))
@@ -216,83 +210,4 @@ func (l *launch) closeTree() error {
 		return l.tree.Close()
 	}
 	return l.tree.Discard()
-}
-
-// record also serves a start that failed: what was not reached is zero or absent. A run
-// that never came to its execve has no start time of its own and gets that of the request.
-func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agent.Record {
-	v := judge(l.spec.Limits, seen)
-	started := l.run.Started
-	if started.IsZero() {
-		started = l.run.Created
-	}
-	r := agent.Record{
-		Version: agent.RecordVersion, ID: l.spec.ID, Name: l.spec.Name, Namespace: l.spec.Kernel.Namespace, Parent: l.run.Parent, Command: l.spec.Command,
-		Started: started.UTC(), Ended: ended.UTC(), WallMS: seen.wall.Milliseconds(), ExecutedMS: roundedUp(seen.executed),
-		Status: v.status, ExitCode: v.exitCode, Signal: v.signal, Error: v.failure, Limit: v.limit,
-		Usage: usage(seen, stats), Events: events(seen, stats),
-		Enforced: l.held.enforced, Unenforced: l.held.unenforced, Policy: l.spec.Policy,
-		Host: agent.Host{Kernel: kernelRelease(), Cgroup: string(l.probes.cgroups.Mode())},
-	}
-	l.gate.enter(&r, l.spec.Network, l.spec.Egress.Limits)
-	r.Denials = append(r.Denials, l.denials.list()...)
-	slices.SortStableFunc(r.Denials, byTime)
-	if l.models != nil {
-		r.Usage.Models = l.models()
-	}
-	l.watcher.enter(&r, l.spec, l.gate.shadowed(), l.charged(), l.calls != nil && !l.calls.unseen())
-	return r
-}
-
-// usage has nil for what this host does not count; the record then lacks the field instead
-// of claiming 0.
-func usage(seen outcome, stats cgroups.Stats) agent.Usage {
-	u := agent.Usage{
-		CPUMS: millis(seen.cpu), StartCPUMS: millis((*time.Duration)(positive(seen.spent.CPUNS))), CPUUserMS: millis(stats.CPUUser), CPUSystemMS: millis(stats.CPUSystem),
-		CPUThrottledMS: millis(stats.CPUThrottled), MemoryPeakBytes: stats.MemoryPeakBytes,
-		StartMemoryPeakBytes: positive(seen.spent.MemoryPeakBytes), PidsPeak: stats.PidsPeak,
-		IOReadBytes: stats.IOReadBytes, IOWriteBytes: stats.IOWriteBytes, DiskBytes: seen.diskUsed,
-	}
-	if seen.startError == nil {
-		u.OutputBytes = &seen.output
-	}
-	return u
-}
-
-func events(seen outcome, stats cgroups.Stats) agent.Events {
-	return agent.Events{
-		OOMKill: stats.OOMKills, PidsMax: stats.PidsMaxEvents,
-		MemoryHigh: stats.MemoryHighEvents, CPUThrottledPeriods: stats.CPUThrottledPeriods,
-	}
-}
-
-// conclude stores the record and gives the lease back. The log of a run that
-// is forgotten with its end is removed first: a clove that is killed in between would
-// leave it for good. A reader that follows it has it open.
-func (r *Runtime) conclude(run agent.Run, e agent.Event, record agent.Record, keepLayer bool) error {
-	spec := run.Spec
-	if spec.Remove {
-		if err := r.paths.RemoveLog(spec.ID); err != nil {
-			return err
-		}
-	} else {
-		// The log may be younger than the start. A disk without room must not hold the end up.
-		_ = r.paths.describeLog(run)
-	}
-	return r.withStore(func(s *store.Store) error {
-		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
-			if run.Layer = ""; keepLayer {
-				run.Layer = r.paths.layer(spec.ID)
-			}
-		})
-		return err
-	})
-}
-
-func kernelRelease() string {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(name.Release[:])
 }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/host"
 )
@@ -44,43 +42,6 @@ func openGate(c host.Config, id agent.ID, streams IO, decided func(broker.Decisi
 		return nil, errors.Join(err, g.flush(func() {}))
 	}
 	return g, nil
-}
-
-// openGate starts the gate of a run that needs one.
-func (l *launch) openGate() (err error) {
-	if !l.spec.Gated() {
-		return nil
-	}
-	agentSocket, err := l.openSocket()
-	if err != nil {
-		return err
-	}
-	shadow, err := l.watcher.rules(l.share.grants())
-	if err != nil {
-		return err
-	}
-	asked := l.spec.Egress
-	var ask func(context.Context, broker.Decision) *egress.Rules
-	if a := newAsker(l.spec, l.streams); a != nil {
-		ask = a.decide
-	}
-	l.gate, err = openGate(host.Config{
-		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: ask,
-	}, l.spec.ID, l.streams, l.decided, l.denials)
-	if err != nil {
-		return err
-	}
-	l.undo.Add("gate", l.gate.Stop)
-	return nil
-}
-
-// decided counts what the gate refused, and notes what it decided for a run that is observed.
-func (l *launch) decided(d broker.Decision) {
-	if d.Outcome == broker.OutcomeDenied {
-		l.refusals.add()
-	}
-	l.observer.decided(d)
 }
 
 // flush runs stop, which ends the broker, and writes what is still to be written. A broker

@@ -67,7 +67,7 @@ func (a *liveAgent) stopInit() {
 		text, err := os.ReadFile(filepath.Join(tasks, name, "stat"))
 		return err == nil && !strings.Contains(string(text), ") T ")
 	}
-	for deadline := time.Now().Add(soon); slices.ContainsFunc(names(tasks), moves); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(soon); slices.ContainsFunc(entriesOf(tasks), moves); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			a.t.Fatal("clove-init does not stop")
 		}

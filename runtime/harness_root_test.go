@@ -86,7 +86,7 @@ func runtimeIn(dir, executable string) *Runtime {
 	if err != nil {
 		panic(err)
 	}
-	return &Runtime{paths: paths, init: executable, owner: this.ID}
+	return &Runtime{reaper: reaper{site{paths, this.ID}, executable}}
 }
 
 // sleeper is a run that would last longer than any test.
@@ -119,7 +119,7 @@ func clean(t *testing.T, r *Runtime) {
 		t.Errorf("check: %v, %v", problems, err)
 	}
 	for _, dir := range []string{r.paths.Run, r.paths.layers()} {
-		if left := names(dir); len(left) != 0 {
+		if left := entriesOf(dir); len(left) != 0 {
 			t.Errorf("%s holds %v", dir, left)
 		}
 	}

@@ -217,3 +217,20 @@ func otherDirectory(state, noted, here string) error {
 		Hint: "one state directory has one run directory: name both (--root, --run-dir) or neither; after a loss `clove check` lists " +
 			"the agents that nobody can reach and `clove gc` ends them; then restart cloved, if it runs"}
 }
+
+// displaced reports that another run directory than this one is in use.
+func (r *site) displaced() []Problem {
+	var where string
+	err := descriptor.Exclusively(r.paths.State, func() error {
+		noted, here, err := r.paths.binding()
+		if err != nil || noted.Run.is(here) {
+			return err
+		}
+		where = noted.Run.Path
+		return r.paths.unused(noted, here)
+	})
+	if err == nil {
+		return nil
+	}
+	return []Problem{{Kind: ProblemDir, Subject: where, Message: agent.FailureOf(err).Message}}
+}

@@ -117,12 +117,12 @@ func TestServeWaitsForAKilledCloved(t *testing.T) {
 	t.Parallel()
 	p := newPaths(t)
 	installationOf(t, p)
-	killed, err := (&Runtime{paths: p}).Serve()
+	killed, err := (&Runtime{reaper: reaper{site: site{paths: p}}}).Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { killed.Close() })
-	next, err := (&Runtime{paths: p}).Serve()
+	next, err := (&Runtime{reaper: reaper{site: site{paths: p}}}).Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +143,11 @@ func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 			return d.letGo
 		},
 		"cloved": func(t *testing.T, p Paths) func() {
-			sign, err := (&Runtime{paths: p}).Serve()
+			sign, err := (&Runtime{reaper: reaper{site: site{paths: p}}}).Serve()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (&Runtime{paths: p}).Serve(); agent.KindOf(err) != agent.KindBusy {
+			if _, err := (&Runtime{reaper: reaper{site: site{paths: p}}}).Serve(); agent.KindOf(err) != agent.KindBusy {
 				t.Errorf("a second cloved: %v", err)
 			}
 			return func() { sign.Close() }
@@ -178,7 +178,7 @@ func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 			if !errors.As(err, &told) || told.Kind != agent.KindConflict || !strings.Contains(told.Message, p.Run) || told.Hint == "" {
 				t.Errorf("another directory: %v", err)
 			}
-			if problems := (&Runtime{paths: other}).displaced(); len(problems) != 1 || problems[0].Subject != p.Run {
+			if problems := (&Runtime{reaper: reaper{site: site{paths: other}}}).displaced(); len(problems) != 1 || problems[0].Subject != p.Run {
 				t.Errorf("check says %v", problems)
 			}
 			if err := os.Rename(p.Run, p.Run+"-was"); err != nil {

@@ -16,19 +16,6 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// findLandlock asks the kernel for the version of the interface.
-func findLandlock(*probes) (found, missing string) {
-	version, err := landlock.Version()
-	if err != nil {
-		return "", err.Error()
-	}
-	found = fmt.Sprintf("ABI %d", version)
-	if lacks := landlock.Lacks(version); lacks != "" {
-		found += ", without " + lacks
-	}
-	return found, ""
-}
-
 // confine decides whether the agent will be in a Landlock domain, and computes its rules. It
 // is a second wall behind the mounts, so a kernel without Landlock is no reason to refuse a
 // run, unless the run says so.
@@ -78,11 +65,11 @@ func makesTCP(filter *specs.LinuxSeccomp) bool {
 	})
 }
 
-// shows are the rights where the agent may read, and changes what it may do beside that where it
+// readRights are the rights where the agent may read, and changeRights what it may do beside that where it
 // may change files.
 const (
-	shows   = landlock.Read | landlock.Execute
-	changes = landlock.Write | landlock.Make
+	readRights   = landlock.Read | landlock.Execute
+	changeRights = landlock.Write | landlock.Make
 )
 
 // fileRules are what the mounts allow, as far as rules can say it: they only add up, so what
@@ -94,14 +81,14 @@ func fileRules(spec agent.Spec, plan rootfs.Plan, readable []string) []landlock.
 		rules = append(rules, landlock.Rule{Path: path, Rights: rights})
 	}
 	if spec.Files.Read == nil {
-		add("/", shows)
+		add("/", readRights)
 	} else {
 		for _, place := range slices.Concat(readable, spec.Files.OwnPlaces()) {
-			add(place, shows)
+			add(place, readRights)
 		}
 	}
 	for _, place := range plan.Writable() {
-		add(place, changes)
+		add(place, changeRights)
 	}
 	// Devices are written through a read-only mount, too, and all nodes of /dev are harmless
 	// ones. In /proc a process writes what is its own.
@@ -109,7 +96,7 @@ func fileRules(spec agent.Spec, plan rootfs.Plan, readable []string) []landlock.
 	add("/proc", landlock.Read|landlock.Write)
 	for _, m := range mounts(spec) {
 		if (m.Type == "tmpfs" || m.Type == "mqueue") && !slices.Contains(m.Options, "ro") {
-			add(m.Destination, shows|changes)
+			add(m.Destination, readRights|changeRights)
 		}
 	}
 	return rules
@@ -153,4 +140,38 @@ func openInRoot(root *os.File, path string, real bool) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// readable are the real paths of a run's list of what may be read.
+func readable(spec agent.Spec, plan rootfs.Plan) ([]string, error) {
+	if spec.Files.Read == nil {
+		return nil, nil
+	}
+	paths, err := plan.Readable(spec.Files.Read, spec.Files.OwnPlaces())
+	if list := (*rootfs.ListError)(nil); errors.As(err, &list) {
+		return nil, &agent.Error{Kind: agent.KindInvalid, Step: "--allow-read", Message: list.Error(), Hint: list.Hint}
+	}
+	if err == nil && (spec.Restart.Policy.Restarts() || spec.KeepFiles) {
+		err = stays(plan, paths, "name the place as a whole, or keep no files from one start to the next")
+	}
+	return paths, err
+}
+
+// stays refuses what the agent could have put something else in the place of.
+func stays(plan rootfs.Plan, paths []string, hint string) error {
+	for _, at := range paths {
+		if place := plan.Changing(at); place != "" {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--allow-read", Hint: hint,
+				Message: fmt.Sprintf("the agent changes what is in %s, and could put something else at %s for its next start", place, at)}
+		}
+	}
+	return nil
+}
+
+// checkKept is stays for a run that goes on with the files of an earlier start.
+func (l *launch) checkKept() error {
+	if l.run.Layer == "" {
+		return nil
+	}
+	return stays(l.plan, l.readable, "`clove restart --fresh` begins with a new layer; what the agent wrote is lost then")
 }

@@ -59,26 +59,26 @@ func TestWhoIsInADomain(t *testing.T) {
 func TestRulesOfFiles(t *testing.T) {
 	t.Parallel()
 	const devices = landlock.Read | landlock.Write | landlock.Device
-	const all = shows | changes
+	const all = readRights | changeRights
 	for name, row := range map[string]struct {
 		change func(*agent.Spec)
 		want   map[string]landlock.Right
 	}{
-		"standard": {func(*agent.Spec) {}, map[string]landlock.Right{"/": shows, "/tmp": changes, "/usr": changes, "/home/agent": changes,
+		"standard": {func(*agent.Spec) {}, map[string]landlock.Right{"/": readRights, "/tmp": changeRights, "/usr": changeRights, "/home/agent": changeRights,
 			"/dev": devices | all, "/dev/shm": all, "/dev/mqueue": all, "/proc": landlock.Read | landlock.Write, "/sys": 0, "/etc": 0}},
 		"root": {func(s *agent.Spec) { s.User = policies.RootUser }, map[string]landlock.Right{"/": all, "/tmp": 0}},
 		"one place": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} },
-			map[string]landlock.Right{"/": shows, "/tmp": changes, "/usr": 0, "/home/agent": 0, "/dev": devices, "/dev/shm": 0, "/dev/mqueue": 0}},
+			map[string]landlock.Right{"/": readRights, "/tmp": changeRights, "/usr": 0, "/home/agent": 0, "/dev": devices, "/dev/shm": 0, "/dev/mqueue": 0}},
 		"shared memory": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/dev/shm"} },
-			map[string]landlock.Right{"/": shows, "/tmp": 0, "/dev": devices, "/dev/shm": all}},
+			map[string]landlock.Right{"/": readRights, "/tmp": 0, "/dev": devices, "/dev/shm": all}},
 		"a list": {func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Read = true, []string{"/usr", "/workspace/open"} },
-			map[string]landlock.Right{"/": 0, "/usr": shows, "/workspace/open": shows, "/workspace": changes, "/tmp": all, "/var/tmp": all, "/home/agent": all,
-				"/dev": devices | all, "/dev/shm": all, "/proc": shows | landlock.Write, "/etc": 0, "/etc/ld.so.cache": shows}},
+			map[string]landlock.Right{"/": 0, "/usr": readRights, "/workspace/open": readRights, "/workspace": changeRights, "/tmp": all, "/var/tmp": all, "/home/agent": all,
+				"/dev": devices | all, "/dev/shm": all, "/proc": readRights | landlock.Write, "/etc": 0, "/etc/ld.so.cache": readRights}},
 		"a list of root's": {func(s *agent.Spec) { s.User, s.Files.Read = policies.RootUser, []string{"/usr"} },
-			map[string]landlock.Right{"/": changes, "/usr": shows, "/tmp": shows}},
+			map[string]landlock.Right{"/": changeRights, "/usr": readRights, "/tmp": readRights}},
 		"a volume at /tmp": {func(s *agent.Spec) {
 			s.Files.Read, s.Files.Binds = []string{"/usr"}, []agent.Bind{{Source: "/usr", Target: "/tmp", ReadOnly: true}}
-		}, map[string]landlock.Right{"/tmp": changes, "/var/tmp": all}},
+		}, map[string]landlock.Right{"/tmp": changeRights, "/var/tmp": all}},
 	} {
 		spec := policies.Standard()
 		row.change(&spec)

@@ -30,18 +30,18 @@ type observer struct {
 	once   sync.Once
 
 	mu         sync.Mutex // guards the fields below
-	paths      map[use]map[string]bool
+	paths      map[fileUse]map[string]bool
 	targets    map[agent.ObservedTarget]agent.ObservedTarget
 	calls      map[agent.ObservedCall]bool
 	peaks      agent.ObservedPeaks
 	incomplete map[string]bool
 }
 
-// use is what was done with a file.
-type use int
+// fileUse is what was done with a file.
+type fileUse int
 
 const (
-	wasRead use = iota
+	wasRead fileUse = iota
 	wasWritten
 	wasExecuted
 	wasMapped // as code, by a call
@@ -57,29 +57,8 @@ type observedMount struct {
 
 // newObserver has no file to watch yet. The gate may report from its start on.
 func newObserver() *observer {
-	return &observer{paths: map[use]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}, wasListed: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
+	return &observer{paths: map[fileUse]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}, wasListed: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
 		calls: map[agent.ObservedCall]bool{}, incomplete: map[string]bool{}}
-}
-
-// observe is the launch step that begins to watch the agent's files. It comes before the
-// orders: nothing of the agent has executed.
-func (l *launch) observe() (err error) {
-	o := l.observer
-	if o == nil {
-		return nil
-	}
-	if o.files, err = fanotify.New(); err != nil {
-		return err
-	}
-	l.undo.Add("observation", o.close)
-	o.init = l.box.pid
-	if err := o.mark(l.box.pid); err != nil {
-		return err
-	}
-	o.read, o.stop, o.ended = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { defer close(o.read); o.files.Read(o.file) }()
-	go func() { defer close(o.ended); o.sample(l.group, l.tree) }()
-	return nil
 }
 
 // unwatched are file systems of the kernel's own, whose files are no files of a policy.
@@ -160,7 +139,7 @@ func (o *observer) file(e fanotify.Event) {
 const mostNoted = 2 * agent.MostObservedPaths
 
 // note adds a path; o.mu is held.
-func (o *observer) note(how use, path string) {
+func (o *observer) note(how fileUse, path string) {
 	set := o.paths[how]
 	if len(set) >= mostNoted && !set[path] {
 		o.incomplete[tooMany("files")] = true
@@ -277,4 +256,19 @@ func (o *observer) look(group *cgroups.Group, tree *rootfs.Tree) {
 	defer o.mu.Unlock()
 	p := &o.peaks
 	p.DiskBytes, p.ShmBytes, p.Descriptors = max(p.DiskBytes, now.DiskBytes), max(p.ShmBytes, now.ShmBytes), max(p.Descriptors, now.Descriptors)
+}
+
+// mapped notes a file that is about to be mapped as code. Another thread of the agent's may
+// change the descriptor meanwhile: what is noted decides nothing about this run.
+func (o *observer) mapped(c observed) {
+	if c.Name != "mmap" || c.Args[2]&unix.PROT_EXEC == 0 || c.Args[3]&unix.MAP_ANONYMOUS != 0 {
+		return
+	}
+	path := c.From.File(c.Call, int32(c.Args[4]))
+	if path == "" {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.note(wasMapped, path)
 }

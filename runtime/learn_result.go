@@ -5,15 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/internal/fanotify"
+	"clove.run/clove/internal/undo"
 	"clove.run/clove/rootfs"
+	"clove.run/clove/seccomp"
 )
 
 // settle ends the watch when no process of the agent is left, while the layer is still
@@ -76,7 +82,7 @@ func (o *observer) layer(tree *rootfs.Tree) {
 func (o *observer) result(record agent.Record, callsKnown bool, plan rootfs.Plan) agent.Observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps := func(how use) []string {
+	maps := func(how fileUse) []string {
 		kept, over := agent.Bounded(o.paths[how], cmp.Compare[string], agent.MostObservedPaths)
 		if over {
 			o.incomplete[tooMany("files")] = true
@@ -124,6 +130,72 @@ func peaksOf(p agent.ObservedPeaks, record agent.Record) agent.ObservedPeaks {
 	return p
 }
 
+// keep passes the observation on, and keeps it beside the log of a run that is not removed.
+func (o *observer) keep(record agent.Record, callsKnown bool, plan rootfs.Plan, remove bool, streams IO, path string) {
+	if o == nil || o.read == nil {
+		return
+	}
+	seen := o.result(record, callsKnown, plan)
+	if streams.Observed != nil {
+		streams.Observed(seen)
+	}
+	if remove {
+		return
+	}
+	text, err := json.Marshal(seen)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = atomicfile.Write(path, 0o600, text)
+	}
+	if err != nil {
+		fmt.Fprintf(streams.Stderr, "clove: warning: cannot keep what %s used: %v\n", record.Name, err)
+	}
+}
+
+// observedName is the file of an observation, beside the log of a run.
+const observedName = "observed.json"
+
+// Observed is the file with what a run with Spec.Learn used.
+func (p Paths) Observed(id agent.ID) string { return filepath.Join(p.Log(id), observedName) }
+
+// mappingCalls are watched to learn which files become code in a process: loaders map a library
+// with mmap(2). The kernel itself maps a program and its loader, which fanotify reports.
+func mappingCalls() []seccomp.Watch {
+	return []seccomp.Watch{{Call: "mmap", Argument: 2, Bits: unix.PROT_EXEC}}
+}
+
+// programs adds what a list of programs for the run would name. plan is the run's.
+func (o *observer) programs(seen *agent.Observed, plan rootfs.Plan) {
+	found, err := plan.Seen(slices.Sorted(maps.Keys(o.paths[wasExecuted])), slices.Sorted(maps.Keys(o.paths[wasMapped])))
+	if err != nil {
+		seen.ProgramsKnown = false
+		o.incomplete["the files of its programs could not be read: "+err.Error()] = true
+	}
+	bounded := func(list []string) []string {
+		kept, over := agent.Bounded(setOf(list), cmp.Compare[string], agent.MostObservedPaths)
+		if over {
+			o.incomplete[tooMany("programs")] = true
+		}
+		return kept
+	}
+	seen.Programs, seen.Listed = bounded(found.Programs), bounded(found.Used)
+	problems := map[agent.ObservedProblem]bool{}
+	for path, reason := range found.Refused {
+		problems[agent.ObservedProblem{Path: path, Reason: reason}] = true
+	}
+	seen.Unlistable, _ = agent.Bounded(problems, agent.CompareProblems, agent.MostObservedPaths)
+}
+
+func setOf(list []string) map[string]bool {
+	set := map[string]bool{}
+	for _, item := range list {
+		set[item] = true
+	}
+	return set
+}
+
 // close lets go of the mounts, which the teardown removes next.
 func (o *observer) close() error {
 	o.settle(nil)
@@ -134,33 +206,22 @@ func (o *observer) close() error {
 	return errors.Join(failures...)
 }
 
-// observed passes the observation on and keeps it beside the run's log.
-func (l *launch) observed(record agent.Record) {
-	if l.observer == nil || l.observer.read == nil || record.Status == agent.StatusStartFailed {
-		return
+// watch begins to watch the files of the sandbox whose first process is pid. It comes before the
+// orders: nothing of the agent has executed.
+func (o *observer) watch(pid int, group *cgroups.Group, tree *rootfs.Tree, u *undo.Stack) (err error) {
+	if o == nil {
+		return nil
 	}
-	seen := l.observer.result(record, l.calls != nil && !l.calls.unseen(), l.plan)
-	if l.streams.Observed != nil {
-		l.streams.Observed(seen)
+	if o.files, err = fanotify.New(); err != nil {
+		return err
 	}
-	if l.spec.Remove {
-		return
+	u.Add("observation", o.close)
+	o.init = pid
+	if err := o.mark(pid); err != nil {
+		return err
 	}
-	text, err := json.Marshal(seen)
-	path := l.runtime.paths.Observed(l.spec.ID)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
-	}
-	if err == nil {
-		err = atomicfile.Write(path, 0o600, text)
-	}
-	if err != nil {
-		fmt.Fprintf(l.streams.Stderr, "clove: warning: cannot keep what %s used: %v\n", l.spec.Name, err)
-	}
+	o.read, o.stop, o.ended = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() { defer close(o.read); o.files.Read(o.file) }()
+	go func() { defer close(o.ended); o.sample(group, tree) }()
+	return nil
 }
-
-// observedName is the file of an observation, beside the log of a run.
-const observedName = "observed.json"
-
-// Observed is the file with what a run with Spec.Learn used.
-func (p Paths) Observed(id agent.ID) string { return filepath.Join(p.Log(id), observedName) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/initproto"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
 )
 
@@ -35,21 +37,9 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// dead returns the runs that are live in the store and have no supervisor.
-func (r *Runtime) dead(s *store.Store) ([]agent.Run, error) {
-	dead, _, err := r.unsupervised(s)
-	return dead, err
-}
-
-// supervised reports whether a process holds the lock of the run, or its sign.
-func (r *Runtime) supervised(id agent.ID) bool {
-	lives, err := lives(r.paths.runDirectory(id))
-	return err == nil && lives || r.paths.signs().held(id)
-}
-
 // reap cleans up after runs whose supervisor died, each on its own: one that
 // cannot be cleaned never blocks the rest. It returns what it did.
-func (r *Runtime) reap(dead []agent.Run) ([]Problem, error) {
+func (r *reaper) reap(dead []agent.Run) ([]Problem, error) {
 	var done []Problem
 	var failures []error
 	for _, run := range dead {
@@ -65,7 +55,7 @@ func (r *Runtime) reap(dead []agent.Run) ([]Problem, error) {
 
 // reapOne claims the run first. What was read of it before may be outdated:
 // another clove may have cleaned up, and cloved started it again.
-func (r *Runtime) reapOne(run agent.Run) error {
+func (r *reaper) reapOne(run agent.Run) error {
 	dir, err := claim(r.paths, run.Spec.ID)
 	if err != nil {
 		if errors.Is(err, errAlive) {
@@ -91,7 +81,7 @@ func (r *Runtime) reapOne(run agent.Run) error {
 }
 
 // end removes what a claimed run has on the host, and stores its record.
-func (r *Runtime) end(run agent.Run, dir *runDirectory) error {
+func (r *reaper) end(run agent.Run, dir *runDirectory) error {
 	// First, and its failure stops the rest: while a process of the agent lives, its ids
 	// must not be leased again and its layer must not be removed.
 	if err := removeCgroups(run.Lease.Cgroups); err != nil {
@@ -137,7 +127,7 @@ func removeCgroups(paths map[string]string) error {
 
 // lostRecord is the record of a run whose supervisor died: the one that it left, else
 // what clove-init noted, else that it was killed.
-func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
+func (r *reaper) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	if text, err := os.ReadFile(filepath.Join(dir.path, recordFile)); err == nil {
 		var record agent.Record
 		if json.Unmarshal(text, &record) == nil {
@@ -145,7 +135,7 @@ func (r *Runtime) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 		}
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
-	l := &launch{runtime: r, spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
+	l := &launch{spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
 	// What enforced the limits is not stored with a run, so it is computed as the start
 	// did. Where this host has changed and would refuse now, it is left empty.
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
@@ -194,7 +184,93 @@ func exitOf(dir *runDirectory, seen outcome) outcome {
 	return noted
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+// tidy removes what killed cloves have left and the store does not know, or no longer.
+// A clove that is killed before its run is stored, or after the run has ended there,
+// leaves the run directory, which is made first and removed last, and with it perhaps a
+// cgroup and a layer; or an unfinished template. live are the runs with a lease. `clove
+// check` reports what fails here.
+func (r *reaper) tidy(live map[agent.ID]bool) (tidied bool) {
+	for _, name := range runsOf(r.paths.Run) {
+		if id := agent.ID(name); id.Valid() && !live[id] && !r.supervised(id) && len(stuckIn(r.paths.runDirectory(id))) == 0 {
+			tidied = true
+			_ = r.whileClaimed(id, func(run agent.Run) error { return r.removeOrphans(run, id) })
+		}
+	}
+	abandoned, _ := rootfs.SweepAbandoned(r.paths.State)
+	return tidied || len(abandoned) > 0
+}
+
+// liveIDs returns the ids of the runs that hold a lease.
+func liveIDs(s *store.Store) (map[agent.ID]bool, error) {
+	live := map[agent.ID]bool{}
+	_, err := s.Live(func(id agent.ID) bool { live[id] = true; return false })
+	return live, err
+}
+
+// removeOrphans removes all that lies on the host for a run that is not live, and releases its
+// layer; run is what the store has of it.
+func (r *reaper) removeOrphans(run agent.Run, id agent.ID) error {
+	h, err := detect()
+	if err == nil {
+		err = removeCgroups(h.Place(r.cgroupName(id)).Paths)
+	}
+	if err != nil || run.Layer != "" {
+		return err
+	}
+	_, err = r.paths.releaseLayer(id)
+	return err
+}
+
+// conclude stores the record and gives the lease back. The log of a run that
+// is forgotten with its end is removed first: a clove that is killed in between would
+// leave it for good. A reader that follows it has it open.
+func (r *reaper) conclude(run agent.Run, e agent.Event, record agent.Record, keepLayer bool) error {
+	spec := run.Spec
+	if spec.Remove {
+		if err := r.paths.RemoveLog(spec.ID); err != nil {
+			return err
+		}
+	} else {
+		// The log may be younger than the start. A disk without room must not hold the end up.
+		_ = r.paths.describeLog(run)
+	}
+	return r.withStore(func(s *store.Store) error {
+		_, err := s.Finish(spec.ID, e, record, func(run *agent.Run) {
+			if run.Layer = ""; keepLayer {
+				run.Layer = r.paths.layer(spec.ID)
+			}
+		})
+		return err
+	})
+}
+
+// whileClaimed calls remove, unless nil, while the claim keeps the run from being
+// started, and removes the run's directory. It does neither if the run lives: it may
+// have been started after gc had looked.
+func (r *reaper) whileClaimed(id agent.ID, remove func(agent.Run) error) error {
+	dir, err := claim(r.paths, id)
+	if err != nil {
+		if errors.Is(err, errAlive) {
+			return nil
+		}
+		return err
+	}
+	// Read under the claim: from here on no start can change what the store says of the
+	// run.
+	run, err := r.Get(string(id))
+	if err != nil && agent.KindOf(err) != agent.KindNotFound {
+		dir.release()
+		return err
+	}
+	if run.Lease != nil {
+		dir.release() // a dead one, which reap ends
+		return nil
+	}
+	if remove != nil {
+		if err := remove(run); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			dir.release()
+			return err
+		}
+	}
+	return dir.remove()
 }

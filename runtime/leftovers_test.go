@@ -177,7 +177,7 @@ func TestWhatBecomesOfTheLayer(t *testing.T) {
 			if _, err := r.reap([]agent.Run{run}); err != nil {
 				t.Fatal(err)
 			}
-			if left := names(r.paths.layers()); exists(image) != row.kept || len(left) != 0 != row.kept {
+			if left := entriesOf(r.paths.layers()); exists(image) != row.kept || len(left) != 0 != row.kept {
 				t.Errorf("left are %q", left)
 			}
 			if kept, err := r.Get(string(run.Spec.ID)); err == nil && (kept.Layer != "") != row.kept {

@@ -1,10 +1,13 @@
 package runtime
 
 import (
+	"context"
+	"os"
 	"syscall"
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/boottime"
 )
 
 // Live is the handle of a running agent, in the process that supervises it. Its methods are
@@ -62,4 +65,91 @@ func (l *Live) EndByPolicy(reason string) error {
 // A paused one is resumed for it.
 func (l *Live) Stop(grace time.Duration) error {
 	return l.do(func() error { l.s.end(causeUser, grace); return nil })
+}
+
+// Pause stops every process of the agent until Resume, without a signal that
+// it could see. The wall clock goes on and ends it also while it is paused;
+// clove-init stands still with the rest, so the supervisor keeps that clock.
+func (l *Live) Pause() error {
+	return l.do(func() error {
+		if err := l.s.spent("pause"); err != nil {
+			return err
+		}
+		return l.s.freezer.pause(l.s.seen.cause != causeNone)
+	})
+}
+
+// Resume lets a paused agent go on; one that is not paused is a KindConflict.
+func (l *Live) Resume() error {
+	return l.do(func() error {
+		if err := l.s.spent("resume"); err != nil {
+			return err
+		}
+		return l.s.freezer.resume()
+	})
+}
+
+// maxHold bounds how long an agent stands still for a reader of its layer.
+const maxHold = 2 * time.Minute
+
+// Layer calls use with the layer of the agent, which is frozen meanwhile, so that
+// everything that is read belongs to one moment. The agent's wall clock goes on. The ctx
+// that use gets ends when the agent has to run again: at its end, at its deadline, or after
+// maxHold.
+func (l *Live) Layer(ctx context.Context, use func(ctx context.Context, layer *os.File) error) error {
+	ctx, cancel := context.WithTimeout(ctx, maxHold)
+	defer cancel()
+	h := &hold{release: cancel}
+	var layer *os.File
+	var ended func()
+	err := l.do(func() error {
+		if err := l.s.freezer.hold(h, l.s.seen.cause != causeNone); err != nil {
+			return err
+		}
+		layer, ended = l.s.tree.Layer(), l.s.beginSession()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer ended()
+	defer l.do(func() error { return l.s.freezer.letGo(h) }) // an agent that has ended stands still anyway
+	go func() {
+		select {
+		case <-l.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return use(ctx, layer)
+}
+
+// Stats returns what the agent uses now.
+func (l *Live) Stats() (stats agent.Stats, err error) {
+	err = l.do(func() (err error) { stats, err = l.s.stats(); return err })
+	return stats, err
+}
+
+func (s *supervisor) stats() (agent.Stats, error) {
+	figures, err := s.group.Stats()
+	if err != nil {
+		return agent.Stats{}, agent.Failed("stats", err)
+	}
+	figures = figures.Since(launchUse(s.seen.spent))
+	seen := outcome{cpu: figures.CPU, spent: s.seen.spent, output: s.pipes.written.Load()}
+	if s.tree != nil {
+		if used, err := s.tree.Usage(); err == nil {
+			seen.diskUsed = &used.Bytes
+		}
+	}
+	now := agent.Stats{
+		Time: time.Now().UTC(), Paused: s.freezer.paused, WallMS: time.Duration(boottime.NowNS() - s.began).Milliseconds(),
+		MemoryBytes: figures.MemoryBytes, Pids: figures.Pids,
+		Usage: usage(seen, figures), Events: events(seen, figures), Limits: s.spec.Limits,
+	}
+	if s.gate != nil {
+		totals := s.gate.Totals()
+		now.Usage.NetRxBytes, now.Usage.NetTxBytes = &totals.RxBytes, &totals.TxBytes
+	}
+	return now, nil
 }

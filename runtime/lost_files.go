@@ -139,9 +139,9 @@ func descriptionOf(dir string) string {
 }
 
 // Lost lists what is below lost/, for people.
-func (r *Runtime) Lost() []Problem {
+func (r *site) Lost() []Problem {
 	var found []Problem
-	for _, name := range names(r.paths.lost()) {
+	for _, name := range entriesOf(r.paths.lost()) {
 		if strings.HasPrefix(name, lostRemoved) {
 			continue
 		}
@@ -192,9 +192,9 @@ func (r *Runtime) RemoveLost(before time.Time) (removed []Problem, err error) {
 }
 
 // finishRemovals removes what RemoveLost has renamed.
-func (r *Runtime) finishRemovals() error {
+func (r *reaper) finishRemovals() error {
 	var failures []error
-	for _, name := range names(r.paths.lost()) {
+	for _, name := range entriesOf(r.paths.lost()) {
 		if strings.HasPrefix(name, lostRemoved) {
 			failures = append(failures, os.RemoveAll(filepath.Join(r.paths.lost(), name)))
 		}

@@ -64,7 +64,7 @@ func TestWhatHasNoRecordIsKept(t *testing.T) {
 	if _, err := r.Clean(); err != nil {
 		t.Fatal(err)
 	}
-	if left := slices.Concat(names(r.paths.layers()), names(r.paths.logs())); len(left) != 0 {
+	if left := slices.Concat(entriesOf(r.paths.layers()), entriesOf(r.paths.logs())); len(left) != 0 {
 		t.Errorf("left are %q", left)
 	}
 	place := filepath.Join(r.paths.lost(), string(run.Spec.ID))
@@ -72,7 +72,7 @@ func TestWhatHasNoRecordIsKept(t *testing.T) {
 	want := []string{string(run.Spec.ID), oldID}
 	slices.Sort(want)
 	for range 2 {
-		if got := names(r.paths.lost()); !slices.Equal(got, want) {
+		if got := entriesOf(r.paths.lost()); !slices.Equal(got, want) {
 			t.Fatalf("kept are %q, want %q", got, want)
 		}
 		for path, text := range map[string]string{filepath.Join(place, lostLayer): "work", filepath.Join(place, lostLog, "log"): "output",
@@ -212,8 +212,8 @@ func TestRemoveLostByAge(t *testing.T) {
 	if found := r.Lost(); len(found) != 0 {
 		t.Errorf("half removed, and shown: %v", found)
 	}
-	if _, err := r.Clean(); err != nil || len(names(r.paths.lost())) != 0 {
-		t.Errorf("left: %q, %v", names(r.paths.lost()), err)
+	if _, err := r.Clean(); err != nil || len(entriesOf(r.paths.lost())) != 0 {
+		t.Errorf("left: %q, %v", entriesOf(r.paths.lost()), err)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestRemovalsBeginWithTheFiles(t *testing.T) {
 	if err := r.removeFiles(stored); err != nil {
 		t.Fatal(err)
 	}
-	if left := slices.Concat(names(r.paths.layers()), names(r.paths.logs())); len(left) != 0 {
+	if left := slices.Concat(entriesOf(r.paths.layers()), entriesOf(r.paths.logs())); len(left) != 0 {
 		t.Errorf("left are %q", left)
 	}
 	if _, err := r.Clean(); err != nil || len(r.Lost()) != 0 {

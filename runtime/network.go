@@ -125,20 +125,6 @@ func hostFiles() (resolvConf, hosts string, err error) {
 // IsHost reports whether an address is one of the host's own.
 func IsHost(address netip.Addr) bool { return host.Owns(address) }
 
-// CheckRule rejects one network rule that a run of the owner's would not start with.
-func CheckRule(rule agent.EgressRule, owner agent.Owner) error {
-	return CheckRules(agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}, owner)
-}
-
-// CheckRules rejects network rules that a run of the owner's would not start with.
-func CheckRules(spec agent.Spec, owner agent.Owner) error {
-	if _, err := rulesOf(spec, owner); err != nil {
-		return err
-	}
-	_, err := newWatcher(spec, owner)
-	return err
-}
-
 // rulesOf compiles the spec's rules.
 func rulesOf(spec agent.Spec, owner agent.Owner) (*egress.Rules, error) {
 	return egress.New(egress.Config{Mode: spec.Network, Rules: spec.Egress.Rules, HostPorts: spec.Egress.HostPorts, IsHost: host.Owns, User: owner.UID != 0})

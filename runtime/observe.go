@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/initproto"
 	"clove.run/clove/seccomp"
 	"clove.run/clove/seccomp/observe"
 )
@@ -87,8 +87,8 @@ func (w *witness) mayRead(at string) bool {
 	return slices.ContainsFunc(w.readable, func(place string) bool { return at == place || strings.HasPrefix(at, place+"/") })
 }
 
-// hint is the last of each notice.
-const hint = "`clove why` says what would let it pass"
+// whyHint is the last of each notice.
+const whyHint = "`clove why` says what would let it pass"
 
 // filtered enters a call that the filter refuses. Only the first of a name is looked at
 // further.
@@ -97,7 +97,7 @@ func (w *witness) filtered(o observed) {
 		return
 	}
 	rule, explained := ruleOfCall(w.spec, o.Name)
-	w.denials.add(w.denial(o, agent.DenialCall, o.Name, rule, o.Verdict.Errno), explained.Reason, hint)
+	w.denials.add(w.denial(o, agent.DenialCall, o.Name, rule, o.Verdict.Errno), explained.Reason, whyHint)
 }
 
 // found enters what the rest of the sandbox refuses.
@@ -116,7 +116,7 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 			reason = "it is not in the list of programs"
 		}
 	}
-	w.denials.add(w.denial(o, kind, f.Target, rule, f.Errno), reason, hint)
+	w.denials.add(w.denial(o, kind, f.Target, rule, f.Errno), reason, whyHint)
 }
 
 // ruleOf names what of the run's request refuses a target.
@@ -148,33 +148,39 @@ func (w *witness) denial(o observed, kind, target, rule string, errno unix.Errno
 	return agent.Denial{Kind: kind, Target: target, Rule: rule, Program: o.From.Program(o.Call), Errno: unix.ErrnoName(errno), Call: callOf(o)}
 }
 
-// callOf is a call as a record has it.
-func callOf(o observed) *agent.DeniedCall {
-	call := &agent.DeniedCall{Name: o.Name, Number: int(o.Number)}
-	for _, arg := range o.Args {
-		call.Args = append(call.Args, fmt.Sprintf("%#x", arg))
-	}
-	return call
-}
-
-// ruleOfCall is the rule of a denial, and the reason behind it.
-func ruleOfCall(spec agent.Spec, call string) (rule string, explained seccomp.Explanation) {
-	rule = "seccomp " + spec.Seccomp.Profile
-	explained, err := explainCall(spec, call)
-	if err == nil && explained.Group != "" {
-		rule += ": " + explained.Group
-	}
-	return rule, explained
-}
-
-// explainCall says why the run's filter refuses a call.
-func explainCall(spec agent.Spec, call string) (seccomp.Explanation, error) {
-	if spec.Seccomp.Document == nil {
-		return seccomp.ExplainWithout(spec.Seccomp.Profile, call, narrower(spec))
-	}
+// filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
+// if that is standard or strict, under which it can work, and else under strict. Under unconfined
+// nothing is reported: what is refused there is no denial of a policy's.
+func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil {
-		return seccomp.Explanation{}, err
+		return f, err
 	}
-	return seccomp.ExplainProfile(own, call)
+	var watched []seccomp.Watch
+	if spec.Seccomp.Profile != seccomp.Unconfined || spec.Seccomp.Document != nil {
+		f.profile, watched = own, watchedCalls(spec)
+		if spec.Learn {
+			if f.beyond, err = seccomp.Beyond(own); err != nil {
+				return f, err
+			}
+			watched = observe.Together(watched, f.beyond, mappingCalls())
+		}
+	}
+	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
+		return f, err
+	}
+	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {
+		f.init = f.agent.Plain
+		return f, nil
+	}
+	strict, err := seccomp.Profile(seccomp.Strict)
+	if err != nil {
+		return f, err
+	}
+	below, err := seccomp.Compile(strict, initproto.GateOption)
+	if err != nil {
+		return f, err
+	}
+	f.init = below.Plain
+	return f, nil
 }

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +38,7 @@ const removalTime = 300 * time.Millisecond
 // lookAgain leaves in v only the orphans that are still there later: a run that ends or is
 // removed while it is looked at has no owner for a moment, and a gate that its supervisor's
 // death killed needs one to die. Anything younger than the first look is left out too.
-func (r *Runtime) lookAgain(v *view) error {
+func (r *site) lookAgain(v *view) error {
 	time.Sleep(removalTime)
 	later, err := r.look()
 	if err != nil {
@@ -54,7 +56,7 @@ func (r *Runtime) lookAgain(v *view) error {
 }
 
 // audit checks the store against itself, which takes longer the more runs it has.
-func (r *Runtime) audit() (found []Problem, err error) {
+func (r *site) audit() (found []Problem, err error) {
 	err = r.withStore(func(s *store.Store) error {
 		contradictions, err := s.Check()
 		for _, text := range contradictions {
@@ -69,7 +71,7 @@ func (r *Runtime) audit() (found []Problem, err error) {
 // is read: a run that starts meanwhile is then known, not an orphan. Of ended
 // runs it reads only those that have something on the host: cloved begins with
 // it, whatever its past.
-func (r *Runtime) look() (view, error) {
+func (r *site) look() (view, error) {
 	var v view
 	h, err := detect()
 	if err != nil {
@@ -80,7 +82,7 @@ func (r *Runtime) look() (view, error) {
 	if err != nil {
 		return v, err
 	}
-	dirs, layers, logs := runsOf(r.paths.Run), layersIn(r.paths.layers()), names(r.paths.logs())
+	dirs, layers, logs := runsOf(r.paths.Run), layersIn(r.paths.layers()), entriesOf(r.paths.logs())
 	var runs []agent.Run
 	var known map[agent.ID]bool
 	err = r.withStore(func(s *store.Store) (err error) {
@@ -131,7 +133,7 @@ func (r *Runtime) look() (view, error) {
 }
 
 // grouped returns the ids of this installation's agents that have a cgroup.
-func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
+func (r *site) grouped(h *cgroups.Host) ([]string, error) {
 	all, err := h.List()
 	if err != nil {
 		return nil, agent.Failed("list cgroups", err)
@@ -142,7 +144,7 @@ func (r *Runtime) grouped(h *cgroups.Host) ([]string, error) {
 // own returns the ids in the names of this installation's cgroups. Those of other
 // installations are not ours to judge: their runs are in a store that this process does not
 // read.
-func (r *Runtime) own(names []string) (ids []string) {
+func (r *site) own(names []string) (ids []string) {
 	for _, name := range names {
 		if id, owner, _ := strings.Cut(name, "-"); owner == r.owner {
 			ids = append(ids, id)
@@ -152,7 +154,7 @@ func (r *Runtime) own(names []string) (ids []string) {
 }
 
 // orphanCommands are commands of --on-warn and --on-end whose supervisor was killed.
-func (r *Runtime) orphanCommands(h *cgroups.Host) (orphans []Problem, err error) {
+func (r *site) orphanCommands(h *cgroups.Host) (orphans []Problem, err error) {
 	names, err := h.AbandonedCommands()
 	for _, id := range r.own(names) {
 		orphans = append(orphans, Problem{Kind: ProblemCommand, Subject: id, Message: "the supervisor that began a command of this run has ended"})
@@ -181,7 +183,7 @@ func idsOf(found ...[]string) []agent.ID {
 
 // layersIn returns the ids after which images and their descriptions are named.
 func layersIn(dir string) []string {
-	ids := names(dir)
+	ids := entriesOf(dir)
 	for i, name := range ids {
 		ids[i] = strings.TrimSuffix(name, filepath.Ext(name))
 	}
@@ -220,7 +222,7 @@ func orphanLogs(logs []string, known map[agent.ID]bool) []Problem {
 
 // orphanDirectories leaves out those that a starting run has locked already
 // and not yet entered in the store, and those that are gone meanwhile.
-func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Problem {
+func (r *site) orphanDirectories(dirs []string, live map[string]bool) []Problem {
 	var orphans []Problem
 	for _, name := range dirs {
 		if live[name] || r.supervised(agent.ID(name)) || !exists(r.paths.runDirectory(agent.ID(name))) {
@@ -233,7 +235,7 @@ func (r *Runtime) orphanDirectories(dirs []string, live map[string]bool) []Probl
 
 // strayMounts: clove mounts in private namespaces only, so one that shows here
 // is a defect. It is reported and never unmounted.
-func (r *Runtime) strayMounts() ([]Problem, error) {
+func (r *site) strayMounts() ([]Problem, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, agent.Failed("list mounts", err)
@@ -241,31 +243,46 @@ func (r *Runtime) strayMounts() ([]Problem, error) {
 	var stray []Problem
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
-		if len(fields) > 4 && (below(fields[4], r.paths.Run) || below(fields[4], r.paths.State)) {
+		if len(fields) > 4 && (isBelow(fields[4], r.paths.Run) || isBelow(fields[4], r.paths.State)) {
 			stray = append(stray, Problem{Kind: ProblemMount, Subject: fields[4], Message: "a mount of clove's is visible in the host's mount namespace"})
 		}
 	}
 	return stray, nil
 }
 
-// below is true of what lies in dir, not of dir itself, on which an administrator may well
+// isBelow is true of what lies in dir, not of dir itself, on which an administrator may well
 // have mounted a file system.
-func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+func isBelow(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
 // runsOf lists the run directories; cloved's sockets and journals lie beside them.
 func runsOf(dir string) []string {
-	return slices.DeleteFunc(names(dir), func(name string) bool {
+	return slices.DeleteFunc(entriesOf(dir), func(name string) bool {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil && info.Mode()&os.ModeSocket != 0 || name == journals || name == creates.Name
 	})
 }
 
-// names lists a directory; one that is not there is empty.
-func names(dir string) []string {
-	entries, _ := os.ReadDir(dir)
-	list := make([]string, 0, len(entries))
-	for _, e := range entries {
-		list = append(list, e.Name())
+// killedCreates are the cgroups of OCI containers whose create was killed before its engine
+// could see them. They are reported and never removed here: the container's id is in use until
+// the engine deletes it.
+func (r *site) killedCreates() (found []Problem, err error) {
+	notes, err := creates.Abandoned(filepath.Join(r.paths.Run, creates.Name))
+	if err != nil {
+		return nil, agent.Failed("list OCI containers", err)
 	}
-	return list
+	for _, n := range notes {
+		left := slices.Sorted(maps.Values(n.Paths))
+		left = slices.Compact(slices.DeleteFunc(left, func(path string) bool { return !exists(path) }))
+		// With libcontainer's file the create had got so far that engines list the container.
+		if len(left) == 0 || exists(filepath.Join(n.Directory, "state.json")) {
+			continue
+		}
+		root, id := filepath.Split(n.Directory)
+		message := fmt.Sprintf("the create of this OCI container was killed: clove-oci --root %s delete --force %s removes it", filepath.Clean(root), id)
+		if more := len(left) - 1; more > 0 {
+			message += fmt.Sprintf(", and its cgroups in %d other hierarchies", more)
+		}
+		found = append(found, Problem{Kind: ProblemCreate, Subject: left[0], Message: message})
+	}
+	return found, nil
 }

@@ -36,15 +36,15 @@ func (r *Runtime) ClearPanic() error {
 
 // panicked changes the record of an agent that a panic killed: nobody else kills the whole
 // cgroup from outside and leaves no cause.
-func (l *launch) panicked(r *agent.Record) {
-	if r.Status != agent.StatusKilled && (r.Signal == nil || *r.Signal != "SIGKILL") {
+func (r *site) panicked(record *agent.Record) {
+	if record.Status != agent.StatusKilled && (record.Signal == nil || *record.Signal != "SIGKILL") {
 		return
 	}
-	_ = l.runtime.withStore(func(s *store.Store) error {
+	_ = r.withStore(func(s *store.Store) error {
 		p, err := s.Panic()
-		if err == nil && p != nil && p.Time.Before(r.Ended) {
-			r.Status, r.ExitCode = agent.StatusPolicyKill, agent.ExitKilled
-			r.Error = &agent.Failure{Step: "panic", Message: p.Reason}
+		if err == nil && p != nil && p.Time.Before(record.Ended) {
+			record.Status, record.ExitCode = agent.StatusPolicyKill, agent.ExitKilled
+			record.Error = &agent.Failure{Step: "panic", Message: p.Reason}
 		}
 		return err // a store that cannot be read leaves the record as it is; the next step reports it
 	})

@@ -23,7 +23,7 @@ func TestEveryControlStandsOnAProbe(t *testing.T) {
 	}
 	for _, p := range probeTable {
 		for _, name := range p.controls {
-			if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
+			if !slices.ContainsFunc(controls, func(c controlled) bool { return c.name == name }) {
 				t.Errorf("%s is looked for by %s and is no control", name, p.name)
 			}
 		}
@@ -110,7 +110,7 @@ func TestHardLimits(t *testing.T) {
 func TestMechanismWordsAreOfControls(t *testing.T) {
 	t.Parallel()
 	for name := range mechanismWords {
-		if !slices.ContainsFunc(controls, func(c control) bool { return c.name == name }) {
+		if !slices.ContainsFunc(controls, func(c controlled) bool { return c.name == name }) {
 			t.Errorf("%s is no control", name)
 		}
 	}

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"time"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/store"
 )
@@ -30,7 +32,7 @@ func (r *Runtime) Remove(ref string) error {
 	})
 }
 
-func (r *Runtime) removeFiles(run agent.Run) error {
+func (r *reaper) removeFiles(run agent.Run) error {
 	for _, image := range []string{run.Layer, r.paths.layer(run.Spec.ID)} { // clove's directory may have been moved
 		if image == "" {
 			continue
@@ -41,3 +43,41 @@ func (r *Runtime) removeFiles(run agent.Run) error {
 	}
 	return r.paths.RemoveLog(run.Spec.ID)
 }
+
+// Refused is the record of a run that was refused before anything was made:
+// it has no usage and enforced nothing.
+func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
+	return agent.Record{
+		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Namespace: spec.Kernel.Namespace, Command: append([]string{}, spec.Command...),
+		Started: started, Ended: time.Now(),
+		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
+		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
+	}
+}
+
+// Refuse ends a queued run that could not be begun. One that another process
+// has begun meanwhile is left to it. One that was removed needs no record, but its
+// starter has created the log anew, which is removed.
+func (r *Runtime) Refuse(id agent.ID, cause error) error {
+	return r.withStore(func(s *store.Store) error {
+		run, err := s.Get(string(id))
+		if agent.KindOf(err) == agent.KindNotFound {
+			return r.paths.RemoveLog(id)
+		}
+		if err != nil || run.State != agent.StateQueued || r.supervised(id) {
+			return err
+		}
+		if run.Spec.Remove {
+			if err := r.paths.RemoveLog(id); err != nil {
+				return err
+			}
+		}
+		record := Refused(run.Spec, time.Now(), cause)
+		record.Parent = run.Parent
+		_, err = s.Finish(id, agent.EventRecorded, record, nil)
+		return err
+	})
+}
+
+// Supervised reports whether the run has a living supervisor.
+func (r *Runtime) Supervised(id agent.ID) bool { return r.supervised(id) }

@@ -1,13 +1,12 @@
 package runtime
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/descriptor"
@@ -18,11 +17,8 @@ import (
 // sign are held for the life of the run, but they are only tried and never waited for, so
 // they may be taken anywhere in this order.
 
-// Names inside a run directory.
-const (
-	lockFile = "lock" // locked by the supervisor for as long as it lives
-	exitFile = "exit" // what clove-init notes of the end
-)
+// exitFile, in a run directory, is what clove-init notes of the end.
+const exitFile = "exit"
 
 // runDirectory is /run/clove/ID: what a live run has on the host besides its cgroup. The
 // lock on its lock file is the supervisor's sign of life: the kernel takes it away however
@@ -124,51 +120,6 @@ func replaceDead(path string) error {
 	return os.Mkdir(path, runMode)
 }
 
-// errAlive says that a run's supervisor holds its lock.
-var errAlive = errors.New("the supervisor is alive")
-
-// lockIn takes the lock in dir without waiting, or returns errAlive.
-func lockIn(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errAlive
-		}
-		return nil, err
-	}
-	return lock, nil
-}
-
-// unlock does not only close: a child of this process has a copy of the
-// descriptor between fork and exec.
-func unlock(lock *os.File) error {
-	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
-}
-
-// lives reports whether a process holds the run directory; fs.ErrNotExist if there is
-// none. It releases the lock before others may look, who would take it for a
-// supervisor's.
-func lives(path string) (alive bool, err error) {
-	err = descriptor.Exclusively(filepath.Dir(path), func() error {
-		if _, err := os.Stat(path); err != nil {
-			return err
-		}
-		lock, err := lockIn(path)
-		if err != nil {
-			return err
-		}
-		return unlock(lock)
-	})
-	if errors.Is(err, errAlive) {
-		return true, nil
-	}
-	return false, err
-}
-
 // claim takes the run directory of a run without a supervisor, and makes it if there is
 // none: while it is held the run cannot be started again. It returns errAlive if another
 // process has it. release or remove gives it up.
@@ -223,3 +174,17 @@ func (d *runDirectory) remove() error {
 	}
 	return err
 }
+
+// noteStuck writes the note beside the lock, where the next start of this run and `clove
+// check` look for it.
+func (d *runDirectory) noteStuck(note stuckNote) error {
+	text, err := json.Marshal(note)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.path, stuckFile), text, 0o600)
+}
+
+// recordFile holds the record of a run that could not be torn down or stored:
+// the next clove that cleans up stores this one.
+const recordFile = "record"

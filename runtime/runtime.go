@@ -2,38 +2,23 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/egress/host"
+	"clove.run/clove/internal/descriptor"
+	"clove.run/clove/rootfs"
 	"clove.run/clove/store"
 )
-
-// Paths are clove's two directories on the host.
-type Paths struct {
-	State string // survives a reboot: the store and the kept layers
-	Run   string // does not have to: one directory for each live run
-}
-
-// DefaultPaths follow the file system hierarchy standard.
-var DefaultPaths = Paths{State: "/var/lib/clove", Run: "/run/clove"}
-
-// storeTimeout bounds the wait for another clove's transaction. Each lasts
-// milliseconds; two hundred at once are served within a second or two.
-const storeTimeout = 30 * time.Second
 
 // Runtime launches agents and answers for those that it launched. It holds
 // nothing between calls, so any number of them may serve the same Paths.
 type Runtime struct {
-	paths Paths
-	init  string // path of the clove-init binary
-	owner string // which installation this is, in the names of its cgroups
+	reaper
 	// failAt makes the named launch step fail; tests sweep it over all steps.
 	failAt func(step string) error
 }
@@ -67,120 +52,18 @@ func Open(paths Paths) (*Runtime, error) {
 	if err != nil {
 		return nil, agent.Failed("installation", err)
 	}
-	return &Runtime{paths: paths, init: executable, owner: this.ID}, nil
+	return &Runtime{reaper: reaper{site{paths, this.ID}, executable}}, nil
 }
-
-// cgroupName is the name of an agent's cgroup directories.
-func (r *Runtime) cgroupName(id agent.ID) string { return string(id) + "-" + r.owner }
-
-// layerSuffix follows the run's id in the name of its layer's image.
-const layerSuffix = ".img"
-
-// Journals is where processes are noted that serve models and outlast cloved.
-func (p Paths) Journals() string { return filepath.Join(p.Run, journals) }
-
-const journals = "models"
-
-func (p Paths) identity() string { return filepath.Join(p.State, "installation") }
-func (p Paths) database() string { return filepath.Join(p.State, "clove.db") }
-
-// Kernel is the file for what agents share. While cloved lives, no other process opens it.
-func (p Paths) Kernel() string { return filepath.Join(p.State, "kernel.db") }
-
-func (p Paths) layers() string                  { return filepath.Join(p.State, "layers") }
-func (p Paths) templates() string               { return filepath.Join(p.State, "templates") }
-func (p Paths) layer(id agent.ID) string        { return filepath.Join(p.layers(), string(id)+layerSuffix) }
-func (p Paths) logs() string                    { return filepath.Join(p.State, "logs") }
-func (p Paths) runDirectory(id agent.ID) string { return filepath.Join(p.Run, string(id)) }
-
-// services is the directory that the agent sees at rootfs.ServicesDir.
-func (p Paths) services(id agent.ID) string { return filepath.Join(p.runDirectory(id), "services") }
-
-// Log is the directory of what a detached run wrote.
-func (p Paths) Log(id agent.ID) string { return filepath.Join(p.logs(), string(id)) }
-
-// ModelLog is the directory of what a run's calls of models said, where it asks for that. It is
-// a part of Log, and removed with it.
-func (p Paths) ModelLog(id agent.ID) string { return filepath.Join(p.Log(id), "models") }
-
-// SupervisorOutput is the file in it with what the supervisor printed if it crashed.
-const SupervisorOutput = "supervisor"
-
-// RemoveLog removes it, also while a supervisor that does not know yet that its
-// run is gone makes it anew; Refuse removes what that one leaves.
-func (p Paths) RemoveLog(id agent.ID) (err error) {
-	for range 100 { // more than anybody makes it
-		if err = os.RemoveAll(p.Log(id)); !errors.Is(err, unix.ENOTEMPTY) {
-			break
-		}
-	}
-	return agent.Failed("log", err)
-}
-
-// runMode lets the sandbox's root, which has no rights on the host, pass through
-// to the root that it pivots into. What lies there is readable by root alone.
-const runMode = 0o711
-
-// findInit looks for clove-init beside clove itself, then where packages put it.
-func findInit() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", agent.Failed("find clove-init", err)
-	}
-	for _, path := range []string{filepath.Join(filepath.Dir(self), "clove-init"), "/usr/libexec/clove/clove-init"} {
-		if isProgram(path) {
-			return path, nil
-		}
-	}
-	return "", &agent.Error{Kind: agent.KindNotFound, Step: "find clove-init",
-		Message: "clove-init is not beside " + self, Hint: "build both with `make build`, or install both in one directory"}
-}
-
-func isProgram(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-}
-
-// Programs is the directory of the programs that clove starts.
-func Programs() (string, error) {
-	executable, err := findInit()
-	return filepath.Dir(executable), err
-}
-
-// besideInit is another of clove's programs; they are installed together.
-func besideInit(init, name string) string { return filepath.Join(filepath.Dir(init), name) }
 
 // Guard is host.Guard with the gate that is installed beside clove-init.
 func (r *Runtime) Guard(ctx context.Context, order agent.Guard, held func()) error {
 	return host.Guard(ctx, besideInit(r.init, host.Program), order, held)
 }
 
-// withStore runs one short use of the store. Decision 8 (docs/decisions) says why each use
-// opens the file anew.
-func (r *Runtime) withStore(use func(*store.Store) error) error { return r.paths.withStore(use) }
-
-func (p Paths) withStore(use func(*store.Store) error) error {
-	s, err := store.Open(p.database(), storeTimeout)
-	if err != nil {
-		return err
-	}
-	err = use(s)
-	if cerr := s.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
 // List returns every run that is known, newest first.
 func (r *Runtime) List() (runs []agent.Run, err error) {
 	err = r.withStore(func(s *store.Store) error { runs, err = s.List(); return err })
 	return runs, err
-}
-
-// Get returns the run with this id, unique id prefix or name.
-func (r *Runtime) Get(ref string) (run agent.Run, err error) {
-	err = r.withStore(func(s *store.Store) error { run, err = s.Get(ref); return err })
-	return run, err
 }
 
 // SupervisorCgroup opens the cgroup in which the supervisors of detached agents
@@ -201,12 +84,109 @@ func (r *Runtime) Backup(to string) error {
 	return r.withStore(func(s *store.Store) error { return s.Backup(to) })
 }
 
-// detect asks what cgroups this host has.
-func detect() (*cgroups.Host, error) {
-	h, err := cgroups.Detect()
-	if err != nil {
-		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "cgroups", Message: "no limits can hold on this host",
-			Hint: "mount cgroup2 at /sys/fs/cgroup; `clove doctor` says more", Err: err}
-	}
-	return h, nil
+// HostMemory is what the host has and what agents use of it, in bytes.
+type HostMemory struct {
+	Used      int64 // by the agents that live
+	Available int64 // as the kernel estimates it, for anything on the host
+	Kept      int64 // what agents together never get
 }
+
+// Memory returns the host's memory and what the live ones of these runs use.
+func (r *Runtime) Memory(runs []agent.Run) (HostMemory, error) {
+	host, err := cgroups.ReadHostMemory()
+	if err != nil {
+		return HostMemory{}, agent.Failed("memory of the host", err)
+	}
+	var live []map[string]string
+	for _, run := range runs {
+		if run.Lease != nil {
+			live = append(live, run.Lease.Cgroups)
+		}
+	}
+	used, err := cgroups.UseTogether(live)
+	return HostMemory{Used: used, Available: host.Available, Kept: host.Kept()}, agent.Failed("memory of agents", err)
+}
+
+// LimitTogether limits the memory of all agents together to most bytes, and to less than
+// the host has (cgroups.Host.LimitTogether); 0: only to that.
+func (r *Runtime) LimitTogether(most int64) error {
+	h, err := detect()
+	if err != nil {
+		return err
+	}
+	return agent.Failed("memory of all agents", h.LimitTogether(most))
+}
+
+// StoreOverview is the store's file as it lies on the disk.
+type StoreOverview = store.Overview
+
+// StoreOverview looks into the store's file.
+func (r *Runtime) StoreOverview() (overview StoreOverview, err error) {
+	err = r.withStore(func(s *store.Store) error { overview, err = s.Overview(); return err })
+	return overview, err
+}
+
+// StoredRun returns a run as it lies in the store, secrets included.
+func (r *Runtime) StoredRun(ref string) (value json.RawMessage, err error) {
+	err = r.withStore(func(s *store.Store) error { value, err = s.Raw(ref); return err })
+	return value, err
+}
+
+// History returns what happened last, at most limit events.
+func (r *Runtime) History(limit int) (past []agent.RunEvent, err error) {
+	err = r.withStore(func(s *store.Store) error { past, err = s.History(limit); return err })
+	return past, err
+}
+
+// Plan returns the steps by which a run's root is built, as this host would
+// build it now.
+func (r *Runtime) Plan(run agent.Run) (string, error) {
+	// A run without a lease gets its ids at its next start. The first range stands for
+	// them, as in prepare.
+	hostID := uint32(agent.FirstHostID)
+	if run.Lease != nil {
+		hostID = run.Lease.HostID()
+	}
+	root := rootConfig(r.paths, run.Spec, hostID)
+	var err error
+	if root.ResolvConf, root.Hosts, err = networkFiles(run.Spec); err != nil {
+		return "", err
+	}
+	plan, err := rootfs.NewPlan(root)
+	if err != nil {
+		return "", err
+	}
+	return plan.String(), nil
+}
+
+// Serve binds the installation to its run directory for as long as the file that it returns
+// is open; cloved holds it. It fails while another cloved serves the same state directory,
+// and while a live run uses another run directory.
+func (r *Runtime) Serve() (sign *os.File, err error) {
+	for deadline := time.Now().Add(servePatience); ; time.Sleep(5 * time.Millisecond) {
+		sign, err = r.serve()
+		if !errors.Is(err, errAlive) || time.Now().After(deadline) {
+			break
+		}
+	}
+	if errors.Is(err, errAlive) {
+		err = &agent.Error{Kind: agent.KindBusy, Message: "another cloved serves " + r.paths.State, Hint: "use that one"}
+	}
+	return sign, agent.Failed("run directory", err)
+}
+
+// serve is one attempt.
+func (r *Runtime) serve() (sign *os.File, err error) {
+	err = descriptor.Exclusively(r.paths.State, func() (err error) {
+		if err = r.paths.bind(); err == nil {
+			sign, err = r.paths.signs().give(serverSign)
+		}
+		return err
+	})
+	return sign, err
+}
+
+// servePatience is how long cloved waits for the sign of one before it. A cloved that is
+// killed while it starts a supervisor leaves its child with a copy, for the moment between
+// fork and exec, which is long on a busy machine.
+const servePatience = 5 * time.Second

@@ -11,7 +11,6 @@ import (
 
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
-	"clove.run/clove/oci/convert"
 )
 
 // enterExecutable is clove-init's descriptor in a process that comes later.
@@ -65,14 +64,6 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 	defer s.mu.Unlock()
 	s.entered[pid] = true
 	return &entered{box: s, process: process, pid: pid}, err
-}
-
-// processOf is a process of clove-init's.
-func (s *sandbox) processOf(args, env []string) (*libcontainer.Process, error) {
-	p := *s.spec.Process
-	p.Args = args
-	p.Env = append([]string{"HOME=/"}, env...) // clove-init's own; HOME spares a search in /etc/passwd
-	return convert.Process(&p)
 }
 
 // ended returns when the process has ended, and does not reap it: until reap its

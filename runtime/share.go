@@ -1,45 +1,19 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/egress"
-	"clove.run/clove/egress/host"
-	"clove.run/clove/internal/boottime"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/channel"
-	"clove.run/clove/store"
 )
-
-// Kernel answers for what agents share: grants and budgets. Either cloved does, or, where
-// none runs, the process that supervises a run in the foreground.
-type Kernel interface {
-	// Attach makes the run's grants and budgets ready, and calls changed with how the run
-	// stands: once before it returns, and after each change until ctx ends.
-	Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error
-	// Serve answers the calls of the run's agent that come on calls, which is an end of a
-	// kernel/channel and stays the caller's. It returns when ctx ends, when the gate at the other
-	// end is gone, or when it cannot go on.
-	Serve(ctx context.Context, run agent.ID, calls *os.File) error
-	// Call is one call in the name of the run's agent, for the supervisor itself. The error is an
-	// *api.Error.
-	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
-	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
-	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
-}
 
 // share is a run's part in what agents share.
 type share struct {
@@ -65,33 +39,6 @@ type share struct {
 	paused   bool             // the loop: a budget has the agent stand still
 
 	mu sync.Mutex // stands is sent to by one at a time
-}
-
-// attach makes ready what the run shares with others.
-func (l *launch) attach() error {
-	if l.streams.Kernel == nil && !l.spec.Kernel.Shares() {
-		return nil
-	}
-	if l.streams.Kernel == nil {
-		return &agent.Error{Kind: agent.KindUnenforceable, Step: "kernel", Message: "grants and budgets are not available here",
-			Hint: "start the run with `clove run`"}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, watcher: l.watcher, callouts: newCallouts(l), sent: map[string]int64{}}
-	l.undo.Add("kernel", func() error { cancel(); return nil })
-	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
-		return err
-	}
-	// Before the gate starts: the agent's first connection is decided by all rules.
-	first := l.share.first()
-	l.share.net, l.share.start = first.Net, first.Start
-	l.share.granted = l.share.open(time.Now())
-	if !l.spec.Gated() {
-		return nil
-	}
-	rules, err := rulesOf(l.share.withGranted(l.spec), l.streams.Owner)
-	l.rules = rules
-	return err
 }
 
 // open are the rules of net grants that have not expired.
@@ -146,77 +93,6 @@ func (s *share) first() api.Standing {
 	return first
 }
 
-// openSocket makes the agent's own socket and the channel on which its calls come.
-func (l *launch) openSocket() (*host.AgentSocket, error) {
-	if !l.spec.Kernel.HasSocket() {
-		return nil, nil
-	}
-	listener, err := listenForAgent(l.runtime.paths.services(l.spec.ID))
-	if err != nil {
-		return nil, err
-	}
-	calls, gate, err := channel.Pair()
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	l.share.calls = calls
-	l.undo.Add("agent socket", calls.Close)
-	served := calls
-	if what, _, _ := l.spec.Kernel.Denial(); what != "deny" || l.watcher != nil {
-		if served, err = l.share.watch(calls); err != nil {
-			return nil, errors.Join(err, listener.Close(), gate.Close())
-		}
-		l.undo.Add("watched calls", served.Close)
-	}
-	go l.share.serve(served)
-	return &host.AgentSocket{Listener: listener, Calls: gate, First: l.run.Lease.HostID(), Count: agent.IDsPerAgent}, nil
-}
-
-// listenForAgent makes the socket in a directory of its own, which is all that the agent
-// sees of the run directory. Whoever reaches the socket may connect; who sent each byte is
-// checked then.
-func listenForAgent(dir string) (*os.File, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
-		return nil, err
-	}
-	at, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer at.Close()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	file := os.NewFile(uintptr(fd), "agent.sock")
-	if err := listenAt(fd, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), agentSocketName)); err != nil {
-		file.Close()
-		return nil, err
-	}
-	if err := os.Chmod(filepath.Join(dir, agentSocketName), 0o666); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-const agentSocketName = "agent.sock"
-
-// listenAt binds by a short path: a run directory may be too long for sockaddr_un. The
-// option comes before listen(2), so that no connection is without it.
-func listenAt(fd int, path string) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
-		return os.NewSyscallError("setsockopt", err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		return os.NewSyscallError("bind", err)
-	}
-	return os.NewSyscallError("listen", unix.Listen(fd, 64))
-}
-
 // reported gets the answer to a report of readings. nil has none.
 func (s *share) reported() <-chan error {
 	if s == nil {
@@ -237,124 +113,212 @@ func (s *share) notify(all []api.Notice) {
 	}()
 }
 
-// onStanding does what a change of grants and budgets means for the run.
-func (s *supervisor) onStanding(now api.Standing) {
-	s.share.notify(now.Notices)
-	s.warn(now.Notices)
-	s.share.metered = map[string]bool{}
-	for _, dimension := range now.Metered {
-		s.share.metered[dimension] = true
-	}
-	s.share.callouts.spent(now.Spent)
-	s.share.net = now.Net
-	s.grantNetwork()
-	var pause *api.Budget
-	for i, b := range now.Spent {
-		switch b.AtEnd {
-		case "end":
-			peak := b.Peak
-			hit := agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak}
-			if !strings.HasSuffix(b.Account, "/run:"+string(s.spec.ID)) {
-				hit.Account = b.Account
-			}
-			s.seen.blameBudget(hit)
-			s.end(causeBudget, 0)
-			return
-		case "pause":
-			pause = cmp.Or(pause, &now.Spent[i])
-		}
-	}
-	s.pauseForBudget(pause)
-}
-
-// warn shows the user what reached its mark.
-func (s *supervisor) warn(notices []api.Notice) {
+// warn reports what reached its mark to the user, unless shown is nil, and to the run's commands.
+func (s *share) warn(notices []api.Notice, shown func(api.Budget)) {
 	for _, n := range notices {
 		var note api.BudgetNote
 		if n.Method != api.NoteBudgetWarning || json.Unmarshal(n.Params, &note) != nil {
 			continue
 		}
-		s.share.callouts.warned(note.Budget)
-		if s.streams.Warned != nil {
-			s.streams.Warned(note.Budget)
+		s.callouts.warned(note.Budget)
+		if shown != nil {
+			shown(note.Budget)
 		}
 	}
 }
 
-// blameBudget notes the dimension that ended the run, if nothing else did before.
-func (o *outcome) blameBudget(hit agent.LimitHit) {
-	if o.cause == causeNone {
-		o.budget = &hit
+// chargedPatience bounds the wait for the answer about budgets at the end of a run.
+const chargedPatience = 2 * time.Second
+
+// charged is what the run's own budgets have counted, for a shadow that has some. What cannot
+// be read is nobody's knowledge, and the record says so.
+func (s *share) charged(run agent.Run, shadow *agent.Shadow) map[string]int64 {
+	if s == nil || shadow == nil || len(shadow.Kernel.Budgets) == 0 {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(s.ctx, chargedPatience)
+	defer cancel()
+	text, err := s.kernel.Call(ctx, run.Spec.ID, agents.BudgetGet.Name, nil)
+	var got api.BudgetResult
+	if err != nil || json.Unmarshal(text, &got) != nil {
+		return nil
+	}
+	own, all := string(budget.RunKey(run.Owner.UID, run.Spec.ID)), map[string]int64{}
+	for _, b := range got.Budgets {
+		if b.Account == own {
+			all[b.Dimension] = b.Used
+		}
+	}
+	return all
 }
 
-// grantNetwork puts the rules of net grants in force, beside those that the run began with.
-// It is called again from time to time: cloved may be away when one expires, and the wall
-// clock may be set.
-func (s *supervisor) grantNetwork() {
-	granted := s.share.open(time.Now())
-	if s.gate == nil || s.gate.lost != "" || slices.Equal(s.share.granted, granted) {
-		return
-	}
-	s.share.granted = granted
-	rules, err := rulesOf(s.share.withGranted(*s.spec), s.streams.Owner)
-	if err != nil {
-		rules, err = egress.New(egress.Config{Mode: agent.NetworkNone, IsHost: host.Owns}) // fail closed: what was granted cannot be enforced
+// serveAgain is how long the calls of an agent are refused before the next attempt to have them served.
+const serveAgain = 100 * time.Millisecond
+
+// serve has the agent's calls answered until the gate is gone or the run ends. kernel.Serve reads the
+// channel while it can. In between calls are refused here; limits and deadlines hold meanwhile.
+func (s *share) serve(calls *channel.Conn) {
+	away := api.Failure(api.CodeBusy, "ask again with the same key", "cloved is away")
+	refuse := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, away }
+	for s.ctx.Err() == nil {
+		_ = s.kernel.Serve(s.ctx, s.run, calls.File()) // why it has ended changes nothing
+		_ = calls.Send(channel.ToGate{Away: away})     // for what was read and not answered
+		ctx, cancel := context.WithTimeout(s.ctx, serveAgain)
+		err := calls.Serve(ctx, refuse)
+		cancel()
 		if err != nil {
 			return
 		}
 	}
-	s.gate.Replace(rules)
-	if shadow, err := s.share.watcher.rules(granted); err == nil { // the rules of before go on otherwise
-		s.gate.ReplaceShadow(shadow)
+}
+
+// watched is the channel of an agent whose answers the supervisor looks at: it counts the refusals, and
+// tells the run's shadow.
+type watched struct {
+	share        *share
+	gate, served *channel.Conn
+
+	mu    sync.Mutex              // guards the following
+	calls map[uint64]channel.Call // that are not answered
+}
+
+// watch passes messages on between the gate and the channel that it returns, which is to be served in
+// place of the gate's. Both end with the gate.
+func (s *share) watch(gate *channel.Conn) (*channel.Conn, error) {
+	served, inner, err := channel.Both()
+	if err != nil {
+		return nil, err
+	}
+	w := &watched{share: s, gate: gate, served: inner, calls: map[uint64]channel.Call{}}
+	go w.up()
+	go w.down()
+	return served, nil
+}
+
+// up passes on what the gate asks.
+func (w *watched) up() {
+	defer w.served.Close()
+	for {
+		var m channel.FromGate
+		if w.gate.Receive(&m) != nil {
+			return
+		}
+		if m.Call != nil {
+			w.enter(*m.Call)
+		}
+		if w.served.Send(m) != nil {
+			return
+		}
 	}
 }
 
-// pauseForBudget freezes the agent while a budget of which nothing is left asks for that.
-// nil: none does.
-func (s *supervisor) pauseForBudget(spent *api.Budget) {
-	pause := spent != nil
-	if pause == s.share.paused {
-		return
-	}
-	var err error
-	if pause {
-		err = s.freezer.pause(s.seen.cause != causeNone)
-	} else {
-		err = s.freezer.resume()
-	}
-	if err != nil && agent.KindOf(err) != agent.KindConflict {
-		return
-	}
-	if now := boottime.NowNS(); pause {
-		s.share.pausedAt = now
-	} else {
-		s.share.stoodNS += now - s.share.pausedAt
-	}
-	s.share.paused = pause
-	s.notePaused(spent)
-	if pause && s.streams.PausedFor != nil {
-		s.streams.PausedFor(*spent, s.timeoutAt())
+// down passes on the answers.
+func (w *watched) down() {
+	for {
+		var m channel.ToGate
+		if w.served.Receive(&m) != nil {
+			return
+		}
+		if m.Answer != nil {
+			w.look(*m.Answer)
+		}
+		_ = w.gate.Send(m) // up notices that the gate is gone
 	}
 }
 
-// notePaused stores for lists of runs that a budget pauses the agent; nil: none does. If
-// that fails, the lists alone are wrong, until the next pause or start.
-func (s *supervisor) notePaused(spent *api.Budget) {
-	what, detail := agent.RunResumed, "the budget has more"
-	if spent != nil {
-		what, detail = agent.RunPaused, "nothing is left of "+spent.Dimension+" in "+spent.Account
+// enter notes a call for its answer. A gate that was taken over may ask more than may be in flight:
+// these are refused.
+func (w *watched) enter(c channel.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.calls) < channel.MaxCalls {
+		w.calls[c.Number] = c
 	}
-	_ = s.paths.withStore(func(st *store.Store) error {
-		_, err := st.Amend(s.spec.ID, what, detail, func(run *agent.Run) { run.SetPaused(spent != nil) })
-		return err
+}
+
+func (w *watched) look(a channel.Answer) {
+	w.mu.Lock()
+	call := w.calls[a.Number]
+	delete(w.calls, a.Number)
+	w.mu.Unlock()
+	switch {
+	case a.Error == nil:
+		w.share.watcher.called(call.Method, call.Params, a.Result)
+	case a.Error.Code == api.CodeDenied || a.Error.Code == api.CodeBudget:
+		w.share.refusals.add()
+	}
+}
+
+// meterEvery is how often the counters of the Linux kernel are read for a budget. What
+// follows from a spent one is done within a second and a half.
+const meterEvery = 500 * time.Millisecond
+
+// checkMeters refuses budgets of what this host does not count while the agent runs.
+func checkMeters(spec agent.Spec, v2 bool) error {
+	for _, text := range spec.Kernel.Budgets {
+		limit, err := budget.ParseLimit(text)
+		if err != nil {
+			return err
+		}
+		if limit.Dimension == budget.WriteBytes && !v2 {
+			return &agent.Error{Kind: agent.KindUnenforceable, Step: "--budget", Message: "write_bytes is counted on cgroup v2 only",
+				Hint: "use --disk, which bounds what the agent may keep"}
+		}
+		if limit.Dimension == budget.NetBytes && spec.Network == agent.NetworkHost {
+			return &agent.Error{Kind: agent.KindUnenforceable, Step: "--budget", Message: "net_bytes is not counted in the host's network",
+				Hint: "use another --network"}
+		}
+	}
+	return nil
+}
+
+// stood is for how long budgets have had the agent stand still, in nanoseconds.
+func (s *share) stood(now int64) int64 {
+	if s.paused {
+		return s.stoodNS + now - s.pausedAt
+	}
+	return s.stoodNS
+}
+
+// meter sends readings that changed, if somebody limits what they count. It does not wait
+// for the answer: the effect comes as a standing.
+func (s *share) meter(read func() map[string]int64) {
+	if len(s.metered) == 0 || s.metering != nil {
+		return
+	}
+	totals := read()
+	maps.DeleteFunc(totals, func(dimension string, total int64) bool {
+		return !s.metered[dimension] || s.sent[dimension] == total
 	})
+	if len(totals) == 0 {
+		return
+	}
+	answer := make(chan error, 1)
+	s.metering = answer
+	go func() { answer <- s.report(totals) }()
+	s.sending = totals
 }
 
-// timeoutAt is when the wall clock ends the agent; zero: never.
-func (s *supervisor) timeoutAt() time.Time {
-	if s.spec.Limits.WallClock == 0 {
-		return time.Time{}
+// meterPatience bounds one report of readings.
+const meterPatience = 10 * time.Second
+
+func (s *share) report(totals map[string]int64) error {
+	ctx, cancel := context.WithTimeout(s.ctx, meterPatience)
+	defer cancel()
+	return s.kernel.Meter(ctx, s.run, s.start, totals)
+}
+
+// onMetered notes which readings have arrived. What has not is sent again.
+func (s *share) onMetered(err error) {
+	s.metering = nil
+	if err == nil {
+		maps.Copy(s.sent, s.sending)
 	}
-	return time.Now().Add(s.spec.Limits.WallClock - time.Duration(boottime.NowNS()-s.began))
+}
+
+// meterLast reports the last readings, so that the account has all of the run. nil has none.
+func (s *share) meterLast(read func() map[string]int64) {
+	if s != nil && len(s.metered) > 0 {
+		_ = s.report(read()) // without cloved the account misses the last half second
+	}
 }

@@ -26,10 +26,6 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// endingSignals are those of them that ask a program to end. They also end a start, and the
-// wait for output once the agent is gone.
-var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
-
 // listen catches signals from before the first step, so that none can end clove between two
 // steps and leave them undone. The channel has room for a burst: signal.Notify drops what
 // does not fit.
@@ -42,9 +38,9 @@ func listen() *signals {
 
 func (s *signals) stop() { signal.Stop(s.incoming) }
 
-// patience is the number of interrupts at which the agent is killed instead of getting
+// maxInterrupts is the number of interrupts at which the agent is killed instead of getting
 // another one.
-const patience = 3
+const maxInterrupts = 3
 
 // pass acts on one signal.
 func (s *supervisor) pass(received os.Signal, all *signals) {
@@ -64,7 +60,7 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 			s.group.Thaw() // also when it was not frozen
 		}
 	case unix.SIGINT:
-		if all.ctrlC++; all.ctrlC >= patience {
+		if all.ctrlC++; all.ctrlC >= maxInterrupts {
 			s.end(causeUser, 0)
 			return
 		}

@@ -35,7 +35,7 @@ func TestPatienceEndsWithTheThirdInterrupt(t *testing.T) {
 	s := newSupervised(t, nil)
 	kill := s.watchKill()
 	s.begin()
-	for range patience - 1 {
+	for range maxInterrupts - 1 {
 		s.signals.incoming <- unix.SIGINT
 		if m := s.hears(); m.Signal == nil {
 			t.Errorf("it says %+v", m)

@@ -6,10 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/descriptor"
 )
 
 // signs is the file in the state directory on which every supervisor holds a lock: a
@@ -84,4 +86,52 @@ func (s signs) inRange(first, length int64) (bool, error) {
 	look := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: first, Len: length}
 	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &look)
 	return look.Type != unix.F_UNLCK, err
+}
+
+// errAlive says that a run's supervisor holds its lock.
+var errAlive = errors.New("the supervisor is alive")
+
+// lives reports whether a process holds the run directory; fs.ErrNotExist if there is
+// none. It releases the lock before others may look, who would take it for a
+// supervisor's.
+func lives(path string) (alive bool, err error) {
+	err = descriptor.Exclusively(filepath.Dir(path), func() error {
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		lock, err := lockIn(path)
+		if err != nil {
+			return err
+		}
+		return unlock(lock)
+	})
+	if errors.Is(err, errAlive) {
+		return true, nil
+	}
+	return false, err
+}
+
+// lockFile, in a run directory, is locked by the supervisor for as long as it lives.
+const lockFile = "lock"
+
+// lockIn takes the lock in dir without waiting, or returns errAlive.
+func lockIn(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errAlive
+		}
+		return nil, err
+	}
+	return lock, nil
+}
+
+// unlock does not only close: a child of this process has a copy of the
+// descriptor between fork and exec.
+func unlock(lock *os.File) error {
+	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
 }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,10 +13,6 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 )
-
-// letGoTime is the time that a start which is given up gets to return by itself, and again
-// after everything that it has started was killed.
-const letGoTime = time.Second
 
 // attempt is the launch's steps on a goroutine of their own: one may hang in the
 // kernel, where neither a signal nor the end of a context reaches it.
@@ -112,18 +107,6 @@ func (l *launch) halt(a *attempt, step string, reason error) error {
 	return hungError{reason}
 }
 
-// killInside kills what is in an agent's cgroup, and waits a second at most: what is
-// left is noted. It uses nothing that a step under way may be changing.
-func killInside(paths map[string]string) {
-	group, err := cgroups.Open(paths)
-	if err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), letGoTime)
-	defer cancel()
-	_ = group.Kill(ctx)
-}
-
 // killStarted kills what a step under way may wait for.
 func (l *launch) killStarted() {
 	if l.known.Load() { // else the agent has no cgroup
@@ -142,8 +125,8 @@ func (l *launch) disown(cause error) error {
 		return cause
 	}
 	dir := &runDirectory{path: l.runtime.paths.runDirectory(l.spec.ID)}
-	note := stuckNote{Name: l.spec.Name, Step: agent.FailureOf(cause).Step, Processes: (&launch{}).family()}
-	l.aside(func() { _ = errors.Join(os.MkdirAll(dir.path, runMode), dir.noteStuck(note)) }) // clove's own directories may be what hangs
+	note := stuckNote{Name: l.spec.Name, Step: agent.FailureOf(cause).Step, Processes: family(nil)}
+	aside(func() { _ = errors.Join(os.MkdirAll(dir.path, runMode), dir.noteStuck(note)) }) // clove's own directories may be what hangs
 	return cause
 }
 
@@ -154,7 +137,7 @@ func (l *launch) abandon(cause error) (agent.Record, error) {
 	known := &launch{runtime: l.runtime, spec: l.spec, run: l.run, probes: l.probes, held: l.held}
 	record := known.record(outcome{startError: cause}, cgroups.Stats{}, time.Now())
 	failure := agent.FailureOf(cause)
-	err := errors.Join(l.dir.noteStuck(stuckNote{Name: l.spec.Name, Step: failure.Step, Processes: l.family()}),
+	err := errors.Join(l.dir.noteStuck(stuckNote{Name: l.spec.Name, Step: failure.Step, Processes: family(l.run.Lease)}),
 		l.runtime.conclude(l.run, agent.EventRecorded, record, l.run.Layer != ""))
 	if err != nil {
 		return record, l.leave(record, err)

@@ -182,8 +182,8 @@ func TestAStartThatEndsBeforeItIsKnown(t *testing.T) {
 			}
 			return nil
 		})
-		if step == stepPrepare && err != wanted || l.known.Load() || len(names(r.paths.Run)) != 0 || begun[0] != stepPrepare {
-			t.Errorf("%s: %v, known %v, begun %v, left %v", step, err, l.known.Load(), begun, names(r.paths.Run))
+		if step == stepPrepare && err != wanted || l.known.Load() || len(entriesOf(r.paths.Run)) != 0 || begun[0] != stepPrepare {
+			t.Errorf("%s: %v, known %v, begun %v, left %v", step, err, l.known.Load(), begun, entriesOf(r.paths.Run))
 		}
 	}
 }

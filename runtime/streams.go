@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -277,3 +278,32 @@ func (s *streams) abandon() error {
 	}
 	return nil
 }
+
+// Kernel answers for what agents share: grants and budgets. Either cloved does, or, where
+// none runs, the process that supervises a run in the foreground.
+type Kernel interface {
+	// Attach makes the run's grants and budgets ready, and calls changed with how the run
+	// stands: once before it returns, and after each change until ctx ends.
+	Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error
+	// Serve answers the calls of the run's agent that come on calls, which is an end of a
+	// kernel/channel and stays the caller's. It returns when ctx ends, when the gate at the other
+	// end is gone, or when it cannot go on.
+	Serve(ctx context.Context, run agent.ID, calls *os.File) error
+	// Call is one call in the name of the run's agent, for the supervisor itself. The error is an
+	// *api.Error.
+	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
+	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
+	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
+}
+
+// Models serves models to agents over HTTP. Either cloved does, or, where none runs, the
+// process that supervises a run in the foreground.
+type Models interface {
+	// Serve serves the run's agent on a listener, which it takes over, until ctx ends. used
+	// returns what its calls have used; it is called when the agent has ended.
+	Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error)
+}
+
+// endingSignals are those of them that ask a program to end. They also end a start, and the
+// wait for output once the agent is gone.
+var endingSignals = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}

@@ -31,23 +31,13 @@ type stuckProcess struct {
 	Started uint64 `json:"started"` // ticks since boot, proc_pid_stat(5)
 }
 
-// noteStuck writes the note beside the lock, where the next start of this run and `clove
-// check` look for it.
-func (d *runDirectory) noteStuck(note stuckNote) error {
-	text, err := json.Marshal(note)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(d.path, stuckFile), text, 0o600)
-}
-
 // family is every process that a start may leave: this one, its children, and
-// those in the agent's cgroup.
-func (l *launch) family() []stuckProcess {
+// those in the agent's cgroup, if it has a lease.
+func family(lease *agent.Lease) []stuckProcess {
 	pids, _ := processChildren() // this process is the first to be asked about anyway
 	pids = append(pids, os.Getpid())
-	if l.run.Lease != nil {
-		if group, err := cgroups.Open(l.run.Lease.Cgroups); err == nil {
+	if lease != nil {
+		if group, err := cgroups.Open(lease.Cgroups); err == nil {
 			members, _ := group.Pids()
 			pids = append(pids, members...)
 		}
@@ -88,7 +78,7 @@ func (p stuckProcess) thread() int {
 	if started, err := pidfd.StartTime(p.PID); err != nil || started != p.Started {
 		return 0
 	}
-	for _, name := range names(fmt.Sprintf("/proc/%d/task", p.PID)) {
+	for _, name := range entriesOf(fmt.Sprintf("/proc/%d/task", p.PID)) {
 		tid, _ := strconv.Atoi(name) // the kernel's own
 		if fields, err := pidfd.Stat(tid); err == nil && !strings.Contains("ZX", fields[0]) {
 			return tid
@@ -113,7 +103,7 @@ func stuckIn(path string) (found []Problem) {
 }
 
 // stuck looks at all run directories; ids are those that something holds.
-func (r *Runtime) stuck(dirs []string) (found []Problem, ids map[string]bool) {
+func (r *site) stuck(dirs []string) (found []Problem, ids map[string]bool) {
 	ids = map[string]bool{}
 	for _, id := range dirs {
 		if problems := stuckIn(r.paths.runDirectory(agent.ID(id))); len(problems) > 0 {

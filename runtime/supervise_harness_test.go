@@ -218,7 +218,7 @@ func testRuntime(t *testing.T) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Runtime{paths: paths, owner: this.ID}
+	return &Runtime{reaper: reaper{site: site{paths, this.ID}}}
 }
 
 // describeFor makes what the step rootfs leaves for the step orders.

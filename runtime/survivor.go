@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/pidfd"
+	"clove.run/clove/store"
 )
 
 // survivor is the living supervisor of a run. The lock of a run directory that it has
@@ -37,7 +38,7 @@ func survivorOf(run agent.Run) *survivor {
 	}
 	s := &survivor{process: process, pid: pid}
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	for _, name := range names(dir) {
+	for _, name := range entriesOf(dir) {
 		if s.holds(dir, name, run.Spec.ID) {
 			return s
 		}
@@ -134,4 +135,35 @@ func (s *survivor) end(patience time.Duration) error {
 		return fmt.Errorf("its supervisor, process %d, was killed and is still there after %s", s.pid, patience)
 	}
 	return nil
+}
+
+// unsupervised returns the runs that are live in the store and have no locked run directory
+// here: dead ones, whose supervisor is gone, and lost ones, whose supervisor lives but uses
+// another run directory.
+func (r *site) unsupervised(s *store.Store) (dead, lost []agent.Run, err error) {
+	// The lock is tried before a run is decoded, so live runs cost little.
+	runs, err := s.Live(func(id agent.ID) bool {
+		here, err := lives(r.paths.runDirectory(id))
+		return err != nil || !here
+	})
+	for _, run := range runs {
+		if r.paths.survives(run) {
+			lost = append(lost, run)
+		} else {
+			dead = append(dead, run)
+		}
+	}
+	return dead, lost, err
+}
+
+// supervised reports whether a process holds the lock of the run, or its sign.
+func (r *site) supervised(id agent.ID) bool {
+	lives, err := lives(r.paths.runDirectory(id))
+	return err == nil && lives || r.paths.signs().held(id)
+}
+
+// dead returns the runs that are live in the store and have no supervisor.
+func (r *site) dead(s *store.Store) ([]agent.Run, error) {
+	dead, _, err := r.unsupervised(s)
+	return dead, err
 }

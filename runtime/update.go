@@ -75,10 +75,14 @@ func (s *supervisor) limiter() limiter {
 		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.probes) }}
 }
 
-// planned is the result of an update that was checked but not yet carried out.
+// planned is an update that is checked, and not yet carried out.
 type planned struct {
 	spec     agent.Spec
 	enforced map[string]string
+	held     enforcement   // of the run as it is
+	probes   *probes       // of this host
+	passed   time.Duration // of the wall clock
+	freezer  *freezer
 }
 
 // planUpdate checks everything that can be checked before anything changes.
@@ -86,9 +90,9 @@ func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rul
 	if s.seen.cause != causeNone {
 		return next, nil, &agent.Error{Kind: agent.KindConflict, Step: "update", Message: s.spec.Name + " is being ended"}
 	}
-	next = planned{spec: *s.spec, enforced: maps.Clone(s.held.enforced)}
-	for _, check := range []func(agent.Update, *planned) error{s.planMemory, s.planCPUs, s.planPids, s.planClock} {
-		if err := check(u, &next); err != nil {
+	next = planned{*s.spec, maps.Clone(s.held.enforced), *s.held, s.probes, time.Duration(boottime.NowNS() - s.began), &s.freezer}
+	for _, check := range []func(agent.Update) error{next.memory, next.cpus, next.pids, next.clock} {
+		if err := check(u); err != nil {
 			return next, nil, err
 		}
 	}
@@ -109,23 +113,23 @@ func (s *supervisor) planUpdate(u agent.Update) (next planned, rules *egress.Rul
 }
 
 // updatable refuses a control that the run was started without.
-func (s *supervisor) updatable(control string) error {
-	if !s.held.lacks(control) {
+func (p *planned) updatable(control string) error {
+	if !p.held.lacks(control) {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "update " + control,
-		Message: s.spec.Name + " runs without it: nothing enforces " + control + " here", Hint: "`clove doctor` says why"}
+		Message: p.spec.Name + " runs without it: nothing enforces " + control + " here", Hint: "`clove doctor` says why"}
 }
 
 func invalidUpdate(control, message, hint string) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "update " + control, Message: message, Hint: hint}
 }
 
-func (s *supervisor) planMemory(u agent.Update, next *planned) error {
+func (p *planned) memory(u agent.Update) error {
 	if u.MemoryBytes == nil && u.MemorySwapBytes == nil {
 		return nil
 	}
-	limits := &next.spec.Limits
+	limits := &p.spec.Limits
 	// A new memory limit alone keeps the amount of swap. -1, any amount, stays -1.
 	swap := limits.MemorySwapBytes - limits.MemoryBytes
 	if u.MemoryBytes != nil {
@@ -144,10 +148,10 @@ func (s *supervisor) planMemory(u agent.Update, next *planned) error {
 		return invalidUpdate(agent.ControlMemorySwap, "it counts memory and swap together and is less than the memory limit",
 			fmt.Sprintf("give at least %d bytes, or -1 for any amount of swap", limits.MemoryBytes))
 	}
-	return cmp.Or(s.updatable(agent.ControlMemory), s.updatable(agent.ControlMemorySwap))
+	return cmp.Or(p.updatable(agent.ControlMemory), p.updatable(agent.ControlMemorySwap))
 }
 
-func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
+func (p *planned) cpus(u agent.Update) error {
 	if u.CPUs == nil {
 		return nil
 	}
@@ -156,62 +160,61 @@ func (s *supervisor) planCPUs(u agent.Update, next *planned) error {
 		return invalidUpdate(agent.ControlCPU, fmt.Sprintf("%v is no number of CPUs", *u.CPUs),
 			fmt.Sprintf("give %v or more, for example 1.5", least))
 	}
-	next.spec.Limits.CPUs = *u.CPUs
-	if err := s.updatable(agent.ControlCPU); err != nil {
+	p.spec.Limits.CPUs = *u.CPUs
+	if err := p.updatable(agent.ControlCPU); err != nil {
 		return err
 	}
-	return s.nowEnforced(agent.ControlCPU, next)
+	return p.nowEnforced(agent.ControlCPU)
 }
 
 // nowEnforced adds a control that the run may have done without so far.
-func (s *supervisor) nowEnforced(control string, next *planned) error {
-	how, why, remedy := s.probes.mechanism(control)
+func (p *planned) nowEnforced(control string) error {
+	how, why, remedy := p.probes.mechanism(control)
 	if how == "" {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "update " + control,
 			Message: "this host cannot enforce it: " + why, Hint: remedy}
 	}
-	next.enforced[control] = how
+	p.enforced[control] = how
 	return nil
 }
 
-// planPids accepts a limit below the present number. The kernel accepts it too, and verify
+// pids accepts a limit below the present number. The kernel accepts it too, and verify
 // finds it.
-func (s *supervisor) planPids(u agent.Update, next *planned) error {
+func (p *planned) pids(u agent.Update) error {
 	if u.Pids == nil {
 		return nil
 	}
 	if *u.Pids <= 0 || *u.Pids > agent.PidsCeiling {
 		return invalidUpdate(agent.ControlPids, fmt.Sprintf("%d is no limit", *u.Pids), "give a number such as 512")
 	}
-	next.spec.Limits.Pids = *u.Pids
-	return s.updatable(agent.ControlPids)
+	p.spec.Limits.Pids = *u.Pids
+	return p.updatable(agent.ControlPids)
 }
 
-// planClock refuses a total that is over already: it would end the agent, which is `clove
+// clock refuses a total that is over already: it would end the agent, which is `clove
 // stop`'s task.
-func (s *supervisor) planClock(u agent.Update, next *planned) error {
+func (p *planned) clock(u agent.Update) error {
 	if u.WallClock == nil {
 		return nil
 	}
-	passed := time.Duration(boottime.NowNS() - s.began)
 	switch {
-	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= passed:
-		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", passed.Round(time.Millisecond)),
+	case *u.WallClock < 0 || *u.WallClock > 0 && *u.WallClock <= p.passed:
+		return invalidUpdate(agent.ControlWallClock, fmt.Sprintf("%s of it have passed already", p.passed.Round(time.Millisecond)),
 			"it counts from the agent's start; `clove stop` ends it now")
-	case len(s.freezer.holds) > 0:
-		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is frozen while its changes are read",
+	case len(p.freezer.holds) > 0:
+		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: p.spec.Name + " is frozen while its changes are read",
 			Hint: "try again in a moment"}
-	case s.freezer.paused:
+	case p.freezer.paused:
 		// clove-init, which keeps the clock, stands still with the rest.
-		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: s.spec.Name + " is paused",
+		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: p.spec.Name + " is paused",
 			Hint: "`clove resume` it first: its clock can be set only while it runs"}
 	}
-	next.spec.Limits.WallClock = *u.WallClock
+	p.spec.Limits.WallClock = *u.WallClock
 	if *u.WallClock == 0 {
-		delete(next.enforced, agent.ControlWallClock)
+		delete(p.enforced, agent.ControlWallClock)
 		return nil
 	}
-	return s.nowEnforced(agent.ControlWallClock, next)
+	return p.nowEnforced(agent.ControlWallClock)
 }
 
 // extendPatience bounds the wait for clove-init's answer; it does nothing else

@@ -28,7 +28,7 @@ func (a *liveAgent) held() cgroups.Limits {
 // spec returns the stored spec.
 func (a *liveAgent) spec() agent.Spec {
 	a.t.Helper()
-	run, err := (&Runtime{paths: a.s.paths}).Get(a.s.spec.Name)
+	run, err := (&site{paths: a.s.paths}).Get(a.s.spec.Name)
 	if err != nil {
 		a.t.Fatal(err)
 	}

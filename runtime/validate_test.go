@@ -122,7 +122,7 @@ func lostLimit(spec agent.Spec) string {
 		}
 	}
 	for name, wanted := range map[string]bool{agent.ControlCPU: l.CPUs != 0, agent.ControlCPUTime: l.CPUTime != 0, agent.ControlWallClock: l.WallClock != 0, agent.ControlOutput: l.OutputBytes != 0} {
-		i := slices.IndexFunc(controls, func(c control) bool { return c.name == name })
+		i := slices.IndexFunc(controls, func(c controlled) bool { return c.name == name })
 		if i < 0 || controls[i].asked(spec) != wanted {
 			return name + " is not in the record"
 		}

@@ -37,7 +37,7 @@ var launchSteps = map[string]string{
 
 // TestLaunchIsDocumented: the table of a launch has the steps of runtime, in their order.
 func TestLaunchIsDocumented(t *testing.T) {
-	_, source, _ := strings.Cut(readTree(t, "runtime/launch.go"), "var steps = []step{\n")
+	_, source, _ := strings.Cut(readTree(t, "runtime/steps.go"), "var steps = []startStep{\n")
 	source, _, _ = strings.Cut(source, "\n}\n")
 	var table strings.Builder
 	table.WriteString("| step | what it does |\n|---|---|\n")

@@ -55,7 +55,7 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"docs/apply.md", "at most 1 MiB, and 64 MiB of all files together", "rootfs/executed_place.go", "maxManifestBytes = 1 << 20 maxParsedBytes = 64 << 20"},
 	{"docs/network.md", "100 a second after a burst of 1000, and in each hour 500 different names of 16384 bytes", "egress/broker/names.go", "wideQuestionsPerSecond = 100 wideQuestionsBurst = 1000 // Of different names, at first and again in each hour. wideNames = 500 wideNameBytes = 16 << 10"},
 	{"SECURITY.md", "500 different names of 16384 bytes together in each hour", "egress/broker/names.go", "wideNames = 500 wideNameBytes = 16 << 10"},
-	{"SECURITY.md", "two minutes at the latest", "runtime/hold.go", "const maxHold = 2 * time.Minute"},
+	{"SECURITY.md", "two minutes at the latest", "runtime/live.go", "const maxHold = 2 * time.Minute"},
 }
 
 func TestNumbersAreTheCodes(t *testing.T) {

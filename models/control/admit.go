@@ -6,12 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"clove.run/clove/agent"
+	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 	"clove.run/clove/models/queue"
 )
-
-// maxWait bounds the time that a call waits for its turn.
-const maxWait = 10 * time.Minute
 
 var errWaited = errors.New("the call has waited for its turn for too long")
 
@@ -55,25 +54,37 @@ func (p *places) end() {
 	p.keep(0)
 }
 
+// applicant is a call that wants to pass.
+type applicant struct {
+	run    agent.ID
+	target config.Target
+	tokens int64
+}
+
 // admit waits until there is room for a call to a target. The model, the target and the provider
 // may limit calls; the provider's queue is the last, so that no call that waits for another
 // limit takes a place there. A call that goes on with another target keeps its model's place.
 // The error is a *crowdedError.
-func (c *Control) admit(k *call) error {
+func (ts *turnstiles) admit(ctx context.Context, p *places, a applicant) error {
 	gates := []*turnstile{
-		c.gates.of(ofModel, k.target.Name).with(k.target.Limits),
-		c.gates.of(ofTarget, routeName(k.target)),
-		c.gates.of(ofProvider, k.target.Provider.Name).with(k.target.Provider.Limits),
+		ts.of(ofModel, a.target.Name).with(a.target.Limits),
+		ts.of(ofTarget, routeName(a.target)),
+		ts.of(ofProvider, a.target.Provider.Name).with(a.target.Provider.Limits),
 	}
-	ctx, cancel := context.WithTimeoutCause(k.ctx, c.maxWait, errWaited)
+	ctx, cancel := context.WithTimeoutCause(ctx, ts.maxWait, errWaited)
 	defer cancel()
 	passed := make(chan error, 1)
-	k.pass(gates[k.places.keep(1):], time.Now(), passed)
+	pass(gates[p.keep(1):], waiter{run: a.run, model: a.target.Name, tokens: a.tokens, since: time.Now(), taken: p.take}, passed)
 	if err := awaited(ctx, passed); err != nil {
 		return &crowdedError{err}
 	}
 	return nil
 }
+
+// crowdedError is an error of admit.
+type crowdedError struct{ error }
+
+func (e *crowdedError) Unwrap() error { return e.error }
 
 // awaited waits for a value, until ctx ends. One that is there is taken.
 func awaited(ctx context.Context, passed <-chan error) error {
@@ -92,13 +103,12 @@ func awaited(ctx context.Context, passed <-chan error) error {
 
 // pass takes a call through turnstiles, without a step of its own goroutine in between: behind
 // one it waits at the next before another call can pass there. passed gets one value at most.
-func (k *call) pass(gates []*turnstile, since time.Time, passed chan<- error) {
+func pass(gates []*turnstile, w waiter, passed chan<- error) {
 	if len(gates) == 0 {
 		passed <- nil
 		return
 	}
-	w := waiter{run: k.served.run.Spec.ID, model: k.target.Name, tokens: k.begin.In + max(k.begin.Out, 1)*k.begin.N, since: since, taken: k.places.take}
-	w.passes = func() { k.pass(gates[1:], since, passed) }
+	w.passes = func() { pass(gates[1:], w, passed) }
 	if err := gates[0].enter(w); err != nil {
 		passed <- err
 	}
@@ -106,8 +116,8 @@ func (k *call) pass(gates []*turnstile, since time.Time, passed chan<- error) {
 
 // learned notes the limits that a provider named in an answer. They bound the target alone, as
 // providers limit each model, and only what is not configured.
-func (c *Control) learned(k *call, l link.Limits) {
-	p, m := k.target.Provider.Limits, k.target.Limits
+func (ts *turnstiles) learned(t config.Target, l link.Limits) {
+	p, m := t.Provider.Limits, t.Limits
 	if p.RequestsPerMinute > 0 || m.RequestsPerMinute > 0 {
 		l.Requests = 0
 	}
@@ -115,6 +125,6 @@ func (c *Control) learned(k *call, l link.Limits) {
 		l.Tokens = 0
 	}
 	if l != (link.Limits{}) {
-		c.gates.of(ofTarget, routeName(k.target)).learn(queue.Limits{RequestsPerMinute: l.Requests, TokensPerMinute: l.Tokens})
+		ts.of(ofTarget, routeName(t)).learn(queue.Limits{RequestsPerMinute: l.Requests, TokensPerMinute: l.Tokens})
 	}
 }

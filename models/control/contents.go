@@ -26,7 +26,8 @@ const (
 
 // contents closes a run's log when the run has left and its last call is logged.
 type contents struct {
-	log Contents
+	log  Contents
+	room *room
 
 	mu     sync.Mutex // guards the following
 	copies int
@@ -34,19 +35,20 @@ type contents struct {
 	once   sync.Once // closes log
 }
 
-// open opens the log of a run that asks for one; nil: it does not.
-func (c *Control) open(run agent.Run) (*contents, error) {
+// openContents opens the log of a run that asks for one; nil: it does not. room is what all logs
+// keep in memory.
+func openContents(run agent.Run, open func(agent.ID) (Contents, error), room *room) (*contents, error) {
 	if !run.Spec.Kernel.ModelLog {
 		return nil, nil
 	}
-	if c.options.Contents == nil {
+	if open == nil {
 		return nil, fmt.Errorf("nothing here logs calls of models")
 	}
-	log, err := c.options.Contents(run.Spec.ID)
+	log, err := open(run.Spec.ID)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log calls of models: %w", err)
 	}
-	return &contents{log: log}, nil
+	return &contents{log: log, room: room}, nil
 }
 
 // enter reports whether a call may still be logged; the caller calls done then.
@@ -86,44 +88,43 @@ func (l *contents) close() {
 
 // copied returns the descriptors of a call for clove-upstream: the stream, and where the run
 // logs its calls, one to which it copies what is said. A call that could not be logged is not made.
-func (c *Control) copied(k *call, far *os.File) ([]*os.File, error) {
-	log := k.served.contents
-	if log == nil {
+// copies counts those that are not logged yet.
+func (l *contents) copied(title string, far *os.File, copies func(more int)) ([]*os.File, error) {
+	if l == nil {
 		return []*os.File{far}, nil
 	}
 	own, theirs, err := stream()
 	if err != nil {
 		return nil, err
 	}
-	if !log.enter() {
+	if !l.enter() {
 		own.Close()
 		theirs.Close()
 		return nil, fmt.Errorf("the run has ended")
 	}
-	title := fmt.Sprintf("%s %s %s at %s", k.reservation, k.begin.Format, k.target.Name, k.target.Provider.Name)
-	k.served.copy(1)
+	copies(1)
 	go func() {
-		defer k.served.copy(-1)
-		defer log.done()
+		defer copies(-1)
+		defer l.done()
 		defer own.Close()
-		c.keep(log.log, title, own)
+		l.keep(title, own)
 	}()
 	return []*os.File{far, theirs}, nil
 }
 
 // keep logs a call of which clove-upstream sends a copy. It reads to the end, whatever it keeps:
 // clove-upstream waits for it.
-func (c *Control) keep(log Contents, title string, from io.Reader) {
+func (l *contents) keep(title string, from io.Reader) {
 	size, err := link.ReceiveSize(from)
 	if err != nil {
 		return // the body broke off: nothing was sent
 	}
-	request, answer := content{room: &c.held}, content{room: &c.held}
+	request, answer := content{room: l.room}, content{room: l.room}
 	defer request.release()
 	defer answer.release()
 	_, _ = io.CopyN(&request, from, size) // what came is logged
 	_, _ = io.Copy(&answer, from)
-	log.Add(title+request.cut("request")+answer.cut("answer"), request.text.Bytes(), answer.text.Bytes())
+	l.log.Add(title+request.cut("request")+answer.cut("answer"), request.text.Bytes(), answer.text.Bytes())
 }
 
 // content keeps the beginning of what is written to it.

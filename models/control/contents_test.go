@@ -38,8 +38,9 @@ func copying(request, answer string) io.Reader {
 func TestContentsAreBounded(t *testing.T) {
 	t.Parallel()
 	r, log := newRig(t), newKept()
+	l := &contents{log: log, room: &r.held}
 	large := strings.Repeat("x", maxContent+7)
-	r.keep(log, "title", copying(large, large))
+	l.keep("title", copying(large, large))
 	if got := within(t, log.calls); got[0] != "title, request cut after 1048576 of 1048583 bytes, answer cut after 1048576 of 1048583 bytes" || len(got[1]) != maxContent || len(got[2]) != maxContent {
 		t.Errorf("%s, %d, %d", got[0], len(got[1]), len(got[2]))
 	}
@@ -47,16 +48,16 @@ func TestContentsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are held", r.held.used)
 	}
 	r.held.used = maxHeld - 8
-	r.keep(log, "title", copying("12345678", "9"))
+	l.keep("title", copying("12345678", "9"))
 	if got := within(t, log.calls); got != [3]string{"title, answer cut after 0 of 1 bytes", "12345678", ""} {
 		t.Errorf("%q", got)
 	}
 	if r.held.used != maxHeld-8 {
 		t.Errorf("%d bytes are held", r.held.used)
 	}
-	r.keep(log, "title", strings.NewReader("xxxx")) // a size that no body has
-	r.keep(log, "title", strings.NewReader("\x00")) // no size
-	r.keep(log, "broken", copying("request", ""))   // no answer came
+	l.keep("title", strings.NewReader("xxxx")) // a size that no body has
+	l.keep("title", strings.NewReader("\x00")) // no size
+	l.keep("broken", copying("request", ""))   // no answer came
 	if got := within(t, log.calls); got != [3]string{"broken", "request", ""} {
 		t.Errorf("%q", got)
 	}
@@ -68,7 +69,7 @@ func TestOnlyARunThatAsksIsCopied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	log := newKept()
-	r.Control.options.Contents = func(agent.ID) (Contents, error) { return log, nil }
+	r.desk.Contents = func(agent.ID) (Contents, error) { return log, nil }
 	quiet, front := r.started()
 	front.begin(ask(1, quiet, "small"))
 	up := within(t, r.upstreams)
@@ -85,7 +86,7 @@ func TestOnlyARunThatAsksIsCopied(t *testing.T) {
 	}
 	up.send(link.FromUpstream{Done: &link.Done{Number: plain.Number + 1, Status: 200, Sent: true, Complete: true}})
 	within(t, r.ledger.settled)
-	r.leave(r.runs[run.Spec.ID])
+	r.leave(r.runs.get(run.Spec.ID))
 	within(t, log.closed)
 }
 
@@ -94,7 +95,7 @@ func TestARunIsNotServedWithoutItsLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, open := range []func(agent.ID) (Contents, error){nil, func(agent.ID) (Contents, error) { return nil, errors.New("no room") }} {
-		r.Control.options.Contents = open
+		r.desk.Contents = open
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestARunIsNotServedWithoutItsLog(t *testing.T) {
 			t.Error("it is served")
 		}
 	}
-	if len(r.runs) != 0 {
-		t.Errorf("%v", r.runs)
+	if len(r.runs.each()) != 0 {
+		t.Errorf("%v", r.runs.each())
 	}
 }

@@ -5,13 +5,19 @@ import (
 	"math"
 
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
+	"clove.run/clove/models/link"
 )
 
 // enough is how much output a call without a maximum waits for, in tokens of each answer,
 // while other calls hold what it could have: an answer of a few tokens helps nobody.
 const enough = 1024
+
+// maxTokens bounds what a request may say of tokens: above every model's, and sums do not
+// overflow.
+const maxTokens = 1 << 40
 
 var (
 	// errHeld says that a call fits once other calls have settled.
@@ -20,33 +26,54 @@ var (
 	errNoPrice = errors.New("no price is known")
 )
 
-// fit chooses what is reserved for a call, its upper bound, and sets k.out. others are how
+// demand is what a call wants of a target.
+type demand struct {
+	begin  link.Begin
+	target config.Target
+	out    int64 // the most that each answer may have, tokens; 0: nothing bounds it
+}
+
+// what is what a grant must cover: the call of the model, with the first thing that it needs
+// beside it.
+func (w *demand) what(needs ...models.Need) string {
+	if len(needs) == 0 {
+		return "model:" + w.target.Name
+	}
+	return "model:" + w.target.Name + ":" + string(needs[0])
+}
+
+// ceiling is what an owner may spend at the provider.
+func (w *demand) ceiling(uid uint32) *ledger.Ceiling {
+	return &ledger.Ceiling{Account: budget.ProviderKey(uid, w.target.Provider.Name), Limits: w.target.Provider.Budget(uid)}
+}
+
+// fit chooses what is reserved for a call, its upper bound, and sets out. others are how
 // many calls of the run wait beside it: one without a maximum leaves them their shares.
 //
 // A call that would not fit even if nothing were held is given its least, so that the kernel
 // refuses that.
-func (k *call) fit(left budget.Left, others int) (budget.Amounts, error) {
-	if k.begin.Format == models.AnthropicCount { // it uses no tokens
-		return k.held(budget.Amounts{budget.ModelCalls: 1}, left)
+func (w *demand) fit(left budget.Left, others int) (budget.Amounts, error) {
+	if w.begin.Format == models.AnthropicCount { // it uses no tokens
+		return w.held(budget.Amounts{budget.ModelCalls: 1}, left)
 	}
-	if _, limited := left.Unheld[budget.CostMicros]; limited && k.target.Price == nil {
+	if _, limited := left.Unheld[budget.CostMicros]; limited && w.target.Price == nil {
 		return nil, errNoPrice
 	}
-	k.out = max(k.begin.Out, 1)
-	if least := k.bound(k.out); !least.Fits(left.Unheld) {
+	w.out = max(w.begin.Out, 1)
+	if least := w.bound(w.out); !least.Fits(left.Unheld) {
 		return least, nil
 	}
-	if k.begin.Out == 0 {
+	if w.begin.Out == 0 {
 		var err error
-		if k.out, err = k.most(left, others); err != nil {
+		if w.out, err = w.most(left, others); err != nil {
 			return nil, err
 		}
 	}
-	return k.held(k.bound(k.out), left)
+	return w.held(w.bound(w.out), left)
 }
 
 // held refuses for the moment what only other calls are in the way of.
-func (k *call) held(amounts budget.Amounts, left budget.Left) (budget.Amounts, error) {
+func (w *demand) held(amounts budget.Amounts, left budget.Left) (budget.Amounts, error) {
 	if !amounts.Fits(left.Free) && amounts.Fits(left.Unheld) {
 		return nil, errHeld
 	}
@@ -55,14 +82,14 @@ func (k *call) held(amounts budget.Amounts, left budget.Left) (budget.Amounts, e
 
 // most is how much output each answer of a call without a maximum may have, in tokens: what
 // the model can, and what is left of the budgets. 0: nothing bounds it.
-func (k *call) most(left budget.Left, others int) (int64, error) {
-	free, unheld := k.room(left.Free), k.room(left.Unheld)
+func (w *demand) most(left budget.Left, others int) (int64, error) {
+	free, unheld := w.room(left.Free), w.room(left.Unheld)
 	if unheld == math.MaxInt64 {
-		return k.target.MaxOutput, nil
+		return w.target.MaxOutput, nil
 	}
 	top := unheld
-	if k.target.MaxOutput > 0 {
-		top = min(top, k.target.MaxOutput)
+	if w.target.MaxOutput > 0 {
+		top = min(top, w.target.MaxOutput)
 	}
 	least := min(enough, top)
 	if free < least {
@@ -73,44 +100,53 @@ func (k *call) most(left budget.Left, others int) (int64, error) {
 
 // longer is what an answer may use that turns out longer than was reserved for it: twice as
 // much and a little, or what is left.
-func (k *call) longer(left budget.Left) (budget.Amounts, error) {
-	out := min(2*k.out+enough, k.room(left.Free))
-	if out <= k.out {
+func (w *demand) longer(left budget.Left) (budget.Amounts, error) {
+	out := min(2*w.out+enough, w.room(left.Free))
+	if out <= w.out {
 		return nil, errHeld
 	}
-	return k.bound(out), nil
+	return w.bound(out), nil
 }
 
 // room is how many tokens of output there is room for in each answer, beside the input;
 // math.MaxInt64: nothing limits it.
-func (k *call) room(left budget.Amounts) int64 {
-	in, room := k.input(), left.Of(budget.TokensOut)
+func (w *demand) room(left budget.Amounts) int64 {
+	in, room := w.input(), left.Of(budget.TokensOut)
 	if tokens := left.Of(budget.Tokens); tokens < math.MaxInt64 {
 		room = min(room, tokens-in)
 	}
 	if money := left.Of(budget.CostMicros); money < math.MaxInt64 {
-		room = min(room, affordable(k.target.Price, in, money, k.begin.Tiers))
+		room = min(room, affordable(w.target.Price, in, money, w.begin.Tiers))
 	}
 	if room == math.MaxInt64 {
 		return room
 	}
-	return room / k.begin.N
+	return room / w.begin.N
 }
 
 // input is the estimate of the input, in tokens.
-func (k *call) input() int64 { return int64(math.Ceil(float64(k.begin.In) * k.target.Factor)) }
+func (w *demand) input() int64 { return int64(math.Ceil(float64(w.begin.In) * w.target.Factor)) }
 
 // bound is the most that a call can use with so much output in each answer.
-func (k *call) bound(out int64) budget.Amounts { return k.boundOf(k.input(), out) }
+func (w *demand) bound(out int64) budget.Amounts { return w.boundOf(w.input(), out) }
 
 // boundOf is bound for so much input.
-func (k *call) boundOf(in, out int64) budget.Amounts {
-	out *= k.begin.N
+func (w *demand) boundOf(in, out int64) budget.Amounts {
+	out *= w.begin.N
 	amounts := budget.Amounts{budget.ModelCalls: 1, budget.TokensIn: in, budget.TokensOut: out}
-	if k.target.Price != nil {
-		amounts[budget.CostMicros] = k.target.Price.Most(in, out, k.begin.Tiers...)
+	if w.target.Price != nil {
+		amounts[budget.CostMicros] = w.target.Price.Most(in, out, w.begin.Tiers...)
 	}
 	return amounts
+}
+
+// ahead is what the next call of the run may want: as this one, with twice the input, because
+// a conversation grows.
+func (w *demand) ahead() budget.Amounts {
+	if w.begin.Format == models.AnthropicCount {
+		return nil
+	}
+	return w.boundOf(2*w.input(), w.out)
 }
 
 // affordable is the largest output that money pays for beside the input, in tokens.

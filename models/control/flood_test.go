@@ -42,7 +42,7 @@ func stuck(t *testing.T, number *atomic.Uint64) (goroutines int) {
 // answer. The test is alone in its process at that time, as it counts goroutines.
 func TestAFloodWhoseAnswersAreNotRead(t *testing.T) {
 	r := newRig(t)
-	r.places = fewPlaces
+	r.Control.fronts.places = fewPlaces
 	run, front := r.started()
 	before := runtime.NumGoroutine()
 	var sent atomic.Uint64
@@ -91,7 +91,7 @@ func TestAFloodWhoseAnswersAreNotRead(t *testing.T) {
 func TestCallsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.places = fewPlaces
+	r.Control.fronts.places = fewPlaces
 	run, front := r.started()
 	if m := front.begin(ask(1, run, "queued")); m.Go == nil {
 		t.Fatalf("%+v", m.Refuse)
@@ -179,9 +179,7 @@ func (r *rig) again(run agent.Run) *served {
 }
 
 func (r *rig) serving(run agent.Run) *served {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.runs[run.Spec.ID]
+	return r.runs.get(run.Spec.ID)
 }
 
 // A supervisor that comes again is served anew, before the end of its old connection is

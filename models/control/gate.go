@@ -10,6 +10,9 @@ import (
 	"clove.run/clove/models/queue"
 )
 
+// maxWait bounds the time that a call waits for its turn.
+const maxWait = 10 * time.Minute
+
 // maxWaiting bounds the calls that wait for one limit.
 const maxWaiting = 4096
 
@@ -137,6 +140,8 @@ const (
 
 // turnstiles are those of a configuration's models, targets and providers.
 type turnstiles struct {
+	maxWait time.Duration // of a call for its turn
+
 	mu  sync.Mutex // guards all
 	all map[string]*turnstile
 }

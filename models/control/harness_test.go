@@ -235,7 +235,7 @@ func newRigWith(t *testing.T, l Ledger) *rig {
 	r.Control = New(Options{Ledger: l, Config: r.config.Load, Programs: func() (string, error) { return "/none", nil },
 		Secret: func(name string) (string, error) { return "the key " + name, nil }, Log: slog.New(slog.DiscardHandler),
 		Called: r.calls})
-	r.Control.spawn, r.Control.pause = r.spawn, 0
+	r.launcher.spawn, r.Control.fronts.pause = r.spawn, 0
 	t.Cleanup(func() { _ = r.Close() })
 	return r
 }

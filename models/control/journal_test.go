@@ -25,8 +25,8 @@ func next(t *testing.T, before *rig, run agent.Run) *rig {
 	t.Helper()
 	r := newRigWith(t, before.ledger)
 	r.ledger = before.ledger
-	r.options.Journals = before.options.Journals
-	r.options.Run = func(id agent.ID) (agent.Run, error) {
+	r.journalsIn(before.desk.Journals)
+	r.desk.Run = func(id agent.ID) (agent.Run, error) {
 		if id != run.Spec.ID {
 			return agent.Run{}, errors.New("no such run")
 		}
@@ -35,10 +35,13 @@ func next(t *testing.T, before *rig, run agent.Run) *rig {
 	return r
 }
 
+// journalsIn has calls outlast the control.
+func (r *rig) journalsIn(dir string) { r.desk.Journals, r.launcher.journals = dir, dir }
+
 // journals are the files in the directory.
 func (r *rig) journals() (paths []string) {
 	r.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(r.options.Journals, "*"))
+	paths, err := filepath.Glob(filepath.Join(r.desk.Journals, "*"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func (r *rig) journals() (paths []string) {
 func flyingCall(t *testing.T) (r *rig, run agent.Run, c link.Call) {
 	t.Helper()
 	r = newRig(t)
-	r.options.Journals = filepath.Join(t.TempDir(), "models")
+	r.journalsIn(filepath.Join(t.TempDir(), "models"))
 	run = r.serve(1000)
 	f := within(t, r.fronts)
 	if err := f.conn.Send(link.FromFront{Begin: &link.Begin{Number: 1, Run: run.Spec.ID, Format: models.OpenAIChat, Model: "tiny", In: 10, Out: 20, N: 1}}); err != nil {
@@ -143,10 +146,10 @@ func eventually(t *testing.T, what string, is func() bool) {
 func TestNothingIsLeftOfAControlWithoutCalls(t *testing.T) {
 	t.Parallel()
 	r, _, c := flyingCall(t)
-	r.mu.Lock()
-	u := r.upstream
-	r.mu.Unlock()
-	r.done(u, link.Done{Number: c.Number, Status: 200, Complete: true, Sent: true})
+	r.desk.upstreams.mu.Lock()
+	u := r.desk.upstreams.current
+	r.desk.upstreams.mu.Unlock()
+	u.flight(c.Number).done(link.Done{Number: c.Number, Status: 200, Complete: true, Sent: true})
 	within(t, r.ledger.settled)
 	if err := r.Close(); err != nil || len(r.journals()) != 0 {
 		t.Errorf("%v, %v", r.journals(), err)
@@ -194,9 +197,9 @@ func TestOddJournals(t *testing.T) {
 func TestAProcessThatGoesOnIsKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.options.Journals = t.TempDir()
+	r.journalsIn(t.TempDir())
 	for _, same := range []bool{true, false} {
-		file, err := r.newJournal("sleep")
+		file, err := newJournal(r.desk.Journals, "sleep")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +219,7 @@ func TestAProcessThatGoesOnIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := r.openJournal(file.Name())
+		j, err := openJournal(file.Name(), r.found, r.desk.Log)
 		if err != nil || j.ended() {
 			t.Fatalf("it has ended: %v", err)
 		}

@@ -22,7 +22,7 @@ models:
 // waitsAt returns when so many calls wait at a gate.
 func (r *rig) waitsAt(kind, name string, calls int) {
 	r.t.Helper()
-	at := r.gates.of(kind, name)
+	at := r.desk.limits.of(kind, name)
 	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		at.mu.Lock()
 		n := at.queue.Waiting()
@@ -55,7 +55,7 @@ func TestALearnedLimit(t *testing.T) {
 		t.Errorf("another model of the provider: %+v", m.Refuse)
 	}
 	within(t, s.up.up)
-	s.gates.of(ofTarget, "p theirs").unlearn() // as a minute later
+	s.desk.limits.of(ofTarget, "p theirs").unlearn() // as a minute later
 	if m := within(t, s.front.front); m.Go == nil || m.Go.Number != 100 {
 		t.Errorf("%+v", m)
 	}
@@ -85,10 +85,10 @@ func TestALearnedLimitChangesNoConfiguredOne(t *testing.T) {
 		s.ends(end)
 		within(t, s.ledger.settled)
 		model := map[string]string{"small": "theirs", "queued": "theirs", "free": "other"}[row.model]
-		if got := s.gates.of(ofTarget, target.Provider+" "+model).queue.Limits(); got != row.want {
+		if got := s.desk.limits.of(ofTarget, target.Provider+" "+model).queue.Limits(); got != row.want {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if got := s.gates.of(ofProvider, "limited").queue.Limits(); row.model == "queued" && got != (queue.Limits{RequestsPerMinute: 2, TokensPerMinute: 500}) {
+		if got := s.desk.limits.of(ofProvider, "limited").queue.Limits(); row.model == "queued" && got != (queue.Limits{RequestsPerMinute: 2, TokensPerMinute: 500}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"slices"
-	"time"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -12,12 +11,12 @@ import (
 
 // List returns the models that a user may call, with their health.
 func (c *Control) List(owner agent.Owner) []api.Model {
-	return list(c.options.Config(), owner, func(t config.Target) string { return c.health.word(t, owner) })
+	return list(c.desk.Config(), owner, func(t config.Target) string { return c.desk.health.word(t, owner) })
 }
 
 // Prices returns the price table for a user.
 func (c *Control) Prices(owner agent.Owner) []api.ModelPrice {
-	return Prices(c.options.Config(), owner)
+	return Prices(c.desk.Config(), owner)
 }
 
 // List returns the models that a user may call, where nothing serves them yet.
@@ -66,20 +65,6 @@ func formats(targets []config.Target) []string {
 	return all
 }
 
-// word is how a target does for a user's agents; for everybody's, if it is root who asks.
-func (h *health) word(t config.Target, asks agent.Owner) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	sees := func(owner uint32) bool { return asks.UID == 0 || asks.UID == owner }
-	switch failing, out := h.routes.State(routeName(t), sees, time.Now()); {
-	case out:
-		return api.HealthOut
-	case failing:
-		return api.HealthFailing
-	}
-	return api.HealthOK
-}
-
 // Prices returns the price table of a configuration for a user.
 func Prices(c *config.Config, owner agent.Owner) []api.ModelPrice {
 	all := []api.ModelPrice{}
@@ -91,6 +76,35 @@ func Prices(c *config.Config, owner agent.Owner) []api.ModelPrice {
 			p.Long = &long
 		}
 		all = append(all, p)
+	}
+	return all
+}
+
+// Activity returns that of each run that is served, in no order.
+func (c *Control) Activity() []Activity {
+	all := []Activity{}
+	for _, s := range c.runs.each() {
+		all = append(all, s.activity())
+	}
+	return all
+}
+
+// Used returns what the calls of a run that is served have used so far, and a channel with a
+// value behind each change; one reader may have it.
+func (c *Control) Used(run agent.ID) (soFar func() []agent.ModelUse, changed <-chan struct{}) {
+	s := c.runs.get(run)
+	if s == nil { // it has ended
+		return func() []agent.ModelUse { return nil }, nil
+	}
+	return s.tally.total, s.tally.changed
+}
+
+// Loads returns how many calls wait and are being made now, by provider: of each in the
+// configuration, and of others that still have calls.
+func (c *Control) Loads() map[string]Load {
+	all := c.desk.loads.now()
+	for name := range c.desk.Config().Providers {
+		all[name] = all[name] // none is 0
 	}
 	return all
 }

@@ -59,7 +59,7 @@ func TestListShowsHealth(t *testing.T) {
 	}
 	ends := func(run agent.ID, d link.Done) {
 		by := agent.Run{Spec: agent.Spec{ID: run}, Owner: agent.Owner{UID: 1000}}
-		r.health.report(&call{served: &served{run: by}, target: targets[0]}, d, false)
+		r.desk.health.report(newServed(by, nil).caller(), targets[0], d, false)
 	}
 	for i, row := range []struct {
 		run  agent.ID

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,9 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/confine/parent"
 	"clove.run/clove/internal/packet"
+	"clove.run/clove/internal/passfd"
 	"clove.run/clove/models/link"
 )
 
@@ -49,10 +53,27 @@ type process struct {
 	gone    chan struct{} // closed when it was ended or left
 }
 
+// launcher starts processes.
+type launcher struct {
+	programs func() (string, error) // the directory of the two
+	journals string                 // a directory; empty: processes end with this one
+	spawn    func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error)
+
+	mu   sync.Mutex // guards last
+	last int        // number of a process
+}
+
+func (l *launcher) number() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	return l.last
+}
+
 // start starts a program; more are its descriptors after the channel. It returns when the
 // process has given up its rights.
-func (c *Control) start(program string, more ...*os.File) (*process, error) {
-	programs, err := c.options.Programs()
+func (l *launcher) start(program string, more ...*os.File) (*process, error) {
+	programs, err := l.programs()
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +84,19 @@ func (c *Control) start(program string, more ...*os.File) (*process, error) {
 	defer inherited.Close()
 	p := &process{conn: conn, started: time.Now(), gone: make(chan struct{})}
 	var journal *os.File
-	if c.options.Journals != "" {
-		if journal, err = c.newJournal(program); err != nil {
+	if l.journals != "" {
+		if journal, err = newJournal(l.journals, program); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("cannot make a journal: %w", err)
 		}
 		defer journal.Close()
 		p.journal = journal.Name()
 	}
-	c.mu.Lock()
-	c.last++
-	number := int(c.last)
-	c.mu.Unlock()
 	id := agent.ServiceID
 	if journal != nil {
 		id = agent.LastingID
 	}
-	if p.parent, err = c.spawn(filepath.Join(programs, program), id(os.Getpid(), number), journal, append([]*os.File{inherited}, more...)...); err != nil {
+	if p.parent, err = l.spawn(filepath.Join(programs, program), id(os.Getpid(), l.number()), journal, append([]*os.File{inherited}, more...)...); err != nil {
 		conn.Close()
 		p.forget()
 		return nil, err
@@ -149,3 +166,56 @@ func (p *process) ended() bool {
 
 // reason says how the process ended. end was called before.
 func (p *process) reason() string { return p.parent.Failure().Error() }
+
+// stream makes two connected sockets.
+func stream() (near, far *os.File, err error) {
+	return passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
+}
+
+// pool is for processes that are started when they are needed, each once.
+type pool struct {
+	starts sync.Mutex // held while a process starts; taken before mu
+
+	mu     sync.Mutex // guards closed, and the processes
+	closed bool
+}
+
+var errClosed = errors.New("models are not served any more")
+
+// obtain returns what find finds, else what begin starts, which keep notes. find and keep are
+// called with in.mu held, begin without: the start of a process takes time, and calls go on
+// meanwhile.
+func obtain[P interface {
+	comparable
+	end()
+}](in *pool, find func() P, begin func() (P, error), keep func(P)) (P, error) {
+	var none P
+	look := func() (P, error) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.closed {
+			return none, errClosed
+		}
+		return find(), nil
+	}
+	p, err := look()
+	if err != nil || p != none {
+		return p, err
+	}
+	in.starts.Lock()
+	defer in.starts.Unlock()
+	if p, err = look(); err != nil || p != none { // it was started meanwhile
+		return p, err
+	}
+	if p, err = begin(); err != nil {
+		return none, err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		go p.end()
+		return none, errClosed
+	}
+	keep(p)
+	return p, nil
+}

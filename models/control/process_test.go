@@ -136,7 +136,7 @@ func TestAFrontThatEndsAgainAndAgain(t *testing.T) {
 	const starts, pause = 5, 100 * time.Millisecond
 	took := func(pause time.Duration) time.Duration {
 		r := newRig(t)
-		r.pause = pause
+		r.Control.fronts.pause = pause
 		begin := time.Now()
 		r.serve(1000)
 		for range starts {
@@ -166,9 +166,9 @@ func TestAStartDelaysNoOthers(t *testing.T) {
 	front.begin(ask(1, run, "small"))
 	up := within(t, r.upstreams)
 	within(t, up.up)
-	start, starts := r.Control.spawn, make(chan struct{})
+	start, starts := r.launcher.spawn, make(chan struct{})
 	begun := make(chan struct{}, 1)
-	r.Control.spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error) {
+	r.launcher.spawn = func(executable string, id uint32, journal *os.File, files ...*os.File) (child, error) {
 		begun <- struct{}{}
 		<-starts
 		return start(executable, id, journal, files...)

@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/internal/packet"
 	"clove.run/clove/models"
 	"clove.run/clove/models/link"
+	"clove.run/clove/models/route"
 )
 
 const (
@@ -27,38 +28,38 @@ const (
 // provider's key and within its limits, as for an agent, but from no budget. A call that fails
 // is a result; the error says that none could be made.
 func (c *Control) Test(ctx context.Context, name string) (result api.ModelTestResult, err error) {
-	targets, err := c.options.Config().Resolve(name, 0, nil)
+	targets, err := c.desk.Config().Resolve(name, 0, nil)
 	if err != nil {
 		return result, api.Failure(api.CodeNotFound, "clove models list shows the models", "%s", err)
 	}
-	k := &call{served: &served{}, begin: link.Begin{Format: models.OpenAIChat, Stream: true, In: testIn, Out: testOut, N: 1}}
-	k.target = targets[c.health.choose(k, targets)]
-	if k.target.Provider.Family == models.Anthropic {
-		k.begin.Format = models.AnthropicMessages
+	w := &demand{begin: link.Begin{Format: models.OpenAIChat, Stream: true, In: testIn, Out: testOut, N: 1}}
+	w.target = targets[c.desk.health.choose(route.Caller{}, targets)]
+	if w.target.Provider.Family == models.Anthropic {
+		w.begin.Format = models.AnthropicMessages
 	}
-	var cancel context.CancelFunc
-	k.ctx, cancel = context.WithTimeout(ctx, testTime)
+	limited, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	done, said, err := c.try(k)
+	done, said, err := c.try(limited, w)
 	switch {
 	case err == nil:
-		c.health.report(k, done, false)
-		c.learned(k, done.Limits)
+		c.desk.health.report(route.Caller{}, w.target, done, false)
+		c.desk.limits.learned(w.target, done.Limits)
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		done.Fault, err = link.FaultTime, nil
 	case errors.Is(err, errCrowded):
 		err = api.Failure(api.CodeBusy, "", "%s", err)
 	}
-	return resultOf(k, done, said), err
+	return resultOf(w, done, said), err
 }
 
 // try makes the call. said is what the provider says in an answer that is an error.
-func (c *Control) try(k *call) (done link.Done, said string, err error) {
-	defer k.places.end()
-	if err := c.admit(k); err != nil {
+func (c *Control) try(ctx context.Context, w *demand) (done link.Done, said string, err error) {
+	var p places
+	defer p.end()
+	if err := c.desk.limits.admit(ctx, &p, applicant{target: w.target, tokens: testIn + testOut}); err != nil {
 		return done, "", errors.Unwrap(err)
 	}
-	u, err := c.provider()
+	u, err := c.desk.upstreams.get()
 	if err != nil {
 		return done, "", err
 	}
@@ -67,21 +68,22 @@ func (c *Control) try(k *call) (done link.Done, said string, err error) {
 		return done, "", err
 	}
 	defer packet.CloseAll([]*os.File{near, far})
-	number, ended := c.expect(u)
-	defer c.unexpect(number, u)
-	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: number, Provider: k.target.Provider.Name, Format: k.begin.Format,
+	number, ended := u.all.number(), make(tested, 1)
+	u.enter(number, ended) // clove-upstream stays until it leaves
+	defer u.leave(number)
+	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: number, Provider: w.target.Provider.Name, Format: w.begin.Format,
 		In: testIn, MostOut: 2*testOut + 1000}}, far)
 	if err != nil {
 		return done, "", err
 	}
 	far.Close() // the stream ends with clove-upstream's side
-	defer context.AfterFunc(k.ctx, func() { near.Close() })()
-	said = converse(near, testBody(k.begin.Format, k.target.Model))
+	defer context.AfterFunc(ctx, func() { near.Close() })()
+	said = converse(near, testBody(w.begin.Format, w.target.Model))
 	select {
 	case done = <-ended:
 		return done, said, nil
-	case <-k.ctx.Done():
-		return done, "", k.ctx.Err()
+	case <-ctx.Done():
+		return done, "", ctx.Err()
 	case <-u.gone:
 	}
 	select {
@@ -92,48 +94,19 @@ func (c *Control) try(k *call) (done link.Done, said string, err error) {
 	}
 }
 
-// expectation is a call that no run pays for.
-type expectation struct {
-	upstream *upstream
-	done     chan link.Done
-}
+// tested is a call that no run pays for. It gets the first report of its end.
+type tested chan link.Done
 
-// expect has the end of a call reported on the channel. clove-upstream stays until unexpect.
-func (c *Control) expect(u *upstream) (number uint64, ended <-chan link.Done) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	if c.tests == nil {
-		c.tests = map[uint64]expectation{}
-	}
-	e := expectation{u, make(chan link.Done, 1)}
-	c.tests[c.last] = e
-	u.calls++
-	return c.last, e.done
-}
-
-func (c *Control) unexpect(number uint64, u *upstream) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.tests, number)
-	u.calls--
-	c.retire(u)
-}
-
-// tested reports whether a test waits for the end of this call, and passes it on.
-func (c *Control) tested(u *upstream, d link.Done) bool {
-	c.mu.Lock()
-	e, found := c.tests[d.Number]
-	c.mu.Unlock()
-	if !found || e.upstream != u {
-		return false
-	}
+func (t tested) done(d link.Done) {
 	select {
-	case e.done <- d:
+	case t <- d:
 	default: // it ended before
 	}
-	return true
 }
+
+func (t tested) more() int64 { return 0 }
+
+func (t tested) lost() {} // the process is gone, which try notices
 
 // testWords are what a test asks.
 const testWords = "Answer with one word: ready"
@@ -169,12 +142,12 @@ func converse(stream *os.File, body []byte) (said string) {
 }
 
 // resultOf says how a call went.
-func resultOf(k *call, d link.Done, said string) api.ModelTestResult {
-	r := api.ModelTestResult{Model: k.target.Name, Provider: k.target.Provider.Name, Target: k.target.Model, Format: string(k.begin.Format), Status: d.Status,
+func resultOf(w *demand, d link.Done, said string) api.ModelTestResult {
+	r := api.ModelTestResult{Model: w.target.Name, Provider: w.target.Provider.Name, Target: w.target.Model, Format: string(w.begin.Format), Status: d.Status,
 		FirstNS: int64(d.First), TotalNS: int64(d.Total), TokensIn: d.Usage.In + d.Usage.CacheWrite, TokensCached: d.Usage.Cached, TokensOut: d.Usage.Out,
-		Reported: d.Reported, Failure: failureOf(k.target, d, said)}
-	if k.target.Price != nil {
-		cost := k.target.Price.Cost(d.Usage, d.Tiers...)
+		Reported: d.Reported, Failure: failureOf(w.target, d, said)}
+	if w.target.Price != nil {
+		cost := w.target.Price.Cost(d.Usage, d.Tiers...)
 		r.CostMicros = &cost
 	}
 	return r

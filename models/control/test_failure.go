@@ -8,15 +8,6 @@ import (
 	"clove.run/clove/models/link"
 )
 
-// The statuses of HTTP that say whose mistake a failed call is.
-const (
-	statusRedirect     = 300
-	statusBad          = 400
-	statusUnauthorized = 401
-	statusForbidden    = 403
-	statusNotFound     = 404
-)
-
 // failureOf says why a test failed, and what an administrator does about it; nil: it did not.
 func failureOf(t config.Target, d link.Done, said string) *api.ModelFailure {
 	if d.Status == 0 || d.Fault != "" {

@@ -36,7 +36,7 @@ func (p inside) Failure() error { return fmt.Errorf("the test ended it") }
 
 // real has the programs' own code run in the test's process.
 func (r *rig) real() {
-	r.Control.spawn = func(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
+	r.launcher.spawn = func(executable string, _ uint32, _ *os.File, files ...*os.File) (child, error) {
 		file, err := take(files[0])
 		if err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (r *rig) provided(answer http.HandlerFunc) (asked func() string) {
 	}))
 	r.t.Cleanup(web.Close)
 	r.real()
-	r.options.Secret = func(string) (string, error) { return testKey, nil }
+	r.desk.upstreams.secret = func(string) (string, error) { return testKey, nil }
 	r.load(strings.NewReplacer("https://p.example", web.URL, "https://c.example", web.URL, `users: ["*"]`, `plain: true, users: ["*"]`, `users: ["1000"]`, `plain: true, users: ["1000"]`).Replace(file))
 	return func() string { return within(r.t, last) }
 }
@@ -254,7 +254,7 @@ func TestNobodyElseEndsATest(t *testing.T) {
 	}()
 	up := within(t, r.upstreams)
 	number := within(t, up.up).Call.Number
-	if r.tested(&upstream{}, link.Done{Number: number, Status: 200}) || r.tested(&upstream{}, link.Done{Number: number + 1}) {
+	if (&upstream{all: r.desk.upstreams}).flight(number) != nil {
 		t.Error("another process ended a test")
 	}
 	for _, status := range []int{503, 200} {

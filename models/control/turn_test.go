@@ -47,7 +47,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := &several{rig: newRig(t)}
 	s.load(narrowFile)
-	s.maxWait = 10 * time.Millisecond
+	s.desk.limits.maxWait = 10 * time.Millisecond
 	s.run, s.front = s.started()
 	s.begin()
 	for range 3 {

@@ -6,67 +6,274 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/packet"
-	"clove.run/clove/internal/passfd"
 	"clove.run/clove/models"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
 
+// flight is a call that a clove-upstream makes. done and more are called by one goroutine.
+type flight interface {
+	done(link.Done)
+	// more reserves more output, and returns how much there is then, in tokens; 0: no more.
+	more() int64
+	// lost is called where clove-upstream has ended without a report of the call.
+	lost()
+}
+
+// upstreams are the processes of the providers' side: clove-upstream, and clove's own providers.
+type upstreams struct {
+	pool
+	launcher *launcher
+	config   func() *config.Config
+	secret   func(name string) (string, error)
+
+	// The pool's mu guards the following.
+	current *upstream // nil: none was needed yet
+	scripts map[string]*process
+	flying  int    // calls of all, also of those that are current no longer
+	last    uint64 // number of a call
+}
+
 // upstream is clove-upstream.
 type upstream struct {
 	*process
-	control *Control
-	config  *config.Config // whose providers and keys it has
-	calls   int            // in flight; control.mu guards it
+	all     *upstreams
+	config  *config.Config    // whose providers and keys it has
+	flights map[uint64]flight // by number; all.mu guards it
 }
 
-// provider returns a clove-upstream that knows the present configuration.
-func (c *Control) provider() (*upstream, error) {
-	now := c.options.Config()
-	return obtain(c, func() *upstream {
-		if u := c.upstream; u != nil && u.config == now && !u.ended() {
+// get returns a clove-upstream that knows the present configuration.
+func (a *upstreams) get() (*upstream, error) {
+	now := a.config()
+	return obtain(&a.pool, func() *upstream {
+		if u := a.current; u != nil && u.config == now && !u.ended() {
 			return u
 		}
 		return nil
-	}, func() (*upstream, error) { return c.startUpstream(now) }, func(u *upstream) {
-		old := c.upstream
-		c.upstream = u
+	}, func() (*upstream, error) { return a.start(now) }, func(u *upstream) {
+		old := a.current
+		a.current = u
 		if old != nil {
-			c.retire(old)
+			a.retire(old)
 		}
 		go u.receive()
 	})
 }
 
-func (c *Control) startUpstream(now *config.Config) (*upstream, error) {
+// retire ends a clove-upstream whose configuration holds no longer, behind its last call.
+// a.mu is held.
+func (a *upstreams) retire(u *upstream) {
+	if u != a.current && len(u.flights) == 0 {
+		go u.end()
+	}
+}
+
+// close refuses what comes. It returns the processes, and whether they make calls.
+func (a *upstreams) close() (all []*process, flying bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, p := range a.scripts {
+		all = append(all, p)
+	}
+	if a.current != nil {
+		all = append(all, a.current.process)
+	}
+	return all, a.flying > 0
+}
+
+// number is that of the next call.
+func (a *upstreams) number() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	return a.last
+}
+
+// enter notes a call that is being made.
+func (u *upstream) enter(number uint64, f flight) {
+	u.all.mu.Lock()
+	defer u.all.mu.Unlock()
+	u.flights[number] = f
+	u.all.flying++
+}
+
+// leave forgets a call. It reports whether it was there.
+func (u *upstream) leave(number uint64) bool {
+	u.all.mu.Lock()
+	defer u.all.mu.Unlock()
+	if u.flights[number] == nil {
+		return false
+	}
+	delete(u.flights, number)
+	u.all.flying--
+	u.all.retire(u)
+	return true
+}
+
+// flight returns a call by its number; nil: this process does not make it.
+func (u *upstream) flight(number uint64) flight {
+	u.all.mu.Lock()
+	defer u.all.mu.Unlock()
+	return u.flights[number]
+}
+
+// lost reports the calls that the process has not reported.
+func (u *upstream) lost() {
+	u.all.mu.Lock()
+	left := slices.Collect(maps.Values(u.flights))
+	u.all.mu.Unlock()
+	for _, f := range left {
+		f.lost()
+	}
+}
+
+func (a *upstreams) start(now *config.Config) (*upstream, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
-	setup, err := c.setup(now)
+	to, err := setup(now, a.secret)
 	if err != nil {
 		write.Close()
 		return nil, err
 	}
 	go func() {
 		defer write.Close()
-		_ = json.NewEncoder(write).Encode(setup) // the process says that it could not read it
+		_ = json.NewEncoder(write).Encode(to) // the process says that it could not read it
 	}()
-	p, err := c.start(upstreamProgram, read)
+	p, err := a.launcher.start(upstreamProgram, read)
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{process: p, control: c, config: now}, nil
+	return &upstream{process: p, all: a, config: now, flights: map[uint64]flight{}}, nil
+}
+
+// receive takes messages until the process ends.
+func (u *upstream) receive() {
+	for {
+		var m link.FromUpstream
+		files, err := u.conn.Receive(&m)
+		packet.CloseAll(files) // an honest one sends none
+		if err != nil {
+			break
+		}
+		switch {
+		case m.Done != nil:
+			if f := u.flight(m.Done.Number); f != nil {
+				f.done(*m.Done)
+			}
+		case m.More != 0:
+			more := link.More{Call: m.More}
+			if f := u.flight(m.More); f != nil {
+				more.MostOut = f.more() // here: the call cannot end meanwhile
+			}
+			_ = u.conn.Send(link.ToUpstream{More: &more})
+		case m.Dial != nil:
+			go u.dial(*m.Dial)
+		}
+	}
+	u.end()
+	if !u.left.Load() {
+		u.lost()
+	}
+}
+
+// dialTime bounds the wait for a connection to a provider.
+const dialTime = 30 * time.Second
+
+// dial connects to a configured provider, and to nothing else.
+func (u *upstream) dial(d link.Dial) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
+	defer cancel()
+	answer := link.Socket{Number: d.Number}
+	file, err := u.all.connect(ctx, u.config.Providers[d.Provider])
+	if err != nil {
+		answer.Error = err.Error()
+		_ = u.conn.Send(link.ToUpstream{Socket: &answer}) // a process that is gone asks no more
+		return
+	}
+	defer file.Close()
+	_ = u.conn.Send(link.ToUpstream{Socket: &answer}, file)
+}
+
+// connect makes a connection to a provider.
+func (a *upstreams) connect(ctx context.Context, p *config.Provider) (*os.File, error) {
+	if p == nil {
+		return nil, errors.New("no such provider")
+	}
+	if p.Own() {
+		return a.scripted(p)
+	}
+	at, err := url.Parse(p.URL)
+	if err != nil {
+		return nil, err
+	}
+	port := at.Port()
+	if port == "" {
+		port = at.Scheme // its name is its port's
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.(*net.TCPConn).File()
+}
+
+// scripted makes a connection to one of clove's own providers, which is a process like
+// clove-models: it reads what agents wrote.
+func (a *upstreams) scripted(p *config.Provider) (*os.File, error) {
+	own, err := obtain(&a.pool, func() *process {
+		if own := a.scripts[p.Name]; own != nil && !own.ended() {
+			return own
+		}
+		return nil
+	}, func() (*process, error) { return a.startScripted(p) }, func(own *process) { a.scripts[p.Name] = own })
+	if err != nil {
+		return nil, err
+	}
+	near, far, err := stream()
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
+	if err := own.conn.Send(link.ToFront{Client: true}, far); err != nil {
+		near.Close()
+		go own.end()
+		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
+	}
+	return near, nil
+}
+
+func (a *upstreams) startScripted(p *config.Provider) (*process, error) {
+	text := ""
+	if p.Script != "" {
+		read, err := os.ReadFile(p.Script)
+		if err != nil {
+			return nil, err
+		}
+		text = string(read)
+	}
+	own, err := a.launcher.start(frontProgram)
+	if err != nil {
+		return nil, err
+	}
+	if err := own.conn.Send(link.ToFront{Script: &link.Script{Text: text}}); err != nil {
+		own.end()
+		return nil, err
+	}
+	return own, nil
 }
 
 // rootsFiles are where distributions keep the certificates of authorities.
@@ -79,7 +286,7 @@ var ownFormats = map[models.Format]string{
 }
 
 // setup is what clove-upstream has to know, the keys among it.
-func (c *Control) setup(now *config.Config) (link.Setup, error) {
+func setup(now *config.Config, secret func(name string) (string, error)) (link.Setup, error) {
 	s := link.Setup{Providers: map[string]link.Provider{}}
 	for _, path := range rootsFiles {
 		if text, err := os.ReadFile(path); err == nil {
@@ -97,7 +304,7 @@ func (c *Control) setup(now *config.Config) (link.Setup, error) {
 			}
 		}
 		if p.Key != "" {
-			key, err := c.options.Secret(p.Key)
+			key, err := secret(p.Key)
 			if err != nil {
 				return s, fmt.Errorf("provider %s: %w", name, err)
 			}
@@ -130,116 +337,4 @@ func authorities(p *config.Provider) ([]byte, error) {
 			Hint: "it is a file of certificates in PEM form, which begins with -----BEGIN CERTIFICATE-----"}
 	}
 	return text, nil
-}
-
-// receive takes messages until the process ends.
-func (u *upstream) receive() {
-	for {
-		var m link.FromUpstream
-		files, err := u.conn.Receive(&m)
-		packet.CloseAll(files) // an honest one sends none
-		if err != nil {
-			break
-		}
-		switch {
-		case m.Done != nil:
-			u.control.done(u, *m.Done)
-		case m.More != 0:
-			most := u.control.extend(u, m.More) // here: the call cannot end meanwhile
-			_ = u.conn.Send(link.ToUpstream{More: &link.More{Call: m.More, MostOut: most}})
-		case m.Dial != nil:
-			go u.dial(*m.Dial)
-		}
-	}
-	u.end()
-	if !u.left.Load() {
-		u.control.lost(u)
-	}
-}
-
-// dialTime bounds the wait for a connection to a provider.
-const dialTime = 30 * time.Second
-
-// dial connects to a configured provider, and to nothing else.
-func (u *upstream) dial(d link.Dial) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTime)
-	defer cancel()
-	answer := link.Socket{Number: d.Number}
-	file, err := u.control.connect(ctx, u.config.Providers[d.Provider])
-	if err != nil {
-		answer.Error = err.Error()
-		_ = u.conn.Send(link.ToUpstream{Socket: &answer}) // a process that is gone asks no more
-		return
-	}
-	defer file.Close()
-	_ = u.conn.Send(link.ToUpstream{Socket: &answer}, file)
-}
-
-// connect makes a connection to a provider.
-func (c *Control) connect(ctx context.Context, p *config.Provider) (*os.File, error) {
-	if p == nil {
-		return nil, errors.New("no such provider")
-	}
-	if p.Own() {
-		return c.scripted(p)
-	}
-	at, err := url.Parse(p.URL)
-	if err != nil {
-		return nil, err
-	}
-	port := at.Port()
-	if port == "" {
-		port = at.Scheme // its name is its port's
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	return conn.(*net.TCPConn).File()
-}
-
-// scripted makes a connection to one of clove's own providers, which is a process like
-// clove-models: it reads what agents wrote.
-func (c *Control) scripted(p *config.Provider) (*os.File, error) {
-	own, err := obtain(c, func() *process {
-		if own := c.scripts[p.Name]; own != nil && !own.ended() {
-			return own
-		}
-		return nil
-	}, func() (*process, error) { return c.startScripted(p) }, func(own *process) { c.scripts[p.Name] = own })
-	if err != nil {
-		return nil, err
-	}
-	near, far, err := passfd.Pair(unix.SOCK_STREAM | unix.SOCK_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	defer far.Close()
-	if err := own.conn.Send(link.ToFront{Client: true}, far); err != nil {
-		near.Close()
-		go own.end()
-		return nil, fmt.Errorf("provider %s: %w", p.Name, err)
-	}
-	return near, nil
-}
-
-func (c *Control) startScripted(p *config.Provider) (*process, error) {
-	text := ""
-	if p.Script != "" {
-		read, err := os.ReadFile(p.Script)
-		if err != nil {
-			return nil, err
-		}
-		text = string(read)
-	}
-	own, err := c.start(frontProgram)
-	if err != nil {
-		return nil, err
-	}
-	if err := own.conn.Send(link.ToFront{Script: &link.Script{Text: text}}); err != nil {
-		own.end()
-		return nil, err
-	}
-	return own, nil
 }

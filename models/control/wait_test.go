@@ -24,9 +24,7 @@ import (
 // queued returns when so many calls of a run wait for others to settle.
 func (r *rig) queued(run agent.Run, calls int) {
 	r.t.Helper()
-	r.mu.Lock()
-	s := r.runs[run.Spec.ID]
-	r.mu.Unlock()
+	s := r.runs.get(run.Spec.ID)
 	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		s.line.mu.Lock()
 		n := len(s.line.waiting)
@@ -250,7 +248,7 @@ func TestFits(t *testing.T) {
 	price := &config.Price{Rates: config.Rates{In: 1000, Out: 10_000, Reasoning: 10_000}}
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.Int64Range(-10, 20_000)
-		k := &call{begin: link.Begin{Format: models.OpenAIChat, In: amount.Draw(t, "in") + 10, N: rapid.Int64Range(1, 3).Draw(t, "n"),
+		k := &demand{begin: link.Begin{Format: models.OpenAIChat, In: amount.Draw(t, "in") + 10, N: rapid.Int64Range(1, 3).Draw(t, "n"),
 			Out: rapid.SampledFrom([]int64{0, 0, 1, 700, 9000}).Draw(t, "out")},
 			target: config.Target{Factor: 1, Price: price, MaxOutput: rapid.SampledFrom([]int64{0, 300, 4000}).Draw(t, "most")}}
 		left := budget.Left{Free: budget.Amounts{}, Unheld: budget.Amounts{}}

@@ -16,7 +16,7 @@ const maxShown = 64
 func (c *Control) Waiting(run agent.ID) []api.WaitingCall {
 	var all []shown
 	now := time.Now()
-	for _, t := range c.gates.each() {
+	for _, t := range c.desk.limits.each() {
 		all = append(all, t.waitingOf(run, now)...)
 	}
 	slices.SortFunc(all, func(a, b shown) int {

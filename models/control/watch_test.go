@@ -114,9 +114,9 @@ func TestACallThatCannotBeginIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	run, front := r.started()
-	r.Control.mu.Lock()
-	r.Control.spawn = func(string, uint32, *os.File, ...*os.File) (child, error) { return nil, errors.New("no room") }
-	r.Control.mu.Unlock()
+	r.launcher.mu.Lock()
+	r.launcher.spawn = func(string, uint32, *os.File, ...*os.File) (child, error) { return nil, errors.New("no room") }
+	r.launcher.mu.Unlock()
 	if m := front.begin(ask(1, run, "small")); m.Refuse == nil {
 		t.Fatalf("%+v", m)
 	}
