@@ -88,7 +88,7 @@ func Parse(text []byte) (Document, error) {
 			return d, invalid("say why in a few words", "widen.%s: the reason is empty", key)
 		}
 		if !isKey(key) {
-			return d, invalid(document.Meant(key, keys, "name a key of the document, such as network or limits.memory"), "widen: there is no key %.64q", key)
+			return d, invalid(document.Meant(key, keys(), "name a key of the document, such as network or limits.memory"), "widen: there is no key %.64q", key)
 		}
 	}
 	return d, nil

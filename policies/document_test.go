@@ -115,7 +115,7 @@ func TestSchema(t *testing.T) {
 	if schema.AdditionalProperties != false || !slices.Equal(schema.Required, []string{"version", "name"}) {
 		t.Errorf("%+v", schema)
 	}
-	for _, key := range keys {
+	for _, key := range keys() {
 		at, inner, nested := strings.Cut(key, ".")
 		property, found := schema.Properties[at]
 		if !found || property.Description == "" || nested && property.Properties[inner].Description == "" {
@@ -144,7 +144,7 @@ func FuzzParse(f *testing.F) {
 		}
 		// What a document names, it still names over another.
 		merged := d.Over(base)
-		for _, key := range keys {
+		for _, key := range keys() {
 			if d.Names(key) && !merged.Names(key) {
 				t.Fatalf("%s is lost", key)
 			}

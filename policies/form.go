@@ -31,8 +31,8 @@ var types = map[settings.Form]reflect.Type{
 // fieldsOf are the fields of what holds keys: files, or the document itself.
 func fieldsOf(holder string) (fields []reflect.StructField) {
 	added := map[string]bool{"": true}
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		rest, below := strings.CutPrefix(s.Key, holder)
 		name, _, nested := strings.Cut(rest, ".")
 		if !below || added[name] {
@@ -106,8 +106,8 @@ func textsOf(field reflect.Value) []string {
 func (d Document) MarshalJSON() ([]byte, error) {
 	of := reflect.New(form()).Elem()
 	of.Field(0).Set(reflect.ValueOf(d.Head))
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		if texts, has := d.Values[s.Name()]; has && s.Key != "" {
 			field := of
 			for name := range strings.SplitSeq(s.Key, ".") {

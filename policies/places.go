@@ -3,6 +3,7 @@ package policies
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"clove.run/clove/internal/document"
 	"clove.run/clove/policies/settings"
@@ -10,11 +11,9 @@ import (
 
 // keys are the places of a document that widen may name: each key with values, and what
 // holds such keys.
-var keys = placesOf()
-
-func placesOf() (all []string) {
-	for i := range settings.All {
-		key := settings.All[i].Key
+var keys = sync.OnceValue(func() (all []string) {
+	for i := range settings.All() {
+		key := settings.All()[i].Key
 		holder, _, nested := strings.Cut(key, ".")
 		if nested && !slices.Contains(all, holder) {
 			all = append(all, holder)
@@ -24,17 +23,19 @@ func placesOf() (all []string) {
 		}
 	}
 	return all
-}
+})
 
-// TopKeys are the keys at the top of a document that hold values of a run.
-var TopKeys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return strings.Contains(key, ".") })
+// TopKeys returns the keys at the top of a document that hold values of a run.
+func TopKeys() []string {
+	return slices.DeleteFunc(slices.Clone(keys()), func(key string) bool { return strings.Contains(key, ".") })
+}
 
 // Meant is a hint that names what was probably meant; otherwise it is the other text.
 func Meant(word string, known []string, otherwise string) string {
 	return document.Meant(word, known, otherwise)
 }
 
-func isKey(key string) bool { return slices.Contains(keys, key) || strings.HasPrefix(key, "ulimits.") }
+func isKey(key string) bool { return slices.Contains(keys(), key) || strings.HasPrefix(key, "ulimits.") }
 
 // Reason returns the reason that widen gives for a place, by its own name or that of what
 // holds it.
@@ -61,8 +62,8 @@ type Value struct{ Key, Text string }
 // Written are the values of a run that the document has, in the order of its form. An entry of
 // a map has a key of its own.
 func (d Document) Written() (all []Value) {
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		texts, has := d.Values[s.Name()]
 		switch {
 		case !has || s.Key == "":

@@ -54,8 +54,8 @@ const (
 func runFlags() []cli.Flag {
 	var flags []cli.Flag
 	standard := policies.Standard()
-	for i := range settings.All {
-		if s := &settings.All[i]; s.Flag != "" {
+	for i := range settings.All() {
+		if s := &settings.All()[i]; s.Flag != "" {
 			flags = append(flags, settingFlag(s, standard))
 		}
 	}

@@ -48,8 +48,8 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 // flag that the command does not have is empty.
 func requestOf(c *cli.Context) resolve.Request {
 	request := resolve.Request{Policy: c.String(flagPolicy), PolicyShadow: c.String(flagShadow)}
-	for i := range settings.All {
-		switch s := &settings.All[i]; {
+	for i := range settings.All() {
+		switch s := &settings.All()[i]; {
 		case s.Flag == "":
 		case s.On != "" && c.Bool(s.Flag):
 			request.Set(s.Flag, s.On)

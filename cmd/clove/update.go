@@ -29,8 +29,8 @@ func fillUpdate(l *line, params *api.UpdateParams) (err error) {
 
 // updateFlags are those of the settings that can be changed, and --no-rules.
 func updateFlags() (flags []cli.Flag) {
-	for i := range settings.All {
-		switch s := &settings.All[i]; {
+	for i := range settings.All() {
+		switch s := &settings.All()[i]; {
 		case s.Live == nil:
 		case s.Many():
 			flags = append(flags, values("", s.Flag, s.Short, s.Live.Usage, s.Live.Default))
@@ -44,8 +44,8 @@ func updateFlags() (flags []cli.Flag) {
 // readUpdate reads the flags. What is not given stays nil, which means no change.
 func readUpdate(c *cli.Context) (u agent.Update, err error) {
 	given := c.IsSet(flagNoRules)
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		if s.Live == nil || !c.IsSet(s.Flag) {
 			continue
 		}

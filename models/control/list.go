@@ -104,7 +104,9 @@ func (c *Control) Used(run agent.ID) (soFar func() []agent.ModelUse, changed <-c
 func (c *Control) Loads() map[string]Load {
 	all := c.desk.loads.now()
 	for name := range c.desk.Config().Providers {
-		all[name] = all[name] // none is 0
+		if _, busy := all[name]; !busy {
+			all[name] = Load{}
+		}
 	}
 	return all
 }

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/expect"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 )
 
 // document is one of a usual size, which extends another one.

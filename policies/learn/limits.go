@@ -22,8 +22,8 @@ type limit struct {
 
 // limits are what is learned, of each row that says how.
 func (o Observation) limits() (all []limit) {
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		if s.Learn == nil {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 // network narrows it to the targets that were allowed. refused are the others, for comments.
 func (o Observation) network(d *policies.Document, why map[string]string) (refused []string) {
 	if o.Given.Text(settings.NetworkMode) == agent.NetworkHost {
-		drop(d, settings.Network, settings.NetworkMode, settings.HostPort)
+		drop(d, settings.Network(), settings.NetworkMode, settings.HostPort)
 		why["network.mode"] = "the host's own network, of which nothing was observed"
 		return nil
 	}
@@ -44,7 +44,7 @@ func (o Observation) network(d *policies.Document, why map[string]string) (refus
 		why["network.mode"] = ""
 		return refused
 	}
-	drop(d, settings.Network, settings.HostPort)
+	drop(d, settings.Network(), settings.HostPort)
 	d.Set(settings.NetworkMode, agent.NetworkNone)
 	why["network.mode"] = "nothing was reached"
 	if len(ports) > 0 {
@@ -54,7 +54,7 @@ func (o Observation) network(d *policies.Document, why map[string]string) (refus
 }
 
 // drop removes the settings of a section, but for some.
-func drop(d *policies.Document, section settings.Section, but ...string) {
+func drop(d *policies.Document, section *settings.Section, but ...string) {
 	for _, row := range section.Rows {
 		if !slices.Contains(but, row.Name()) {
 			delete(d.Values, row.Name())

@@ -21,8 +21,8 @@ func (l *learner) text() []byte {
 	for _, place := range slices.Sorted(maps.Keys(l.doc.Widen)) {
 		nodes = below(nodes, "widen", document.Node{Key: place, Text: document.Quoted(l.doc.Widen[place])})
 	}
-	for i := range settings.All {
-		s := &settings.All[i]
+	for i := range settings.All() {
+		s := &settings.All()[i]
 		if node, written := l.node(s); written {
 			if holder, name, nested := strings.Cut(s.Key, "."); nested {
 				node.Key = name

@@ -56,10 +56,10 @@ func (b *builder) build(steps []func(*builder) error) (agent.Spec, error) {
 }
 
 // read is the step that reads a section.
-func read(s *settings.Section) func(*builder) error {
+func read(s func() *settings.Section) func(*builder) error {
 	return func(b *builder) error {
 		r := settings.Reader{Values: b.asked.Values, Policy: b.policy, Host: b.host, Image: b.image, Spec: &b.spec}
-		return r.Read(*s)
+		return r.Read(*s())
 	}
 }
 
@@ -69,23 +69,23 @@ func read(s *settings.Section) func(*builder) error {
 var specSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
 	(*builder).readPolicy,
-	read(&settings.Result),
-	read(&settings.Weaken),
+	read(settings.Result),
+	read(settings.Weaken),
 	(*builder).refuseDetached,
-	read(&settings.Detached),
-	read(&settings.Network),
-	read(&settings.Filter),
-	read(&settings.Privileges),
-	read(&settings.Hosts),
-	read(&settings.Identity),
+	read(settings.Detached),
+	read(settings.Network),
+	read(settings.Filter),
+	read(settings.Privileges),
+	read(settings.Hosts),
+	read(settings.Identity),
 	func(b *builder) error { b.spec.ClockStart = b.asked.ClockStart; return nil },
-	read(&settings.Limits),
-	read(&settings.Ulimits),
-	read(&settings.Files),
+	read(settings.Limits),
+	read(settings.Ulimits),
+	read(settings.Files),
 	(*builder).checkTargets,
 	(*builder).readCommand,
 	(*builder).nameRun,
-	read(&settings.Shared),
+	read(settings.Shared),
 	(*builder).readEnvironment,
 	(*builder).checkModelSetup,
 	(*builder).checkExecSize,
@@ -99,33 +99,33 @@ var specSteps = []func(*builder) error{
 var imageSteps = []func(*builder) error{
 	func(b *builder) error { return b.asked.CheckCommand() },
 	(*builder).readPolicy,
-	read(&settings.Result),
-	read(&settings.Detached),
-	read(&settings.Network),
-	read(&settings.Filter),
-	read(&settings.Identity),
-	read(&settings.Limits),
-	read(&settings.Files),
+	read(settings.Result),
+	read(settings.Detached),
+	read(settings.Network),
+	read(settings.Filter),
+	read(settings.Identity),
+	read(settings.Limits),
+	read(settings.Files),
 	(*builder).checkTargets,
 	(*builder).readCommand,
 }
 
 // policySteps read what a policy's document has.
 var policySteps = []func(*builder) error{
-	read(&settings.Weaken),
-	read(&settings.Network),
-	read(&settings.Filter),
-	read(&settings.Privileges),
-	read(&settings.Identity),
-	read(&settings.Limits),
-	read(&settings.Ulimits),
-	read(&settings.Files),
+	read(settings.Weaken),
+	read(settings.Network),
+	read(settings.Filter),
+	read(settings.Privileges),
+	read(settings.Identity),
+	read(settings.Limits),
+	read(settings.Ulimits),
+	read(settings.Files),
 	(*builder).checkTargets,
-	read(&settings.Shared),
+	read(settings.Shared),
 }
 
 // networkSteps are for `clove why`, which has no run: they need no file and no environment.
-var networkSteps = []func(*builder) error{(*builder).readPolicy, read(&settings.Network)}
+var networkSteps = []func(*builder) error{(*builder).readPolicy, read(settings.Network)}
 
 // foreignRoot reports whether the agent's programs are not this host's, but an image's or
 // those of --rootfs. Interpreters are then named and not looked for here.
@@ -180,7 +180,7 @@ func (r Request) hasRules() bool {
 
 // refuseDetached refuses, in a run of the foreground, each setting that only cloved carries out.
 func (b *builder) refuseDetached() error {
-	for _, row := range settings.Detached.Rows {
+	for _, row := range settings.Detached().Rows {
 		hint := "add -d"
 		if row.Flag == settings.KeepFiles {
 			hint = "add -d and --schedule"

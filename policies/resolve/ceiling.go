@@ -75,7 +75,7 @@ func LoadCeiling(path string) (*Policy, error) {
 	}
 	for i := range chain {
 		chain[i].written.Widen = map[string]string{}
-		for _, key := range policies.TopKeys {
+		for _, key := range policies.TopKeys() {
 			chain[i].written.Widen[key] = "a ceiling"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies/host"
@@ -33,94 +34,96 @@ const (
 // Files are what the agent's root is made of, except the interpreter. Host paths become
 // canonical here, so that the checked path is the mounted one. Somebody with root's rights can
 // still replace it before the start, so rootfs checks again.
-var Files = Section{Rows: []Setting{
-	{
-		Flag: Root, Key: "files.root", On: RootReadOnly, Group: GroupFiles,
-		Usage: "only /workspace, /tmp, /var/tmp and the home directory are writable",
-		Doc:   "whether the base system can be changed, in a private layer; /workspace, /tmp, /var/tmp, the home and /dev/shm stay writable",
-		Enum:  RootWritable + "|" + RootReadOnly,
-		Drops: dropsOfRoot,
-		Read:  one(func(r *Reader, text string) error { r.Spec.Files.ReadOnly = text == RootReadOnly; return nil }),
-		Write: func(s agent.Spec) []string {
-			if s.Files.ReadOnly {
-				return []string{RootReadOnly}
-			}
-			return nil
+var Files = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{
+		{
+			Flag: Root, Key: "files.root", On: RootReadOnly, Group: GroupFiles,
+			Usage: "only /workspace, /tmp, /var/tmp and the home directory are writable",
+			Doc:   "whether the base system can be changed, in a private layer; /workspace, /tmp, /var/tmp, the home and /dev/shm stay writable",
+			Enum:  RootWritable + "|" + RootReadOnly,
+			Drops: dropsOfRoot,
+			Read:  one(func(r *Reader, text string) error { r.Spec.Files.ReadOnly = text == RootReadOnly; return nil }),
+			Write: func(s agent.Spec) []string {
+				if s.Files.ReadOnly {
+					return []string{RootReadOnly}
+				}
+				return nil
+			},
+			Wider: func(base, wide agent.Spec) []Difference {
+				return more(base.Files.ReadOnly && !wide.Files.ReadOnly, RootReadOnly, RootWritable)
+			},
 		},
-		Wider: func(base, wide agent.Spec) []Difference {
-			return more(base.Files.ReadOnly && !wide.Files.ReadOnly, RootReadOnly, RootWritable)
+		{
+			Key: Writable, Form: List,
+			Doc:  "with a read-only root: which of /workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable",
+			Read: readWritable,
+			Write: func(s agent.Spec) []string {
+				if s.Files.ReadOnly {
+					return s.Files.Writable
+				}
+				return nil
+			},
+			Wider: func(base, wide agent.Spec) []Difference {
+				return beyond(writable(base.Files), writable(wide.Files), slices.Contains)
+			},
 		},
-	},
-	{
-		Key: Writable, Form: List,
-		Doc:  "with a read-only root: which of /workspace, /tmp, /var/tmp, /home/agent and /dev/shm stay writable",
-		Read: readWritable,
-		Write: func(s agent.Spec) []string {
-			if s.Files.ReadOnly {
-				return s.Files.Writable
-			}
-			return nil
+		{
+			Flag: Execute, Key: "files.execute", Form: List, Flags: Union, Group: GroupFiles,
+			Usage: "with --read-only: execute only this program, folder or pattern of paths inside, with its libraries", Default: "any",
+			Pod:  "build an image with these programs alone",
+			Doc:  "with a read-only root: the only programs that may be executed, as paths inside: files, folders of programs or libraries, patterns such as /usr/lib/git-core/*; what a program is linked with belongs to it",
+			Read: readExecute, Write: func(s agent.Spec) []string { return s.Files.Execute }, Wider: widerExecute,
 		},
-		Wider: func(base, wide agent.Spec) []Difference {
-			return beyond(writable(base.Files), writable(wide.Files), slices.Contains)
+		{
+			Flag: Read, Key: "files.read", Form: List, Flags: Union, Group: GroupFiles,
+			Usage: "read only this file or folder inside, beside the agent's own places; /usr for programs", Default: "all",
+			Pod:  "build an image with these files alone",
+			Doc:  "the only files and folders that may be read, as paths inside, beside the agent's own /tmp, /var/tmp, /home/agent, /dev and /proc; programs and libraries must be among them: /usr",
+			Read: readReadable, Write: func(s agent.Spec) []string { return s.Files.Read }, Wider: widerRead,
 		},
-	},
-	{
-		Flag: Execute, Key: "files.execute", Form: List, Flags: Union, Group: GroupFiles,
-		Usage: "with --read-only: execute only this program, folder or pattern of paths inside, with its libraries", Default: "any",
-		Pod:  "build an image with these programs alone",
-		Doc:  "with a read-only root: the only programs that may be executed, as paths inside: files, folders of programs or libraries, patterns such as /usr/lib/git-core/*; what a program is linked with belongs to it",
-		Read: readExecute, Write: func(s agent.Spec) []string { return s.Files.Execute }, Wider: widerExecute,
-	},
-	{
-		Flag: Read, Key: "files.read", Form: List, Flags: Union, Group: GroupFiles,
-		Usage: "read only this file or folder inside, beside the agent's own places; /usr for programs", Default: "all",
-		Pod:  "build an image with these files alone",
-		Doc:  "the only files and folders that may be read, as paths inside, beside the agent's own /tmp, /var/tmp, /home/agent, /dev and /proc; programs and libraries must be among them: /usr",
-		Read: readReadable, Write: func(s agent.Spec) []string { return s.Files.Read }, Wider: widerRead,
-	},
-	{
-		Key: Landlock, Enum: agent.LandlockRequired,
-		Doc: "required: the run is refused where Landlock does not hold the rules of files a second time",
-		Read: one(func(r *Reader, text string) error {
-			r.Spec.Files.Landlock = text
-			return r.Spec.ValidateLandlock()
-		}),
-		Wider: func(base, wide agent.Spec) []Difference {
-			return more(base.Files.Landlock != "" && wide.Files.Landlock == "", base.Files.Landlock, "where the host has it")
+		{
+			Key: Landlock, Enum: agent.LandlockRequired,
+			Doc: "required: the run is refused where Landlock does not hold the rules of files a second time",
+			Read: one(func(r *Reader, text string) error {
+				r.Spec.Files.Landlock = text
+				return r.Spec.ValidateLandlock()
+			}),
+			Wider: func(base, wide agent.Spec) []Difference {
+				return more(base.Files.Landlock != "" && wide.Files.Landlock == "", base.Files.Landlock, "where the host has it")
+			},
 		},
-	},
-	{
-		Flag: Volume, Short: "v", Key: "files.volumes", Form: List, Flags: Join, Group: GroupFiles,
-		Usage: "show a host path inside, SOURCE:TARGET[:ro]; its files change",
-		Pod:   "a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job, or use --workspace",
-		Doc:   "SOURCE:TARGET[:ro], directories of the host",
-		Read:  each(readVolume), Write: writeVolumes, Wider: widerVolumes,
-	},
-	{
-		Flag: Tmpfs, Key: "files.tmpfs", Form: List, Flags: Join, Group: GroupFiles,
-		Usage: "private memory file system, TARGET[:size=SIZE,mode=MODE]",
-		Doc:   "TARGET[:size=SIZE,mode=OCTAL]",
-		Read:  each(readTmpfs), Write: writeTmpfs, Wider: widerTmpfs,
-	},
-	{
-		Flag: Mount, Form: List, Group: GroupFiles,
-		Usage: "the same and --tmpfs in words, type=bind|tmpfs,source=DIR,target=DIR[,readonly]",
-		Pod:   "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
-		Read:  each(readMount),
-	},
-	{
-		Flag: Rootfs, Key: "files.rootfs", Group: GroupFiles, Usage: "directory that replaces the host's base system",
-		Pod:  "the root is an image's: --image",
-		Doc:  "a directory of the host that replaces the base system",
-		Read: one(readRootfs), Write: func(s agent.Spec) []string { return texts(s.Files.Rootfs) }, Wider: widerRootfs,
-	},
-	{
-		Flag: Workspace, Group: GroupFiles, Usage: "directory that appears, copy on write, at /workspace", Default: "the script's folder",
-		Read: one(readWorkspace),
-	},
-	{Flag: Python, Group: GroupFiles, Usage: "Python interpreter, or a virtual environment", Default: "python3 in PATH"},
-}}
+		{
+			Flag: Volume, Short: "v", Key: "files.volumes", Form: List, Flags: Join, Group: GroupFiles,
+			Usage: "show a host path inside, SOURCE:TARGET[:ro]; its files change",
+			Pod:   "a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job, or use --workspace",
+			Doc:   "SOURCE:TARGET[:ro], directories of the host",
+			Read:  each(readVolume), Write: writeVolumes, Wider: widerVolumes,
+		},
+		{
+			Flag: Tmpfs, Key: "files.tmpfs", Form: List, Flags: Join, Group: GroupFiles,
+			Usage: "private memory file system, TARGET[:size=SIZE,mode=MODE]",
+			Doc:   "TARGET[:size=SIZE,mode=OCTAL]",
+			Read:  each(readTmpfs), Write: writeTmpfs, Wider: widerTmpfs,
+		},
+		{
+			Flag: Mount, Form: List, Group: GroupFiles,
+			Usage: "the same and --tmpfs in words, type=bind|tmpfs,source=DIR,target=DIR[,readonly]",
+			Pod:   "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
+			Read:  each(readMount),
+		},
+		{
+			Flag: Rootfs, Key: "files.rootfs", Group: GroupFiles, Usage: "directory that replaces the host's base system",
+			Pod:  "the root is an image's: --image",
+			Doc:  "a directory of the host that replaces the base system",
+			Read: one(readRootfs), Write: func(s agent.Spec) []string { return texts(s.Files.Rootfs) }, Wider: widerRootfs,
+		},
+		{
+			Flag: Workspace, Group: GroupFiles, Usage: "directory that appears, copy on write, at /workspace", Default: "the script's folder",
+			Read: one(readWorkspace),
+		},
+		{Flag: Python, Group: GroupFiles, Usage: "Python interpreter, or a virtual environment", Default: "python3 in PATH"},
+	}}
+})
 
 // dropsOfRoot: on a writable root no list of places or programs means anything.
 func dropsOfRoot(text string) []string {

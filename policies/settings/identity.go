@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 )
@@ -25,31 +26,35 @@ const (
 )
 
 // Identity is names: the run's, the user's, the host's and the labels.
-var Identity = Section{Rows: []Setting{
-	{Flag: Name, Group: GroupIdentity, Usage: "name of the run", Default: "made from the script's", Read: one(readName)},
-	{
-		Flag: User, Short: "u", Key: "user", Group: GroupIdentity, Usage: "NAME|UID[:GID] inside; root is nobody outside",
-		Say:  func(s agent.Spec) string { return s.User.Name },
-		Doc:  "the user inside: agent, root, or UID[:GID]; root is root inside only",
-		Read: one(readUser), Write: writeUser, Wider: widerUser,
-	},
-	{Flag: Hostname, Group: GroupIdentity, Usage: "host name inside", Default: "the run's ID", Read: one(readHostname)},
-	{Flag: Label, Short: "l", Form: List, Group: GroupIdentity, Usage: "label as KEY=VALUE, kept with the record", Read: each(readLabel)},
-	{
-		Flag: Workdir, Short: "w", Group: GroupIdentity, Usage: "working directory inside",
-		Say:  func(s agent.Spec) string { return s.Dir },
-		Read: one(readWorkdir),
-	},
-}}
+var Identity = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{
+		{Flag: Name, Group: GroupIdentity, Usage: "name of the run", Default: "made from the script's", Read: one(readName)},
+		{
+			Flag: User, Short: "u", Key: "user", Group: GroupIdentity, Usage: "NAME|UID[:GID] inside; root is nobody outside",
+			Say:  func(s agent.Spec) string { return s.User.Name },
+			Doc:  "the user inside: agent, root, or UID[:GID]; root is root inside only",
+			Read: one(readUser), Write: writeUser, Wider: widerUser,
+		},
+		{Flag: Hostname, Group: GroupIdentity, Usage: "host name inside", Default: "the run's ID", Read: one(readHostname)},
+		{Flag: Label, Short: "l", Form: List, Group: GroupIdentity, Usage: "label as KEY=VALUE, kept with the record", Read: each(readLabel)},
+		{
+			Flag: Workdir, Short: "w", Group: GroupIdentity, Usage: "working directory inside",
+			Say:  func(s agent.Spec) string { return s.Dir },
+			Read: one(readWorkdir),
+		},
+	}}
+})
 
 // Environment is variables. Request.EachVariable of policies/resolve reads them together, and
 // compares none: no policy bounds them.
-var Environment = Section{Rows: []Setting{
-	{Key: EnvironmentSet, Form: Map, Extends: ByName, Doc: "variables and their values"},
-	{Key: EnvironmentPass, Form: List, Extends: Union, Doc: "variables that the caller's environment gives the value of"},
-	{Flag: Env, Short: "e", Form: List, Group: GroupIdentity, Usage: "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm"},
-	{Flag: EnvFile, Form: List, Group: GroupIdentity, Usage: "read variables from a file"},
-}}
+var Environment = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{
+		{Key: EnvironmentSet, Form: Map, Extends: ByName, Doc: "variables and their values"},
+		{Key: EnvironmentPass, Form: List, Extends: Union, Doc: "variables that the caller's environment gives the value of"},
+		{Flag: Env, Short: "e", Form: List, Group: GroupIdentity, Usage: "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm"},
+		{Flag: EnvFile, Form: List, Group: GroupIdentity, Usage: "read variables from a file"},
+	}}
+})
 
 func readName(r *Reader, text string) error {
 	r.Spec.Name = text

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,80 +33,82 @@ const (
 
 // Limits are those of all processes together. Memory comes before swap, which is compared with
 // it.
-var Limits = Section{Rows: []Setting{
-	amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.MemoryBytes }, read: readMemory}.row(Setting{
-		Flag: Memory, Short: "m", Key: "limits.memory", Group: GroupLimits,
-		Usage: "memory of the whole agent, caches included",
-		Doc:   "size, caches included: 512M",
-		Drops: func(string) []string { return []string{MemorySwap} }, // swap follows memory
-		Live:  &Live{Usage: "memory of the whole agent", Read: changeMemory},
-		Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.MemoryBytes }, 64*mebibyte), Round: roundSize, Unit: inBytes},
-	}),
-	{
-		Flag: MemorySwap, Key: "limits.memory_swap", Form: Amount, Group: GroupLimits,
-		Usage: "memory and swap together; -1: any amount of swap", Default: "as --memory: no swap",
-		Doc:  "size of memory and swap together; -1: any amount of swap; as memory, no swap, if it is absent",
-		Read: one(readSwap), Write: writeSwap, Wider: widerSwap,
-		Live: &Live{Usage: "memory and swap together; -1: any amount of swap", Default: "the swap that it had", Read: changeSwap},
-	},
-	amount[float64]{unit: shares, at: func(s *agent.Spec) *float64 { return &s.Limits.CPUs }, read: readCPUs, unlimited: true}.row(Setting{
-		Flag: CPUs, Key: "limits.cpus", Group: GroupLimits, Usage: "CPU seconds per second, for example 0.5", Default: "all",
-		Doc:  "CPU seconds per second: 0.5",
-		Live: &Live{Usage: "CPU seconds per second", Read: changeCPUs},
-	}),
-	{
-		Flag: CPUSet, Key: "limits.cpuset", Group: GroupLimits, Usage: "the CPUs that it may run on, for example 0-2,4", Default: "all",
-		Pod:  "for CPUs of its own give a whole number of --cpus on nodes whose kubelet has the static CPU manager policy",
-		Doc:  "the CPUs that it may run on: 0-2,4",
-		Read: one(readCPUSet), Write: func(s agent.Spec) []string { return texts(s.Limits.CPUSet) }, Wider: widerCPUSet,
-	},
-	amount[int64]{unit: counts, at: func(s *agent.Spec) *int64 { return &s.Limits.Pids }, read: readPids}.row(Setting{
-		Flag: Pids, Key: "limits.pids", Group: GroupLimits, Usage: "processes and threads at once",
-		Live:  &Live{Usage: "processes and threads at once", Read: changePids},
-		Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.Pids }, agent.PidsFloor), Round: upTo(4), Unit: inCounts},
-	}),
-	amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.CPUTime }, read: someClock, unlimited: true}.row(Setting{
-		Flag: CPUTime, Key: "limits.cpu_time", Group: GroupLimits, Usage: "CPU time of all its processes together",
-		Pod:   "use --timeout",
-		Doc:   "CPU time of all processes together: 90s",
-		Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.CPUMS }, 10_000), Round: upTo(1000), Unit: inMillis},
-	}),
-	amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.WallClock }, read: someClock, unlimited: true}.row(Setting{
-		Flag: Timeout, Key: "limits.timeout", Group: GroupLimits, Usage: "wall clock time, on a clock that sleep does not stop",
-		Doc:   "wall clock time: 10m",
-		Live:  &Live{Usage: "wall clock time, counted from its start; 0: no limit", Read: changeTimeout},
-		Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.WallMS }, 60_000), Round: upTo(1000), Unit: inMillis},
-	}),
-	// 0 is a value: KILL at once.
-	amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.StopGrace }, read: clock}.row(Setting{
-		Flag: StopTimeout, Key: "limits.stop_timeout", Group: GroupLimits, Usage: "time between the signal that asks it to end and KILL",
-		Doc:   "time between the request to end and KILL",
-		Write: writeGrace,
-	}),
-	{
-		Flag: StopSignal, Group: GroupLimits, Usage: "signal that asks it to end", Default: "TERM",
-		Pod:  "name it in the image with STOPSIGNAL",
-		Read: one(readStopSignal),
-	},
-	amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.StartTimeout }, read: readStartTimeout}.row(Setting{
-		Flag: StartTimeout, Group: GroupLimits, Usage: "longest time that a step of the start may take without progress", Default: agent.Spec{}.StartBound().String(),
-		Pod: "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
-	}),
-	amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.OutputBytes }, read: sizeFrom(1), unlimited: true}.row(Setting{
-		Flag: Output, Key: "limits.output", Group: GroupLimits, Usage: "bytes of stdout and stderr together",
-		Pod:   "the kubelet rotates logs: containerLogMaxSize in its configuration",
-		Doc:   "size of stdout and stderr together",
-		Learn: &Learn{Seen: func(o agent.Observed) (int64, int64) { return o.Peaks.OutputBytes, mebibyte }, Round: roundSize, Unit: inBytes},
-	}),
-	amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.DiskBytes }, read: sizeFrom(agent.DiskFloorBytes)}.row(Setting{
-		Flag: Disk, Key: "limits.disk", Group: GroupLimits, Usage: "size of the writable layer",
-		Learn: &Learn{Seen: func(o agent.Observed) (int64, int64) { return o.Peaks.DiskBytes, 64 * mebibyte }, Round: roundSize, Unit: inBytes},
-	}),
-	amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.ShmBytes }, read: sizeFrom(agent.SizeFloor)}.row(Setting{
-		Flag: ShmSize, Key: "limits.shm", Group: GroupLimits, Usage: "size of /dev/shm",
-		Learn: &Learn{Seen: shmPeak, Round: roundSize, Unit: inBytes},
-	}),
-}}
+var Limits = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{
+		amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.MemoryBytes }, read: readMemory}.row(Setting{
+			Flag: Memory, Short: "m", Key: "limits.memory", Group: GroupLimits,
+			Usage: "memory of the whole agent, caches included",
+			Doc:   "size, caches included: 512M",
+			Drops: func(string) []string { return []string{MemorySwap} }, // swap follows memory
+			Live:  &Live{Usage: "memory of the whole agent", Read: changeMemory},
+			Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.MemoryBytes }, 64*mebibyte), Round: roundSize, Unit: inBytes},
+		}),
+		{
+			Flag: MemorySwap, Key: "limits.memory_swap", Form: Amount, Group: GroupLimits,
+			Usage: "memory and swap together; -1: any amount of swap", Default: "as --memory: no swap",
+			Doc:  "size of memory and swap together; -1: any amount of swap; as memory, no swap, if it is absent",
+			Read: one(readSwap), Write: writeSwap, Wider: widerSwap,
+			Live: &Live{Usage: "memory and swap together; -1: any amount of swap", Default: "the swap that it had", Read: changeSwap},
+		},
+		amount[float64]{unit: shares, at: func(s *agent.Spec) *float64 { return &s.Limits.CPUs }, read: readCPUs, unlimited: true}.row(Setting{
+			Flag: CPUs, Key: "limits.cpus", Group: GroupLimits, Usage: "CPU seconds per second, for example 0.5", Default: "all",
+			Doc:  "CPU seconds per second: 0.5",
+			Live: &Live{Usage: "CPU seconds per second", Read: changeCPUs},
+		}),
+		{
+			Flag: CPUSet, Key: "limits.cpuset", Group: GroupLimits, Usage: "the CPUs that it may run on, for example 0-2,4", Default: "all",
+			Pod:  "for CPUs of its own give a whole number of --cpus on nodes whose kubelet has the static CPU manager policy",
+			Doc:  "the CPUs that it may run on: 0-2,4",
+			Read: one(readCPUSet), Write: func(s agent.Spec) []string { return texts(s.Limits.CPUSet) }, Wider: widerCPUSet,
+		},
+		amount[int64]{unit: counts, at: func(s *agent.Spec) *int64 { return &s.Limits.Pids }, read: readPids}.row(Setting{
+			Flag: Pids, Key: "limits.pids", Group: GroupLimits, Usage: "processes and threads at once",
+			Live:  &Live{Usage: "processes and threads at once", Read: changePids},
+			Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.Pids }, agent.PidsFloor), Round: upTo(4), Unit: inCounts},
+		}),
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.CPUTime }, read: someClock, unlimited: true}.row(Setting{
+			Flag: CPUTime, Key: "limits.cpu_time", Group: GroupLimits, Usage: "CPU time of all its processes together",
+			Pod:   "use --timeout",
+			Doc:   "CPU time of all processes together: 90s",
+			Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.CPUMS }, 10_000), Round: upTo(1000), Unit: inMillis},
+		}),
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.WallClock }, read: someClock, unlimited: true}.row(Setting{
+			Flag: Timeout, Key: "limits.timeout", Group: GroupLimits, Usage: "wall clock time, on a clock that sleep does not stop",
+			Doc:   "wall clock time: 10m",
+			Live:  &Live{Usage: "wall clock time, counted from its start; 0: no limit", Read: changeTimeout},
+			Learn: &Learn{Seen: used(func(p agent.ObservedPeaks) int64 { return p.WallMS }, 60_000), Round: upTo(1000), Unit: inMillis},
+		}),
+		// 0 is a value: KILL at once.
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.Limits.StopGrace }, read: clock}.row(Setting{
+			Flag: StopTimeout, Key: "limits.stop_timeout", Group: GroupLimits, Usage: "time between the signal that asks it to end and KILL",
+			Doc:   "time between the request to end and KILL",
+			Write: writeGrace,
+		}),
+		{
+			Flag: StopSignal, Group: GroupLimits, Usage: "signal that asks it to end", Default: "TERM",
+			Pod:  "name it in the image with STOPSIGNAL",
+			Read: one(readStopSignal),
+		},
+		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.StartTimeout }, read: readStartTimeout}.row(Setting{
+			Flag: StartTimeout, Group: GroupLimits, Usage: "longest time that a step of the start may take without progress", Default: agent.Spec{}.StartBound().String(),
+			Pod: "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
+		}),
+		amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.OutputBytes }, read: sizeFrom(1), unlimited: true}.row(Setting{
+			Flag: Output, Key: "limits.output", Group: GroupLimits, Usage: "bytes of stdout and stderr together",
+			Pod:   "the kubelet rotates logs: containerLogMaxSize in its configuration",
+			Doc:   "size of stdout and stderr together",
+			Learn: &Learn{Seen: func(o agent.Observed) (int64, int64) { return o.Peaks.OutputBytes, mebibyte }, Round: roundSize, Unit: inBytes},
+		}),
+		amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.DiskBytes }, read: sizeFrom(agent.DiskFloorBytes)}.row(Setting{
+			Flag: Disk, Key: "limits.disk", Group: GroupLimits, Usage: "size of the writable layer",
+			Learn: &Learn{Seen: func(o agent.Observed) (int64, int64) { return o.Peaks.DiskBytes, 64 * mebibyte }, Round: roundSize, Unit: inBytes},
+		}),
+		amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.ShmBytes }, read: sizeFrom(agent.SizeFloor)}.row(Setting{
+			Flag: ShmSize, Key: "limits.shm", Group: GroupLimits, Usage: "size of /dev/shm",
+			Learn: &Learn{Seen: shmPeak, Round: roundSize, Unit: inBytes},
+		}),
+	}}
+})
 
 // readMemory also sets swap, which is off unless it is asked for: docker would give as much
 // swap as memory.

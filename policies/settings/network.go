@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
@@ -27,79 +28,83 @@ const (
 
 // Network is what the agent reaches. A mode or a rule that would be enforced less strictly than
 // it reads is refused.
-var Network = Section{After: checkNetwork, Rows: []Setting{
-	{
-		Flag: NetworkMode, Key: "network.mode", Group: GroupNetwork, Enum: strings.Join(agent.NetworkModes, "|"),
-		Usage: "none, allowlist, public (the internet, nothing private) or host (no isolation)", Default: "none; allowlist with --allow",
-		Doc:   "none: nothing; allowlist: what allow names; public: the internet; host: the host's own network, without any rule",
-		Drops: dropsOfMode,
-		Read:  one(readMode), Write: func(s agent.Spec) []string { return texts(s.Network) }, Wider: widerMode,
-	},
-	{
-		Flag: Allow, Key: "network.allow", Form: List, Flags: Apart, Group: GroupNetwork,
-		Usage: "reach NAME, *.NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none",
-		Doc:   "targets: api.example.com, *.example.com, 10.1.0.0/16, each with :PORT",
-		Write: func(s agent.Spec) []string { return targets(s, false) }, Wider: widerAllow,
-		Live: &Live{Usage: "reach TARGET"},
-	},
-	{
-		Flag: Deny, Key: "network.deny", Form: List, Flags: Apart, Extends: Union, Group: GroupNetwork,
-		Usage: "never reach TARGET, whatever --allow says; every port if none",
-		Doc:   "targets that stay out of reach, whatever allows them",
-		Write: func(s agent.Spec) []string { return targets(s, true) }, Wider: widerDeny,
-		Live: &Live{Usage: "never reach TARGET"},
-	},
-	{
-		Flag: HostPort, Key: "network.host_ports", Form: Ports, Flags: Join, Group: GroupNetwork,
-		Usage: "let the agent reach this port of the host's 127.0.0.1 at its own 127.0.0.1",
-		Pod:   "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
-		Doc:   "ports of the host's 127.0.0.1",
-		Read:  readHostPorts, Write: func(s agent.Spec) []string { return PortTexts(s.Egress.HostPorts) },
-		Wider: func(base, wide agent.Spec) []Difference {
-			return beyond(PortTexts(base.Egress.HostPorts), PortTexts(wide.Egress.HostPorts), slices.Contains)
+var Network = sync.OnceValue(func() *Section {
+	return &Section{After: checkNetwork, Rows: []Setting{
+		{
+			Flag: NetworkMode, Key: "network.mode", Group: GroupNetwork, Enum: strings.Join(agent.NetworkModes, "|"),
+			Usage: "none, allowlist, public (the internet, nothing private) or host (no isolation)", Default: "none; allowlist with --allow",
+			Doc:   "none: nothing; allowlist: what allow names; public: the internet; host: the host's own network, without any rule",
+			Drops: dropsOfMode,
+			Read:  one(readMode), Write: func(s agent.Spec) []string { return texts(s.Network) }, Wider: widerMode,
 		},
-	},
-	{
-		Flag: Publish, Short: "p", Form: List, Group: GroupNetwork,
-		Usage: "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP",
-		Pod:   "kubectl port-forward reaches a port of the pod; for others make a Service",
-		Read:  each(readPublished),
-	},
-	{
-		Flag: DNS, Key: "network.dns", Form: List, Group: GroupNetwork, Usage: "name server to ask, ADDRESS[:PORT]", Default: "the host's",
-		Pod:  "the cluster's own name servers answer",
-		Doc:  "name servers",
-		Read: each(readDNS), Write: func(s agent.Spec) []string { return servers(s) },
-		Wider: func(base, wide agent.Spec) []Difference {
-			if wide.Network == agent.NetworkNone {
-				return nil
-			}
-			return beyond(servers(base), servers(wide), slices.Contains)
+		{
+			Flag: Allow, Key: "network.allow", Form: List, Flags: Apart, Group: GroupNetwork,
+			Usage: "reach NAME, *.NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none",
+			Doc:   "targets: api.example.com, *.example.com, 10.1.0.0/16, each with :PORT",
+			Write: func(s agent.Spec) []string { return targets(s, false) }, Wider: widerAllow,
+			Live: &Live{Usage: "reach TARGET"},
 		},
-	},
-	ofGate(amount[int]{unit: numbers, at: func(s *agent.Spec) *int { return &s.Egress.Limits.Connections }, read: readConnections, unlimited: true}.row(Setting{
-		Flag: NetConnections, Key: "network.connections", Group: GroupNetwork, Usage: "connections open at once",
-		Pod: "the gate on the node has a fixed limit",
-	})),
-	ofGate(amount[int]{unit: numbers, at: func(s *agent.Spec) *int { return &s.Egress.Limits.PerSecond }, read: readConnections, unlimited: true}.row(Setting{
-		Flag: NetRate, Key: "network.rate", Group: GroupNetwork, Usage: "new connections per second, twice as many in a burst",
-		Pod: "the gate on the node has a fixed limit",
-		Doc: "new connections per second",
-	})),
-	ofGate(amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Egress.Limits.Bytes }, read: sizeFrom(1), unlimited: true}.row(Setting{
-		Flag: NetBytes, Key: "network.bytes", Group: GroupNetwork, Usage: "bytes in and out together, over the whole run",
-		Pod: "use --timeout, and a NetworkPolicy of the cluster's",
-		Doc: "size, in and out together, over the whole run",
-	})),
-}}
+		{
+			Flag: Deny, Key: "network.deny", Form: List, Flags: Apart, Extends: Union, Group: GroupNetwork,
+			Usage: "never reach TARGET, whatever --allow says; every port if none",
+			Doc:   "targets that stay out of reach, whatever allows them",
+			Write: func(s agent.Spec) []string { return targets(s, true) }, Wider: widerDeny,
+			Live: &Live{Usage: "never reach TARGET"},
+		},
+		{
+			Flag: HostPort, Key: "network.host_ports", Form: Ports, Flags: Join, Group: GroupNetwork,
+			Usage: "let the agent reach this port of the host's 127.0.0.1 at its own 127.0.0.1",
+			Pod:   "there is no host whose 127.0.0.1 could be meant: allow the address of a Service",
+			Doc:   "ports of the host's 127.0.0.1",
+			Read:  readHostPorts, Write: func(s agent.Spec) []string { return PortTexts(s.Egress.HostPorts) },
+			Wider: func(base, wide agent.Spec) []Difference {
+				return beyond(PortTexts(base.Egress.HostPorts), PortTexts(wide.Egress.HostPorts), slices.Contains)
+			},
+		},
+		{
+			Flag: Publish, Short: "p", Form: List, Group: GroupNetwork,
+			Usage: "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP",
+			Pod:   "kubectl port-forward reaches a port of the pod; for others make a Service",
+			Read:  each(readPublished),
+		},
+		{
+			Flag: DNS, Key: "network.dns", Form: List, Group: GroupNetwork, Usage: "name server to ask, ADDRESS[:PORT]", Default: "the host's",
+			Pod:  "the cluster's own name servers answer",
+			Doc:  "name servers",
+			Read: each(readDNS), Write: func(s agent.Spec) []string { return servers(s) },
+			Wider: func(base, wide agent.Spec) []Difference {
+				if wide.Network == agent.NetworkNone {
+					return nil
+				}
+				return beyond(servers(base), servers(wide), slices.Contains)
+			},
+		},
+		ofGate(amount[int]{unit: numbers, at: func(s *agent.Spec) *int { return &s.Egress.Limits.Connections }, read: readConnections, unlimited: true}.row(Setting{
+			Flag: NetConnections, Key: "network.connections", Group: GroupNetwork, Usage: "connections open at once",
+			Pod: "the gate on the node has a fixed limit",
+		})),
+		ofGate(amount[int]{unit: numbers, at: func(s *agent.Spec) *int { return &s.Egress.Limits.PerSecond }, read: readConnections, unlimited: true}.row(Setting{
+			Flag: NetRate, Key: "network.rate", Group: GroupNetwork, Usage: "new connections per second, twice as many in a burst",
+			Pod: "the gate on the node has a fixed limit",
+			Doc: "new connections per second",
+		})),
+		ofGate(amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Egress.Limits.Bytes }, read: sizeFrom(1), unlimited: true}.row(Setting{
+			Flag: NetBytes, Key: "network.bytes", Group: GroupNetwork, Usage: "bytes in and out together, over the whole run",
+			Pod: "use --timeout, and a NetworkPolicy of the cluster's",
+			Doc: "size, in and out together, over the whole run",
+		})),
+	}}
+})
 
 // Hosts are lines of /etc/hosts.
-var Hosts = Section{Rows: []Setting{{
-	Flag: AddHost, Form: List, Group: GroupNetwork,
-	Usage: "line of its /etc/hosts, NAME:ADDRESS; what it may reach, --allow says",
-	Pod:   "add hostAliases to the Job's pod",
-	Read:  each(readHost),
-}}}
+var Hosts = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{{
+		Flag: AddHost, Form: List, Group: GroupNetwork,
+		Usage: "line of its /etc/hosts, NAME:ADDRESS; what it may reach, --allow says",
+		Pod:   "add hostAliases to the Job's pod",
+		Read:  each(readHost),
+	}}}
+})
 
 // HasRules reports whether a mode of the network is one with rules.
 func HasRules(mode string) bool { return mode != agent.NetworkNone && mode != agent.NetworkHost }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -21,36 +22,42 @@ const (
 )
 
 // Privileges are capabilities of root inside. Any other user has none.
-var Privileges = Section{Rows: []Setting{{
-	Flag: CapDrop, Key: "capabilities.drop", Form: List, Flags: Join, Extends: Union, Group: GroupWalls,
-	Usage: "take a capability from root inside, or ALL; any other user has none",
-	Pod:   "omit it: a pod's agent has none",
-	Doc:   "names such as CHOWN, or ALL",
-	Read:  each(readCapDrop), Write: func(s agent.Spec) []string { return s.CapDrop }, Wider: widerCapabilities,
-}}}
+var Privileges = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{{
+		Flag: CapDrop, Key: "capabilities.drop", Form: List, Flags: Join, Extends: Union, Group: GroupWalls,
+		Usage: "take a capability from root inside, or ALL; any other user has none",
+		Pod:   "omit it: a pod's agent has none",
+		Doc:   "names such as CHOWN, or ALL",
+		Read:  each(readCapDrop), Write: func(s agent.Spec) []string { return s.CapDrop }, Wider: widerCapabilities,
+	}}}
+})
 
 // Filter is the filter of system calls.
-var Filter = Section{Rows: []Setting{{
-	Flag: Seccomp, Key: "seccomp", Group: GroupWalls,
-	Usage: "system call filter: standard, strict, minimal, unconfined or a FILE in docker's format",
-	Say:   func(s agent.Spec) string { return s.Seccomp.Profile },
-	Doc:   "the filter of system calls: unconfined, standard, strict, minimal, or the path of a file in docker's JSON format",
-	Read:  one(readSeccomp), Write: func(s agent.Spec) []string { return texts(s.Seccomp.Profile) }, Wider: widerFilter,
-}}}
+var Filter = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{{
+		Flag: Seccomp, Key: "seccomp", Group: GroupWalls,
+		Usage: "system call filter: standard, strict, minimal, unconfined or a FILE in docker's format",
+		Say:   func(s agent.Spec) string { return s.Seccomp.Profile },
+		Doc:   "the filter of system calls: unconfined, standard, strict, minimal, or the path of a file in docker's JSON format",
+		Read:  one(readSeccomp), Write: func(s agent.Spec) []string { return texts(s.Seccomp.Profile) }, Wider: widerFilter,
+	}}}
+})
 
 // Weaken are controls that may be missing. Package runtime knows which have a weaker form, and
 // refuses the others before it makes anything.
-var Weaken = Section{Rows: []Setting{{
-	Flag: AllowUnenforced, Key: "allow_unenforced", Form: List, Flags: Join, Group: GroupWalls,
-	Usage: "run although this host cannot enforce this control; it is recorded",
-	Pod:   "on a node every limit is enforced, or the pod fails",
-	Doc:   "controls that may be missing on this host, as clove run --allow-unenforced",
-	Read:  func(r *Reader, texts []string) error { r.Spec.AllowUnenforced = texts; return nil },
-	Write: func(s agent.Spec) []string { return s.AllowUnenforced },
-	Wider: func(base, wide agent.Spec) []Difference {
-		return beyond(base.AllowUnenforced, wide.AllowUnenforced, slices.Contains)
-	},
-}}}
+var Weaken = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{{
+		Flag: AllowUnenforced, Key: "allow_unenforced", Form: List, Flags: Join, Group: GroupWalls,
+		Usage: "run although this host cannot enforce this control; it is recorded",
+		Pod:   "on a node every limit is enforced, or the pod fails",
+		Doc:   "controls that may be missing on this host, as clove run --allow-unenforced",
+		Read:  func(r *Reader, texts []string) error { r.Spec.AllowUnenforced = texts; return nil },
+		Write: func(s agent.Spec) []string { return s.AllowUnenforced },
+		Wider: func(base, wide agent.Spec) []Difference {
+			return beyond(base.AllowUnenforced, wide.AllowUnenforced, slices.Contains)
+		},
+	}}}
+})
 
 func readCapDrop(r *Reader, text string) error {
 	name := strings.ToUpper(text)

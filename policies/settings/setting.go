@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"clove.run/clove/agent"
 )
@@ -79,14 +80,17 @@ type Section struct {
 	After func(*Reader) error
 }
 
-// All is every row, in the order of a document's keys.
-var All = slices.Concat(Limits.Rows, Ulimits.Rows, Files.Rows, Identity.Rows, Privileges.Rows, Filter.Rows, Environment.Rows,
-	Network.Rows, Hosts.Rows, Shared.Rows, Detached.Rows, Result.Rows, Weaken.Rows)
+// All is every row, in the order of a document's keys. It is made at its first use, as the sections
+// are: each launch starts clove once more, which needs none of them.
+var All = sync.OnceValue(func() []Setting {
+	return slices.Concat(Limits().Rows, Ulimits().Rows, Files().Rows, Identity().Rows, Privileges().Rows, Filter().Rows, Environment().Rows,
+		Network().Rows, Hosts().Rows, Shared().Rows, Detached().Rows, Result().Rows, Weaken().Rows)
+})
 
 // Find returns the row with a flag or a key; nil: there is none.
 func Find(name string) *Setting {
-	for i := range All {
-		if s := &All[i]; name != "" && (s.Flag == name || s.Key == name) {
+	for i := range All() {
+		if s := &All()[i]; name != "" && (s.Flag == name || s.Key == name) {
 			return s
 		}
 	}
@@ -117,13 +121,13 @@ func (d Difference) String() string {
 // Wider returns where wide allows more than base, in the order of a document's keys. Both are
 // valid; what cannot be parsed counts as more.
 func Wider(base, wide agent.Spec) (all []Difference) {
-	for i := range All {
-		if All[i].Wider == nil {
+	for i := range All() {
+		if All()[i].Wider == nil {
 			continue
 		}
-		for _, d := range All[i].Wider(base, wide) {
+		for _, d := range All()[i].Wider(base, wide) {
 			if d.Place == "" {
-				d.Place = All[i].Key
+				d.Place = All()[i].Key
 			}
 			all = append(all, d)
 		}
@@ -134,9 +138,9 @@ func Wider(base, wide agent.Spec) (all []Difference) {
 // Given is what a spec allows, as a document says it.
 func Given(spec agent.Spec) Values {
 	v := Values{}
-	for i := range All {
-		if All[i].Write != nil {
-			v.SetList(All[i].Name(), All[i].Write(spec))
+	for i := range All() {
+		if All()[i].Write != nil {
+			v.SetList(All()[i].Name(), All()[i].Write(spec))
 		}
 	}
 	return v

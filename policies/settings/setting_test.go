@@ -14,8 +14,8 @@ import (
 func TestRows(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for i := range All {
-		s := &All[i]
+	for i := range All() {
+		s := &All()[i]
 		for _, name := range []string{s.Flag, s.Key} {
 			if name != "" && seen[name] && s.Flag != s.Key {
 				t.Errorf("%s twice", name)
@@ -48,8 +48,8 @@ func TestWrittenIsRead(t *testing.T) {
 	given := Given(spec)
 	var again agent.Spec
 	r := Reader{Values: given, Host: host.Host{CPUs: []int{0, 1, 2}}, Spec: &again}
-	for _, section := range []Section{Network, Filter, Privileges, Identity, Limits, Ulimits, Files, Weaken} {
-		if err := r.Read(section); err != nil {
+	for _, section := range []*Section{Network(), Filter(), Privileges(), Identity(), Limits(), Ulimits(), Files(), Weaken()} {
+		if err := r.Read(*section); err != nil {
 			t.Fatal(err)
 		}
 	}

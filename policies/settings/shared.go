@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
@@ -32,69 +33,71 @@ const notForContainers = "not for OCI containers yet: omit it, or use clove run"
 
 // Shared is what the run has of what agents share. The spec holds the texts in their canonical
 // form.
-var Shared = Section{After: checkShared, Rows: []Setting{
-	{
-		Flag: Model, Key: "models", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
-		Usage: "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key",
-		Doc:   "names or globs of language models that it may call",
-		Read:  each(readModel), Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isModel) },
-	},
-	{
-		Flag: Grant, Key: "grants", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
-		Usage: "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro",
-		Doc:   "KIND:PATTERN[:RIGHTS], as clove run --grant",
-		Read:  readGrants, Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isNoModel) },
-	},
-	{
-		Flag: Budget, Key: "budgets", Form: List, Flags: ByName, Extends: ByName, Group: GroupShared, Pod: notForContainers,
-		Usage: "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]",
-		Doc:   "DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT], as clove run --budget; one for each dimension",
-		Read:  each(readBudget), Wider: widerBudgets,
-	},
-	{
-		Flag: AtEnd, Key: "at_end", Group: GroupShared, Usage: "when a budget is spent: end, pause or refuse", Default: "end", Pod: notForContainers,
-		Doc: "what happens when a budget is spent", Enum: strings.Join(agent.AtEnds, "|"),
-		Read: one(readAtEnd), Wider: widerAtEnd,
-	},
-	{
-		Flag: OnDenial, Key: "on_denial", Group: GroupShared, Usage: "when it is refused something: deny, pause, end or end-after:N", Default: "deny", Pod: notForContainers,
-		Doc:  "what a refusal does to the run: deny, pause, end or end-after:N",
-		Read: one(readOnDenial), Wider: widerOnDenial,
-	},
-	{
-		Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
-		Usage: "give it a socket of its own, also without a grant",
-		Doc:   "whether the agent has a socket of its own",
-		Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.Socket }),
-		Wider: func(base, wide agent.Spec) []Difference {
-			return more(wide.Kernel.Socket && !base.Kernel.HasSocket(), "none", "one")
+var Shared = sync.OnceValue(func() *Section {
+	return &Section{After: checkShared, Rows: []Setting{
+		{
+			Flag: Model, Key: "models", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
+			Usage: "let it call a model of models.yaml, NAME or glob[:provider-tools or :provider-state]; echo needs no key",
+			Doc:   "names or globs of language models that it may call",
+			Read:  each(readModel), Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isModel) },
 		},
-	},
-	{
-		Flag: ModelSetup, Group: GroupShared, Pod: notForContainers,
-		Usage: "write the file that a client of models needs into its home: " + strings.Join(agent.ModelSetups(), ", "),
-		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.ModelSetup }),
-	},
-	{
-		Flag: ModelLog, On: "true", Group: GroupShared, Pod: notForContainers,
-		Usage: "keep what its calls of models say and get, for clove logs --models",
-		Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.ModelLog }),
-	},
-	{
-		Flag: OnWarn, Group: GroupShared, Pod: notForContainers,
-		Usage: "when a budget reaches its warning: run this command as you, or post to this URL",
-		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnWarn }),
-	},
-	{
-		Flag: OnEnd, Group: GroupShared, Pod: notForContainers,
-		Usage: "when a budget is spent: run this command as you, or post to this URL",
-		Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
-	},
-	{
-		Flag: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
-		Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
-	},
-}}
+		{
+			Flag: Grant, Key: "grants", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
+			Usage: "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro",
+			Doc:   "KIND:PATTERN[:RIGHTS], as clove run --grant",
+			Read:  readGrants, Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isNoModel) },
+		},
+		{
+			Flag: Budget, Key: "budgets", Form: List, Flags: ByName, Extends: ByName, Group: GroupShared, Pod: notForContainers,
+			Usage: "limit what it spends, DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT]",
+			Doc:   "DIMENSION=AMOUNT[/PERIOD][,warn=AMOUNT], as clove run --budget; one for each dimension",
+			Read:  each(readBudget), Wider: widerBudgets,
+		},
+		{
+			Flag: AtEnd, Key: "at_end", Group: GroupShared, Usage: "when a budget is spent: end, pause or refuse", Default: "end", Pod: notForContainers,
+			Doc: "what happens when a budget is spent", Enum: strings.Join(agent.AtEnds, "|"),
+			Read: one(readAtEnd), Wider: widerAtEnd,
+		},
+		{
+			Flag: OnDenial, Key: "on_denial", Group: GroupShared, Usage: "when it is refused something: deny, pause, end or end-after:N", Default: "deny", Pod: notForContainers,
+			Doc:  "what a refusal does to the run: deny, pause, end or end-after:N",
+			Read: one(readOnDenial), Wider: widerOnDenial,
+		},
+		{
+			Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
+			Usage: "give it a socket of its own, also without a grant",
+			Doc:   "whether the agent has a socket of its own",
+			Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.Socket }),
+			Wider: func(base, wide agent.Spec) []Difference {
+				return more(wide.Kernel.Socket && !base.Kernel.HasSocket(), "none", "one")
+			},
+		},
+		{
+			Flag: ModelSetup, Group: GroupShared, Pod: notForContainers,
+			Usage: "write the file that a client of models needs into its home: " + strings.Join(agent.ModelSetups(), ", "),
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.ModelSetup }),
+		},
+		{
+			Flag: ModelLog, On: "true", Group: GroupShared, Pod: notForContainers,
+			Usage: "keep what its calls of models say and get, for clove logs --models",
+			Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.ModelLog }),
+		},
+		{
+			Flag: OnWarn, Group: GroupShared, Pod: notForContainers,
+			Usage: "when a budget reaches its warning: run this command as you, or post to this URL",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnWarn }),
+		},
+		{
+			Flag: OnEnd, Group: GroupShared, Pod: notForContainers,
+			Usage: "when a budget is spent: run this command as you, or post to this URL",
+			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
+		},
+		{
+			Flag: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
+			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
+		},
+	}}
+})
 
 // checkShared makes the checks that name a flag, and come before those of the whole spec.
 func checkShared(r *Reader) error {

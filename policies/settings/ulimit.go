@@ -4,20 +4,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/rlimits"
 )
 
 // Ulimits are limits of each process.
-var Ulimits = Section{Rows: []Setting{{
-	Flag: Ulimit, Key: "ulimits", Form: Amounts, Flags: ByName, Extends: ByName, Group: GroupLimits,
-	Usage: "resource limit as NAME=SOFT[:HARD], -1 for none", Default: "nofile=4096, core=0, nice=0, rtprio=0",
-	Pod:  "set them in the command (sh -c 'ulimit …'), or for all of a node in containerd's base_runtime_spec",
-	Doc:  "resource limits of each process: nofile: 1024, or SOFT:HARD",
-	Read: readUlimits, Write: writeUlimits, Wider: widerUlimits,
-	Learn: &Learn{Entry: "nofile", Seen: descriptors, Round: upTo(64), Unit: inCounts},
-}}}
+var Ulimits = sync.OnceValue(func() *Section {
+	return &Section{Rows: []Setting{{
+		Flag: Ulimit, Key: "ulimits", Form: Amounts, Flags: ByName, Extends: ByName, Group: GroupLimits,
+		Usage: "resource limit as NAME=SOFT[:HARD], -1 for none", Default: "nofile=4096, core=0, nice=0, rtprio=0",
+		Pod:  "set them in the command (sh -c 'ulimit …'), or for all of a node in containerd's base_runtime_spec",
+		Doc:  "resource limits of each process: nofile: 1024, or SOFT:HARD",
+		Read: readUlimits, Write: writeUlimits, Wider: widerUlimits,
+		Learn: &Learn{Entry: "nofile", Seen: descriptors, Round: upTo(64), Unit: inCounts},
+	}}}
+})
 
 // readUlimits replaces the level's limits by those that were asked for, name by name, and
 // sorts them: the order has no meaning.

@@ -84,15 +84,15 @@ func (v Values) Extend(base Values) Values {
 func (v Values) over(below Values, how func(*Setting) Merge) Values {
 	all := Values{}
 	maps.Copy(all, below)
-	for i := range All {
-		if s := &All[i]; s.Drops != nil && v.Has(s.Name()) {
+	for i := range All() {
+		if s := &All()[i]; s.Drops != nil && v.Has(s.Name()) {
 			for _, name := range s.Drops(v.Text(s.Name())) {
 				delete(all, name)
 			}
 		}
 	}
-	for i := range All {
-		s := &All[i]
+	for i := range All() {
+		s := &All()[i]
 		name := s.Name()
 		switch own, has := v[name]; {
 		case how(s) == Apart:
