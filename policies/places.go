@@ -35,7 +35,9 @@ func Meant(word string, known []string, otherwise string) string {
 	return document.Meant(word, known, otherwise)
 }
 
-func isKey(key string) bool { return slices.Contains(keys(), key) || strings.HasPrefix(key, "ulimits.") }
+func isKey(key string) bool {
+	return slices.Contains(keys(), key) || strings.HasPrefix(key, "ulimits.")
+}
 
 // Reason returns the reason that widen gives for a place, by its own name or that of what
 // holds it.
