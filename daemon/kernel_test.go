@@ -63,11 +63,19 @@ type agentSide struct {
 	last uint64
 }
 
-// agent has cloved serve the calls of a run's agent, as the run's supervisor does.
-func (r *rig) agent(c *client.Client, run agent.ID) *agentSide {
+// channel is a channel, as a supervisor makes it; both ends are closed with the test.
+func (r *rig) channel() (served, gate *channel.Conn) {
 	r.t.Helper()
 	served, gate, err := channel.Both()
 	must(r.t, err)
+	r.t.Cleanup(func() { gate.Close(); served.Close() })
+	return served, gate
+}
+
+// agent has cloved serve the calls of a run's agent, as the run's supervisor does.
+func (r *rig) agent(c *client.Client, run agent.ID) *agentSide {
+	r.t.Helper()
+	served, gate := r.channel()
 	ended := make(chan error, 1)
 	go func() { ended <- client.NewShare(c).Serve(context.Background(), run, served.File()) }()
 	r.t.Cleanup(func() {
@@ -159,17 +167,14 @@ func TestTheLongestCallOfAnAgent(t *testing.T) {
 	}
 }
 
-// Only root may have the calls of an agent served, only those of a run that there is, and only on a
-// channel that comes along.
+// The calls of an agent are served only if there is such a run, and only on a channel that comes
+// along. That others than root are refused is in the access matrix.
 func TestServingAnAgentIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	c := r.serve()
 	run := r.add("own", agent.Owner{}, agent.StateRunning)
-	served, gate, err := channel.Both()
-	must(t, err)
-	defer served.Close()
-	defer gate.Close()
+	served, _ := r.channel()
 	wantCode(t, client.NewShare(c).Serve(within(t), agent.NewID(), served.File()), api.CodeNotFound)
 	session, err := client.Open(within(t), c, methods.KernelServe, api.KernelServeParams{Run: run.Spec.ID})
 	must(t, err)
@@ -184,14 +189,11 @@ func TestServingEndsWithCloved(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve()
 	run := r.add("own", agent.Owner{}, agent.StateRunning)
-	served, gate, err := channel.Both()
-	must(t, err)
-	defer served.Close()
-	defer gate.Close()
+	served, gate := r.channel()
 	ended := make(chan error, 1)
 	go func() { ended <- client.NewShare(c).Serve(within(t), run.Spec.ID, served.File()) }()
 	a := &agentSide{t: t, gate: gate}
-	_, err = a.call(agents.AgentGet.Name, nil)
+	_, err := a.call(agents.AgentGet.Name, nil)
 	must(t, err)
 	r.drain()
 	if err := <-ended; agent.KindOf(err) != agent.KindBusy {
