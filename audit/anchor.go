@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -17,18 +15,11 @@ import (
 // them that also has what following the chain needs. Its note's text goes on behind that of
 // a checkpoint:
 //
-//	hash BASE64     of the last complete subtree of each height, the lowest first: the first
-//	                one is the hash of the last record that was removed
-//	replaced KEY N  a key that the record N replaced, which may be removed too
-type anchor struct {
-	tip
-	replaced map[string]uint64
-}
+//	hash BASE64  of the last complete subtree of each height, the lowest first: the first
+//	             one is the hash of the last record that was removed
+type anchor struct{ tip }
 
-const (
-	anchorHash     = "hash "
-	anchorReplaced = "replaced "
-)
+const anchorHash = "hash "
 
 var errNoAnchor = errors.New("it is not where a log begins")
 
@@ -43,9 +34,6 @@ func (k *Keys) signAnchor(a anchor) ([]byte, error) {
 		for _, hash := range a.tree.last {
 			text += anchorHash + hash.String() + "\n"
 		}
-		for _, key := range slices.Sorted(maps.Keys(a.replaced)) {
-			text += fmt.Sprintf("%s%s %d\n", anchorReplaced, key, a.replaced[key])
-		}
 		return text
 	})
 }
@@ -56,11 +44,14 @@ func parseAnchor(text string) (anchor, error) {
 	if err != nil || c.size == 0 {
 		return anchor{}, errNoAnchor
 	}
-	a := anchor{tip: tip{tree: tree{size: c.size}}, replaced: map[string]uint64{}}
+	a := anchor{tip{tree: tree{size: c.size}}}
 	for line := range strings.Lines(text[len(c.text()):]) {
-		if err := a.parseLine(strings.TrimSuffix(line, "\n")); err != nil {
-			return anchor{}, err
+		text, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), anchorHash)
+		hash, err := tlog.ParseHash(text)
+		if !is || err != nil {
+			return anchor{}, errNoAnchor
 		}
+		a.tree.last = append(a.tree.last, hash)
 	}
 	if len(a.tree.last) == 0 || c.size>>len(a.tree.last) > 0 || c.size>>(len(a.tree.last)-1) == 0 {
 		return anchor{}, errNoAnchor
@@ -70,22 +61,6 @@ func parseAnchor(text string) (anchor, error) {
 		return anchor{}, errNoAnchor
 	}
 	return a, nil
-}
-
-func (a *anchor) parseLine(line string) error {
-	if text, is := strings.CutPrefix(line, anchorHash); is {
-		hash, err := tlog.ParseHash(text)
-		a.tree.last = append(a.tree.last, hash)
-		return err
-	}
-	text, is := strings.CutPrefix(line, anchorReplaced)
-	key, digits, cut := strings.Cut(text, " ")
-	number, err := strconv.ParseUint(digits, 10, 63)
-	if !is || !cut || err != nil {
-		return errNoAnchor
-	}
-	a.replaced[key] = number
-	return nil
 }
 
 // readAnchor returns the note of the file at path; nil: the chain begins at record 1.
@@ -123,9 +98,8 @@ func (v *verifier) begin(path string) error {
 	}
 	text, _, _ := strings.Cut(string(signed), "\n\n")
 	text += "\n"
-	var signer string
 	if v.trust != nil {
-		if text, signer, err = v.trust.open(signed); err != nil {
+		if text, err = v.trust.open(signed); err != nil {
 			return damaged(path, fmt.Sprintf("where the log begins is not good: %v", err))
 		}
 	}
@@ -133,11 +107,7 @@ func (v *verifier) begin(path string) error {
 	if err != nil {
 		return damaged(path, err.Error())
 	}
-	if at, is := a.replaced[signer]; is && a.tree.size > at {
-		return damaged(path, fmt.Sprintf("where the log begins is signed with a key that record %d replaced", at))
-	}
 	if v.trust != nil {
-		maps.Copy(v.trust.replaced, a.replaced)
 		v.covered = a.tree.size
 	}
 	v.tip, v.removed, v.beginRoot, v.beginNote = a.tip, a.tree.size, rootOf(text), signed

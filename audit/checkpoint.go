@@ -185,13 +185,10 @@ func (w *writer) agrees(saved savedCheckpoint) error {
 }
 
 // trust is the keys that may have signed a checkpoint.
-type trust struct {
-	verifiers []note.Verifier
-	replaced  map[string]uint64 // by key: the record of kind rotate that replaced it
-}
+type trust struct{ verifiers []note.Verifier }
 
 func newTrust(public []string) (*trust, error) {
-	t := &trust{replaced: map[string]uint64{}}
+	t := &trust{}
 	for _, key := range public {
 		v, err := note.NewVerifier(key)
 		if err != nil {
@@ -202,62 +199,20 @@ func newTrust(public []string) (*trust, error) {
 	return t, nil
 }
 
-func keyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
-
-// open checks a note's signature and returns its text and its signer.
-func (t *trust) open(signed []byte) (text, signer string, err error) {
+// open checks a note's signature and returns its text.
+func (t *trust) open(signed []byte) (text string, err error) {
 	opened, err := note.Open(signed, note.VerifierList(t.verifiers...))
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	return opened.Text, keyName(opened.Sigs[0].Name, opened.Sigs[0].Hash), nil
+	return opened.Text, nil
 }
 
-// rotate follows a record of kind rotate to the next key.
-func (t *trust) rotate(number uint64, signed string) error {
-	text, signer, err := t.open([]byte(signed + "\n"))
-	if err != nil {
-		return err
-	}
-	public, ok := rotationKey(signed)
-	if !ok || text != rotationText(public) {
-		return errors.New("it names no key")
-	}
-	next, err := note.NewVerifier(public)
-	if err != nil {
-		return err
-	}
-	if _, before := t.replaced[signer]; before {
-		return errors.New("it is signed with a key that was replaced before")
-	}
-	t.replaced[signer] = number
-	if name := keyName(next.Name(), next.KeyHash()); !t.knows(name) {
-		t.verifiers = append(t.verifiers, next)
-	}
-	return nil
-}
-
-func (t *trust) knows(name string) bool {
-	for _, v := range t.verifiers {
-		if keyName(v.Name(), v.KeyHash()) == name {
-			return true
-		}
-	}
-	return false
-}
-
-// checkpoint opens a checkpoint's note. A replaced key may not have signed a larger tree.
+// checkpoint opens a checkpoint's note.
 func (t *trust) checkpoint(signed []byte) (checkpoint, error) {
-	text, signer, err := t.open(signed)
+	text, err := t.open(signed)
 	if err != nil {
 		return checkpoint{}, err
 	}
-	c, err := parseCheckpoint([]byte(text))
-	if err != nil {
-		return c, err
-	}
-	if at, is := t.replaced[signer]; is && c.size > at {
-		return c, fmt.Errorf("it is signed with a key that record %d replaced", at)
-	}
-	return c, nil
+	return parseCheckpoint([]byte(text))
 }

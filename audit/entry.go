@@ -19,13 +19,11 @@ const (
 	KindDecision Kind = "decision" // a call of an agent was allowed or refused
 	KindStart    Kind = "start"    // a run started
 	KindEnd      Kind = "end"      // a run ended
-	KindExec     Kind = "exec"     // a program was executed in a running sandbox
 	KindLimit    Kind = "limit"    // a limit was changed
 	KindAdmin    Kind = "admin"    // a caller on the host did something
 	KindPanic    Kind = "panic"    // all agents were ended, or may start again
 	// The following are written by this package.
 	KindGap    Kind = "gap"    // entries before this one may be missing
-	KindRotate Kind = "rotate" // the signing key was replaced
 	KindLink   Kind = "link"   // the log of a run of its own
 	KindRemove Kind = "remove" // the oldest records were removed
 )

@@ -55,9 +55,6 @@ func (w *writer) open() (gap *Entry, err error) {
 	if err := w.covered(begins.tree.size); err != nil {
 		return nil, err
 	}
-	if err := w.settleKeys(segments); err != nil {
-		return nil, err
-	}
 	w.head.now = past
 	gap = gapOf(past, boot, unwritten, cutOff)
 	if found := w.tip.tree.size; gap != nil && found > past.count {
@@ -229,25 +226,6 @@ func (w *writer) read(s segment, past head, exact bool) (end int64, err error) {
 		return 0, err
 	}
 	return end, hashesError(w.hashes.write(count, hashes))
-}
-
-// settleKeys ends a rotation of the keys that a kill cut.
-func (w *writer) settleKeys(segments []segment) error {
-	if w.options.Keys == nil {
-		return nil
-	}
-	var last Entry
-	for i := len(segments) - 1; i >= 0 && last.Number == 0; i-- { // the last one may be empty
-		if err := segments[i].walk(0, func(p place) error {
-			if r, err := parse(p.line); err == nil {
-				last = r.Entry
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return w.options.Keys.settle(last)
 }
 
 // mendLines ends a file of lines behind its last whole one.

@@ -69,7 +69,7 @@ func (l *Log) Remove(keep Keep) (removed uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	end := anchor{v.tip, v.trust.replaced}
+	end := anchor{v.tip}
 	if _, err := l.hand(order{change: func(w *writer) error { return w.anchor(end) }}); err != nil {
 		return 0, err
 	}

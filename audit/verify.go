@@ -209,7 +209,7 @@ func (v *verifier) take(p place, r record) error {
 	if v.tip.hash = r.hash; v.keep {
 		v.hashes = append(v.hashes, added...)
 	}
-	return v.note(p, r.Entry)
+	return v.note(r.Entry)
 }
 
 // compare holds a record to what is stored beside it.
@@ -224,14 +224,9 @@ func (v *verifier) compare(p place, r record) error {
 }
 
 // note follows what a record says about the log itself.
-func (v *verifier) note(p place, e Entry) error {
-	switch {
-	case e.Kind == KindLink:
+func (v *verifier) note(e Entry) error {
+	if e.Kind == KindLink {
 		v.links = append(v.links, e)
-	case e.Kind == KindRotate && v.trust != nil:
-		if err := v.trust.rotate(e.Number, e.What); err != nil {
-			return changed(p, e.Number, "the new key is not signed by the one before: "+err.Error())
-		}
 	}
 	return v.reached()
 }

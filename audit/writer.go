@@ -259,11 +259,3 @@ func (w *writer) close() error {
 	w.hashes.close()
 	return errors.Join(errs...)
 }
-
-// append writes one entry of the writer's own.
-func (w *writer) append(e Entry) error {
-	if _, err := w.stage(order{entries: stamped([]Entry{e})}); err != nil {
-		return err
-	}
-	return w.sync()
-}
