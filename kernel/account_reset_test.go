@@ -78,7 +78,7 @@ func fill(r *rig, key budget.Key, setters map[budget.Dimension]uint32) {
 			_, err = budget.Chain{a}.Charge(budget.Amounts{d: 10}, r.engine.Now())
 			must(r.t, err)
 		}
-		return tx.PutAccount(a)
+		return store.Accounts.Put(tx, a)
 	}))
 }
 

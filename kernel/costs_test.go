@@ -58,7 +58,7 @@ func TestASweepLeavesWhatWaitsForPeople(t *testing.T) {
 			if err == nil {
 				err = chain.Reserve(&held, r.engine.Now())
 			}
-			return firstError(err, tx.PutReservation(held), tx.PutChain(chain))
+			return firstError(err, store.Reservations.Put(tx, &held), store.Accounts.PutChain(tx, chain))
 		}))
 		r.close()
 		r.open()

@@ -81,7 +81,7 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 			return out, err
 		}
 		if e.Kind == agent.RunRemoved {
-			if _, err := c.Tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
+			if err := c.Tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
 				return out, err
 			}
 		}
@@ -101,7 +101,7 @@ func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reser
 	}
 	var accounts []budget.Key
 	err = k.engine.Read(func(tx *store.KernelTx) error {
-		all, err := tx.Accounts("")
+		all, err := store.Accounts.Under(tx, "")
 		for _, a := range all {
 			accounts = append(accounts, a.Key)
 		}
@@ -123,7 +123,6 @@ func (k *Kernel) sweep(key budget.Key, run agent.ID, known bool) error {
 		if _, err := k.settleOpen(tx, run, time.Time{}); err != nil || known {
 			return err
 		}
-		_, err := tx.ForgetRun(uid, run)
-		return err
+		return tx.ForgetRun(uid, run)
 	})
 }

@@ -23,9 +23,9 @@ func (r *rig) event(kind agent.RunEventKind) agent.RunEvent {
 func (r *rig) rows(run agent.ID) (text string) {
 	r.t.Helper()
 	must(r.t, r.file.Read(func(tx *store.KernelTx) error {
-		a, err := tx.Account(budget.RunKey(1000, run))
-		open, err2 := tx.Reservations(run)
-		held, err3 := tx.GrantsOf(string(run))
+		a, err := store.Accounts.Get(tx, string(budget.RunKey(1000, run)))
+		open, err2 := store.Reservations.Below(tx, store.RunKey(run, ""))
+		held, err3 := store.Grants.HeldBy(tx, string(run))
 		text = fmt.Sprintf("account %t, %d reservations, %d grants", a != nil, len(open), len(held))
 		return firstError(err, err2, err3)
 	}))
@@ -40,7 +40,7 @@ func TestTheEndOfARun(t *testing.T) {
 	above := &budget.Account{Key: budget.OwnerKey(1000)}
 	must(t, r.file.Update(func(tx *store.KernelTx) error {
 		_, err := above.Set(budget.Limit{Dimension: "reviews", Granted: 500}, 0, r.engine.Now())
-		return firstError(err, tx.PutAccount(above))
+		return firstError(err, store.Accounts.Put(tx, above))
 	}))
 	r.charge("reviews", 5)
 	r.reserve("reviews", 30)
@@ -56,7 +56,7 @@ func TestTheEndOfARun(t *testing.T) {
 		t.Error(got)
 	}
 	must(t, r.file.Read(func(tx *store.KernelTx) error {
-		a, err := tx.Account(above.Key)
+		a, err := store.Accounts.Get(tx, string(above.Key))
 		if err == nil && (a.Lines["reviews"].Used != 35 || a.Lines["reviews"].Reserved != 0) {
 			t.Errorf("%+v", a.Lines["reviews"])
 		}

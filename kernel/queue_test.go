@@ -124,7 +124,7 @@ func (r *rig) leave(changes, moved, refusals int) {
 				return err
 			}
 		}
-		queue, err = tx.AuditQueue(0, changes)
+		queue, err = store.AuditQueue.After(tx, 0, changes)
 		return err
 	}))
 	must(r.t, file.Close())
@@ -218,7 +218,7 @@ func TestTheQueueForgetsWhatTheLogHas(t *testing.T) {
 	r.charge("reviews", 1)
 	var queue []store.AuditEntry
 	queued := func(tx *store.KernelTx) (err error) {
-		queue, err = tx.AuditQueue(0, 10)
+		queue, err = store.AuditQueue.After(tx, 0, 10)
 		return err
 	}
 	must(t, r.file.Read(queued))

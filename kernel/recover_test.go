@@ -14,7 +14,7 @@ import (
 func (r *rig) wantCalls(used, reserved, assumed int64) {
 	r.t.Helper()
 	must(r.t, r.file.Read(func(tx *store.KernelTx) error {
-		a, err := tx.Account(budget.RunKey(r.run.Owner.UID, r.run.Spec.ID))
+		a, err := store.Accounts.Get(tx, string(budget.RunKey(r.run.Owner.UID, r.run.Spec.ID)))
 		if err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func TestARestartSettlesReservations(t *testing.T) {
 	_, err := r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 1}})
 	wantCode(t, err, api.CodeNotFound)
 	must(t, r.file.Read(func(tx *store.KernelTx) error {
-		a, err := tx.Account(budget.RunKey(1000, r.run.Spec.ID))
+		a, err := store.Accounts.Get(tx, string(budget.RunKey(1000, r.run.Spec.ID)))
 		if err == nil && (a.Lines["reviews"].Assumed != 30 || a.Lines["tokens"].Assumed != 10) {
 			err = errors.New("nothing is marked as assumed")
 		}
@@ -179,8 +179,8 @@ func TestABadBeginningLeavesNothing(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 		must(t, r.file.Read(func(tx *store.KernelTx) error {
-			held, err := tx.GrantsOf(string(run.Spec.ID))
-			a, err2 := tx.Account(budget.RunKey(1000, run.Spec.ID))
+			held, err := store.Grants.HeldBy(tx, string(run.Spec.ID))
+			a, err2 := store.Accounts.Get(tx, string(budget.RunKey(1000, run.Spec.ID)))
 			if len(held) != 0 || a != nil {
 				t.Errorf("%s: %d grants, account %v", name, len(held), a)
 			}

@@ -2,9 +2,12 @@ package store
 
 import "math"
 
-// auditQueue has bytes below numbers that the bucket gives: an entry is signed as it is, and no
-// field of it says its number.
-var auditQueue = byteRows{names: []string{string(bucketAudit)}}
+// AuditQueue has bytes below numbers that the bucket gives: an entry is signed as it is, and has no
+// field with its number.
+var AuditQueue = AuditRows{byteRows{names: []string{string(bucketAudit)}}}
+
+// AuditRows is the type of AuditQueue.
+type AuditRows struct{ byteRows }
 
 // AuditEntry is an entry of the audit log that is in no segment yet. Numbers grow by one.
 type AuditEntry struct {
@@ -12,9 +15,9 @@ type AuditEntry struct {
 	Entry  []byte
 }
 
-// Record queues an entry of the audit log, in the transaction of what it is about, and
+// Add queues an entry of the audit log, in the transaction of what it is about, and
 // returns its number.
-func (t *KernelTx) Record(entry []byte) (uint64, error) {
+func (AuditRows) Add(t *KernelTx, entry []byte) (uint64, error) {
 	number, err := t.number(bucketAudit)
 	if err != nil {
 		return 0, err
@@ -22,9 +25,9 @@ func (t *KernelTx) Record(entry []byte) (uint64, error) {
 	return number, t.put(bucketAudit, numberKey(number), entry)
 }
 
-// ContinueAudit has Record give numbers above number only. It writes nothing where it does
+// Continue has Add give numbers above number only. It writes nothing where it does
 // so anyway.
-func (t *KernelTx) ContinueAudit(number uint64) (err error) {
+func (AuditRows) Continue(t *KernelTx, number uint64) (err error) {
 	defer t.edge(&err)
 	bucket := t.bucket(bucketAudit)
 	if bucket.Sequence() >= number {
@@ -34,9 +37,9 @@ func (t *KernelTx) ContinueAudit(number uint64) (err error) {
 	return bucket.SetSequence(number)
 }
 
-// AuditQueue returns the queued entries with a higher number than after, oldest first, at
+// After returns the queued entries with a higher number than after, oldest first, at
 // most limit of them.
-func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
+func (AuditRows) After(t *KernelTx, after uint64, limit int) ([]AuditEntry, error) {
 	rows, err := t.rows(bucketAudit, nil, numberKey(after+1), limit)
 	var queue []AuditEntry
 	for _, r := range rows {
@@ -46,14 +49,14 @@ func (t *KernelTx) AuditQueue(after uint64, limit int) ([]AuditEntry, error) {
 	return queue, err
 }
 
-// CountAudit returns how many entries with a higher number than after are queued.
-func (t *KernelTx) CountAudit(after uint64) (int, error) {
+// Count returns how many entries with a higher number than after are queued.
+func (AuditRows) Count(t *KernelTx, after uint64) (int, error) {
 	rows, err := t.rows(bucketAudit, nil, numberKey(after+1), math.MaxInt)
 	return len(rows), err
 }
 
-// ForgetAudit removes the entries up to a number: segments have them.
-func (t *KernelTx) ForgetAudit(upTo uint64) error {
+// DeleteUpTo removes the entries up to a number: segments have them.
+func (AuditRows) DeleteUpTo(t *KernelTx, upTo uint64) error {
 	for {
 		first, err := t.rows(bucketAudit, nil, nil, 1)
 		if err != nil || len(first) == 0 {

@@ -43,8 +43,8 @@ func (s *spender) noted() {
 	changes := 0
 	s.note = func(tx *KernelTx, _ string) error {
 		changes++
-		_, err := tx.Record(entry)
-		return firstOf(err, tx.PutAnswer(s.run, fmt.Sprint(changes), entry[:100]))
+		_, err := AuditQueue.Add(tx, entry)
+		return firstOf(err, Answers.Put(tx, s.run, fmt.Sprint(changes), entry[:100]))
 	}
 }
 
@@ -67,7 +67,7 @@ func BenchmarkKernelRows(b *testing.B) {
 			must(b, k.Update(func(tx *KernelTx) (err error) {
 				for i := range others {
 					run := agent.NewID()
-					err = firstOf(err, putUse(tx, budget.RunKey(uint32(i%10), run), 1), tx.PutGrant(newGrant(string(run), string(run), "", 0)))
+					err = firstOf(err, putUse(tx, budget.RunKey(uint32(i%10), run), 1), Grants.Put(tx, newGrant(string(run), string(run), "", 0)))
 				}
 				return err
 			}))
@@ -75,8 +75,8 @@ func BenchmarkKernelRows(b *testing.B) {
 			for range b.N {
 				must(b, k.Read(func(tx *KernelTx) error {
 					_, err := s.chain(tx)
-					_, err2 := tx.GrantsOf(string(s.run))
-					_, err3 := tx.Reservations(s.run)
+					_, err2 := Grants.HeldBy(tx, string(s.run))
+					_, err3 := Reservations.Below(tx, RunKey(s.run, ""))
 					return firstOf(err, err2, err3)
 				}))
 			}

@@ -24,8 +24,8 @@ func TestKernelCheckBesideWriters(t *testing.T) {
 				default:
 				}
 				err := k.Update(func(tx *KernelTx) error {
-					number, err := tx.Record([]byte("entry"))
-					return firstError(err, tx.ForgetAudit(number))
+					number, err := AuditQueue.Add(tx, []byte("entry"))
+					return firstError(err, AuditQueue.DeleteUpTo(tx, number))
 				})
 				if err != nil {
 					t.Error(err)

@@ -11,8 +11,8 @@ import (
 // maxReservations bounds the open reservations of a run.
 const maxReservations = 1024
 
-// Sound says nothing of an account's lines: Check compares them with the reservations.
-var accounts = Table[budget.Account]{
+// Accounts is the table of accounts. An account in which something is reserved may not be deleted.
+var Accounts = AccountTable{Table[budget.Account]{
 	Bucket: string(bucketAccounts),
 	Noun:   "account",
 	Key: func(a *budget.Account) string {
@@ -23,8 +23,12 @@ var accounts = Table[budget.Account]{
 	},
 	Fill:  func(a *budget.Account, key string) error { a.Key = budget.Key(key); return nil },
 	Sound: soundAccount,
-}
+}}
 
+// AccountTable is the type of Accounts.
+type AccountTable struct{ Table[budget.Account] }
+
+// soundAccount does not examine an account's lines: Check compares them with the reservations.
 func soundAccount(a *budget.Account) error {
 	if _, ok := a.Key.Owner(); !ok {
 		return errors.New("it is nobody's")
@@ -35,39 +39,24 @@ func soundAccount(a *budget.Account) error {
 	return nil
 }
 
-// Account returns the account of key, and nil where there is none.
-func (t *KernelTx) Account(key budget.Key) (*budget.Account, error) {
-	return accounts.Get(t, string(key))
-}
-
-// PutAccount stores an account below its Key.
-func (t *KernelTx) PutAccount(a *budget.Account) error { return accounts.Put(t, a) }
-
-// DeleteAccount removes an account in which nothing may be reserved.
-func (t *KernelTx) DeleteAccount(key budget.Key) error { return accounts.Delete(t, string(key)) }
-
-// Accounts returns the account of under, if there is one, and all below it, in the order
-// of their keys; all of the file for "".
-func (t *KernelTx) Accounts(under budget.Key) (all []*budget.Account, err error) {
-	prefix := ""
-	if under != "" {
-		a, err := t.Account(under)
-		if err != nil {
-			return nil, err
-		}
-		if a != nil {
-			all = append(all, a)
-		}
-		prefix = string(under) + "/"
+// Under returns the account of a key, if there is one, and all below it, in the order of their
+// keys; all of the file for "".
+func (b AccountTable) Under(t *KernelTx, key budget.Key) ([]*budget.Account, error) {
+	if key == "" {
+		return b.Below(t, "")
 	}
-	rest, err := accounts.Below(t, prefix)
+	all, err := b.Chain(t, key)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := b.Below(t, string(key)+"/")
 	return append(all, rest...), err
 }
 
 // Chain returns the accounts of keys that exist, in their order.
-func (t *KernelTx) Chain(keys ...budget.Key) (c budget.Chain, err error) {
+func (b AccountTable) Chain(t *KernelTx, keys ...budget.Key) (c budget.Chain, err error) {
 	for _, key := range keys {
-		a, err := t.Account(key)
+		a, err := b.Get(t, string(key))
 		if err != nil {
 			return nil, err
 		}
@@ -79,23 +68,23 @@ func (t *KernelTx) Chain(keys ...budget.Key) (c budget.Chain, err error) {
 }
 
 // PutChain stores all accounts of a chain.
-func (t *KernelTx) PutChain(c budget.Chain) error {
+func (b AccountTable) PutChain(t *KernelTx, c budget.Chain) (err error) {
 	for _, a := range c {
-		if err := t.PutAccount(a); err != nil {
-			return err
-		}
+		err = firstError(err, b.Put(t, a))
 	}
-	return nil
+	return err
 }
 
-var reservations = Table[budget.Reservation]{
+// Reservations is the table of open reservations. Put writes nothing where the run has
+// maxReservations others: the error is of KindConflict.
+var Reservations = Table[budget.Reservation]{
 	Bucket: string(bucketReservations),
 	Noun:   "reservation",
 	Key: func(r *budget.Reservation) string {
 		if r.ID == "" || len(r.ID) > maxID {
 			return ""
 		}
-		return reservationKey(r.Run, r.ID)
+		return RunKey(r.Run, r.ID)
 	},
 	Sound: soundReservation,
 	Bound: Bound[budget.Reservation]{maxReservations, tooManyReservations},
@@ -106,8 +95,6 @@ func tooManyReservations(r *budget.Reservation) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "budget", Message: fmt.Sprintf("run %s has %d open reservations", r.Run, maxReservations), Hint: "settle or release some"}
 }
 
-func reservationKey(run agent.ID, id string) string { return runPrefix(run) + id }
-
 func soundReservation(r *budget.Reservation) error {
 	for account, amounts := range r.Held {
 		for d, amount := range amounts {
@@ -117,27 +104,4 @@ func soundReservation(r *budget.Reservation) error {
 		}
 	}
 	return nil
-}
-
-// Reservation returns an open reservation, and nil where there is none.
-func (t *KernelTx) Reservation(run agent.ID, id string) (*budget.Reservation, error) {
-	return reservations.Get(t, reservationKey(run, id))
-}
-
-// PutReservation stores an open reservation. It writes nothing where the run has
-// maxReservations others: the error is of KindConflict.
-func (t *KernelTx) PutReservation(r budget.Reservation) error { return reservations.Put(t, &r) }
-
-// DeleteReservation removes a reservation that was settled or released.
-func (t *KernelTx) DeleteReservation(run agent.ID, id string) error {
-	return reservations.Delete(t, reservationKey(run, id))
-}
-
-// Reservations returns the open reservations of a run; all of the file for "".
-func (t *KernelTx) Reservations(run agent.ID) ([]budget.Reservation, error) {
-	prefix := ""
-	if run != "" {
-		prefix = runPrefix(run)
-	}
-	return values(reservations.Below(t, prefix))
 }

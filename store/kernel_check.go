@@ -57,7 +57,7 @@ func (a *kernelAudit) rows(bucket []byte) func(func([]byte, []byte) bool) {
 
 // everyReservation sums what the reservations hold.
 func (a *kernelAudit) everyReservation() {
-	for _, r := range reservations.readable(a) {
+	for _, r := range Reservations.readable(a) {
 		for account, amounts := range r.Held {
 			if a.held[account] == nil {
 				a.held[account] = budget.Amounts{}
@@ -72,7 +72,7 @@ func (a *kernelAudit) everyReservation() {
 // everyAccount applies the rules to each line, and holds what is reserved against the
 // reservations, both ways: too much could never be spent, too little could be spent twice.
 func (a *kernelAudit) everyAccount() {
-	for _, account := range accounts.readable(a) {
+	for _, account := range Accounts.readable(a) {
 		for _, d := range slices.Sorted(maps.Keys(account.Lines)) {
 			a.everyLine(account, d)
 		}
@@ -109,7 +109,7 @@ func (a *kernelAudit) unheld(key budget.Key) {
 // everyDay holds the number of the daily sums against the bounds.
 func (a *kernelAudit) everyDay() {
 	days, rows := map[string]bool{}, map[string]int{}
-	for _, s := range dailySums.readable(a) {
+	for _, s := range DailySums.readable(a) {
 		days[s.Day] = true
 		if of := dayPrefix(s.Day, s.Owner); s.Dimension != OtherDimensions {
 			if rows[of]++; rows[of] == maxDayDimensions+1 {
@@ -133,7 +133,7 @@ func (a *kernelAudit) everyAnswer() {
 			a.problem("answer order %q: it is no number of a run", key)
 			continue
 		}
-		answer := string(answerKey(agent.ID(run), string(value)))
+		answer := RunKey(agent.ID(run), string(value))
 		if a.tx.Bucket(bucketAnswers).Get([]byte(answer)) == nil || ordered[answer] {
 			a.problem("answer %q: the order has it, and it is not there, or twice", answer)
 		}
@@ -154,7 +154,7 @@ func (a *kernelAudit) everyAnswer() {
 // that was not revoked with its parent would be a right that nobody gave.
 func (a *kernelAudit) everyParent() {
 	all := map[string]*grant.Grant{}
-	for id, g := range grants.readable(a) {
+	for id, g := range Grants.readable(a) {
 		all[id] = g
 	}
 	for _, id := range slices.Sorted(maps.Keys(all)) {

@@ -18,9 +18,9 @@ func rawPut(bucket []byte, key, value string) func(*KernelTx, *spender) error {
 // editLine spoils n of the user's account.
 func editLine(change func(*budget.Line)) func(*KernelTx, *spender) error {
 	return func(tx *KernelTx, s *spender) error {
-		a, err := tx.Account(budget.OwnerKey(s.uid))
+		a, err := Accounts.Get(tx, string(budget.OwnerKey(s.uid)))
 		change(a.Lines["n"])
-		return firstOf(err, tx.PutAccount(a))
+		return firstOf(err, Accounts.Put(tx, a))
 	}
 }
 
@@ -44,30 +44,30 @@ var kernelSpoilings = map[string]struct {
 	"period":                 {editLine(func(l *budget.Line) { l.Period = "year" }), "its period is none"},
 	"period without a start": {editLine(func(l *budget.Line) { l.Period, l.PeriodStart = budget.Day, l.PeriodStart.Add(1) }), "its period began at no beginning"},
 	"shortage of a user": {func(tx *KernelTx, s *spender) error {
-		a, err := tx.Account(budget.OwnerKey(s.uid))
+		a, err := Accounts.Get(tx, string(budget.OwnerKey(s.uid)))
 		a.Short = &budget.Shortage{Account: a.Key, Dimension: "n"}
-		return firstOf(err, tx.PutAccount(a))
+		return firstOf(err, Accounts.Put(tx, a))
 	}, "it is no run's, and is stopped by a reservation"},
-	"account gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteAccount(budget.OwnerKey(s.uid)) },
+	"account gone": {func(tx *KernelTx, s *spender) error { return Accounts.Delete(tx, string(budget.OwnerKey(s.uid))) },
 		"there is no n, and reservations hold 5 of it"},
-	"reservation gone": {func(tx *KernelTx, s *spender) error { return tx.DeleteReservation(s.run, "1") }, "5 of n are reserved, the reservations say 0"},
+	"reservation gone": {func(tx *KernelTx, s *spender) error { return Reservations.Delete(tx, RunKey(s.run, "1")) }, "5 of n are reserved, the reservations say 0"},
 	"reservation of another": {func(tx *KernelTx, s *spender) error {
-		r, err := tx.Reservation(s.run, "1")
+		r, err := Reservations.Get(tx, RunKey(s.run, "1"))
 		return firstOf(err, tx.store(bucketReservations, string(s.run)+"/2", r))
 	}, "says that it is"},
 	"reservation that is none": {rawPut(bucketReservations, "x", `{`), `reservation "x"`},
 	"reservation holds more": {func(tx *KernelTx, s *spender) error {
-		r, err := tx.Reservation(s.run, "1")
+		r, err := Reservations.Get(tx, RunKey(s.run, "1"))
 		r.Held["7"]["n"] = 6
-		return firstOf(err, tx.PutReservation(*r))
+		return firstOf(err, Reservations.Put(tx, r))
 	}, "holds 6 of n in 7, and is of 5"},
 	"daily sum of no day":       {rawPut(bucketDays, "2026-11-31/7/n", "1"), "is no day, user and dimension"},
 	"daily sum of nobody":       {rawPut(bucketDays, "2026-11-30/x/n", "1"), "is no day, user and dimension"},
 	"daily sum of no dimension": {rawPut(bucketDays, "2026-11-30/7/N", "1"), "is no day, user and dimension"},
 	"daily sum that is none":    {rawPut(bucketDays, "2026-11-30/7/n", "{"), `daily sum "2026-11-30/7/n"`},
 	"daily sum below zero":      {rawPut(bucketDays, "2026-11-30/7/n", "-1"), "is negative"},
-	"answer without order":      {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, answerKey(s.run, "z"), nil) }, "the order lacks it"},
-	"order without answer":      {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, answerKey(s.run, "key")) }, "the order has it"},
+	"answer without order":      {func(tx *KernelTx, s *spender) error { return tx.put(bucketAnswers, []byte(RunKey(s.run, "z")), nil) }, "the order lacks it"},
+	"order without answer":      {func(tx *KernelTx, s *spender) error { return tx.delete(bucketAnswers, []byte(RunKey(s.run, "key"))) }, "the order has it"},
 	"order twice": {func(tx *KernelTx, s *spender) error {
 		return tx.put(bucketAnswerOrder, append([]byte(s.run+"/"), numberKey(2)...), []byte("key"))
 	}, "the order has it"},
@@ -76,11 +76,11 @@ var kernelSpoilings = map[string]struct {
 	"grant of nothing": {func(tx *KernelTx, _ *spender) error {
 		g := newGrant("k", "x", "", 0)
 		g.Pattern = ""
-		return tx.PutGrant(g)
+		return Grants.Put(tx, g)
 	}, `grant "k"`},
 	"grant that is no":  {rawPut(bucketGrants, "k", "{"), `grant "k"`},
 	"no parent":         {func(tx *KernelTx, _ *spender) error { return tx.delete(bucketGrants, []byte("g")) }, `its parent "g" is not there`},
-	"depth":             {func(tx *KernelTx, _ *spender) error { return tx.PutGrant(newGrant("h", "x", "g", 7)) }, "it is 7 deep, its parent 0"},
+	"depth":             {func(tx *KernelTx, _ *spender) error { return Grants.Put(tx, newGrant("h", "x", "g", 7)) }, "it is 7 deep, its parent 0"},
 	"holder without":    {rawPut(bucketHolders, "x\x00nothing", ""), "is of no grant"},
 	"grant unheld":      {func(tx *KernelTx, _ *spender) error { return tx.delete(bucketHolders, indexKey("x", "h")) }, "index holders: lacks"},
 	"grant underived":   {func(tx *KernelTx, _ *spender) error { return tx.delete(bucketDerived, indexKey("g", "h")) }, "index derived: lacks"},
@@ -101,8 +101,8 @@ func TestKernelCheckFinds(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			inTx(t, k, func(tx *KernelTx) error {
-				_, err := tx.Record([]byte("entry"))
-				return firstOf(err, tx.PutAnswer(s.run, "key", []byte("answer")), tx.PutGrant(newGrant("g", "x", "", 0)), tx.PutGrant(newGrant("h", "x", "g", 1)))
+				_, err := AuditQueue.Add(tx, []byte("entry"))
+				return firstOf(err, Answers.Put(tx, s.run, "key", []byte("answer")), Grants.Put(tx, newGrant("g", "x", "", 0)), Grants.Put(tx, newGrant("h", "x", "g", 1)))
 			})
 			if problems, err := k.Check(); err != nil || problems != nil {
 				t.Fatalf("before: %v %v", problems, err)
@@ -126,7 +126,7 @@ func TestKernelCheckCountsAnswers(t *testing.T) {
 	inTx(t, k, func(tx *KernelTx) (err error) {
 		for i := range uint64(maxAnswers + 1) {
 			key := string(numberKey(i))
-			err = firstOf(err, tx.put(bucketAnswers, answerKey(run, key), nil), tx.put(bucketAnswerOrder, append([]byte(run+"/"), key...), []byte(key)))
+			err = firstOf(err, tx.put(bucketAnswers, []byte(RunKey(run, key)), nil), tx.put(bucketAnswerOrder, append([]byte(run+"/"), key...), []byte(key)))
 		}
 		return err
 	})
@@ -144,6 +144,6 @@ func TestKernelWithoutABucket(t *testing.T) {
 	must(t, k.db.Update(func(tx *bbolt.Tx) error { return tx.DeleteBucket(bucketGrants) }))
 	_, err := k.Check()
 	wantKind(t, err, agent.KindInternal)
-	err = k.Update(func(tx *KernelTx) error { _, err := tx.Grant("g"); return err })
+	err = k.Update(func(tx *KernelTx) error { _, err := Grants.Get(tx, "g"); return err })
 	wantKind(t, err, agent.KindInternal)
 }

@@ -25,8 +25,8 @@ func spend(path string, _ *bufio.Reader) error {
 	for range 16 {
 		s := &spender{k: k, uid: 7, run: agent.NewID()}
 		s.note = func(tx *KernelTx, what string) error {
-			_, err := tx.Record([]byte(string(s.run) + " " + what))
-			return firstOf(err, tx.PutAnswer(s.run, what, []byte("done")))
+			_, err := AuditQueue.Add(tx, []byte(string(s.run)+" "+what))
+			return firstOf(err, Answers.Put(tx, s.run, what, []byte("done")))
 		}
 		go func() { failed <- s.storm() }()
 	}
@@ -74,7 +74,7 @@ func TestKernelKilledInTheMiddle(t *testing.T) {
 // wantWhole fails unless each acknowledged change is in the file with its answer, and the
 // user's account is the sum of all changes in the file.
 func wantWhole(t *testing.T, tx *KernelTx, acknowledged []string) error {
-	queue, err := tx.AuditQueue(0, math.MaxInt)
+	queue, err := AuditQueue.After(tx, 0, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -89,12 +89,12 @@ func wantWhole(t *testing.T, tx *KernelTx, acknowledged []string) error {
 	}
 	for _, line := range acknowledged {
 		run, what, _ := strings.Cut(line, " ")
-		answer, err := tx.Answer(agent.ID(run), what)
+		answer, err := Answers.Get(tx, agent.ID(run), what)
 		if err != nil || answer == nil || !stored[line] {
 			t.Fatalf("%q was acknowledged; stored %v, answer %q, %v", line, stored[line], answer, err)
 		}
 	}
-	owner, err := tx.Account(budget.OwnerKey(7))
+	owner, err := Accounts.Get(tx, string(budget.OwnerKey(7)))
 	if err != nil {
 		return err
 	}

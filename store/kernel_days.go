@@ -33,9 +33,9 @@ type DaySum struct {
 	Used      int64
 }
 
-// dailySums declares no bound: a row that is one too many is counted in another one, and a day
-// that is one too many makes room.
-var dailySums = Table[DaySum]{
+// DailySums is the table of daily sums. It declares no bound: a row that is one too many is counted in another one, and a day
+// that is one too many replaces the oldest.
+var DailySums = DayTable{Table[DaySum]{
 	Bucket: string(bucketDays),
 	Noun:   "daily sum",
 	Key:    (*DaySum).Key,
@@ -46,7 +46,10 @@ var dailySums = Table[DaySum]{
 		}
 		return nil
 	},
-}
+}}
+
+// DayTable is the type of DailySums.
+type DayTable struct{ Table[DaySum] }
 
 // Key is the place of the sum in the order of all.
 func (s DaySum) Key() string { return dayPrefix(s.Day, s.Owner) + s.Dimension }
@@ -74,22 +77,22 @@ func dayPrefix(day string, owner uint32) string {
 	return day + "/" + strconv.FormatUint(uint64(owner), 10) + "/"
 }
 
-// CountDay adds amounts to the sums of a user and of the day that contains now.
-func (t *KernelTx) CountDay(owner uint32, used budget.Amounts, now time.Time) error {
+// Count adds amounts to the sums of a user and of the day that contains now.
+func (b DayTable) Count(t *KernelTx, owner uint32, used budget.Amounts, now time.Time) error {
 	day := now.UTC().Format(time.DateOnly)
 	for _, d := range slices.Sorted(maps.Keys(used)) {
-		if err := t.countDay(DaySum{day, owner, string(d), used[d]}); err != nil {
+		if err := b.add(t, DaySum{day, owner, string(d), used[d]}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *KernelTx) countDay(s DaySum) error {
-	before, err := dailySums.Get(t, s.Key())
+func (b DayTable) add(t *KernelTx, s DaySum) error {
+	before, err := b.Get(t, s.Key())
 	if err == nil && before == nil {
-		if s, err = t.newDaySum(s); err == nil {
-			before, err = dailySums.Get(t, s.Key())
+		if s, err = b.newRow(t, s); err == nil {
+			before, err = b.Get(t, s.Key())
 		}
 	}
 	if err != nil {
@@ -98,11 +101,11 @@ func (t *KernelTx) countDay(s DaySum) error {
 	if before != nil {
 		s.Used = budget.Sum(before.Used, s.Used)
 	}
-	return dailySums.Put(t, &s)
+	return b.Put(t, &s)
 }
 
-// newDaySum makes room for a row, or returns the one that has no bound.
-func (t *KernelTx) newDaySum(s DaySum) (DaySum, error) {
+// newRow makes space for a row, or returns the one that has no bound.
+func (b DayTable) newRow(t *KernelTx, s DaySum) (DaySum, error) {
 	rows, err := t.count(bucketDays, []byte(dayPrefix(s.Day, s.Owner)), maxDayDimensions)
 	if err != nil || rows >= maxDayDimensions {
 		s.Dimension = OtherDimensions
@@ -111,12 +114,12 @@ func (t *KernelTx) newDaySum(s DaySum) (DaySum, error) {
 	if others, err := t.count(bucketDays, []byte(s.Day+"/"), 1); err != nil || others > 0 {
 		return s, err
 	}
-	return s, t.forgetDays()
+	return s, b.forgetDays(t)
 }
 
-// forgetDays makes room for another day.
-func (t *KernelTx) forgetDays() error {
-	days, err := t.days()
+// forgetDays makes space for another day.
+func (b DayTable) forgetDays(t *KernelTx) error {
+	days, err := b.days(t)
 	for len(days) >= maxDays && err == nil {
 		err = t.deleteBelow(bucketDays, days[0]+"/")
 		days = days[1:]
@@ -125,7 +128,7 @@ func (t *KernelTx) forgetDays() error {
 }
 
 // days returns the days that have sums, in order.
-func (t *KernelTx) days() (days []string, err error) {
+func (b DayTable) days(t *KernelTx) (days []string, err error) {
 	from := ""
 	for {
 		first, err := t.rows(bucketDays, nil, []byte(from), 1)
@@ -145,9 +148,9 @@ type DayChoice struct {
 	After    string // the Key of a sum: those behind it
 }
 
-// DaySums returns at most limit sums, in the order of days, users and dimensions.
-func (t *KernelTx) DaySums(c DayChoice, limit int) (sums []DaySum, err error) {
-	days, err := t.days()
+// Choose returns at most limit sums, in the order of days, users and dimensions.
+func (b DayTable) Choose(t *KernelTx, c DayChoice, limit int) (sums []DaySum, err error) {
+	days, err := b.days(t)
 	for _, day := range days {
 		if day < c.From || c.To != "" && day > c.To || len(sums) >= limit || err != nil {
 			continue
@@ -157,7 +160,7 @@ func (t *KernelTx) DaySums(c DayChoice, limit int) (sums []DaySum, err error) {
 			prefix = dayPrefix(day, *c.Owner)
 		}
 		var page []*DaySum
-		page, _, err = dailySums.Page(t, prefix, c.After, limit-len(sums))
+		page, _, err = b.Page(t, prefix, c.After, limit-len(sums))
 		for _, s := range page {
 			sums = append(sums, *s)
 		}

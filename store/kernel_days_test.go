@@ -17,7 +17,7 @@ func daySums(t *testing.T, k *Kernel, c DayChoice, limit int) string {
 	var all []string
 	for {
 		var part []DaySum
-		must(t, k.Read(func(tx *KernelTx) (err error) { part, err = tx.DaySums(c, limit); return err }))
+		must(t, k.Read(func(tx *KernelTx) (err error) { part, err = DailySums.Choose(tx, c, limit); return err }))
 		for _, s := range part {
 			all = append(all, fmt.Sprint(s.Day[5:], " ", s.Owner, " ", s.Dimension, " ", s.Used))
 			c.After = s.Key()
@@ -36,11 +36,11 @@ func TestDaySums(t *testing.T) {
 	k.db.NoSync = true
 	inTx(t, k, func(tx *KernelTx) error {
 		return firstOf(
-			tx.CountDay(10, budget.Amounts{"n": 1, "m": 2}, aDay),
-			tx.CountDay(10, budget.Amounts{"n": 4}, aDay.In(time.FixedZone("elsewhere", -5*3600))),
-			tx.CountDay(1, budget.Amounts{"n": 8}, aDay),
-			tx.CountDay(10, budget.Amounts{"n": 16}, aDay.Add(time.Second)),
-			tx.CountDay(10, nil, aDay.AddDate(0, 0, 9)))
+			DailySums.Count(tx, 10, budget.Amounts{"n": 1, "m": 2}, aDay),
+			DailySums.Count(tx, 10, budget.Amounts{"n": 4}, aDay.In(time.FixedZone("elsewhere", -5*3600))),
+			DailySums.Count(tx, 1, budget.Amounts{"n": 8}, aDay),
+			DailySums.Count(tx, 10, budget.Amounts{"n": 16}, aDay.Add(time.Second)),
+			DailySums.Count(tx, 10, nil, aDay.AddDate(0, 0, 9)))
 	})
 	ten := uint32(10)
 	for _, row := range []struct {
@@ -69,7 +69,7 @@ func TestDaySumsAreBounded(t *testing.T) {
 	k.db.NoSync = true
 	inTx(t, k, func(tx *KernelTx) (err error) {
 		for i := range maxDays + 2 {
-			err = firstOf(err, tx.CountDay(7, budget.Amounts{"n": 1, "m": 1}, aDay.AddDate(0, 0, i)), tx.CountDay(8, budget.Amounts{"n": 1}, aDay.AddDate(0, 0, i)))
+			err = firstOf(err, DailySums.Count(tx, 7, budget.Amounts{"n": 1, "m": 1}, aDay.AddDate(0, 0, i)), DailySums.Count(tx, 8, budget.Amounts{"n": 1}, aDay.AddDate(0, 0, i)))
 		}
 		return err
 	})
@@ -80,9 +80,9 @@ func TestDaySumsAreBounded(t *testing.T) {
 	last := aDay.AddDate(0, 0, maxDays+1)
 	inTx(t, k, func(tx *KernelTx) (err error) {
 		for i := range maxDayDimensions + 10 {
-			err = firstOf(err, tx.CountDay(7, budget.Amounts{budget.Dimension(fmt.Sprintf("d%d", i)): 2}, last))
+			err = firstOf(err, DailySums.Count(tx, 7, budget.Amounts{budget.Dimension(fmt.Sprintf("d%d", i)): 2}, last))
 		}
-		return firstOf(err, tx.CountDay(7, budget.Amounts{"n": 1, "d0": 1}, last))
+		return firstOf(err, DailySums.Count(tx, 7, budget.Amounts{"n": 1, "d0": 1}, last))
 	})
 	seven := uint32(7)
 	text := daySums(t, k, DayChoice{Owner: &seven, From: last.Format(time.DateOnly)}, 1<<20)

@@ -49,7 +49,7 @@ func (b Table[V]) forget(t *KernelTx, run agent.ID) error {
 	if !b.OfRun {
 		return nil
 	}
-	rows, err := t.below([]byte(b.Bucket), runPrefix(run))
+	rows, err := t.below([]byte(b.Bucket), RunKey(run, ""))
 	for _, r := range rows {
 		err = firstError(err, b.Delete(t, string(r.key)))
 	}
@@ -69,7 +69,7 @@ func (b byteRows) check(*kernelAudit)           {}
 func (b byteRows) forget(t *KernelTx, run agent.ID) (err error) {
 	for _, name := range b.names {
 		if b.ofRun {
-			err = firstError(err, t.deleteBelow([]byte(name), runPrefix(run)))
+			err = firstError(err, t.deleteBelow([]byte(name), RunKey(run, "")))
 		}
 	}
 	return err

@@ -15,14 +15,14 @@ import (
 // everyRow writes at least one row to each bucket of kernel.db.
 func everyRow(tx *KernelTx) error {
 	const run = "00000000000000aa"
-	_, err := tx.Record([]byte(`{"entry":1}`))
+	_, err := AuditQueue.Add(tx, []byte(`{"entry":1}`))
 	return firstOf(err,
 		putUse(tx, budget.OwnerKey(7), 3),
 		putUse(tx, budget.NamespaceKey(7, "acme/x"), 2),
-		tx.PutReservation(budget.Reservation{ID: "1", Run: run, Service: "s", Amounts: budget.Amounts{"n": 5}, Made: time.Unix(1, 0).UTC()}),
-		tx.CountDay(7, budget.Amounts{"n": 5, "m": 6}, aDay),
-		tx.PutAnswer(run, "key", []byte("answer")), tx.PutUsersAnswer(run, "key2", nil),
-		tx.PutGrant(newGrant("g", run, "", 0)), tx.PutGrant(newGrant("h", "x", "g", 1)))
+		Reservations.Put(tx, &budget.Reservation{ID: "1", Run: run, Service: "s", Amounts: budget.Amounts{"n": 5}, Made: time.Unix(1, 0).UTC()}),
+		DailySums.Count(tx, 7, budget.Amounts{"n": 5, "m": 6}, aDay),
+		Answers.Put(tx, run, "key", []byte("answer")), Answers.PutUsers(tx, run, "key2", nil),
+		Grants.Put(tx, newGrant("g", run, "", 0)), Grants.Put(tx, newGrant("h", "x", "g", 1)))
 }
 
 // The rows of kernel.db are on people's disks. This golden file has each byte of a few of each

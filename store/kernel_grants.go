@@ -10,7 +10,8 @@ import (
 // maxGrants bounds the grants that a run holds.
 const maxGrants = 1024
 
-var grants = Table[grant.Grant]{
+// Grants is the table of grants.
+var Grants = GrantTable{Table[grant.Grant]{
 	Bucket: string(bucketGrants),
 	Noun:   "grant",
 	Key: func(g *grant.Grant) string {
@@ -30,30 +31,25 @@ var grants = Table[grant.Grant]{
 			return []string{g.Parent}
 		}},
 	},
-}
+}}
+
+// GrantTable is the type of Grants. Its Put and Delete keep the tree of grants whole.
+type GrantTable struct{ Table[grant.Grant] }
 
 func tooManyGrants(g *grant.Grant) error {
 	return &agent.Error{Kind: agent.KindConflict, Step: "grant", Message: fmt.Sprintf("%s holds %d grants", g.Holder, maxGrants), Hint: "revoke some: clove grant revoke"}
 }
 
-// Grant returns the grant with this id, and nil where there is none.
-func (t *KernelTx) Grant(id string) (*grant.Grant, error) { return grants.Get(t, id) }
-
-// GrantsOf returns what a holder has, in the order of the ids.
-func (t *KernelTx) GrantsOf(holder string) ([]grant.Grant, error) {
-	return values(grants.Indexed(t, string(bucketHolders), holder))
+// HeldBy returns the grants of a holder, in the order of their ids.
+func (b GrantTable) HeldBy(t *KernelTx, holder string) ([]*grant.Grant, error) {
+	return b.Indexed(t, string(bucketHolders), holder)
 }
 
-// DerivedFrom returns the grants whose parent is id, and not those derived from these.
-func (t *KernelTx) DerivedFrom(id string) ([]grant.Grant, error) {
-	return values(grants.Indexed(t, string(bucketDerived), id))
-}
-
-// PutGrant stores a grant. Its parent must be there. A grant that is there already keeps
-// its holder and its parent. It writes nothing where the holder has maxGrants others:
-// the error is of KindConflict.
-func (t *KernelTx) PutGrant(g grant.Grant) error {
-	old, err := t.Grant(g.ID)
+// Put stores a grant. Its parent must be there. A grant that is there already keeps its holder and
+// its parent. It writes nothing where the holder has maxGrants others: the error is of
+// KindConflict.
+func (b GrantTable) Put(t *KernelTx, g *grant.Grant) error {
+	old, err := b.Get(t, g.ID)
 	if err != nil {
 		return err
 	}
@@ -61,31 +57,31 @@ func (t *KernelTx) PutGrant(g grant.Grant) error {
 		return fmt.Errorf("grant %s has another holder or parent", g.ID)
 	}
 	if old == nil && g.Parent != "" {
-		if parent, err := t.get(bucketGrants, []byte(g.Parent)); err != nil || parent == nil {
+		if parent, err := b.Get(t, g.Parent); err != nil || parent == nil {
 			return firstError(err, fmt.Errorf("the parent %q of grant %s is not there", g.Parent, g.ID))
 		}
 	}
-	return grants.replace(t, old, &g)
+	return b.replace(t, old, g)
 }
 
-// DeleteGrant removes a grant and all that were derived from it, and returns them, each
-// before those derived from it. One that is not there is no error.
-func (t *KernelTx) DeleteGrant(id string) (deleted []grant.Grant, err error) {
-	g, err := t.Grant(id)
+// Delete removes a grant and all that were derived from it, and returns their ids, each before
+// those derived from it. One that is not there is no error.
+func (b GrantTable) Delete(t *KernelTx, id string) (deleted []string, err error) {
+	g, err := b.Get(t, id)
 	if err != nil || g == nil {
 		return nil, err
 	}
-	below, err := t.DerivedFrom(id)
+	derived, err := b.Indexed(t, string(bucketDerived), id)
 	if err != nil {
 		return nil, err
 	}
-	deleted = append(deleted, *g)
-	for _, child := range below {
-		more, err := t.DeleteGrant(child.ID)
+	deleted = append(deleted, id)
+	for _, child := range derived {
+		more, err := b.Delete(t, child.ID)
 		if err != nil {
 			return nil, err
 		}
 		deleted = append(deleted, more...)
 	}
-	return deleted, grants.remove(t, id, g)
+	return deleted, b.remove(t, id, g)
 }

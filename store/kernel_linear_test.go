@@ -31,7 +31,7 @@ func newSpender(t testing.TB, k *Kernel, uid uint32, granted int64) *spender {
 	t.Helper()
 	s := &spender{k: k, uid: uid, run: agent.NewID()}
 	must(t, k.Update(func(tx *KernelTx) error {
-		owner, err := tx.Account(budget.OwnerKey(uid))
+		owner, err := Accounts.Get(tx, string(budget.OwnerKey(uid)))
 		if err != nil || owner != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func newSpender(t testing.TB, k *Kernel, uid uint32, granted int64) *spender {
 		if _, err := owner.Set(budget.Limit{Dimension: "n", Granted: granted}, 0, time.Now()); err != nil {
 			return err
 		}
-		return tx.PutAccount(owner)
+		return Accounts.Put(tx, owner)
 	}))
 	return s
 }
@@ -47,7 +47,7 @@ func newSpender(t testing.TB, k *Kernel, uid uint32, granted int64) *spender {
 // chain is that of the run, whose account need not exist.
 func (s *spender) chain(tx *KernelTx) (budget.Chain, error) {
 	keys := []budget.Key{budget.RunKey(s.uid, s.run), budget.OwnerKey(s.uid)}
-	chain, err := tx.Chain(keys...)
+	chain, err := Accounts.Chain(tx, keys...)
 	if err == nil && (len(chain) == 0 || chain[0].Key != keys[0]) {
 		chain = append(budget.Chain{{Key: keys[0]}}, chain...)
 	}
@@ -62,7 +62,7 @@ func (s *spender) change(what string, spend func(*KernelTx, budget.Chain) error)
 			err = spend(tx, c)
 		}
 		if err == nil {
-			err = tx.PutChain(c)
+			err = Accounts.PutChain(tx, c)
 		}
 		if err == nil && s.note != nil {
 			err = s.note(tx, what)
@@ -79,7 +79,7 @@ func (s *spender) reserve(amount int64) (bool, error) {
 		if err := c.Reserve(&r, time.Now()); err != nil {
 			return err
 		}
-		return tx.PutReservation(r)
+		return Reservations.Put(tx, &r)
 	})
 	var exceeded *budget.Exceeded
 	if errors.As(err, &exceeded) {
@@ -97,7 +97,7 @@ func (s *spender) settle(actual int64) error {
 		if _, err := c.Settle(r, budget.Amounts{"n": actual}, time.Now()); err != nil {
 			return err
 		}
-		return tx.DeleteReservation(r.Run, r.ID)
+		return Reservations.Delete(tx, RunKey(r.Run, r.ID))
 	})
 }
 
@@ -111,7 +111,7 @@ func (s *spender) charge(amount int64) error {
 // line is n of the user's account.
 func (s *spender) line() (line budget.Line, err error) {
 	err = s.k.Read(func(tx *KernelTx) error {
-		a, err := tx.Account(budget.OwnerKey(s.uid))
+		a, err := Accounts.Get(tx, string(budget.OwnerKey(s.uid)))
 		if err == nil {
 			line = *a.Lines["n"]
 		}

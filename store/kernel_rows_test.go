@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -20,8 +19,8 @@ func inTx(t testing.TB, k *Kernel, use func(*KernelTx) error) {
 	must(t, k.Update(use))
 }
 
-func newGrant(id, holder, parent string, depth int) grant.Grant {
-	return grant.Grant{ID: id, Kind: grant.Tool, Pattern: "fetch", UsesLeft: grant.Unlimited, Holder: holder, Giver: "uid:7", Parent: parent, Depth: depth, Created: time.Unix(1, 0).UTC()}
+func newGrant(id, holder, parent string, depth int) *grant.Grant {
+	return &grant.Grant{ID: id, Kind: grant.Tool, Pattern: "fetch", UsesLeft: grant.Unlimited, Holder: holder, Giver: "uid:7", Parent: parent, Depth: depth, Created: time.Unix(1, 0).UTC()}
 }
 
 // A scan below a user returns that user's accounts, and not those of one whose number
@@ -41,7 +40,7 @@ func TestAccountsBelow(t *testing.T) {
 	})
 	must(t, k.Read(func(tx *KernelTx) error {
 		for under, want := range map[budget.Key][]budget.Key{"": keys, "1": keys[:4], "10": keys[4:6], "2": keys[6:], "3": nil, "1/ns:acme": keys[1:3]} {
-			all, err := tx.Accounts(under)
+			all, err := Accounts.Under(tx, under)
 			var got []budget.Key
 			for _, a := range all {
 				got = append(got, a.Key)
@@ -55,7 +54,7 @@ func TestAccountsBelow(t *testing.T) {
 		}
 		return nil
 	}))
-	inTx(t, k, func(tx *KernelTx) error { return tx.DeleteAccount(budget.OwnerKey(10)) })
+	inTx(t, k, func(tx *KernelTx) error { return Accounts.Delete(tx, string(budget.OwnerKey(10))) })
 	wantUsed(t, k, budget.OwnerKey(10), 0)
 }
 
@@ -65,14 +64,14 @@ func TestWrongKeysAreRefused(t *testing.T) {
 	k := openKernelNew(t)
 	run := agent.NewID()
 	for name, write := range map[string]func(*KernelTx) error{
-		"account":        func(tx *KernelTx) error { return tx.PutAccount(&budget.Account{Key: "1/x:y"}) },
-		"reservation":    func(tx *KernelTx) error { return tx.PutReservation(budget.Reservation{Run: "x", ID: "1"}) },
-		"no id":          func(tx *KernelTx) error { return tx.PutReservation(budget.Reservation{Run: run}) },
-		"answer":         func(tx *KernelTx) error { return tx.PutAnswer(run, "", nil) },
-		"answer of none": func(tx *KernelTx) error { return tx.PutAnswer("x", "key", nil) },
-		"grant":          func(tx *KernelTx) error { return tx.PutGrant(newGrant("", "h", "", 0)) },
-		"grant, zero":    func(tx *KernelTx) error { return tx.PutGrant(newGrant("a", "h\x00b", "", 0)) },
-		"no parent":      func(tx *KernelTx) error { return tx.PutGrant(newGrant("a", "h", "p", 1)) },
+		"account":        func(tx *KernelTx) error { return Accounts.Put(tx, &budget.Account{Key: "1/x:y"}) },
+		"reservation":    func(tx *KernelTx) error { return Reservations.Put(tx, &budget.Reservation{Run: "x", ID: "1"}) },
+		"no id":          func(tx *KernelTx) error { return Reservations.Put(tx, &budget.Reservation{Run: run}) },
+		"answer":         func(tx *KernelTx) error { return Answers.Put(tx, run, "", nil) },
+		"answer of none": func(tx *KernelTx) error { return Answers.Put(tx, "x", "key", nil) },
+		"grant":          func(tx *KernelTx) error { return Grants.Put(tx, newGrant("", "h", "", 0)) },
+		"grant, zero":    func(tx *KernelTx) error { return Grants.Put(tx, newGrant("a", "h\x00b", "", 0)) },
+		"no parent":      func(tx *KernelTx) error { return Grants.Put(tx, newGrant("a", "h", "p", 1)) },
 	} {
 		must(t, k.Update(func(tx *KernelTx) error {
 			if err := write(tx); err == nil || tx.wrote {
@@ -89,7 +88,7 @@ func TestReservationsAreBounded(t *testing.T) {
 	k := openKernel(t, kernelFile(t)) // not checked: no account holds them
 	run, other := agent.NewID(), agent.NewID()
 	put := func(tx *KernelTx, run agent.ID, id int) error {
-		return tx.PutReservation(budget.Reservation{Run: run, ID: fmt.Sprint(id), Made: time.Unix(1, 0).UTC()})
+		return Reservations.Put(tx, &budget.Reservation{Run: run, ID: fmt.Sprint(id), Made: time.Unix(1, 0).UTC()})
 	}
 	inTx(t, k, func(tx *KernelTx) error {
 		for i := range maxReservations {
@@ -101,12 +100,12 @@ func TestReservationsAreBounded(t *testing.T) {
 	})
 	wantKind(t, k.Update(func(tx *KernelTx) error { return put(tx, run, maxReservations) }), agent.KindConflict)
 	inTx(t, k, func(tx *KernelTx) error {
-		return firstOf(put(tx, other, 1), tx.DeleteReservation(run, "7"), put(tx, run, maxReservations))
+		return firstOf(put(tx, other, 1), Reservations.Delete(tx, RunKey(run, "7")), put(tx, run, maxReservations))
 	})
 	must(t, k.Read(func(tx *KernelTx) error {
-		mine, err := tx.Reservations(run)
-		all, err2 := tx.Reservations("")
-		gone, err3 := tx.Reservation(run, "7")
+		mine, err := Reservations.Below(tx, RunKey(run, ""))
+		all, err2 := Reservations.Below(tx, "")
+		gone, err3 := Reservations.Get(tx, RunKey(run, "7"))
 		if len(mine) != maxReservations || len(all) != maxReservations+1 || gone != nil {
 			t.Errorf("%d of the run, %d in all", len(mine), len(all))
 		}
@@ -120,22 +119,22 @@ func TestAnswers(t *testing.T) {
 	k := openKernelNew(t)
 	run, other := agent.NewID(), agent.NewID()
 	inTx(t, k, func(tx *KernelTx) error {
-		err := tx.PutAnswer(other, "0", []byte{})
+		err := Answers.Put(tx, other, "0", []byte{})
 		for i := range maxAnswers + 5 {
-			err = firstOf(err, tx.PutAnswer(run, fmt.Sprint(i), []byte(fmt.Sprint("answer ", i))))
+			err = firstOf(err, Answers.Put(tx, run, fmt.Sprint(i), []byte(fmt.Sprint("answer ", i))))
 		}
 		return err
 	})
 	inTx(t, k, func(tx *KernelTx) error {
-		if err := tx.PutAnswer(run, "5", nil); err == nil {
+		if err := Answers.Put(tx, run, "5", nil); err == nil {
 			t.Error("an answer was replaced")
 		}
 		for key, want := range map[string][]byte{"4": nil, "5": []byte("answer 5"), "4100": []byte("answer 4100"), "none": nil} {
-			if got, err := tx.Answer(run, key); err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+			if got, err := Answers.Get(tx, run, key); err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
 				t.Errorf("%s: %q, %v", key, got, err)
 			}
 		}
-		if got, err := tx.Answer(other, "0"); err != nil || got == nil {
+		if got, err := Answers.Get(tx, other, "0"); err != nil || got == nil {
 			t.Errorf("an empty answer is none: %v, %v", got, err)
 		}
 		return nil
@@ -149,8 +148,8 @@ func TestAnswersToUsersHaveAnOrderOfTheirOwn(t *testing.T) {
 	for name, row := range map[string]struct {
 		one, many func(*KernelTx, agent.ID, string, []byte) error
 	}{
-		"an agent that floods": {(*KernelTx).PutUsersAnswer, (*KernelTx).PutAnswer},
-		"a user that floods":   {(*KernelTx).PutAnswer, (*KernelTx).PutUsersAnswer},
+		"an agent that floods": {Answers.PutUsers, Answers.Put},
+		"a user that floods":   {Answers.Put, Answers.PutUsers},
 	} {
 		run := agent.NewID()
 		inTx(t, k, func(tx *KernelTx) error {
@@ -161,8 +160,8 @@ func TestAnswersToUsersHaveAnOrderOfTheirOwn(t *testing.T) {
 			return err
 		})
 		inTx(t, k, func(tx *KernelTx) error {
-			one, err := tx.Answer(run, "one")
-			first, err2 := tx.Answer(run, "first")
+			one, err := Answers.Get(tx, run, "one")
+			first, err2 := Answers.Get(tx, run, "first")
 			if string(one) != "kept" || first != nil {
 				t.Errorf("%s: %q, and of its own oldest %q", name, one, first)
 			}
@@ -178,7 +177,7 @@ func TestAuditQueue(t *testing.T) {
 	record := func(first, last int) {
 		inTx(t, k, func(tx *KernelTx) error {
 			for i := first; i <= last; i++ {
-				if number, err := tx.Record([]byte(fmt.Sprint(i))); err != nil || number != uint64(i) {
+				if number, err := AuditQueue.Add(tx, []byte(fmt.Sprint(i))); err != nil || number != uint64(i) {
 					t.Errorf("number %d of %d, %v", number, i, err)
 				}
 			}
@@ -188,7 +187,7 @@ func TestAuditQueue(t *testing.T) {
 	want := func(after uint64, limit, first, count int) {
 		t.Helper()
 		must(t, k.Read(func(tx *KernelTx) error {
-			queue, err := tx.AuditQueue(after, limit)
+			queue, err := AuditQueue.After(tx, after, limit)
 			if len(queue) != count {
 				t.Fatalf("%d entries", len(queue))
 			}
@@ -203,9 +202,9 @@ func TestAuditQueue(t *testing.T) {
 	record(1, 300)
 	want(0, 10, 1, 10)
 	want(295, 10, 296, 5)
-	inTx(t, k, func(tx *KernelTx) error { return tx.ForgetAudit(298) })
+	inTx(t, k, func(tx *KernelTx) error { return AuditQueue.DeleteUpTo(tx, 298) })
 	want(0, 10, 299, 2)
-	inTx(t, k, func(tx *KernelTx) error { return tx.ForgetAudit(1 << 40) })
+	inTx(t, k, func(tx *KernelTx) error { return AuditQueue.DeleteUpTo(tx, 1<<40) })
 	want(0, 10, 0, 0)
 	record(301, 302)
 	want(0, 10, 301, 2)
@@ -215,37 +214,44 @@ func TestAuditQueue(t *testing.T) {
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	k := openKernelNew(t)
-	rows := []grant.Grant{newGrant("a", "h", "", 0), newGrant("b", "i", "a", 1), newGrant("c", "j", "b", 2), newGrant("d", "h", "", 0), newGrant("e", "h2", "a", 1)}
+	rows := []*grant.Grant{newGrant("a", "h", "", 0), newGrant("b", "i", "a", 1), newGrant("c", "j", "b", 2), newGrant("d", "h", "", 0), newGrant("e", "h2", "a", 1)}
 	inTx(t, k, func(tx *KernelTx) error {
 		for _, g := range rows {
-			if err := tx.PutGrant(g); err != nil {
+			if err := Grants.Put(tx, g); err != nil {
 				return err
 			}
 		}
-		spent := rows[3]
+		spent := *rows[3]
 		spent.UsesLeft = 4
-		return tx.PutGrant(spent)
+		return Grants.Put(tx, &spent)
 	})
-	if err := k.Update(func(tx *KernelTx) error { return tx.PutGrant(newGrant("a", "other", "", 0)) }); err == nil {
+	if err := k.Update(func(tx *KernelTx) error { return Grants.Put(tx, newGrant("a", "other", "", 0)) }); err == nil {
 		t.Error("a grant has changed hands")
 	}
+	wantDeleted := func(want ...string) func([]string, error) {
+		return func(got []string, err error) {
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("deleted: %q, %v, want %q", got, err, want)
+			}
+		}
+	}
 	inTx(t, k, func(tx *KernelTx) error {
-		wantGrants(t, "held")(tx.GrantsOf("h"))("a", "d")
-		wantGrants(t, "derived")(tx.DerivedFrom("a"))("b", "e")
-		if g, err := tx.Grant("d"); err != nil || g.UsesLeft != 4 {
+		wantGrants(t, "held")(Grants.HeldBy(tx, "h"))("a", "d")
+		wantGrants(t, "derived")(Grants.Indexed(tx, string(bucketDerived), "a"))("b", "e")
+		if g, err := Grants.Get(tx, "d"); err != nil || g.UsesLeft != 4 {
 			t.Errorf("%+v, %v", g, err)
 		}
-		wantGrants(t, "deleted")(tx.DeleteGrant("a"))("a", "b", "c", "e")
-		wantGrants(t, "held by j")(tx.GrantsOf("j"))()
-		wantGrants(t, "deleted again")(tx.DeleteGrant("a"))()
-		wantGrants(t, "left")(tx.GrantsOf("h"))("d")
+		wantDeleted("a", "b", "c", "e")(Grants.Delete(tx, "a"))
+		wantGrants(t, "held by j")(Grants.HeldBy(tx, "j"))()
+		wantDeleted()(Grants.Delete(tx, "a"))
+		wantGrants(t, "left")(Grants.HeldBy(tx, "h"))("d")
 		return nil
 	})
 }
 
 // wantGrants fails unless the grants have these ids.
-func wantGrants(t *testing.T, what string) func([]grant.Grant, error) func(...string) {
-	return func(all []grant.Grant, err error) func(...string) {
+func wantGrants(t *testing.T, what string) func([]*grant.Grant, error) func(...string) {
+	return func(all []*grant.Grant, err error) func(...string) {
 		return func(ids ...string) {
 			t.Helper()
 			var got []string
@@ -264,13 +270,13 @@ func TestGrantsAreBounded(t *testing.T) {
 	k := openKernelNew(t)
 	inTx(t, k, func(tx *KernelTx) error {
 		for i := range maxGrants {
-			if err := tx.PutGrant(newGrant(fmt.Sprint(i), "h", "", 0)); err != nil {
+			if err := Grants.Put(tx, newGrant(fmt.Sprint(i), "h", "", 0)); err != nil {
 				return err
 			}
 		}
-		return firstOf(tx.PutGrant(newGrant("0", "h", "", 0)), tx.PutGrant(newGrant("x", "h2", "", 0)))
+		return firstOf(Grants.Put(tx, newGrant("0", "h", "", 0)), Grants.Put(tx, newGrant("x", "h2", "", 0)))
 	})
-	wantKind(t, k.Update(func(tx *KernelTx) error { return tx.PutGrant(newGrant("more", "h", "", 0)) }), agent.KindConflict)
+	wantKind(t, k.Update(func(tx *KernelTx) error { return Grants.Put(tx, newGrant("more", "h", "", 0)) }), agent.KindConflict)
 }
 
 // Nothing of a forgotten run is left, what it had reserved is free again, and others keep
@@ -287,30 +293,34 @@ func TestForgetRun(t *testing.T) {
 		}
 		must(t, s.settle(2))
 		inTx(t, k, func(tx *KernelTx) error {
-			return firstOf(tx.PutAnswer(s.run, "key", []byte("yes")), tx.PutGrant(newGrant(string(s.run)+"-g", string(s.run), "", 0)))
+			return firstOf(Answers.Put(tx, s.run, "key", []byte("yes")), Grants.Put(tx, newGrant(string(s.run)+"-g", string(s.run), "", 0)))
 		})
 	}
 	inTx(t, k, func(tx *KernelTx) error {
-		return tx.PutGrant(newGrant("derived", string(kept.run), string(gone.run)+"-g", 1))
+		return Grants.Put(tx, newGrant("derived", string(kept.run), string(gone.run)+"-g", 1))
 	})
 	inTx(t, k, func(tx *KernelTx) error {
-		f, err := tx.ForgetRun(7, gone.run)
-		if len(f.Released) != 2 || !reflect.DeepEqual(f.Released, gone.open) || len(f.Grants) != 2 || f.Account.Lines["n"].Used != 2 {
-			t.Errorf("%+v", f)
+		open, err := Reservations.Below(tx, RunKey(gone.run, ""))
+		if len(open) != 2 {
+			t.Errorf("%d are open before", len(open))
 		}
-		return err
+		return firstOf(err, tx.ForgetRun(7, gone.run))
 	})
 	inTx(t, k, func(tx *KernelTx) error {
-		f, err := tx.ForgetRun(7, gone.run)
-		if f.Account != nil || len(f.Released)+len(f.Grants) != 0 {
-			t.Errorf("something was left: %+v", f)
+		err := tx.ForgetRun(7, gone.run) // again is no error
+		account, err4 := Accounts.Get(tx, string(budget.RunKey(7, gone.run)))
+		open, err5 := Reservations.Below(tx, RunKey(gone.run, ""))
+		given, err6 := Grants.Get(tx, string(gone.run)+"-g")
+		derived, err7 := Grants.Get(tx, "derived")
+		if account != nil || len(open) > 0 || given != nil || derived != nil {
+			t.Errorf("left: %+v, %v, %v, %v", account, open, given, derived)
 		}
-		answer, err2 := tx.Answer(gone.run, "key")
-		theirs, err3 := tx.Answer(kept.run, "key")
+		answer, err2 := Answers.Get(tx, gone.run, "key")
+		theirs, err3 := Answers.Get(tx, kept.run, "key")
 		if answer != nil || theirs == nil {
 			t.Errorf("%q, %q", answer, theirs)
 		}
-		return firstOf(err, err2, err3)
+		return firstOf(err, err2, err3, err4, err5, err6, err7)
 	})
 	if line, err := kept.line(); err != nil || line.Used != 4 || line.Reserved != 10 {
 		t.Errorf("%+v, %v", line, err)
@@ -329,7 +339,7 @@ func TestATransactionEnds(t *testing.T) {
 				t.Error("it is used after its end")
 			}
 		}()
-		leaked.Account("7")
+		Accounts.Get(leaked, "7")
 	}()
 	if err := k.Read(count("7")); err == nil {
 		t.Error("a reader wrote")

@@ -26,13 +26,13 @@ import (
 //	grants
 //	└── <id>                     → grant.Grant as JSON
 //	holders
-//	└── <holder> 0 <id>          → nothing; each grant, below who holds it
+//	└── <holder> 0 <id>          → nothing; each grant, below its holder
 //	derived
 //	└── <parent> 0 <id>          → nothing; each grant that has a parent, below it
 //	audit                        (its bbolt sequence: the last number given)
 //	└── <number: 8 bytes, big endian> → an entry of the audit log that is in no segment yet
 //
-// holders and derived are indexes: each says nothing that a grant does not say, and each
+// holders and derived are indexes: each contains nothing that a grant does not, and each
 // is written in the transaction that writes the grant. An account's Reserved is the sum
 // of what the reservations hold in it. Check compares all of it.
 //
@@ -55,7 +55,7 @@ var (
 )
 
 // kernelTables are the tables of each kernel.db, in the order of the drawing.
-var kernelTables = []Declared{accounts, reservations, dailySums, answers, grants, auditQueue}
+var kernelTables = []Declared{Accounts, Reservations, DailySums, Answers, Grants, AuditQueue}
 
 var kernelFormat = format{version: []byte("kernel"), steps: kernelMigrations,
 	buckets: append([][]byte{bucketMeta}, bucketsOf(kernelTables)...),

@@ -205,20 +205,11 @@ func (b Table[V]) decodeAll(rows []row) (all []*V, err error) {
 	return all, nil
 }
 
-// runPrefix is where the keys of a run's rows begin.
-func runPrefix(run agent.ID) string { return string(run) + "/" }
+// RunKey returns the key of a run's row in a table that is OfRun; with "", the prefix of all.
+func RunKey(run agent.ID, id string) string { return string(run) + "/" + id }
 
 // firstPart returns what a key begins with, up to and with a "/"; "" where it has none.
 func firstPart(key string) string { return key[:strings.IndexByte(key, '/')+1] }
 
 // isRun reports whether the first part of a key is a run.
 func isRun(key string) bool { return agent.ID(strings.TrimSuffix(firstPart(key), "/")).Valid() }
-
-// values returns what a table's method found without pointers.
-func values[V any](found []*V, err error) ([]V, error) {
-	var all []V
-	for _, v := range found {
-		all = append(all, *v)
-	}
-	return all, err
-}

@@ -112,7 +112,7 @@ func TestATableOfAnotherPackage(t *testing.T) {
 	})
 	inTx(t, k, func(tx *KernelTx) error {
 		wantNotes(t, "all", "a1 a2 a3 b1")(notes.Below(tx, ""))
-		wantNotes(t, "of a run", "a1 a2 a3")(notes.Below(tx, runPrefix(aRun)))
+		wantNotes(t, "of a run", "a1 a2 a3")(notes.Below(tx, RunKey(aRun, "")))
 		wantNotes(t, "of x", "a1 a2")(notes.Indexed(tx, "note-topics", "x"))
 		wantNotes(t, "of y", "a2 b1")(notes.Indexed(tx, "note-topics", "y"))
 		if n, err := notes.Get(tx, string(aRun)+"/2"); err != nil || n.ID != "2" || !slices.Equal(n.Topics, []string{"x", "y"}) {
@@ -127,7 +127,7 @@ func TestATableOfAnotherPackage(t *testing.T) {
 	inTx(t, k, func(tx *KernelTx) error {
 		wantNotes(t, "of x, after one left it", "a1")(notes.Indexed(tx, "note-topics", "x"))
 		wantNotes(t, "of y, after one is deleted", "a2")(notes.Indexed(tx, "note-topics", "y"))
-		_, err := tx.ForgetRun(7, aRun)
+		err := tx.ForgetRun(7, aRun)
 		return firstOf(err, putNotes(tx, bRun, "4:z"))
 	})
 	inTx(t, k, func(tx *KernelTx) error {
@@ -147,7 +147,7 @@ func TestPagesOfATable(t *testing.T) {
 	})
 	must(t, k.Read(func(tx *KernelTx) error {
 		for limit := range 8 {
-			for prefix, want := range map[string]string{"": "a1 a2 a3 a4 b1 b2", runPrefix(aRun): "a1 a2 a3 a4", runPrefix(bRun): "b1 b2", "c": ""} {
+			for prefix, want := range map[string]string{"": "a1 a2 a3 a4 b1 b2", RunKey(aRun, ""): "a1 a2 a3 a4", RunKey(bRun, ""): "b1 b2", "c": ""} {
 				var all []*note
 				after, pages := "", 0
 				for pages == 0 || after != "" {

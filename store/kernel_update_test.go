@@ -13,12 +13,12 @@ import (
 
 // putUse stores an account in which n is used.
 func putUse(t *KernelTx, key budget.Key, n int64) error {
-	return t.PutAccount(&budget.Account{Key: key, Lines: map[budget.Dimension]*budget.Line{"n": {Unlimited: true, Used: n, Peak: n}}})
+	return Accounts.Put(t, &budget.Account{Key: key, Lines: map[budget.Dimension]*budget.Line{"n": {Unlimited: true, Used: n, Peak: n}}})
 }
 
 // used is what putUse stored; 0 where there is no account.
 func used(t *KernelTx, key budget.Key) (int64, error) {
-	a, err := t.Account(key)
+	a, err := Accounts.Get(t, string(key))
 	if err != nil || a == nil {
 		return 0, err
 	}

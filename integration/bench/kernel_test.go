@@ -177,7 +177,7 @@ func TestSharedPast(t *testing.T) {
 	}
 	var accounts int
 	err = file.Read(func(tx *store.KernelTx) error {
-		all, err := tx.Accounts("")
+		all, err := store.Accounts.Under(tx, "")
 		accounts = len(all)
 		return err
 	})

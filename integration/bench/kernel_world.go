@@ -137,7 +137,7 @@ func sharedOnce(tx *store.KernelTx, run agent.ID, owner uint32) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(tx.PutAccount(account), tx.PutGrant(given), tx.PutAnswer(run, "first", []byte(`{"reservation":"0000000000000000"}`)))
+	return errors.Join(store.Accounts.Put(tx, account), store.Grants.Put(tx, &given), store.Answers.Put(tx, run, "first", []byte(`{"reservation":"0000000000000000"}`)))
 }
 
 // proven has a peer work once, so that one that cannot is left out.

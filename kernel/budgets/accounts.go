@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // accountsInAnswer bounds a part of a list of accounts.
@@ -27,7 +28,7 @@ func set(c *service.Call, p api.BudgetSetParams) (result api.BudgetResult, out s
 		return result, out, err
 	}
 	out.Owner = &owner
-	a, err := c.Tx.Account(key)
+	a, err := store.Accounts.Get(c.Tx, string(key))
 	if err != nil {
 		return result, out, err
 	}
@@ -38,7 +39,7 @@ func set(c *service.Call, p api.BudgetSetParams) (result api.BudgetResult, out s
 		return result, out, err
 	}
 	out.Below = below(key)
-	return linesAt(budget.Chain{a}, c.Now), out, c.Tx.PutAccount(a)
+	return linesAt(budget.Chain{a}, c.Now), out, store.Accounts.Put(c.Tx, a)
 }
 
 // maySet refuses an account in which a user sets nothing, and returns its owner. Whose the lines
@@ -141,7 +142,7 @@ func list(c *service.Call, p api.BudgetListParams) (answer api.BudgetListResult,
 		return answer, out, api.Failure(api.CodeNotFound, "write UID, UID/ns:NAMESPACE, UID/name:NAME, UID/provider:NAME or UID/run:ID", "no account %.128q", p.Account)
 	}
 	answer.Budgets = []api.Budget{}
-	all, err := c.Tx.Accounts(under)
+	all, err := store.Accounts.Under(c.Tx, under)
 	if err != nil {
 		return answer, out, err
 	}

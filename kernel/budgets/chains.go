@@ -25,7 +25,7 @@ func keysOf(run agent.Run) []budget.Key {
 
 // chainOf returns the accounts that a run spends from, as far as there are any.
 func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
-	return tx.Chain(keysOf(run)...)
+	return store.Accounts.Chain(tx, keysOf(run)...)
 }
 
 // Chain returns the accounts that a run spends from, as far as there are any.
@@ -115,7 +115,7 @@ func exceeded(c *service.Call, chain budget.Chain, err error, out *service.Outco
 		note.Budget.Wanted = over.Wanted
 		out.Notify(c.Run.Spec.ID, service.Notice{Kind: api.NoteBudgetPause, Key: note.Budget.Account + " " + note.Budget.Dimension, Params: note})
 	}
-	return c.Tx.PutAccount(chain[0])
+	return store.Accounts.Put(c.Tx, chain[0])
 }
 
 // rule names one line of an account.

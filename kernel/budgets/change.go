@@ -8,11 +8,12 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // account is that of the call's run, of which the caller may change the limits of dimensions.
 func account(c *service.Call, dimensions []budget.Dimension) (*budget.Account, error) {
-	a, err := c.Tx.Account(budget.RunKey(c.Run.Owner.UID, c.Run.Spec.ID))
+	a, err := store.Accounts.Get(c.Tx, string(budget.RunKey(c.Run.Owner.UID, c.Run.Spec.ID)))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func reset(c *service.Call, p api.BudgetResetParams) (result api.BudgetResult, o
 
 // changed stores the account of the call's run.
 func changed(c *service.Call, a *budget.Account, out service.Outcome) (api.BudgetResult, service.Outcome, error) {
-	if err := c.Tx.PutAccount(a); err != nil {
+	if err := store.Accounts.Put(c.Tx, a); err != nil {
 		return api.BudgetResult{}, out, err
 	}
 	out.Changed = append(out.Changed, c.Run.Spec.ID)

@@ -29,11 +29,11 @@ func putSpent(tx *store.KernelTx, chain budget.Chain, now time.Time, effects ...
 			continue
 		}
 		owner, _ := chain[0].Key.Owner()
-		if err := tx.CountDay(owner, e.Used, now); err != nil {
+		if err := store.DailySums.Count(tx, owner, e.Used, now); err != nil {
 			return err
 		}
 	}
-	return tx.PutChain(chain)
+	return store.Accounts.PutChain(tx, chain)
 }
 
 // note adds what a change of the chain means for the run, and which accounts above it have nothing

@@ -16,7 +16,7 @@ import (
 // wanted. It returns the number of the start; fresh says that there was no account.
 func Begin(c *service.Call, starts bool) (start int, fresh bool, err error) {
 	key := budget.RunKey(c.Run.Owner.UID, c.Run.Spec.ID)
-	a, err := c.Tx.Account(key)
+	a, err := store.Accounts.Get(c.Tx, string(key))
 	if err != nil {
 		return 0, false, err
 	}
@@ -26,7 +26,7 @@ func Begin(c *service.Call, starts bool) (start int, fresh bool, err error) {
 	if a != nil {
 		if starts && a.Short != nil {
 			a.Short = nil
-			err = c.Tx.PutAccount(a)
+			err = store.Accounts.Put(c.Tx, a)
 		}
 		return start, false, err
 	}
@@ -40,7 +40,7 @@ func Begin(c *service.Call, starts bool) (start int, fresh bool, err error) {
 			return 0, false, err
 		}
 	}
-	return start, true, c.Tx.PutAccount(a)
+	return start, true, store.Accounts.Put(c.Tx, a)
 }
 
 // nextStart is above every start of which something was metered.
@@ -56,7 +56,7 @@ func nextStart(a *budget.Account) int {
 
 // Began reports whether a run has an account.
 func Began(tx *store.KernelTx, owner uint32, run agent.ID) (bool, error) {
-	a, err := tx.Account(budget.RunKey(owner, run))
+	a, err := store.Accounts.Get(tx, string(budget.RunKey(owner, run)))
 	return a != nil, err
 }
 
@@ -85,7 +85,7 @@ func (b *Budgets) Meter(c *service.Call, start int, totals map[string]int64) (ou
 // had reserved counts as used, because its use is not known any more; what a service had
 // that had not begun, or that unused says was never used, as not used.
 func SettleOpen(tx *store.KernelTx, run agent.ID, until, now time.Time, unused func(reservation string) bool) (out service.Outcome, err error) {
-	open, err := tx.Reservations(run)
+	open, err := store.Reservations.Below(tx, store.RunKey(run, ""))
 	if err != nil {
 		return out, err
 	}
@@ -96,7 +96,7 @@ func SettleOpen(tx *store.KernelTx, run agent.ID, until, now time.Time, unused f
 			continue
 		}
 		r.Begun = (r.Begun || r.Service == serviceAgent) && !unused(r.ID)
-		effects, _, err := settleGone(tx, r, now)
+		effects, _, err := settleGone(tx, *r, now)
 		if err != nil {
 			return out, err
 		}
@@ -114,7 +114,7 @@ func (b *Budgets) Recover(tx *store.KernelTx, r budget.Reservation, now time.Tim
 // settleGone settles a reservation whose service is gone, and removes it. It returns the accounts
 // that held it.
 func settleGone(tx *store.KernelTx, r budget.Reservation, now time.Time) (budget.Effects, budget.Chain, error) {
-	chain, err := tx.Chain(r.Accounts()...)
+	chain, err := store.Accounts.Chain(tx, r.Accounts()...)
 	if err != nil {
 		return budget.Effects{}, nil, err
 	}
@@ -122,7 +122,7 @@ func settleGone(tx *store.KernelTx, r budget.Reservation, now time.Time) (budget
 	if err != nil {
 		return effects, nil, err
 	}
-	return effects, chain, firstError(putSpent(tx, chain, now, effects), tx.DeleteReservation(r.Run, r.ID))
+	return effects, chain, firstError(putSpent(tx, chain, now, effects), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
 }
 
 // OfCalls reports whether an agent reserved by itself, or a call of its that waits for people: both

@@ -29,7 +29,7 @@ func report(c *service.Call, p api.BudgetReportParams) (answer api.BudgetReportR
 		choice.Owner = &c.UID
 	}
 	answer.Days = []api.DaySum{}
-	sums, err := c.Tx.DaySums(choice, daySumsInAnswer)
+	sums, err := store.DailySums.Choose(c.Tx, choice, daySumsInAnswer)
 	for _, s := range sums {
 		answer.Days = append(answer.Days, api.DaySum{Day: s.Day, Owner: s.Owner, Dimension: s.Dimension, Used: s.Used})
 	}
@@ -57,7 +57,7 @@ func (b *Budgets) top(c *service.Call, p api.BudgetTopParams) (answer api.Budget
 
 // addLine adds what the run has used in all, and its limit.
 func addLine(tx *store.KernelTx, s *api.Spender, now time.Time) error {
-	a, err := tx.Account(budget.RunKey(s.Owner, s.ID))
+	a, err := store.Accounts.Get(tx, string(budget.RunKey(s.Owner, s.ID)))
 	if err != nil || a == nil || a.Lines[budget.Dimension(s.Dimension)] == nil {
 		return err
 	}

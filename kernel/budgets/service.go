@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // Budgets is the service. The zero value is ready.
@@ -86,19 +87,19 @@ func enter(c *service.Call, chain budget.Chain, r *budget.Reservation, out *serv
 	if err := chain.Reserve(r, c.Now); err != nil {
 		return exceeded(c, chain, err, out)
 	}
-	return firstError(c.Tx.PutReservation(*r), c.Tx.PutChain(chain))
+	return firstError(store.Reservations.Put(c.Tx, r), store.Accounts.PutChain(c.Tx, chain))
 }
 
 // open returns a reservation that the agent may settle, with the accounts that hold it.
 func open(c *service.Call, id string) (budget.Reservation, budget.Chain, error) {
-	r, err := c.Tx.Reservation(c.Run.Spec.ID, id)
+	r, err := store.Reservations.Get(c.Tx, store.RunKey(c.Run.Spec.ID, id))
 	if err != nil {
 		return budget.Reservation{}, nil, err
 	}
 	if r == nil || r.Service != serviceAgent {
 		return budget.Reservation{}, nil, api.Failure(api.CodeNotFound, "each is settled or released once", "no reservation %.64q", id)
 	}
-	chain, err := c.Tx.Chain(r.Accounts()...)
+	chain, err := store.Accounts.Chain(c.Tx, r.Accounts()...)
 	return *r, chain, err
 }
 
@@ -131,7 +132,7 @@ func (b *Budgets) release(c *service.Call, p api.BudgetReleaseParams) (result ap
 
 // end stores a chain whose reservation has ended.
 func (b *Budgets) end(c *service.Call, r budget.Reservation, chain budget.Chain, effects budget.Effects, out service.Outcome) (api.BudgetResult, service.Outcome, error) {
-	err := firstError(b.Spent(c, chain, &out, effects), c.Tx.DeleteReservation(r.Run, r.ID))
+	err := firstError(b.Spent(c, chain, &out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)))
 	return linesAt(chain, c.Now), out, err
 }
 
@@ -167,11 +168,11 @@ const serviceCall = "call"
 
 // Settle pays what a call cost of what was reserved for it.
 func (b *Budgets) Settle(c *service.Call, used budget.Amounts) (out service.Outcome, err error) {
-	r, err := c.Tx.Reservation(c.Run.Spec.ID, c.ID)
+	r, err := store.Reservations.Get(c.Tx, store.RunKey(c.Run.Spec.ID, c.ID))
 	if err != nil || r == nil { // the run has ended: it was settled
 		return out, err
 	}
-	chain, err := c.Tx.Chain(r.Accounts()...)
+	chain, err := store.Accounts.Chain(c.Tx, r.Accounts()...)
 	if err != nil {
 		return out, err
 	}

@@ -33,7 +33,7 @@ func (g Grants) Use(c *service.Call, rule string) error {
 	changed, err := afterUse(c, rule)
 	for _, g := range changed {
 		if err == nil {
-			err = c.Tx.PutGrant(g)
+			err = store.Grants.Put(c.Tx, &g)
 		}
 	}
 	return err
@@ -94,7 +94,7 @@ func (g Grants) Begin(c *service.Call) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Tx.PutGrant(first); err != nil {
+		if err := store.Grants.Put(c.Tx, &first); err != nil {
 			return err
 		}
 	}

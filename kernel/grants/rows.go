@@ -16,7 +16,7 @@ import (
 func chainAbove(tx *store.KernelTx, g grant.Grant) ([]grant.Grant, error) {
 	chain := []grant.Grant{g}
 	for g.Parent != "" && len(chain) <= grant.DepthMost {
-		parent, err := tx.Grant(g.Parent)
+		parent, err := store.Grants.Get(tx, g.Parent)
 		if err != nil {
 			return nil, err
 		}
@@ -31,12 +31,13 @@ func chainAbove(tx *store.KernelTx, g grant.Grant) ([]grant.Grant, error) {
 
 // effective returns a run's grants as their ancestors leave them, oldest first.
 func effective(tx *store.KernelTx, run agent.ID) ([]grant.Grant, error) {
-	held, err := tx.GrantsOf(string(run))
+	all, err := store.Grants.HeldBy(tx, string(run))
 	if err != nil {
 		return nil, err
 	}
-	for i, g := range held {
-		chain, err := chainAbove(tx, g)
+	held := make([]grant.Grant, len(all))
+	for i, g := range all {
+		chain, err := chainAbove(tx, *g)
 		if err == nil {
 			held[i], err = grant.Effective(chain)
 		}
@@ -66,7 +67,7 @@ func held(c *service.Call, id string) (grant.Grant, error) {
 	if strings.HasPrefix(id, ruleID) {
 		return grant.Grant{}, api.Failure(api.CodeNotFound, "clove update changes the network of a run; clove grant give makes a grant", "%.64q is a rule of the run's network and no grant", id)
 	}
-	g, err := c.Tx.Grant(id)
+	g, err := store.Grants.Get(c.Tx, id)
 	if err != nil {
 		return grant.Grant{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // InAnswer bounds a part of a list: with the longest texts it fits into a line of an agent's.
@@ -124,7 +125,7 @@ func (g Grants) give(c *service.Call, p api.GrantGiveParams) (result api.GrantRe
 
 // enter stores a new grant of the run.
 func enter(c *service.Call, g grant.Grant, out service.Outcome) (api.GrantResult, service.Outcome, error) {
-	if err := c.Tx.PutGrant(g); err != nil {
+	if err := store.Grants.Put(c.Tx, &g); err != nil {
 		return api.GrantResult{}, out, err
 	}
 	out.Rule = g.ID
@@ -175,13 +176,8 @@ func (g Grants) revoke(c *service.Call, p api.GrantRevokeParams) (result api.Gra
 		return result, out, api.Failure(api.CodeDenied, "ask whoever gave it", "grant %s was not derived by this agent", own.ID).By(service.StageGrant, api.RuleGrant+own.ID)
 	}
 	out.About, out.Rule = shown(own).Grant, own.ID
-	gone, err := c.Tx.DeleteGrant(own.ID)
-	if err != nil {
+	if result.Revoked, err = store.Grants.Delete(c.Tx, own.ID); err != nil {
 		return result, out, err
-	}
-	result.Revoked = []string{}
-	for _, g := range gone {
-		result.Revoked = append(result.Revoked, g.ID)
 	}
 	changed(c, &out, agent.RunGrantRevoked, out.About)
 	return result, out, nil

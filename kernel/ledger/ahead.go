@@ -36,15 +36,15 @@ func (l *Ledger) endSpares(match func(*spare) bool) (any bool, err error) {
 
 // giveBack removes a reservation in which nothing was used, if it is there.
 func giveBack(tx *store.KernelTx, r budget.Reservation) error {
-	there, err := tx.Reservation(r.Run, r.ID)
+	there, err := store.Reservations.Get(tx, store.RunKey(r.Run, r.ID))
 	if err != nil || there == nil {
 		return err
 	}
-	chain, err := tx.Chain(there.Accounts()...)
+	chain, err := store.Accounts.Chain(tx, there.Accounts()...)
 	if err != nil {
 		return err
 	}
-	return firstError(chain.Release(*there), tx.PutChain(chain), tx.DeleteReservation(r.Run, r.ID))
+	return firstError(chain.Release(*there), store.Accounts.PutChain(tx, chain), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
 }
 
 func ofRun(run agent.ID) func(*spare) bool {
@@ -149,13 +149,13 @@ func (l *Ledger) drawAhead(tx *store.KernelTx, next *spare, st Settlement, now t
 	if chain.Reserve(&drawn, now) != nil {
 		return r, nil
 	}
-	if err := tx.PutReservation(drawn); err != nil {
+	if err := store.Reservations.Put(tx, &drawn); err != nil {
 		if agent.KindOf(err) == agent.KindConflict { // the run has too many: this one does without
 			return r, nil
 		}
 		return r, err
 	}
-	return drawn, tx.PutChain(chain)
+	return drawn, store.Accounts.PutChain(tx, chain)
 }
 
 // offer makes a spare that was drawn known to the next call. One whose row may be there all

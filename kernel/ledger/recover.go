@@ -12,13 +12,13 @@ import (
 // is gone.
 func (l *Ledger) Recover(matches func(budget.Reservation) bool) error {
 	return l.engine.Update("sweep", func(tx *store.KernelTx) error {
-		open, err := tx.Reservations("")
+		open, err := store.Reservations.Below(tx, "")
 		for _, r := range open {
 			if err != nil {
 				return err
 			}
-			if matches(r) {
-				err = l.recover(tx, r)
+			if matches(*r) {
+				err = l.recover(tx, *r)
 			}
 		}
 		return err

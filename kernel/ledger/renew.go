@@ -4,6 +4,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // Renewal is what a service does next for an agent, with a reservation that it has.
@@ -61,5 +62,5 @@ func (l *Ledger) reserveNext(c *service.Call, old budget.Reservation, n Renewal)
 	if err := chain.Reserve(&r, c.Now); err != nil {
 		return err
 	}
-	return firstError(c.Tx.PutReservation(r), c.Tx.PutChain(chain), service.Record(c.Tx, entryOf(c, r, n.Service+".renew", r.Amounts)))
+	return firstError(store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain), service.Record(c.Tx, entryOf(c, r, n.Service+".renew", r.Amounts)))
 }

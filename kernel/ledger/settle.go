@@ -6,6 +6,7 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // Settlement is what became of a reservation.
@@ -49,7 +50,7 @@ func (l *Ledger) Settle(run agent.Run, st Settlement) error {
 
 // reserved returns an open reservation of a service.
 func reserved(c *service.Call, of, reservation string) (*budget.Reservation, error) {
-	r, err := c.Tx.Reservation(c.Run.Spec.ID, reservation)
+	r, err := store.Reservations.Get(c.Tx, store.RunKey(c.Run.Spec.ID, reservation))
 	if err == nil && (r == nil || r.Service != of) { // the run has ended: it was settled in full
 		err = api.Failure(api.CodeNotFound, "", "no reservation %.64q of %s", reservation, of)
 	}
@@ -59,7 +60,7 @@ func reserved(c *service.Call, of, reservation string) (*budget.Reservation, err
 // settle pays a reservation from the accounts that hold it. What follows from the call has the id of
 // its first record, which is the reservation's.
 func (l *Ledger) settle(c *service.Call, r budget.Reservation, st Settlement, out *service.Outcome) error {
-	chain, err := c.Tx.Chain(r.Accounts()...)
+	chain, err := store.Accounts.Chain(c.Tx, r.Accounts()...)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (l *Ledger) settle(c *service.Call, r budget.Reservation, st Settlement, ou
 	if err != nil {
 		return err
 	}
-	return firstError(l.accounts.Spent(c, chain, out, effects), c.Tx.DeleteReservation(r.Run, r.ID), service.Record(c.Tx, entryOf(c, r, st.Service+".settle", st.Used)))
+	return firstError(l.accounts.Spent(c, chain, out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)), service.Record(c.Tx, entryOf(c, r, st.Service+".settle", st.Used)))
 }
 
 // entryOf is the audit entry of what a service does with its reservation.

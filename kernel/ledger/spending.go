@@ -34,7 +34,7 @@ func (l *Ledger) under(tx *store.KernelTx, run agent.Run, c *Ceiling, now time.T
 	if err != nil || c == nil {
 		return chain, err
 	}
-	a, err := tx.Account(c.Account)
+	a, err := store.Accounts.Get(tx, string(c.Account))
 	if err != nil || a == nil && len(c.Limits) == 0 {
 		return chain, err
 	}
@@ -110,7 +110,7 @@ func (t *try) decide(c *service.Call) (out service.Outcome, err error) {
 	if err := chain.Reserve(&r, c.Now); err != nil {
 		return out, l.accounts.Exceeded(c, chain, err, &out)
 	}
-	return out, firstError(l.grants.Use(c, rule), c.Tx.PutReservation(r), c.Tx.PutChain(chain))
+	return out, firstError(l.grants.Use(c, rule), store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain))
 }
 
 // Allowed reports whether a run's grants cover what a service would do.

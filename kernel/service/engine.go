@@ -233,7 +233,7 @@ func Record(tx *store.KernelTx, entry audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Record(text)
+	_, err = store.AuditQueue.Add(tx, text)
 	return err
 }
 

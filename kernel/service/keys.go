@@ -55,9 +55,9 @@ func (c *Call) keep(answer kept) error {
 		return err
 	}
 	if c.Agent {
-		return c.Tx.PutAnswer(c.Run.Spec.ID, c.keptBelow(), text)
+		return store.Answers.Put(c.Tx, c.Run.Spec.ID, c.keptBelow(), text)
 	}
-	return c.Tx.PutUsersAnswer(c.keeper(), c.keptBelow(), text)
+	return store.Answers.PutUsers(c.Tx, c.keeper(), c.keptBelow(), text)
 }
 
 // repeated returns the answer that an earlier call with this key got; nil: there was none.
@@ -65,7 +65,7 @@ func (c *Call) repeated() (json.RawMessage, error) {
 	if c.key == "" {
 		return nil, nil
 	}
-	text, err := c.Tx.Answer(c.keeper(), c.keptBelow())
+	text, err := store.Answers.Get(c.Tx, c.keeper(), c.keptBelow())
 	if err != nil || text == nil {
 		return nil, err
 	}

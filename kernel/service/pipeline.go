@@ -225,7 +225,7 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	if err := c.keep(kept{Digest: c.digest(), Result: result}); err != nil {
 		return nil, err
 	}
-	return result, firstError(c.Tx.ForgetAudit(e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
+	return result, firstError(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
 }
 
 // decidedAtOnce bounds the changes of one agent that are decided at once. Its others wait for

@@ -75,7 +75,7 @@ func (m *mover) move() error {
 	for {
 		var queue []store.AuditEntry
 		err := m.store.Read(func(tx *store.KernelTx) (err error) {
-			queue, err = tx.AuditQueue(m.moved.Load(), moveAtOnce)
+			queue, err = store.AuditQueue.After(tx, m.moved.Load(), moveAtOnce)
 			return err
 		})
 		if err != nil || len(queue) == 0 {
@@ -126,7 +126,7 @@ func (m *mover) Room() error {
 // forget removes from the queue what the log has.
 func (m *mover) forget() error {
 	m.forgotten = m.moved.Load()
-	return m.update("audit", func(tx *store.KernelTx) error { return tx.ForgetAudit(m.forgotten) })
+	return m.update("audit", func(tx *store.KernelTx) error { return store.AuditQueue.DeleteUpTo(tx, m.forgotten) })
 }
 
 func decoded(queue []store.AuditEntry) ([]audit.Entry, error) {
@@ -147,7 +147,7 @@ func Queued(file *store.Kernel, dir string) (number uint64, err error) {
 	if number, err = lastQueued(dir); err != nil {
 		return 0, err
 	}
-	return number, file.Update(func(tx *store.KernelTx) error { return tx.ContinueAudit(number) })
+	return number, file.Update(func(tx *store.KernelTx) error { return store.AuditQueue.Continue(tx, number) })
 }
 
 // lastQueued reads the log from its end. Refusals have no number, and any number of them may
@@ -173,7 +173,7 @@ func lastQueued(dir string) (number uint64, err error) {
 // the store cannot be read.
 func (m *mover) Waiting() (count int) {
 	_ = m.store.Read(func(tx *store.KernelTx) (err error) {
-		count, err = tx.CountAudit(m.moved.Load())
+		count, err = store.AuditQueue.Count(tx, m.moved.Load())
 		return err
 	})
 	return count
