@@ -48,7 +48,7 @@ func on[P, R any](row api.Row[P, R], serve func(*call, P) (R, error)) handler {
 	return typed(row.Method(), serve)
 }
 
-// onLater serves a row whose answer is made when there is room for it.
+// onLater serves a row whose answer is made when the ledger has space for it.
 func onLater[P, R any](row api.Row[P, R], serve func(*call, P) (later, error)) handler {
 	return typed(row.Method(), serve)
 }

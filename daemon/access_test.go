@@ -83,8 +83,8 @@ func TestAgentsMayNothingOfOthers(t *testing.T) {
 	must(t, r.d.limits().checkUser(r.as(rootCaller), s))
 }
 
-// However a run is named, it does not exist for other users; the error is the same as for a
-// name that nobody uses.
+// However a run is named, it does not exist for other users; the error is the same as for an
+// unused name.
 func TestOthersCannotTellWhatExists(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

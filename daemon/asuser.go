@@ -14,19 +14,19 @@ import (
 )
 
 // lookTime is how long a check with a caller's rights may take: a file system of the
-// caller's own (fuse) can block it for ever.
+// caller's own (fuse) can block it without end.
 const lookTime = 10 * time.Second
 
 // asUser runs look with the ids of the run's future owner, so that the kernel decides
 // what is allowed. It has no supplementary groups: they are not known any more when
 // cloved starts the run again. The thread ends with look. While look hangs, it keeps its
 // slot, so a user can block only a few threads.
-func (l limits) asUser(c *call, look func() error) error {
+func (l admissionRules) asUser(c *call, look func() error) error {
 	leave, err := l.looks.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
 	}
-	seen := make(chan error, 1) // it has room: after the time limit nobody receives
+	seen := make(chan error, 1) // buffered: after the time limit there is no receiver
 	go func() {
 		defer leave()
 		thread, err := nsthread.StartAs(nsthread.Identity{UID: c.peer.owner.UID, GID: c.peer.owner.GID})

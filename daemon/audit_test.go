@@ -46,7 +46,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// What a caller asks cloved to do is in the log with its caller, also what is refused.
+// Each request of a caller is in the log with its caller, also a refused one.
 // Reading is not.
 func TestCallsAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
@@ -55,9 +55,9 @@ func TestCallsAreInTheAuditLog(t *testing.T) {
 	run := r.add("there", agent.Owner{UID: 1000}, agent.StateEnded)
 	_, err := client.Do(within(t), c, methods.RunRename, api.RenameParams{RunParams: api.RunParams{Run: string(run.Spec.ID)}, Name: "renamed"})
 	must(t, err)
-	_, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "nobody"})
+	_, err = client.Do(within(t), c, methods.RunGet, api.RunParams{Run: "no-such-run"})
 	wantCode(t, err, api.CodeNotFound)
-	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "nobody"}}), api.CodeNotFound)
+	wantCode(t, client.Perform(within(t), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "no-such-run"}}), api.CodeNotFound)
 	var got []string
 	eventually(t, "both are recorded", func() bool {
 		got = nil
@@ -234,7 +234,7 @@ func TestWhatAgentsCallIsSeen(t *testing.T) {
 }
 
 // Each call of an agent is a span in the trace of its run, with the id that its record has.
-// What a supervisor sends for it is none of its own.
+// A message that a supervisor sends for it has no span.
 func TestTracesAnAgentsCall(t *testing.T) {
 	collector := tracetest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)

@@ -50,22 +50,22 @@ type briefRecord struct {
 	Signal   *string      `json:"signal"`
 }
 
-// briefCommandBytes is how much of a command a brief run has: a path and some words.
+// briefCommandBytes is how much of a command a brief run has: a path and some arguments.
 const briefCommandBytes = 4 << 10
 
 // briefCommand is the beginning of a command.
-func briefCommand(words []string) []string {
-	room := briefCommandBytes
-	for i, word := range words {
-		if len(word) > room {
-			// The slice is full, so append copies: the words are the cache's, which other
+func briefCommand(arguments []string) []string {
+	left := briefCommandBytes
+	for i, argument := range arguments {
+		if len(argument) > left {
+			// The slice is full, so append copies: the arguments are the cache's, which other
 			// callers read. A cut in the middle of a letter would not be UTF-8, which JSON
 			// has to be.
-			return append(words[:i:i], strings.ToValidUTF8(word[:room], ""))
+			return append(arguments[:i:i], strings.ToValidUTF8(argument[:left], ""))
 		}
-		room -= len(word)
+		left -= len(argument)
 	}
-	return words
+	return arguments
 }
 
 // briefText encodes what a table shows of a run.

@@ -65,6 +65,6 @@ func TestBriefListFollowsTheRuns(t *testing.T) {
 		t.Errorf("%d texts are kept of 1 run", len(r.d.cache.briefs))
 	}
 	if all := seen(other); len(all) != 0 {
-		t.Errorf("somebody else sees %+v", all)
+		t.Errorf("another user sees %+v", all)
 	}
 }

@@ -294,7 +294,7 @@ func (c *cache) tally() (states map[agent.State]int, live []agent.Run) {
 }
 
 // until waits for a state of the run that satisfies the caller. For a run that is gone,
-// found is false. What another process stores is noticed because the reconciler refreshes
+// found is false. A change by another process is noticed because the reconciler refreshes
 // the cache whenever the state directory changes.
 func (c *cache) until(ctx context.Context, id agent.ID, satisfies func(run agent.Run, found bool) bool) (agent.Run, bool, error) {
 	for {

@@ -166,10 +166,10 @@ func (c Config) check() error {
 	return err
 }
 
-// minLogCap leaves room for a few of the longest lines.
+// minLogCap leaves space for a few of the longest lines.
 const minLogCap = 64 << 10
 
-// minAuditCap leaves room for a few segments, and maxAuditDays is what a time.Duration holds.
+// minAuditCap leaves space for a few segments, and maxAuditDays is the most that a time.Duration holds.
 const (
 	minAuditCap  = 64 << 20
 	maxAuditDays = 36500
@@ -220,11 +220,11 @@ func checkLoopback(address string) error {
 	return nil
 }
 
-// level reads a word of the configuration.
-func level(word string) (slog.Level, error) {
+// level parses the log level of the configuration.
+func level(text string) (slog.Level, error) {
 	var l slog.Level
-	if err := l.UnmarshalText([]byte(word)); err != nil {
-		return l, fmt.Errorf("log_level: %q is not debug, info, warn or error", word)
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		return l, fmt.Errorf("log_level: %q is not debug, info, warn or error", text)
 	}
 	return l, nil
 }

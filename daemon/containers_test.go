@@ -41,11 +41,11 @@ func TestAContainersEndIsListed(t *testing.T) {
 	if waited, err := client.Do(ctx, c, methods.RunWait, api.RunParams{Run: "oci+one"}); err != nil || waited.Record.ExitCode != 7 {
 		t.Errorf("%v, %+v", err, waited)
 	}
-	var told []agent.RunEvent
-	_, err = client.Each(ctx, c, methods.EventFollow, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { told = append(told, *n.Event); return nil })
+	var events []agent.RunEvent
+	_, err = client.Each(ctx, c, methods.EventFollow, api.EventParams{After: new(uint64)}, func(n api.EventNote) error { events = append(events, *n.Event); return nil })
 	must(t, err)
-	if len(told) != 1 || told[0].Kind != agent.ContainerEnded || told[0].Name != "oci+one" || told[0].Detail != "container one" {
-		t.Errorf("%+v", told)
+	if len(events) != 1 || events[0].Kind != agent.ContainerEnded || events[0].Name != "oci+one" || events[0].Detail != "container one" {
+		t.Errorf("%+v", events)
 	}
 	pruned, err := client.Do(ctx, c, methods.RunPrune, api.Nothing{})
 	must(t, err)
@@ -86,8 +86,8 @@ func TestAContainerIsTheEngines(t *testing.T) {
 	must(t, client.Perform(ctx, c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: "oci+one"}, Force: true}))
 }
 
-// TestARecordIsRootsWord: a member can neither send such a record nor see one.
-func TestARecordIsRootsWord(t *testing.T) {
+// TestOnlyRootSendsRecords: a member can neither send such a record nor see one.
+func TestOnlyRootSendsRecords(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	must(t, client.Perform(within(t), r.serve(), methods.Container, one()))

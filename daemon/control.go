@@ -167,7 +167,7 @@ func checkSignal(p api.SignalParams) error {
 // restart ends a live run and queues it. Its policy and schedule are active again.
 func (r runs) restart(c *call, p api.RestartParams) (api.RunResult, error) {
 	// Called within the transaction, so its time is that of the change.
-	anew := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
+	restart := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
 		if _, err := r.stop(c, p.StopParams); err != nil {
 			return api.RunResult{}, err
@@ -185,9 +185,9 @@ func (r runs) restart(c *call, p api.RestartParams) (api.RunResult, error) {
 	var err error
 	switch run.State {
 	case agent.StateQueued: // perhaps by its policy, after the access check
-		_, err = r.records.amend(run.Spec.ID, agent.RunUpdated, "its delay is over", anew)
+		_, err = r.records.amend(run.Spec.ID, agent.RunUpdated, "its delay is over", restart)
 	case agent.StateEnded:
-		_, err = r.reconciler.requeue(run.Spec.ID, anew)
+		_, err = r.reconciler.requeue(run.Spec.ID, restart)
 	default: // it was queued, and has been started meanwhile
 	}
 	if err != nil {

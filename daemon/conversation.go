@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// What one connection may do. All of it is memory that a caller can make cloved hold; the
+// Bounds of one connection. All of it is memory that a caller can make cloved hold; the
 // sum over the connections of one user is the ledger's to bound.
 const (
 	maxMessage = 1 << 20  // bytes of a line
@@ -52,8 +52,8 @@ func (s *server) newConversation(alive context.Context, conn *rpc.Conn, peer cal
 		running: make(chan struct{}, maxPending), spoken: make(chan struct{}, 1), open: map[string]context.CancelFunc{}}
 }
 
-// line is what a caller sent at once: one request, or a batch.
-type line struct {
+// inputLine is one line of a caller's: one request, or a batch.
+type inputLine struct {
 	batch bool
 	notes []rpc.Request // want no answer
 	calls []task
@@ -67,7 +67,7 @@ type task struct {
 }
 
 // id is that of a request that is alone in its line; nil: there is none.
-func (l *line) id() json.RawMessage {
+func (l *inputLine) id() json.RawMessage {
 	if l.batch || len(l.calls) != 1 {
 		return nil
 	}
@@ -83,10 +83,10 @@ func (c *conversation) end() {
 	}
 }
 
-// next returns the next line that wants an answer, and has a place. What comes before it
-// is done here, one after the other: nothing else would hold back a caller that sends
+// next returns the next line that wants an answer, and has a place. Earlier lines are
+// handled here, one after the other: nothing else would hold back a caller that sends
 // more notifications, or rubbish, than is dealt with.
-func (c *conversation) next() (*line, error) {
+func (c *conversation) next() (*inputLine, error) {
 	for {
 		c.owes.drop() // the line before it, if nothing is owed for that
 		// Bytes are counted before they are kept, so that many half lines cannot hold more
@@ -138,8 +138,8 @@ func (c *conversation) next() (*line, error) {
 }
 
 // read refuses what no caller has a good reason to send.
-func read(text []byte) (*line, *api.Error) {
-	l := &line{}
+func read(text []byte) (*inputLine, *api.Error) {
+	l := &inputLine{}
 	// First of all: it bounds nesting and refuses doubled keys, so that what comes behind
 	// it cannot read the line in two ways.
 	elements, err := rpc.Examine(text)
@@ -171,7 +171,7 @@ func read(text []byte) (*line, *api.Error) {
 
 // admit counts a line's requests until they are answered. Each id can be cancelled from
 // then on, and belongs to that request alone.
-func (c *conversation) admit(l *line) *api.Error {
+func (c *conversation) admit(l *inputLine) *api.Error {
 	if len(l.calls) == 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (c *conversation) cancel(id json.RawMessage) {
 }
 
 // answer gives a line its answer, which has a part for each request.
-func (c *conversation) answer(l *line) {
+func (c *conversation) answer(l *inputLine) {
 	answers := make([]rpc.Message, len(l.calls))
 	var all sync.WaitGroup
 	for i, r := range l.calls[1:] {
@@ -248,7 +248,7 @@ func (c *conversation) respond(r task, owed *owed) rpc.Message {
 }
 
 // release frees a line's ids, and ends the contexts of its requests.
-func (c *conversation) release(l *line) {
+func (c *conversation) release(l *inputLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range l.calls {

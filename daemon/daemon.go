@@ -175,7 +175,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	return errors.Join(err)
 }
 
-// clockSet has everything that depends on the wall clock decided anew.
+// clockSet has everything that depends on the wall clock decided again.
 func (d *Daemon) clockSet() {
 	d.reconciler.nudge()
 	if err := d.shared.kernel.ClockSet(); err != nil {
@@ -183,7 +183,7 @@ func (d *Daemon) clockSet() {
 	}
 }
 
-// Reload reads the configuration anew; a mistake changes nothing. A higher bound may let
+// Reload reads the configuration again; a mistake changes nothing. A higher bound may let
 // queued runs start, so the reconciler looks.
 func (d *Daemon) Reload() error {
 	config, err := LoadConfig(d.options.ConfigFile)

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/internal/pidfd"
 )
 
-// watch waits for the end of each live run's supervisor, whoever started it. One
+// watch waits for the end of each live run's supervisor, also of runs that cloved did not start. One
 // that dies leaves an agent to clean up after, and nothing else would notice that
 // before the next start of clove.
 func (r *reconciler) watch(ctx context.Context, runs []agent.Run) {

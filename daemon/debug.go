@@ -87,11 +87,11 @@ func (s system) describeQueue() (string, error) {
 		return "", err
 	}
 	states, live := s.cache.tally()
-	room, err := s.memory.of(live)
+	use, err := s.memory.of(live)
 	waiting, draining := s.reconciler.queue()
 	var text strings.Builder
 	fmt.Fprintf(&text, "runs %v\nmemory: agents use %d MiB and have %d MiB in reserve, of %d MiB; the host has %d MiB available, and needs %d MiB for a start\ndrained %t\nwaiting %v\n\n",
-		states, room.Used>>20, scheduler.Reserves(live)>>20, room.Limit>>20, room.Available>>20, room.Floor>>20, draining, waiting)
+		states, use.Used>>20, scheduler.Reserves(live)>>20, use.Limit>>20, use.Available>>20, use.Floor>>20, draining, waiting)
 	for _, run := range s.cache.all(func(run *agent.Run) bool { return run.State == agent.StateQueued }) {
 		reason, _ := s.reconciler.reason(run.Spec.ID)
 		fmt.Fprintf(&text, "%s %s since %s, priority %d: %s\n", run.Spec.ID, run.Spec.Name, run.Queue.Since.Format(time.RFC3339), run.Spec.Priority, reason)

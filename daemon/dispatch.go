@@ -34,10 +34,10 @@ func (d dispatcher) handlerOf(name string) (handler, error) {
 	switch {
 	case !known:
 		fault = api.Failure(api.CodeMethod, "", "there is no method %.64q", name)
-	// agent.listen is answered by the agent's gate, and by nobody else.
+	// agent.listen is answered by the agent's gate only.
 	case m.Access == api.AccessSelf:
 		fault = api.Failure(api.CodeDenied, "the agent calls it over its own socket", "%s is for agents alone", name).By("", api.RuleMethods)
-	// It is in the table and has no handler: a session (rooms.go).
+	// It is in the table and has no handler: a session (groups.go).
 	case d.handlers[name].serve == nil:
 		fault = api.Failure(api.CodeSession, "", "%s needs a connection of its own, and to be the first request there", name)
 	default:
@@ -114,9 +114,9 @@ func (d dispatcher) observed(ctx context.Context, peer caller, m api.Method, tex
 		ctx, span = d.tracer.Call(ctx, m.Name, peer.owner.UID, p.value)
 	}
 	result, err := answer(ctx, p)
-	word := wordOf(err)
-	d.meter.Called(m.Name, word, time.Since(began))
-	span.End(word)
+	code := resultCode(err)
+	d.meter.Called(m.Name, code, time.Since(began))
+	span.End(code)
 	return result, err
 }
 

@@ -29,9 +29,9 @@
 // A run is started by a supervisor process of its own (package supervisor),
 // and all that acts on a live agent is passed on to it.
 //
-// The kernel's credentials of the socket's peer say who calls. A caller sees its
-// own runs and root sees all; to others a run does not exist. What a user other
-// than root may ask for is in limits.go.
+// The kernel's credentials of the socket's peer identify the caller. A caller sees its
+// own runs and root sees all; to others a run does not exist. The limits of users
+// other than root are in limits.go.
 //
 // It refuses to hold the store open, to keep in memory alone what it must remember
 // of an agent, and to do anything for a caller that the caller could not do itself.

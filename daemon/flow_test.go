@@ -97,7 +97,7 @@ func TestStartRefuses(t *testing.T) {
 		wantCode(t, err, api.CodeParams)
 	}
 	s := spec("a")
-	s.Limits.MemoryBytes, s.Limits.MemorySwapBytes, s.After = agent.MemoryFloorBytes, agent.MemoryFloorBytes, []string{"nobody"}
+	s.Limits.MemoryBytes, s.Limits.MemorySwapBytes, s.After = agent.MemoryFloorBytes, agent.MemoryFloorBytes, []string{"no-such-run"}
 	_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: s})
 	wantCode(t, err, api.CodeNotFound)
 }

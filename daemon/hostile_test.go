@@ -81,7 +81,7 @@ func TestIDOfAnotherIsNotTaken(t *testing.T) {
 	case err := <-answered:
 		must(t, err)
 	case <-within(t).Done():
-		t.Fatal("the first one waits for ever")
+		t.Fatal("the first one does not stop waiting")
 	}
 }
 

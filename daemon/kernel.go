@@ -53,7 +53,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 }
 
 // recover ends what a cloved before this one left: accounts of runs that are gone, and the
-// logs of runs in the foreground that had no cloved. What services still work for is left
+// logs of runs in the foreground that had no cloved. Accounts and logs that services still use are left
 // (kernel.Sweep).
 func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) {
 	lives := func(id agent.ID) bool {
@@ -161,7 +161,7 @@ func (s *shared) run(id agent.ID) (agent.Run, error) {
 	return run, nil
 }
 
-// attach reports to a supervisor how its run stands, until it leaves.
+// attach reports a run's standing to its supervisor, until the supervisor leaves.
 func (s *shared) attach(on *service.Call, p api.KernelParams) (none api.Nothing, out service.Outcome, err error) {
 	c := on.Context.(*call)
 	run, err := s.run(p.Run)
@@ -179,7 +179,7 @@ func (s *shared) attach(on *service.Call, p api.KernelParams) (none api.Nothing,
 	return none, out, c.Err()
 }
 
-// maxReason bounds the reason of a panic, in bytes: it stands in every record.
+// maxReason bounds the reason of a panic, in bytes: every record has it.
 const maxReason = 256
 
 // panic ends all agents. They end first: the log comes after what cannot wait.
@@ -227,7 +227,7 @@ func (s *shared) agentCall(ctx context.Context, id agent.ID, method string, para
 	call := string(agent.NewID())
 	span := s.tracer.AgentCall(run, method, call)
 	result, err := s.kernel.Call(ctx, service.Caller{Run: run, Agent: true, UID: run.Owner.UID, ID: call}, service.Request{Method: method, Text: params})
-	span.End(wordOf(err))
+	span.End(resultCode(err))
 	return result, err
 }
 
@@ -244,8 +244,8 @@ func (d *Daemon) kernelCalled(c service.Caller, method string, err error, took t
 	d.meter.Decided(who, method, fault, took)
 }
 
-// wordOf is the word of a call's result.
-func wordOf(err error) string {
+// resultCode is the code of a call's result, as text.
+func resultCode(err error) string {
 	if err == nil {
 		return metrics.Done
 	}

@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// What agents spend is written beside the store, and is no reason to look through all runs.
+// Spending is written beside the store, and causes no look through all runs.
 // The control is a write to the store, as of another process.
 func TestSpendingIsNoReasonToLook(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
 	var changes []agent.Change
 	failure := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
-			// Compared while the agent stands still: it cannot change its files between
+			// Compared while the agent is frozen: it cannot change its files between
 			// this and the writing.
 			if p.Digest != "" && p.Digest != digest(found) {
 				return runtime.Consent{}, api.Failure(api.CodeConflict, "look at the changes again", "%s changed its workspace since you looked", c.run.Spec.Name)

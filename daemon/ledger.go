@@ -8,15 +8,15 @@ import (
 	"clove.run/clove/api"
 )
 
-// What cloved holds in memory for callers.
+// Memory that cloved holds for callers.
 const (
-	maxOwed     = 64 << 20  // bytes of requests and answers of one user, on all connections
-	maxOwedRoot = 128 << 20 // the same of root
-	maxOwedRest = 256 << 20 // the same of all users but root together
-	maxOwedOne  = 32 << 20  // the same on one connection, whoever has it
-	requestCost = 16 << 10  // bytes for a request that is being answered, beside its text: stack, context, queue
-	answerRoom  = 256 << 10 // bytes that are set aside for an answer before it is made
-	maxBatched  = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
+	maxOwed       = 64 << 20  // bytes of requests and answers of one user, on all connections
+	maxOwedRoot   = 128 << 20 // the same of root
+	maxOwedRest   = 256 << 20 // the same of all users but root together
+	maxOwedOne    = 32 << 20  // the same on one connection, of any user
+	requestCost   = 16 << 10  // bytes for a request that is being answered, beside its text: stack, context, queue
+	answerReserve = 256 << 10 // bytes that are set aside for an answer before it is made
+	maxBatched    = 1 << 20   // bytes of the answers to one batch, unless the first alone has more
 )
 
 // ledger counts the bytes that cloved holds for one connection: a request until it is
@@ -98,10 +98,10 @@ func (l *ledger) begin(requests int, batch bool) (*owed, error) {
 	return line, nil
 }
 
-// later is a long answer, which is made when there is room for it.
+// later is a long answer, which is made when there is space for it.
 type later struct {
-	room int // bytes that are set aside meanwhile; 0: answerRoom
-	make func() (any, error)
+	reserve int // bytes that are set aside meanwhile; 0: answerReserve
+	make    func() (any, error)
 }
 
 // answer makes the text of a request's answer, after the answers before it.
@@ -118,12 +118,12 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 		return nil, err
 	}
 	defer func() { <-l.making }()
-	// Room is taken before the answer is made, and corrected when its length is known: many
+	// Space is taken before the answer is made, and corrected when its length is known: many
 	// requests in progress at once cannot pass the bound together.
 	work, isLater := value.(later)
-	room := answerRoom
-	if isLater && work.room > 0 {
-		room = work.room // a supervisor makes it, in its own time and memory
+	reserve := answerReserve
+	if isLater && work.reserve > 0 {
+		reserve = work.reserve // a supervisor makes it, in its own time and memory
 	} else if l.makes != nil {
 		leave, err := l.makes.enter(ctx, l.uid)
 		if err != nil {
@@ -131,7 +131,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 		}
 		defer leave()
 	}
-	if err := l.count(line, room); err != nil {
+	if err := l.count(line, reserve); err != nil {
 		return nil, err
 	}
 	if isLater {
@@ -152,7 +152,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 	}
 	line.answers += len(text)
 	// What is set aside is given back with its line (written), also where an answer failed.
-	return text, l.count(line, len(text)-room)
+	return text, l.count(line, len(text)-reserve)
 }
 
 // hold takes the one place.

@@ -172,15 +172,15 @@ func TestUnreadAnswersOfRootAreBounded(t *testing.T) {
 	}
 	bounded := newSlots("bytes", 0, 0)
 	bounded.root = most
-	if refused := ask(bounded); refused == 0 { // not each: a late request may use room that others have released
-		t.Errorf("none of %d is refused, where %d have room", connections, most/len(answer))
+	if refused := ask(bounded); refused == 0 { // not each: a late request may use space that others have released
+		t.Errorf("none of %d is refused, where %d fit", connections, most/len(answer))
 	}
 	if r.d.owed.root != maxOwedRoot || r.d.owed.members != maxOwedRest {
 		t.Errorf("cloved's own: %d, %d", r.d.owed.root, r.d.owed.members)
 	}
 }
 
-// One connection has a bound, whoever owns it.
+// One connection has a bound, for any owner.
 func TestRequestsOnAConnectionAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []uint32{0, member.owner.UID} {
@@ -222,7 +222,7 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// What a user's requests hold is counted over all connections, until they are answered or
+// Memory held by a user's requests is counted over all connections, until they are answered or
 // their connection ends; root is never refused.
 func TestRequestsOfAUserAreBounded(t *testing.T) {
 	t.Parallel()
@@ -242,12 +242,12 @@ func TestRequestsOfAUserAreBounded(t *testing.T) {
 	bytes.owing(t, func(sum int) bool { return sum >= 30*requestCost })
 	say(t, second, waits(12))
 	if code := codeOf(hear(t, second)); code != api.CodeBusy {
-		t.Errorf("42 requests where 40 have room: %d", code)
+		t.Errorf("42 requests where 40 fit: %d", code)
 	}
 	// cloved closes the connection in the middle of the request.
 	_, _ = second.Write([]byte(`{"jsonrpc":"2.0","id":"x","method":"run.start","params":"` + strings.Repeat("x", 20*requestCost) + `"}`))
 	if code := codeOf(hear(t, second)); code != api.CodeBusy {
-		t.Errorf("a line where there is no room: %d", code)
+		t.Errorf("a line where there is no space: %d", code)
 	}
 	root := r.talk(rootCaller, newLedger(0, bytes))
 	say(t, root, waits(50), ping)

@@ -14,8 +14,8 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// limits decide what a run may be given: by every caller, and by one other than root.
-type limits struct {
+// admissionRules decide what a run may be given: by every caller, and by one other than root.
+type admissionRules struct {
 	cache  *cache
 	config func() Config
 	looks  *slots // with the rights of callers
@@ -23,7 +23,7 @@ type limits struct {
 
 // checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
 // forbid.
-func (l limits) checkSpec(c *call, spec agent.Spec) error {
+func (l admissionRules) checkSpec(c *call, spec agent.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 			return err
 		}
 	}
-	// Refused at once: such a run would wait in the queue for ever.
+	// Refused at once: such a run would wait in the queue without end.
 	if promised := l.config().memoryBytes(); promised > 0 && spec.Limits.MemoryBytes > promised {
 		return api.Failure(api.CodeParams, "ask for less, or raise memory_share in cloved's configuration",
 			"it wants %d MiB of memory, and all agents together may have %d MiB", spec.Limits.MemoryBytes>>20, promised>>20)
@@ -48,7 +48,7 @@ func (l limits) checkSpec(c *call, spec agent.Spec) error {
 
 // comesAfter returns the runs that must come first by their names, as the caller
 // writes them, and refuses those that do not exist.
-func (l limits) comesAfter(c *call, after []string) ([]string, error) {
+func (l admissionRules) comesAfter(c *call, after []string) ([]string, error) {
 	var names []string
 	for _, reference := range after {
 		first, err := l.cache.resolve(reference, c.peer.principal)
@@ -61,7 +61,7 @@ func (l limits) comesAfter(c *call, after []string) ([]string, error) {
 }
 
 // noCircle rejects a run that would wait for runs that wait for it themselves.
-func (l limits) noCircle(name agent.RunName, after []agent.RunName) error {
+func (l admissionRules) noCircle(name agent.RunName, after []agent.RunName) error {
 	if len(after) == 0 {
 		return nil // nothing of the past is read
 	}
@@ -106,7 +106,7 @@ const maxUserSpec = 256 << 10
 // checkUser refuses what a caller other than root could not do without cloved:
 // read or change host files, use the host's network, do without a protection, or
 // take more than the configuration allows.
-func (l limits) checkUser(c *call, spec agent.Spec) error {
+func (l admissionRules) checkUser(c *call, spec agent.Spec) error {
 	if c.peer.root() {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (l limits) checkUser(c *call, spec agent.Spec) error {
 
 // checkAmounts enforces the configured bounds of users. Swap is memory that the
 // host has to keep somewhere, so both count together.
-func (l limits) checkAmounts(asked agent.Limits) error {
+func (l admissionRules) checkAmounts(asked agent.Limits) error {
 	users := l.config().Users
 	swap := asked.MemorySwapBytes
 	// -1 is swap without a limit, which is above every bound.
@@ -172,8 +172,8 @@ func checkRlimits(asked []agent.Rlimit) error {
 }
 
 // checkCount bounds the caller's runs. runs.admission is held, or many requests at
-// once would all see room for one.
-func (l limits) checkCount(c *call) error {
+// once would all see one free place.
+func (l admissionRules) checkCount(c *call) error {
 	if c.peer.root() {
 		return nil
 	}

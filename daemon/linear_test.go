@@ -76,6 +76,6 @@ func TestHastyAnswersHaveNoOrder(t *testing.T) {
 	late.Wait()
 	must(t, err)
 	if err := linear.Check(history, patience); err == nil {
-		t.Error("nobody noticed")
+		t.Error("it was not noticed")
 	}
 }

@@ -17,7 +17,7 @@ import (
 // answer, so that no more has to be asked for when the list is made. Root, whose bound is
 // higher, gets larger parts. usualText estimates a brief run for the first allocation.
 const (
-	pageBytes     = answerRoom - 4<<10
+	pageBytes     = answerReserve - 4<<10
 	rootPageBytes = 1 << 20
 	usualText     = 512
 )
@@ -36,7 +36,7 @@ func (r runs) list(c *call, p api.ListParams) (later, error) {
 
 // page is an api.ListResult. It is put together from texts, of which brief ones are
 // kept: every caller asks for it, and nothing else is as long.
-func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, error) {
+func (r runs) page(c *call, p api.ListParams, from listPosition) (json.RawMessage, error) {
 	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 		}
 		// The first run always goes, or a caller could not get past a very long one.
 		if i > 0 && (len(list)+len(text) > most || i == p.Limit) {
-			next = placeOf(runs[i-1]).String()
+			next = positionOf(runs[i-1]).String()
 			break
 		}
 		if i > 0 {
@@ -87,31 +87,31 @@ func (r runs) page(c *call, p api.ListParams, from place) (json.RawMessage, erro
 	return append(list, rest[1:]...), nil
 }
 
-// place is one in the list of all runs, which is the same at each request: a run's
+// listPosition is one in the list of all runs, which is the same at each request: a run's
 // time and id never change, and a new one comes before all others.
-type place struct {
+type listPosition struct {
 	created time.Time // zero: before the first
 	id      agent.ID
 }
 
-func placeOf(run *agent.Run) place { return place{run.Created, run.Spec.ID} }
+func positionOf(run *agent.Run) listPosition { return listPosition{run.Created, run.Spec.ID} }
 
 // before reports whether the run is listed after the place.
-func (p place) before(run *agent.Run) bool {
+func (p listPosition) before(run *agent.Run) bool {
 	return p.created.IsZero() || cmp.Or(p.created.Compare(run.Created), strings.Compare(string(run.Spec.ID), string(p.id))) > 0
 }
 
-func (p place) String() string { return fmt.Sprintf("%d-%s", p.created.UnixNano(), p.id) }
+func (p listPosition) String() string { return fmt.Sprintf("%d-%s", p.created.UnixNano(), p.id) }
 
 // parsePlace reads what String wrote; empty is before the first.
-func parsePlace(text string) (place, error) {
+func parsePlace(text string) (listPosition, error) {
 	if text == "" {
-		return place{}, nil
+		return listPosition{}, nil
 	}
 	at, id, found := strings.Cut(text, "-")
 	nanoseconds, err := strconv.ParseInt(at, 10, 64)
 	if !found || err != nil || !agent.ID(id).Valid() {
-		return place{}, api.Failure(api.CodeParams, "give what next was in the answer before", "after: %.64q is no place in the list", text)
+		return listPosition{}, api.Failure(api.CodeParams, "give what next was in the answer before", "after: %.64q is no place in the list", text)
 	}
-	return place{time.Unix(0, nanoseconds), agent.ID(id)}, nil
+	return listPosition{time.Unix(0, nanoseconds), agent.ID(id)}, nil
 }

@@ -36,7 +36,7 @@ func TestListByPages(t *testing.T) {
 	for _, p := range []api.ListParams{{}, {All: true}, {Limit: 3, Brief: true}, {Brief: true}} {
 		var got []agent.ID
 		for {
-			if text := r.listText(r.as(member), p); len(text) > answerRoom {
+			if text := r.listText(r.as(member), p); len(text) > answerReserve {
 				t.Errorf("%+v: %d bytes", p, len(text))
 			}
 			part := r.listed(r.as(member), p)
@@ -64,14 +64,14 @@ func TestListByPages(t *testing.T) {
 // A table shows only the beginning of a long command.
 func TestBriefCommand(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ words, want []string }{
+	for _, c := range []struct{ arguments, want []string }{
 		{[]string{"a", "b"}, []string{"a", "b"}},
 		{[]string{"a", strings.Repeat("ü", briefCommandBytes), "b"}, []string{"a", strings.Repeat("ü", briefCommandBytes/2-1)}},
 		{[]string{strings.Repeat("x", briefCommandBytes), "b", "c"}, []string{strings.Repeat("x", briefCommandBytes), ""}},
 	} {
-		before := slices.Clone(c.words)
-		if got := briefCommand(c.words); !slices.Equal(got, c.want) || !slices.Equal(before, c.words) {
-			t.Errorf("%.40q: %.40q", c.words, got)
+		before := slices.Clone(c.arguments)
+		if got := briefCommand(c.arguments); !slices.Equal(got, c.want) || !slices.Equal(before, c.arguments) {
+			t.Errorf("%.40q: %.40q", c.arguments, got)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // lockName is the file below the state directory that a cloved holds locked: two of them
-// would start every run twice. It is never removed, so that nobody locks a file that has
-// lost its name.
+// would start every run twice. It is never removed, so that no cloved locks a file that
+// has lost its name.
 const lockName = "cloved.lock"
 
 // A cloved that is killed while it starts a supervisor leaves its child with a

@@ -180,7 +180,7 @@ if not os.fork(): sys.stdin.read()`, path)
 	must(t, killed.Run())
 	conn, err := net.Dial("unix", path)
 	if err != nil {
-		t.Fatalf("control: nobody has a copy: %v", err)
+		t.Fatalf("control: there is no copy: %v", err)
 	}
 	conn.Close()
 	must(t, freePath(path))

@@ -16,7 +16,7 @@ import (
 type live struct {
 	cache       *cache
 	records     records
-	limits      limits
+	limits      admissionRules
 	memory      memory
 	supervisors supervisors
 	result      func(agent.ID) (api.RunResult, error) // the run as it is now
@@ -161,7 +161,7 @@ func (r live) stats(c *call, p api.RunParams) (result api.StatsResult, err error
 
 // processes may be as long as a line of the supervisor's.
 func (r live) processes(c *call, p api.RunParams) (later, error) {
-	return later{room: rpc.MaxLine, make: func() (any, error) {
+	return later{reserve: rpc.MaxLine, make: func() (any, error) {
 		var result json.RawMessage
 		err := r.supervisors.ask(c, c.run, methods.RunProcesses.Name, p, &result)
 		return result, err

@@ -87,7 +87,7 @@ func (h *journalHandler) Handle(_ context.Context, record slog.Record) error {
 	return h.send(text, priority(record.Level), fields)
 }
 
-// plain quotes what would be mistaken for more than one word.
+// plain quotes what would be mistaken for more than one value.
 func plain(value string) string {
 	if value == "" || strings.ContainsAny(value, " \t\n\"=") {
 		return fmt.Sprintf("%q", value)

@@ -23,23 +23,23 @@ func TestLogsGoOnBehindALine(t *testing.T) {
 	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
 	c.run, _ = r.d.cache.get(run.Spec.ID)
-	var told []api.LogLine
-	c.note = func(_ string, note any) error { told = append(told, note.(api.LogNote).Line); return nil }
+	var lines []api.LogLine
+	c.note = func(_ string, note any) error { lines = append(lines, note.(api.LogNote).Line); return nil }
 	offset := int64(20)
 	for _, row := range []struct {
 		p     api.LogsParams
 		bytes int64
 	}{{api.LogsParams{After: 2, AfterOffset: &offset}, 30}, {api.LogsParams{After: 2}, 0}} {
-		told = nil
+		lines = nil
 		_, err := r.d.logReader().read(c, row.p)
 		must(t, err)
-		if len(told) != 2 || told[0].LostLines != 3 || told[0].LostBytes != row.bytes || told[1].Number != 6 || told[1].Offset != 51 {
-			t.Errorf("%+v: %+v", row.p, told)
+		if len(lines) != 2 || lines[0].LostLines != 3 || lines[0].LostBytes != row.bytes || lines[1].Number != 6 || lines[1].Offset != 51 {
+			t.Errorf("%+v: %+v", row.p, lines)
 		}
 	}
 }
 
-// What calls of models said is read of a run that keeps it, in the foreground, too. The
+// Contents of model calls can be read of a run that keeps them, in the foreground, too. The
 // control: the same caller reads the run's own log.
 func TestALogOfModelsIsRead(t *testing.T) {
 	t.Parallel()
@@ -48,14 +48,14 @@ func TestALogOfModelsIsRead(t *testing.T) {
 	must(t, r.d.cache.refresh())
 	c := r.as(ownerCaller)
 	c.run, _ = r.d.cache.get(run.Spec.ID)
-	var told []string
+	var lines []string
 	c.note = func(_ string, note any) error {
 		line := note.(api.LogNote).Line
-		told = append(told, line.Stream+" "+line.Text)
+		lines = append(lines, line.Stream+" "+line.Text)
 		return nil
 	}
 	read := func(p api.LogsParams) error {
-		told = nil
+		lines = nil
 		_, err := r.d.logReader().read(c, p)
 		return err
 	}
@@ -68,12 +68,12 @@ func TestALogOfModelsIsRead(t *testing.T) {
 	contents.Add("c1", []byte("{}"), []byte("yes\nno\n"))
 	must(t, contents.Close())
 	must(t, read(api.LogsParams{Models: true, Follow: true}))
-	if got := strings.Join(told, "|"); got != "clove c1|request {}|answer yes|answer no" {
+	if got := strings.Join(lines, "|"); got != "clove c1|request {}|answer yes|answer no" {
 		t.Error(got)
 	}
 	c.run.Spec.Detached = true
-	if must(t, read(api.LogsParams{})); len(told) != 0 {
-		t.Errorf("they are in the run's own log: %q", told)
+	if must(t, read(api.LogsParams{})); len(lines) != 0 {
+		t.Errorf("they are in the run's own log: %q", lines)
 	}
 	c.run.Spec.Detached = false
 	wantCode(t, read(api.LogsParams{}), api.CodeConflict)

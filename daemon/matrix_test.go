@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/api/methods"
 )
 
-// passes stands for every answer that does not depend on the caller.
+// passes means every answer that does not depend on the caller.
 const passes = api.Code(0)
 
 // row has the answers for root, for the run's owner, and for another member of the group.

@@ -145,7 +145,7 @@ func (d *Daemon) modelLog(run agent.ID) (control.Contents, error) {
 	return logs.OpenCalls(d.options.Paths.ModelLog(run), d.config().LogCapBytes())
 }
 
-// callText is a call for people. What agents and providers have written is not in it.
+// callText is a call for people. It holds no text of agents or providers.
 func callText(c models.Call) string {
 	text := string(c.Outcome)
 	if c.Model != "" {
@@ -194,7 +194,7 @@ func (d *Daemon) waiting(run agent.ID) []api.WaitingCall {
 	return d.inference.control.Waiting(run)
 }
 
-// reload reads the file anew.
+// reload reads the file again.
 func (m *inference) reload(path string) error {
 	now, err := config.Load(path)
 	if err == nil {

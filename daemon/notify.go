@@ -17,10 +17,10 @@ import (
 type Notifier struct {
 	path     string
 	watchdog time.Duration
-	patience time.Duration // until there is room in systemd's queue; sendTime, and less in tests
+	patience time.Duration // until systemd's queue has space; sendTime, and less in tests
 }
 
-// sendTime is how long a message may wait for room in systemd's queue
+// sendTime is how long a message may wait for space in systemd's queue
 // (unix(7), max_dgram_qlen): a systemd that hangs must not keep cloved from ending.
 const sendTime = 5 * time.Second
 

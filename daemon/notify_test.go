@@ -41,7 +41,7 @@ func TestNotifier(t *testing.T) {
 		t.Setenv("NOTIFY_SOCKET", name)
 		n := NewNotifier()
 		if os.Getenv("NOTIFY_SOCKET") != "" {
-			t.Error("what cloved starts hears of the socket")
+			t.Error("a process that cloved starts has the socket in its environment")
 		}
 		n.Ready("serves\nall")
 		if got := read(); got != "READY=1\nSTATUS=serves all" {
@@ -83,12 +83,12 @@ func TestNotifierDoesNotHang(t *testing.T) {
 	n.Send("heard")
 	for got := read(); got != "heard"; got = read() {
 		if got == "lost" {
-			t.Error("control: there was room")
+			t.Error("control: the queue was not full")
 		}
 	}
 }
 
-// fill sends datagrams from one socket until there is no room.
+// fill sends datagrams from one socket until the queue is full.
 func fill(t *testing.T, path string) (sent int) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)

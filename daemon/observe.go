@@ -64,8 +64,8 @@ func lifeOf(run agent.Run, began time.Time) traces.Life {
 	return traces.Life{Began: began, Trace: run.Queue.Trace, Starts: run.Queue.Starts}
 }
 
-// lived traces an agent's life when it has ended, whoever started it. With --rm
-// its run is gone by then, so what is needed of it is kept meanwhile.
+// lived traces an agent's life when it has ended, also one that cloved did not start. With --rm
+// its run is gone by then, so the needed fields are kept meanwhile.
 func (d *Daemon) lived(o agent.RunEvent) {
 	switch o.Kind {
 	case agent.RunStarted:

@@ -120,7 +120,7 @@ func TestCountsCallsAndTheQueue(t *testing.T) {
 	must(t, raw.Request("no.such", nil))
 	_, err = raw.Receive()
 	must(t, err)
-	_, err = raw.Write([]byte(`{"jsonrpc":"2.0","method":"run.get","params":{"run":"nobody"}}` + "\n"))
+	_, err = raw.Write([]byte(`{"jsonrpc":"2.0","method":"run.get","params":{"run":"no-such-run"}}` + "\n"))
 	must(t, err)
 	r.counted(`clove_api_requests_total{code="ok",method="run.start"} 2`, `clove_api_requests_total{code="conflict",method="run.start"} 1`,
 		`clove_api_requests_total{code="method",method="unknown"} 1`, `clove_api_requests_total{code="not-found",method="run.get"} 1`,

@@ -25,7 +25,7 @@ func (c *cache) reach(after uint64) error {
 	if err != nil {
 		return err
 	}
-	// What came since the load is in the cache already.
+	// Changes since the load are in the cache already.
 	newer := slices.IndexFunc(older, func(o agent.RunEvent) bool { return o.Sequence > c.first })
 	if newer >= 0 {
 		older = older[:newer]

@@ -39,7 +39,7 @@ func TestReadsThePastWhenAsked(t *testing.T) {
 	}
 	r.d.cache.mu.Lock()
 	if first := r.d.cache.past[0].Sequence; first != last+1 {
-		t.Errorf("%d was read, and nobody asked for it", first)
+		t.Errorf("%d was read without a request", first)
 	}
 	r.d.cache.mu.Unlock()
 	for range 2 { // once read, it stays

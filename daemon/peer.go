@@ -23,7 +23,7 @@ type principal struct {
 func (p principal) isAgent() bool { return p.run != "" }
 
 // root reports whether the principal sees and may do everything. An agent never may,
-// whoever owns its run: its instructions can come from any web page that it reads.
+// not even one of root's: its instructions can come from any web page that it reads.
 func (p principal) root() bool { return p.owner.UID == 0 && !p.isAgent() }
 
 // covers reports whether a run exists to the principal.
@@ -87,7 +87,7 @@ func peerOf(conn *net.UnixConn) (caller, error) {
 		err = cerr
 	}
 	if err != nil {
-		return c, fmt.Errorf("cannot tell who connected: %w", err)
+		return c, fmt.Errorf("cannot identify the caller: %w", err)
 	}
 	return c, nil
 }

@@ -28,7 +28,7 @@ func networked(targets ...string) agent.Spec {
 	return s
 }
 
-// TestUsersStayBelowTheCeiling: at a start and at an update, whoever requests it. Root's own
+// TestUsersStayBelowTheCeiling: at a start and at an update, by any requester. Root's own
 // runs are not limited.
 func TestUsersStayBelowTheCeiling(t *testing.T) {
 	t.Parallel()

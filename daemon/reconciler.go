@@ -50,7 +50,7 @@ type leftovers interface {
 type reconciler struct {
 	parts
 	retry time.Duration // retryTime, and less in tests
-	wake  chan struct{} // a look is asked for; it has room for one, which stands for all that came since
+	wake  chan struct{} // a look is requested; one element, for all requests since the last look
 
 	seen uint64 // revision of the store when the last look began; of run's goroutine
 
@@ -149,15 +149,15 @@ func (r *reconciler) look(ctx context.Context) (next time.Time, err error) {
 	// Read after the settling, so that what it queued is among them.
 	runs := r.cache.current()
 	r.watch(ctx, runs)
-	room, err := r.room(runs)
+	available, err := r.memoryFor(runs)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return scheduler.Sooner(r.decide(runs, busy, room), onTime), nil
+	return scheduler.Sooner(r.decide(runs, busy, available), onTime), nil
 }
 
-// room is what the host has for starts. It is read only where a start may depend on it.
-func (r *reconciler) room(runs []agent.Run) (scheduler.Memory, error) {
+// memoryFor is the host's memory for starts. It is read only where a start may depend on it.
+func (r *reconciler) memoryFor(runs []agent.Run) (scheduler.Memory, error) {
 	isQueued := func(run agent.Run) bool { return run.State == agent.StateQueued }
 	if r.config().memoryBytes() == 0 || !slices.ContainsFunc(runs, isQueued) {
 		return scheduler.Memory{}, nil
@@ -248,7 +248,7 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 
 // decide starts the runs that may start, and keeps why the others wait. busy are
 // those that are being started.
-func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool, room scheduler.Memory) (wake time.Time) {
+func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool, available scheduler.Memory) (wake time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	queued := map[agent.ID]bool{}
@@ -266,7 +266,7 @@ func (r *reconciler) decide(runs []agent.Run, busy map[agent.ID]bool, room sched
 	// A hold is of one wait in the queue, not of the run.
 	maps.DeleteFunc(r.held, func(id agent.ID, _ scheduler.Hold) bool { return !queued[id] })
 	config := r.config()
-	d := scheduler.Queue{Now: time.Now(), Memory: room, AtOnce: config.startsAtOnce(), Draining: r.draining, Panic: r.cache.panicReason(), Held: r.held}.Decide(runs)
+	d := scheduler.Queue{Now: time.Now(), Memory: available, AtOnce: config.startsAtOnce(), Draining: r.draining, Panic: r.cache.panicReason(), Held: r.held}.Decide(runs)
 	for _, run := range d.Start {
 		// Noted before its goroutine runs: the next look must not start the run a second
 		// time.

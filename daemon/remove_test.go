@@ -26,8 +26,8 @@ func TestRemoveQueuedWithForce(t *testing.T) {
 	wantCode(t, err, api.CodeNotFound)
 }
 
-// A run whose stop is stored does not start, whatever cloved or a policy did at that moment.
-// The control is a run that nobody stopped.
+// A run whose stop is stored does not start, also if cloved or a policy acted at that moment.
+// The control is a run that was not stopped.
 func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -53,7 +53,7 @@ func TestNotedStopOfAQueuedRunHolds(t *testing.T) {
 	}
 }
 
-// If a policy queues a run again while it is being stopped, the stop neither waits for ever
+// If a policy queues a run again while it is being stopped, the stop neither waits without end
 // nor fails.
 func TestStopOfARunThatComesBack(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ type runs struct {
 	records     records
 	reconciler  *reconciler
 	sandboxes   sandboxes
-	limits      limits
+	limits      admissionRules
 	supervisors supervisors
 	paths       runtime.Paths
 	admission   *sync.Mutex // from counting a user's runs until the next one is stored
@@ -53,7 +53,7 @@ func (r runs) start(c *call, p api.StartParams) (api.RunResult, error) {
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
 	}
-	// Whatever the caller says: cloved starts each run under a supervisor of its own.
+	// The caller cannot change this: cloved starts each run under a supervisor of its own.
 	spec.Detached = true
 	if err := r.cache.refresh(); err != nil { // a run that it names in after may be new
 		return api.RunResult{}, err
@@ -159,7 +159,7 @@ func (r runs) withdraw(spec agent.Spec, reason string) error {
 	return api.Failure(api.CodeBusy, "with -d it waits in the queue", "%s would have to wait: %s", spec.Name, reason)
 }
 
-// admit stores a run that its owner has room for, under an id that is new.
+// admit stores a run within its owner's limit of runs, under an id that is new.
 func (r runs) admit(c *call, run agent.Run) error {
 	r.admission.Lock()
 	defer r.admission.Unlock()

@@ -176,7 +176,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Runs that would wait for each other for ever are refused, whichever of them closes the
+// Runs that would wait for each other without end are refused, whichever of them closes the
 // circle; --after also accepts a prefix of an id.
 func TestCirclesAreRefused(t *testing.T) {
 	t.Parallel()

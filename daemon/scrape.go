@@ -31,7 +31,7 @@ func ListenScrapes(config Config) (s Scrapes, err error) {
 			return s, &agent.Error{Kind: agent.KindBusy, Step: "metrics_address", Message: "cannot listen on " + config.MetricsAddress, Err: err,
 				Hint: "name another port in cloved's configuration"}
 		}
-		// Anybody on the host may connect, agents with --network host too.
+		// Any process on the host may connect, agents with --network host too.
 		s.Address = netutil.LimitListener(s.Address, maxScrapers)
 	}
 	if config.MetricsSocket != "" {

@@ -71,7 +71,7 @@ func TestScrapesAreForMembers(t *testing.T) {
 	for what, row := range map[string]struct {
 		peer any
 		code int
-	}{"root": {rootCaller, 418}, "a member": {caller{principal: principal{owner: agent.Owner{UID: 7, GID: 50}}}, 418}, "another": {otherCaller, 403}, "nobody": {nil, 403}} {
+	}{"root": {rootCaller, 418}, "a member": {caller{principal: principal{owner: agent.Owner{UID: 7, GID: 50}}}, 418}, "another": {otherCaller, 403}, "unknown": {nil, 403}} {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		request = request.WithContext(context.WithValue(request.Context(), scraper{}, row.peer))
 		w := httptest.NewRecorder()
@@ -116,7 +116,7 @@ func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
 	for what, row := range map[string]struct {
 		peer caller
 		want []string
-	}{"root": {rootCaller, []string{"1000/mine", "1001/not-mine"}}, "owner": {ownerCaller, []string{"mine"}}, "nobody": {caller{principal: principal{owner: agent.Owner{UID: 9}}}, nil}} {
+	}{"root": {rootCaller, []string{"1000/mine", "1001/not-mine"}}, "owner": {ownerCaller, []string{"mine"}}, "unknown": {caller{principal: principal{owner: agent.Owner{UID: 9}}}, nil}} {
 		agents, leftOut := r.d.usageOf(context.WithValue(within(t), scraper{}, row.peer))
 		var names []string
 		for _, a := range agents {
@@ -131,7 +131,7 @@ func TestUsageIsOfWhatTheCallerSees(t *testing.T) {
 		}
 	}
 	if agents, _ := r.d.usageOf(within(t)); agents != nil {
-		t.Errorf("somebody whom nobody knows sees %v", agents)
+		t.Errorf("an unknown caller sees %v", agents)
 	}
 }
 

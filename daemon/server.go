@@ -41,7 +41,7 @@ type server struct {
 	all  sync.WaitGroup
 }
 
-// newServer makes the server of a Daemon whose kernel.db is open: the rooms need it.
+// newServer makes the server of a Daemon whose kernel.db is open: the handler groups need it.
 func newServer(d *Daemon, group int) *server {
 	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), shared: d.shared, ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())

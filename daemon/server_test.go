@@ -41,12 +41,12 @@ func TestEndOfService(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	following, starting := make(chan error, 1), make(chan error, 1)
-	told := make(chan struct{}, 16)
+	events := make(chan struct{}, 16)
 	go func() {
-		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: new(uint64), Follow: true}, func(api.EventNote) error { told <- struct{}{}; return nil })
+		_, err := client.Each(within(t), c, methods.EventFollow, api.EventParams{After: new(uint64), Follow: true}, func(api.EventNote) error { events <- struct{}{}; return nil })
 		following <- err
 	}()
-	<-told
+	<-events
 	go func() {
 		_, err := client.Do(within(t), c, methods.RunStart, api.StartParams{Spec: spec("slow")})
 		starting <- err

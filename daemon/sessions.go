@@ -109,8 +109,8 @@ var answerBegins = []byte(`{"jsonrpc":"2.0","id":`)
 func (l *lines) Write(data []byte) (int, error) {
 	for rest := data; len(rest) > 0; {
 		line, more, ends := bytes.Cut(rest, []byte("\n"))
-		if room := len(answerBegins) - len(l.begun); room > 0 {
-			l.begun = append(l.begun, line[:min(room, len(line))]...)
+		if free := len(answerBegins) - len(l.begun); free > 0 {
+			l.begun = append(l.begun, line[:min(free, len(line))]...)
 		}
 		l.answered = l.answered || bytes.Equal(l.begun, answerBegins)
 		if ends {

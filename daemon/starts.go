@@ -36,7 +36,7 @@ func (r *reconciler) begin(run agent.Run) {
 	// Else the run is started again in a moment, and its callers wait for that.
 	if !queued {
 		for _, caller := range r.answers[run.Spec.ID] {
-			caller <- answer // it has room for one
+			caller <- answer // it is buffered
 		}
 		delete(r.answers, run.Spec.ID)
 	}
@@ -71,7 +71,7 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 }
 
 // postpone holds a run back whose start failed, if it is still queued: the failure could
-// not be stored, and the run would be started again at once, for ever. It reports whether
+// not be stored, and the run would be started again at once, without end. It reports whether
 // the run is queued.
 //
 // The hold is in memory only: a new cloved tries each run once.
@@ -107,8 +107,8 @@ func (r *reconciler) forgetLog(id agent.ID) {
 	}
 }
 
-// named is a run that will start, with the name that it keeps. What else
-// happened to it since the decision, its supervisor reads in the store.
+// named is a run that will start, with the name that it keeps. Later
+// changes of it are read from the store by its supervisor.
 func (r *reconciler) named(run agent.Run) agent.Run {
 	r.names.RLock()
 	defer r.names.RUnlock()

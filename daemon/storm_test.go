@@ -31,7 +31,7 @@ var stormLines = []string{
 	`{"jsonrpc":"2.0","id":1,"result":{}}`,
 	`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`,
 	`{"jsonrpc":"2.0","id":2,"method":"event.follow","params":{"follow":true}}`,
-	`{"jsonrpc":"2.0","id":3,"method":"run.attach","params":{"run":"nobody"}}`,
+	`{"jsonrpc":"2.0","id":3,"method":"run.attach","params":{"run":"no-such-run"}}`,
 }
 
 // gust is one connection with some lines in flight at the same time. The last line may be cut,

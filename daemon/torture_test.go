@@ -60,7 +60,7 @@ func TestLeavingLeavesNothing(t *testing.T) {
 		"a stream":                            `{"jsonrpc":"2.0","id":1,"method":"event.follow","params":{"follow":true}}` + "\n",
 		"a log":                               `{"jsonrpc":"2.0","id":1,"method":"run.logs","params":{"run":"long","follow":true}}` + "\n",
 		"a session":                           `{"jsonrpc":"2.0","id":1,"method":"run.attach","params":{"run":"long"}}` + "\n",
-		"a session's words":                   `{"jsonrpc":"2.0","method":"session.input","params":{"data":"eA=="}}` + "\n",
+		"a session's messages":                `{"jsonrpc":"2.0","method":"session.input","params":{"data":"eA=="}}` + "\n",
 		"a batch":                             "[" + ping + `,{"jsonrpc":"2.0","id":2,"method":"run.wait","params":{"run":"long"}}]` + "\n",
 		"a stream as notification in a batch": "[" + ping + `,{"jsonrpc":"2.0","method":"event.follow","params":{"follow":true}}]` + "\n",
 		"rubbish":                             "\x00\xff\n\n{}[]\n",
@@ -204,7 +204,7 @@ func TestSlowReader(t *testing.T) {
 	flat(t, before)
 }
 
-// Connections above the limit get an error, and connections that end make room.
+// Connections above the limit get an error, and connections that end free their places.
 func TestFloodOfConnections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -97,7 +97,7 @@ func TestTorture(t *testing.T) {
 		"id of a string":      {`{"jsonrpc":"2.0","id":"ü\u0000","method":"daemon.info"}`, 0, `"ü\u0000"`},
 		"session not first":   {`{"jsonrpc":"2.0","id":1,"method":"run.attach","params":{"run":"x"}}`, api.CodeSession, "1"},
 		"no run":              {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{}}`, api.CodeParams, "1"},
-		"another's run":       {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"nobody"}}`, api.CodeNotFound, "1"},
+		"another's run":       {`{"jsonrpc":"2.0","id":1,"method":"run.get","params":{"run":"no-such-run"}}`, api.CodeNotFound, "1"},
 		"empty batch":         {`[]`, api.CodeRequest, "null"},
 		"bad UTF-8":           {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run.get\",\"params\":{\"run\":\"\xff\"}}", api.CodeParse, "null"},
 		"a NUL":               {"{\"jsonrpc\":\"2.0\",\x00\"id\":1,\"method\":\"daemon.info\"}", api.CodeParse, "null"},

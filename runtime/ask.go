@@ -21,11 +21,11 @@ type asker struct {
 	// would allow.
 	ask func(ctx context.Context, rule agent.EgressRule) bool
 
-	turn    chan struct{} // holds one element while nobody asks; guards answers and spec.Egress.Rules
+	turn    chan struct{} // holds one element while no question is open; guards answers and spec.Egress.Rules
 	answers map[string]bool
 }
 
-// newAsker returns nil if nobody is to be asked.
+// newAsker returns nil if the run's policy does not ask.
 func newAsker(spec agent.Spec, streams IO) *asker {
 	if streams.AskNetwork == nil {
 		return nil
@@ -77,7 +77,7 @@ func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 }
 
 // askedTarget is the narrowest rule that would allow what was refused; a name that is looked up
-// stands for its ports 80 and 443.
+// means its ports 80 and 443.
 func askedTarget(d broker.Decision) string {
 	host := d.Name
 	if host == "" && len(d.Pinned) > 0 {

@@ -55,6 +55,6 @@ func TestAPersonIsAskedOnce(t *testing.T) {
 func TestNobodyIsAskedByDefault(t *testing.T) {
 	t.Parallel()
 	if newAsker(agent.Spec{}, IO{}) != nil {
-		t.Error("there is somebody to ask")
+		t.Error("it returned an asker")
 	}
 }

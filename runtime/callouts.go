@@ -129,7 +129,7 @@ func (c *callouts) report(flag string, err error) {
 }
 
 // environmentOf is the event as variables, for a command without a JSON parser. None is from
-// an agent: names are checked words.
+// an agent: names are checked first.
 func environmentOf(event string, spec agent.Spec, b api.Budget) []string {
 	return []string{
 		"CLOVE_EVENT=" + event, "CLOVE_ID=" + string(spec.ID), "CLOVE_NAME=" + spec.Name, "CLOVE_NAMESPACE=" + spec.Kernel.Namespace,

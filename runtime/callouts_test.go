@@ -56,8 +56,8 @@ func tokensOf(granted, used int64) api.Budget {
 func TestEachMarkHasItsCallout(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "called")
-	command := func(word string) string {
-		return "{ echo " + word + ` $CLOVE_EVENT $CLOVE_NAMESPACE $CLOVE_DIMENSION $CLOVE_USED of $CLOVE_GRANTED $CLOVE_AT_END; cat; echo; } >>` + file
+	command := func(label string) string {
+		return "{ echo " + label + ` $CLOVE_EVENT $CLOVE_NAMESPACE $CLOVE_DIMENSION $CLOVE_USED of $CLOVE_GRANTED $CLOVE_AT_END; cat; echo; } >>` + file
 	}
 	for _, row := range []struct {
 		onWarn, onEnd, want string

@@ -49,7 +49,7 @@ const gatePatience = 10 * time.Second
 
 // admit lets a process execute its command once it is seen, from outside, to be under its
 // filter: a build that skips the filter silently must not start an agent. From then on the
-// calls of the process and of all its children are answered. ours tells whether a process is
+// calls of the process and of all its children are answered. ours reports whether a process is
 // the one that was started.
 func (c *calls) admit(file *os.File, ours func(status map[string]string) bool) error {
 	if c == nil {
@@ -161,7 +161,7 @@ func (c *calls) answer(listener *notify.Listener, call notify.Call) {
 	}
 }
 
-// unseen reports whether the filter refuses by itself, and nobody has looked at it yet.
+// unseen reports whether the filter refuses by itself and has not been checked yet.
 func (c *calls) unseen() bool {
 	if c == nil {
 		return false
@@ -215,13 +215,13 @@ var errNonsense = errors.New("clove-init sent an unexpected message")
 
 // pace bounds the processor time with which a run's calls are answered. It is the
 // supervisor's, so no limit of the agent bounds it. A caller that is answered late waits;
-// nobody else does.
+// no other caller does.
 type pace struct {
 	share float64 // of one processor, paid off all the time
 	lock  sync.Mutex
 	owed  time.Duration // worked and not yet paid off by time
 	at    time.Time     // when owed was right
-	over  chan struct{} // closed: nobody waits any more
+	over  chan struct{} // closed: no caller waits any more
 }
 
 // paceShare is for a run whose calls that are refused are handed over, watchingShare for one

@@ -15,7 +15,7 @@ import (
 	"clove.run/clove/policies"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // asked returns a run that uses every limit which reaches the OCI config.
 func asked(user agent.User) agent.Spec {

@@ -22,7 +22,7 @@ import (
 
 // CopyOut writes the file, folder or symbolic link at path as a tar archive
 // whose names begin with path's last element. It reads what the agent could,
-// and no link leads it out of the agent's root. What a folder holds besides
+// and no link leads it out of the agent's root. Anything in a folder besides
 // files, folders and links (pipes, sockets, devices), and what the agent may not
 // read, is left out; the error that names it comes after everything else.
 func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
@@ -215,8 +215,8 @@ func (c copier) takeFolder(parent *os.File, base string, h *tar.Header) error {
 	return there.Close()
 }
 
-// replace makes something under a temporary name and moves it to its own. What had that
-// name before (a link, a pipe, a device) is never opened. The random name makes a collision
+// replace makes something under a temporary name and moves it to its own. A link, pipe
+// or device that had that name before is never opened. The random name makes a collision
 // with the agent's files, and with another copy, practically impossible.
 func replace(parent *os.File, base string, create func(temporary string) error) error {
 	temporary := ".clove-" + rand.Text()

@@ -144,7 +144,7 @@ func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 	return o.write(h)
 }
 
-// addFile opens the file anew to read it: an O_PATH descriptor was opened without a check
+// addFile reopens the file to read it: an O_PATH descriptor was opened without a check
 // of permissions, and the reopening is the check.
 func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	file, err := beneath.Reopen(place, os.O_RDONLY)

@@ -10,20 +10,20 @@ import (
 	"clove.run/clove/store"
 )
 
-// denials are what the sandbox refused the agent. Targets are told of once, and counted.
-// Whoever adds one never waits. The gate keeps those of the network and counts them itself.
+// denials are what the sandbox refused the agent. Each target is reported once, and counted.
+// Adding one never blocks. The gate keeps those of the network and counts them itself.
 type denials struct {
 	id      agent.ID
-	first   func(d agent.Denial, reason, hint string) // nil: nobody is told
+	first   func(d agent.Denial, reason, hint string) // nil: no report
 	notices func() *outbox
-	news    chan struct{} // has an element while there are events that nobody has stored
+	news    chan struct{} // has an element while there are events to store
 
 	lock    sync.Mutex
 	byKey   map[denialKey]*agent.Denial
 	perKind map[string]int
 	events  []agent.RunEvent // not yet stored
 	noted   int              // of all denials, how many became events
-	told    bool             // notices exist
+	noticed bool             // notices exist
 	storing sync.WaitGroup
 }
 
@@ -57,14 +57,14 @@ func (all *denials) count(kind, target string) (known bool) {
 	return d != nil
 }
 
-// add counts a denial whose target is not known yet, and tells of it.
+// add counts a denial whose target is not known yet, and reports it.
 func (all *denials) add(d agent.Denial, reason, hint string) {
 	all.lock.Lock()
 	defer all.lock.Unlock()
 	d.Time, d.Count, d.Target, d.Program = time.Now().UTC(), 1, bounded(d.Target), bounded(d.Program)
 	if all.perKind[d.Kind] == maxOfKind {
 		d = agent.Denial{Time: d.Time, Kind: d.Kind, Target: otherTargets, Count: 1}
-		reason, hint = "there is no room to tell more of them apart", ""
+		reason, hint = "no more of them are listed separately", ""
 	}
 	if known := all.byKey[denialKey{d.Kind, d.Target}]; known != nil { // of another listener meanwhile
 		known.Count++
@@ -75,12 +75,12 @@ func (all *denials) add(d agent.Denial, reason, hint string) {
 	all.perKind[d.Kind]++
 	all.event(d)
 	if all.first != nil {
-		all.told = true
+		all.noticed = true
 		all.notices().put(func() { all.first(d, reason, hint) })
 	}
 }
 
-// note makes an event of a denial that somebody else keeps.
+// note makes an event of a denial that is kept elsewhere.
 func (all *denials) note(d agent.Denial) {
 	all.lock.Lock()
 	defer all.lock.Unlock()
@@ -107,7 +107,7 @@ func (all *denials) event(d agent.Denial) {
 	}
 }
 
-// store writes the events that wait. What cannot be stored is in the record all the same.
+// store writes the events that wait. A denial that cannot be stored is in the record all the same.
 func (all *denials) store(with func(func(*store.Store) error) error) {
 	all.lock.Lock()
 	events := all.events
@@ -141,12 +141,12 @@ func (all *denials) list() []agent.Denial {
 
 func byTime(a, b agent.Denial) int { return a.Time.Compare(b.Time) }
 
-// close tells what is still to be told, and stores what is to be stored.
+// close writes the remaining notices and events.
 func (all *denials) close(with func(func(*store.Store) error) error) {
 	if all == nil {
 		return
 	}
-	if all.told {
+	if all.noticed {
 		_ = all.notices().until(func() error { return nil })
 	}
 	all.storing.Wait()
@@ -155,8 +155,8 @@ func (all *denials) close(with func(func(*store.Store) error) error) {
 
 func bounded(text string) string { return text[:min(len(text), maxTarget)] }
 
-// refusals counts what the agent was refused: calls, and connections by the gate. Who
-// counts never waits for the supervisor's loop.
+// refusals counts what the agent was refused: calls, and connections by the gate. Counting
+// never waits for the supervisor's loop.
 type refusals struct {
 	count atomic.Int64
 	news  chan struct{} // has an element while the loop has not looked
@@ -198,7 +198,7 @@ func newOutbox(capacity int) *outbox {
 	return o
 }
 
-// put waits while there is no room: nothing is lost before the end, and the
+// put waits while the queue is full: nothing is lost before the end, and the
 // agent waits with it.
 func (o *outbox) put(f func()) {
 	select {

@@ -10,11 +10,11 @@ import (
 )
 
 // However many targets there are: each kind keeps a bounded number, counts the rest as one,
-// and a kind that is full takes no room of another.
+// and a kind that is full takes no space of another.
 func TestDenialsAreBounded(t *testing.T) {
 	t.Parallel()
-	told := 0
-	all := newDenials("0123456789abcdef", func(agent.Denial, string, string) { told++ })
+	reported := 0
+	all := newDenials("0123456789abcdef", func(agent.Denial, string, string) { reported++ })
 	refuse := func(kind, target string) {
 		if !all.count(kind, target) {
 			all.add(agent.Denial{Kind: kind, Target: target, Program: strings.Repeat("p", 5000)}, "", "")
@@ -41,8 +41,8 @@ func TestDenialsAreBounded(t *testing.T) {
 	if len(list) != maxOfKind+1+2 || counts[otherTargets] != 1000-maxOfKind || counts["mount"] != 3 || counts[long[:maxTarget]] != 3 || sum != 1006 {
 		t.Errorf("%d denials: %d others, mount %d", len(list), counts[otherTargets], counts["mount"])
 	}
-	if told != len(list) {
-		t.Errorf("told %d times of %d", told, len(list))
+	if reported != len(list) {
+		t.Errorf("reported %d of %d", reported, len(list))
 	}
 }
 

@@ -45,7 +45,7 @@
 //     What is written to a tmpfs is charged to clove.
 //   - Update checks, changes the cgroup, clove-init's clock and the store, each
 //     with a way back, and then the gate's rules, which cannot fail. On v2 the
-//     agent stands still while its memory limit falls, because the kernel kills
+//     agent is frozen while its memory limit is lowered, because the kernel kills
 //     for one that is exceeded; on v1 it refuses that by itself.
 //   - Layer freezes the cgroup while a caller reads what the agent changed, whether it
 //     is paused or not. The read is cancelled when the agent has to go on: after two
@@ -56,17 +56,17 @@
 //     the deadline and before it ends it. If the supervisor dies, a paused agent
 //     stays as it is, and makes no progress, until another clove removes it.
 //
-// # What survives what
+// # State that survives a crash
 //
 // The mounts live in a namespace that only the launch thread and the sandbox
 // hold, the network namespace has no name, and the loop device clears itself
 // when its mount goes: a kill -9 leaves a cgroup, a run directory, a layer and a
 // lease. The next run in the foreground, cloved or clove gc removes them (leftovers.go),
-// and keeps the layer unless no agent wrote to it. What the store has no record of
-// is moved to lost/ (lost_files.go). They may, because the lock in the run directory is free, and so is its equal in the
+// and keeps the layer unless no agent wrote to it. Files that the store has no record
+// of are moved to lost/ (lost_files.go). They may, because the lock in the run directory is free, and so is its equal in the
 // state directory (signs.go), which outlives a removal of the run directory. An
 // unfinished template has such a lock too. A record that the store does not take is
-// written into the run directory; if there is no room, the supervisor of a detached run
+// written into the run directory; if the disk is full, the supervisor of a detached run
 // waits until there is.
 // clove-init sees the socket close and kills everything inside at once;
 // before it holds the socket, the parent-death signal does.

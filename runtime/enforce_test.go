@@ -74,7 +74,7 @@ func TestAMissingControlRefusesTheRun(t *testing.T) {
 			e, err := enforce(spec, h)
 			if !slices.Contains(weakenable, c.name) {
 				if agent.KindOf(err) != agent.KindInvalid {
-					t.Errorf("weakening gave %v, want a refusal of the word", err)
+					t.Errorf("weakening gave %v, want a refusal of the value", err)
 				}
 				return
 			}

@@ -64,7 +64,7 @@ type execSession struct {
 	entrance *entrance
 	done     func() // ends what beginSession began
 	hostID   uint32 // of id 0 inside
-	lists    string // in words: those of what may be executed and read; empty: there is none
+	lists    string // text: the lists of what may be executed and read; empty: there is none
 	orders   *initproto.Orders
 	streams  IO
 	pipes    *streams
@@ -269,15 +269,15 @@ func (x *execSession) join(master *os.File) {
 	})
 }
 
-// lastWords bounds the wait for a reader of the output that is left.
-const lastWords = 10 * time.Second
+// drainTime bounds the wait for a reader of the remaining output.
+const drainTime = 10 * time.Second
 
-// leave passes on what the process wrote, and gives the terminal back. What it
-// left running in the sandbox may hold its output open for ever, so only what
-// is there by now counts.
+// leave passes on what the process wrote, and gives the terminal back. A
+// process that it left running in the sandbox may hold its output open without end, so only the output written
+// by now counts.
 func (x *execSession) leave(ctx context.Context) {
 	x.pipes.closeAgentSide()
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	x.pipes.drainNow(ctx)
 	if x.terminal != nil {
@@ -320,7 +320,7 @@ func (x *execSession) failed(err error) error {
 	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
 }
 
-// listsOf are the lists that refuse programs, in words.
+// listsOf are the lists that refuse programs, as text.
 func listsOf(f agent.Files) string {
 	var lists []string
 	if f.Execute != nil {

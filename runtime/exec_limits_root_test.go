@@ -38,7 +38,7 @@ signal.pause()'`, func(s *agent.Spec) { s.Limits.Pids = 40 })
 	if err := a.Update(agent.Update{Pids: as[int64](80)}); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.shell("echo room"); got != "room\n" {
+	if got := a.shell("echo free"); got != "free\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -130,8 +130,8 @@ func TestExecIsTheAgentsEqual(t *testing.T) {
 	}
 }
 
-// TestExecCannotDoMore: an exec session can do no more than the agent. What works outside
-// fails inside.
+// TestExecCannotDoMore: an exec session can do no more than the agent. The same actions
+// work outside and fail inside.
 func TestExecCannotDoMore(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
 	for _, attack := range []string{"unshare -U true", "mount -t tmpfs none /tmp", "cat /etc/shadow"} {

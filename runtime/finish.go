@@ -15,8 +15,8 @@ import (
 
 // finish ends whatever is left, writes the record and takes back every step.
 //
-// The order matters. Processes end first, because everything else relies on nobody writing
-// any more. The figures are read before the teardown removes the cgroup and the layer, and
+// The order matters. Processes end first, because everything else relies on there being no
+// writer any more. The figures are read before the teardown removes the cgroup and the layer, and
 // the layer is inspected while it is mounted. The record is stored after the teardown,
 // because it gives back the lease: from then on another run may have the ids. The
 // directory, whose lock is the sign of life, goes last.
@@ -25,8 +25,8 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	failures := []error{l.empty()}
 	ended := time.Now()
 	l.calls.close()
-	l.observer.settle(l.tree)
-	// What an agent sent before it ended by itself may still leave. The bytes of UDP flows
+	l.uses.settle(l.tree)
+	// Data that an agent sent before it ended by itself may still leave. The bytes of UDP flows
 	// and the refusals that were only counted come with the gate's end.
 	l.gate.end(seen.cause == causeNone)
 	stats := l.measure(&seen)
@@ -44,14 +44,14 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 		l.runtime.panicked(&record)
 	}
 	if record.Status != agent.StatusStartFailed {
-		l.observer.keep(record, l.calls != nil && !l.calls.unseen(), l.plan, l.spec.Remove, l.streams, l.runtime.paths.Observed(l.spec.ID))
+		l.uses.keep(record, l.calls != nil && !l.calls.unseen(), l.plan, l.spec.Remove, l.streams, l.runtime.paths.Observed(l.spec.ID))
 	}
 	failures = append(failures, l.undo.Run())
 	// gofail: var finishTornDown string
 	// failures = append(failures, failpoint(finishTornDown, ""))
 
 	l.trace.step("teardown", began)
-	if l.streams.Drained != nil && !l.occupied { // else our end of a terminal is in use for ever
+	if l.streams.Drained != nil && !l.occupied { // else our end of a terminal stays in use
 		l.streams.Drained()
 	}
 	began = time.Now()
@@ -73,8 +73,8 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 // Each ends by itself within seconds; a reader is cancelled.
 const sessionPatience = 2 * time.Minute
 
-// empty ends every process in the sandbox, and every session. What does not end
-// within its time is an error, and the teardown goes on: the kernel removes what
+// empty ends every process in the sandbox, and every session. A process that does
+// not end within its time is an error, and the teardown goes on: the kernel removes what
 // hangs with clove's own end, and `clove gc` the rest.
 func (l *launch) empty() error {
 	failures := []error{killAll(l.group)}
@@ -129,8 +129,8 @@ func (l *launch) leave(record agent.Record, cause error) error {
 		Hint: "`clove check` lists it, `clove gc` removes it", Err: errors.Join(cause, err)}
 }
 
-// keep writes the record into the directory, all of it or nothing. Somebody may
-// have removed the directory.
+// keep writes the record into the directory, all of it or nothing. The directory
+// may have been removed.
 func (d *runDirectory) keep(record agent.Record) error {
 	text, err := json.Marshal(record)
 	if err != nil {

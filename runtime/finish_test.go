@@ -122,8 +122,8 @@ func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 	}
 	l := &launch{runtime: r, spec: spec, dir: dir}
 	err = l.leave(agent.Record{ExitCode: 4}, unix.EBUSY)
-	var told *agent.Error
-	if !errors.As(err, &told) || !errors.Is(err, unix.EBUSY) || told.Hint == "" || !strings.Contains(err.Error(), spec.Name) {
+	var failure *agent.Error
+	if !errors.As(err, &failure) || !errors.Is(err, unix.EBUSY) || failure.Hint == "" || !strings.Contains(err.Error(), spec.Name) {
 		t.Errorf("%v", err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir.path, recordFile))
@@ -131,7 +131,7 @@ func TestWhatCannotBeTornDownIsLeftForTheNext(t *testing.T) {
 		t.Errorf("the record: %s, %v", text, err)
 	}
 	if r.supervised(spec.ID) {
-		t.Error("it still counts as supervised: nobody could clean it")
+		t.Error("it still counts as supervised, so it could never be cleaned")
 	}
 }
 
@@ -164,7 +164,7 @@ func TestTheOutputIsWholeBeforeTheEndIsStored(t *testing.T) {
 			t.Errorf("control: %s, %v", now.State, err)
 		}
 		if want := map[bool]string{false: "[running]", true: "[]"}[occupied]; fmt.Sprint(states) != want {
-			t.Errorf("occupied %v: it was told while the run was %v, want %s", occupied, states, want)
+			t.Errorf("occupied %v: it was reported while the run was %v, want %s", occupied, states, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type freezer struct {
 	holds  map[*hold]bool
 }
 
-// hold is one reader for whom the agent stands still.
+// hold is one reader for which the agent is frozen.
 type hold struct{ release context.CancelFunc }
 
 // frozen reports whether the cgroup is to stand still, for whatever reason.

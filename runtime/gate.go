@@ -27,7 +27,7 @@ type gated struct {
 func openGate(c host.Config, id agent.ID, streams IO, decided func(broker.Decision), all *denials) (*gated, error) {
 	g := &gated{
 		decisions: &decisionLog{agent: id, to: streams.NetworkLog, outbox: newOutbox(decisionsWaiting)},
-		// Room for all that a run can have, so that put never waits: one for each target, one
+		// Space for all that a run can have, so that put never waits: one for each target, one
 		// for the others, one for the loss of the gate.
 		notices: newOutbox(broker.MaxDenials + 2),
 		denied:  streams.Denied,

@@ -60,7 +60,7 @@ func TestTheGraceOfAStopIsClovesToo(t *testing.T) {
 	patient.cancel()
 	patient.hears()
 	patient.started() // arms its own clocks
-	patient.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, Cause: initproto.CauseStop}})
+	patient.sends(initproto.Message{Exited: &initproto.Exited{Code: 3, Cause: initproto.CauseStop}})
 	if seen := patient.ends(); kill.happened() || seen.code != 3 {
 		t.Errorf("control: killed within its grace: %+v", seen)
 	}
@@ -76,7 +76,7 @@ func TestAStopBeforeTheStart(t *testing.T) {
 	loop.end(causeUser, time.Hour)
 	loop.onStarted(initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()})
 	if !loop.over.Stop() || !loop.last.Stop() {
-		t.Error("nobody holds the grace any more")
+		t.Error("the grace is not held any more")
 	}
 	loop.end(causeUser, time.Minute)
 	loop.end(causeUser, time.Hour)
@@ -87,13 +87,13 @@ func TestAStopBeforeTheStart(t *testing.T) {
 	defer control.close()
 	control.onStarted(initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()})
 	if control.over.Stop() || control.last.Stop() {
-		t.Error("control: it has a deadline that nobody gave it")
+		t.Error("control: it has a deadline that was not set")
 	}
 }
 
-// TestSignalsThatNobodyTakes: a clove-init that stands still reads no signals, and its agent
+// TestSignalsThatAreNotRead: a frozen clove-init reads no signals, and its agent
 // can be ended all the same.
-func TestSignalsThatNobodyTakes(t *testing.T) {
+func TestSignalsThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
 	live := make(chan *Live, 1)

@@ -99,8 +99,8 @@ func sleeper() agent.Spec {
 	return spec
 }
 
-// gatedSleeper is a sleeper with every part of a network that a launch can make. Nobody
-// listens at its name server's address, so no query is answered.
+// gatedSleeper is a sleeper with every part of a network that a launch can make. There
+// is no listener at its name server's address, so no query is answered.
 func gatedSleeper() agent.Spec {
 	spec := sleeper()
 	spec.Network = agent.NetworkAllowlist

@@ -28,7 +28,7 @@ type installation struct {
 	Run directory `json:"run"` // the one in which its live runs are
 }
 
-// installationDigits is the length that the pattern of cgroup names has room for.
+// installationDigits is the length that the pattern of cgroup names holds.
 const installationDigits = 8
 
 // directory identifies a directory by the kernel's numbers; its path is for people. A path
@@ -75,7 +75,7 @@ func (p Paths) installation() (installation, error) {
 }
 
 // readInstallation rejects a damaged file and does not replace it: with a new id, the
-// cgroups of live agents would belong to nobody.
+// cgroups of live agents would have no owner.
 func (p Paths) readInstallation() (found installation, err error) {
 	text, err := os.ReadFile(p.identity())
 	if err != nil {
@@ -96,7 +96,7 @@ func (p Paths) readInstallation() (found installation, err error) {
 
 // newInstallation makes a random id. If runs are live already, it takes the id in the names
 // of their cgroups instead: an older clove kept no file, or the file was removed, and with
-// another id these cgroups would belong to nobody. It is used under the state directory's
+// another id these cgroups would have no owner. It is used under the state directory's
 // lock.
 func (p Paths) newInstallation() (made installation, err error) {
 	var random [installationDigits / 2]byte
@@ -200,7 +200,7 @@ func (p Paths) unused(noted installation, here directory) error {
 // binding is the run directory that was noted, and the one that is used here.
 func (p Paths) binding() (noted installation, here directory, err error) {
 	if noted, err = p.readInstallation(); errors.Is(err, fs.ErrNotExist) {
-		noted, err = p.newInstallation() // somebody removed it
+		noted, err = p.newInstallation() // it was removed
 	}
 	if err == nil {
 		here, err = identify(p.Run)
@@ -215,7 +215,7 @@ func otherDirectory(state, noted, here string) error {
 	}
 	return &agent.Error{Kind: agent.KindConflict, Step: "run directory", Message: message,
 		Hint: "one state directory has one run directory: name both (--root, --run-dir) or neither; after a loss `clove check` lists " +
-			"the agents that nobody can reach and `clove gc` ends them; then restart cloved, if it runs"}
+			"the agents that cannot be reached and `clove gc` ends them; then restart cloved, if it runs"}
 }
 
 // displaced reports that another run directory than this one is in use.

@@ -104,8 +104,8 @@ func TestADamagedInstallationIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := p.installation()
-		var told *agent.Error
-		if !errors.As(err, &told) || !strings.Contains(told.Message, "damaged") || told.Hint == "" {
+		var failure *agent.Error
+		if !errors.As(err, &failure) || !strings.Contains(failure.Message, "damaged") || failure.Hint == "" {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -174,8 +174,8 @@ func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 				t.Errorf("control: the same directory by another path: %v", err)
 			}
 			err := start(other)
-			var told *agent.Error
-			if !errors.As(err, &told) || told.Kind != agent.KindConflict || !strings.Contains(told.Message, p.Run) || told.Hint == "" {
+			var failure *agent.Error
+			if !errors.As(err, &failure) || failure.Kind != agent.KindConflict || !strings.Contains(failure.Message, p.Run) || failure.Hint == "" {
 				t.Errorf("another directory: %v", err)
 			}
 			if problems := (&Runtime{reaper: reaper{site: site{paths: other}}}).displaced(); len(problems) != 1 || problems[0].Subject != p.Run {
@@ -193,7 +193,7 @@ func TestOneStateDirectoryHasOneRunDirectory(t *testing.T) {
 			}
 			end()
 			if err := start(other); err != nil {
-				t.Errorf("control: nobody lives any more: %v", err)
+				t.Errorf("control: no agent lives any more: %v", err)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func (l *launch) attach() error {
 		return l.runtime.commands(l.probes.cgroups, l.streams.Owner.UID, l.spec.ID)
 	}
 	removed := func() bool { return l.runtime.removed(l.spec) }
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, stands: make(chan api.Standing, 1), refusals: l.refusals, watcher: l.watcher, callouts: newCallouts(l.spec, l.streams, commands, removed), sent: map[string]int64{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, standings: make(chan api.Standing, 1), refusals: l.refusals, shadow: l.shadow, callouts: newCallouts(l.spec, l.streams, commands, removed), sent: map[string]int64{}}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 	l.share.calls = calls
 	l.undo.Add("agent socket", calls.Close)
 	served := calls
-	if what, _, _ := l.spec.Kernel.Denial(); what != "deny" || l.watcher != nil {
+	if what, _, _ := l.spec.Kernel.Denial(); what != "deny" || l.shadow != nil {
 		if served, err = l.share.watch(calls); err != nil {
 			return nil, errors.Join(err, listener.Close(), gate.Close())
 		}
@@ -76,8 +76,8 @@ func (l *launch) openSocket() (*host.AgentSocket, error) {
 }
 
 // listenForAgent makes the socket in a directory of its own, which is all that the agent
-// sees of the run directory. Whoever reaches the socket may connect; who sent each byte is
-// checked then.
+// sees of the run directory. Any process that reaches the socket may connect; the sender of
+// each byte is checked then.
 func listenForAgent(dir string) (*os.File, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (l *launch) openGate() (err error) {
 	if err != nil {
 		return err
 	}
-	shadow, err := l.watcher.rules(l.share.grants())
+	shadow, err := l.shadow.rules(l.share.grants())
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (l *launch) openGate() (err error) {
 		if d.Outcome == broker.OutcomeDenied {
 			l.refusals.add()
 		}
-		l.observer.decided(d)
+		l.uses.decided(d)
 	}
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,

@@ -91,7 +91,7 @@ func TestRulesOfFiles(t *testing.T) {
 	}
 }
 
-// What an agent could have replaced in an earlier start is in no list. The control is a run whose
+// A file that an agent could have replaced in an earlier start is in no list. The control is a run whose
 // files are new.
 func TestReadsOfKeptFiles(t *testing.T) {
 	t.Parallel()

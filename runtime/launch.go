@@ -39,7 +39,7 @@ type launch struct {
 	// readable are the real paths of the list of what may be read.
 	readable []string
 
-	watcher *watcher // nil: the run has no shadow
+	shadow *shadowRecorder // nil: the run has no shadow
 
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
@@ -62,7 +62,7 @@ type launch struct {
 	refusals *refusals
 	calls    *calls                  // nil: no filter
 	denials  *denials                // nil: no filter
-	observer *observer               // nil: the run is not observed
+	uses     *useRecorder            // nil: the run is not observed
 	share    *share                  // nil: the run has no part in what agents share
 	models   func() []agent.ModelUse // what its calls of models have used; nil: it may call none
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
@@ -124,7 +124,7 @@ func (l *launch) record(seen outcome, stats cgroups.Stats, ended time.Time) agen
 	if l.models != nil {
 		r.Usage.Models = l.models()
 	}
-	l.watcher.enter(&r, l.spec, l.gate.shadowed(), l.share.charged(l.run, l.spec.Shadow), l.calls != nil && !l.calls.unseen())
+	l.shadow.enter(&r, l.spec, l.gate.shadowed(), l.share.charged(l.run, l.spec.Shadow), l.calls != nil && !l.calls.unseen())
 	return r
 }
 

@@ -72,7 +72,7 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 10 { // Landlock and Read are no wishes of the root's
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 10 { // Landlock and Read are no settings of the root's
 		t.Errorf("agent.Files has %d fields, this test knows 10", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
@@ -205,8 +205,8 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		want = agent.KindPrivilege
 	}
-	var told *agent.Error
-	if agent.KindOf(err) != want || !errors.As(err, &told) || told.Hint == "" {
+	var failure *agent.Error
+	if agent.KindOf(err) != want || !errors.As(err, &failure) || failure.Hint == "" {
 		t.Errorf("%v", err)
 	}
 	if os.Geteuid() == 0 {
@@ -251,7 +251,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	}
 }
 
-// TestRemoveTakesTheLayerToo: also if somebody removed the layer by hand.
+// TestRemoveTakesTheLayerToo: also if the layer was removed by hand.
 func TestRemoveTakesTheLayerToo(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"there": true, "gone": false} {

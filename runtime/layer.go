@@ -57,7 +57,7 @@ func (r *Runtime) Apply(ref, to string, confirm func([]rootfs.Change) Consent) (
 // only what the user could read.
 func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
 	found, err := r.changes(ctx, reading)
-	return inWords(found), err
+	return changesOf(found), err
 }
 
 func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
@@ -78,18 +78,18 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 // the rights of the user, as far as agree consents. It returns those that were
 // written and those that were refused, also beside an error.
 func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) (Consent, error)) ([]agent.Change, error) {
-	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(inWords(found)) })
-	return inWords(applied), err
+	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(changesOf(found)) })
+	return changesOf(applied), err
 }
 
-// inWords is a list of changes for callers that do not know package rootfs.
-func inWords(changes []rootfs.Change) []agent.Change {
-	words := make([]agent.Change, len(changes))
+// changesOf is a list of changes for callers that do not know package rootfs.
+func changesOf(changes []rootfs.Change) []agent.Change {
+	out := make([]agent.Change, len(changes))
 	for i, c := range changes {
-		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
+		out[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
 			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused}
 	}
-	return words
+	return out
 }
 
 // applyChanges lists, asks for consent and writes while the layer stays open, so that what

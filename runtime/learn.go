@@ -18,9 +18,9 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// observer notes what a run uses, for clove run --learn. It refuses nothing and nothing waits
+// useRecorder records what a run uses, for clove run --learn. It refuses nothing and nothing waits
 // for it: the walls are those of any run. nil is a run that is not observed.
-type observer struct {
+type useRecorder struct {
 	files  *fanotify.Watch
 	init   int // clove-init, whose files are not the agent's
 	mounts []observedMount
@@ -55,9 +55,9 @@ type observedMount struct {
 	since unix.Stat_t
 }
 
-// newObserver has no file to watch yet. The gate may report from its start on.
-func newObserver() *observer {
-	return &observer{paths: map[fileUse]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}, wasListed: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
+// newUseRecorder has no file to watch yet. The gate may report from its start on.
+func newUseRecorder() *useRecorder {
+	return &useRecorder{paths: map[fileUse]map[string]bool{wasRead: {}, wasWritten: {}, wasExecuted: {}, wasMapped: {}, wasListed: {}}, targets: map[agent.ObservedTarget]agent.ObservedTarget{},
 		calls: map[agent.ObservedCall]bool{}, incomplete: map[string]bool{}}
 }
 
@@ -68,7 +68,7 @@ var unwatched = []string{"proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue
 const shmDir = "/dev/shm"
 
 // mark watches each mount of the sandbox whose first process is pid.
-func (o *observer) mark(pid int) error {
+func (o *useRecorder) mark(pid int) error {
 	root := fmt.Sprintf("/proc/%d/root", pid)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 	if err != nil {
@@ -103,7 +103,7 @@ func mountOf(line string) (at, kind string) {
 
 // remember keeps the top of a mount, whose times show at the end whether a name was made or
 // removed in it.
-func (o *observer) remember(root, at string) error {
+func (o *useRecorder) remember(root, at string) error {
 	fd, err := unix.Open(root+at, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("cannot open the sandbox's %s: %w", at, err)
@@ -117,7 +117,7 @@ func (o *observer) remember(root, at string) error {
 }
 
 // file notes one event.
-func (o *observer) file(e fanotify.Event) {
+func (o *useRecorder) file(e fanotify.Event) {
 	if e.PID == os.Getpid() || e.PID == o.init {
 		return // clove cp, and clove-init
 	}
@@ -139,7 +139,7 @@ func (o *observer) file(e fanotify.Event) {
 const mostNoted = 2 * agent.MostObservedPaths
 
 // note adds a path; o.mu is held.
-func (o *observer) note(how fileUse, path string) {
+func (o *useRecorder) note(how fileUse, path string) {
 	set := o.paths[how]
 	if len(set) >= mostNoted && !set[path] {
 		o.incomplete[tooMany("files")] = true
@@ -153,7 +153,7 @@ func tooMany(what string) string {
 }
 
 // decided notes a decision of the gate. It is called by many goroutines at once.
-func (o *observer) decided(d broker.Decision) {
+func (o *useRecorder) decided(d broker.Decision) {
 	if o == nil || d.Outcome == broker.OutcomeEnded || d.Outcome == broker.OutcomeCut || d.Reason == broker.ReasonLocal {
 		return
 	}
@@ -180,7 +180,7 @@ func (o *observer) decided(d broker.Decision) {
 }
 
 // target adds one target; o.mu is held.
-func (o *observer) target(t agent.ObservedTarget, outcome broker.Outcome) {
+func (o *useRecorder) target(t agent.ObservedTarget, outcome broker.Outcome) {
 	key := t
 	if have, known := o.targets[key]; known {
 		t = have
@@ -195,7 +195,7 @@ func (o *observer) target(t agent.ObservedTarget, outcome broker.Outcome) {
 
 // called notes a call that the filter lets pass and handed over first, if it is one of beyond.
 // It is called by the goroutine of each listener.
-func (o *observer) called(c observed, beyond []seccomp.Watch) {
+func (o *useRecorder) called(c observed, beyond []seccomp.Watch) {
 	if o == nil || !c.Verdict.Allowed() {
 		return
 	}
@@ -220,7 +220,7 @@ func (o *observer) called(c observed, beyond []seccomp.Watch) {
 const sampleEvery = 50 * time.Millisecond
 
 // sample looks at the layer, /dev/shm and the descriptors of each process.
-func (o *observer) sample(group *cgroups.Group, tree *rootfs.Tree) {
+func (o *useRecorder) sample(group *cgroups.Group, tree *rootfs.Tree) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
@@ -233,7 +233,7 @@ func (o *observer) sample(group *cgroups.Group, tree *rootfs.Tree) {
 	}
 }
 
-func (o *observer) look(group *cgroups.Group, tree *rootfs.Tree) {
+func (o *useRecorder) look(group *cgroups.Group, tree *rootfs.Tree) {
 	var now agent.ObservedPeaks
 	if used, err := tree.Usage(); err == nil {
 		now.DiskBytes = used.Bytes
@@ -260,7 +260,7 @@ func (o *observer) look(group *cgroups.Group, tree *rootfs.Tree) {
 
 // mapped notes a file that is about to be mapped as code. Another thread of the agent's may
 // change the descriptor meanwhile: what is noted decides nothing about this run.
-func (o *observer) mapped(c observed) {
+func (o *useRecorder) mapped(c observed) {
 	if c.Name != "mmap" || c.Args[2]&unix.PROT_EXEC == 0 || c.Args[3]&unix.MAP_ANONYMOUS != 0 {
 		return
 	}

@@ -24,7 +24,7 @@ import (
 
 // settle ends the watch when no process of the agent is left, while the layer is still
 // mounted, and adds what the layer shows.
-func (o *observer) settle(tree *rootfs.Tree) {
+func (o *useRecorder) settle(tree *rootfs.Tree) {
 	if o == nil || o.read == nil {
 		return
 	}
@@ -46,7 +46,7 @@ func (o *observer) settle(tree *rootfs.Tree) {
 // tops notes each mount in whose top directory a name was made or removed; o.mu is held. It
 // comes after layer: overlayfs changes the top of an upper, too, when it copies up a directory
 // below, and the layer has that name then.
-func (o *observer) tops() {
+func (o *useRecorder) tops() {
 	for _, m := range o.mounts {
 		var now unix.Stat_t
 		if unix.Fstat(int(m.top.Fd()), &now) != nil || now.Mtim == m.since.Mtim && now.Ctim == m.since.Ctim {
@@ -63,7 +63,7 @@ func (o *observer) tops() {
 }
 
 // layer notes what was made, changed or removed in the layer; o.mu is held.
-func (o *observer) layer(tree *rootfs.Tree) {
+func (o *useRecorder) layer(tree *rootfs.Tree) {
 	if tree == nil {
 		return
 	}
@@ -79,7 +79,7 @@ func (o *observer) layer(tree *rootfs.Tree) {
 }
 
 // result is the whole observation. record has the kernel's own peaks.
-func (o *observer) result(record agent.Record, callsKnown bool, plan rootfs.Plan) agent.Observed {
+func (o *useRecorder) result(record agent.Record, callsKnown bool, plan rootfs.Plan) agent.Observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	maps := func(how fileUse) []string {
@@ -131,7 +131,7 @@ func peaksOf(p agent.ObservedPeaks, record agent.Record) agent.ObservedPeaks {
 }
 
 // keep passes the observation on, and keeps it beside the log of a run that is not removed.
-func (o *observer) keep(record agent.Record, callsKnown bool, plan rootfs.Plan, remove bool, streams IO, path string) {
+func (o *useRecorder) keep(record agent.Record, callsKnown bool, plan rootfs.Plan, remove bool, streams IO, path string) {
 	if o == nil || o.read == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func mappingCalls() []seccomp.Watch {
 }
 
 // programs adds what a list of programs for the run would name. plan is the run's.
-func (o *observer) programs(seen *agent.Observed, plan rootfs.Plan) {
+func (o *useRecorder) programs(seen *agent.Observed, plan rootfs.Plan) {
 	found, err := plan.Seen(slices.Sorted(maps.Keys(o.paths[wasExecuted])), slices.Sorted(maps.Keys(o.paths[wasMapped])))
 	if err != nil {
 		seen.ProgramsKnown = false
@@ -197,7 +197,7 @@ func setOf(list []string) map[string]bool {
 }
 
 // close lets go of the mounts, which the teardown removes next.
-func (o *observer) close() error {
+func (o *useRecorder) close() error {
 	o.settle(nil)
 	failures := []error{o.files.Close()}
 	for _, m := range o.mounts {
@@ -208,7 +208,7 @@ func (o *observer) close() error {
 
 // watch begins to watch the files of the sandbox whose first process is pid. It comes before the
 // orders: nothing of the agent has executed.
-func (o *observer) watch(pid int, group *cgroups.Group, tree *rootfs.Tree, u *undo.Stack) (err error) {
+func (o *useRecorder) watch(pid int, group *cgroups.Group, tree *rootfs.Tree, u *undo.Stack) (err error) {
 	if o == nil {
 		return nil
 	}

@@ -53,7 +53,7 @@ func (r *reaper) reap(dead []agent.Run) ([]Problem, error) {
 	return done, errors.Join(failures...)
 }
 
-// reapOne claims the run first. What was read of it before may be outdated:
+// reapOne claims the run first. The state read before may be outdated:
 // another clove may have cleaned up, and cloved started it again.
 func (r *reaper) reapOne(run agent.Run) error {
 	dir, err := claim(r.paths, run.Spec.ID)
@@ -136,8 +136,8 @@ func (r *reaper) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 	}
 	seen := exitOf(dir, outcome{cause: causeLifeline})
 	l := &launch{spec: run.Spec, run: run, probes: gatherProbes(r.init, r.paths.Run)}
-	// What enforced the limits is not stored with a run, so it is computed as the start
-	// did. Where this host has changed and would refuse now, it is left empty.
+	// The enforcing mechanisms are not stored with a run, so they are computed as at the
+	// start. Where this host has changed and would refuse now, it is left empty.
 	l.held = enforcement{enforced: map[string]string{}, unenforced: []string{}}
 	if held, err := enforce(run.Spec, l.probes); err == nil {
 		l.held = held
@@ -158,7 +158,7 @@ func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 		return &agent.Failure{Step: "supervise", Message: "the host was restarted while the agent ran",
 			Hint: "a --restart policy starts such an agent again"}
 	case removed:
-		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran: nobody could reach it any more",
+		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran, and it could not be reached any more",
 			Hint: "do not remove anything below --run-dir while agents live"}
 	}
 	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
@@ -231,7 +231,7 @@ func (r *reaper) conclude(run agent.Run, e agent.Event, record agent.Record, kee
 			return err
 		}
 	} else {
-		// The log may be younger than the start. A disk without room must not hold the end up.
+		// The log may be younger than the start. A full disk must not delay the end.
 		_ = r.paths.describeLog(run)
 	}
 	return r.withStore(func(s *store.Store) error {

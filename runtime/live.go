@@ -69,7 +69,7 @@ func (l *Live) Stop(grace time.Duration) error {
 
 // Pause stops every process of the agent until Resume, without a signal that
 // it could see. The wall clock goes on and ends it also while it is paused;
-// clove-init stands still with the rest, so the supervisor keeps that clock.
+// clove-init is frozen with the rest, so the supervisor keeps that clock.
 func (l *Live) Pause() error {
 	return l.do(func() error {
 		if err := l.s.spent("pause"); err != nil {
@@ -89,7 +89,7 @@ func (l *Live) Resume() error {
 	})
 }
 
-// maxHold bounds how long an agent stands still for a reader of its layer.
+// maxHold bounds how long an agent is frozen for a reader of its layer.
 const maxHold = 2 * time.Minute
 
 // Layer calls use with the layer of the agent, which is frozen meanwhile, so that
@@ -113,7 +113,7 @@ func (l *Live) Layer(ctx context.Context, use func(ctx context.Context, layer *o
 		return err
 	}
 	defer ended()
-	defer l.do(func() error { return l.s.freezer.letGo(h) }) // an agent that has ended stands still anyway
+	defer l.do(func() error { return l.s.freezer.letGo(h) }) // an agent that has ended is still anyway
 	go func() {
 		select {
 		case <-l.ended:

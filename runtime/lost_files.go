@@ -21,8 +21,8 @@ import (
 //	├── log
 //	└── run.json    the layer's description; the log has its own
 //
-// What was removed is never found here. Each removal deletes the files before the record, so
-// what is left half-way has a record.
+// Removed runs are never found here. Each removal deletes the files before the record, so an
+// interrupted one still has a record.
 
 // LostPrefix begins a reference to one of these directories, as the commands take it.
 const LostPrefix = "lost/"
@@ -154,9 +154,9 @@ func (r *site) Lost() []Problem {
 func (p Paths) lostText(name string) string {
 	dir := filepath.Join(p.lost(), name)
 	var has []string
-	for _, entry := range []struct{ file, word string }{{lostLayer, "the layer"}, {lostLog, "the log"}} {
+	for _, entry := range []struct{ file, name string }{{lostLayer, "the layer"}, {lostLog, "the log"}} {
 		if exists(filepath.Join(dir, entry.file)) {
-			has = append(has, entry.word)
+			has = append(has, entry.name)
 		}
 	}
 	text := cmp.Or(strings.Join(has, " and "), "what is left")

@@ -236,8 +236,8 @@ func TestRemovalsBeginWithTheFiles(t *testing.T) {
 	if _, err := r.Clean(); err != nil || len(r.Lost()) != 0 {
 		t.Errorf("lost: %v, %v", r.Lost(), err)
 	}
-	var told *agent.Error
-	if _, err := r.openKept(stored); !errors.As(err, &told) || told.Hint == "" {
+	var failure *agent.Error
+	if _, err := r.openKept(stored); !errors.As(err, &failure) || failure.Hint == "" {
 		t.Errorf("diff of it: %v", err)
 	}
 	if err := r.Remove(run.Spec.Name); err != nil {

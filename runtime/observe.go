@@ -32,22 +32,22 @@ func watchesFiles(spec agent.Spec) bool {
 	return spec.Files.ReadOnly || spec.Files.Execute != nil || spec.Files.Read != nil || slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return b.ReadOnly })
 }
 
-// witness enters in the denials what a run's calls were refused.
-type witness struct {
-	spec      agent.Spec
-	hostID    uint32 // of id 0 inside
-	denials   *denials
-	shadow    *watcher // nil: the run has no shadow
-	foresight func() (*Foresight, error)
-	readable  []string // real paths; with a list of what may be read, only what is in them is
+// denialRecorder enters in the denials what a run's calls were refused.
+type denialRecorder struct {
+	spec       agent.Spec
+	hostID     uint32 // of id 0 inside
+	denials    *denials
+	shadow     *shadowRecorder // nil: the run has no shadow
+	prediction func() (*Prediction, error)
+	readable   []string // real paths; with a list of what may be read, only what is in them is
 }
 
-func newWitness(spec agent.Spec, hostID uint32, all *denials, shadow *watcher) *witness {
-	return &witness{spec: spec, hostID: hostID, denials: all, shadow: shadow, foresight: sync.OnceValues(func() (*Foresight, error) { return Foresee(spec) })}
+func newDenialRecorder(spec agent.Spec, hostID uint32, all *denials, shadow *shadowRecorder) *denialRecorder {
+	return &denialRecorder{spec: spec, hostID: hostID, denials: all, shadow: shadow, prediction: sync.OnceValues(func() (*Prediction, error) { return Predict(spec) })}
 }
 
 // see looks at a call before it is answered.
-func (w *witness) see(o observed) {
+func (w *denialRecorder) see(o observed) {
 	if !o.Verdict.Allowed() {
 		w.filtered(o)
 		return
@@ -66,7 +66,7 @@ func (w *witness) see(o observed) {
 
 // findings are by kind of denial. Of two reasons against one call only the first counts, as to the
 // kernel.
-func (w *witness) findings(o observed) map[string][]observe.Finding {
+func (w *denialRecorder) findings(o observed) map[string][]observe.Finding {
 	all := map[string][]observe.Finding{
 		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
 		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
@@ -83,7 +83,7 @@ func (w *witness) findings(o observed) map[string][]observe.Finding {
 }
 
 // mayRead compares real paths, as the rules were made of them.
-func (w *witness) mayRead(at string) bool {
+func (w *denialRecorder) mayRead(at string) bool {
 	return slices.ContainsFunc(w.readable, func(place string) bool { return at == place || strings.HasPrefix(at, place+"/") })
 }
 
@@ -92,7 +92,7 @@ const whyHint = "`clove why` says what would let it pass"
 
 // filtered enters a call that the filter refuses. Only the first of a name is looked at
 // further.
-func (w *witness) filtered(o observed) {
+func (w *denialRecorder) filtered(o observed) {
 	if w.denials.count(agent.DenialCall, o.Name) {
 		return
 	}
@@ -101,7 +101,7 @@ func (w *witness) filtered(o observed) {
 }
 
 // found enters what the rest of the sandbox refuses.
-func (w *witness) found(o observed, kind string, f observe.Finding) {
+func (w *denialRecorder) found(o observed, kind string, f observe.Finding) {
 	if w.denials.count(kind, f.Target) {
 		return
 	}
@@ -120,7 +120,7 @@ func (w *witness) found(o observed, kind string, f observe.Finding) {
 }
 
 // ruleOf names what of the run's request refuses a target.
-func (w *witness) ruleOf(kind string, found observe.Finding) string {
+func (w *denialRecorder) ruleOf(kind string, found observe.Finding) string {
 	if found.Unlisted {
 		return agent.RuleRead
 	}
@@ -133,7 +133,7 @@ func (w *witness) ruleOf(kind string, found observe.Finding) string {
 	if _, kernels := kernelMount(w.spec, found.Target); kind == agent.DenialExec && w.spec.Files.Execute != nil && !kernels {
 		return programsPlace
 	}
-	f, err := w.foresight()
+	f, err := w.prediction()
 	if err != nil {
 		return ""
 	}
@@ -144,7 +144,7 @@ func (w *witness) ruleOf(kind string, found observe.Finding) string {
 	return access.By
 }
 
-func (w *witness) denial(o observed, kind, target, rule string, errno unix.Errno) agent.Denial {
+func (w *denialRecorder) denial(o observed, kind, target, rule string, errno unix.Errno) agent.Denial {
 	return agent.Denial{Kind: kind, Target: target, Rule: rule, Program: o.From.Program(o.Call), Errno: unix.ErrnoName(errno), Call: callOf(o)}
 }
 

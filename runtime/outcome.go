@@ -121,7 +121,7 @@ func (o outcome) byLimit(status agent.Status, code int, name string, value int64
 	return v
 }
 
-// byPolicy is the end by a refusal, or by somebody who gave a reason.
+// byPolicy is the end by a refusal, or by a user with a reason.
 func (o outcome) byPolicy() ending {
 	v := ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	if o.reason != "" {
@@ -245,7 +245,7 @@ func orZero[N ~int64](n *N) N {
 	return *n
 }
 
-// positive is nil for 0, which stands for an unknown figure.
+// positive is nil for 0, which means an unknown figure.
 func positive(n int64) *int64 {
 	if n <= 0 {
 		return nil

@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		{"user, who did not wait", outcome{cause: causeUser}, "killed", 137, "SIGKILL", ""},
 		{"supervisor lost, and it went by itself", outcome{exitKnown: true, cause: causeLifeline, code: 7}, "killed", 137, "SIGKILL", ""},
 		{"supervisor lost", outcome{cause: causeLifeline}, "killed", 137, "SIGKILL", ""},
-		{"nobody told", outcome{}, "killed", 137, "SIGKILL", ""},
+		{"no cause reported", outcome{}, "killed", 137, "SIGKILL", ""},
 		{"start failed", outcome{startError: agent.Failed("netns", unix.ENOSPC)}, "start-failed", 125, "", ""},
 		{"not found", outcome{execFailed: &execFailure{"exec", "no such command", unix.ENOENT, 127}}, "start-failed", 127, "", ""},
 		{"failed with a full disk", outcome{exitKnown: true, code: 1, diskFull: &agent.LimitHit{Name: "disk"}}, "disk-full", 1, "", "disk"},

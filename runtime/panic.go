@@ -15,7 +15,7 @@ func (r *Runtime) Panic(reason string) (ended []agent.Run, err error) {
 		if err := s.SetPanic(&store.Panic{Reason: reason, Time: time.Now().UTC()}); err != nil {
 			return err
 		}
-		// After the panic stands: a run that is not in this list cannot register any more.
+		// After the panic is in force: a run that is not in this list cannot register any more.
 		ended, err = s.Live(func(agent.ID) bool { return true })
 		return err
 	})
@@ -34,7 +34,7 @@ func (r *Runtime) ClearPanic() error {
 	return r.withStore(func(s *store.Store) error { return s.SetPanic(nil) })
 }
 
-// panicked changes the record of an agent that a panic killed: nobody else kills the whole
+// panicked changes the record of an agent that a panic killed: only a panic kills the whole
 // cgroup from outside and leaves no cause.
 func (r *site) panicked(record *agent.Record) {
 	if record.Status != agent.StatusKilled && (record.Signal == nil || *record.Signal != "SIGKILL") {

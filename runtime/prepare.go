@@ -33,7 +33,7 @@ func (l *launch) perform(begin func(step string) error) error {
 	return l.execute(begin)
 }
 
-// enter makes the run known. What the start needs but the store does not, begins meanwhile:
+// enter makes the run known. The steps that need no store begin meanwhile:
 // the wait for the kernel's cgroup lock, and the network namespace.
 func (l *launch) enter() error {
 	go l.probes.cgroups.Anticipate() // the wait passes while the root is being built
@@ -70,7 +70,7 @@ func (l *launch) prepare() (err error) {
 			return err
 		}
 	}
-	if l.watcher, err = newWatcher(l.spec, l.streams.Owner); err != nil {
+	if l.shadow, err = newShadowRecorder(l.spec, l.streams.Owner); err != nil {
 		return err
 	}
 	root := rootConfig(l.runtime.paths, l.spec, agent.FirstHostID)
@@ -85,7 +85,7 @@ func (l *launch) prepare() (err error) {
 	if l.plan, err = rootfs.NewPlan(root); err != nil {
 		return planFailed(err)
 	}
-	if err = l.watcher.planPrograms(l.runtime.paths, root); err != nil {
+	if err = l.shadow.planPrograms(l.runtime.paths, root); err != nil {
 		return err
 	}
 	if err = l.confine(); err != nil {

@@ -35,7 +35,7 @@ func gatherProbes(init, run string) *probes {
 // stand on it, and what to do when it is missing.
 type probe struct {
 	name     string
-	controls []string // agent.Control* words that cannot hold without it
+	controls []string // agent.Control* names that cannot hold without it
 	enforces string   // what clove does with it, for people
 	remedy   string
 	// find returns what is there, or why nothing is.
@@ -50,10 +50,10 @@ var probeTable = []probe{
 	{"privilege", []string{agent.ControlNamespaces}, "everything: clove makes namespaces and cgroups as root", "run clove with sudo", findPrivilege},
 	{"system calls", []string{agent.ControlNamespaces}, "a root of its own; a container's filter may forbid what builds it",
 		"start the container with --security-opt seccomp=deploy/docker/seccomp.json", findCalls},
-	{"run directory", []string{agent.ControlNamespaces}, "the sandbox, which is nobody on the host, passes through it to its own root",
+	{"run directory", []string{agent.ControlNamespaces}, "the sandbox, which has no rights on the host, passes through it to its own root",
 		"name another directory with --run-dir, or let others search that one (chmod o+x)", findRunDirectory},
 	{"clove-init", nil, "reaps, forwards signals and holds the deadline inside", "run `make build`", findInitBinary},
-	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside is nobody outside",
+	{"user namespaces", []string{agent.ControlNamespaces}, "an id range for each agent; root inside has no rights outside",
 		"sysctl user.max_user_namespaces=65536", namespaceProbe("user")},
 	{"pid namespaces", []string{agent.ControlNamespaces}, "the agent sees and signals its own processes only", kernelRemedy("PID_NS"), namespaceProbe("pid")},
 	{"mount namespaces", []string{agent.ControlNamespaces}, "a root of its own; mounts that die with it", kernelRemedy("NAMESPACES"), namespaceProbe("mnt")},
@@ -99,7 +99,7 @@ func (p probe) ask(h *probes) (found, missing, remedy string) {
 func kernelRemedy(option string) string { return "use a kernel with CONFIG_" + option }
 
 // mechanism implements prober: the control holds when every probe that it
-// stands on found something.
+// depends on found something.
 func (h *probes) mechanism(control string) (how, why, remedy string) {
 	for _, p := range probeTable {
 		for _, name := range p.controls {
@@ -113,15 +113,15 @@ func (h *probes) mechanism(control string) (how, why, remedy string) {
 			how = found
 		}
 	}
-	if word, fixed := mechanismWords[control]; fixed {
-		how = word
+	if name, fixed := mechanismNames[control]; fixed {
+		how = name
 	}
 	return how, "", ""
 }
 
-// mechanismWords are short names for records where the last probe's finding is
+// mechanismNames are short names for records where the last probe's finding is
 // not one.
-var mechanismWords = map[string]string{
+var mechanismNames = map[string]string{
 	agent.ControlNamespaces: "pid,mount,uts,ipc,cgroup,network,user",
 	agent.ControlNetwork:    "netns",
 	agent.ControlEgress:     "clove-gate",

@@ -170,7 +170,7 @@ var needed = []capability{
 	{"KILL", unix.CAP_KILL, "it ends processes with the agent's ids"},
 	{"MKNOD", unix.CAP_MKNOD, "it makes the nodes of loop devices"},
 	{"SYS_CHROOT", unix.CAP_SYS_CHROOT, "it enters mount namespaces"},
-	{"SETPCAP", unix.CAP_SETPCAP, "the gate gives its rights up for ever"},
+	{"SETPCAP", unix.CAP_SETPCAP, "the gate gives up its rights permanently"},
 	{"NET_BIND_SERVICE", unix.CAP_NET_BIND_SERVICE, "the gate answers on the port of name servers"},
 }
 

@@ -109,7 +109,7 @@ func TestHardLimits(t *testing.T) {
 
 func TestMechanismWordsAreOfControls(t *testing.T) {
 	t.Parallel()
-	for name := range mechanismWords {
+	for name := range mechanismNames {
 		if !slices.ContainsFunc(controls, func(c controlled) bool { return c.name == name }) {
 			t.Errorf("%s is no control", name)
 		}

@@ -134,13 +134,13 @@ func (f statLine) number(n int) int64 {
 // is a process that is in no other namespace than ours.
 func idsInside(status []byte, hostID uint32) (pid int, uid uint32) {
 	for line := range strings.Lines(string(status)) {
-		words := strings.Fields(line)
+		fields := strings.Fields(line)
 		switch {
-		case len(words) < 2:
-		case words[0] == "NSpid:" && len(words) > 2:
-			pid, _ = strconv.Atoi(words[len(words)-1])
-		case words[0] == "Uid:":
-			host, _ := strconv.ParseUint(words[1], 10, 32)
+		case len(fields) < 2:
+		case fields[0] == "NSpid:" && len(fields) > 2:
+			pid, _ = strconv.Atoi(fields[len(fields)-1])
+		case fields[0] == "Uid:":
+			host, _ := strconv.ParseUint(fields[1], 10, 32)
 			uid = uint32(host) - hostID
 		}
 	}

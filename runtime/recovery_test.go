@@ -127,7 +127,7 @@ func TestARecordWaitsForItsPlace(t *testing.T) {
 	record := recorded(agent.Run{}, outcome{exitKnown: true, code: 5}, time.Now())
 	foreground := &launch{runtime: r, spec: spec, dir: &runDirectory{path: dir.path, lock: dir.lock}}
 	if err := foreground.leave(record, errors.New("full")); err == nil {
-		t.Error("control: nothing is told")
+		t.Error("control: nothing is reported")
 	}
 	left := make(chan error, 1)
 	spec.Detached = true

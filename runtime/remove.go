@@ -57,7 +57,7 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 
 // Refuse ends a queued run that could not be begun. One that another process
 // has begun meanwhile is left to it. One that was removed needs no record, but its
-// starter has created the log anew, which is removed.
+// starter has created the log again, which is removed.
 func (r *Runtime) Refuse(id agent.ID, cause error) error {
 	return r.withStore(func(s *store.Store) error {
 		run, err := s.Get(string(id))

@@ -15,7 +15,7 @@ import (
 func (r *Runtime) Run(ctx context.Context, spec agent.Spec, streams IO) (agent.Record, error) {
 	l := &launch{runtime: r, spec: spec, streams: streams, refusals: newRefusals(), denials: newDenials(spec.ID, streams.Denied), trace: newTrace(streams)}
 	if spec.Learn {
-		l.observer = newObserver()
+		l.uses = newUseRecorder()
 	}
 	signals := listen()
 	defer signals.stop()

@@ -141,7 +141,7 @@ func (r *Runtime) History(limit int) (past []agent.RunEvent, err error) {
 // Plan returns the steps by which a run's root is built, as this host would
 // build it now.
 func (r *Runtime) Plan(run agent.Run) (string, error) {
-	// A run without a lease gets its ids at its next start. The first range stands for
+	// A run without a lease gets its ids at its next start. The first range is used for
 	// them, as in prepare.
 	hostID := uint32(agent.FirstHostID)
 	if run.Lease != nil {

@@ -124,9 +124,9 @@ func (s *sandbox) processOf(args, env []string) (*libcontainer.Process, error) {
 }
 
 // reap waits for clove-init, which must have been killed or have ended. The
-// kernel lets PID 1 end only behind everybody else of its namespace, which
-// includes the reaping of each (pid_namespaces(7)): a zombie that nobody reaps
-// holds it for ever. So the wait has a limit, and its error names what is left.
+// kernel lets PID 1 end only after all others of its namespace, which
+// includes the reaping of each (pid_namespaces(7)): a zombie that is not reaped
+// holds it without end. So the wait has a limit, and its error names what is left.
 func (s *sandbox) reap(patience time.Duration) error {
 	if s.pid == 0 {
 		return nil

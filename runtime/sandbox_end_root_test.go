@@ -56,7 +56,7 @@ func TestTheEndWaitsForNoStage(t *testing.T) {
 	<-a.Live.ended
 	for unix.Waitid(unix.P_PID, stray, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR { // clove-init's end kills the child
 	}
-	// Control: while nobody has reaped the child, clove-init cannot end, and the wait has a
+	// Control: while the child is not reaped, clove-init cannot end, and the wait has a
 	// limit.
 	want := fmt.Sprintf("process %d (sleep, state Z (zombie), child of %d)", stray, os.Getpid())
 	if err := l.box.reap(quiet); err == nil || !strings.Contains(err.Error(), want) {
@@ -65,7 +65,7 @@ func TestTheEndWaitsForNoStage(t *testing.T) {
 	x := &execSession{live: a.Live, entrance: l, orders: agentOrders(*a.s.spec, nil), pipes: newStreams(0)}
 	defer x.pipes.abandon()
 	if err := x.enter(); err == nil {
-		t.Error("somebody entered what has ended")
+		t.Error("a process entered the ended sandbox")
 	}
 	a.ends()
 }
@@ -75,7 +75,7 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
 	l := a.s.entrance
 	guest := a.begin(t.Context(), "echo ready; exec sleep 1000")
-	held := strayIn(t, l) // keeps clove-init from ending, and nobody can enter meanwhile
+	held := strayIn(t, l) // keeps clove-init from ending, and no process can enter meanwhile
 	if err := unix.Kill(l.box.pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestAnEntryThatFailsLeavesNoChild(t *testing.T) {
 		return l.box.container.Start(process)
 	}
 	if err := l.thread.Do(failed); err == nil {
-		t.Fatal("control: somebody entered what has ended")
+		t.Fatal("control: a process entered the ended sandbox")
 	}
 	if got := children(); len(got) < 3 {
 		t.Errorf("control: a failed entry alone leaves %v", got)

@@ -76,7 +76,7 @@ func TestAnExecSessionDoesNotDelayTheEnd(t *testing.T) {
 	if err := l.undo.Run(); err != nil || tookBack {
 		t.Errorf("removed under an exec session: %v, %v", tookBack, err)
 	}
-	l.undo.Add("what nobody uses", func() error { tookBack = true; return nil })
+	l.undo.Add("an unused resource", func() error { tookBack = true; return nil })
 	l.sessions.Done()
 	if err := l.endSessions(soon); err != nil {
 		t.Error(err)

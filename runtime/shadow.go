@@ -21,16 +21,16 @@ import (
 	"clove.run/clove/seccomp/observe"
 )
 
-// watcher collects what a run's shadow policy would have refused. It sees what was allowed, once
-// that is decided, and answers nobody. nil: the run has no shadow.
-type watcher struct {
+// shadowRecorder collects what a run's shadow policy would have refused. It sees what was allowed, once
+// that is decided, and answers no call. nil: the run has no shadow.
+type shadowRecorder struct {
 	spec   agent.Spec // the run's own, as it began
 	owner  agent.Owner
 	grants shadow.Grants
 
-	filter    *seccomp.Filter // nil: the shadow is unconfined
-	foresight *Foresight      // of the shadow's files
-	programs  *rootfs.Plan    // has the shadow's list of programs; nil: that refuses none that the run's own lets pass
+	filter     *seccomp.Filter // nil: the shadow is unconfined
+	prediction *Prediction     // of the shadow's files
+	programs   *rootfs.Plan    // has the shadow's list of programs; nil: that refuses none that the run's own lets pass
 
 	mu      sync.Mutex // guards the fields below
 	denials []agent.Denial
@@ -50,12 +50,12 @@ func keyOf(d agent.Denial) shadowKey {
 	return shadowKey{d.Kind, d.Target, d.Rule}
 }
 
-// newWatcher fails for a shadow that could not be a run's policy.
-func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
+// newShadowRecorder fails for a shadow that could not be a run's policy.
+func newShadowRecorder(spec agent.Spec, owner agent.Owner) (*shadowRecorder, error) {
 	if spec.Shadow == nil {
 		return nil, nil
 	}
-	w := &watcher{spec: spec, owner: owner, known: map[shadowKey]int{}}
+	w := &shadowRecorder{spec: spec, owner: owner, known: map[shadowKey]int{}}
 	var err error
 	if w.grants, err = shadow.NewGrants(spec); err != nil {
 		return nil, ofShadow(spec, err)
@@ -66,7 +66,7 @@ func newWatcher(spec agent.Spec, owner agent.Owner) (*watcher, error) {
 	if w.filter, err = shadowFilter(spec); err != nil {
 		return nil, ofShadow(spec, err)
 	}
-	if w.foresight, err = Foresee(spec.Shadowed()); err != nil {
+	if w.prediction, err = Predict(spec.Shadowed()); err != nil {
 		return nil, ofShadow(spec, err)
 	}
 	return w, nil
@@ -80,7 +80,7 @@ func ofShadow(spec agent.Spec, err error) error {
 
 // rules are the shadow's network rules, with those of net grants that are in force; nil: there
 // is no shadow.
-func (w *watcher) rules(granted []agent.EgressRule) (*egress.Rules, error) {
+func (w *shadowRecorder) rules(granted []agent.EgressRule) (*egress.Rules, error) {
 	if w == nil {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func (w *watcher) rules(granted []agent.EgressRule) (*egress.Rules, error) {
 }
 
 // add counts one thing that would have been refused.
-func (w *watcher) add(d agent.Denial) {
+func (w *shadowRecorder) add(d agent.Denial) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refused += d.Count
@@ -106,7 +106,7 @@ func (w *watcher) add(d agent.Denial) {
 }
 
 // addGrant counts what no grant of the shadow covers.
-func (w *watcher) addGrant(kind, text string, count int64) {
+func (w *shadowRecorder) addGrant(kind, text string, count int64) {
 	if what, rule, refused := w.grants.Refuses(text); refused && count > 0 {
 		w.add(agent.Denial{Time: time.Now().UTC(), Kind: kind, Target: strings.TrimPrefix(what, string(grant.Model)+":"), Rule: rule, Count: count})
 	}
@@ -114,7 +114,7 @@ func (w *watcher) addGrant(kind, text string, count int64) {
 
 // called looks at what a call of the agent's names that a grant has allowed, as the engine did. A
 // call that only asks names it, too.
-func (w *watcher) called(method string, params, result json.RawMessage) {
+func (w *shadowRecorder) called(method string, params, result json.RawMessage) {
 	if w == nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (w *watcher) called(method string, params, result json.RawMessage) {
 
 // enter adds to a record that is complete otherwise what the shadow would have done. network is
 // what the broker counted for it; looked says that system calls were reported.
-func (w *watcher) enter(record *agent.Record, now agent.Spec, network []agent.Denial, charged map[string]int64, looked bool) {
+func (w *shadowRecorder) enter(record *agent.Record, now agent.Spec, network []agent.Denial, charged map[string]int64, looked bool) {
 	if w == nil {
 		return
 	}
@@ -160,7 +160,7 @@ func CheckRules(spec agent.Spec, owner agent.Owner) error {
 	if _, err := rulesOf(spec, owner); err != nil {
 		return err
 	}
-	_, err := newWatcher(spec, owner)
+	_, err := newShadowRecorder(spec, owner)
 	return err
 }
 
@@ -211,7 +211,7 @@ func shadows(spec agent.Spec, places ...string) bool {
 
 // planPrograms plans the root that the run would have under its shadow, for the list of programs
 // alone. A list that no run could have is refused as the run's own would be.
-func (w *watcher) planPrograms(paths Paths, own rootfs.Config) error {
+func (w *shadowRecorder) planPrograms(paths Paths, own rootfs.Config) error {
 	if w == nil || !shadows(w.spec, programsPlace) {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (w *watcher) planPrograms(paths Paths, own rootfs.Config) error {
 }
 
 // saw looks at a call that the sandbox does not refuse, before it is carried out.
-func (w *watcher) saw(o observed) {
+func (w *shadowRecorder) saw(o observed) {
 	if w == nil {
 		return
 	}
@@ -237,7 +237,7 @@ func (w *watcher) saw(o observed) {
 		}
 	}
 	for _, f := range observe.Changes(o.From, o.Call, o.Name) {
-		if access, err := w.foresight.File(f.Target); err == nil && !access.Write {
+		if access, err := w.prediction.File(f.Target); err == nil && !access.Write {
 			w.addCall(o, agent.DenialFile, f.Target, f.Errno, func() string { return access.By })
 		}
 	}
@@ -252,7 +252,7 @@ func (w *watcher) saw(o observed) {
 }
 
 // addCall counts a call; the program is looked up for the first of a target only.
-func (w *watcher) addCall(o observed, kind, target string, errno unix.Errno, rule func() string) {
+func (w *shadowRecorder) addCall(o observed, kind, target string, errno unix.Errno, rule func() string) {
 	d := agent.Denial{Time: time.Now().UTC(), Kind: kind, Target: bounded(target), Count: 1}
 	w.mu.Lock()
 	_, known := w.known[keyOf(d)]

@@ -22,9 +22,9 @@ func shadowedSpec() agent.Spec {
 	return s
 }
 
-func newTestWatcher(t *testing.T, spec agent.Spec) *watcher {
+func newTestWatcher(t *testing.T, spec agent.Spec) *shadowRecorder {
 	t.Helper()
-	w, err := newWatcher(spec, agent.Owner{})
+	w, err := newShadowRecorder(spec, agent.Owner{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestAShadowSeesCalls(t *testing.T) {
 	}
 }
 
-// The record has room for so many targets; the others are counted.
+// The record holds so many targets; the others are counted.
 func TestAShadowIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newTestWatcher(t, shadowedSpec())
@@ -83,7 +83,7 @@ func TestAShadowIsBounded(t *testing.T) {
 	}
 }
 
-// What cannot be decided is refused before anything is made, where the request arrives and at the start.
+// A shadow that cannot be decided is refused before anything is made, where the request arrives and at the start.
 func TestAShadowThatCannotBeDecided(t *testing.T) {
 	t.Parallel()
 	if err := CheckRules(shadowedSpec(), agent.Owner{}); err != nil {

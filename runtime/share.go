@@ -17,20 +17,20 @@ import (
 
 // share is a run's part in what agents share.
 type share struct {
-	kernel   Kernel
-	run      agent.ID
-	ctx      context.Context // of the run
-	stands   chan api.Standing
-	calls    *channel.Conn      // to the gate; nil: the agent has no socket
-	net      []api.NetRule      // of the last standing; the launch's, then the loop's
-	granted  []agent.EgressRule // those of net that are in force
-	start    int                // the number of this start, for Meter
-	refusals *refusals
-	watcher  *watcher // nil: the run has no shadow
-	callouts *callouts
+	kernel    Kernel
+	run       agent.ID
+	ctx       context.Context // of the run
+	standings chan api.Standing
+	calls     *channel.Conn      // to the gate; nil: the agent has no socket
+	net       []api.NetRule      // of the last standing; the launch's, then the loop's
+	granted   []agent.EgressRule // those of net that are in force
+	start     int                // the number of this start, for Meter
+	refusals  *refusals
+	shadow    *shadowRecorder // nil: the run has no shadow
+	callouts  *callouts
 
 	// The loop's:
-	metered  map[string]bool  // dimensions of which somebody limits what the Linux kernel counts
+	metered  map[string]bool  // limited dimensions that the Linux kernel counts
 	metering <-chan error     // of a report under way; nil: none is
 	sending  map[string]int64 // what is in that report
 	sent     map[string]int64 // what has arrived
@@ -38,7 +38,7 @@ type share struct {
 	stoodNS  int64            // how long pauses that are over took
 	paused   bool             // the loop: a budget has the agent stand still
 
-	mu sync.Mutex // stands is sent to by one at a time
+	mu sync.Mutex // standings is sent to by one at a time
 }
 
 // open are the rules of net grants that have not expired.
@@ -72,24 +72,24 @@ func (s *share) withGranted(spec agent.Spec) agent.Spec {
 }
 
 // changed keeps the newest standing for the supervisor's loop, which may not have begun.
-// Notifications of an older one that nobody took are kept.
+// Notifications of an older one that was not taken are kept.
 func (s *share) changed(now api.Standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case old := <-s.stands:
+	case old := <-s.standings:
 		now.Notices = api.Joined(old.Notices, now.Notices...)
 	default:
 	}
-	s.stands <- now // there is room: only this function sends, and s.mu is held
+	s.standings <- now // there is space: only this function sends, and s.mu is held
 }
 
 // first returns how the run stands before it starts, and leaves it for the loop.
 func (s *share) first() api.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := <-s.stands // Attach has put one there, and only the loop takes it
-	s.stands <- first
+	first := <-s.standings // Attach has put one there, and only the loop takes it
+	s.standings <- first
 	return first
 }
 
@@ -130,8 +130,8 @@ func (s *share) warn(notices []api.Notice, shown func(api.Budget)) {
 // chargedPatience bounds the wait for the answer about budgets at the end of a run.
 const chargedPatience = 2 * time.Second
 
-// charged is what the run's own budgets have counted, for a shadow that has some. What cannot
-// be read is nobody's knowledge, and the record says so.
+// charged is what the run's own budgets have counted, for a shadow that has some. If they cannot
+// be read, the record says so.
 func (s *share) charged(run agent.Run, shadow *agent.Shadow) map[string]int64 {
 	if s == nil || shadow == nil || len(shadow.Kernel.Budgets) == 0 {
 		return nil
@@ -172,9 +172,9 @@ func (s *share) serve(calls *channel.Conn) {
 	}
 }
 
-// watched is the channel of an agent whose answers the supervisor looks at: it counts the refusals, and
-// tells the run's shadow.
-type watched struct {
+// watchedChannel is the channel of an agent whose answers the supervisor reads: it counts the refusals,
+// and reports allowed calls to the run's shadow.
+type watchedChannel struct {
 	share        *share
 	gate, served *channel.Conn
 
@@ -189,14 +189,14 @@ func (s *share) watch(gate *channel.Conn) (*channel.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{share: s, gate: gate, served: inner, calls: map[uint64]channel.Call{}}
+	w := &watchedChannel{share: s, gate: gate, served: inner, calls: map[uint64]channel.Call{}}
 	go w.up()
 	go w.down()
 	return served, nil
 }
 
 // up passes on what the gate asks.
-func (w *watched) up() {
+func (w *watchedChannel) up() {
 	defer w.served.Close()
 	for {
 		var m channel.FromGate
@@ -213,7 +213,7 @@ func (w *watched) up() {
 }
 
 // down passes on the answers.
-func (w *watched) down() {
+func (w *watchedChannel) down() {
 	for {
 		var m channel.ToGate
 		if w.served.Receive(&m) != nil {
@@ -228,7 +228,7 @@ func (w *watched) down() {
 
 // enter notes a call for its answer. A gate that was taken over may ask more than may be in flight:
 // these are refused.
-func (w *watched) enter(c channel.Call) {
+func (w *watchedChannel) enter(c channel.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.calls) < channel.MaxCalls {
@@ -236,21 +236,21 @@ func (w *watched) enter(c channel.Call) {
 	}
 }
 
-func (w *watched) look(a channel.Answer) {
+func (w *watchedChannel) look(a channel.Answer) {
 	w.mu.Lock()
 	call := w.calls[a.Number]
 	delete(w.calls, a.Number)
 	w.mu.Unlock()
 	switch {
 	case a.Error == nil:
-		w.share.watcher.called(call.Method, call.Params, a.Result)
+		w.share.shadow.called(call.Method, call.Params, a.Result)
 	case a.Error.Code == api.CodeDenied || a.Error.Code == api.CodeBudget:
 		w.share.refusals.add()
 	}
 }
 
-// meterEvery is how often the counters of the Linux kernel are read for a budget. What
-// follows from a spent one is done within a second and a half.
+// meterEvery is how often the counters of the Linux kernel are read for a budget. A
+// spent budget takes effect within a second and a half.
 const meterEvery = 500 * time.Millisecond
 
 // checkMeters refuses budgets of what this host does not count while the agent runs.
@@ -272,15 +272,15 @@ func checkMeters(spec agent.Spec, v2 bool) error {
 	return nil
 }
 
-// stood is for how long budgets have had the agent stand still, in nanoseconds.
-func (s *share) stood(now int64) int64 {
+// frozenFor is how long budgets have frozen the agent, in nanoseconds.
+func (s *share) frozenFor(now int64) int64 {
 	if s.paused {
 		return s.stoodNS + now - s.pausedAt
 	}
 	return s.stoodNS
 }
 
-// meter sends readings that changed, if somebody limits what they count. It does not wait
+// meter sends readings that changed, if what they count is limited. It does not wait
 // for the answer: the effect comes as a standing.
 func (s *share) meter(read func() map[string]int64) {
 	if len(s.metered) == 0 || s.metering != nil {
@@ -308,7 +308,7 @@ func (s *share) report(totals map[string]int64) error {
 	return s.kernel.Meter(ctx, s.run, s.start, totals)
 }
 
-// onMetered notes which readings have arrived. What has not is sent again.
+// onMetered notes which readings have arrived. The others are sent again.
 func (s *share) onMetered(err error) {
 	s.metering = nil
 	if err == nil {

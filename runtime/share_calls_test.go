@@ -57,7 +57,7 @@ func servedShare(t *testing.T, watches bool) (*share, answers, *channel.Conn) {
 	}
 	kernel := answers{make(chan error, 1), make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &share{kernel: kernel, ctx: ctx, calls: calls, stands: make(chan api.Standing, 1), refusals: newRefusals()}
+	s := &share{kernel: kernel, ctx: ctx, calls: calls, standings: make(chan api.Standing, 1), refusals: newRefusals()}
 	served := calls
 	if watches {
 		if served, err = s.watch(calls); err != nil {

@@ -20,7 +20,7 @@ import (
 // The loop gets the newest standing, with the notifications of all that it has not seen.
 func TestTheNewestStandingHasAllNotices(t *testing.T) {
 	t.Parallel()
-	s := &share{stands: make(chan api.Standing, 1)}
+	s := &share{standings: make(chan api.Standing, 1)}
 	s.changed(api.Standing{Start: 1, Notices: []api.Notice{{Method: "a"}}})
 	if first := s.first(); first.Start != 1 {
 		t.Errorf("%+v", first)
@@ -28,11 +28,11 @@ func TestTheNewestStandingHasAllNotices(t *testing.T) {
 	s.changed(api.Standing{Start: 2, Net: []api.NetRule{{EgressRule: agent.EgressRule{Target: "x"}}}})
 	s.changed(api.Standing{Start: 3, Notices: []api.Notice{{Method: "b"}, {Method: "c"}}})
 	want := api.Standing{Start: 3, Notices: []api.Notice{{Method: "a"}, {Method: "b"}, {Method: "c"}}}
-	if got := <-s.stands; !reflect.DeepEqual(got, want) {
+	if got := <-s.standings; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	s.changed(api.Standing{Start: 4})
-	if got := <-s.stands; got.Start != 4 || len(got.Notices) != 0 {
+	if got := <-s.standings; got.Start != 4 || len(got.Notices) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

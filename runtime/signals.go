@@ -27,7 +27,7 @@ var forwarded = []os.Signal{
 }
 
 // listen catches signals from before the first step, so that none can end clove between two
-// steps and leave them undone. The channel has room for a burst: signal.Notify drops what
+// steps and leave them undone. The channel holds a burst: signal.Notify drops what
 // does not fit.
 func listen() *signals {
 	s := &signals{incoming: make(chan os.Signal, 32)}
@@ -69,11 +69,11 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 		_ = s.forward(number) // a signal has no caller to report to
 	}
 	if slices.Contains(endingSignals, received) {
-		s.hurry(received)
+		s.boundStart(received)
 	}
 }
 
-// forward fails where clove-init, which stands still, has too much unread.
+// forward fails if clove-init is frozen and has too much unread.
 func (s *supervisor) forward(number syscall.Signal) error {
 	err := s.send(initproto.Message{Signal: &initproto.Signal{Number: number}})
 	if errors.Is(err, os.ErrDeadlineExceeded) {

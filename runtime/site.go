@@ -79,9 +79,9 @@ func (p Paths) ModelLog(id agent.ID) string { return filepath.Join(p.Log(id), "m
 const SupervisorOutput = "supervisor"
 
 // RemoveLog removes it, also while a supervisor that does not know yet that its
-// run is gone makes it anew; Refuse removes what that one leaves.
+// run is gone makes it again; Refuse removes what that one leaves.
 func (p Paths) RemoveLog(id agent.ID) (err error) {
-	for range 100 { // more than anybody makes it
+	for range 100 { // more often than it is made
 		if err = os.RemoveAll(p.Log(id)); !errors.Is(err, unix.ENOTEMPTY) {
 			break
 		}
@@ -90,7 +90,7 @@ func (p Paths) RemoveLog(id agent.ID) (err error) {
 }
 
 // runMode lets the sandbox's root, which has no rights on the host, pass through
-// to the root that it pivots into. What lies there is readable by root alone.
+// to the root that it pivots into. Its contents are readable by root alone.
 const runMode = 0o711
 
 // withStore runs one short use of the store. Decision 8 (docs/decisions) says why each use
@@ -119,7 +119,7 @@ func detect() (*cgroups.Host, error) {
 
 // Problem is one thing that should not be there, or that gc removed.
 type Problem struct {
-	Kind    string `json:"kind"` // a Problem* word
+	Kind    string `json:"kind"` // one of Problem*
 	Subject string `json:"subject"`
 	Message string `json:"message"`
 	// Note is set where nothing is wrong: the installation has it, and people should know.

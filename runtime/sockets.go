@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/netns"
 )
 
-// What sockets hold is memory of the host's. On v2 the kernel charges the buffers
+// Socket buffers are memory of the host's. On v2 the kernel charges the buffers
 // of TCP and UDP to the agent; on v1 it only counts them, with a limit of their
-// own that many connections go beyond. What waits in a netlink socket it neither
+// own that many connections go beyond. The queue of a netlink socket it neither
 // charges nor counts. There is no event for either, so both are watched.
 
 // limitSockets bounds the buffers of TCP and UDP on v1, before the agent makes
@@ -101,7 +101,7 @@ func (w *socketWatch) look(ctx context.Context, found chan<- int64) {
 	}
 }
 
-// heldInBuffers is 0 where they are memory. What cannot be read is tried again.
+// heldInBuffers is 0 where they are memory. A failed read is tried again.
 func (w *socketWatch) heldInBuffers() int64 {
 	held, err := w.group.SocketBytes()
 	if err != nil {
@@ -111,8 +111,8 @@ func (w *socketWatch) heldInBuffers() int64 {
 }
 
 // heldInQueues looks twice at queues that are not empty: while the kernel moves its
-// table of sockets to a larger one, a look may count some of them twice. What
-// cannot be read is tried again.
+// table of sockets to a larger one, a look may count some of them twice. A
+// failed read is tried again.
 func heldInQueues(queues *netns.Queues) int64 {
 	held, err := queues.Bytes()
 	if held == 0 || err != nil {

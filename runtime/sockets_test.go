@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/internal/initproto"
 )
 
-// nobody is a pid above every pid that a kernel gives: /proc has no such process.
-const nobody = 1 << 23
+// noProcess is a pid above every pid that a kernel gives: /proc has no such process.
+const noProcess = 1 << 23
 
 func watchedSockets(t *testing.T, pid int) *supervised {
 	t.Helper()
@@ -31,10 +31,10 @@ func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
 	if o := s.hears().Orders; o == nil || <-ordered != nil {
 		t.Fatalf("orders %+v", o)
 	}
-	s.launch.box.pid = nobody
+	s.launch.box.pid = noProcess
 	go func() { s.outcome <- s.launch.supervise(s.ctx, s.signals) }()
 	s.started()
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3}})
 	if seen := s.ends(); seen.startError != nil || !seen.exitKnown || seen.code != 3 {
 		t.Errorf("%+v", seen)
 	}
@@ -43,7 +43,7 @@ func TestAnAgentIsGoneBeforeItsSocketsAreWatched(t *testing.T) {
 // TestNothingStartsUnwatched: if its sockets cannot be watched, the agent does not start.
 func TestNothingStartsUnwatched(t *testing.T) {
 	t.Parallel()
-	s := watchedSockets(t, nobody)
+	s := watchedSockets(t, noProcess)
 	if err := s.launch.order(); err == nil {
 		t.Error("orders were sent")
 	}

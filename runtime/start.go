@@ -118,8 +118,8 @@ func (l *launch) killStarted() {
 	}
 }
 
-// disown ends a start of a run that is not known. What hangs is noted as abandon does
-// it: the caller refuses a detached run, and one in the foreground leaves no record.
+// disown ends a start of a run that is not known. A hanging process is noted as abandon
+// does it: the caller refuses a detached run, and one in the foreground leaves no record.
 func (l *launch) disown(cause error) error {
 	if hung := (hungError{}); !errors.As(cause, &hung) {
 		return cause

@@ -24,7 +24,7 @@ func (s *supervised) awaitOutcome() outcome {
 	case seen := <-s.outcome:
 		return seen
 	case <-time.After(soon):
-		s.t.Fatal("the supervisor waits for ever")
+		s.t.Fatal("the supervisor does not stop waiting")
 		return outcome{}
 	}
 }
@@ -62,7 +62,7 @@ func TestAStartThatHangsBeforeTheAgent(t *testing.T) {
 	if m := s.hears(); m.Signal == nil || m.Signal.Number != unix.SIGTERM {
 		t.Errorf("control: it says %+v", m)
 	}
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3}})
 	if seen := s.ends(); seen.startError != nil || seen.code != 3 {
 		t.Errorf("control: %+v", seen)
 	}

@@ -34,7 +34,7 @@ var steps = []startStep{
 	{"create", (*launch).create},
 	{"start", (*launch).start},
 	{"verify", (*launch).verify},
-	{"observe", func(l *launch) error { return l.observer.watch(l.box.pid, l.group, l.tree, &l.undo) }},
+	{"observe", func(l *launch) error { return l.uses.watch(l.box.pid, l.group, l.tree, &l.undo) }},
 	{"orders", (*launch).order},
 }
 
@@ -73,7 +73,7 @@ func stepFailed(step string, err error) error {
 	case errors.Is(err, rootfs.ErrLayerDamaged):
 		hint = "`clove restart --fresh` begins with a new layer; what the agent wrote is lost then"
 	case errors.Is(err, rootfs.ErrLayerBusy):
-		hint = "wait for whoever reads it (`clove diff`), and restart the run"
+		hint = "wait for the command that reads it (`clove diff`), and restart the run"
 	case errors.Is(err, rootfs.ErrLoopForbidden):
 		hint = "start it with --device-cgroup-rule 'b 7:* rw' (docs/docker.md)"
 	case errors.Is(err, rootfs.ErrUnmappable):
@@ -159,18 +159,18 @@ func (l *launch) create() error {
 // answerCalls makes ready for the calls that the agent's filter hands over.
 func (l *launch) answerCalls() {
 	// The spec as it is now: no update changes the filter or the mounts.
-	w := newWitness(l.spec, l.run.Lease.HostID(), l.denials, l.watcher)
+	w := newDenialRecorder(l.spec, l.run.Lease.HostID(), l.denials, l.shadow)
 	w.readable = slices.Concat(l.readable, l.spec.Files.OwnPlaces())
 	share := paceShare
 	switch {
-	case l.observer != nil:
+	case l.uses != nil:
 		share = learningShare
-	case watchesFiles(l.spec), l.watcher != nil:
+	case watchesFiles(l.spec), l.shadow != nil:
 		share = watchingShare
 	}
 	l.calls = newCalls(l.filters.agent, l.box.pid, share, func(o observed) {
 		w.see(o)
-		l.observer.called(o, l.filters.beyond)
+		l.uses.called(o, l.filters.beyond)
 	})
 }
 

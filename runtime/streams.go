@@ -71,8 +71,8 @@ type IO struct {
 	// Observed gets what a run with Spec.Learn used, before Ended. It is not called for a run
 	// that never came to its execve.
 	Observed func(agent.Observed)
-	// Waits gets a record for which the host's disk has no room, before Run waits for
-	// some.
+	// Waits gets a record that does not fit on the host's full disk, before Run waits
+	// for space.
 	Waits func(agent.Record)
 }
 
@@ -129,8 +129,8 @@ func (s *streams) connectPipes(streams IO) (err error) {
 	return nil
 }
 
-// giveTo makes the agent the owner of its ends of the pipes: `echo > /dev/stderr` opens the
-// pipe anew, which only its owner may do. It comes after the start, because libcontainer
+// giveTo makes the agent the owner of its ends of the pipes: `echo > /dev/stderr` reopens
+// the pipe, which only its owner may do. It comes after the start, because libcontainer
 // gives them to clove-init's id.
 func (s *streams) giveTo(uid, gid int) error {
 	for _, f := range s.agentSide {

@@ -104,10 +104,10 @@ func TestABrokenReaderReachesTheAgent(t *testing.T) {
 	defer agentWrite.Close()
 	s := newStreams(0)
 	s.pump(outWrite, agentRead)
-	agentWrite.WriteString("nobody listens")
+	agentWrite.WriteString("no reader")
 	s.outputs.Wait()
 	if _, err := agentWrite.WriteString("more"); err == nil {
-		t.Error("the agent can still write although nobody reads")
+		t.Error("the agent can still write although there is no reader")
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.killNow()
 		case signal := <-signals.incoming:
 			s.pass(signal, signals)
-		case standing := <-s.stands:
+		case standing := <-s.standings:
 			s.onStanding(standing)
 		case <-s.metered.C:
 			s.share.meter(s.readMeters)
@@ -101,7 +101,7 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case <-done:
 			done = nil
 			s.end(causeUser, s.spec.Limits.StopGrace)
-			s.hurry(nil)
+			s.boundStart(nil)
 		}
 	}
 }

@@ -36,15 +36,15 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 	s.setDeadline()
 }
 
-// sendPatience is more than clove-init's socket needs for a few bytes. One that
-// stands still may have it full, and all that the loop does would wait for it.
+// sendPatience is more than clove-init's socket needs for a few bytes. If clove-init
+// is frozen its socket may be full, and all that the loop does would wait for it.
 const sendPatience = 100 * time.Millisecond
 
 func (s *supervisor) send(m initproto.Message) error {
 	return s.conn.SendWithin(sendPatience, m)
 }
 
-// setDeadline arms clove's own clocks: for the wall clock as it stands, and for a stop
+// setDeadline arms clove's own clocks: for the wall clock's current limit, and for a stop
 // whose grace is over sooner. clove-init enforces both by itself; these are for when it
 // cannot:
 //

@@ -117,8 +117,8 @@ func (s *supervised) begin() {
 	go func() { s.outcome <- s.launch.attend(s.ctx, s.signals, s.oom, nil) }()
 }
 
-// tells sends a message as clove-init.
-func (s *supervised) tells(m initproto.Message) {
+// sends sends a message as clove-init.
+func (s *supervised) sends(m initproto.Message) {
 	s.t.Helper()
 	if err := s.init.Send(m); err != nil {
 		s.t.Fatal(err)
@@ -126,7 +126,7 @@ func (s *supervised) tells(m initproto.Message) {
 }
 
 func (s *supervised) started() {
-	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()}})
+	s.sends(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS()}})
 }
 
 // hears waits for the supervisor's next message to clove-init.

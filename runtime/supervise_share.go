@@ -62,7 +62,7 @@ func (s *supervisor) grantNetwork() {
 		}
 	}
 	s.gate.Replace(rules)
-	if shadow, err := s.share.watcher.rules(granted); err == nil { // the rules of before go on otherwise
+	if shadow, err := s.share.shadow.rules(granted); err == nil { // the rules of before go on otherwise
 		s.gate.ReplaceShadow(shadow)
 	}
 }
@@ -119,7 +119,7 @@ func (s *supervisor) readMeters() map[string]int64 {
 	if stats.IOWriteBytes != nil {
 		totals[string(budget.WriteBytes)] = *stats.IOWriteBytes
 	}
-	totals[string(budget.Wall)] = time.Duration(boottime.NowNS() - s.began - s.share.stood(boottime.NowNS())).Milliseconds()
+	totals[string(budget.Wall)] = time.Duration(boottime.NowNS() - s.began - s.share.frozenFor(boottime.NowNS())).Milliseconds()
 	if s.gate != nil {
 		t := s.gate.Totals()
 		totals[string(budget.NetBytes)] = t.RxBytes + t.TxBytes

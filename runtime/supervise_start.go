@@ -21,8 +21,8 @@ const stepExec = "exec"
 // stepFilter is the part of it in which the agent's filter is seen to be on.
 const stepFilter = "filter"
 
-// giveUp ends a start that does not come to the agent's execve. What does not end then
-// hangs in the kernel, and is left to it. It is called twice: first it kills, and when the
+// giveUp ends a start that does not come to the agent's execve. A process that does not
+// end then hangs in the kernel, and is left to it. It is called twice: first it kills, and when the
 // timer fires again although all was killed, it gives the wait up.
 func (s *supervisor) giveUp() {
 	if s.seen.startError != nil {
@@ -37,9 +37,9 @@ func (s *supervisor) giveUp() {
 	s.starting.Reset(letGoTime)
 }
 
-// hurry bounds what is left of a start that is to end; received is nil where no
+// boundStart bounds the rest of a start that is to end; received is nil where no
 // signal asked for that.
-func (s *supervisor) hurry(received os.Signal) {
+func (s *supervisor) boundStart(received os.Signal) {
 	if s.began != 0 || s.seen.startError != nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (s *supervisor) onAdmitted(err error) {
 	s.giveUp()
 }
 
-// checkFilter looks at the filter of an agent that nobody has looked at before its execve,
+// checkFilter checks the filter of an agent that was not checked before its execve,
 // because the kernel makes no listeners.
 func (s *supervisor) checkFilter() {
 	if !s.entrance.calls.unseen() {

@@ -19,7 +19,7 @@ func TestAnAgentThatEndsByItself(t *testing.T) {
 	s := newSupervised(t, nil)
 	s.begin()
 	s.started()
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, WallNS: int64(5 * time.Second), ExecutedNS: int64(6 * time.Second)}})
+	s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3, WallNS: int64(5 * time.Second), ExecutedNS: int64(6 * time.Second)}})
 	seen := s.ends()
 	if seen.executed == nil || *seen.executed != 6*time.Second {
 		t.Errorf("it executed for %v", seen.executed)
@@ -36,15 +36,15 @@ func TestAnAgentThatEndsByItself(t *testing.T) {
 // TestCausesThatCloveInitTells: the supervisor takes them over as they are.
 func TestCausesThatCloveInitTells(t *testing.T) {
 	t.Parallel()
-	for told, want := range map[initproto.Cause]cause{
+	for reported, want := range map[initproto.Cause]cause{
 		initproto.CauseSelf: causeNone, initproto.CauseDeadline: causeDeadline,
 		initproto.CauseStop: causeUser, initproto.CauseLifeline: causeLifeline,
 	} {
 		s := newSupervised(t, nil)
 		s.begin()
-		s.tells(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGKILL, Cause: told}})
+		s.sends(initproto.Message{Exited: &initproto.Exited{Code: -1, Signal: unix.SIGKILL, Cause: reported}})
 		if seen := s.ends(); seen.cause != want || seen.signal != int(unix.SIGKILL) {
-			t.Errorf("%q: %+v", told, seen)
+			t.Errorf("%q: %+v", reported, seen)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestACommandThatCannotBeExecuted(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
-	s.tells(initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "no", ExitCode: 126}})
+	s.sends(initproto.Message{ExecFailed: &initproto.ExecFailed{Step: "execve", Errno: unix.ENOEXEC, Message: "no", ExitCode: 126}})
 	f := s.ends().execFailed
 	if f == nil || f.step != "execve" || f.errno != unix.ENOEXEC || f.exitCode != 126 {
 		t.Errorf("%+v", f)
@@ -65,7 +65,7 @@ func TestACloveInitThatDies(t *testing.T) {
 	t.Parallel()
 	s := newSupervised(t, nil)
 	s.begin()
-	s.tells(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS() - int64(time.Minute)}})
+	s.sends(initproto.Message{Started: &initproto.Started{PID: 2, BootTimeNS: boottime.NowNS() - int64(time.Minute)}})
 	if seen := s.ends(); seen.exitKnown || seen.wall < time.Minute || seen.wall > time.Minute+soon {
 		t.Errorf("%+v", seen)
 	}
@@ -222,7 +222,7 @@ func TestTheGraceIsClovesToo(t *testing.T) {
 	s.begin()
 	s.started()
 	freeze.wait()
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3, ExecutedNS: int64(time.Hour)}})
+	s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3, ExecutedNS: int64(time.Hour)}})
 	seen := s.ends()
 	if seen.cause != causeNone || seen.code != 3 || seen.executed == nil || *seen.executed < 2*time.Millisecond || *seen.executed == time.Hour {
 		t.Errorf("%+v", seen)
@@ -251,7 +251,7 @@ func TestAStoreThatFailsDoesNotEndTheRun(t *testing.T) {
 	}
 	s.begin()
 	s.started()
-	s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+	s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3}})
 	if seen := s.ends(); !seen.exitKnown || seen.code != 3 {
 		t.Errorf("%+v", seen)
 	}

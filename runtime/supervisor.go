@@ -33,22 +33,22 @@ type supervisor struct {
 	admitted chan error // nil unless the agent's filter could not be seen
 	sessions *sync.WaitGroup
 
-	seen     outcome
-	messages <-chan initproto.Message // closed when clove-init is gone
-	oom      <-chan struct{}
-	share    *share // nil: the run has no part in what agents share
-	stands   <-chan api.Standing
-	metered  *time.Ticker
-	refusals *refusals
-	denials  *denials
-	denied   *time.Timer  // when to store events of denials; stopped while there are none
-	sockets  <-chan int64 // what they hold, from socketWatch
-	cpu      *time.Timer  // next look at the CPU clock; stopped without a limit
-	over     *time.Timer  // deadline or stop, and grace, are over
-	last     *time.Timer  // clove's own end of both, behind clove-init's
-	graceEnd time.Time    // of a stop; zero: none was asked for
-	began    int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
-	terminal *terminal
+	seen      outcome
+	messages  <-chan initproto.Message // closed when clove-init is gone
+	oom       <-chan struct{}
+	share     *share // nil: the run has no part in what agents share
+	standings <-chan api.Standing
+	metered   *time.Ticker
+	refusals  *refusals
+	denials   *denials
+	denied    *time.Timer  // when to store events of denials; stopped while there are none
+	sockets   <-chan int64 // what they hold, from socketWatch
+	cpu       *time.Timer  // next look at the CPU clock; stopped without a limit
+	over      *time.Timer  // deadline or stop, and grace, are over
+	last      *time.Timer  // clove's own end of both, behind clove-init's
+	graceEnd  time.Time    // of a stop; zero: none was asked for
+	began     int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
+	terminal  *terminal
 	// terminals are those of exec sessions.
 	terminals map[*terminal]bool
 	gateEnd   <-chan error // why the gate ended; nil: there is none to watch
@@ -87,7 +87,7 @@ func newSupervisor(l *launch) *supervisor {
 		s.gateEnd = l.gate.Lost()
 	}
 	if l.share != nil {
-		s.share, s.stands = l.share, l.share.stands
+		s.share, s.standings = l.share, l.share.standings
 		s.metered.Reset(meterEvery)
 	}
 	return s
@@ -111,7 +111,7 @@ func (s *supervisor) beginSession() (ended func()) {
 
 // receive turns the control socket into a channel that ends with clove-init.
 func receive(conn *initproto.Conn) <-chan initproto.Message {
-	messages := make(chan initproto.Message, 4) // room for what it sends without being asked
+	messages := make(chan initproto.Message, 4) // space for what it sends without being asked
 	go func() {
 		defer close(messages)
 		for {

@@ -82,7 +82,7 @@ func (p Paths) survives(run agent.Run) bool {
 
 // lostRun describes a run that cannot be reached any more, and what becomes of it.
 func lostRun(run agent.Run) Problem {
-	what := "its run directory is gone: nobody can reach it, and `clove gc` ends it"
+	what := "its run directory is gone, so it cannot be reached, and `clove gc` ends it"
 	if s := survivorOf(run); s != nil {
 		s.process.Close()
 		if err := s.inUse(); err != nil {

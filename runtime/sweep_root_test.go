@@ -127,8 +127,8 @@ func TestAFailedTearDownKeepsTheRecord(t *testing.T) {
 	}
 	l.undo.Add("the impossible", func() error { return unix.EBUSY })
 	record, err := l.finish(outcome{exitKnown: true, code: 5}, &signals{})
-	var told *agent.Error
-	if !errors.As(err, &told) || !errors.Is(err, unix.EBUSY) || !strings.Contains(told.Hint, "clove gc") {
+	var failure *agent.Error
+	if !errors.As(err, &failure) || !errors.Is(err, unix.EBUSY) || !strings.Contains(failure.Hint, "clove gc") {
 		t.Errorf("finish: %v", err)
 	}
 	if record.ExitCode != 5 {

@@ -17,8 +17,8 @@ import (
 	"clove.run/clove/store"
 )
 
-// Update changes limits and network rules: all that u names, or nothing. What
-// this host cannot hold, or what the agent exceeds already, is refused. The
+// Update changes limits and network rules: all that u names, or nothing. A
+// limit that this host cannot hold, or that the agent exceeds already, is refused. The
 // store has the new spec when it returns, so a restart begins with it.
 // CLOVE_MEMORY_BYTES and its like in the agent's environment stay what they
 // were at the start, and so do the sizes of its tmpfs.
@@ -205,7 +205,7 @@ func (p *planned) clock(u agent.Update) error {
 		return &agent.Error{Kind: agent.KindBusy, Step: "update " + agent.ControlWallClock, Message: p.spec.Name + " is frozen while its changes are read",
 			Hint: "try again in a moment"}
 	case p.freezer.paused:
-		// clove-init, which keeps the clock, stands still with the rest.
+		// clove-init, which keeps the clock, is frozen with the rest.
 		return &agent.Error{Kind: agent.KindConflict, Step: "update " + agent.ControlWallClock, Message: p.spec.Name + " is paused",
 			Hint: "`clove resume` it first: its clock can be set only while it runs"}
 	}

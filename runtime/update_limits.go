@@ -21,7 +21,7 @@ type limiter struct {
 	paths  map[string]string // the cgroup's
 	host   *cgroups.Host
 	bound  func(agent.Limits) error // limits what sockets hold
-	frozen bool                     // the agent stands still anyway
+	frozen bool                     // the agent is frozen anyway
 }
 
 // apply brings the cgroup from the old limits to the new ones and looks whether

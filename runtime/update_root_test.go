@@ -164,6 +164,6 @@ func TestWhatTheAgentWasToldStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.TrimSpace(a.shell("echo $CLOVE_MEMORY_BYTES")); got != "1073741824" {
-		t.Errorf("it is told %s", got)
+		t.Errorf("it reports %s", got)
 	}
 }

@@ -135,15 +135,15 @@ func TestExtendWaitsForItsOwnAnswer(t *testing.T) {
 		s := newSupervised(t, nil)
 		sv := supervisorOf(s.launch)
 		sv.messages, sv.over = receive(s.launch.conn), stoppedTimer()
-		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // the answer to an earlier one
-		s.tells(initproto.Message{Extended: &initproto.Extended{WallClock: time.Hour, Accepted: accepted}})
+		s.sends(initproto.Message{Extended: &initproto.Extended{WallClock: time.Second, Accepted: !accepted}}) // the answer to an earlier one
+		s.sends(initproto.Message{Extended: &initproto.Extended{WallClock: time.Hour, Accepted: accepted}})
 		if err := sv.extend(time.Hour); (err == nil) != accepted {
 			t.Errorf("accepted %v: %v", accepted, err)
 		}
 		if m := s.hears(); m.Extend == nil || m.Extend.WallClock != time.Hour {
 			t.Errorf("clove-init heard %+v", m)
 		}
-		s.tells(initproto.Message{Exited: &initproto.Exited{Code: 3}})
+		s.sends(initproto.Message{Exited: &initproto.Exited{Code: 3}})
 		s.init.Close()
 		if err := sv.extend(time.Hour); agent.KindOf(err) != agent.KindConflict {
 			t.Errorf("after the end: %v", err)

@@ -156,14 +156,14 @@ func expected(t *testing.T, s agent.Spec) []string {
 	scratch := s.Files.Tmpfs[0]
 	lines := []string{"hostname " + hostname(s), fmt.Sprintf("shm %d %d", pages(s.Limits.ShmBytes), pageSize),
 		fmt.Sprintf("tmpfs %d %d", pages(scratch.SizeBytes), pageSize), fmt.Sprintf("mode %o", scratch.Mode)}
-	word := func(n uint64) string {
+	text := func(n uint64) string {
 		if n == agent.RlimitInfinity {
 			return "unlimited"
 		}
 		return fmt.Sprint(n)
 	}
 	for _, r := range s.Limits.Rlimits {
-		lines = append(lines, strings.ToUpper(r.Name)+" "+word(r.Soft)+" "+word(r.Hard))
+		lines = append(lines, strings.ToUpper(r.Name)+" "+text(r.Soft)+" "+text(r.Hard))
 	}
 	for i := range lines {
 		lines[i] += "\n"

@@ -25,7 +25,7 @@ func TestARecordThatFindsNoPlaceIsTold(t *testing.T) {
 		}
 		heard := 0
 		l := &launch{dir: &runDirectory{path: path, lock: lock}, streams: IO{Waits: func(r agent.Record) { heard += r.ExitCode }}}
-		if err := l.leave(agent.Record{ExitCode: 1}, errors.New("no room")); err == nil || heard != want {
+		if err := l.leave(agent.Record{ExitCode: 1}, errors.New("disk full")); err == nil || heard != want {
 			t.Errorf("%s: heard %d times, %v", path, heard, err)
 		}
 	}

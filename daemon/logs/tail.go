@@ -23,16 +23,16 @@ func (r *reader) beginAtTail() (begun bool, err error) {
 		return false, err
 	}
 	defer closeAll(before)
-	at, have, err := findPlace(file, r.choice.Tail)
+	at, have, err := findPosition(file, r.choice.Tail)
 	if err == nil && at == nil && before != nil {
-		var inOlder *place
-		if inOlder, _, err = findPlace(before, r.choice.Tail-have); err == nil && inOlder != nil {
+		var inOlder *filePosition
+		if inOlder, _, err = findPosition(before, r.choice.Tail-have); err == nil && inOlder != nil {
 			r.at, r.seen = inOlder.before, inOlder.before
 			if _, err = before.Seek(inOlder.behind, io.SeekStart); err == nil {
 				err = scan(before, func(e entry) error { return r.pass(e, r.keep) })
 			}
 			// The newer file then begins where the older one has ended.
-			at = &place{before: r.at}
+			at = &filePosition{before: r.at}
 		}
 	}
 	if err != nil || at == nil {
@@ -46,15 +46,15 @@ func (r *reader) beginAtTail() (begun bool, err error) {
 	return true, err
 }
 
-// place is one in a file.
-type place struct {
+// filePosition is one in a file.
+type filePosition struct {
 	behind int64 // where its entry ends, in bytes
 	before count // of the log
 }
 
-// findPlace returns the last place with so many lines behind it; nil: there is none, and
+// findPosition returns the last place with so many lines behind it; nil: there is none, and
 // the file has have lines.
-func findPlace(file *os.File, lines int) (at *place, have int, err error) {
+func findPosition(file *os.File, lines int) (at *filePosition, have int, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, 0, err
@@ -68,10 +68,10 @@ func findPlace(file *os.File, lines int) (at *place, have int, err error) {
 	}
 }
 
-// placeIn is findPlace in a part of a file that begins at an offset.
-func placeIn(part io.Reader, offset int64, lines int) (at *place, have int, err error) {
+// placeIn is findPosition in a part of a file that begins at an offset.
+func placeIn(part io.Reader, offset int64, lines int) (at *filePosition, have int, err error) {
 	type found struct {
-		place
+		filePosition
 		have int // entries before it
 	}
 	var places []found
@@ -91,7 +91,7 @@ func placeIn(part io.Reader, offset int64, lines int) (at *place, have int, err 
 		switch {
 		case first || !ok: // it may be the end of a line
 		case e.Place:
-			places = append(places, found{place{offset, count{e.LostLines, e.LostBytes}}, have})
+			places = append(places, found{filePosition{offset, count{e.LostLines, e.LostBytes}}, have})
 		case !e.Head:
 			have++
 		}
@@ -99,7 +99,7 @@ func placeIn(part io.Reader, offset int64, lines int) (at *place, have int, err 
 	// The last one that is far enough from the end: the least to read.
 	for i := len(places) - 1; i >= 0; i-- {
 		if have-places[i].have >= lines {
-			return &places[i].place, have, nil
+			return &places[i].filePosition, have, nil
 		}
 	}
 	return nil, have, nil

@@ -92,7 +92,7 @@ func TestTailReadsLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _, err := findPlace(file, 5)
+	at, _, err := findPosition(file, 5)
 	if err != nil || at == nil || info.Size()-at.behind > 2*placeEvery {
 		t.Errorf("of %d bytes it begins at %+v, %v", info.Size(), at, err)
 	}

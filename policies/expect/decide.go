@@ -37,10 +37,10 @@ func (e Entry) result(got Answer, by string) Result {
 
 // Decider answers for one policy.
 type Decider struct {
-	spec      agent.Spec
-	rules     *egress.Rules
-	grants    []grant.Scope
-	foresight *runtime.Foresight
+	spec       agent.Spec
+	rules      *egress.Rules
+	grants     []grant.Scope
+	prediction *runtime.Prediction
 }
 
 // NewDecider prepares the answers for the spec of a policy.
@@ -50,7 +50,7 @@ func NewDecider(spec agent.Spec) (*Decider, error) {
 	if d.rules, err = settings.Rules(spec); err != nil {
 		return nil, err
 	}
-	if d.foresight, err = runtime.Foresee(spec); err != nil {
+	if d.prediction, err = runtime.Predict(spec); err != nil {
 		return nil, err
 	}
 	for _, text := range spec.Kernel.Grants {
@@ -88,13 +88,13 @@ func (d *Decider) answer(e Entry) (allowed bool, by string, err error) {
 	case Connect:
 		return d.connect(what)
 	case Syscall:
-		return d.foresight.Call(what, e.Arguments())
+		return d.prediction.Call(what, e.Arguments())
 	case Tool, Model:
 		return d.granted(kind, what)
 	case Call:
 		return d.calls(what)
 	default:
-		access, err := d.foresight.File(what)
+		access, err := d.prediction.File(what)
 		allowed = map[Kind]bool{Read: access.Read, Write: access.Write, Exec: access.Execute}[kind]
 		if kind == Exec && access.Read && !access.Execute {
 			access.By += d.unexecuted(what)
@@ -144,7 +144,7 @@ func (d *Decider) connect(target string) (bool, string, error) {
 
 // socket asks the filter for socket(2).
 func (d *Decider) socket(family, kind uint64) (open bool, by string, err error) {
-	open, by, err = d.foresight.Call("socket", [6]uint64{family, kind})
+	open, by, err = d.prediction.Call("socket", [6]uint64{family, kind})
 	return open, "no socket: " + by, err
 }
 

@@ -5,7 +5,7 @@
 // A document (Document) names a policy and lists single actions, each with the answer that
 // is expected: allow or deny. A Decider answers them from the resolved spec. It asks what
 // also decides in a run: the compiled rules of the network (egress), the filter of system
-// calls (seccomp) and the plan of the file system (rootfs) through runtime.Foresee, and what
+// calls (seccomp) and the plan of the file system (rootfs) through runtime.Predict, and what
 // a grant covers (kernel/grant). A connection needs the filter too: without socket(2) no
 // rule of the network is asked.
 //

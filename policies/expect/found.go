@@ -87,7 +87,7 @@ func (d *Decider) interpret(e Entry, f probe.Found, denials []agent.Denial) (Ans
 // where the agent lacks the privilege or the kernel the call.
 func (d *Decider) called(name string, args [6]uint64, f probe.Found) (Answer, string) {
 	refusals := []int{int(unix.EPERM), int(unix.ENOSYS)}
-	if errno := d.foresight.Errno(name, args); errno != 0 {
+	if errno := d.prediction.Errno(name, args); errno != 0 {
 		refusals = append(refusals, errno)
 	}
 	by := f.Detail

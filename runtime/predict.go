@@ -15,34 +15,34 @@ import (
 	"clove.run/clove/seccomp"
 )
 
-// Foresight says what a run with a spec would meet, without a run. It asks the code that
-// builds the run, and looks at nothing of this host.
-type Foresight struct {
+// Prediction answers which access a run with a spec would have, without a run. It uses the
+// code that builds the run, and reads nothing of this host.
+type Prediction struct {
 	spec    agent.Spec
 	root    rootfs.Config
 	profile *specs.LinuxSeccomp // nil: unconfined
 }
 
-// Foresee prepares the answers for a spec, which need not name a command.
-func Foresee(spec agent.Spec) (*Foresight, error) {
+// Predict prepares the answers for a spec, which need not name a command.
+func Predict(spec agent.Spec) (*Prediction, error) {
 	// The ID, the ids and the directories decide nothing here, but a root has some.
 	spec.ID = cmp.Or(spec.ID, "0000000000000000")
 	own, err := profile(spec)
 	if err != nil {
 		return nil, err
 	}
-	return &Foresight{spec: spec, root: rootConfig(DefaultPaths, spec, agent.IDsPerAgent), profile: own}, nil
+	return &Prediction{spec: spec, root: rootConfig(DefaultPaths, spec, agent.IDsPerAgent), profile: own}, nil
 }
 
 // Access is what the file system lets an agent do at one path. Whether something exists
 // there, and what a file's own permissions are, is not known.
 type Access struct {
 	Read, Write, Execute bool
-	By                   string // what decides, in words
+	By                   string // the rule that decides
 }
 
 // File answers for an absolute path inside. A path with ".." is taken as a shell would.
-func (f *Foresight) File(at string) (Access, error) {
+func (f *Prediction) File(at string) (Access, error) {
 	if !path.IsAbs(at) || strings.ContainsRune(at, 0) {
 		return Access{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("%q is not an absolute path", at), Hint: "write a path inside, such as /workspace"}
 	}
@@ -59,7 +59,7 @@ func (f *Foresight) File(at string) (Access, error) {
 }
 
 // listed takes away what a list of what may be read leaves out. To execute is to read.
-func (f *Foresight) listed(a Access, at string) Access {
+func (f *Prediction) listed(a Access, at string) Access {
 	if a.Read && !f.spec.Files.MayRead(at) {
 		a.Read, a.Execute = false, false
 		a.By += ", and not in the list files.read"
@@ -78,7 +78,7 @@ func kernelMount(spec agent.Spec, at string) (found specs.Mount, ok bool) {
 }
 
 // kernels answers for what compile mounts. None of it can be executed.
-func (f *Foresight) kernels(m specs.Mount, at string) Access {
+func (f *Prediction) kernels(m specs.Mount, at string) Access {
 	below := func(dir string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
 	a := Access{Read: true, By: m.Destination + " of the kernel", Execute: !slices.Contains(m.Options, "noexec")}
 	switch {
@@ -101,7 +101,7 @@ func (f *Foresight) kernels(m specs.Mount, at string) Access {
 }
 
 // device answers for /dev itself. A device is written through a read-only /dev.
-func (f *Foresight) device(at string, a Access) Access {
+func (f *Prediction) device(at string, a Access) Access {
 	if at == "/dev" {
 		a.Write = f.spec.User.UID == 0 && f.spec.Files.StaysWritable("/dev")
 		return a
@@ -125,7 +125,7 @@ var devLinks = []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 
 // Call reports whether the filters let a system call with these arguments through, and what
 // decides. It fails for a name that no table has.
-func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, err error) {
+func (f *Prediction) Call(name string, args [6]uint64) (allowed bool, by string, err error) {
 	explained, err := seccomp.ExplainProfile(f.profile, name)
 	if slices.Contains(seccomp.Names(), f.spec.Seccomp.Profile) && err == nil {
 		explained, err = seccomp.ExplainWithout(f.spec.Seccomp.Profile, name, narrower(f.spec))
@@ -146,7 +146,7 @@ func (f *Foresight) Call(name string, args [6]uint64) (allowed bool, by string, 
 
 // Errno is the error number with which a filter answers a call; 0 if it is carried out, or
 // ends the process.
-func (f *Foresight) Errno(name string, args [6]uint64) int {
+func (f *Prediction) Errno(name string, args [6]uint64) int {
 	return int(seccomp.Decide(f.profile, name, args).Errno)
 }
 

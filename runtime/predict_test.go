@@ -9,14 +9,14 @@ import (
 	"clove.run/clove/agent"
 )
 
-func foreseen(t *testing.T, change func(*agent.Spec)) *Foresight {
+func predicted(t *testing.T, change func(*agent.Spec)) *Prediction {
 	t.Helper()
 	spec := agent.Spec{User: agent.User{Name: "agent", UID: 1000, GID: 1000}, Seccomp: agent.Seccomp{Profile: "standard"},
 		Limits: agent.Limits{MemoryBytes: 1 << 30, DiskBytes: 1 << 30, ShmBytes: 1 << 20}}
 	if change != nil {
 		change(&spec)
 	}
-	f, err := Foresee(spec)
+	f, err := Predict(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,14 +25,14 @@ func foreseen(t *testing.T, change func(*agent.Spec)) *Foresight {
 
 func TestForeseenFiles(t *testing.T) {
 	t.Parallel()
-	free := foreseen(t, nil)
-	narrow := foreseen(t, func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} })
-	listed := foreseen(t, func(s *agent.Spec) {
+	free := predicted(t, nil)
+	narrow := predicted(t, func(s *agent.Spec) { s.Files.ReadOnly, s.Files.Writable = true, []string{"/tmp"} })
+	listed := predicted(t, func(s *agent.Spec) {
 		s.Files.ReadOnly, s.Files.Execute = true, []string{"/usr/bin/env", "/usr/lib/git-core", "/tmp/x"}
 	})
-	reads := foreseen(t, func(s *agent.Spec) { s.Files.Read = []string{"/usr", "/workspace/src"} })
+	reads := predicted(t, func(s *agent.Spec) { s.Files.Read = []string{"/usr", "/workspace/src"} })
 	for _, row := range []struct {
-		f    *Foresight
+		f    *Prediction
 		at   string
 		want Access
 	}{
@@ -106,20 +106,20 @@ func TestForeseenCalls(t *testing.T) {
 		{own, "bpf", [6]uint64{}, true, 0}, // a document does what it says
 		{own, "getpid", [6]uint64{}, true, 0},
 	} {
-		f := foreseen(t, row.change)
+		f := predicted(t, row.change)
 		allowed, by, err := f.Call(row.call, row.args)
 		if err != nil || allowed != row.allowed || f.Errno(row.call, row.args) != int(row.errno) || !strings.HasPrefix(by, "seccomp ") {
 			t.Errorf("%s: %t, %d, %q, %v", row.call, allowed, f.Errno(row.call, row.args), by, err)
 		}
 	}
-	if _, _, err := foreseen(t, nil).Call("nonsense", [6]uint64{}); agent.KindOf(err) != agent.KindInvalid || agent.FailureOf(err).Hint == "" {
+	if _, _, err := predicted(t, nil).Call("nonsense", [6]uint64{}); agent.KindOf(err) != agent.KindInvalid || agent.FailureOf(err).Hint == "" {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestForeseeRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := Foresee(agent.Spec{Seccomp: agent.Seccomp{Profile: "none such"}}); err == nil {
-		t.Error("a profile that does not exist is foreseen")
+	if _, err := Predict(agent.Spec{Seccomp: agent.Seccomp{Profile: "none such"}}); err == nil {
+		t.Error("a profile that does not exist is accepted")
 	}
 }

@@ -1,12 +1,12 @@
 package daemon
 
-// handlers joins the tables of the rooms: each serves one group of the API's methods with
-// the few parts of cloved that it needs, so that what a handler can reach is written in its
-// room's type. Sessions have none (sessions.go).
+// handlers joins the tables of the handler groups: each serves one group of the API's methods with
+// the few parts of cloved that it needs, so that a handler's group type names all that the
+// handler can reach. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
-	for _, room := range []interface{ methods() []handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
-		for _, h := range room.methods() {
+	for _, group := range []interface{ methods() []handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
+		for _, h := range group.methods() {
 			all[h.Name] = h
 		}
 	}
@@ -42,7 +42,9 @@ func (d *Daemon) containers() containers {
 	return containers{guards: d.guards, records: d.records, log: d.log}
 }
 
-func (d *Daemon) limits() limits { return limits{cache: d.cache, config: d.config, looks: d.looks} }
+func (d *Daemon) limits() admissionRules {
+	return admissionRules{cache: d.cache, config: d.config, looks: d.looks}
+}
 
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }
 
