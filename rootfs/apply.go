@@ -24,7 +24,7 @@ const stagedName = ".clove-apply.tmp"
 // the changes that were made and those that were refused (Refused says why). A change that
 // the host has already is neither. Apply stops at an error that concerns the whole file
 // system. The returned list is valid then too, and each file is either as it was or as the
-// agent left it.
+// agent left it, with its times.
 //
 // The layer is hostile. Apply reads and writes nothing outside target: it follows no
 // symbolic link and no mount point, on either side, not even on the way to target, which
@@ -80,6 +80,7 @@ type applier struct {
 	upper, target beneath
 	prefix        string
 	since         time.Time
+	begun         time.Time          // of this Apply
 	owner         unix.Stat_t        // of target
 	links         map[uint64]written // by inode of the layer, see written
 	unlinked      map[uint64]bool    // inodes of the host from which Apply has removed a name
@@ -91,13 +92,14 @@ type applier struct {
 type parent struct {
 	dir     *os.File
 	rel     string
+	times   []unix.Timespec // that it gets when it was changed; nil: the present ones
 	changed bool
 }
 
 // openApplier opens both sides once. Later operations use the open directories, so a rename
 // of a parent cannot redirect them.
 func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
-	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
+	a := &applier{prefix: upper.Prefix, since: upper.Since, begun: time.Now(), links: map[uint64]written{}, unlinked: map[uint64]bool{}}
 	var err error
 	if a.upper, err = openBeneath(upper.Dir, 0, layer); err != nil {
 		return nil, err
@@ -179,7 +181,8 @@ func (a *applier) enter(rel string) error {
 	switch {
 	case err == nil:
 		a.parent = parent{dir: dir, rel: rel}
-		return nil
+		a.parent.times, err = a.folderTimes(dir, rel)
+		return err
 	case gone(err):
 		return refusal("the host has no such directory to hold it")
 	}
@@ -194,7 +197,7 @@ func (a *applier) leave() error {
 	defer func() { a.parent = parent{} }()
 	var err error
 	if a.parent.changed {
-		err = a.parent.dir.Sync()
+		err = errors.Join(setFolderTimes(a.parent.dir, a.parent.times), a.parent.dir.Sync())
 	}
 	return errors.Join(err, a.parent.dir.Close())
 }

@@ -63,7 +63,7 @@ func (a *applier) stageLink(e layerEntry) error {
 		return err
 	}
 	defer link.Close()
-	return a.give(link)
+	return errors.Join(a.give(link), a.setTimes(link, e.st))
 }
 
 // openStaged opens what was just made under the staged name, and checks that it is that:
@@ -90,7 +90,10 @@ func (a *applier) handOver(file *os.File, e layerEntry) error {
 	if err := a.give(file); err != nil {
 		return err
 	}
-	return unix.Fchmod(int(file.Fd()), e.st.Mode&rwx)
+	if err := unix.Fchmod(int(file.Fd()), e.st.Mode&rwx); err != nil {
+		return err
+	}
+	return a.setTimes(file, e.st)
 }
 
 // give makes the owner of target the owner of file. A user other than root remains the
