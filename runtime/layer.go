@@ -87,7 +87,8 @@ func inWords(changes []rootfs.Change) []agent.Change {
 	words := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		words[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused}
+			Target: c.Target, Was: string(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+			Lost: c.Lost, Refused: c.Refused}
 	}
 	return words
 }

@@ -1321,16 +1321,18 @@ class Change:
     string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
     """
 
-    kind: str = ""  # added, changed, deleted
+    kind: str = ""  # added, changed, deleted, renamed
     path: str = ""  # inside the sandbox
     type_: str = ""  # file, dir, symlink, fifo, socket, char, block
     size: int = 0  # bytes of a regular file, else 0
     mode: int = 0  # the permission, setuid, setgid and sticky bits
     target: str = ""  # what a symbolic link says
     was: str = ""  # the type of the file before, where it was another type
+    from_: str = ""  # the former path inside of a renamed directory
     executed_by: str = ""  # names the host program that executes the file without being asked, as git does with a hook; empty: clove knows none.
     instructs: str = ""  # names the agents that follow the file's text in this folder, as AGENTS.md; empty: clove knows none.
     unknown: str = ""  # says why a program that clove does not know may execute it: it is in a new folder whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
+    lost: str = ""  # what the host's file does not have of the agent's, after it was applied
     refused: str = ""  # why it was not applied, or why Diff did not descend into it
 
     @classmethod
@@ -1343,9 +1345,11 @@ class Change:
             mode=o.get("mode") or 0,
             target=o.get("target") or "",
             was=o.get("was") or "",
+            from_=o.get("from") or "",
             executed_by=o.get("executed_by") or "",
             instructs=o.get("instructs") or "",
             unknown=o.get("unknown") or "",
+            lost=o.get("lost") or "",
             refused=o.get("refused") or "",
         )
 
@@ -2334,7 +2338,7 @@ class GrantMethods:
         Args:
             from_: the id of a grant that the run holds
             to: who gets it; empty: the run itself
-            grant: KIND:PATTERN[:RIGHTS], covered by From
+            grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again
         """
         params = {
