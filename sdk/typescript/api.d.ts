@@ -341,6 +341,11 @@ export interface ApplyParams {
   /** as in run.diff. */
   to?: string;
   /**
+   * inside choose the changes of these files, and of all below them, with the new folders that
+   * hold them. Absent: all. A path that nothing changed is an error.
+   */
+  paths?: string[];
+  /**
    * the one that run.diff gave for what the caller looked at: where the workspace's changes are
    * others by now, nothing is applied. Absent: apply whatever there is.
    */

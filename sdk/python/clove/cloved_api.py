@@ -2234,6 +2234,7 @@ class RunMethods:
         run: str,
         *,
         to: Optional[str] = None,
+        paths: Optional[Sequence[str]] = None,
         digest: Optional[str] = None,
         allow_executable_config: Optional[bool] = None,
         allow_instructions: Optional[bool] = None,
@@ -2248,12 +2249,14 @@ class RunMethods:
 
         Args:
             to: as in run.diff.
+            paths: inside choose the changes of these files, and of all below them, with the new folders that hold them. Absent: all. A path that nothing changed is an error.
             digest: the one that run.diff gave for what the caller looked at: where the workspace's changes are others by now, nothing is applied. Absent: apply whatever there is.
             allow_executable_config: applies also what has an executed_by, because a program of the host's executes it by itself once it is there, and what has an unknown, because one may. AllowInstructions applies also what has an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
         """
         params = {
             "run": run,
             "to": to,
+            "paths": paths,
             "digest": digest,
             "allow_executable_config": allow_executable_config,
             "allow_instructions": allow_instructions,
