@@ -3,13 +3,14 @@ package agent
 // Change is one difference between the agent's files and the host's. The agent chose every
 // string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
 type Change struct {
-	Kind   string `json:"kind"`             // added, changed, deleted
+	Kind   string `json:"kind"`             // added, changed, deleted, renamed
 	Path   string `json:"path"`             // inside the sandbox
 	Type   string `json:"type,omitempty"`   // file, dir, symlink, fifo, socket, char, block
 	Size   int64  `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32 `json:"mode"`             // the permission, setuid, setgid and sticky bits
 	Target string `json:"target,omitempty"` // what a symbolic link says
 	Was    string `json:"was,omitempty"`    // the type of the file before, where it was another type
+	From   string `json:"from,omitempty"`   // the former path inside of a renamed directory
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
@@ -19,5 +20,6 @@ type Change struct {
 	// Unknown says why a program that clove does not know may execute it: it is in a new folder
 	// whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
 	Unknown string `json:"unknown,omitempty"`
+	Lost    string `json:"lost,omitempty"`    // what the host's file does not have of the agent's, after it was applied
 	Refused string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
 }

@@ -18,6 +18,9 @@ type ApplyParams struct {
 	RunParams
 	// To is as in run.diff.
 	To string `json:"to,omitempty"`
+	// Paths inside choose the changes of these files, and of all below them, with the new
+	// folders that hold them. Absent: all. A path that nothing changed is an error.
+	Paths []string `json:"paths,omitempty"`
 	// Digest is the one that run.diff gave for what the caller looked at: where
 	// the workspace's changes are others by now, nothing is applied. Absent: apply
 	// whatever there is.

@@ -48,7 +48,7 @@ func (l layers) methods() []handler {
 // diff sends what a run changed, as notifications.
 func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
-	err := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, runtime.Reading{To: p.To}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
@@ -68,7 +68,7 @@ func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
 // apply writes the workspace's changes back as the caller.
 func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
 	var changes []agent.Change
-	failure := l.read(c, p.To, func(ctx context.Context, reading runtime.Reading) (err error) {
+	failure := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
 			// Compared while the agent is frozen: it cannot change its files between
 			// this and the writing.
@@ -98,7 +98,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
 
 // read calls use with the layer of the call's run, whether it executes or has
 // ended. Few are read at once: each costs threads, memory and disk bandwidth.
-func (l layers) read(c *call, to string, use func(ctx context.Context, reading runtime.Reading) error) error {
+func (l layers) read(c *call, reading runtime.Reading, use func(ctx context.Context, reading runtime.Reading) error) error {
 	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (l layers) read(c *call, to string, use func(ctx context.Context, reading r
 	defer leave()
 	// With the caller's supplementary groups, which are known here, unlike those of a
 	// start: the caller waits for the answer.
-	reading := runtime.Reading{Run: c.run, For: c.peer.identity(), To: to, ListBytes: maxChangeBytes}
+	reading.Run, reading.For, reading.ListBytes = c.run, c.peer.identity(), maxChangeBytes
 	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
 		return use(c, reading) // its start would wait until the layer is read
 	}

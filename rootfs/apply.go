@@ -1,7 +1,6 @@
 package rootfs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ const stagedName = ".clove-apply.tmp"
 // the changes that were made and those that were refused (Refused says why). A change that
 // the host has already is neither. Apply stops at an error that concerns the whole file
 // system. The returned list is valid then too, and each file is either as it was or as the
-// agent left it.
+// agent left it, with its times.
 //
 // The layer is hostile. Apply reads and writes nothing outside target: it follows no
 // symbolic link and no mount point, on either side, not even on the way to target, which
@@ -41,27 +40,14 @@ func Apply(ctx context.Context, upper Upper, target string, changes []Change, ac
 		return nil, fmt.Errorf("cannot apply to %s: %w", printable(target), err)
 	}
 	defer a.close()
-	var done []Change
-	// By path, so that a directory comes before its entries.
-	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
-	for _, c := range changes {
-		if err := ctx.Err(); err != nil {
-			return done, err
+	g := a.plan(changes)
+	for i := range g.steps {
+		if err := a.do(ctx, g, i); err != nil {
+			return g.list(), err
 		}
-		made, err := a.apply(ctx, c)
-		// A refusal concerns one change; any other error ends the whole.
-		var why refusal
-		switch {
-		case errors.As(err, &why):
-			c.Refused = string(why)
-		case err != nil:
-			return done, fmt.Errorf("cannot apply %s: %w", printable(c.Path), err)
-		case !made:
-			continue
-		}
-		done = append(done, c)
 	}
-	return done, a.leave()
+	a.loseLinks(g)
+	return g.list(), a.leave()
 }
 
 // refusal says why one change is not made; Apply continues with the others.
@@ -79,10 +65,13 @@ const (
 type applier struct {
 	upper, target beneath
 	prefix        string
+	marks         marks
 	since         time.Time
-	owner         unix.Stat_t        // of target
-	links         map[uint64]written // by inode of the layer, see written
-	unlinked      map[uint64]bool    // inodes of the host from which Apply has removed a name
+	begun         time.Time           // of this Apply
+	owner         unix.Stat_t         // of target
+	links         map[uint64]*written // by inode of the layer, see written
+	unlinked      map[uint64]bool     // inodes of the host from which Apply has removed a name
+	lost          []string            // of the change that is being made
 	parent        parent
 }
 
@@ -91,13 +80,14 @@ type applier struct {
 type parent struct {
 	dir     *os.File
 	rel     string
+	times   []unix.Timespec // that it gets when it was changed; nil: the present ones
 	changed bool
 }
 
 // openApplier opens both sides once. Later operations use the open directories, so a rename
 // of a parent cannot redirect them.
 func openApplier(upper Upper, target string, layer Rights) (*applier, error) {
-	a := &applier{prefix: upper.Prefix, since: upper.Since, links: map[uint64]written{}, unlinked: map[uint64]bool{}}
+	a := &applier{prefix: upper.Prefix, marks: overlayMark, since: upper.Since, begun: time.Now(), links: map[uint64]*written{}, unlinked: map[uint64]bool{}}
 	var err error
 	if a.upper, err = openBeneath(upper.Dir, 0, layer); err != nil {
 		return nil, err
@@ -127,12 +117,8 @@ func (a *applier) close() {
 }
 
 // apply makes one change; made is false if target has it already.
-func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
-	rel, err := a.relative(c)
-	if err != nil {
-		return false, err
-	}
-	if err := a.enter(path.Dir(rel)); err != nil {
+func (a *applier) apply(ctx context.Context, g *agenda, s *step) (made bool, err error) {
+	if err := a.enter(path.Dir(s.rel)); err != nil {
 		return false, refuseForNow(err)
 	}
 	// Before each change, not once: the leftover may be in any directory that an earlier
@@ -140,19 +126,22 @@ func (a *applier) apply(ctx context.Context, c Change) (made bool, err error) {
 	if err := a.clearStaged(); err != nil {
 		return false, refuseForNow(err)
 	}
-	if c.Kind == Deleted {
-		made, err = a.remove(ctx, path.Base(rel))
-	} else {
-		made, err = a.write(ctx, c, rel)
+	switch s.change.Kind {
+	case Deleted:
+		made, err = a.remove(ctx, path.Base(s.rel))
+	case Renamed:
+		made, err = a.rename(ctx, s.change, g.now(s.from), s.rel)
+	default:
+		made, err = a.write(ctx, s.change, s.rel)
 	}
 	a.parent.changed = a.parent.changed || made
 	return made, refuseForNow(err)
 }
 
-// relative turns the sandbox path of c into a path below target. It accepts the paths that
-// Diff returns and rejects all others.
-func (a *applier) relative(c Change) (string, error) {
-	rel, ok := strings.CutPrefix(c.Path, sandboxPath(a.prefix, ""))
+// relative turns a sandbox path into a path below target. It accepts the paths that Diff
+// returns and rejects all others.
+func (a *applier) relative(at string) (string, error) {
+	rel, ok := strings.CutPrefix(at, sandboxPath(a.prefix, ""))
 	switch {
 	case !ok:
 		return "", refusal("only the workspace is applied")
@@ -161,8 +150,6 @@ func (a *applier) relative(c Change) (string, error) {
 	// clearStaged would remove it.
 	case slices.Contains(strings.Split(rel, "/"), stagedName):
 		return "", refusal("the name is clove's own")
-	case c.Refused != "":
-		return "", refusal(c.Refused)
 	}
 	return rel, nil
 }
@@ -179,7 +166,8 @@ func (a *applier) enter(rel string) error {
 	switch {
 	case err == nil:
 		a.parent = parent{dir: dir, rel: rel}
-		return nil
+		a.parent.times, err = a.folderTimes(dir, rel)
+		return err
 	case gone(err):
 		return refusal("the host has no such directory to hold it")
 	}
@@ -194,7 +182,7 @@ func (a *applier) leave() error {
 	defer func() { a.parent = parent{} }()
 	var err error
 	if a.parent.changed {
-		err = a.parent.dir.Sync()
+		err = errors.Join(setFolderTimes(a.parent.dir, a.parent.times), a.parent.dir.Sync())
 	}
 	return errors.Join(err, a.parent.dir.Close())
 }

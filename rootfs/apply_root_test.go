@@ -64,7 +64,7 @@ func newSandbox(dir string) (sandbox, error) {
 
 func (s sandbox) mount() error {
 	return unix.Mount("overlay", s.merged, "overlay", 0, fmt.Sprintf(
-		"lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
+		"lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on,metacopy=off,index=off,xino=off",
 		s.host, s.upper.Dir, filepath.Join(filepath.Dir(s.host), "work")))
 }
 
@@ -141,7 +141,7 @@ var agentOps = map[string]func(at, other string) error{
 	"link":   func(at, _ string) error { return os.Symlink("a/b", at) },
 	"chmod":  func(at, _ string) error { return chmodFile(at) },
 	"hard":   func(at, other string) error { return os.Link(other, at) },
-	"rename": func(at, other string) error { return renameFile(at, other) },
+	"rename": func(at, other string) error { return os.Rename(at, other) },
 }
 
 func appendTo(at string) error {
@@ -160,15 +160,6 @@ func chmodFile(at string) error {
 		return err
 	}
 	return os.Chmod(at, 0o711)
-}
-
-// renameFile moves anything except a directory of the lower layer, which overlayfs without
-// redirect_dir refuses and a plain directory does not.
-func renameFile(at, other string) error {
-	if info, err := os.Lstat(at); err != nil || info.IsDir() {
-		return err
-	}
-	return os.Rename(at, other)
 }
 
 // After the same changes to an overlay and to a plain copy of its host directory, Apply makes
@@ -216,6 +207,12 @@ func TestApplyEqualsThePlainTree(t *testing.T) {
 			r.Fatalf("the overlay is no plain tree:\n%q\n%q", want, same)
 		}
 		found, done, err := s.outcome(t.Context())
+		if slices.ContainsFunc(done, func(c Change) bool { return c.Refused == string(errCircle) }) {
+			r.Skip("directories took each other's places") // TestApplyRefusesACircle
+		}
+		for i := range done {
+			done[i].Lost = "" // a hard link to a file that stays as it was is named there
+		}
 		if err != nil || !slices.Equal(found, done) {
 			r.Fatalf("found %q, done %q, %v", lines(found), lines(done), err)
 		}

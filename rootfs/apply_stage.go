@@ -17,8 +17,10 @@ import (
 // names become hard links too. With copies, one file of the layer could fill the host's
 // disk once for each of its names.
 type written struct {
-	rel string
-	ino uint64
+	rel   string
+	ino   uint64
+	names []string // under which the file was written
+	count uint64   // the names that it has in the layer
 }
 
 // stage makes e under the staged name, complete and flushed to disk.
@@ -50,6 +52,10 @@ func (a *applier) stageDir(e layerEntry) error {
 		return err
 	}
 	defer dir.Close()
+	if from, err := a.upper.openDir(e.rel); err == nil {
+		a.lose(e, from)
+		from.Close()
+	}
 	return a.handOver(dir, e)
 }
 
@@ -63,7 +69,7 @@ func (a *applier) stageLink(e layerEntry) error {
 		return err
 	}
 	defer link.Close()
-	return a.give(link)
+	return errors.Join(a.give(link), a.setTimes(link, e.st))
 }
 
 // openStaged opens what was just made under the staged name, and checks that it is that:
@@ -90,7 +96,10 @@ func (a *applier) handOver(file *os.File, e layerEntry) error {
 	if err := a.give(file); err != nil {
 		return err
 	}
-	return unix.Fchmod(int(file.Fd()), e.st.Mode&rwx)
+	if err := unix.Fchmod(int(file.Fd()), e.st.Mode&rwx); err != nil {
+		return err
+	}
+	return a.setTimes(file, e.st)
 }
 
 // give makes the owner of target the owner of file. A user other than root remains the
@@ -122,6 +131,7 @@ func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	}
 	to := os.NewFile(uintptr(fd), stagedName)
 	defer to.Close()
+	a.lose(e, from)
 	if err := copyData(ctx, to, from, e.st.Size); err != nil {
 		return err
 	}
@@ -135,7 +145,7 @@ func (a *applier) stageFile(ctx context.Context, e layerEntry) error {
 	// With the inode on the host, by which stageHardLink finds out whether it is still the
 	// same file.
 	if e.st.Nlink > 1 {
-		a.links[e.st.Ino] = written{e.rel, st.Ino}
+		a.links[e.st.Ino] = &written{e.rel, st.Ino, []string{e.rel}, e.st.Nlink}
 	}
 	return nil
 }
@@ -207,6 +217,7 @@ func (a *applier) stageHardLink(e layerEntry) (linked bool, err error) {
 	}
 	st, ok, err := statAt(a.parent.dir, stagedName)
 	if err == nil && ok && st.Ino == first.ino {
+		first.names = append(first.names, e.rel)
 		return true, nil
 	}
 	return false, errors.Join(err, unix.Unlinkat(to, stagedName, 0))

@@ -65,7 +65,7 @@ func TestApplyLinksOnlyToWhatItWrote(t *testing.T) {
 	}
 	defer a.close()
 	for _, name := range []string{"a", "b"} {
-		if made, err := a.apply(t.Context(), Change{Kind: Added, Path: "/w/" + name, Type: TypeFile}); !made || err != nil {
+		if made, err := applyOne(t, a, Change{Kind: Added, Path: "/w/" + name, Type: TypeFile}); !made || err != nil {
 			t.Fatalf("%s: %v, %v", name, made, err)
 		}
 		if name == "a" {
@@ -221,5 +221,23 @@ func TestCreateDoesNotReplace(t *testing.T) {
 	}
 	if now := listing(t, w.host); !slices.Equal(now, []string{"file 644 x host", "file 644 y 1"}) {
 		t.Errorf("the host has %q", now)
+	}
+}
+
+// What is not written of a file is named; a plain one loses nothing.
+func TestApplyNamesWhatItLoses(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, []string{"f known 1"}, []string{"f plain 1", "f marked 1", "m marked 4755", "d d", "m d 1777", "h again plain", "h known plain"})
+	if err := unix.Setxattr(filepath.Join(w.upper.Dir, "marked"), "user.origin", []byte("x"), 0); err != nil {
+		t.Skipf("the file system has no user attributes: %v", err)
+	}
+	want := []string{"A /w/again (without some of its hard links)", "A /w/d (without its sticky bit)",
+		"A /w/marked (without its attribute user.origin, its set-user-id bit)", "A /w/plain (without some of its hard links)"}
+	if got := w.apply(t, ""); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	whole := newWorkspace(t, nil, []string{"f plain 1", "h again plain", "d d"})
+	if got := whole.apply(t, ""); !slices.Equal(got, []string{"A /w/again", "A /w/d", "A /w/plain"}) {
+		t.Errorf("control: %q", got)
 	}
 }

@@ -46,6 +46,13 @@ func (w workspace) apply(t testing.TB, opaque string) []string {
 	return lines(done)
 }
 
+// applyOne makes one change alone.
+func applyOne(t *testing.T, a *applier, c Change) (made bool, err error) {
+	t.Helper()
+	g := a.plan([]Change{c})
+	return a.apply(t.Context(), g, &g.steps[0])
+}
+
 // listing describes everything below dir, one line for each entry: type, permissions, path,
 // content.
 func listing(t testing.TB, dir string) []string {
@@ -272,7 +279,7 @@ func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer a.close()
-		if made, err := a.apply(t.Context(), Change{Kind: Changed, Path: "/w/a", Type: TypeFile}); !made || err != nil {
+		if made, err := applyOne(t, a, Change{Kind: Changed, Path: "/w/a", Type: TypeFile}); !made || err != nil {
 			t.Fatalf("the first name: %v, %v", made, err)
 		}
 		if conflict {
@@ -282,7 +289,7 @@ func TestApplyKnowsItsOwnUnlinking(t *testing.T) {
 			}
 		}
 		for _, c := range []Change{{Kind: Changed, Path: "/w/b", Type: TypeFile}, {Kind: Deleted, Path: "/w/d"}} {
-			if made, err := a.apply(t.Context(), c); made == conflict || (err != nil) != conflict {
+			if made, err := applyOne(t, a, c); made == conflict || (err != nil) != conflict {
 				t.Errorf("conflict: %v, %s: %v, %v", conflict, c, made, err)
 			}
 		}

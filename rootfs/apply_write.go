@@ -135,16 +135,9 @@ func (a *applier) chmodDir(e layerEntry) error {
 	return unix.Fchmod(int(dir.Fd()), st.Mode&(permissions&^rwx)|e.st.Mode&rwx)
 }
 
-// create renames e to a free name. RENAME_NOREPLACE detects a file that appeared meanwhile;
-// network file systems do not support it.
+// create renames e to a free name.
 func (a *applier) create(ctx context.Context, e layerEntry) error {
-	return a.stageAnd(ctx, e, func(dir int) error {
-		err := unix.Renameat2(dir, stagedName, dir, e.name, unix.RENAME_NOREPLACE)
-		if err == unix.EINVAL || err == unix.ENOSYS {
-			err = unix.Renameat(dir, stagedName, dir, e.name)
-		}
-		return err
-	})
+	return a.stageAnd(ctx, e, func(dir int) error { return renameFree(dir, stagedName, dir, e.name) })
 }
 
 // replace renames e over an existing entry. rename(2) cannot replace a file by a directory

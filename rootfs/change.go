@@ -26,6 +26,8 @@ const (
 	Added   ChangeKind = "added"
 	Changed ChangeKind = "changed"
 	Deleted ChangeKind = "deleted"
+	// Renamed is a directory of the host's with another name, with everything in it.
+	Renamed ChangeKind = "renamed"
 )
 
 // FileType is the type of file at a path.
@@ -57,6 +59,8 @@ type Change struct {
 	Target string   `json:"target,omitempty"` // the target of a symbolic link
 	// Was is the former type, if it was another one. A directory is gone with everything below it.
 	Was FileType `json:"was,omitempty"`
+	// From is the former path of a renamed directory, inside the sandbox.
+	From string `json:"from,omitempty"`
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`
@@ -66,6 +70,9 @@ type Change struct {
 	// Unknown says why a program that clove does not know may execute it; empty: nothing points
 	// to that.
 	Unknown string `json:"unknown,omitempty"`
+	// Lost names what Apply did not write of a file that it wrote, such as extended attributes;
+	// empty: nothing.
+	Lost string `json:"lost,omitempty"`
 	// Refused is why Apply did not make this change, or why Diff did not descend into it;
 	// empty otherwise.
 	Refused string `json:"refused,omitempty"`
@@ -89,13 +96,16 @@ func (c Change) Class() Class {
 // are escaped as in a Go string.
 func (c Change) String() string {
 	var line strings.Builder
-	letter, ok := map[ChangeKind]string{Added: "A ", Changed: "C ", Deleted: "D "}[c.Kind]
+	letter, ok := map[ChangeKind]string{Added: "A ", Changed: "C ", Deleted: "D ", Renamed: "R "}[c.Kind]
 	if !ok {
 		letter = "? "
 	}
 	line.WriteString(letter + printable(c.Path))
 	if c.Type == TypeSymlink && c.Kind != Deleted {
 		line.WriteString(" -> " + printable(c.Target))
+	}
+	if c.From != "" {
+		line.WriteString(" (from " + printable(c.From) + ")")
 	}
 	if c.Was != "" {
 		line.WriteString(" (was a " + string(c.Was) + ")")
@@ -108,6 +118,9 @@ func (c Change) String() string {
 	}
 	if c.Unknown != "" {
 		line.WriteString(" (unknown: " + printable(c.Unknown) + ")")
+	}
+	if c.Lost != "" {
+		line.WriteString(" (without " + c.Lost + ")")
 	}
 	if c.Refused != "" {
 		line.WriteString(" (refused: " + c.Refused + ")")

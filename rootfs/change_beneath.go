@@ -170,7 +170,7 @@ var errTooMany = errors.New("the layer holds more names than can be listed")
 // trusted.*. The agent's own attributes of that name are stored under an escaped name, and
 // its user.overlay.* have no effect without the mount option userxattr.
 func overlayMark(dir *os.File, name, mark string) (value string, ok bool, err error) {
-	var buffer [512]byte // room for a file handle with its header
+	var buffer [unix.PathMax]byte // room for a path, or a file handle with its header
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 	n, err := unix.Lgetxattr(at, "trusted.overlay."+mark, buffer[:])
 	switch err {

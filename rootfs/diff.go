@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,16 +53,18 @@ type marks func(dir *os.File, name, mark string) (value string, ok bool, err err
 
 // differ walks one upper directory. overlayfs leaves in it: a copy of each file that was
 // changed; a whiteout for each name that was deleted; the attribute "opaque" on a directory
-// that replaces one of the lower layer; and copies of directories ("origin") that only lead
+// that replaces one of the lower layer; "redirect" on one that was renamed (redirect.go); and copies of directories ("origin") that only lead
 // to such entries. The lower directory is read again, so a change that the host has made
 // too is none.
 type differ struct {
 	prefix  string
+	since   time.Time
 	upper   beneath
 	lower   *beneath // nil: none
 	marks   marks
 	room    *int // bytes by which the list may still grow
 	changes []Change
+	moves   moves
 
 	judged      bool              // the host has a directory below: it may get the changes
 	parsedBytes int               // of files whose text was judged
@@ -70,14 +73,15 @@ type differ struct {
 
 // view describes the lower directory that belongs to a directory of the upper one.
 type view struct {
-	present bool // the lower directory exists
-	hidden  bool // an opaque directory covers it: for the agent it is gone
+	present bool   // the lower directory exists
+	hidden  bool   // an opaque directory covers it: for the agent it is gone
+	rel     string // of the lower directory: another one below a renamed directory
 }
 
 // diffUpper compares one upper directory. The upper is opened with the caller's rights, the
 // host's directory with those of host.
 func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
-	d := &differ{prefix: upper.Prefix, marks: read, room: room, judged: upper.Lower != "", dotFolders: map[string]string{}}
+	d := &differ{prefix: upper.Prefix, since: upper.Since, marks: read, room: room, judged: upper.Lower != "", dotFolders: map[string]string{}}
 	var err error
 	if d.upper, err = openBeneath(upper.Dir, 0, nil); err != nil {
 		return nil, err
@@ -92,6 +96,12 @@ func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rig
 		case host == nil || !errors.Is(err, unix.EACCES): // what the user may not read counts as absent
 			return nil, err
 		}
+	}
+	if d.moves, err = movesIn(ctx, d.upper, d.marks); err != nil {
+		return nil, err
+	}
+	if d.lower != nil {
+		d.moves.settle(*d.lower)
 	}
 	err = d.walk(ctx, "", view{present: d.lower != nil})
 	d.markUnknown()
@@ -109,18 +119,17 @@ func (d *differ) walk(ctx context.Context, rel string, seen view) error {
 		return err
 	}
 	for _, sub := range deeper {
-		if err := d.walk(ctx, path.Join(rel, sub.name), view{sub.merged, seen.hidden}); err != nil {
+		if err := d.walk(ctx, path.Join(rel, sub.name), sub.below); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// subdir is a directory of the upper one that remains to be walked. merged: the lower one
-// has the directory too.
+// subdir is a directory of the upper one that remains to be walked.
 type subdir struct {
-	name   string
-	merged bool
+	name  string
+	below view
 }
 
 // directory records the changes among the entries of rel, and returns the directories among them.
@@ -139,7 +148,7 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	if seen.present {
 		// Three errors mean that the host has nothing to compare with: no such directory, a
 		// mount that the agent never saw, or no permission for the user.
-		if lower, err = d.lower.openDir(rel); err == nil {
+		if lower, err = d.lower.openDir(seen.rel); err == nil {
 			defer lower.Close()
 		} else if !gone(err) && err != unix.EXDEV && !d.lower.hides(err) {
 			return nil, fmt.Errorf("cannot open the host's %s: %w", printable(rel), err)
@@ -149,7 +158,7 @@ func (d *differ) directory(ctx context.Context, rel string, seen *view) ([]subdi
 	if err != nil {
 		return nil, err
 	}
-	at := &place{differ: d, rel: rel, upper: upper, lower: lower}
+	at := &place{differ: d, rel: rel, seen: *seen, upper: upper, lower: lower}
 	deeper, err := at.compareAll(ctx, names)
 	if err == nil && seen.hidden && lower != nil {
 		err = at.deleteHidden(names)
@@ -165,7 +174,7 @@ func gone(err error) bool {
 // list appends c if there is room. The room is an estimate of the memory that the list
 // takes.
 func (d *differ) list(c Change) error {
-	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target); *d.room < 0 {
+	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target) + len(c.From); *d.room < 0 {
 		return errTooMany
 	}
 	d.changes = append(d.changes, c)

@@ -15,14 +15,18 @@ import (
 type place struct {
 	*differ
 	rel          string
+	seen         view
 	upper, lower *os.File // lower is nil if it does not exist
 }
+
+// lowerRel is the path of the lower entry name.
+func (p *place) lowerRel(name string) string { return path.Join(p.seen.rel, name) }
 
 // compareAll compares the entries one by one, and returns the directories to descend into.
 func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error) {
 	var deeper []subdir
 	for _, name := range names {
-		isDir, merged, err := p.compare(ctx, name)
+		isDir, below, err := p.compare(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("cannot compare %s: %w", printable(path.Join(p.rel, name)), err)
 		}
@@ -37,44 +41,58 @@ func (p *place) compareAll(ctx context.Context, names []string) ([]subdir, error
 			}
 			continue
 		}
-		deeper = append(deeper, subdir{name, merged})
+		deeper = append(deeper, subdir{name, below})
 	}
 	return deeper, nil
 }
 
-// compare records what happened to name, an entry of the upper directory.
-func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, err error) {
+// compare records what happened to name, an entry of the upper directory. below is the lower
+// directory of one.
+func (p *place) compare(ctx context.Context, name string) (isDir bool, below view, err error) {
 	now, ok, err := statAt(p.upper, name)
 	if err != nil || !ok {
-		return false, false, err
+		return false, below, err
 	}
 	var before unix.Stat_t
 	existed := false
-	if p.lower != nil {
+	// What the agent moved away is not below any more.
+	if _, moved := p.moves.to[p.lowerRel(name)]; p.lower != nil && !moved {
 		if before, existed, err = p.differ.lower.statAt(p.lower, name); err != nil {
-			return false, false, err
+			return false, below, err
 		}
 	}
 	// Before the types are compared: a whiteout is a device or an empty file, and says
 	// nothing of the agent's own.
 	whiteout, err := p.isWhiteout(name, now)
 	if err != nil {
-		return false, false, err
+		return false, below, err
 	}
 	if whiteout {
-		return false, false, p.whitedOut(name, before, existed)
+		return false, below, p.whitedOut(name, before, existed)
 	}
 	isDir = fileType(now.Mode) == TypeDir
-	merged = isDir && existed && fileType(before.Mode) == TypeDir
+	merged := isDir && existed && fileType(before.Mode) == TypeDir
+	if m, renamed := p.moves.from[path.Join(p.rel, name)]; isDir && renamed {
+		below, err = p.renamed(ctx, name, m, now, before, existed)
+		return true, below, err
+	}
+	// A directory that was renamed into an opaque one is not covered by it.
+	_, settled := p.moves.settled[path.Join(p.rel, name)]
+	below = view{present: merged, hidden: p.seen.hidden && !settled, rel: p.lowerRel(name)}
 	if isDir && !merged {
 		p.newFolder(name)
 	}
 	if !existed {
-		return isDir, false, p.unmatched(name, now)
+		return isDir, below, p.unmatched(name, now)
 	}
+	return isDir, below, p.differs(ctx, name, now, before)
+}
+
+// differs records an entry that both have, unless it is the same.
+func (p *place) differs(ctx context.Context, name string, now, before unix.Stat_t) error {
 	same, err := p.same(ctx, name, now, before)
 	if err != nil || same {
-		return isDir, merged, err
+		return err
 	}
 	c, err := p.describe(Changed, p.upper, name, now)
 	if was := fileType(before.Mode); was != c.Type {
@@ -83,7 +101,7 @@ func (p *place) compare(ctx context.Context, name string) (isDir, merged bool, e
 	if err == nil {
 		err = p.judge(&c, name)
 	}
-	return isDir, merged, errors.Join(err, p.list(c))
+	return errors.Join(err, p.list(c))
 }
 
 // whitedOut records a whiteout. If the lower file does not exist, the host has removed it
@@ -92,7 +110,7 @@ func (p *place) whitedOut(name string, before unix.Stat_t, existed bool) error {
 	switch {
 	case existed:
 		return p.record(Deleted, p.lower, name, before)
-	case p.differ.lower == nil:
+	case p.differ.lower == nil && p.moves.to[p.lowerRel(name)] == "":
 		return p.list(Change{Kind: Deleted, Path: p.sandboxPath(name)})
 	}
 	return nil
@@ -124,7 +142,7 @@ func (p *place) deleteHidden(names []string) error {
 			continue
 		}
 		before, ok, err := p.differ.lower.statAt(p.lower, name)
-		if err == nil && ok {
+		if _, moved := p.moves.to[p.lowerRel(name)]; err == nil && ok && !moved {
 			err = p.record(Deleted, p.lower, name, before)
 		}
 		if err != nil {

@@ -65,7 +65,7 @@ func TestDiffIsNotMisledByAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, marks := range map[string][]string{
-		"d": {"trusted.overlay.opaque", "user.overlay.opaque"},
+		"d": {"trusted.overlay.opaque", "user.overlay.opaque", "trusted.overlay.redirect", "user.overlay.redirect"},
 		"e": {"trusted.overlay.whiteout", "user.overlay.whiteout"}} {
 		for _, mark := range marks {
 			// Before Linux 6.7 overlayfs refuses its own attribute names to everybody, and

@@ -16,11 +16,10 @@ const permissions = 0o7777
 
 // same reports whether name in the upper directory equals name in the lower one.
 func (p *place) same(ctx context.Context, name string, now, before unix.Stat_t) (bool, error) {
-	rel := path.Join(p.rel, name)
 	if (now.Mode^before.Mode)&(unix.S_IFMT|permissions) != 0 {
-		return p.mountedOn(rel, now, before)
+		return p.mountedOn(p.lowerRel(name), now, before)
 	}
-	return sameContent(ctx, side{p.differ.upper, p.upper, name, rel, now}, side{*p.differ.lower, p.lower, name, rel, before})
+	return sameContent(ctx, side{p.differ.upper, p.upper, name, path.Join(p.rel, name), now}, side{*p.differ.lower, p.lower, name, p.lowerRel(name), before})
 }
 
 // mountedOn reports whether the host has mounted something on the directory rel. Then its

@@ -55,6 +55,14 @@
 // may read, with generated passwd, group, shadow and hosts. A file with a password in a
 // URL is left out.
 //
+// # Renamed directories
+//
+// The overlays have redirect_dir=on, so a directory of the lower layer can be renamed. The kernel
+// needs the attribute trusted.overlay.redirect for that, which no process of a sandbox can write:
+// it would take CAP_SYS_ADMIN outside, and overlayfs refuses or escapes the name in its own files.
+// Diff and Apply do not rely on that (redirect.go). At the start on a kept layer, the redirects of
+// the workspace are set to where Apply has moved their directories (kept_moves.go).
+//
 // # Owners
 //
 // The clones of host directories are id-mapped: host id k appears as the sandbox's id k,

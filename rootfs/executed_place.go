@@ -125,7 +125,7 @@ func (p *place) newCommands(kind FileType, rel string) bool {
 	}
 	var before map[string]string
 	if p.lower != nil {
-		text, _ := readShort(*p.differ.lower, rel)
+		text, _ := readShort(*p.differ.lower, p.lowerRel(path.Base(rel)))
 		before, _ = commandsIn(text) // on an error every command counts as new
 	}
 	for key, commands := range now {

@@ -26,7 +26,8 @@ func inodeRatio(size int64) int64 {
 // need not survive a power cut and a journal would write everything twice; no reserved
 // blocks, because nobody in the sandbox is the host's root. metadata_csum together with
 // lazy_itable_init leaves the inode tables as holes. Without -b, some versions of mke2fs
-// choose smaller blocks for a small disk. resize_inode and 64bit are for growing and for
+// choose smaller blocks for a small disk, and without -I smaller inodes, which have
+// times in seconds only. resize_inode and 64bit are for growing and for
 // disks above 16 TiB.
 func makeFileSystem(image string, size int64, content string) error {
 	mkfs, err := MakerOfFileSystems()
@@ -34,7 +35,7 @@ func makeFileSystem(image string, size int64, content string) error {
 		return fmt.Errorf("cannot find mke2fs: %w", err)
 	}
 	out, err := exec.Command(mkfs, "-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0",
-		"-i", strconv.FormatInt(inodeRatio(size), 10),
+		"-I", "256", "-i", strconv.FormatInt(inodeRatio(size), 10),
 		"-O", "^has_journal,^resize_inode,^64bit,metadata_csum",
 		"-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", "-d", content, image).CombinedOutput()
 	if err != nil {

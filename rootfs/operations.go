@@ -175,6 +175,11 @@ func (s overlayOp) run(b *builder) error {
 	if err := os.Mkdir(work, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
+	if b.cfg.kept && s.Target == workspaceDir {
+		if err := settleMoves(upper, lowers[0]); err != nil {
+			return err
+		}
+	}
 	target := b.staged("root")
 	if s.Target != "/" {
 		at, err := b.makeDir(s.Target, dirAttr{Mode: 0o755})
@@ -184,10 +189,11 @@ func (s overlayOp) run(b *builder) error {
 		defer at.Close()
 		target = fdPath(at)
 	}
-	// The kernel's configuration may turn on each of these. redirect_dir and
-	// metacopy describe a file's path and content by attributes, which a hostile kept
-	// layer could use to mislead clove diff; index and xino have no use here.
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,index=off,xino=off",
+	// The kernel's configuration may turn on or off each of these. Without redirect_dir a
+	// directory of the lower layer cannot be renamed (EXDEV); redirect.go says what follows
+	// from it. metacopy describes a file's content by attributes, which clove diff does not
+	// read; index and xino have no use here.
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on,metacopy=off,index=off,xino=off",
 		strings.Join(lowers, ":"), upper, work)
 	if err := unix.Mount("clove", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return err

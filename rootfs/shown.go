@@ -139,7 +139,7 @@ func (s shownOp) show(b *builder, from string, index int, part Upper) error {
 		defer clone.Close()
 		return attach(clone, fdPath(at))
 	}
-	options := "lowerdir=" + strings.Join(lowers, ":") + ",redirect_dir=off,metacopy=off,index=off,xino=off"
+	options := "lowerdir=" + strings.Join(lowers, ":") + ",redirect_dir=follow,metacopy=off,index=off,xino=off"
 	return unix.Mount("clove", fdPath(at), "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOSYMFOLLOW, options)
 }
 

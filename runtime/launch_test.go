@@ -227,7 +227,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	run, _ := deadRun(t, r, nil)
 	for name, use := range map[string]func() error{
 		"diff":  func() error { _, err := r.Diff(run.Spec.Name, ""); return err },
-		"apply": func() error { _, err := r.Apply(run.Spec.Name, "", nil); return err },
+		"apply": func() error { _, err := r.Apply(run.Spec.Name, "", nil, nil); return err },
 		"rm":    func() error { return r.Remove(run.Spec.Name) },
 	} {
 		if err := use(); agent.KindOf(err) != agent.KindConflict {
@@ -240,7 +240,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	if changes, err := r.Diff(run.Spec.Name, ""); err != nil || changes != nil {
 		t.Errorf("diff without a layer: %v, %v", changes, err)
 	}
-	if _, err := r.Apply(run.Spec.Name, "", nil); agent.KindOf(err) != agent.KindInvalid {
+	if _, err := r.Apply(run.Spec.Name, "", nil, nil); agent.KindOf(err) != agent.KindInvalid {
 		t.Errorf("apply without a workspace: %v", err)
 	}
 	if err := r.Remove(run.Spec.Name); err != nil {

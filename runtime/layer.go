@@ -29,6 +29,8 @@ type Reading struct {
 	// To is the canonical path of a host directory that takes the place of the workspace;
 	// empty: the run's own. It is for what lies in lost/.
 	To string
+	// Paths choose what of a workspace is applied (rootfs.Chosen); empty: all.
+	Paths []string
 	// ListBytes bounds the list of changes; 0: what fits into memory.
 	ListBytes int
 }
@@ -43,14 +45,20 @@ func (r *Runtime) Diff(ref, to string) ([]rootfs.Change, error) {
 }
 
 // Apply writes the workspace's changes back to the host directory, as far as
-// confirm consents. It returns those that were written and those that were refused. to is
-// Reading.To.
-func (r *Runtime) Apply(ref, to string, confirm func([]rootfs.Change) Consent) ([]rootfs.Change, error) {
+// confirm consents. It returns those that were written and those that were refused. to and
+// paths are Reading.To and Reading.Paths.
+func (r *Runtime) Apply(ref, to string, paths []string, confirm func([]rootfs.Change) Consent) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
-	return r.applyChanges(context.Background(), Reading{Run: run, To: to}, func(changes []rootfs.Change) (Consent, error) { return confirm(changes), nil })
+	return r.applyChanges(context.Background(), Reading{Run: run, To: to, Paths: paths}, func(changes []rootfs.Change) (Consent, error) {
+		chosen, err := ChosenOf(changes, paths)
+		if err != nil || len(chosen) == 0 {
+			return Consent{}, err
+		}
+		return confirm(chosen), nil
+	})
 }
 
 // Changes lists what the agent changed. Of the host's side of the workspace it discloses
@@ -87,7 +95,8 @@ func changesOf(changes []rootfs.Change) []agent.Change {
 	out := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		out[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: c.Target, Was: string(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused}
+			Target: c.Target, Was: string(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+			Lost: c.Lost, Refused: c.Refused}
 	}
 	return out
 }
@@ -117,6 +126,9 @@ func (r *Runtime) applyChanges(ctx context.Context, reading Reading, agree func(
 		}
 		consent, err := agree(changes)
 		if err != nil || !consent.Apply {
+			return err
+		}
+		if changes, err = ChosenOf(changes, l.Paths); err != nil {
 			return err
 		}
 		applied, err = l.apply(ctx, consent.withhold(changes))

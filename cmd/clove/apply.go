@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -26,11 +27,12 @@ const (
 func applyCommand() command {
 	return command{
 		task: "change", runs: completeAll, usage: "write a run's workspace changes back to the host",
-		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID\nclove apply [OPTION...] [--to DIR] lost/ID", act: hand((*program).apply)}},
+		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID [PATH...]\nclove apply [OPTION...] [--to DIR] lost/ID [PATH...]", act: hand((*program).apply)}},
 		description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
 			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
 			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
 			"(or --allow-instructions). --yes alone leaves all three out.\n" +
+			"A PATH chooses what is written: a file or folder as clove diff lists it, or relative to /workspace.\n" +
 			"Exit status 1: something was refused, or you said no.\n" +
 			"With cloved, changes are written with your own rights. The run need not have ended: it is frozen meanwhile.",
 		flags: []cli.Flag{
@@ -74,10 +76,10 @@ func (p *program) apply(c *cli.Context) error {
 	if d != nil {
 		defer d.Close()
 		params := api.ApplyParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to, AllowExecutableConfig: given.ExecutableConfig,
-			AllowInstructions: given.Instructions}
+			AllowInstructions: given.Instructions, Paths: insidePaths(c.Args().Tail())}
 		changes, err = applyBy(c.Context, d, params, given, confirm)
 	} else {
-		changes, err = b.Apply(c.Args().First(), to, confirm)
+		changes, err = b.Apply(c.Args().First(), to, insidePaths(c.Args().Tail()), confirm)
 	}
 	if err != nil {
 		if len(changes) > 0 { // what was applied before the failure
@@ -103,6 +105,9 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	}
 	// Only the workspace has a counterpart on the host.
 	found = slices.DeleteFunc(found, func(c rootfs.Change) bool { return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") })
+	if found, err = runtime.ChosenOf(found, params.Paths); err != nil {
+		return nil, err
+	}
 	if len(found) > 0 {
 		consent := confirm(found)
 		if !consent.Apply {
@@ -115,6 +120,17 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	params.Digest = seen.Digest
 	_, err = client.Each(ctx, d, methods.RunApply, params, collect(&done))
 	return done, err
+}
+
+// insidePaths are paths of the workspace as they are inside.
+func insidePaths(given []string) (paths []string) {
+	for _, at := range given {
+		if !path.IsAbs(at) {
+			at = path.Join(agent.WorkspaceDir, at)
+		}
+		paths = append(paths, path.Clean(at))
+	}
+	return paths
 }
 
 // applied reports the outcome. Refused changes make the exit status 1, and so does a

@@ -70,7 +70,7 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 		return nil, err
 	}
 	total := int64(0)
-	applied, err := b.Apply(string(id), "", func(found []rootfs.Change) runtime.Consent {
+	applied, err := b.Apply(string(id), "", nil, func(found []rootfs.Change) runtime.Consent {
 		for _, c := range found {
 			if total <= most { // the sum of all might overflow
 				total += c.Size

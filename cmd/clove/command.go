@@ -124,6 +124,8 @@ func (c *command) wrongWords(l *line) error {
 		err.Message, err.Hint = fmt.Sprintf("it does not take the words %q", l.Args().Slice()), "clove "+name+" "+c.choices()
 	case len(args) == 0:
 		err.Message = fmt.Sprintf("it takes no arguments, but there is %q", l.args[0])
+	case args[0].Name == "NAME|ID" && count == 0 && len(args) > 1 && args[1].Many:
+		err.Message, err.Hint = "no run is named", "clove ps -a lists them"
 	case args[0].Name != "NAME|ID" || len(args) > 1:
 		err.Message, err.Hint = fmt.Sprintf("it takes %d arguments, not %d", len(args), count), c.verbs[0].line
 	case args[0].Many:

@@ -18,7 +18,7 @@ func diffCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "list the files that a run changed",
 		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: hand((*program).diff)}},
-		description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
+		description: "A added, C changed, D deleted, R renamed with all that is in it. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
 			"lost/ID is a layer that the store has no record of (clove check lists them); it opens for the run's owner.",
@@ -77,7 +77,8 @@ func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 	return func(note api.ChangeNote) error {
 		c := note.Change
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
-			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown, Refused: c.Refused})
+			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+			Lost: c.Lost, Refused: c.Refused})
 		return nil
 	}
 }

@@ -85,7 +85,7 @@ func (f *fakeBackend) Diff(string, string) ([]rootfs.Change, error) { return f.c
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 
-func (f *fakeBackend) Apply(_, _ string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+func (f *fakeBackend) Apply(_, _ string, _ []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
 	if len(f.changes) == 0 {
 		return nil, f.failure
 	}

@@ -107,7 +107,7 @@ export interface GrantDeriveParams {
   from: string;
   /** who gets it; empty: the run itself */
   to?: string;
-  /** KIND:PATTERN[:RIGHTS], covered by From */
+  /** KIND:PATTERN[:RIGHTS], covered by from */
   grant: string;
   expires?: Time | Date;
   uses?: number;
@@ -340,6 +340,11 @@ export interface ApplyParams {
   run: string;
   /** as in run.diff. */
   to?: string;
+  /**
+   * inside choose the changes of these files, and of all below them, with the new folders that
+   * hold them. Absent: all. A path that nothing changed is an error.
+   */
+  paths?: string[];
   /**
    * the one that run.diff gave for what the caller looked at: where the workspace's changes are
    * others by now, nothing is applied. Absent: apply whatever there is.
@@ -1436,7 +1441,7 @@ export interface DiffResult {
  * JSON, bytes of a name that are not UTF-8 are replaced.
  */
 export interface Change {
-  /** added, changed, deleted */
+  /** added, changed, deleted, renamed */
   kind: string;
   /** inside the sandbox */
   path: string;
@@ -1450,6 +1455,8 @@ export interface Change {
   target?: string;
   /** the type of the file before, where it was another type */
   was?: string;
+  /** the former path inside of a renamed directory */
+  from?: string;
   /**
    * names the host program that executes the file without being asked, as git does with a hook;
    * empty: clove knows none.
@@ -1465,6 +1472,8 @@ export interface Change {
    * begins with a dot, with programs or commands in it. Empty: nothing points to that.
    */
   unknown?: string;
+  /** what the host's file does not have of the agent's, after it was applied */
+  lost?: string;
   /** why it was not applied, or why Diff did not descend into it */
   refused?: string;
 }

@@ -426,7 +426,7 @@ class GrantMethods:
         Args:
             from_: the id of a grant that the run holds
             to: who gets it; empty: the run itself
-            grant: KIND:PATTERN[:RIGHTS], covered by From
+            grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again; a random one by default
         """
         params = {
@@ -610,7 +610,7 @@ METHODS: dict[str, Method] = {
         [
             Param("from", "string", True, "the id of a grant that the run holds"),
             Param("to", "string", False, "who gets it; empty: the run itself"),
-            Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by From"),
+            Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by from"),
             Param("expires", "time", False, ""),
             Param("uses", "integer", False, ""),
             Param("reason", "string", False, ""),

@@ -1321,16 +1321,18 @@ class Change:
     string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
     """
 
-    kind: str = ""  # added, changed, deleted
+    kind: str = ""  # added, changed, deleted, renamed
     path: str = ""  # inside the sandbox
     type_: str = ""  # file, dir, symlink, fifo, socket, char, block
     size: int = 0  # bytes of a regular file, else 0
     mode: int = 0  # the permission, setuid, setgid and sticky bits
     target: str = ""  # what a symbolic link says
     was: str = ""  # the type of the file before, where it was another type
+    from_: str = ""  # the former path inside of a renamed directory
     executed_by: str = ""  # names the host program that executes the file without being asked, as git does with a hook; empty: clove knows none.
     instructs: str = ""  # names the agents that follow the file's text in this folder, as AGENTS.md; empty: clove knows none.
     unknown: str = ""  # says why a program that clove does not know may execute it: it is in a new folder whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
+    lost: str = ""  # what the host's file does not have of the agent's, after it was applied
     refused: str = ""  # why it was not applied, or why Diff did not descend into it
 
     @classmethod
@@ -1343,9 +1345,11 @@ class Change:
             mode=o.get("mode") or 0,
             target=o.get("target") or "",
             was=o.get("was") or "",
+            from_=o.get("from") or "",
             executed_by=o.get("executed_by") or "",
             instructs=o.get("instructs") or "",
             unknown=o.get("unknown") or "",
+            lost=o.get("lost") or "",
             refused=o.get("refused") or "",
         )
 
@@ -2230,6 +2234,7 @@ class RunMethods:
         run: str,
         *,
         to: Optional[str] = None,
+        paths: Optional[Sequence[str]] = None,
         digest: Optional[str] = None,
         allow_executable_config: Optional[bool] = None,
         allow_instructions: Optional[bool] = None,
@@ -2244,12 +2249,14 @@ class RunMethods:
 
         Args:
             to: as in run.diff.
+            paths: inside choose the changes of these files, and of all below them, with the new folders that hold them. Absent: all. A path that nothing changed is an error.
             digest: the one that run.diff gave for what the caller looked at: where the workspace's changes are others by now, nothing is applied. Absent: apply whatever there is.
             allow_executable_config: applies also what has an executed_by, because a program of the host's executes it by itself once it is there, and what has an unknown, because one may. AllowInstructions applies also what has an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
         """
         params = {
             "run": run,
             "to": to,
+            "paths": paths,
             "digest": digest,
             "allow_executable_config": allow_executable_config,
             "allow_instructions": allow_instructions,
@@ -2334,7 +2341,7 @@ class GrantMethods:
         Args:
             from_: the id of a grant that the run holds
             to: who gets it; empty: the run itself
-            grant: KIND:PATTERN[:RIGHTS], covered by From
+            grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again
         """
         params = {
