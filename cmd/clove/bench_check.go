@@ -12,7 +12,7 @@ import (
 )
 
 // benchCheck says what of this machine makes figures vary.
-func (p *program) benchCheck(c *cli.Context) error {
+func (p benchVerbs) check(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"clove.run/clove/bench/harbor"
 )
 
-// benchImport makes a suite of tasks in another system's format. With several tasks, those that
+// importTasks makes a suite of tasks in another system's format. With several tasks, those that
 // are refused keep the others from being imported unless --partly says otherwise.
-func (p *program) benchImport(c *cli.Context) error {
+func (p benchVerbs) importTasks(c *cli.Context) error {
 	if system := c.Args().Get(1); system != "harbor" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "import", Message: fmt.Sprintf("%.64q is no format of tasks", system), Hint: "write clove bench import harbor DIR"}
 	}

@@ -37,7 +37,7 @@ type verb struct {
 
 // action is what a verb does.
 type action interface {
-	run(p *program, l *line) error
+	run(p program, l *line) error
 }
 
 // line is a command line that was read.
@@ -48,7 +48,7 @@ type line struct {
 }
 
 // cli is the command as urfave/cli takes it.
-func (c *command) cli(p *program) *cli.Command {
+func (c *command) cli(p program) *cli.Command {
 	lines := make([]string, len(c.verbs))
 	for i, v := range c.verbs {
 		lines[i] = v.line
@@ -79,7 +79,7 @@ func (c *command) parsed(v verb) verbs.Usage {
 }
 
 // do finds the verb and checks what it gets.
-func (c *command) do(p *program, given *cli.Context) error {
+func (c *command) do(p program, given *cli.Context) error {
 	l, at := &line{Context: given, args: given.Args().Slice()}, 0
 	words := c.words()
 	if words != nil {

@@ -23,16 +23,16 @@ func completionCommand() command {
 	names := strings.Join(slices.Sorted(maps.Keys(shells)), "|")
 	return command{
 		task: "administer", usage: "write a completion script for a shell",
-		verbs:       []verb{{line: "clove completion " + names, act: hand((*program).complete), free: true}},
+		verbs:       []verb{{line: "clove completion " + names, act: by(complete), free: true}},
 		description: "bash: source <(clove completion bash)\nzsh:  clove completion zsh > \"${fpath[1]}/_clove\"\nfish: clove completion fish > ~/.config/fish/completions/clove.fish",
 	}
 }
 
 // complete writes a script, or, called by such a script, the names of runs.
-func (p *program) complete(c *cli.Context) error {
+func complete(p program, c *cli.Context) error {
 	// The scripts call clove itself for the names of runs.
 	if words := c.Args().Slice(); len(words) == 1 && (words[0] == completeLive || words[0] == completeAll) {
-		return p.completeRuns(c, words[0] == completeAll)
+		return completeRuns(p, c, words[0] == completeAll)
 	}
 	script, known := shells[c.Args().First()]
 	if !known || c.NArg() != 1 {
@@ -52,7 +52,7 @@ const (
 
 // completeRuns writes names of runs. They need no quotes in any shell:
 // agent.ValidateName allows no such characters.
-func (p *program) completeRuns(c *cli.Context, all bool) error {
+func completeRuns(p program, c *cli.Context, all bool) error {
 	listed, err := p.list(c, all)
 	if err != nil {
 		return err

@@ -71,9 +71,9 @@ func restartCommand() command {
 	}
 }
 
-func sayWaits(p *program, l *line, result api.RunResult) error {
+func sayWaits(s *screen, l *line, result api.RunResult) error {
 	if result.Reason != "" {
-		p.say("clove", cyan, l.args[0]+" waits: "+result.Reason)
+		s.say("clove", cyan, l.args[0]+" waits: "+result.Reason)
 	}
 	return nil
 }

@@ -16,10 +16,13 @@ import (
 
 const flagArchive = "output"
 
+// debugVerbs are those of clove debug.
+type debugVerbs program
+
 func debugCommand() command {
 	return command{
 		task: "administer", usage: "collect the state of clove in one file, for a bug report",
-		verbs: []verb{{line: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]", act: hand((*program).debug), free: true}},
+		verbs: []verb{{line: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]", act: of(debugVerbs.collect), free: true}},
 		description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
 			"too, and lists in its README.txt what could not be collected. Values of environments and labels, arguments of commands,\n" +
 			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it is stored.",
@@ -30,12 +33,12 @@ func debugCommand() command {
 	}
 }
 
-// debug writes the archive part by part. A part that cannot be obtained is reported and
+// collect writes the archive part by part. A part that cannot be obtained is reported and
 // left out, because the command is for machines on which something is wrong. Only a
 // file that cannot be written is a failure; it is removed then.
-func (p *program) debug(c *cli.Context) error {
+func (p debugVerbs) collect(c *cli.Context) error {
 	if c.Args().First() == "store" {
-		return p.debugStore(c)
+		return p.store(c)
 	}
 	if err := noArguments(c); err != nil {
 		return err
@@ -47,11 +50,11 @@ func (p *program) debug(c *cli.Context) error {
 	// UTC: the archive may be read in another time zone.
 	now := time.Now().UTC()
 	name := "clove-debug-" + now.Format("20060102-150405")
-	out, path, err := p.debugOutput(c.String(flagArchive), name+".tar.gz")
+	out, path, err := debugOutput(p.screen, c.String(flagArchive), name+".tar.gz")
 	if err != nil {
 		return err
 	}
-	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.debugParts(c, b))
+	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.parts(c, b))
 	// A close may report the error of an earlier write.
 	if out != p.out {
 		if err = errors.Join(err, out.Close()); err != nil {
@@ -78,10 +81,10 @@ documents, what agents asked for that was denied, their files, and all that they
 
 // debugOutput opens the archive's file. Only root can read it. O_EXCL, so that no file
 // or link that somebody prepared is written to.
-func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
+func debugOutput(s *screen, path, standard string) (*os.File, string, error) {
 	switch path {
 	case "-":
-		return p.out, "", nil
+		return s.out, "", nil
 	case "":
 		path = standard
 	}
@@ -92,8 +95,8 @@ func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
 	return file, path, nil
 }
 
-// debugStore shows the store's file, or one run as it is stored, without secrets.
-func (p *program) debugStore(c *cli.Context) error {
+// store shows the store's file, or one run as it is stored, without secrets.
+func (p debugVerbs) store(c *cli.Context) error {
 	if c.NArg() > 2 {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "debug store", Message: fmt.Sprintf("it takes one run, not %d", c.NArg()-1), Hint: "clove debug store [NAME|ID]"}
 	}

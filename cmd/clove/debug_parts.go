@@ -35,9 +35,9 @@ const (
 	debugRuns    = 32
 )
 
-// debugParts are the parts of the archive. Each is obtained independently of the
+// parts are the parts of the archive. Each is obtained independently of the
 // others, so one that hangs or fails costs only itself.
-func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
+func (p debugVerbs) parts(c *cli.Context, b backend) []bundle.Part {
 	state := c.String(flagRoot)
 	parts := []bundle.Part{
 		{Name: "versions.txt", What: "clove and its host", Make: debugVersions},

@@ -4,7 +4,7 @@ import "clove.run/clove/agent"
 
 // reportDenied prints one line when a target is refused for the first time, so that the
 // user can allow it in the next run.
-func (p *program) reportDenied(d agent.Denial, reason, hint string) {
+func (p launcher) reportDenied(d agent.Denial, reason, hint string) {
 	line := deniedWords[d.Kind] + ": refused " + d.Target
 	if d.Program != "" {
 		line += " by " + d.Program

@@ -14,10 +14,13 @@ import (
 	"clove.run/clove/rootfs"
 )
 
+// workspace has the commands about the files of a run.
+type workspace program
+
 func diffCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "list the files that a run changed",
-		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: hand((*program).diff)}},
+		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: of(workspace.diff)}},
 		description: "A added, C changed, D deleted. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
@@ -28,7 +31,7 @@ func diffCommand() command {
 
 // diff needs cloved for a run that executes: only the run's supervisor can freeze it
 // while its layer is read.
-func (p *program) diff(c *cli.Context) error {
+func (p workspace) diff(c *cli.Context) error {
 	to, err := directory(c)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (p *program) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printChanges(c.Bool(flagJSON), changes)
+	return printChanges(p.screen, c.Bool(flagJSON), changes)
 }
 
 func toFlag(usage string) cli.Flag {
@@ -82,9 +85,9 @@ func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 	}
 }
 
-func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
+func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
-		return p.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
+		return s.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
 	// What needs consent of its own comes last, where it is seen.
 	byClass := apart(changes)
@@ -93,7 +96,7 @@ func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
 		list = append(list, byClass[a.class]...)
 	}
 	for _, change := range list {
-		if _, err := fmt.Fprintln(p.out, change); err != nil {
+		if _, err := fmt.Fprintln(s.out, change); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"clove.run/clove/internal/screen"
+	terminal "clove.run/clove/internal/screen"
 )
 
 const flagClipboard = "clipboard"
@@ -16,9 +16,9 @@ const clipboardUsage = "let the agent's output set your terminal's clipboard (OS
 
 // displayFor makes what an agent's output passes on its way to a terminal. Both streams have
 // one, because they lead to the same terminal.
-func (p *program) displayFor(c *cli.Context) {
-	filter := screen.New(c.Bool(flagClipboard))
-	p.display = func(to *os.File) io.Writer {
+func (s *screen) displayFor(c *cli.Context) {
+	filter := terminal.New(c.Bool(flagClipboard))
+	s.display = func(to *os.File) io.Writer {
 		if !isTerminal(to) {
 			return to
 		}

@@ -13,7 +13,7 @@ const atOnce = 16
 // each does one thing to every run that is named, at most width at the same time. It
 // prints the names for which that succeeded, in the order in which they were given, and
 // continues after one that fails.
-func (p *program) each(c *cli.Context, width int, do func(reference string) error) error {
+func (s *screen) each(c *cli.Context, width int, do func(reference string) error) error {
 	references := c.Args().Slice()
 	outcomes := make([]chan error, len(references))
 	places := make(chan struct{}, width)
@@ -37,10 +37,10 @@ func (p *program) each(c *cli.Context, width int, do func(reference string) erro
 	for i, reference := range references {
 		err := <-outcomes[i]
 		if err == nil {
-			_, err = fmt.Fprintln(p.out, printable(reference))
+			_, err = fmt.Fprintln(s.out, printable(reference))
 		}
 		if err != nil {
-			p.report(err)
+			s.report(err)
 			failed = exitStatus(exitFailed)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 const usualWidth = 80
 
 // width is how many columns stdout has.
-func (p *program) width() int {
-	window, err := unix.IoctlGetWinsize(int(p.out.Fd()), unix.TIOCGWINSZ)
+func (s *screen) width() int {
+	window, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || window.Col == 0 {
 		return usualWidth
 	}
@@ -24,10 +24,10 @@ const cellFloor = 8
 
 // printFitting is printTable for rows that must fit the terminal: the columns in cut
 // are shortened, in that order. JSON has them whole.
-func (p *program) printFitting(rows [][]string, cut ...int) error {
+func (s *screen) printFitting(rows [][]string, cut ...int) error {
 	widths := columnWidths(rows)
 	// The gap behind the last column is not printed.
-	excess := -p.width() - columnGap
+	excess := -s.width() - columnGap
 	for _, width := range widths {
 		excess += width + columnGap
 	}
@@ -43,7 +43,7 @@ func (p *program) printFitting(rows [][]string, cut ...int) error {
 			row[column] = shortened(printable(row[column]), length)
 		}
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }
 
 // shortened ends with an ellipsis if something was cut. It counts characters, not

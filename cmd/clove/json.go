@@ -10,8 +10,8 @@ import (
 )
 
 // printJSON writes one document to stdout.
-func (p *program) printJSON(value any) error {
-	encoder := jsonEncoder(p.out)
+func (s *screen) printJSON(value any) error {
+	encoder := jsonEncoder(s.out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
 }

@@ -34,15 +34,14 @@ func main() {
 	if os.Getpid() == 1 {
 		os.Exit(firstProcess(os.Args))
 	}
-	p := program{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+	p := program{&screen{in: os.Stdin, out: os.Stdout, err: os.Stderr}, &access{
 		host:    host.Current,
 		open:    openRuntime,
 		dial:    client.Dial,
 		doctor:  runtime.Doctor,
 		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
 		ending:  exitOnSignal,
-	}
+	}}
 	// Not on the main goroutine: it has the first thread to itself (internal/nsthread),
 	// so each of its waits costs a switch between threads.
 	status := make(chan int)

@@ -14,12 +14,12 @@ import (
 func manualCommand() command {
 	return command{
 		usage: "write the manual page clove(1)",
-		verbs: []verb{{line: "clove manual", act: hand((*program).manual)}},
+		verbs: []verb{{line: "clove manual", act: prints(showManual)}},
 	}
 }
 
-func (p *program) manual(c *cli.Context) error {
-	_, err := fmt.Fprint(p.out, manual(c.App))
+func showManual(s *screen, c *cli.Context) error {
+	_, err := fmt.Fprint(s.out, manual(c.App))
 	return err
 }
 

@@ -23,7 +23,7 @@ func modelsCommand() command {
 		verbs: []verb{
 			{line: "clove models list [-q] [--format TEMPLATE] [--json]",
 				act: viewed(ask(methods.ModelList).without(ofFile[api.Nothing](modelsOf)), modelFormatHint, modelRows)},
-			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows((*program).showModelTest)},
+			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows(showModelTest)},
 			{line: "clove models prices [--json]", act: viewed(ask(methods.ModelPrices).without(ofFile[api.Nothing](pricesOf)), "", priceRows)},
 			{line: "clove models top [--json]", act: ask(methods.ModelTop)},
 		},
@@ -50,8 +50,8 @@ func pricesOf(now *config.Config) api.ModelPricesResult {
 }
 
 // ofFile answers root from models.yaml.
-func ofFile[P, R any](answer func(*config.Config) R) func(*program, *line, error) (func(P) (R, error), error) {
-	return func(_ *program, _ *line, missing error) (func(P) (R, error), error) {
+func ofFile[P, R any](answer func(*config.Config) R) func(*access, *line, error) (func(P) (R, error), error) {
+	return func(_ *access, _ *line, missing error) (func(P) (R, error), error) {
 		if os.Geteuid() != 0 {
 			return nil, missing
 		}

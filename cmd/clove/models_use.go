@@ -12,22 +12,22 @@ import (
 )
 
 // showModelTest shows how a call of a model went. A failure is this command's.
-func (p *program) showModelTest(l *line, r api.ModelTestResult) error {
+func showModelTest(s *screen, l *line, r api.ModelTestResult) error {
 	switch {
 	case r.Failure != nil:
 		return failedTest(r)
 	case l.Bool(flagJSON):
-		return p.printJSON(r)
+		return s.printJSON(r)
 	}
 	if !r.Reported {
-		p.say("clove", cyan, "the provider does not say how many tokens it counts: these are estimated")
+		s.say("clove", cyan, "the provider does not say how many tokens it counts: these are estimated")
 	}
 	rows, _ := verbs.Rows([]api.ModelTestResult{r}, forms(), nil)
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }
 
 // testAlone tests a model without cloved, for root.
-func testAlone(_ *program, l *line, missing error) (func(api.ModelTestParams) (api.ModelTestResult, error), error) {
+func testAlone(_ *access, l *line, missing error) (func(api.ModelTestParams) (api.ModelTestResult, error), error) {
 	if os.Geteuid() != 0 {
 		return nil, missing
 	}

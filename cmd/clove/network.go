@@ -10,20 +10,20 @@ import (
 
 // explainNetwork prints the rules that a run would have. It compiles them as a run
 // does, so what it prints is what holds.
-func (p *program) explainNetwork(spec agent.Spec) error {
+func explainNetwork(s *screen, spec agent.Spec) error {
 	rules, err := settings.Rules(spec)
 	if err != nil {
 		return err
 	}
 	explained := rules.Explain()
-	if p.json {
-		return p.printJSON(struct {
+	if s.json {
+		return s.printJSON(struct {
 			Mode   string             `json:"mode"`
 			Rules  []egress.Explained `json:"rules"`
 			Egress agent.Egress       `json:"egress"`
 		}{spec.Network, append([]egress.Explained{}, explained...), spec.Egress})
 	}
-	fmt.Fprintf(p.out, "mode %s: %s\n", spec.Network, modeMeanings[spec.Network])
+	fmt.Fprintf(s.out, "mode %s: %s\n", spec.Network, modeMeanings[spec.Network])
 	rows := [][]string{{"VERB", "TARGET", "OVER", "PORTS", "FROM", "NOTE"}}
 	for _, e := range explained {
 		verb := "allow"
@@ -39,7 +39,7 @@ func (p *program) explainNetwork(spec agent.Spec) error {
 	if len(rows) == 1 {
 		return nil
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }
 
 // modeMeanings explains the modes of --network.

@@ -14,9 +14,9 @@ import (
 	"clove.run/clove/policies/settings"
 )
 
-// policyExplain says in words what an agent may do.
-func (p *program) policyExplain(c *cli.Context) error {
-	policy, err := p.loadPolicy(c.Args().Get(1))
+// explain says in words what an agent may do.
+func (p policyVerbs) explain(c *cli.Context) error {
+	policy, err := p.load(c.Args().Get(1))
 	if err != nil {
 		return err
 	}

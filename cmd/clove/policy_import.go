@@ -26,8 +26,8 @@ func importFlags() []cli.Flag {
 	}
 }
 
-// policyImport prints the document that the settings of another system become.
-func (p *program) policyImport(c *cli.Context) error {
+// importSettings prints the document that the settings of another system become.
+func (p policyVerbs) importSettings(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err

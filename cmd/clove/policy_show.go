@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/policies/resolve"
 )
 
-func (p *program) policyShow(c *cli.Context) error {
-	policy, err := p.loadPolicy(c.Args().Get(1))
+func (p policyVerbs) show(c *cli.Context) error {
+	policy, err := p.load(c.Args().Get(1))
 	if err != nil {
 		return err
 	}

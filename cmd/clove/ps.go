@@ -29,7 +29,7 @@ const psName = "ps"
 func psCommand() command {
 	return command{
 		task: "look", usage: "list the live runs, newest first",
-		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: hand((*program).ps)}},
+		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: by(listRuns)}},
 		description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
 			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
 			"Root sees the runs of other users as UID/NAME, which means them in every command.",
@@ -45,8 +45,8 @@ func psCommand() command {
 	}
 }
 
-// ps shows only live runs without -a, as docker ps does.
-func (p *program) ps(c *cli.Context) error {
+// listRuns shows only live runs without -a, as docker ps does.
+func listRuns(p program, c *cli.Context) error {
 	filters, err := parseFilters(c.StringSlice(flagFilter))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *program) ps(c *cli.Context) error {
 		}
 		return nil
 	}
-	return p.printRuns(listed)
+	return printRuns(p.screen, listed)
 }
 
 // readLast returns how many runs are wanted; 0 means all.
@@ -116,7 +116,7 @@ func readLast(c *cli.Context) (int, error) {
 }
 
 // printRuns prints the table, and below it on stderr why queued runs wait.
-func (p *program) printRuns(listed []api.RunResult) error {
+func printRuns(s *screen, listed []api.RunResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
 	timed := slices.ContainsFunc(listed, func(one api.RunResult) bool { return one.Run.Spec.Schedule != "" })
 	if timed {
@@ -129,12 +129,12 @@ func (p *program) printRuns(listed []api.RunResult) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := p.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
+	if err := s.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
 		return err
 	}
 	for _, one := range listed {
 		if one.Reason != "" {
-			p.say("clove", cyan, shown(one.Run.Name())+" waits: "+one.Reason)
+			s.say("clove", cyan, shown(one.Run.Name())+" waits: "+one.Reason)
 		}
 	}
 	return nil
@@ -161,8 +161,8 @@ func nextStart(run agent.Run) string {
 
 // list asks cloved if it runs, otherwise the store. A brief answer has what the table
 // needs; JSON has everything.
-func (p *program) list(c *cli.Context, all bool) ([]api.RunResult, error) {
-	d, b, err := p.either(c)
+func (a *access) list(c *cli.Context, all bool) ([]api.RunResult, error) {
+	d, b, err := a.either(c)
 	if err != nil {
 		return nil, err
 	}

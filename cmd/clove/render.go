@@ -31,7 +31,7 @@ func renderCommand() command {
 	return command{
 		task: "run", usage: "print the Kubernetes Job that does what clove run would do",
 		verbs: []verb{{line: "clove render kubernetes --image IMAGE [flags of run] SCRIPT [flags] [-- ARGS...]\n" +
-			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]", act: hand((*program).render), free: true}},
+			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]", act: by(renderJob), free: true}},
 		description: "The script, or with --workspace all files of that directory, go into a ConfigMap. The cluster needs clove on its\n" +
 			"nodes and a RuntimeClass for it (docs/kubernetes.md). The same line always prints the same text. A flag of run\n" +
 			"that Kubernetes cannot hold is refused. Nothing is sent: clove render kubernetes … | kubectl apply -f -",
@@ -72,8 +72,8 @@ func hide(f cli.Flag) {
 	}
 }
 
-// render prints objects and sends nothing: it needs no access to a cluster.
-func (p *program) render(c *cli.Context) error {
+// renderJob prints objects and sends nothing: it needs no access to a cluster.
+func renderJob(p program, c *cli.Context) error {
 	words := c.Args().Slice()
 	if len(words) == 0 || words[0] != "kubernetes" {
 		return invalid("", "clove render kubernetes --image IMAGE agent.py", "name what to render for: kubernetes is the only choice")

@@ -32,7 +32,7 @@ const askTime = 20 * time.Second
 // itself supervises; here it has the streams, the terminal and the signals, and the
 // run's supervisor is another process.
 type foreground struct {
-	*program
+	launcher
 	client  *client.Client
 	id      string
 	signals chan os.Signal
@@ -47,7 +47,7 @@ type foreground struct {
 
 // launchByCloved is launch for a member of cloved's group. Two flags are refused: what
 // they write comes from the supervisor, which is another process here.
-func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {
 			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
@@ -63,7 +63,7 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 		return agent.Record{}, err
 	}
 	defer d.Close()
-	f := &foreground{program: p, client: d, id: string(spec.ID), signals: make(chan os.Signal, 32),
+	f := &foreground{launcher: p, client: d, id: string(spec.ID), signals: make(chan os.Signal, 32),
 		pieces: make(chan api.SessionOutput), shown: make(chan struct{})}
 	f.enough, f.skip = context.WithCancel(c.Context)
 	defer f.skip()
@@ -242,7 +242,7 @@ func (f *foreground) showAll() {
 			}
 			continue
 		}
-		if errors.Is(f.show(piece), unix.EPIPE) {
+		if errors.Is(f.showOutput(piece), unix.EPIPE) {
 			_ = f.session.CloseOutput(piece.Stream) // it may be over
 		}
 	}
@@ -255,7 +255,7 @@ func (f *foreground) reportPiece(piece api.SessionOutput) {
 		return
 	}
 	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark
-		f.reportPaused(b.Budget, b.Timeout)
+		f.reportPaused(b.Budget, b.Timeout, false)
 	} else if b.Granted != nil {
 		f.reportWarned(b.Budget)
 	}

@@ -25,9 +25,9 @@ func unseen(spec agent.Spec, dir string) string {
 }
 
 // reportUnseen mentions the flag that shows the caller's folder to the agent.
-func (p *program) reportUnseen(spec agent.Spec, dir string) {
+func reportUnseen(s *screen, spec agent.Spec, dir string) {
 	if word := unseen(spec, dir); word != "" {
-		p.say("clove", cyan, word+" is a file of this folder, which the agent does not see")
-		p.say("hint", cyan, "--workspace . shows the folder to a command; clove run SCRIPT does so by itself")
+		s.say("clove", cyan, word+" is a file of this folder, which the agent does not see")
+		s.say("hint", cyan, "--workspace . shows the folder to a command; clove run SCRIPT does so by itself")
 	}
 }

@@ -17,6 +17,9 @@ import (
 
 const flagDetachKeys = "detach-keys"
 
+// sessions are the commands that join the streams of a process in a sandbox.
+type sessions program
+
 // userTerminal is the caller's terminal during a session.
 type userTerminal struct {
 	in, out *os.File
@@ -28,8 +31,8 @@ type userTerminal struct {
 // whose line discipline then edits lines and makes signals. Otherwise the caller's
 // terminal keeps editing lines; if there are detach keys, it hands those over as they
 // are typed. It is restored if clove is killed by a signal.
-func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
-	t, err := p.changeTerminal(wanted, keys)
+func (s *screen) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
+	t, err := s.changeTerminal(wanted, keys)
 	if err == nil && t.changed {
 		go t.restoreWhenKilled()
 	}
@@ -37,12 +40,12 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 }
 
 // changeTerminal is openTerminal for a caller that handles signals itself.
-func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
-	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
-	if !wanted && len(keys) == 0 || !isTerminal(p.in) {
+func (s *screen) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
+	t := &userTerminal{in: s.in, out: s.out, restore: func() {}}
+	if !wanted && len(keys) == 0 || !isTerminal(s.in) {
 		return t, nil
 	}
-	before, err := unix.IoctlGetTermios(int(p.in.Fd()), unix.TCGETS)
+	before, err := unix.IoctlGetTermios(int(s.in.Fd()), unix.TCGETS)
 	if err != nil {
 		return t, err
 	}
@@ -52,13 +55,13 @@ func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error
 	} else {
 		passKeys(&after, keys)
 	}
-	if err := unix.IoctlSetTermios(int(p.in.Fd()), unix.TCSETS, &after); err != nil {
+	if err := unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, &after); err != nil {
 		return t, err
 	}
-	p.raw = wanted
+	s.raw = wanted
 	t.restore = sync.OnceFunc(func() {
 		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, before) // it may be gone
-		p.raw = false
+		s.raw = false
 	})
 	t.changed = true
 	return t, nil
@@ -128,30 +131,30 @@ func (t *userTerminal) follow(session *client.Session) (stop func()) {
 	}
 }
 
-// show prints a piece of the other side's output.
-func (p *program) show(piece api.SessionOutput) error {
+// showOutput prints a piece of the other side's output.
+func (s *screen) showOutput(piece api.SessionOutput) error {
 	if piece.Lost > 0 {
-		p.say("clove", cyan, size(piece.Lost)+" of output were lost: this terminal is too slow")
+		s.say("clove", cyan, size(piece.Lost)+" of output were lost: this terminal is too slow")
 	}
-	to := p.out
+	to := s.out
 	if piece.Stream == "stderr" {
-		to = p.err
+		to = s.err
 	}
-	_, err := p.display(to).Write(piece.Data)
+	_, err := s.display(to).Write(piece.Data)
 	return err
 }
 
 // feed passes input on until it ends or the detach keys are typed. ended is called at
 // the end of the input. If it is nil, the end is ignored, so that ctrl-d on a terminal
 // ends nothing and the detach keys still work.
-func (p *program) feed(session *client.Session, keys []byte, ended func()) {
+func (s *screen) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := p.in.Read(buffer)
+		n, err := s.in.Read(buffer)
 		pass, left := buffer[:n], false
 		// Bytes of a file may look like the keys.
-		if isTerminal(p.in) {
+		if isTerminal(s.in) {
 			pass, left = k.filter(buffer[:n])
 		}
 		if len(pass) > 0 {
@@ -164,7 +167,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 			return
 		}
 		switch {
-		case err == nil || ended == nil && isTerminal(p.in): // a terminal that was hung up is none any more
+		case err == nil || ended == nil && isTerminal(s.in): // a terminal that was hung up is none any more
 		case ended == nil:
 			return
 		default:

@@ -35,7 +35,7 @@ type whyDenial struct {
 
 // lookedUp finds the run that the only word means: one that exists. A word with a dot or a
 // colon is never a run here, and neither is one beside rules; clove why run NAME is always.
-func (p *program) lookedUp(c *cli.Context) (run agent.Run, found bool, err error) {
+func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) {
 	word := c.Args().First()
 	if c.NArg() == 2 && word == runName {
 		if flag := givenRule(c); flag != "" {
@@ -44,7 +44,7 @@ func (p *program) lookedUp(c *cli.Context) (run agent.Run, found bool, err error
 		run, err = p.stored(c, c.Args().Get(1))
 		return run, err == nil, err
 	}
-	if c.NArg() != 1 || strings.ContainsAny(word, ".:[") || givenRule(c) != "" || !p.mayHaveRuns(c) {
+	if c.NArg() != 1 || strings.ContainsAny(word, ".:[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
 		return run, false, nil
 	}
 	run, err = p.stored(c, word)
@@ -70,8 +70,8 @@ func givenRule(c *cli.Context) string {
 }
 
 // mayHaveRuns spares a host without runs the store that opening one would make.
-func (p *program) mayHaveRuns(c *cli.Context) bool {
-	if d, err := p.cloved(c); err == nil {
+func mayHaveRuns(a *access, c *cli.Context) bool {
+	if d, err := a.cloved(c); err == nil {
 		d.Close()
 		return true
 	}
@@ -85,25 +85,25 @@ func (p *program) mayHaveRuns(c *cli.Context) bool {
 
 // explainRun prints what is to be said about a run. There is no question with a yes or no,
 // so the exit status is 0.
-func (p *program) explainRun(run agent.Run) error {
+func explainRun(s *screen, run agent.Run) error {
 	of := whyOf(run)
-	if p.json {
-		return p.printJSON(of)
+	if s.json {
+		return s.printJSON(of)
 	}
 	for _, line := range of.Lines {
-		fmt.Fprintln(p.out, printable(line))
+		fmt.Fprintln(s.out, printable(line))
 	}
 	if of.Raise != nil {
-		fmt.Fprintf(p.out, "  flag: %s; policy: %s\n", of.Raise.Flag, of.Raise.Policy)
+		fmt.Fprintf(s.out, "  flag: %s; policy: %s\n", of.Raise.Flag, of.Raise.Policy)
 	}
 	for _, d := range of.Denials {
 		for _, line := range denialLines(d) {
-			fmt.Fprintln(p.out, printable(line))
+			fmt.Fprintln(s.out, printable(line))
 		}
 	}
 	if of.Shadow != nil {
 		for _, line := range of.Shadow.lines() {
-			fmt.Fprintln(p.out, printable(line))
+			fmt.Fprintln(s.out, printable(line))
 		}
 	}
 	return nil
