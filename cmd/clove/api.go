@@ -59,7 +59,10 @@ func apiDiff(s *screen, c *cli.Context) error {
 	now := contract.Current()
 	d := contractChanges{From: old.Version, To: now.Version, Changes: append([]contract.Change{}, contract.Diff(old, now)...)}
 	d.Breaking = slices.ContainsFunc(d.Changes, func(c contract.Change) bool { return c.Breaking })
-	if err := printContractChanges(s, c.Bool(flagJSON), d); err != nil {
+	if len(d.Changes) == 0 && !c.Bool(flagJSON) {
+		return s.printLines([]any{"nothing has changed"})
+	}
+	if err := s.printResult(c, d, d.Changes, []string{"CHANGE", "TIER", "OF", "WHAT"}); err != nil {
 		return err
 	}
 	if d.Breaking {
@@ -86,23 +89,4 @@ func otherContract(name string) (contract.Contract, error) {
 		return old, &agent.Error{Kind: agent.KindInvalid, Step: apiName, Message: fmt.Sprintf("%.256q is no contract", name), Hint: "clove api list --json prints one", Err: err}
 	}
 	return old, nil
-}
-
-func printContractChanges(s *screen, asJSON bool, d contractChanges) error {
-	if asJSON {
-		return s.printJSON(d)
-	}
-	if len(d.Changes) == 0 {
-		_, err := fmt.Fprintln(s.out, "nothing has changed")
-		return err
-	}
-	rows := [][]string{{"CHANGE", "TIER", "OF", "WHAT"}}
-	for _, change := range d.Changes {
-		kind := "addition"
-		if change.Breaking {
-			kind = "breaking"
-		}
-		rows = append(rows, []string{kind, string(change.Tier), change.Subject, change.What})
-	}
-	return printTable(s.out, rows)
 }

@@ -53,7 +53,7 @@ func (p workspace) copy(c *cli.Context) error {
 	}
 	defer d.Close()
 	if from.run != "" {
-		return copyOut(p.screen, c.Context, d, from, to.path)
+		return copyOut(c.Context, p.screen, d, from, to.path)
 	}
-	return copyIn(p.screen, c.Context, d, from.path, to)
+	return copyIn(c.Context, p.screen, d, from.path, to)
 }

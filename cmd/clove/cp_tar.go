@@ -24,7 +24,7 @@ import (
 
 // copyOut unpacks the archive that the run sends. The agent wrote it, so it is unpacked
 // beneath one directory (os.Root), which no name and no link in it leads out of.
-func copyOut(s *screen, ctx context.Context, d *client.Client, from place, to string) error {
+func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to string) error {
 	if to == "-" {
 		if isTerminal(s.out) {
 			return invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
@@ -179,7 +179,7 @@ func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) e
 
 // copyIn packs a path of the host and sends it. If the target is no directory inside,
 // its last part is the new name.
-func copyIn(s *screen, ctx context.Context, d *client.Client, from string, to place) error {
+func copyIn(ctx context.Context, s *screen, d *client.Client, from string, to place) error {
 	if from == "-" {
 		return d.CopyIn(ctx, to.run, to.path, s.in)
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -124,11 +124,7 @@ func (p debugVerbs) store(c *cli.Context) error {
 		return p.printJSON(o)
 	}
 	fmt.Fprintf(p.out, "%s: %d bytes, schema %d (this clove: %d), revision %d, pages of %d\n", o.Path, o.Bytes, o.Schema, o.Newest, o.Revision, o.PageSize)
-	rows := [][]string{{"BUCKET", "KEYS", "BYTES", "LAST NUMBER"}}
-	for _, k := range o.Buckets {
-		rows = append(rows, []string{k.Name, strconv.Itoa(k.Keys), strconv.Itoa(k.Bytes), strconv.FormatUint(k.Sequence, 10)})
-	}
-	return printTable(p.out, rows)
+	return p.printList(c, o.Buckets)
 }
 
 // asJSON is a part that is a JSON document.
@@ -138,6 +134,8 @@ func asJSON(look func() (any, error)) func(context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return indented(value)
+		var text bytes.Buffer
+		err = writeIndented(&text, value)
+		return text.Bytes(), err
 	}
 }

@@ -72,16 +72,6 @@ func (p debugVerbs) parts(c *cli.Context, b backend) []bundle.Part {
 		bundle.Part{Name: "cloved/clove.yaml", What: "/etc/clove/clove.yaml, without comments", Make: func(context.Context) ([]byte, error) { return debugConfiguration(configFile) }})
 }
 
-// indented writes JSON for people: on several lines, and without HTML's escapes.
-func indented(value any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return text.Bytes(), err
-}
-
 // debugVersions needs neither cloved nor the store.
 func debugVersions(context.Context) ([]byte, error) {
 	var kernel unix.Utsname

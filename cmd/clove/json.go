@@ -10,8 +10,11 @@ import (
 )
 
 // printJSON writes one document to stdout.
-func (s *screen) printJSON(value any) error {
-	encoder := jsonEncoder(s.out)
+func (s *screen) printJSON(value any) error { return writeIndented(s.out, value) }
+
+// writeIndented writes value as JSON for people, on several lines.
+func writeIndented(w io.Writer, value any) error {
+	encoder := jsonEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
 }

@@ -105,7 +105,7 @@ func (r *roff) flags(flags []cli.Flag) {
 		}
 		var names []string
 		for _, name := range f.Names() {
-			names = append(names, strings.Repeat("-", min(len(name), 2))+name)
+			names = append(names, spelling(name))
 		}
 		term, meaning := strings.Join(names, ", "), described(f).GetUsage()
 		if described(f).TakesValue() {

@@ -50,8 +50,7 @@ func (p policyVerbs) importSettings(c *cli.Context) error {
 	}
 	text, err := imports.Import(file)
 	if err != nil {
-		f := agent.FailureOf(err)
-		return &agent.Error{Kind: agent.KindOf(err), Message: path + ": " + f.Message, Hint: f.Hint}
+		return inFile(path, err)
 	}
 	_, err = p.out.Write(text)
 	return err

@@ -30,11 +30,7 @@ func (p policyVerbs) show(c *cli.Context) error {
 		}{policy.Spec.Policy, policy.Chain, values})
 	}
 	if c.Bool(flagResolved) {
-		rows := [][]string{{"KEY", "VALUE"}}
-		for _, v := range policy.Document.Written() {
-			rows = append(rows, []string{v.Key, v.Text})
-		}
-		return printTable(p.out, rows)
+		return p.printList(c, policy.Document.Written())
 	}
 	for i, link := range policy.Chain {
 		if i > 0 {

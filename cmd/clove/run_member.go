@@ -169,19 +169,19 @@ func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
 			if err == nil && result.Record != nil {
 				return *result.Record, nil
 			}
-			return f.lost(ctx, err)
+			return lostRecord(ctx, f.client, f.id, err)
 		case received := <-f.signals:
 			f.pass(ctx, received.(unix.Signal))
 		}
 	}
 }
 
-// lost asks for the record of a run whose session ended without one. because is the
+// lostRecord asks for the record of a run whose session ended without one. because is the
 // session's error.
-func (f *foreground) lost(ctx context.Context, because error) (agent.Record, error) {
+func lostRecord(ctx context.Context, d *client.Client, run string, because error) (agent.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	result, err := client.Do(ctx, f.client, methods.RunWait, api.RunParams{Run: f.id})
+	result, err := client.Do(ctx, d, methods.RunWait, api.RunParams{Run: run})
 	if err != nil && because != nil {
 		err = because
 	}

@@ -76,15 +76,6 @@ func readPage(c *cli.Context, d *client.Client) (page, error) {
 	return of, err
 }
 
-// eventRows are the table of a page's events.
-func eventRows(events []agent.RunEvent, now time.Time) [][]string {
-	rows := [][]string{{"WHEN", "WHAT", "DETAIL"}}
-	for _, e := range events {
-		rows = append(rows, []string{age(now.Sub(e.Time)), string(e.Kind), e.Detail})
-	}
-	return rows
-}
-
 func printPage(s *screen, of page) error {
 	now := time.Now()
 	if err := printTable(s.out, runFacts(of, now)); err != nil {
@@ -92,10 +83,11 @@ func printPage(s *screen, of page) error {
 	}
 	grants, _ := verbs.Rows(of.Grants, forms(), grantColumns)
 	budgets, _ := verbs.Rows(of.Budgets, forms(), budgetColumns)
+	events, _ := verbs.Rows(of.Events, forms(), nil)
 	for _, part := range []struct {
 		title string
 		rows  [][]string
-	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", eventRows(of.Events, now)}} {
+	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", events}} {
 		if len(part.rows) == 1 { // its heading
 			part.rows = [][]string{{"none"}}
 		}
