@@ -38,7 +38,7 @@ func socket(c *cli.Context) string {
 func (a *access) cloved(c *cli.Context) (*client.Client, error) { return a.dial(c.Context, socket(c)) }
 
 // either connects to cloved if it runs. Without cloved, root uses the store directly;
-// the store's files are root's, so nobody else can.
+// the store's files are root's.
 func (a *access) either(c *cli.Context) (*client.Client, backend, error) {
 	// cloved first: only it knows, for example, why a run waits.
 	d, derr := a.dial(c.Context, socket(c))

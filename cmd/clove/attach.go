@@ -54,7 +54,7 @@ func (p sessions) attach(c *cli.Context) error {
 	// In this order: following waits for its goroutine, which may be blocked until the
 	// session is closed.
 	defer func() { session.Close(); following() }()
-	// The end of this input does not end the agent's: somebody else may attach later.
+	// The end of this input does not end the agent's: another client may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult
 	if err := session.Answer(c.Context, &result, p.showOutput); err != nil {

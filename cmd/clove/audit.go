@@ -28,7 +28,7 @@ const (
 	flagProof      = "proof"
 )
 
-// choosing are the flags of the words that print records.
+// choosing are the flags of the verbs that print records.
 var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
 
 // auditVerbs are those of clove audit.
@@ -74,7 +74,7 @@ func audited(do func(auditVerbs, *cli.Context) error) by {
 	return func(p program, c *cli.Context) error { return auditError(c, do(auditVerbs(p), c)) }
 }
 
-// auditError explains what everybody but root gets, and a log that is not there.
+// auditError explains the errors that users other than root get, and a log that is not there.
 func auditError(c *cli.Context, err error) error {
 	var known *agent.Error
 	switch {

@@ -71,7 +71,7 @@ func (p auditVerbs) tail(c *cli.Context) error {
 		filter.Last = auditTailed
 	}
 	show := auditPrinter(p.screen, c)
-	// What is written between the two readings comes behind the last record that was there.
+	// Records written between the two readings come behind the last record that was there.
 	last, err := audit.Last(auditDir(c))
 	if errors.Is(err, fs.ErrPermission) {
 		return p.ask(c, filter, c.Bool(flagFollow))
@@ -132,10 +132,10 @@ func auditPrinter(s *screen, c *cli.Context) func(audit.Entry) error {
 
 // auditLine is one line for people; texts may come from agents.
 func auditLine(e audit.Entry) string {
-	words := []string{strconv.FormatUint(e.Number, 10), e.Time.Local().Format("2006-01-02T15:04:05.000"), string(e.Kind)}
+	parts := []string{strconv.FormatUint(e.Number, 10), e.Time.Local().Format("2006-01-02T15:04:05.000"), string(e.Kind)}
 	add := func(name, value string) {
 		if value != "" {
-			words = append(words, name+value)
+			parts = append(parts, name+value)
 		}
 	}
 	add("", e.Verdict)
@@ -154,5 +154,5 @@ func auditLine(e audit.Entry) string {
 	if e.Count > 0 {
 		add("count=", strconv.FormatUint(e.Count, 10))
 	}
-	return printable(strings.Join(words, " "))
+	return printable(strings.Join(parts, " "))
 }

@@ -47,7 +47,7 @@ func (p benchVerbs) importTasks(c *cli.Context) error {
 	return err
 }
 
-// importOptions reads what stands for images, and which phases have a network.
+// importOptions reads the folders that replace images, and which phases have a network.
 func importOptions(c *cli.Context, absolute func(string) string) (harbor.Options, error) {
 	o := harbor.Options{Rootfs: map[string]string{}, Base: c.StringSlice(flagBase), Network: map[string]string{}}
 	for _, text := range c.StringSlice(flagRootfs) {

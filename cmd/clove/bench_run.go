@@ -195,7 +195,7 @@ func (b *oneBench) execute(ctx context.Context, file *os.File) error {
 	if err := errors.Join(ignoreStopped(err), results.WriteManifest(b.runner.Dir, b.manifest)); err != nil {
 		return err
 	}
-	return b.tell(err)
+	return b.conclude(err)
 }
 
 func ignoreStopped(err error) error {
@@ -205,8 +205,8 @@ func ignoreStopped(err error) error {
 	return err
 }
 
-// tell prints the rates and the folder, and decides the exit status.
-func (b *oneBench) tell(stopped error) error {
+// conclude prints the rates and the folder, and decides the exit status.
+func (b *oneBench) conclude(stopped error) error {
 	d, err := report.Load(b.runner.Dir)
 	if err != nil {
 		return err

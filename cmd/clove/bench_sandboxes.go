@@ -13,8 +13,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// benchSandboxes runs attempts as clove run does in the foreground: root's here. What agents
-// share, cloved answers for where it runs.
+// benchSandboxes runs attempts as clove run does in the foreground: root's here. Where
+// cloved runs, it keeps the agents' grants and budgets.
 type benchSandboxes struct {
 	launcher launcher
 	line     *cli.Context
@@ -62,7 +62,7 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 }
 
 // Collect agrees to everything that is not too large: the folder is the bench's own, and
-// nobody works in it.
+// holds no user's work.
 func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]agent.Change, error) {
 	b, err := s.launcher.backend(s.line)
 	if err != nil {

@@ -59,7 +59,7 @@ type call[P, R any] struct {
 	show  func(s *screen, l *line, result R) error                            // nil: as its content is
 	view  func(result R) any                                                  // the list that a table shows of it; nil: its content
 	order []string                                                            // of the columns; nil: that of the fields
-	// What a template of --format may use: an item of view, and a hint that names its fields.
+	// For templates of --format: an item of view, and a hint that names its fields.
 	headings any
 	hint     string
 }

@@ -73,14 +73,14 @@ func (p debugVerbs) collect(c *cli.Context) error {
 	return nil
 }
 
-// debugIntro begins the archive's README.txt, so that whoever sends the archive knows
-// what is in it and what is not.
+// debugIntro begins the archive's README.txt, so that the sender of the archive knows
+// its content.
 const debugIntro = `The state of this clove. Left out: values of environments and labels, arguments of commands, seccomp
 documents, what agents asked for that was denied, their files, and all that they wrote.
 `
 
 // debugOutput opens the archive's file. Only root can read it. O_EXCL, so that no file
-// or link that somebody prepared is written to.
+// or link that another user prepared is written to.
 func debugOutput(s *screen, path, standard string) (*os.File, string, error) {
 	switch path {
 	case "-":

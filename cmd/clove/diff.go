@@ -89,7 +89,7 @@ func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
 		return s.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
-	// What needs consent of its own comes last, where it is seen.
+	// Changes that need consent of their own come last, where it is seen.
 	byClass := apart(changes)
 	list := byClass[""]
 	for _, a := range apartClasses {

@@ -18,7 +18,7 @@ func (s *screen) each(c *cli.Context, width int, do func(reference string) error
 	outcomes := make([]chan error, len(references))
 	places := make(chan struct{}, width)
 	for i := range references {
-		// With room for the result, so that a run that is finished frees its place
+		// Buffered for the result, so that a run that is finished frees its place
 		// although an earlier one is still printed.
 		outcomes[i] = make(chan error, 1)
 	}

@@ -55,7 +55,7 @@ func shortened(text string, length int) string {
 	return string([]rune(text)[:length-1]) + "…"
 }
 
-// wrapped breaks text at blanks into lines of at most width characters. A longer word
+// wrapped breaks text at blanks into lines of at most width characters. A longer part
 // gets a line of its own. Line breaks in text count as blanks, and empty lines stay.
 func wrapped(text string, width int) []string {
 	var lines []string
@@ -64,14 +64,14 @@ func wrapped(text string, width int) []string {
 			lines = append(lines, "")
 		}
 		line := ""
-		for _, word := range strings.Fields(paragraph) {
+		for _, part := range strings.Fields(paragraph) {
 			switch {
 			case line == "":
-				line = word
-			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-				line += " " + word
+				line = part
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(part) <= width:
+				line += " " + part
 			default:
-				lines, line = append(lines, line), word
+				lines, line = append(lines, line), part
 			}
 		}
 		lines = append(lines, line)

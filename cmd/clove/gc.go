@@ -51,8 +51,8 @@ func collectGarbage(p program, c *cli.Context) error {
 	return failure
 }
 
-// agreesToLose shows what is below lost/ and asks. What comes there after the look
-// stays.
+// agreesToLose shows what is below lost/ and asks. Layers that come there later
+// stay.
 func agreesToLose(s *screen, c *cli.Context, b backend) (bool, error) {
 	found := b.Lost()
 	switch {

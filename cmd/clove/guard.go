@@ -28,7 +28,7 @@ func guardCommand() command {
 func guard(a *access, c *cli.Context) error {
 	orders, pipe := os.NewFile(lasting.OrderFD, "order"), os.NewFile(lasting.AnswerFD, "answer")
 	var order agent.Guard
-	// One JSON object; a person who calls the command has no such descriptor.
+	// One JSON object; a user that calls the command has no such descriptor.
 	err := json.NewDecoder(orders).Decode(&order)
 	orders.Close()
 	if err != nil {

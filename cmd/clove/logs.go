@@ -44,7 +44,7 @@ func showLogs(p program, c *cli.Context) error {
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {
 		return err
 	}
-	// "all" is docker's word for the default.
+	// "all" is docker's name of the default.
 	if text := c.String(flagTail); text != "" && text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {

@@ -50,7 +50,7 @@ func main() {
 }
 
 // exitOnSignal lets a signal that comes after the agent's end end this program at once,
-// with the same status: it may be blocked by whoever reads its output.
+// with the same status: the reader of its output may block it.
 func exitOnSignal(status int) {
 	late := make(chan os.Signal, 1)
 	signal.Notify(late, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)

@@ -81,7 +81,7 @@ func modelRows(all api.ModelListResult) (rows []modelFields) {
 	return rows
 }
 
-// rowOfModel shows a model. What is unknown is "-".
+// rowOfModel shows a model. An unknown value is "-".
 func rowOfModel(m api.Model) modelFields {
 	f := modelFields{Name: printable(m.Name), AliasOf: printable(m.AliasOf), Context: tokens(m.Context), MaxOutput: tokens(m.MaxOut), Price: "unknown"}
 	if m.Priced {
@@ -100,8 +100,8 @@ func rowOfModel(m api.Model) modelFields {
 	return f
 }
 
-// joined are words without those that repeat the one before.
-func joined(words []string) string { return strings.Join(slices.Compact(words), ",") }
+// joined are names without those that repeat the one before.
+func joined(names []string) string { return strings.Join(slices.Compact(names), ",") }
 
 func tokens(n int64) string {
 	if n == 0 {

@@ -41,8 +41,8 @@ func testAlone(_ *access, l *line, missing error) (func(api.ModelTestParams) (ap
 	}, nil
 }
 
-// failedTest is the error of a model that cannot be called. What a provider says of itself
-// may pass; the rest is the administrator's to mend.
+// failedTest is the error of a model that cannot be called. A failure of the provider
+// may pass; any other is the administrator's to mend.
 func failedTest(r api.ModelTestResult) error {
 	kind := agent.KindInvalid
 	switch r.Failure.Reason {
@@ -57,5 +57,5 @@ func money(micros int64) string {
 	return "$" + strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%06d", micros/1_000_000, micros%1_000_000), "0"), ".")
 }
 
-// took is a time of a call, which nobody reads to the nanosecond.
+// took is a time of a call, to the millisecond.
 func took(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() }

@@ -70,12 +70,12 @@ func (p nodeVerbs) perform(c *cli.Context) error {
 		return err
 	}
 	var result node.Result
-	switch word := c.Args().First(); {
-	case c.NArg() == 1 && word == "install":
+	switch verb := c.Args().First(); {
+	case c.NArg() == 1 && verb == "install":
 		result, err = installNode(p.access, c, containerd, with)
 	// uninstall removes what is there, whatever it is called. A flag of install's would
 	// suggest otherwise.
-	case c.NArg() == 1 && word == "uninstall":
+	case c.NArg() == 1 && verb == "uninstall":
 		for _, flag := range []string{flagHandler, flagRuntime} {
 			if c.IsSet(flag) {
 				return invalid(flag, "omit it: uninstall takes away what install wrote", "it is install's")
@@ -92,7 +92,7 @@ func (p nodeVerbs) perform(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return tellNode(p.screen, c, result)
+	return printNode(p.screen, c, result)
 }
 
 // installNode registers the clove-oci beside this program, unless another is named.
@@ -182,8 +182,8 @@ func systemctl(ctx context.Context, args ...string) (string, error) {
 	return "", fmt.Errorf("cannot %s: %w", strings.Join(append([]string{"systemctl"}, args...), " "), err)
 }
 
-// tellNode prints what was done; a second call did nothing.
-func tellNode(s *screen, c *cli.Context, result node.Result) error {
+// printNode prints what was done; a second call did nothing.
+func printNode(s *screen, c *cli.Context, result node.Result) error {
 	if s.json {
 		return s.printJSON(result)
 	}
@@ -196,25 +196,25 @@ func tellNode(s *screen, c *cli.Context, result node.Result) error {
 	}
 	lines := line + "\n"
 	if result.Cloved != nil {
-		lines += tellCloved(c.Args().First(), *result.Cloved) + "\n"
+		lines += clovedText(c.Args().First(), *result.Cloved) + "\n"
 	}
 	_, err := fmt.Fprint(s.out, lines)
 	return err
 }
 
-// tellCloved says what became of cloved. A cloved without a unit was started by another
+// clovedText is what became of cloved. A cloved without a unit was started by another
 // service manager.
-func tellCloved(word string, result node.ClovedResult) string {
+func clovedText(verb string, result node.ClovedResult) string {
 	whose := result.Unit
 	if whose == "" {
 		whose = "without a unit of its own"
 	}
 	switch {
-	case !result.Own && word == "uninstall":
+	case !result.Own && verb == "uninstall":
 		return "clove node install has installed no cloved here"
 	case !result.Own:
 		return "cloved (" + whose + ") was not installed by clove node install: it is used, and not changed"
-	case word == "uninstall":
+	case verb == "uninstall":
 		return "cloved was stopped, and " + whose + " removed"
 	case result.Changed:
 		return whose + " changed, and cloved serves"

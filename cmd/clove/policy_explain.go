@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/policies/settings"
 )
 
-// explain says in words what an agent may do.
+// explain writes in sentences what an agent may do.
 func (p policyVerbs) explain(c *cli.Context) error {
 	policy, err := p.load(c.Args().Get(1))
 	if err != nil {

@@ -90,15 +90,15 @@ func (p policyVerbs) audit(c *cli.Context) error {
 
 // observationOf is that of a file, or of a run. Without an observation of the run there are
 // its record's figures.
-func (p policyVerbs) observationOf(c *cli.Context, word string) (learn.Observation, error) {
-	if strings.HasSuffix(word, ".json") {
+func (p policyVerbs) observationOf(c *cli.Context, reference string) (learn.Observation, error) {
+	if strings.HasSuffix(reference, ".json") {
 		h, err := p.host()
 		if err != nil {
 			return learn.Observation{}, err
 		}
-		return readObservation(h, word)
+		return readObservation(h, reference)
 	}
-	run, err := p.stored(c, word)
+	run, err := p.stored(c, reference)
 	if err != nil {
 		return learn.Observation{}, err
 	}

@@ -147,7 +147,7 @@ const nameColumn = 1
 // list has a schedule.
 const nextColumn = 4
 
-// nextStart is in the time zone of whoever reads it. A time in another year is shown as
+// nextStart is in the time zone of the caller. A time in another year is shown as
 // a date: the column is narrow.
 func nextStart(run agent.Run) string {
 	if run.Queue.Next.IsZero() {
@@ -182,20 +182,20 @@ func (a *access) list(c *cli.Context, all bool) ([]api.RunResult, error) {
 
 // psRow shows an ended run's status in place of its state, because it says more.
 func psRow(run agent.Run, now time.Time) []string {
-	state, exit, ran := stateWord(run), "", ""
+	state, exit, ran := stateName(run), "", ""
 	if record := run.Record; record != nil {
 		exit = strconv.Itoa(record.ExitCode)
 		ran = lasted(time.Duration(record.WallMS) * time.Millisecond)
 	} else if !run.Started.IsZero() {
 		ran = lasted(now.Sub(run.Started).Round(time.Second))
 	}
-	words := slices.Clone(run.Spec.Command)
-	if len(words) > 1 {
-		// The path of an interpreter would leave no room for the script's.
-		words[0] = filepath.Base(words[0])
+	command := slices.Clone(run.Spec.Command)
+	if len(command) > 1 {
+		// The path of an interpreter would leave no space for the script's.
+		command[0] = filepath.Base(command[0])
 	}
 	id := string(run.Spec.ID)
-	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
+	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(command, " ")}
 }
 
 // shown is a run's name as the caller writes it. Only root sees runs of others, whose
@@ -220,7 +220,7 @@ func age(since time.Duration) string {
 	return strconv.Itoa(int(max(since, 0)/time.Second)) + "s ago"
 }
 
-// lasted is a duration without the digits that nobody needs: milliseconds of minutes,
+// lasted is a duration without digits that are too fine for it: milliseconds of minutes,
 // seconds of hours.
 func lasted(d time.Duration) string {
 	switch {

@@ -34,8 +34,8 @@ func (f psFields) Label(key string) string {
 	return printable(f.labels[key])
 }
 
-// fieldsOf shows a run like its row of the table, but uncut. What the author of an
-// agent wrote is made printable.
+// fieldsOf shows a run like its row of the table, but uncut. Texts of the
+// author are made printable.
 func fieldsOf(run agent.Run, now time.Time) psFields {
 	row := psRow(run, now)
 	labels := make([]string, 0, len(run.Spec.Labels))
@@ -44,7 +44,7 @@ func fieldsOf(run agent.Run, now time.Time) psFields {
 		labels = append(labels, key+"="+run.Spec.Labels[key])
 	}
 	f := psFields{ID: string(run.Spec.ID), Names: row[nameColumn], Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
-		Status: stateWord(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: row[4], Ran: row[5],
+		Status: stateName(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: row[4], Ran: row[5],
 		Labels: printable(strings.Join(labels, ",")), labels: map[string]string{}}
 	maps.Copy(f.labels, run.Spec.Labels)
 	if run.Record != nil {

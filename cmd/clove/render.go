@@ -74,15 +74,15 @@ func hide(f cli.Flag) {
 
 // renderJob prints objects and sends nothing: it needs no access to a cluster.
 func renderJob(p program, c *cli.Context) error {
-	words := c.Args().Slice()
-	if len(words) == 0 || words[0] != "kubernetes" {
+	args := c.Args().Slice()
+	if len(args) == 0 || args[0] != "kubernetes" {
 		return invalid("", "clove render kubernetes --image IMAGE agent.py", "name what to render for: kubernetes is the only choice")
 	}
 	h, err := p.host()
 	if err != nil {
 		return err
 	}
-	r, err := clusterRequestOf(c, words[1:], h)
+	r, err := clusterRequestOf(c, args[1:], h)
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ type clusterRequest struct {
 }
 
 // clusterRequestOf builds the spec for a root that is an image's.
-func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequest, error) {
+func clusterRequestOf(c *cli.Context, args []string, h host.Host) (*clusterRequest, error) {
 	r := &clusterRequest{flags: c, asked: requestOf(c), host: h}
 	r.asked.Set(settings.Namespace, "") // the flag of this name is the Job's
 	var err error
-	if r.asked.Script, r.asked.Args, err = splitWords(words, c.String(flagEntry), h); err != nil {
+	if r.asked.Script, r.asked.Args, err = splitArguments(args, c.String(flagEntry), h); err != nil {
 		return nil, err
 	}
 	if err := cmp.Or(r.asked.CheckCommand(), refuseLocal(c)); err != nil {

@@ -83,7 +83,7 @@ func (p launcher) run(c *cli.Context) error {
 		}
 		return err
 	}
-	p.tell(record, spec)
+	p.reportEnd(record, spec)
 	if err := lesson.settle(p.screen, spec, record); err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (p launcher) run(c *cli.Context) error {
 }
 
 // settle writes the record to --result and decides the exit status. A record that
-// cannot be written makes a successful run fail: whoever reads the file would otherwise
-// read an old one.
+// cannot be written makes a successful run fail: a reader of the file would otherwise
+// get an old one.
 func (p launcher) settle(result resultFile, record agent.Record) (status int, err error) {
 	status, err = record.ExitCode, result.write(record)
 	if err != nil && status == 0 {
@@ -164,9 +164,9 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	return b.Run(c.Context, spec, streams)
 }
 
-// tell reports on stderr how the run ended: with --json always and as the record,
+// reportEnd reports on stderr how the run ended: with --json always and as the record,
 // otherwise only if there is something to do about it.
-func (p launcher) tell(record agent.Record, spec agent.Spec) {
+func (p launcher) reportEnd(record agent.Record, spec agent.Spec) {
 	if p.json {
 		_ = writeLine(p.err, record) // without stderr there is nowhere to report it
 		return
@@ -177,5 +177,5 @@ func (p launcher) tell(record agent.Record, spec agent.Spec) {
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)
 	}
-	tellShadow(p.screen, record, spec)
+	reportShadowUse(p.screen, record, spec)
 }

@@ -82,7 +82,7 @@ func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 }
 
 // checkPath refuses a file that cannot become the document, and one that was not learned: a
-// policy that somebody wrote is not lost.
+// policy that a user wrote is not lost.
 func (l *learning) checkPath() error {
 	step := "--" + flagLearn
 	if filepath.Ext(l.path) != ".yaml" || agent.ValidateName(l.name()) != nil || slices.Contains(policies.Levels, l.name()) {

@@ -38,8 +38,8 @@ func (l *learning) attach(s *screen, spec agent.Spec, streams *runtime.IO) (end 
 	return func() { null.Close() }, nil
 }
 
-// asker puts a question and takes only a clear yes. What the host's ceiling forbids is not
-// asked about.
+// asker puts a question and takes only a clear yes. Targets that the host's ceiling forbids are
+// refused without a question.
 func (l *learning) asker(s *screen, spec agent.Spec, from *bufio.Reader) func(context.Context, agent.EgressRule) bool {
 	var unread chan string // the answer to a question that was given up
 	return func(ctx context.Context, rule agent.EgressRule) bool {

@@ -28,7 +28,7 @@ var (
 // necessary.
 const askTime = 20 * time.Second
 
-// foreground is a run that cloved starts for a user who is not root. For root, clove
+// foreground is a run that cloved starts for a user other than root. For root, clove
 // itself supervises; here it has the streams, the terminal and the signals, and the
 // run's supervisor is another process.
 type foreground struct {
@@ -203,7 +203,7 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	default:
 		_ = f.session.Signal(received) // it may be over
 	}
-	// Only the output is left: whoever asks for the end now does not want to see the
+	// Only the output is left, and a user that ends the run now does not want the
 	// rest.
 	if slices.Contains(endingOnes, os.Signal(received)) && f.over(ctx) {
 		f.skip()

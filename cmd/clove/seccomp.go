@@ -132,9 +132,9 @@ func seccompShow(s *screen, c *cli.Context) error {
 	return nil
 }
 
-// printGroup writes a line and, indented below it, words.
-func printGroup(s *screen, title string, words []string) error {
-	lines := wrapped(strings.Join(words, " "), usualWidth-3)
+// printGroup writes a line and, indented below it, items.
+func printGroup(s *screen, title string, items []string) error {
+	lines := wrapped(strings.Join(items, " "), usualWidth-3)
 	_, err := fmt.Fprintf(s.out, "%s\n   %s\n", printable(title), hanging(lines, 3))
 	return err
 }

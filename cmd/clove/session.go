@@ -69,7 +69,7 @@ func (s *screen) changeTerminal(wanted bool, keys []byte) (*userTerminal, error)
 
 // passKeys lets a terminal that edits lines pass the detach keys on: it takes away what
 // they mean to the terminal, ctrl-q of its flow control for example. The last key ends
-// a line, so that Enter need not follow. A letter cannot: it is in every word.
+// a line, so that Enter need not follow. A letter cannot: it is in ordinary text.
 func passKeys(t *unix.Termios, keys []byte) {
 	for i, key := range t.Cc {
 		// VMIN and VTIME are in the same array, but are numbers and not keys.
@@ -191,7 +191,7 @@ func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
 	}
 	var b bytes.Buffer
 	for _, key := range typed {
-		// What was held back may end with the beginning of another attempt.
+		// The bytes that were held back may end with the beginning of another attempt.
 		held := append(bytes.Clone(k.keys[:k.seen]), key)
 		for !bytes.HasPrefix(k.keys, held) {
 			b.WriteByte(held[0])

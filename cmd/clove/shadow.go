@@ -19,9 +19,9 @@ func reportShadow(s *screen, spec agent.Spec) {
 	}
 }
 
-// tellShadow says at the end what the shadow would have refused. Without a record to look at
+// reportShadowUse says at the end what the shadow would have refused. Without a record to look at
 // the rules are named at once.
-func tellShadow(s *screen, record agent.Record, spec agent.Spec) {
+func reportShadowUse(s *screen, record agent.Record, spec agent.Spec) {
 	use := record.Shadow
 	if use == nil {
 		return

@@ -25,7 +25,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// share finds who answers for what agents share: cloved where it runs, else this process.
+// share chooses the process that keeps the grants, budgets and models of the run: cloved where it
+// runs, else this one.
 // The closer is called when the run has ended.
 func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (io.Closer, error) {
 	if what, _, _ := spec.Kernel.Denial(); what == "pause" {
@@ -96,7 +97,7 @@ func loadModels() (*config.Config, error) {
 }
 
 // checkAlone refuses what a run in the foreground cannot have where no cloved runs: what
-// outlasts it, and a pause that nobody at a terminal sees.
+// outlasts it, and a pause that is not shown on a terminal.
 func checkAlone(k agent.Kernel, terminal bool) error {
 	for _, text := range k.Budgets {
 		limit, err := budget.ParseLimit(text)
@@ -147,7 +148,7 @@ func (p launcher) reportPaused(b api.Budget, timeout time.Time, alone bool) {
 	p.say("clove", cyan, text)
 }
 
-// reportCallout says that a command or URL of the user's failed. What a command wrote may be
+// reportCallout says that a command or URL of the user's failed. The output of a command may be
 // in it.
 func (p launcher) reportCallout(flag string, err error) { p.say("clove", red, flag+": "+err.Error()) }
 

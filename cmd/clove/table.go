@@ -43,6 +43,5 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// shortID is how many characters of an ID are shown: as much as people need to tell
-// runs apart.
+// shortID is how many characters of an ID are shown: enough to distinguish runs.
 const shortID = 8

@@ -108,7 +108,7 @@ func printSteps(s *screen, target string, spec agent.Spec, steps []egress.Findin
 	}
 }
 
-// verdictText is one decision in words, with the rule that made it.
+// verdictText is one decision as text, with the rule that made it.
 func verdictText(v egress.Verdict) string {
 	by := v.Rule
 	if by != "" && v.Source != "" {

@@ -33,30 +33,30 @@ type whyDenial struct {
 	Advice advice.Advice `json:"advice"`
 }
 
-// lookedUp finds the run that the only word means: one that exists. A word with a dot or a
+// lookedUp finds the run that the only argument names, if it exists. An argument with a dot or a
 // colon is never a run here, and neither is one beside rules; clove why run NAME is always.
 func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) {
-	word := c.Args().First()
-	if c.NArg() == 2 && word == runName {
+	reference := c.Args().First()
+	if c.NArg() == 2 && reference == runName {
 		if flag := givenRule(c); flag != "" {
 			return run, false, invalid(flag, "omit it: a run has its own rules", "clove why run does not take it")
 		}
 		run, err = p.stored(c, c.Args().Get(1))
 		return run, err == nil, err
 	}
-	if c.NArg() != 1 || strings.ContainsAny(word, ".:[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
+	if c.NArg() != 1 || strings.ContainsAny(reference, ".:[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
 		return run, false, nil
 	}
-	run, err = p.stored(c, word)
+	run, err = p.stored(c, reference)
 	switch kind := agent.KindOf(err); {
 	case err == nil:
 		return run, true, nil
 	case kind == agent.KindNotFound:
-		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", word))
+		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", reference))
 	case kind == agent.KindInvalid: // the beginning of several ids
 		return run, false, err
 	}
-	return run, false, nil // who cannot see runs asks about hosts
+	return run, false, nil // a user that sees no runs asks about hosts
 }
 
 // givenRule is the first flag that decides over a connection.
@@ -114,7 +114,7 @@ func whyOf(run agent.Run) whyRun {
 	of := whyRun{Run: run.Spec.ID, Name: run.Spec.Name, State: run.State, Lines: []string{}, Denials: []whyDenial{}}
 	record := run.Record
 	if record == nil {
-		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateWord(run)))
+		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateName(run)))
 		return of
 	}
 	of.Status, of.ExitCode, of.Limit, of.Shadow = record.Status, record.ExitCode, record.Limit, shadowOf(run)
@@ -144,8 +144,8 @@ func whyOf(run agent.Run) whyRun {
 	return of
 }
 
-// howEnded is the end of a run in one sentence, behind its name. What ending says about
-// limits is not repeated.
+// howEnded is the end of a run in one sentence, behind its name. The lines of ending
+// about limits are not repeated.
 func howEnded(record agent.Record) string {
 	after := ""
 	if record.WallMS > 0 {
