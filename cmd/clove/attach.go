@@ -50,10 +50,7 @@ func (p sessions) attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	following := t.follow(session)
-	// In this order: following waits for its goroutine, which may be blocked until the
-	// session is closed.
-	defer func() { session.Close(); following() }()
+	defer t.follow(session)()
 	// The end of this input does not end the agent's: another client may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult

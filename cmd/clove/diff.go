@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,6 +10,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/rootfs"
 )
 
@@ -95,12 +95,7 @@ func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	for _, a := range apartClasses {
 		list = append(list, byClass[a.class]...)
 	}
-	for _, change := range list {
-		if _, err := fmt.Fprintln(s.out, change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.printLines(verbs.Items(list))
 }
 
 // apart separates the changes by the consent that they need, "" for those that the host only

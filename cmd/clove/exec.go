@@ -70,8 +70,7 @@ func (p sessions) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	following := t.follow(session)
-	defer func() { session.Close(); following() }()
+	defer t.follow(session)()
 	return executed(p.screen, c, session, t, params.Stdin)
 }
 

@@ -182,20 +182,12 @@ func (a *access) list(c *cli.Context, all bool) ([]api.RunResult, error) {
 
 // psRow shows an ended run's status in place of its state, because it says more.
 func psRow(run agent.Run, now time.Time) []string {
-	state, exit, ran := stateName(run), "", ""
-	if record := run.Record; record != nil {
-		exit = strconv.Itoa(record.ExitCode)
-		ran = lasted(time.Duration(record.WallMS) * time.Millisecond)
-	} else if !run.Started.IsZero() {
-		ran = lasted(now.Sub(run.Started).Round(time.Second))
-	}
-	command := slices.Clone(run.Spec.Command)
+	f, command := fieldsOf(run, now), slices.Clone(run.Spec.Command)
 	if len(command) > 1 {
 		// The path of an interpreter would leave no space for the script's.
 		command[0] = filepath.Base(command[0])
 	}
-	id := string(run.Spec.ID)
-	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(command, " ")}
+	return []string{f.ID[:min(len(f.ID), shortID)], f.Names, f.Status, f.ExitCode, f.RunningFor, f.Ran, strings.Join(command, " ")}
 }
 
 // shown is a run's name as the caller writes it. Only root sees runs of others, whose

@@ -40,17 +40,13 @@ func (s *screen) report(err error) {
 		return
 	}
 	e := api.ErrorOf(err)
-	_ = writeLine(s.err, struct { // without stderr there is nowhere to report it
-		Error typedFailure `json:"error"`
-	}{typedFailure{*agent.FailureOf(err), e.Code, e.Data.Word, e.Data.Rule}})
+	s.reportJSON(typedFailure{*agent.FailureOf(err), e.Code, e.Data.Word, e.Data.Rule})
 }
 
 // reportFailure is report for a failure from a record.
 func (s *screen) reportFailure(f agent.Failure) {
 	if s.json {
-		_ = writeLine(s.err, struct { // without stderr there is nowhere to report it
-			Error agent.Failure `json:"error"`
-		}{f})
+		s.reportJSON(f)
 		return
 	}
 	message := f.Message
@@ -65,6 +61,10 @@ func (s *screen) reportFailure(f agent.Failure) {
 	if f.Hint != "" {
 		s.say("hint", cyan, f.Hint)
 	}
+}
+
+func (s *screen) reportJSON(failure any) {
+	_ = writeLine(s.err, map[string]any{"error": failure}) // without stderr there is nowhere to report it
 }
 
 // say prints one line of clove's own to stderr. The text may have parts from an agent,

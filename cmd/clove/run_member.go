@@ -101,8 +101,7 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 	if err != nil {
 		return agent.Record{}, err
 	}
-	following := t.follow(f.session)
-	defer func() { f.session.Close(); following() }()
+	defer t.follow(f.session)()
 	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
 	record, err := f.hold(ctx)
 	t.restore() // before anything is printed on it

@@ -2,17 +2,20 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/supervisor"
+	terminal "clove.run/clove/internal/screen"
 )
 
 const flagDetachKeys = "detach-keys"
@@ -105,9 +108,8 @@ func (t *userTerminal) size() *api.SessionSize {
 	return nil
 }
 
-// follow passes changes of the window's size on until stop is called, which must be
-// after the session was closed.
-func (t *userTerminal) follow(session *client.Session) (stop func()) {
+// follow passes changes of the window's size on until leave is called, which closes the session.
+func (t *userTerminal) follow(session *client.Session) (leave func()) {
 	changes, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(changes, unix.SIGWINCH)
 	changes <- unix.SIGWINCH // it may have changed while the session began
@@ -125,6 +127,7 @@ func (t *userTerminal) follow(session *client.Session) (stop func()) {
 		}
 	}()
 	return func() {
+		session.Close() // first: the goroutine may be blocked until then
 		signal.Stop(changes)
 		close(over)
 		<-done
@@ -224,4 +227,21 @@ func parseKeys(text string) ([]byte, error) {
 		keys = append(keys, key)
 	}
 	return keys, nil
+}
+
+const flagClipboard = "clipboard"
+
+// clipboardUsage is of run, exec and attach.
+const clipboardUsage = "let the agent's output set your terminal's clipboard (OSC 52)"
+
+// displayFor makes what an agent's output passes on its way to a terminal. Both streams have
+// one, because they lead to the same terminal.
+func (s *screen) displayFor(c *cli.Context) {
+	filter := terminal.New(c.Bool(flagClipboard))
+	s.display = func(to *os.File) io.Writer {
+		if !isTerminal(to) {
+			return to
+		}
+		return filter.To(to)
+	}
 }

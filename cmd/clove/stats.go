@@ -133,9 +133,7 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 // table after the other.
 func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
-		return writeLine(s.out, struct {
-			Runs []usage `json:"runs"`
-		}{append([]usage{}, rows...)})
+		return writeLine(s.out, map[string]any{"runs": append([]usage{}, rows...)})
 	}
 	if !c.Bool(flagOnce) && isTerminal(s.out) {
 		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
@@ -143,8 +141,8 @@ func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]age
 	table := [][]string{{"ID", "NAME", "CPU", "MEMORY", "LIMIT", "PIDS", "NET IN", "NET OUT", "DISK", "RAN"}}
 	for _, row := range rows {
 		s := row.Stats
-		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes), size(s.Limits.MemoryBytes),
-			tally(s.Pids), figure(s.Usage.NetRxBytes), figure(s.Usage.NetTxBytes), figure(s.Usage.DiskBytes),
+		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
+			figure(s.Pids, plain), figure(s.Usage.NetRxBytes, size), figure(s.Usage.NetTxBytes, size), figure(s.Usage.DiskBytes, size),
 			(time.Duration(s.WallMS) * time.Millisecond).Round(time.Second).String()})
 	}
 	return printTable(s.out, table)
@@ -163,17 +161,10 @@ func cpuShare(before, now agent.Stats) string {
 	return strconv.FormatFloat(100*float64(used)/float64(max(wall, 1)), 'f', 1, 64) + "%"
 }
 
-// figure and tally show a dash for what this host's cgroups do not report.
-func figure(bytes *int64) string {
-	if bytes == nil {
-		return "-"
-	}
-	return size(*bytes)
-}
-
-func tally(n *int64) string {
+// figure shows a dash for what this host's cgroups do not report.
+func figure(n *int64, unit func(int64) string) string {
 	if n == nil {
 		return "-"
 	}
-	return strconv.FormatInt(*n, 10)
+	return unit(*n)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/policies/advice"
 )
 
@@ -90,23 +91,17 @@ func explainRun(s *screen, run agent.Run) error {
 	if s.json {
 		return s.printJSON(of)
 	}
-	for _, line := range of.Lines {
-		fmt.Fprintln(s.out, printable(line))
-	}
+	lines := of.Lines
 	if of.Raise != nil {
-		fmt.Fprintf(s.out, "  flag: %s; policy: %s\n", of.Raise.Flag, of.Raise.Policy)
+		lines = append(lines, fmt.Sprintf("  flag: %s; policy: %s", of.Raise.Flag, of.Raise.Policy))
 	}
 	for _, d := range of.Denials {
-		for _, line := range denialLines(d) {
-			fmt.Fprintln(s.out, printable(line))
-		}
+		lines = append(lines, denialLines(d)...)
 	}
 	if of.Shadow != nil {
-		for _, line := range of.Shadow.lines() {
-			fmt.Fprintln(s.out, printable(line))
-		}
+		lines = append(lines, of.Shadow.lines()...)
 	}
-	return nil
+	return s.printLines(verbs.Items(lines))
 }
 
 // whyOf collects what a run's record says.
