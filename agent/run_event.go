@@ -7,16 +7,16 @@ import "time"
 // has seen.
 type RunEvent struct {
 	Sequence uint64       `json:"sequence"`
-	Time     time.Time    `json:"time"`
-	Kind     RunEventKind `json:"what"`
+	Time     time.Time    `json:"time" col:"WHEN,age"`
+	Kind     RunEventKind `json:"what" col:"WHAT"`
 	ID       ID           `json:"id"`
 	Name     string       `json:"name"`
 	Owner    Owner        `json:"owner"`
-	State    State        `json:"state,omitempty"`     // after the event; empty: the run was removed
-	Status   Status       `json:"status,omitempty"`    // of an end
-	ExitCode *int         `json:"exit_code,omitempty"` // of an end
-	Detail   string       `json:"detail,omitempty"`    // for people
-	Sum      *Sum         `json:"sum,omitempty"`       // of an end
+	State    State        `json:"state,omitempty"`               // after the event; empty: the run was removed
+	Status   Status       `json:"status,omitempty"`              // of an end
+	ExitCode *int         `json:"exit_code,omitempty"`           // of an end
+	Detail   string       `json:"detail,omitempty" col:"DETAIL"` // for people
+	Sum      *Sum         `json:"sum,omitempty"`                 // of an end
 	// Causation is the id of the call that this follows from, Correlation the id that is the
 	// same in all that follows from one call, and in its audit record. Only events of grants,
 	// budgets, refusals and models have them.

@@ -42,10 +42,10 @@ type Machine struct {
 
 // Finding is one setting of the host that makes figures vary.
 type Finding struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	Quiet bool   `json:"quiet"` // nothing to complain of
-	Hint  string `json:"hint,omitempty"`
+	Name  string `json:"name" col:"SETTING"`
+	Value string `json:"value" col:"VALUE"`
+	Quiet bool   `json:"quiet" col:"QUIET,yesno"` // nothing to complain of
+	Hint  string `json:"hint,omitempty" col:"HINT"`
 }
 
 // Knob is one condition of parity. Found is what a probe in a sandbox saw, under the same

@@ -59,7 +59,10 @@ func (d Document) Names(place string) bool {
 }
 
 // Value is one key of a document with its value as it is written; a list is joined by commas.
-type Value struct{ Key, Text string }
+type Value struct {
+	Key  string `col:"KEY"`
+	Text string `col:"VALUE"`
+}
 
 // Written are the values of a run that the document has, in the order of its form. An entry of
 // a map has a key of its own.

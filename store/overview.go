@@ -21,10 +21,10 @@ type Overview struct {
 
 // BucketOverview is one bucket.
 type BucketOverview struct {
-	Name     string `json:"name"`
-	Keys     int    `json:"keys"`
-	Bytes    int    `json:"bytes"`    // in use, in leaves and branches
-	Sequence uint64 `json:"sequence"` // the last number that was given; 0: it gives none
+	Name     string `json:"name" col:"BUCKET"`
+	Keys     int    `json:"keys" col:"KEYS"`
+	Bytes    int    `json:"bytes" col:"BYTES"`          // in use, in leaves and branches
+	Sequence uint64 `json:"sequence" col:"LAST NUMBER"` // the last number that was given; 0: it gives none
 }
 
 // Overview reads every bucket, also one that is not of the schema.

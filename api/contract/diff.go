@@ -11,10 +11,10 @@ import (
 
 // Change is one difference between two contracts.
 type Change struct {
-	Subject  string   `json:"subject"` // the name of a method or a notification, "error WORD" or "error data"
-	What     string   `json:"what"`    // what is different, as a sentence without its subject
-	Breaking bool     `json:"breaking"`
-	Tier     api.Tier `json:"tier,omitempty"` // of the method before; absent: it was none
+	Subject  string   `json:"subject" col:"OF"` // the name of a method or a notification, "error WORD" or "error data"
+	What     string   `json:"what" col:"WHAT"`  // what is different, as a sentence without its subject
+	Breaking bool     `json:"breaking" col:"CHANGE,breaking"`
+	Tier     api.Tier `json:"tier,omitempty" col:"TIER"` // of the method before; absent: it was none
 }
 
 // Diff returns what is different in now, in the order of the names: errors, methods,

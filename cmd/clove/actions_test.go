@@ -22,7 +22,7 @@ func TestNoFlagHasAnAction(t *testing.T) {
 			look(c.Subcommands)
 		}
 	}
-	look((&program{}).commands())
+	look(program{}.commands())
 	if flags < 50 {
 		t.Errorf("control: only %d flags were looked at", flags)
 	}

@@ -21,8 +21,8 @@ func apiCommand() command {
 	return command{
 		task: "administer", usage: "list the methods of the API, and compare them with others",
 		verbs: []verb{
-			{line: "clove api list [--json]", act: hand((*program).apiList)},
-			{line: "clove api diff [--json] FILE|VERSION", act: hand((*program).apiDiff)},
+			{line: "clove api list [--json]", act: prints(apiList)},
+			{line: "clove api diff [--json] FILE|VERSION", act: prints(apiDiff)},
 		},
 		description: "list shows each method with its tier and who may call it: root, member (whoever may connect to cloved), owner (of the\n" +
 			"run) and agent (over its own socket). With --json, list prints the whole contract, with all parameters and results.\n" +
@@ -32,15 +32,15 @@ func apiCommand() command {
 	}
 }
 
-func (p *program) apiList(c *cli.Context) error {
+func apiList(s *screen, c *cli.Context) error {
 	if c.Bool(flagJSON) {
-		return p.printJSON(contract.Current())
+		return s.printJSON(contract.Current())
 	}
 	rows := [][]string{{"METHOD", "TIER", "CALLERS", "WHAT IT DOES"}}
 	for _, m := range methods.All() {
 		rows = append(rows, []string{m.Name, string(m.Tier), strings.Join(m.Access.Callers(), ","), m.Summary()})
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }
 
 // contractChanges is the answer of clove api diff.
@@ -51,7 +51,7 @@ type contractChanges struct {
 	Changes  []contract.Change `json:"changes"`
 }
 
-func (p *program) apiDiff(c *cli.Context) error {
+func apiDiff(s *screen, c *cli.Context) error {
 	old, err := otherContract(c.Args().Get(1))
 	if err != nil {
 		return err
@@ -59,7 +59,10 @@ func (p *program) apiDiff(c *cli.Context) error {
 	now := contract.Current()
 	d := contractChanges{From: old.Version, To: now.Version, Changes: append([]contract.Change{}, contract.Diff(old, now)...)}
 	d.Breaking = slices.ContainsFunc(d.Changes, func(c contract.Change) bool { return c.Breaking })
-	if err := p.printContractChanges(c.Bool(flagJSON), d); err != nil {
+	if len(d.Changes) == 0 && !c.Bool(flagJSON) {
+		return s.printLines([]any{"nothing has changed"})
+	}
+	if err := s.printResult(c, d, d.Changes, []string{"CHANGE", "TIER", "OF", "WHAT"}); err != nil {
 		return err
 	}
 	if d.Breaking {
@@ -86,23 +89,4 @@ func otherContract(name string) (contract.Contract, error) {
 		return old, &agent.Error{Kind: agent.KindInvalid, Step: apiName, Message: fmt.Sprintf("%.256q is no contract", name), Hint: "clove api list --json prints one", Err: err}
 	}
 	return old, nil
-}
-
-func (p *program) printContractChanges(asJSON bool, d contractChanges) error {
-	if asJSON {
-		return p.printJSON(d)
-	}
-	if len(d.Changes) == 0 {
-		_, err := fmt.Fprintln(p.out, "nothing has changed")
-		return err
-	}
-	rows := [][]string{{"CHANGE", "TIER", "OF", "WHAT"}}
-	for _, change := range d.Changes {
-		kind := "addition"
-		if change.Breaking {
-			kind = "breaking"
-		}
-		rows = append(rows, []string{kind, string(change.Tier), change.Subject, change.What})
-	}
-	return printTable(p.out, rows)
 }

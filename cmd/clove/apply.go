@@ -27,7 +27,7 @@ const (
 func applyCommand() command {
 	return command{
 		task: "change", runs: completeAll, usage: "write a run's workspace changes back to the host",
-		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID [PATH...]\nclove apply [OPTION...] [--to DIR] lost/ID [PATH...]", act: hand((*program).apply)}},
+		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID [PATH...]\nclove apply [OPTION...] [--to DIR] lost/ID [PATH...]", act: of(workspace.apply)}},
 		description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
 			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
 			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
@@ -47,7 +47,7 @@ func applyCommand() command {
 
 // apply asks on the terminal. Without one it refuses unless --yes was given: an answer
 // is never guessed.
-func (p *program) apply(c *cli.Context) error {
+func (p workspace) apply(c *cli.Context) error {
 	if !c.Bool(flagYes) && !isTerminal(p.in) {
 		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
 	}
@@ -65,7 +65,7 @@ func (p *program) apply(c *cli.Context) error {
 	confirm := func(changes []rootfs.Change) runtime.Consent {
 		consent := given
 		if !consent.Apply {
-			consent = p.confirm(changes, given)
+			consent = confirm(p.screen, changes, given)
 		}
 		asked, agreed = true, consent.Apply
 		return consent
@@ -83,11 +83,11 @@ func (p *program) apply(c *cli.Context) error {
 	}
 	if err != nil {
 		if len(changes) > 0 { // what was applied before the failure
-			p.printChanges(c.Bool(flagJSON), changes)
+			printChanges(p.screen, c.Bool(flagJSON), changes)
 		}
 		return err
 	}
-	return p.applied(c, changes, asked && !agreed)
+	return applied(p.screen, c, changes, asked && !agreed)
 }
 
 // applyBy lets cloved write what confirm agrees to, and nothing that has changed since
@@ -135,21 +135,21 @@ func insidePaths(given []string) (paths []string) {
 
 // applied reports the outcome. Refused changes make the exit status 1, and so does a
 // no: a script must notice both.
-func (p *program) applied(c *cli.Context, changes []rootfs.Change, declined bool) error {
-	if err := p.printChanges(c.Bool(flagJSON), changes); err != nil {
+func applied(s *screen, c *cli.Context, changes []rootfs.Change, declined bool) error {
+	if err := printChanges(s, c.Bool(flagJSON), changes); err != nil {
 		return err
 	}
 	refused := slices.ContainsFunc(changes, func(change rootfs.Change) bool { return change.Refused != "" })
 	switch {
 	case declined:
-		p.say("clove", cyan, "nothing was applied")
+		s.say("clove", cyan, "nothing was applied")
 		return exitStatus(exitFailed)
 	case refused:
-		p.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused",
+		s.report(&agent.Error{Kind: agent.KindConflict, Step: "apply", Message: "some changes were refused",
 			Hint: strings.Join(append([]string{"the list above says why"}, withheldHints(changes)...), "; ")})
 		return exitStatus(exitFailed)
 	case len(changes) == 0:
-		p.say("clove", cyan, "there is nothing to apply")
+		s.say("clove", cyan, "there is nothing to apply")
 	}
 	return nil
 }
@@ -188,9 +188,9 @@ func withheldHints(changes []rootfs.Change) (hints []string) {
 // confirm shows the changes and takes only a clear yes for them, then one for each change that
 // needs consent of its own: a yes to a hundred files must not include a Git hook among them. It
 // asks on stderr, because stdout is for what was done.
-func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtime.Consent {
+func confirm(s *screen, changes []rootfs.Change, given runtime.Consent) runtime.Consent {
 	// One reader for all questions: it may read more than one line at a time.
-	answers := bufio.NewReader(p.in)
+	answers := bufio.NewReader(s.in)
 	byClass := apart(changes)
 	allowed := map[string]bool{flagExecutable: given.ExecutableConfig, flagInstructions: given.Instructions}
 	plain := byClass[""]
@@ -201,14 +201,14 @@ func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtim
 		}
 	}
 	for _, change := range plain {
-		fmt.Fprintln(p.err, change)
+		fmt.Fprintln(s.err, change)
 	}
 	consent := given
-	consent.Apply = len(plain) == 0 || p.yes(answers, fmt.Sprintf("apply %d to the host?", len(plain)))
+	consent.Apply = len(plain) == 0 || yes(s, answers, fmt.Sprintf("apply %d to the host?", len(plain)))
 	for _, a := range apartClasses {
 		if consent.Apply && len(byClass[a.class]) > 0 {
-			fmt.Fprintln(p.err, a.heading)
-			consent.Each = append(consent.Each, p.confirmEach(answers, byClass[a.class])...)
+			fmt.Fprintln(s.err, a.heading)
+			consent.Each = append(consent.Each, confirmEach(s, answers, byClass[a.class])...)
 		}
 	}
 	return consent
@@ -216,7 +216,7 @@ func (p *program) confirm(changes []rootfs.Change, given runtime.Consent) runtim
 
 // confirmEach asks for each change, and once for all of an unknown folder: a part of one is of
 // no use.
-func (p *program) confirmEach(answers *bufio.Reader, changes []rootfs.Change) (agreed []string) {
+func confirmEach(s *screen, answers *bufio.Reader, changes []rootfs.Change) (agreed []string) {
 	for len(changes) > 0 {
 		alike := 1
 		for changes[0].Unknown != "" && alike < len(changes) && changes[alike].Unknown == changes[0].Unknown {
@@ -224,10 +224,10 @@ func (p *program) confirmEach(answers *bufio.Reader, changes []rootfs.Change) (a
 		}
 		question, group := ": apply it?", changes[:alike]
 		for _, change := range group[:alike-1] {
-			fmt.Fprintln(p.err, change)
+			fmt.Fprintln(s.err, change)
 			question = fmt.Sprintf(": apply these %d?", alike)
 		}
-		if p.yes(answers, group[alike-1].String()+question) {
+		if yes(s, answers, group[alike-1].String()+question) {
 			for _, change := range group {
 				agreed = append(agreed, change.Path)
 			}
@@ -238,8 +238,8 @@ func (p *program) confirmEach(answers *bufio.Reader, changes []rootfs.Change) (a
 }
 
 // yes asks one question. Anything but a clear yes, and the end of the input, is a no.
-func (p *program) yes(answers *bufio.Reader, question string) bool {
-	fmt.Fprint(p.err, question+" [y/N] ")
+func yes(s *screen, answers *bufio.Reader, question string) bool {
+	fmt.Fprint(s.err, question+" [y/N] ")
 	answer, _ := answers.ReadString('\n')
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }

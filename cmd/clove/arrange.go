@@ -13,16 +13,16 @@ import (
 )
 
 // invocation is a command line in the order that urfave/cli takes: flags of all
-// commands, the command, its flags, "--", its words.
+// commands, the command, its flags, "--", its arguments.
 type invocation struct {
 	command string // empty: none was given
 	argv    []string
 }
 
-// arrange puts the flags before the words, because urfave/cli stops reading flags at
-// the first word. Words behind "--" are neither read nor moved. For run and render a
+// arrange puts the flags before the arguments, because urfave/cli stops reading flags at
+// the first argument. Arguments behind "--" are neither read nor moved. For run and render a
 // second "--" stays between SCRIPT and what was behind the first one, so that the two
-// can be told apart.
+// can be distinguished.
 func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
 	a.flags.add(globalFlags(), true)
@@ -45,7 +45,7 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	}
 	index := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == name })
 	if index < 0 {
-		// A word that is no command is most often a program that was meant for run, or
+		// A name that is no command is most often a program that was meant for run, or
 		// one of docker's commands.
 		hint := cmp.Or(dockerCommands[name], "clove --help lists the commands; to run a program: clove run -- "+name)
 		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name), Hint: hint}
@@ -56,9 +56,9 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 		return invocation{command: name}, err
 	}
 	if slices.Contains(a.own, helpWanted) {
-		a.words = nil // urfave/cli would look for a command of that name
+		a.args = nil // urfave/cli would look for a command of that name
 	}
-	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.words)}, nil
+	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.args)}, nil
 }
 
 // helpWanted is how arrange writes --help, and -h.
@@ -95,9 +95,9 @@ func spelling(name string) string {
 // arranger sorts one command line into three lists and keeps the order within each: of
 // a repeated flag the last value counts.
 type arranger struct {
-	command            string // empty while the flags before it are read
-	flags              flagTable
-	global, own, words []string // global: before the command
+	command           string // empty while the flags before it are read
+	flags             flagTable
+	global, own, args []string // global: before the command
 }
 
 // leading takes the flags before the command's name.
@@ -118,30 +118,30 @@ func (a *arranger) all(args []string) (err error) {
 	for len(args) > 0 {
 		switch {
 		// Behind the run's name everything is the command, as with docker exec.
-		case a.command == execName && len(a.words) > 0:
+		case a.command == execName && len(a.args) > 0:
 			if args[0] == terminator {
 				args = args[1:]
 			}
-			a.words = append(a.words, args...)
+			a.args = append(a.args, args...)
 			return nil
 		case args[0] == terminator && (a.command == runName || a.command == renderName):
-			a.words = append(a.words, args...)
+			a.args = append(a.args, args...)
 			return nil
 		case args[0] == terminator:
-			a.words = append(a.words, args[1:]...)
+			a.args = append(a.args, args[1:]...)
 			return nil
 		case isFlag(args[0]):
 			if args, err = a.take(args); err != nil {
 				return err
 			}
 		default:
-			a.words, args = append(a.words, args[0]), args[1:]
+			a.args, args = append(a.args, args[0]), args[1:]
 		}
 	}
 	return nil
 }
 
-// isFlag reports whether an argument is a flag. A lone "-" is a word: cp and debug take
+// isFlag reports whether an argument is a flag. A lone "-" is an argument: cp and debug take
 // it for a stream.
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
@@ -185,7 +185,7 @@ func (a *arranger) takeShort(args []string) (rest []string, err error) {
 		spelled := "-" + string(letter)
 		row, known := a.flags[spelled]
 		if !known {
-			// The whole word and not the letter: "-foo" may be meant as "--foo".
+			// The whole argument and not the letter: "-foo" may be meant as "--foo".
 			return nil, a.unknown(args[0])
 		}
 		if !row.takesValue {
@@ -213,7 +213,7 @@ func (a *arranger) takeValue(row flagRow, spelled string, args []string) (rest [
 }
 
 // keep writes a flag as --name=value, the one form in which urfave/cli never looks at
-// the next word.
+// the next argument.
 func (a *arranger) keep(row flagRow, value string) {
 	flag := "--" + row.name + "=" + value
 	if row.global {
@@ -227,8 +227,8 @@ func (a *arranger) keep(row flagRow, value string) {
 // most likely mistake: a flag of the agent's, one of docker's, or one before the
 // command's name.
 func (a *arranger) unknown(flag string) error {
-	if a.command == runName && len(a.words) > 1 {
-		return secondWord(a.words, a.words[0]) // two words are docker's IMAGE COMMAND, whose flags are the command's
+	if a.command == runName && len(a.args) > 1 {
+		return secondArgument(a.args, a.args[0]) // two arguments are docker's IMAGE COMMAND, whose flags are the command's
 	}
 	if instead := dockerFlags[a.command][flag]; instead != "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}

@@ -11,7 +11,7 @@ import (
 func attachCommand() command {
 	return command{
 		task: "run", runs: completeLive, usage: "join the streams of a detached run",
-		verbs: []verb{{line: "clove attach [--detach-keys KEYS] [--clipboard] NAME|ID", act: hand((*program).attach)}},
+		verbs: []verb{{line: "clove attach [--detach-keys KEYS] [--clipboard] NAME|ID", act: of(sessions.attach)}},
 		description: "Shows its output from now on. Input reaches only a run that was started with -i. ctrl-p ctrl-q on a terminal leaves\n" +
 			"without ending the run, and so does ctrl-c where the run has no terminal of its own; keys that end in a letter take\n" +
 			"Enter then. Exit status: the agent's, 0 after leaving by keys.",
@@ -26,7 +26,7 @@ func detachKeysFlag() cli.Flag {
 
 // attach first asks what the run has: only for a run with a terminal of its own the
 // caller's is made raw. ctrl-c is then a key like any other.
-func (p *program) attach(c *cli.Context) error {
+func (p sessions) attach(c *cli.Context) error {
 	keys, err := parseKeys(c.String(flagDetachKeys))
 	if err != nil {
 		return err
@@ -50,14 +50,11 @@ func (p *program) attach(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	following := t.follow(session)
-	// In this order: following waits for its goroutine, which may be blocked until the
-	// session is closed.
-	defer func() { session.Close(); following() }()
-	// The end of this input does not end the agent's: somebody else may attach later.
+	defer t.follow(session)()
+	// The end of this input does not end the agent's: another client may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult
-	if err := session.Answer(c.Context, &result, p.show); err != nil {
+	if err := session.Answer(c.Context, &result, p.showOutput); err != nil {
 		return err
 	}
 	// Leaving by keys is a success, whatever the agent does later.

@@ -28,19 +28,22 @@ const (
 	flagProof      = "proof"
 )
 
-// choosing are the flags of the words that print records.
+// choosing are the flags of the verbs that print records.
 var choosing = []string{flagOwner, flagNamespace, flagRun, flagKind, flagVerdict, flagSince, flagUntil, flagText, flagAfter, flagLast, flagJSON}
+
+// auditVerbs are those of clove audit.
+type auditVerbs program
 
 func auditCommand() command {
 	return command{
 		task: "share", usage: "show and verify the log of what was decided",
 		text: "clove audit tail|query|verify [flags]\nclove audit export FILE\nclove audit prove NUMBER",
 		verbs: []verb{
-			{line: "clove audit tail", act: audited((*program).auditTail), also: append([]string{flagFollow}, choosing...)},
-			{line: "clove audit query", act: audited((*program).auditQuery), also: choosing},
-			{line: "clove audit verify", act: audited((*program).auditVerify), also: []string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}},
-			{line: "clove audit export FILE", act: audited((*program).auditExport)},
-			{line: "clove audit prove NUMBER", act: audited((*program).auditProve)},
+			{line: "clove audit tail", act: audited(auditVerbs.tail), also: append([]string{flagFollow}, choosing...)},
+			{line: "clove audit query", act: audited(auditVerbs.query), also: choosing},
+			{line: "clove audit verify", act: audited(auditVerbs.verify), also: []string{flagFile, flagKey, flagCheckpoint, flagProof, flagJSON}},
+			{line: "clove audit export FILE", act: audited(auditVerbs.export)},
+			{line: "clove audit prove NUMBER", act: audited(auditVerbs.prove)},
 		},
 		description: "tail shows the last records, query all that the flags choose. verify names the first record that is not as it was\n" +
 			"written, also in a file of export's. export writes the records to FILE and a signed checkpoint to FILE.checkpoint:\n" +
@@ -67,11 +70,11 @@ func auditCommand() command {
 	}
 }
 
-func audited(do func(*program, *cli.Context) error) hand {
-	return func(p *program, c *cli.Context) error { return auditError(c, do(p, c)) }
+func audited(do func(auditVerbs, *cli.Context) error) by {
+	return func(p program, c *cli.Context) error { return auditError(c, do(auditVerbs(p), c)) }
 }
 
-// auditError explains what everybody but root gets, and a log that is not there.
+// auditError explains the errors that users other than root get, and a log that is not there.
 func auditError(c *cli.Context, err error) error {
 	var known *agent.Error
 	switch {
@@ -95,7 +98,7 @@ func auditKeys(c *cli.Context) (*audit.Keys, error) {
 	return audit.OpenKeys(dir)
 }
 
-func (p *program) auditVerify(c *cli.Context) error {
+func (p auditVerbs) verify(c *cli.Context) error {
 	keys, err := publicKeys(c)
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func (p *program) auditVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.printReport(c.Bool(flagJSON), report); err != nil {
+	if err := printAuditReport(p.screen, c.Bool(flagJSON), report); err != nil {
 		return err
 	}
 	if report.Problem != nil {
@@ -148,9 +151,9 @@ func unwritten(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func (p *program) printReport(asJSON bool, report audit.Report) error {
+func printAuditReport(s *screen, asJSON bool, report audit.Report) error {
 	if asJSON {
-		return p.printJSON(report)
+		return s.printJSON(report)
 	}
 	line := fmt.Sprintf("%d records are as they were written, and agree with %d checkpoints; %d logs of runs of their own too", report.Records-report.Removed, report.Checkpoints, report.Runs)
 	if report.Removed > 0 {
@@ -162,11 +165,11 @@ func (p *program) printReport(asJSON bool, report audit.Report) error {
 	if report.Problem != nil {
 		line = printable(report.Problem.Error())
 	}
-	_, err := fmt.Fprintln(p.out, line)
+	_, err := fmt.Fprintln(s.out, line)
 	return err
 }
 
-func (p *program) verifyProof(c *cli.Context, keys []string) error {
+func (p auditVerbs) verifyProof(c *cli.Context, keys []string) error {
 	text, err := os.ReadFile(c.String(flagProof))
 	if err != nil {
 		return err
@@ -175,10 +178,10 @@ func (p *program) verifyProof(c *cli.Context, keys []string) error {
 	if err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "audit", Message: "the proof is not good", Err: err}
 	}
-	return p.auditPrinter(c)(e)
+	return auditPrinter(p.screen, c)(e)
 }
 
-func (p *program) auditExport(c *cli.Context) error {
+func (p auditVerbs) export(c *cli.Context) error {
 	keys, err := auditKeys(c)
 	if err != nil {
 		return err
@@ -206,7 +209,7 @@ func (p *program) auditExport(c *cli.Context) error {
 	return err
 }
 
-func (p *program) auditProve(c *cli.Context) error {
+func (p auditVerbs) prove(c *cli.Context) error {
 	number, err := strconv.ParseUint(c.Args().Get(1), 10, 63)
 	if err != nil || number == 0 {
 		return invalid("", "clove audit tail shows the numbers", "%q is not the number of a record", c.Args().Get(1))

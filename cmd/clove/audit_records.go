@@ -23,21 +23,21 @@ import (
 // auditTailed is how many records clove audit tail shows unless --last says it.
 const auditTailed = 20
 
-func (p *program) auditQuery(c *cli.Context) error {
-	filter, err := p.auditFilter(c)
+func (p auditVerbs) query(c *cli.Context) error {
+	filter, err := p.filter(c)
 	if err != nil {
 		return err
 	}
-	err = audit.Query(auditDir(c), filter, p.auditPrinter(c))
+	err = audit.Query(auditDir(c), filter, auditPrinter(p.screen, c))
 	if errors.Is(err, fs.ErrPermission) {
-		return p.askAudit(c, filter, false)
+		return p.ask(c, filter, false)
 	}
 	return err
 }
 
-// askAudit has cloved read the log, for a member of its group: a user sees what is about its
+// ask has cloved read the log, for a member of its group: a user sees what is about its
 // own runs.
-func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
+func (p auditVerbs) ask(c *cli.Context, f audit.Filter, follow bool) error {
 	d, err := p.cloved(c)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
 	defer d.Close()
 	ctx, stop := signal.NotifyContext(c.Context, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	show := p.auditPrinter(c)
+	show := auditPrinter(p.screen, c)
 	params := api.AuditQueryParams{Owner: f.Owner, Namespace: f.Namespace, Run: string(f.Run), Kind: string(f.Kind), Verdict: f.Verdict,
 		Since: f.Since, Until: f.Until, Text: f.Text, After: f.After, Last: f.Last, Follow: follow}
 	_, err = client.Each(ctx, d, methods.AuditQuery, params, func(n api.AuditRecordNote) error {
@@ -61,20 +61,20 @@ func (p *program) askAudit(c *cli.Context, f audit.Filter, follow bool) error {
 	return err
 }
 
-// auditTail shows the last records, and with --follow each new one until it is interrupted.
-func (p *program) auditTail(c *cli.Context) error {
-	filter, err := p.auditFilter(c)
+// tail shows the last records, and with --follow each new one until it is interrupted.
+func (p auditVerbs) tail(c *cli.Context) error {
+	filter, err := p.filter(c)
 	if err != nil {
 		return err
 	}
 	if filter.Last == 0 {
 		filter.Last = auditTailed
 	}
-	show := p.auditPrinter(c)
-	// What is written between the two readings comes behind the last record that was there.
+	show := auditPrinter(p.screen, c)
+	// Records written between the two readings come behind the last record that was there.
 	last, err := audit.Last(auditDir(c))
 	if errors.Is(err, fs.ErrPermission) {
-		return p.askAudit(c, filter, c.Bool(flagFollow))
+		return p.ask(c, filter, c.Bool(flagFollow))
 	}
 	if err != nil {
 		return err
@@ -97,9 +97,9 @@ func (p *program) auditTail(c *cli.Context) error {
 	return nil
 }
 
-// auditFilter reads the flags. Records have a run's ID: root's clove finds it by the name, and
+// filter reads the flags. Records have a run's ID: root's clove finds it by the name, and
 // cloved does for others.
-func (p *program) auditFilter(c *cli.Context) (audit.Filter, error) {
+func (p auditVerbs) filter(c *cli.Context) (audit.Filter, error) {
 	var f audit.Filter
 	err := verbs.Fill(&f, inputs(), givenFlags(c))
 	if err != nil || f.Run == "" || f.Run.Valid() {
@@ -119,23 +119,23 @@ func (p *program) auditFilter(c *cli.Context) (audit.Filter, error) {
 }
 
 // auditPrinter shows one record, as JSON if that is asked for.
-func (p *program) auditPrinter(c *cli.Context) func(audit.Entry) error {
+func auditPrinter(s *screen, c *cli.Context) func(audit.Entry) error {
 	asJSON := c.Bool(flagJSON)
 	return func(e audit.Entry) error {
 		if asJSON {
-			return writeLine(p.out, e)
+			return writeLine(s.out, e)
 		}
-		_, err := fmt.Fprintln(p.out, auditLine(e))
+		_, err := fmt.Fprintln(s.out, auditLine(e))
 		return err
 	}
 }
 
 // auditLine is one line for people; texts may come from agents.
 func auditLine(e audit.Entry) string {
-	words := []string{strconv.FormatUint(e.Number, 10), e.Time.Local().Format("2006-01-02T15:04:05.000"), string(e.Kind)}
+	parts := []string{strconv.FormatUint(e.Number, 10), e.Time.Local().Format("2006-01-02T15:04:05.000"), string(e.Kind)}
 	add := func(name, value string) {
 		if value != "" {
-			words = append(words, name+value)
+			parts = append(parts, name+value)
 		}
 	}
 	add("", e.Verdict)
@@ -154,5 +154,5 @@ func auditLine(e audit.Entry) string {
 	if e.Count > 0 {
 		add("count=", strconv.FormatUint(e.Count, 10))
 	}
-	return printable(strings.Join(words, " "))
+	return printable(strings.Join(parts, " "))
 }

@@ -17,7 +17,7 @@ import (
 func backupCommand() command {
 	return command{
 		task: "administer", usage: "write a sound copy of the records to a file",
-		verbs: []verb{{line: "clove backup FILE", act: hand((*program).backup), free: true}},
+		verbs: []verb{{line: "clove backup FILE", act: reaches(backup), free: true}},
 		description: "While everything runs. FILE is a copy of clove.db, and FILE.kernel, where there is a kernel.db, of that: the two\n" +
 			"belong together. The layers of ended runs and the logs are not in them: they are files below --root.\n" +
 			"To go back, stop cloved and the agents and put the copies in the places of clove.db and kernel.db.",
@@ -26,7 +26,7 @@ func backupCommand() command {
 
 // backup copies both files while everything runs. cloved has kernel.db open for as long
 // as it lives, so it makes that copy itself.
-func (p *program) backup(c *cli.Context) error {
+func backup(a *access, c *cli.Context) error {
 	if c.NArg() != 1 || c.Args().First() == "" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "backup", Message: fmt.Sprintf("it takes one file, not %d", c.NArg()), Hint: "clove backup FILE"}
 	}
@@ -34,7 +34,7 @@ func (p *program) backup(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	b, err := a.backend(c)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (p *program) backup(c *cli.Context) error {
 	// In this order: what is reserved for a run is in kernel.db before the run is in
 	// clove.db, so a run in the copies has its reservation. One without a run is
 	// released when cloved starts.
-	err = p.onKernel(c, func() error { return b.BackupKernel(to + kernelSuffix) },
+	err = a.onKernel(c, func() error { return b.BackupKernel(to + kernelSuffix) },
 		func(d *client.Client) error {
 			return client.Perform(c.Context, d, methods.Backup, api.BackupParams{File: to + kernelSuffix})
 		})
@@ -59,12 +59,12 @@ const kernelSuffix = ".kernel"
 
 // onKernel uses kernel.db itself, or asks cloved to, which has the file for as long as
 // it lives.
-func (p *program) onKernel(c *cli.Context, own func() error, ask func(*client.Client) error) error {
+func (a *access) onKernel(c *cli.Context, own func() error, ask func(*client.Client) error) error {
 	err := own()
 	if err == nil || agent.KindOf(err) != agent.KindBusy {
 		return err
 	}
-	d, unreached := p.cloved(c)
+	d, unreached := a.cloved(c)
 	if unreached != nil {
 		return err // it names the process that has the file
 	}

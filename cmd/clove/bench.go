@@ -28,19 +28,22 @@ const (
 // standardRetries are those of attempts that failed for the infrastructure.
 const standardRetries = 2
 
+// benchVerbs are those of clove bench.
+type benchVerbs program
+
 func benchCommand() command {
 	return command{
 		task: "run", usage: "run agents at tasks under the same conditions, and score them",
 		verbs: []verb{
-			{line: "clove bench run [flags] SUITE", act: hand((*program).benchRun),
+			{line: "clove bench run [flags] SUITE", act: of(benchVerbs.run),
 				also: []string{flagResults, flagFilter, flagResume, flagFailFast, flagRetries, flagParallel, flagNoParity, flagQuietHost, flagCache}},
-			{line: "clove bench plan [--filter PATTERN]... SUITE", act: hand((*program).benchPlan)},
-			{line: "clove bench check [--require-quiet]", act: hand((*program).benchCheck)},
-			{line: "clove bench report [--format FORMAT] DIR", act: hand((*program).benchReport)},
-			{line: "clove bench compare DIR[:AGENT] DIR[:AGENT]", act: hand((*program).benchCompare)},
-			{line: "clove bench verify DIR [SUITE]", act: hand((*program).benchVerify), also: []string{flagCache}},
-			{line: "clove bench import harbor [flags] DIR", act: hand((*program).benchImport), also: []string{flagTo, flagRootfs, flagBase, flagNetwork, flagPartly}},
-			{line: "clove bench schema", act: hand((*program).benchSchema)},
+			{line: "clove bench plan [--filter PATTERN]... SUITE", act: of(benchVerbs.plan)},
+			{line: "clove bench check [--require-quiet]", act: of(benchVerbs.check)},
+			{line: "clove bench report [--format FORMAT] DIR", act: prints(benchReport)},
+			{line: "clove bench compare DIR[:AGENT] DIR[:AGENT]", act: prints(benchCompare)},
+			{line: "clove bench verify DIR [SUITE]", act: of(benchVerbs.verify), also: []string{flagCache}},
+			{line: "clove bench import harbor [flags] DIR", act: of(benchVerbs.importTasks), also: []string{flagTo, flagRootfs, flagBase, flagNetwork, flagPartly}},
+			{line: "clove bench schema", act: prints(benchSchema)},
 		},
 		description: "SUITE is a file of YAML, or a folder with a suite.yaml; schema prints its JSON Schema. run makes every attempt of tasks,\n" +
 			"agents and seeds, each in a sandbox of its own, and grades it in another one. plan lists the attempts. check says what of\n" +
@@ -70,14 +73,14 @@ func benchCommand() command {
 	}
 }
 
-func (p *program) benchSchema(*cli.Context) error {
-	_, err := p.out.Write(suite.Schema())
+func benchSchema(s *screen, _ *cli.Context) error {
+	_, err := s.out.Write(suite.Schema())
 	return err
 }
 
-// benchPlan lists the attempts in the order in which they begin.
-func (p *program) benchPlan(c *cli.Context) error {
-	_, attempts, err := p.benchAttempts(c)
+// plan lists the attempts in the order in which they begin.
+func (p benchVerbs) plan(c *cli.Context) error {
+	_, attempts, err := p.attempts(c)
 	for _, a := range attempts {
 		if err == nil {
 			_, err = fmt.Fprintln(p.out, a.ID())
@@ -86,8 +89,8 @@ func (p *program) benchPlan(c *cli.Context) error {
 	return err
 }
 
-// benchAttempts reads the suite and chooses attempts.
-func (p *program) benchAttempts(c *cli.Context) (*suite.Suite, []plan.Attempt, error) {
+// attempts reads the suite and chooses attempts.
+func (p benchVerbs) attempts(c *cli.Context) (*suite.Suite, []plan.Attempt, error) {
 	h, err := p.host()
 	if err != nil {
 		return nil, nil, err

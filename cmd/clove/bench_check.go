@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -11,19 +12,16 @@ import (
 	"clove.run/clove/bench/machine"
 )
 
-// benchCheck says what of this machine makes figures vary.
-func (p *program) benchCheck(c *cli.Context) error {
+// check says what of this machine makes figures vary.
+func (p benchVerbs) check(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
 	}
 	m, noise := machine.Describe(len(h.CPUs)), machine.Measure("now")
-	rows := [][]string{{"SETTING", "VALUE", "QUIET", "HINT"}}
-	for _, f := range m.Findings {
-		rows = append(rows, []string{f.Name, f.Value, yesOrNo(f.Quiet), f.Hint})
-	}
-	rows = append(rows, []string{"noise of the processor", percent(noise.Spin), yesOrNo(machine.Quiet(noise)), ""}, []string{"noise of memory", percent(noise.Memory), yesOrNo(machine.Quiet(noise)), ""})
-	if err := printTable(p.out, rows); err != nil {
+	quiet := machine.Quiet(noise)
+	if err := p.printList(c, append(slices.Clone(m.Findings), results.Finding{Name: "noise of the processor", Value: percent(noise.Spin), Quiet: quiet},
+		results.Finding{Name: "noise of memory", Value: percent(noise.Memory), Quiet: quiet})); err != nil {
 		return err
 	}
 	if c.Bool(flagQuietHost) {
@@ -48,13 +46,6 @@ func requireQuiet(m results.Machine, noise results.Noise) error {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flagQuietHost, Message: "this machine makes figures vary: " + strings.Join(loud, ", "), Hint: strings.Join(hints, "; ")}
-}
-
-func yesOrNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }

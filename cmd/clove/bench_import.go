@@ -12,9 +12,9 @@ import (
 	"clove.run/clove/bench/harbor"
 )
 
-// benchImport makes a suite of tasks in another system's format. With several tasks, those that
+// importTasks makes a suite of tasks in another system's format. With several tasks, those that
 // are refused keep the others from being imported unless --partly says otherwise.
-func (p *program) benchImport(c *cli.Context) error {
+func (p benchVerbs) importTasks(c *cli.Context) error {
 	if system := c.Args().Get(1); system != "harbor" {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "import", Message: fmt.Sprintf("%.64q is no format of tasks", system), Hint: "write clove bench import harbor DIR"}
 	}
@@ -47,7 +47,7 @@ func (p *program) benchImport(c *cli.Context) error {
 	return err
 }
 
-// importOptions reads what stands for images, and which phases have a network.
+// importOptions reads the folders that replace images, and which phases have a network.
 func importOptions(c *cli.Context, absolute func(string) string) (harbor.Options, error) {
 	o := harbor.Options{Rootfs: map[string]string{}, Base: c.StringSlice(flagBase), Network: map[string]string{}}
 	for _, text := range c.StringSlice(flagRootfs) {

@@ -41,13 +41,7 @@ func (s benchByCloved) Run(ctx context.Context, spec agent.Spec, out run.Output)
 	if err == nil && result.Record != nil {
 		return *result.Record, nil
 	}
-	ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-	defer cancel()
-	waited, werr := client.Do(ended, s.client, methods.RunWait, api.RunParams{Run: string(spec.ID)})
-	if werr != nil && err != nil {
-		werr = err
-	}
-	return waited.Record, werr
+	return lostRecord(context.WithoutCancel(ctx), s.client, string(spec.ID), err)
 }
 
 // writePiece leaves out what cloved itself has to say: it is in the record.

@@ -10,15 +10,15 @@ import (
 
 // progress shows a bar on a terminal, and a line for each attempt elsewhere.
 type progress struct {
-	program  *program
+	screen   *screen
 	terminal bool
 	began    time.Time
 	total    int
 	done     map[results.Outcome]int
 }
 
-func newProgress(p *program, total int) *progress {
-	return &progress{program: p, terminal: isTerminal(p.err), began: time.Now(), total: total, done: map[results.Outcome]int{}}
+func newProgress(s *screen, total int) *progress {
+	return &progress{screen: s, terminal: isTerminal(s.err), began: time.Now(), total: total, done: map[results.Outcome]int{}}
 }
 
 // barWidth is that of the bar alone.
@@ -31,7 +31,7 @@ func (s *progress) show(r results.Result) {
 	if s.terminal {
 		full := barWidth * n / max(1, s.total)
 		left := time.Duration(float64(time.Since(s.began)) / float64(n) * float64(s.total-n)).Round(time.Second)
-		fmt.Fprintf(s.program.err, "\r\x1b[K[%s%s] %d/%d  %d passed, %d failed, %d without a result  %s left", strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
+		fmt.Fprintf(s.screen.err, "\r\x1b[K[%s%s] %d/%d  %d passed, %d failed, %d without a result  %s left", strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
 			n, s.total, s.done[results.Passed], s.done[results.Failed], s.done[results.Infrastructure], left)
 		return
 	}
@@ -39,11 +39,11 @@ func (s *progress) show(r results.Result) {
 	if r.Cause != "" {
 		text += " (" + r.Cause + ")"
 	}
-	s.program.say("bench", cyan, text)
+	s.screen.say("bench", cyan, text)
 }
 
 func (s *progress) end() {
 	if s.terminal {
-		fmt.Fprintln(s.program.err)
+		fmt.Fprintln(s.screen.err)
 	}
 }

@@ -29,7 +29,7 @@ func benchFormats() map[string]func(report.Data) (string, error) {
 	}
 }
 
-func (p *program) benchReport(c *cli.Context) error {
+func benchReport(s *screen, c *cli.Context) error {
 	name := c.String(flagFormat)
 	if name == "" {
 		name = "markdown"
@@ -44,13 +44,13 @@ func (p *program) benchReport(c *cli.Context) error {
 	}
 	text, err := write(d)
 	if err == nil {
-		_, err = p.out.WriteString(text)
+		_, err = s.out.WriteString(text)
 	}
 	return err
 }
 
 // benchCompare says how two sets of results differ.
-func (p *program) benchCompare(c *cli.Context) error {
+func benchCompare(s *screen, c *cli.Context) error {
 	var sides [2]compare.Side
 	var hashes [2]string
 	for i := range sides {
@@ -71,12 +71,12 @@ func (p *program) benchCompare(c *cli.Context) error {
 		return err
 	}
 	if hashes[0] != hashes[1] {
-		p.say("bench", cyan, "the suites differ: the same names may stand for other tasks")
+		s.say("bench", cyan, "the suites differ: the same names may stand for other tasks")
 	}
 	if unpaired > 0 {
-		p.say("bench", cyan, fmt.Sprintf("%d results have no counterpart, and count nowhere", unpaired))
+		s.say("bench", cyan, fmt.Sprintf("%d results have no counterpart, and count nowhere", unpaired))
 	}
-	return printTable(p.out, differenceRows(found))
+	return printTable(s.out, differenceRows(found))
 }
 
 func differenceRows(found []compare.Difference) [][]string {
@@ -94,8 +94,8 @@ func differenceRows(found []compare.Difference) [][]string {
 	return rows
 }
 
-// benchVerify checks a folder of results, and with the suite grades each attempt again.
-func (p *program) benchVerify(c *cli.Context) error {
+// verify checks a folder of results, and with the suite grades each attempt again.
+func (p benchVerbs) verify(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (p *program) benchVerify(c *cli.Context) error {
 }
 
 // regrader makes what grades again, with the suite that the results are of.
-func (p *program) regrader(c *cli.Context, h host.Host, d report.Data, path string) (*run.Runner, error) {
+func (p benchVerbs) regrader(c *cli.Context, h host.Host, d report.Data, path string) (*run.Runner, error) {
 	s, err := suite.Load(h.Absolute(path))
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (p *program) regrader(c *cli.Context, h host.Host, d report.Data, path stri
 }
 
 // verifyAll reports each attempt that is not as its result says; exit status 1 if one is not.
-func (p *program) verifyAll(c *cli.Context, d report.Data, runner *run.Runner, attempts map[string]plan.Attempt) error {
+func (p benchVerbs) verifyAll(c *cli.Context, d report.Data, runner *run.Runner, attempts map[string]plan.Attempt) error {
 	bad, graded := 0, 0
 	if sum, err := run.SumFile(filepath.Join(d.Dir, results.ResultsFile)); d.Manifest.Results != "" && (err != nil || sum != d.Manifest.Results) {
 		bad++

@@ -25,7 +25,7 @@ import (
 
 // oneBench is one clove bench run.
 type oneBench struct {
-	*program
+	benchVerbs
 	line     *cli.Context
 	runner   *run.Runner
 	attempts []plan.Attempt // all that were chosen
@@ -33,8 +33,8 @@ type oneBench struct {
 	manifest results.Manifest
 }
 
-// benchRun runs what a suite asks for.
-func (p *program) benchRun(c *cli.Context) error {
+// run runs what a suite asks for.
+func (p benchVerbs) run(c *cli.Context) error {
 	b, err := p.newBench(c)
 	if err != nil {
 		return err
@@ -60,8 +60,8 @@ func (p *program) benchRun(c *cli.Context) error {
 }
 
 // newBench reads everything that was asked for and makes nothing.
-func (p *program) newBench(c *cli.Context) (*oneBench, error) {
-	s, attempts, err := p.benchAttempts(c)
+func (p benchVerbs) newBench(c *cli.Context) (*oneBench, error) {
+	s, attempts, err := p.attempts(c)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (p *program) newBench(c *cli.Context) (*oneBench, error) {
 	if h.UID != 0 && s.Kept() {
 		return nil, needsRoot()
 	}
-	b := &oneBench{program: p, line: c, runner: r, attempts: attempts, left: attempts}
+	b := &oneBench{benchVerbs: p, line: c, runner: r, attempts: attempts, left: attempts}
 	if err := b.resume(); err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func environments(c *cli.Context, h host.Host) string {
 
 // execute runs the attempts. In the middle the machine is measured while none runs.
 func (b *oneBench) execute(ctx context.Context, file *os.File) error {
-	shown := newProgress(b.program, len(b.left))
+	shown := newProgress(b.screen, len(b.left))
 	b.runner.Done = shown.show
 	half := len(b.left) / 2
 	err := b.runner.Run(ctx, file, b.left[:half])
@@ -195,7 +195,7 @@ func (b *oneBench) execute(ctx context.Context, file *os.File) error {
 	if err := errors.Join(ignoreStopped(err), results.WriteManifest(b.runner.Dir, b.manifest)); err != nil {
 		return err
 	}
-	return b.tell(err)
+	return b.conclude(err)
 }
 
 func ignoreStopped(err error) error {
@@ -205,8 +205,8 @@ func ignoreStopped(err error) error {
 	return err
 }
 
-// tell prints the rates and the folder, and decides the exit status.
-func (b *oneBench) tell(stopped error) error {
+// conclude prints the rates and the folder, and decides the exit status.
+func (b *oneBench) conclude(stopped error) error {
 	d, err := report.Load(b.runner.Dir)
 	if err != nil {
 		return err

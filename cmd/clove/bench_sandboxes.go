@@ -13,17 +13,17 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// benchSandboxes runs attempts as clove run does in the foreground: root's here. What agents
-// share, cloved answers for where it runs.
+// benchSandboxes runs attempts as clove run does in the foreground: root's here. Where
+// cloved runs, it keeps the agents' grants and budgets.
 type benchSandboxes struct {
-	program *program
-	line    *cli.Context
+	launcher launcher
+	line     *cli.Context
 }
 
 // sandboxes are root's own, or a member's by cloved.
-func (p *program) sandboxes(c *cli.Context, h host.Host) (run.Sandboxes, error) {
+func (p benchVerbs) sandboxes(c *cli.Context, h host.Host) (run.Sandboxes, error) {
 	if h.UID == 0 {
-		return &benchSandboxes{p, c}, nil
+		return &benchSandboxes{launcher(p), c}, nil
 	}
 	d, err := p.cloved(c)
 	if agent.KindOf(err) == agent.KindNotFound && err != nil {
@@ -37,7 +37,7 @@ func (p *program) sandboxes(c *cli.Context, h host.Host) (run.Sandboxes, error) 
 }
 
 func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Output) (agent.Record, error) {
-	b, err := s.program.backend(s.line)
+	b, err := s.launcher.backend(s.line)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -53,8 +53,7 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 	if out.Started != nil {
 		streams.Started = func(*runtime.Live) { out.Started() }
 	}
-	own := *s.program // share notes in it whether cloved answers
-	closer, err := own.share(s.line, spec, &streams)
+	closer, err := s.launcher.share(s.line, spec, &streams)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -63,9 +62,9 @@ func (s *benchSandboxes) Run(ctx context.Context, spec agent.Spec, out run.Outpu
 }
 
 // Collect agrees to everything that is not too large: the folder is the bench's own, and
-// nobody works in it.
+// holds no user's work.
 func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]agent.Change, error) {
-	b, err := s.program.backend(s.line)
+	b, err := s.launcher.backend(s.line)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 }
 
 func (s *benchSandboxes) KeepLayer(_ context.Context, id agent.ID, to string) (bool, error) {
-	b, err := s.program.backend(s.line)
+	b, err := s.launcher.backend(s.line)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +96,7 @@ func (s *benchSandboxes) KeepLayer(_ context.Context, id agent.ID, to string) (b
 }
 
 func (s *benchSandboxes) Remove(_ context.Context, id agent.ID) error {
-	b, err := s.program.backend(s.line)
+	b, err := s.launcher.backend(s.line)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func budgetCommand() command {
 			{line: "clove budget show [--json] AGENT", act: ask(agents.BudgetGet).columns(budgetColumns...)},
 			{line: "clove budget raise [--json] AGENT DIMENSION=AMOUNT...",
 				act: ask(methods.BudgetRaise).shows(says(func(l *line, _ api.BudgetResult) string { return l.args[0] }))},
-			{line: "clove budget reset [--json] AGENT|ACCOUNT DIMENSION...", act: onCloved((*program).budgetReset)},
+			{line: "clove budget reset [--json] AGENT|ACCOUNT DIMENSION...", act: onCloved(budgetReset)},
 			{line: "clove budget set [--at-end WHAT] [--json] ACCOUNT BUDGET...", act: ask(methods.BudgetSet).columns(budgetColumns...)},
 			{line: "clove budget list [--json] [ACCOUNT]", act: list(methods.BudgetList).columns(budgetColumns...)},
 			{line: "clove budget report [--from DAY] [--to DAY] [--csv|--json]", act: list(methods.BudgetReport).fills(oneForm)},
@@ -107,7 +107,7 @@ func parseRaise(text string) (d budget.Dimension, amount int64, err error) {
 
 // budgetReset takes an account where the text is one: a run whose name is a number is named by its
 // id, or as UID/NAME.
-func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
+func budgetReset(s *screen, c *cli.Context, d *client.Client) error {
 	run := c.Args().Get(1)
 	var dimensions []string
 	for _, text := range c.Args().Slice()[2:] {
@@ -121,7 +121,7 @@ func (p *program) budgetReset(c *cli.Context, d *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return p.answer(c, answer, run)
+	return s.answer(c, answer, run)
 }
 
 func resetBudget(c *cli.Context, d *client.Client, run string, dimensions []string) (api.BudgetResult, error) {

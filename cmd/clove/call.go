@@ -15,55 +15,73 @@ import (
 	"clove.run/clove/cmd/clove/verbs"
 )
 
-// hand is an action that no row describes.
-type hand func(*program, *cli.Context) error
+// by is an action that no row describes: a command line does what do says, with the parts of the program.
+type by func(program, *cli.Context) error
 
-func (h hand) run(p *program, l *line) error { return h(p, l.Context) }
+func (do by) run(p program, l *line) error { return do(p, l.Context) }
 
-// onCloved is a hand that needs cloved.
-func onCloved(do func(*program, *cli.Context, *client.Client) error) hand {
-	return func(p *program, c *cli.Context) error {
+// of is by for one of several commands that are methods of a type.
+func of[T ~struct {
+	*screen
+	*access
+}](do func(T, *cli.Context) error) by {
+	return func(p program, c *cli.Context) error { return do(T(p), c) }
+}
+
+// prints is by for a command that only reads and prints.
+func prints(do func(*screen, *cli.Context) error) by {
+	return func(p program, c *cli.Context) error { return do(p.screen, c) }
+}
+
+// reaches is by for a command that prints nothing.
+func reaches(do func(*access, *cli.Context) error) by {
+	return func(p program, c *cli.Context) error { return do(p.access, c) }
+}
+
+// onCloved is by for a command that prints what cloved answers.
+func onCloved(do func(*screen, *cli.Context, *client.Client) error) by {
+	return func(p program, c *cli.Context) error {
 		d, err := p.cloved(c)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
-		return do(p, c, d)
+		return do(p.screen, c, d)
 	}
 }
 
 // call is an action that calls a method: the line fills its parameters, and its result is shown.
 type call[P, R any] struct {
-	ask   func(p *program, l *line, d *client.Client, params P) (R, error)
-	many  bool                                                                 // it is called for each run that is named, which is then the line's argument
-	fill  func(l *line, params *P) error                                       // what inputs cannot; may be nil
-	alone func(p *program, l *line, missing error) (func(P) (R, error), error) // answers where no cloved runs, or fails; may be nil
-	show  func(p *program, l *line, result R) error                            // nil: as its content is
-	view  func(result R) any                                                   // the list that a table shows of it; nil: its content
-	order []string                                                             // of the columns; nil: that of the fields
-	// What a template of --format may use: an item of view, and a hint that names its fields.
+	ask   func(s *screen, l *line, d *client.Client, params P) (R, error)
+	many  bool                                                                // it is called for each run that is named, which is then the line's argument
+	fill  func(l *line, params *P) error                                      // what inputs cannot; may be nil
+	alone func(a *access, l *line, missing error) (func(P) (R, error), error) // answers where no cloved runs, or fails; may be nil
+	show  func(s *screen, l *line, result R) error                            // nil: as its content is
+	view  func(result R) any                                                  // the list that a table shows of it; nil: its content
+	order []string                                                            // of the columns; nil: that of the fields
+	// For templates of --format: an item of view, and a hint that names its fields.
 	headings any
 	hint     string
 }
 
 // ask is a call of a method with one answer.
 func ask[P, R any](row api.Row[P, R]) *call[P, R] {
-	return &call[P, R]{ask: func(_ *program, l *line, d *client.Client, params P) (R, error) {
+	return &call[P, R]{ask: func(_ *screen, l *line, d *client.Client, params P) (R, error) {
 		return client.Do(l.Context.Context, d, row, params)
 	}}
 }
 
 // list is a call of a method that lists in parts.
 func list[P interface{ WithAfter(K) P }, R interface{ Part() ([]T, K) }, T any, K comparable](row api.Row[P, R]) *call[P, []T] {
-	return &call[P, []T]{ask: func(_ *program, l *line, d *client.Client, params P) ([]T, error) {
+	return &call[P, []T]{ask: func(_ *screen, l *line, d *client.Client, params P) ([]T, error) {
 		return client.Collect(client.All(l.Context.Context, d, row, params))
 	}}
 }
 
 // stream is a call of a method whose notifications are shown one by one.
-func stream[P, R, N any](row api.Row[P, R], note func(p *program, l *line, note N) error) *call[P, R] {
-	return &call[P, R]{show: nothing[R], ask: func(p *program, l *line, d *client.Client, params P) (R, error) {
-		return client.Each(l.Context.Context, d, row, params, func(n N) error { return note(p, l, n) })
+func stream[P, R, N any](row api.Row[P, R], note func(s *screen, l *line, note N) error) *call[P, R] {
+	return &call[P, R]{show: nothing[R], ask: func(s *screen, l *line, d *client.Client, params P) (R, error) {
+		return client.Each(l.Context.Context, d, row, params, func(n N) error { return note(s, l, n) })
 	}}
 }
 
@@ -75,9 +93,9 @@ func each[P, R any](row api.Row[P, R]) *call[P, R] {
 }
 
 func (a *call[P, R]) fills(fill func(l *line, params *P) error) *call[P, R] { a.fill = fill; return a }
-func (a *call[P, R]) shows(show func(*program, *line, R) error) *call[P, R] { a.show = show; return a }
+func (a *call[P, R]) shows(show func(*screen, *line, R) error) *call[P, R]  { a.show = show; return a }
 func (a *call[P, R]) columns(order ...string) *call[P, R]                   { a.order = order; return a }
-func (a *call[P, R]) without(alone func(*program, *line, error) (func(P) (R, error), error)) *call[P, R] {
+func (a *call[P, R]) without(alone func(*access, *line, error) (func(P) (R, error), error)) *call[P, R] {
 	a.alone = alone
 	return a
 }
@@ -89,21 +107,21 @@ func viewed[P, R, V any](a *call[P, R], hint string, view func(result R) []V) *c
 }
 
 // nothing shows nothing: the caller knows what it asked for.
-func nothing[R any](*program, *line, R) error { return nil }
+func nothing[R any](*screen, *line, R) error { return nil }
 
 // says shows a result as one line of text, or as JSON.
-func says[R any](text func(l *line, result R) string) func(*program, *line, R) error {
-	return func(p *program, l *line, result R) error { return p.answer(l.Context, result, text(l, result)) }
+func says[R any](text func(l *line, result R) string) func(*screen, *line, R) error {
+	return func(s *screen, l *line, result R) error { return s.answer(l.Context, result, text(l, result)) }
 }
 
-func (p *program) answer(c *cli.Context, result any, text string) error {
+func (s *screen) answer(c *cli.Context, result any, text string) error {
 	if c.Bool(flagJSON) {
-		return p.printJSON(verbs.Content(result))
+		return s.printJSON(verbs.Content(result))
 	}
-	return p.printLines([]any{text})
+	return s.printLines([]any{text})
 }
 
-func (a *call[P, R]) run(p *program, l *line) error {
+func (a *call[P, R]) run(p program, l *line) error {
 	var params P
 	if err := verbs.Fill(&params, inputs(), l.given()); err != nil {
 		return err
@@ -120,68 +138,68 @@ func (a *call[P, R]) run(p *program, l *line) error {
 	d, err := p.cloved(l.Context)
 	if err == nil {
 		defer d.Close()
-		return a.perform(p, l, params, format, func(params P) (R, error) { return a.ask(p, l, d, params) }, atOnce)
+		return a.perform(p.screen, l, params, format, func(params P) (R, error) { return a.ask(p.screen, l, d, params) }, atOnce)
 	}
 	// A cloved that refuses or fails must not be bypassed.
 	if a.alone == nil || agent.KindOf(err) != agent.KindNotFound {
 		return err
 	}
-	answer, err := a.alone(p, l, err)
+	answer, err := a.alone(p.access, l, err)
 	if err != nil {
 		return err
 	}
-	return a.perform(p, l, params, format, answer, 1)
+	return a.perform(p.screen, l, params, format, answer, 1)
 }
 
 // perform gets the answers and shows them. width is how many calls answer takes at once.
-func (a *call[P, R]) perform(p *program, l *line, params P, format *listTemplate, answer func(P) (R, error), width int) error {
+func (a *call[P, R]) perform(s *screen, l *line, params P, format *listTemplate, answer func(P) (R, error), width int) error {
 	if !a.many {
-		return a.one(p, l, params, format, answer)
+		return a.one(s, l, params, format, answer)
 	}
-	return p.each(l.Context, width, func(run string) error {
+	return s.each(l.Context, width, func(run string) error {
 		params, one := params, *l
 		one.args = []string{run}
 		if err := verbs.Set(&params, "Run", one.args); err != nil {
 			return err
 		}
-		return a.one(p, &one, params, format, answer)
+		return a.one(s, &one, params, format, answer)
 	})
 }
 
 // one shows one answer. With an error, what was done before it is shown, too.
-func (a *call[P, R]) one(p *program, l *line, params P, format *listTemplate, answer func(P) (R, error)) error {
+func (a *call[P, R]) one(s *screen, l *line, params P, format *listTemplate, answer func(P) (R, error)) error {
 	result, err := answer(params)
 	switch {
 	case err != nil && reflect.ValueOf(&result).Elem().IsZero():
 		return err
 	case a.show != nil:
-		return cmp.Or(err, a.show(p, l, result))
+		return cmp.Or(err, a.show(s, l, result))
 	}
-	return cmp.Or(err, a.display(p, l, result, format))
+	return cmp.Or(err, a.display(s, l, result, format))
 }
 
 // display shows a result in the form that the flags choose.
-func (a *call[P, R]) display(p *program, l *line, result R, format *listTemplate) error {
+func (a *call[P, R]) display(s *screen, l *line, result R, format *listTemplate) error {
 	shown := verbs.Content(result)
 	if a.view != nil {
 		shown = a.view(result)
 	}
 	if format != nil {
-		return format.print(p.out, verbs.Items(shown))
+		return format.print(s.out, verbs.Items(shown))
 	}
-	return p.printResult(l.Context, result, shown, a.order)
+	return s.printResult(l.Context, result, shown, a.order)
 }
 
 // printResult writes a result's content as JSON, or what is shown of it: a list as the table that the tags of its
 // items describe, in this order of columns, texts one in a line, and anything else as JSON.
-func (p *program) printResult(c *cli.Context, result, shown any, order []string) error {
+func (s *screen) printResult(c *cli.Context, result, shown any, order []string) error {
 	switch of := reflect.TypeOf(shown); {
 	case of == reflect.TypeFor[api.Nothing]():
 		return nil
 	case c.Bool(flagJSON) || of.Kind() != reflect.Slice:
-		return p.printJSON(verbs.Content(result))
+		return s.printJSON(verbs.Content(result))
 	case of.Elem().Kind() == reflect.String:
-		return p.printLines(verbs.Items(shown))
+		return s.printLines(verbs.Items(shown))
 	}
 	rows, cut := verbs.Rows(shown, forms(), order)
 	switch {
@@ -189,23 +207,23 @@ func (p *program) printResult(c *cli.Context, result, shown any, order []string)
 		for i, row := range rows {
 			rows[i] = row[:1]
 		}
-		return printTable(p.out, rows[1:])
+		return printTable(s.out, rows[1:])
 	case c.Bool(flagCSV):
 		for i, heading := range rows[0] {
 			rows[0][i] = strings.ToLower(heading)
 		}
-		return csv.NewWriter(p.out).WriteAll(rows)
+		return csv.NewWriter(s.out).WriteAll(rows)
 	}
-	return p.printFitting(rows, cut...)
+	return s.printFitting(rows, cut...)
 }
 
 // printList is printResult for a list that no method returns.
-func (p *program) printList(c *cli.Context, list any) error { return p.printResult(c, list, list, nil) }
+func (s *screen) printList(c *cli.Context, list any) error { return s.printResult(c, list, list, nil) }
 
 // printLines prints texts, one in a line.
-func (p *program) printLines(texts []any) error {
+func (s *screen) printLines(texts []any) error {
 	for _, text := range texts {
-		if _, err := fmt.Fprintln(p.out, printable(fmt.Sprint(text))); err != nil {
+		if _, err := fmt.Fprintln(s.out, printable(fmt.Sprint(text))); err != nil {
 			return err
 		}
 	}

@@ -14,15 +14,15 @@ import (
 func checkCommand() command {
 	return command{
 		task: "administer", usage: "compare store, processes, cgroups, mounts and directories",
-		verbs: []verb{{line: "clove check [--json]", act: hand((*program).check)}},
+		verbs: []verb{{line: "clove check [--json]", act: by(checkHost)}},
 		description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.\n" +
 			"Notes, which do not change the status: what is kept below lost/, because the store has no record of it.",
 		flags: []cli.Flag{jsonFlag("write the problems as a JSON array")},
 	}
 }
 
-// check reports what does not agree, and exits with 1 if there is anything.
-func (p *program) check(c *cli.Context) error {
+// checkHost reports what does not agree, and exits with 1 if there is anything.
+func checkHost(p program, c *cli.Context) error {
 	b, err := p.backend(c)
 	if err != nil {
 		return err
@@ -31,12 +31,12 @@ func (p *program) check(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	kernel, err := p.kernelProblems(c, b)
+	kernel, err := kernelProblems(p.access, c, b)
 	if err != nil {
 		return err
 	}
 	problems = append(problems, kernel...)
-	if err := p.printProblems(c.Bool(flagJSON), problems); err != nil {
+	if err := printProblems(p.screen, c.Bool(flagJSON), problems); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(problems, func(p runtime.Problem) bool { return !p.Note }) {
@@ -46,9 +46,9 @@ func (p *program) check(c *cli.Context) error {
 }
 
 // kernelProblems checks kernel.db, or lets cloved check it while it has the file.
-func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.Problem, err error) {
+func kernelProblems(a *access, c *cli.Context, b backend) (problems []runtime.Problem, err error) {
 	var texts []string
-	err = p.onKernel(c, func() (err error) { texts, err = b.CheckKernel(); return err },
+	err = a.onKernel(c, func() (err error) { texts, err = b.CheckKernel(); return err },
 		func(d *client.Client) error {
 			answer, err := client.Do(c.Context, d, methods.Check, api.Nothing{})
 			texts = answer.Problems
@@ -62,13 +62,13 @@ func (p *program) kernelProblems(c *cli.Context, b backend) (problems []runtime.
 
 // printProblems prints nothing for people if there are none; JSON is then an empty
 // list.
-func (p *program) printProblems(asJSON bool, problems []runtime.Problem) error {
+func printProblems(s *screen, asJSON bool, problems []runtime.Problem) error {
 	if asJSON {
-		return p.printJSON(append([]runtime.Problem{}, problems...))
+		return s.printJSON(append([]runtime.Problem{}, problems...))
 	}
 	var rows [][]string
 	for _, problem := range problems {
 		rows = append(rows, []string{problem.Kind, problem.Subject, problem.Message})
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }

@@ -21,10 +21,10 @@ type command struct {
 	task        string // one of tasks; empty: only clove's own programs call it
 	usage       string // in one line
 	description string
-	verbs       []verb     // one: the command has no second word
+	verbs       []verb     // one: the command has no verb in its lines
 	text        string     // the usage lines; empty: those of the verbs
 	flags       []cli.Flag // of all verbs
-	runs        string     // which runs completion offers as words: completeLive or completeAll; empty: files
+	runs        string     // which runs completion offers as arguments: completeLive or completeAll; empty: files
 }
 
 // verb is one thing that a command does.
@@ -37,36 +37,35 @@ type verb struct {
 
 // action is what a verb does.
 type action interface {
-	run(p *program, l *line) error
+	run(p program, l *line) error
 }
 
 // line is a command line that was read.
 type line struct {
 	*cli.Context
 	usage verbs.Usage
-	args  []string // behind the verb's words
+	args  []string // behind the verb
 }
 
 // cli is the command as urfave/cli takes it.
-func (c *command) cli(p *program) *cli.Command {
+func (c *command) cli(p program) *cli.Command {
 	lines := make([]string, len(c.verbs))
 	for i, v := range c.verbs {
 		lines[i] = v.line
 	}
-	return &cli.Command{Name: c.word(0, 1), Usage: c.usage, UsageText: cmp.Or(c.text, strings.Join(lines, "\n")), Description: c.description,
+	return &cli.Command{Name: c.name(), Usage: c.usage, UsageText: cmp.Or(c.text, strings.Join(lines, "\n")), Description: c.description,
 		Flags: c.flags, Category: c.task, Hidden: c.task == "", Before: before,
 		HideHelpCommand: true, // a script may be called "help"
 		Action:          func(given *cli.Context) error { return c.do(p, given) }}
 }
 
-// word is a word of a verb's usage line.
-func (c *command) word(verb, index int) string { return strings.Fields(c.verbs[verb].line)[index] }
+func (c *command) name() string { return strings.Fields(c.verbs[0].line)[1] }
 
-// words are the second words of a command with several verbs, in its order.
-func (c *command) words() (all []string) {
-	for i := range c.verbs {
+// verbNames are the names of the verbs where there are several, in the command's order.
+func (c *command) verbNames() (all []string) {
+	for _, v := range c.verbs {
 		if len(c.verbs) > 1 {
-			all = append(all, c.word(i, 2))
+			all = append(all, strings.Fields(v.line)[2])
 		}
 	}
 	return all
@@ -79,12 +78,12 @@ func (c *command) parsed(v verb) verbs.Usage {
 }
 
 // do finds the verb and checks what it gets.
-func (c *command) do(p *program, given *cli.Context) error {
+func (c *command) do(p program, given *cli.Context) error {
 	l, at := &line{Context: given, args: given.Args().Slice()}, 0
-	words := c.words()
-	if words != nil {
-		if at = slices.Index(words, given.Args().First()); at < 0 {
-			return c.wrongWords(l)
+	names := c.verbNames()
+	if names != nil {
+		if at = slices.Index(names, given.Args().First()); at < 0 {
+			return c.wrongArguments(l)
 		}
 		l.args = l.args[1:]
 	}
@@ -94,9 +93,9 @@ func (c *command) do(p *program, given *cli.Context) error {
 	}
 	l.usage = c.parsed(v)
 	if !l.usage.Takes(len(l.args)) {
-		return c.wrongWords(l)
+		return c.wrongArguments(l)
 	}
-	if words != nil {
+	if names != nil {
 		if err := c.refuseFlags(l, v.also); err != nil {
 			return err
 		}
@@ -109,15 +108,15 @@ func (c *command) refuseFlags(l *line, also []string) error {
 	for _, flag := range l.LocalFlagNames() {
 		taken := slices.Contains(also, flag) || slices.ContainsFunc(l.usage.Flags, func(spelled string) bool { return c.flag(spelled).Names()[0] == flag })
 		if !taken && len(flag) > 1 { // one letter is another name of a flag
-			return invalid(flag, "clove "+c.word(0, 1)+" --help says whose it is", "clove %s %s does not take it", c.word(0, 1), l.Args().First())
+			return invalid(flag, "clove "+c.name()+" --help says whose it is", "clove %s %s does not take it", c.name(), l.Args().First())
 		}
 	}
 	return nil
 }
 
-// wrongWords is the error for arguments that the command does not take.
-func (c *command) wrongWords(l *line) error {
-	name, count := c.word(0, 1), len(l.args)
+// wrongArguments is the error for arguments that the command does not take.
+func (c *command) wrongArguments(l *line) error {
+	name, count := c.name(), len(l.args)
 	err := &agent.Error{Kind: agent.KindInvalid, Step: name, Hint: "clove " + name + " --help"}
 	switch args := l.usage.Args; {
 	case len(c.verbs) > 1:
@@ -138,7 +137,7 @@ func (c *command) wrongWords(l *line) error {
 
 // choices are the verbs with their arguments, for an error.
 func (c *command) choices() string {
-	all := c.words()
+	all := c.verbNames()
 	for i, v := range c.verbs {
 		for _, a := range c.parsed(v).Args {
 			all[i] += " " + a.Text

@@ -34,7 +34,7 @@ func TestUsageLinesNameFlags(t *testing.T) {
 		}
 		for _, f := range c.flags {
 			if len(c.verbs) > 1 && !taken[f.Names()[0]] {
-				t.Errorf("%s: no verb takes --%s", c.word(0, 1), f.Names()[0])
+				t.Errorf("%s: no verb takes --%s", c.name(), f.Names()[0])
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestHelpGroupsByTask(t *testing.T) {
 		t.Errorf("%q", order)
 	}
 	for _, c := range table() {
-		name := c.word(0, 1)
+		name := c.name()
 		if c.task != "" && !slices.Contains(shown[c.task], name) {
 			t.Errorf("%s is not shown under %q", name, c.task)
 		}

@@ -10,7 +10,7 @@ import (
 
 // execute runs one command line, without the program's name, and returns the exit
 // status.
-func (p *program) execute(args []string) int {
+func (p program) execute(args []string) int {
 	// First: an error of any later step must be in the form that was asked for.
 	p.json = wantsJSON(args)
 	commands := p.commands()
@@ -51,7 +51,7 @@ func table() []command {
 }
 
 // commands is the table as urfave/cli takes it.
-func (p *program) commands() []*cli.Command {
+func (p program) commands() []*cli.Command {
 	rows := table()
 	all := make([]*cli.Command, len(rows))
 	for i := range rows {
@@ -75,7 +75,7 @@ func before(c *cli.Context) error {
 
 // app describes the whole to urfave/cli. All texts that it would write about
 // mistakes are turned off: execute reports each once, in clove's form.
-func (p *program) app(commands []*cli.Command) *cli.App {
+func (p program) app(commands []*cli.Command) *cli.App {
 	return &cli.App{
 		Name:                      "clove",
 		Usage:                     "run untrusted agents, each in a sandbox of its own",

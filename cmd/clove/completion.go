@@ -23,16 +23,16 @@ func completionCommand() command {
 	names := strings.Join(slices.Sorted(maps.Keys(shells)), "|")
 	return command{
 		task: "administer", usage: "write a completion script for a shell",
-		verbs:       []verb{{line: "clove completion " + names, act: hand((*program).complete), free: true}},
+		verbs:       []verb{{line: "clove completion " + names, act: by(complete), free: true}},
 		description: "bash: source <(clove completion bash)\nzsh:  clove completion zsh > \"${fpath[1]}/_clove\"\nfish: clove completion fish > ~/.config/fish/completions/clove.fish",
 	}
 }
 
 // complete writes a script, or, called by such a script, the names of runs.
-func (p *program) complete(c *cli.Context) error {
+func complete(p program, c *cli.Context) error {
 	// The scripts call clove itself for the names of runs.
-	if words := c.Args().Slice(); len(words) == 1 && (words[0] == completeLive || words[0] == completeAll) {
-		return p.completeRuns(c, words[0] == completeAll)
+	if args := c.Args().Slice(); len(args) == 1 && (args[0] == completeLive || args[0] == completeAll) {
+		return completeRuns(p, c, args[0] == completeAll)
 	}
 	script, known := shells[c.Args().First()]
 	if !known || c.NArg() != 1 {
@@ -43,7 +43,7 @@ func (p *program) complete(c *cli.Context) error {
 	return err
 }
 
-// The words with which the scripts ask for names of runs, at each press of the
+// The arguments with which the scripts ask for names of runs, at each press of the
 // completion key.
 const (
 	completeLive = "live-runs"
@@ -52,7 +52,7 @@ const (
 
 // completeRuns writes names of runs. They need no quotes in any shell:
 // agent.ValidateName allows no such characters.
-func (p *program) completeRuns(c *cli.Context, all bool) error {
+func completeRuns(p program, c *cli.Context, all bool) error {
 	listed, err := p.list(c, all)
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func (p *program) completeRuns(c *cli.Context, all bool) error {
 // completed is a command as a completion script sees it.
 type completed struct {
 	name, usage string
-	words       []string // its first word is one of these; empty: it is as the others
-	runs        string   // which runs its words name; empty: they are files
+	verbs       []string // its first argument is one of these; empty: it is as the others
+	runs        string   // which runs its arguments name; empty: they are files
 	flags       []completedFlag
 }
 
@@ -85,7 +85,7 @@ func completions(commands []command) []completed {
 		if c.task == "" {
 			continue
 		}
-		entry := completed{name: c.word(0, 1), usage: c.usage, words: slices.Sorted(slices.Values(c.words())), runs: c.runs}
+		entry := completed{name: c.name(), usage: c.usage, verbs: slices.Sorted(slices.Values(c.verbNames())), runs: c.runs}
 		for _, f := range slices.Concat(c.flags, globalFlags()) {
 			row := completedFlag{long: f.Names()[0], usage: described(f).GetUsage(), takesValue: described(f).TakesValue()}
 			// The second name is the short one: value and boolean add it so.

@@ -9,8 +9,8 @@ import (
 // and begins a new string.
 func single(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// bashCompletion leaves words that are neither flags nor runs to bash's own completion
-// of files. Behind "--" it offers nothing: the words are the agent's.
+// bashCompletion leaves arguments that are neither flags nor runs to bash's own completion
+// of files. Behind "--" it offers nothing: what follows is the agent's.
 func bashCompletion(commands []completed) string {
 	var names []string
 	var cases strings.Builder
@@ -20,7 +20,7 @@ func bashCompletion(commands []completed) string {
 		for _, f := range c.flags {
 			flags = append(flags, "--"+f.long)
 		}
-		fmt.Fprintf(&cases, "    %s) words=%s runs=%s flags=%s ;;\n", c.name, single(strings.Join(c.words, " ")), single(c.runs), single(strings.Join(flags, " ")))
+		fmt.Fprintf(&cases, "    %s) words=%s runs=%s flags=%s ;;\n", c.name, single(strings.Join(c.verbs, " ")), single(c.runs), single(strings.Join(flags, " ")))
 	}
 	return fmt.Sprintf(`# bash completion for clove
 _clove() {
@@ -65,14 +65,14 @@ func zshCompletion(commands []completed) string {
 			}
 			fmt.Fprintf(&cases, "      %s \\\n", single("*--"+f.long+"["+escape.Replace(f.usage)+"]"+value))
 		}
-		words := "'*:file:_files'"
+		arguments := "'*:file:_files'"
 		if c.runs != "" {
-			words = single(`*:run:{compadd -- $(clove completion ` + c.runs + ` 2>/dev/null)}`)
+			arguments = single(`*:run:{compadd -- $(clove completion ` + c.runs + ` 2>/dev/null)}`)
 		}
-		if len(c.words) > 0 {
-			words = single("1:word:("+strings.Join(c.words, " ")+")") + " " + words
+		if len(c.verbs) > 0 {
+			arguments = single("1:word:("+strings.Join(c.verbs, " ")+")") + " " + arguments
 		}
-		fmt.Fprintf(&cases, "      %s ;;\n", words)
+		fmt.Fprintf(&cases, "      %s ;;\n", arguments)
 	}
 	return fmt.Sprintf(`#compdef clove
 local -a commands
@@ -99,8 +99,8 @@ func fishCompletion(commands []completed) string {
 	}
 	for _, c := range commands {
 		fmt.Fprintf(&b, "complete -c clove -n __fish_use_subcommand -f -a %s -d %s\n", c.name, quote(c.usage))
-		for _, word := range c.words {
-			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from %s' -f -a %s\n", c.name, strings.Join(c.words, " "), word)
+		for _, verb := range c.verbs {
+			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from %s' -f -a %s\n", c.name, strings.Join(c.verbs, " "), verb)
 		}
 		if c.runs != "" {
 			fmt.Fprintf(&b, "complete -c clove -n '__fish_seen_subcommand_from %s' -f -a '(clove completion %s 2>/dev/null)'\n", c.name, c.runs)

@@ -11,7 +11,7 @@ import (
 func cpCommand() command {
 	return command{
 		task: "run", usage: "copy files into and out of a live run",
-		verbs: []verb{{line: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH", act: hand((*program).cp), free: true}},
+		verbs: []verb{{line: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH", act: of(workspace.copy), free: true}},
 		description: "Out: to a new name, or into a directory that exists. In: into a directory that exists inside, or to a name in one.\n" +
 			"- is a tar archive on stdout or stdin. Files that are copied in are the agent's.",
 	}
@@ -34,8 +34,8 @@ func parsePlace(text string) place {
 	return place{run: run, path: path}
 }
 
-// cp takes only absolute paths inside: a run has no current directory of the caller's.
-func (p *program) cp(c *cli.Context) error {
+// copy takes only absolute paths inside: a run has no current directory of the caller's.
+func (p workspace) copy(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())
 	}
@@ -53,7 +53,7 @@ func (p *program) cp(c *cli.Context) error {
 	}
 	defer d.Close()
 	if from.run != "" {
-		return p.copyOut(c.Context, d, from, to.path)
+		return copyOut(c.Context, p.screen, d, from, to.path)
 	}
-	return p.copyIn(c.Context, d, from.path, to)
+	return copyIn(c.Context, p.screen, d, from.path, to)
 }

@@ -24,12 +24,12 @@ import (
 
 // copyOut unpacks the archive that the run sends. The agent wrote it, so it is unpacked
 // beneath one directory (os.Root), which no name and no link in it leads out of.
-func (p *program) copyOut(ctx context.Context, d *client.Client, from place, to string) error {
+func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to string) error {
 	if to == "-" {
-		if isTerminal(p.out) {
+		if isTerminal(s.out) {
 			return invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
 		}
-		return d.CopyOut(ctx, from.run, from.path, p.out)
+		return d.CopyOut(ctx, from.run, from.path, s.out)
 	}
 	// On a signal the partial file is removed, instead of being left under its
 	// temporary name.
@@ -179,9 +179,9 @@ func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) e
 
 // copyIn packs a path of the host and sends it. If the target is no directory inside,
 // its last part is the new name.
-func (p *program) copyIn(ctx context.Context, d *client.Client, from string, to place) error {
+func copyIn(ctx context.Context, s *screen, d *client.Client, from string, to place) error {
 	if from == "-" {
-		return d.CopyIn(ctx, to.run, to.path, p.in)
+		return d.CopyIn(ctx, to.run, to.path, s.in)
 	}
 	if _, err := os.Lstat(from); err != nil {
 		return &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy " + from, Hint: "check the path; it is one of the host's", Err: err}

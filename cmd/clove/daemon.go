@@ -36,7 +36,7 @@ func fillDrain(l *line, params *api.DrainParams) error {
 func panicCommand() command {
 	return command{
 		task: "administer", usage: "end all agents at once, and let nothing start",
-		verbs: []verb{{line: "clove panic REASON\nclove panic --clear", act: ask(methods.Panic).fills(fillPanic).without((*program).panicAlone), free: true}},
+		verbs: []verb{{line: "clove panic REASON\nclove panic --clear", act: ask(methods.Panic).fills(fillPanic).without(panicAlone), free: true}},
 		description: "Kills every agent of this installation, whoever owns it, without grace. Until --clear nothing starts, also\n" +
 			"after a restart of the host; new runs wait in cloved's queue. For root only.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: flagClear, Usage: "let runs start again", DisableDefaultText: true}},
@@ -51,8 +51,8 @@ func fillPanic(l *line, params *api.PanicParams) error {
 	return nil
 }
 
-func (p *program) panicAlone(l *line, _ error) (func(api.PanicParams) (api.PanicResult, error), error) {
-	b, err := p.ownStore(l.Context)
+func panicAlone(a *access, l *line, _ error) (func(api.PanicParams) (api.PanicResult, error), error) {
+	b, err := a.ownStore(l.Context)
 	if err != nil {
 		return nil, err
 	}

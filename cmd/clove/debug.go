@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,10 +16,13 @@ import (
 
 const flagArchive = "output"
 
+// debugVerbs are those of clove debug.
+type debugVerbs program
+
 func debugCommand() command {
 	return command{
 		task: "administer", usage: "collect the state of clove in one file, for a bug report",
-		verbs: []verb{{line: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]", act: hand((*program).debug), free: true}},
+		verbs: []verb{{line: "clove debug [-o FILE]\nclove debug store [--json] [NAME|ID]", act: of(debugVerbs.collect), free: true}},
 		description: "Writes one .tar.gz: what cloved and the supervisors do, runs, queue, store, host, versions. It works without cloved,\n" +
 			"too, and lists in its README.txt what could not be collected. Values of environments and labels, arguments of commands,\n" +
 			"files and what agents wrote are never in it. debug store shows the store's file, or one run as it is stored.",
@@ -30,12 +33,12 @@ func debugCommand() command {
 	}
 }
 
-// debug writes the archive part by part. A part that cannot be obtained is reported and
+// collect writes the archive part by part. A part that cannot be obtained is reported and
 // left out, because the command is for machines on which something is wrong. Only a
 // file that cannot be written is a failure; it is removed then.
-func (p *program) debug(c *cli.Context) error {
+func (p debugVerbs) collect(c *cli.Context) error {
 	if c.Args().First() == "store" {
-		return p.debugStore(c)
+		return p.store(c)
 	}
 	if err := noArguments(c); err != nil {
 		return err
@@ -47,11 +50,11 @@ func (p *program) debug(c *cli.Context) error {
 	// UTC: the archive may be read in another time zone.
 	now := time.Now().UTC()
 	name := "clove-debug-" + now.Format("20060102-150405")
-	out, path, err := p.debugOutput(c.String(flagArchive), name+".tar.gz")
+	out, path, err := debugOutput(p.screen, c.String(flagArchive), name+".tar.gz")
 	if err != nil {
 		return err
 	}
-	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.debugParts(c, b))
+	missing, err := bundle.Write(c.Context, out, name, debugIntro+"Made "+now.Format(time.RFC3339)+" by clove "+version+".\n\n", p.parts(c, b))
 	// A close may report the error of an earlier write.
 	if out != p.out {
 		if err = errors.Join(err, out.Close()); err != nil {
@@ -70,18 +73,18 @@ func (p *program) debug(c *cli.Context) error {
 	return nil
 }
 
-// debugIntro begins the archive's README.txt, so that whoever sends the archive knows
-// what is in it and what is not.
+// debugIntro begins the archive's README.txt, so that the sender of the archive knows
+// its content.
 const debugIntro = `The state of this clove. Left out: values of environments and labels, arguments of commands, seccomp
 documents, what agents asked for that was denied, their files, and all that they wrote.
 `
 
 // debugOutput opens the archive's file. Only root can read it. O_EXCL, so that no file
-// or link that somebody prepared is written to.
-func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
+// or link that another user prepared is written to.
+func debugOutput(s *screen, path, standard string) (*os.File, string, error) {
 	switch path {
 	case "-":
-		return p.out, "", nil
+		return s.out, "", nil
 	case "":
 		path = standard
 	}
@@ -92,8 +95,8 @@ func (p *program) debugOutput(path, standard string) (*os.File, string, error) {
 	return file, path, nil
 }
 
-// debugStore shows the store's file, or one run as it is stored, without secrets.
-func (p *program) debugStore(c *cli.Context) error {
+// store shows the store's file, or one run as it is stored, without secrets.
+func (p debugVerbs) store(c *cli.Context) error {
 	if c.NArg() > 2 {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "debug store", Message: fmt.Sprintf("it takes one run, not %d", c.NArg()-1), Hint: "clove debug store [NAME|ID]"}
 	}
@@ -121,11 +124,7 @@ func (p *program) debugStore(c *cli.Context) error {
 		return p.printJSON(o)
 	}
 	fmt.Fprintf(p.out, "%s: %d bytes, schema %d (this clove: %d), revision %d, pages of %d\n", o.Path, o.Bytes, o.Schema, o.Newest, o.Revision, o.PageSize)
-	rows := [][]string{{"BUCKET", "KEYS", "BYTES", "LAST NUMBER"}}
-	for _, k := range o.Buckets {
-		rows = append(rows, []string{k.Name, strconv.Itoa(k.Keys), strconv.Itoa(k.Bytes), strconv.FormatUint(k.Sequence, 10)})
-	}
-	return printTable(p.out, rows)
+	return p.printList(c, o.Buckets)
 }
 
 // asJSON is a part that is a JSON document.
@@ -135,6 +134,8 @@ func asJSON(look func() (any, error)) func(context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return indented(value)
+		var text bytes.Buffer
+		err = writeIndented(&text, value)
+		return text.Bytes(), err
 	}
 }

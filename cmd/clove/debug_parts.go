@@ -35,9 +35,9 @@ const (
 	debugRuns    = 32
 )
 
-// debugParts are the parts of the archive. Each is obtained independently of the
+// parts are the parts of the archive. Each is obtained independently of the
 // others, so one that hangs or fails costs only itself.
-func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
+func (p debugVerbs) parts(c *cli.Context, b backend) []bundle.Part {
 	state := c.String(flagRoot)
 	parts := []bundle.Part{
 		{Name: "versions.txt", What: "clove and its host", Make: debugVersions},
@@ -70,16 +70,6 @@ func (p *program) debugParts(c *cli.Context, b backend) []bundle.Part {
 	return append(parts,
 		bundle.Part{Name: "cloved/journal.txt", What: "the last lines of cloved and its unit, as journald has them", Make: debugJournal},
 		bundle.Part{Name: "cloved/clove.yaml", What: "/etc/clove/clove.yaml, without comments", Make: func(context.Context) ([]byte, error) { return debugConfiguration(configFile) }})
-}
-
-// indented writes JSON for people: on several lines, and without HTML's escapes.
-func indented(value any) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return text.Bytes(), err
 }
 
 // debugVersions needs neither cloved nor the store.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,13 +10,17 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/rootfs"
 )
+
+// workspace has the commands about the files of a run.
+type workspace program
 
 func diffCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "list the files that a run changed",
-		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: hand((*program).diff)}},
+		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: of(workspace.diff)}},
 		description: "A added, C changed, D deleted, R renamed with all that is in it. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
@@ -28,7 +31,7 @@ func diffCommand() command {
 
 // diff needs cloved for a run that executes: only the run's supervisor can freeze it
 // while its layer is read.
-func (p *program) diff(c *cli.Context) error {
+func (p workspace) diff(c *cli.Context) error {
 	to, err := directory(c)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (p *program) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printChanges(c.Bool(flagJSON), changes)
+	return printChanges(p.screen, c.Bool(flagJSON), changes)
 }
 
 func toFlag(usage string) cli.Flag {
@@ -83,22 +86,17 @@ func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 	}
 }
 
-func (p *program) printChanges(asJSON bool, changes []rootfs.Change) error {
+func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
-		return p.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
+		return s.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
-	// What needs consent of its own comes last, where it is seen.
+	// Changes that need consent of their own come last, where it is seen.
 	byClass := apart(changes)
 	list := byClass[""]
 	for _, a := range apartClasses {
 		list = append(list, byClass[a.class]...)
 	}
-	for _, change := range list {
-		if _, err := fmt.Fprintln(p.out, change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.printLines(verbs.Items(list))
 }
 
 // apart separates the changes by the consent that they need, "" for those that the host only

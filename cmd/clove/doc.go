@@ -9,11 +9,15 @@
 // completion, the manual page, and what arguments a command takes follow from the row. A verb
 // that calls a method of the API names the method's row (call.go): the usage line fills the parameters by
 // the table of inputs (vocabulary.go), and the result is a table by the tags of its type, a line, or JSON.
-// Package verbs reads lines and tags. Other verbs are functions. One more verb is one row.
+// Package verbs reads lines and tags. One more verb is one row.
+//
+// Other verbs are functions, or methods of a type for all verbs of a command. They get what they use of the
+// process: the screen (program.go), on which they print and report, the access (access.go) to host, store and
+// cloved, or both.
 //
 // Rows about runs are in runs.go and control.go, as their methods are; any other command has a file that is
-// named for it. They reach the sandbox through the interfaces of backend.go, which is opened only by the
-// commands that need it, so that `clove version` touches no file.
+// named for it. They reach the sandbox through the interface backend (access.go), which only the
+// commands that need it open, so that `clove version` touches no file.
 //
 // stdout is the agent's, or the command's answer. Everything that clove itself
 // has to say goes to stderr: errors as "clove: …" with a "hint: …", with

@@ -14,7 +14,7 @@ import (
 // TestDockersWordsHaveAnAnswer: a docker command or flag that clove lacks is refused, with
 // what to use instead. clove itself has none of that name.
 func TestDockersWordsHaveAnAnswer(t *testing.T) {
-	commands := (&program{}).commands()
+	commands := program{}.commands()
 	known := map[string]flagTable{}
 	for _, c := range commands {
 		known[c.Name] = flagTable{}
@@ -69,7 +69,7 @@ func TestDockersWordsAreDocumented(t *testing.T) {
 		want = append(want, fmt.Sprintf("`docker %s` | %s", word, instead))
 	}
 	table := map[string]flagTable{}
-	for _, c := range (&program{}).commands() {
+	for _, c := range (program{}).commands() {
 		table[c.Name] = flagTable{}
 		table[c.Name].add(c.Flags, false)
 	}

@@ -11,7 +11,7 @@ import (
 func doctorCommand() command {
 	return command{
 		task: "administer", usage: "show what this host can enforce, and what to do about the rest",
-		verbs:       []verb{{line: "clove doctor [--json]", act: hand((*program).diagnose)}},
+		verbs:       []verb{{line: "clove doctor [--json]", act: by(diagnose)}},
 		description: "A run that needs something missing is refused at its start; a limit is never dropped.",
 		flags:       []cli.Flag{jsonFlag("write the findings as a JSON array")},
 	}
@@ -19,17 +19,17 @@ func doctorCommand() command {
 
 // diagnose exits with 0 whatever it finds: clove works on a host without one of the
 // controllers, and only a run that needs it is refused.
-func (p *program) diagnose(c *cli.Context) error {
+func diagnose(p program, c *cli.Context) error {
 	findings := p.doctor(c.String(flagRunDir))
 	if c.Bool(flagJSON) {
 		return p.printJSON(append([]runtime.Finding{}, findings...))
 	}
-	return p.printFindings(findings)
+	return printFindings(p.screen, findings)
 }
 
 // printFindings shows beside each check what was found, and below that which limits
 // depend on it and the remedy.
-func (p *program) printFindings(findings []runtime.Finding) error {
+func printFindings(s *screen, findings []runtime.Finding) error {
 	rows := [][]string{{"CHECK", "STATUS", "FOUND"}}
 	for _, f := range findings {
 		rows = append(rows, []string{f.Name, f.Status, ""})
@@ -37,7 +37,7 @@ func (p *program) printFindings(findings []runtime.Finding) error {
 	// The third column is wrapped and not cut: a remedy that is cut is of no use. On a
 	// narrow terminal it is at least two short cells wide.
 	widths := columnWidths(rows)
-	room := max(p.width()-widths[0]-widths[1]-2*columnGap, 2*cellFloor)
+	room := max(s.width()-widths[0]-widths[1]-2*columnGap, 2*cellFloor)
 	rows = rows[:1]
 	for _, f := range findings {
 		enforces := f.Enforces
@@ -54,5 +54,5 @@ func (p *program) printFindings(findings []runtime.Finding) error {
 			rows = append(rows, []string{"", "", line})
 		}
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }

@@ -40,7 +40,7 @@ func TestDocumentsNameRealCommandsAndFlags(t *testing.T) {
 	global := append(flagNames(globalFlags()), "--help", "-h")
 	known := map[string][]string{}
 	every := slices.Clone(global)
-	for _, c := range (&program{}).commands() {
+	for _, c := range (program{}).commands() {
 		known[c.Name] = append(flagNames(c.Flags), global...)
 		every = append(every, known[c.Name]...)
 	}

@@ -40,18 +40,18 @@ func fillEvents(l *line, params *api.EventParams) error {
 	return nil
 }
 
-func showEvent(p *program, l *line, note api.EventNote) error {
+func showEvent(s *screen, l *line, note api.EventNote) error {
 	// cloved keeps a limited number of events.
 	if note.Gap {
-		p.say("clove", cyan, "earlier events are no longer stored")
+		s.say("clove", cyan, "earlier events are no longer stored")
 	}
 	if note.Event == nil {
 		return nil
 	}
 	if l.Bool(flagJSON) {
-		return writeLine(p.out, note.Event)
+		return writeLine(s.out, note.Event)
 	}
-	_, err := fmt.Fprintln(p.out, eventLine(*note.Event))
+	_, err := fmt.Fprintln(s.out, eventLine(*note.Event))
 	return err
 }
 

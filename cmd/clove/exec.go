@@ -18,7 +18,7 @@ const execName = "exec"
 func execCommand() command {
 	return command{
 		task: "run", runs: completeLive, usage: "run one more process in a live run's sandbox",
-		verbs: []verb{{line: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]", act: hand((*program).exec), free: true}},
+		verbs: []verb{{line: "clove exec [-it] [-e KEY=VALUE] [-w DIR] [-u USER] NAME|ID -- COMMAND [ARGS...]", act: of(sessions.exec), free: true}},
 		description: "It has the same isolation and limits as the agent, and ends with this command. Exit status: the process's own;\n" +
 			"125 it could not be started, 126 not executable, 127 not found.",
 		flags: []cli.Flag{
@@ -34,7 +34,7 @@ func execCommand() command {
 
 // exec makes the caller's terminal raw only if the process has a terminal and reads it.
 // Otherwise ctrl-c ends this command, and with it the process.
-func (p *program) exec(c *cli.Context) error {
+func (p sessions) exec(c *cli.Context) error {
 	if c.NArg() < 2 {
 		return invalid("", "clove exec NAME -- COMMAND", "it takes a run and a command")
 	}
@@ -70,24 +70,23 @@ func (p *program) exec(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	following := t.follow(session)
-	defer func() { session.Close(); following() }()
-	return p.executed(c, session, t, params.Stdin)
+	defer t.follow(session)()
+	return executed(p.screen, c, session, t, params.Stdin)
 }
 
 // executed stays with the session to its end.
-func (p *program) executed(c *cli.Context, session *client.Session, t *userTerminal, stdin bool) error {
+func executed(s *screen, c *cli.Context, session *client.Session, t *userTerminal, stdin bool) error {
 	if stdin {
-		go p.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
+		go s.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}
 	var result api.ExecResult
-	err := session.Answer(c.Context, &result, p.show)
+	err := session.Answer(c.Context, &result, s.showOutput)
 	t.restore() // before anything is printed on it
 	if err != nil {
 		return err
 	}
 	if result.Failure != nil {
-		p.reportFailure(*result.Failure)
+		s.reportFailure(*result.Failure)
 	}
 	if result.ExitCode != 0 {
 		return exitStatus(result.ExitCode)

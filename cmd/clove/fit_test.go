@@ -96,7 +96,7 @@ func TestFindingsFitTheTerminal(t *testing.T) {
 		}
 		text <- all.String()
 	}()
-	err := (&program{out: slave}).printFindings(runtime.Doctor(runtime.DefaultPaths.Run))
+	err := printFindings(&screen{out: slave}, runtime.Doctor(runtime.DefaultPaths.Run))
 	if err == nil {
 		_, err = slave.WriteString("end\n")
 	}

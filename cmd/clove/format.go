@@ -32,7 +32,7 @@ func formatOf(c *cli.Context, headings any, hint string) (*listTemplate, error) 
 	return parseFormat(text, headings, hint)
 }
 
-// parseFormat reads docker's form: a template, or the word table and a template whose
+// parseFormat reads docker's form: a template, or "table" and a template whose
 // columns are separated by tabs.
 func parseFormat(text string, headings any, hint string) (*listTemplate, error) {
 	body, isTable := strings.CutPrefix(text, "table ")

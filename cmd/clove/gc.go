@@ -15,7 +15,7 @@ const flagLost = "lost"
 func gcCommand() command {
 	return command{
 		task: "administer", usage: "remove what a killed clove left behind",
-		verbs: []verb{{line: "clove gc [--json]\nclove gc --lost [--yes] [--json]", act: hand((*program).gc)}},
+		verbs: []verb{{line: "clove gc [--json]\nclove gc --lost [--yes] [--json]", act: by(collectGarbage)}},
 		description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
 			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.\n" +
 			"Layers and logs that the store has no record of are moved to lost/ in the state directory. --lost removes what\nis there, after a question.",
@@ -27,8 +27,8 @@ func gcCommand() command {
 	}
 }
 
-// gc prints what was removed even if something else could not be removed.
-func (p *program) gc(c *cli.Context) error {
+// collectGarbage prints what was removed even if something else could not be removed.
+func collectGarbage(p program, c *cli.Context) error {
 	if c.Bool(flagYes) && !c.Bool(flagLost) {
 		return invalid(flagYes, "omit it: only --"+flagLost+" asks", "nothing is asked")
 	}
@@ -38,35 +38,35 @@ func (p *program) gc(c *cli.Context) error {
 	}
 	remove, asked := b.GC, time.Now()
 	if c.Bool(flagLost) {
-		agreed, err := p.agreesToLose(c, b)
+		agreed, err := agreesToLose(p.screen, c, b)
 		if err != nil || !agreed {
 			return err
 		}
 		remove = func() ([]runtime.Problem, error) { return b.RemoveLost(asked) }
 	}
 	removed, failure := remove()
-	if err := p.printProblems(c.Bool(flagJSON), removed); err != nil {
+	if err := printProblems(p.screen, c.Bool(flagJSON), removed); err != nil {
 		return err
 	}
 	return failure
 }
 
-// agreesToLose shows what is below lost/ and asks. What comes there after the look
-// stays.
-func (p *program) agreesToLose(c *cli.Context, b backend) (bool, error) {
+// agreesToLose shows what is below lost/ and asks. Layers that come there later
+// stay.
+func agreesToLose(s *screen, c *cli.Context, b backend) (bool, error) {
 	found := b.Lost()
 	switch {
 	case len(found) == 0, c.Bool(flagYes):
 		return true, nil
-	case !isTerminal(p.in):
+	case !isTerminal(s.in):
 		return false, invalid(flagYes, "look with clove check, then give --yes", "there is no terminal to ask on")
 	}
 	for _, problem := range found {
-		fmt.Fprintf(p.err, "%s: %s\n", problem.Subject, problem.Message)
+		fmt.Fprintf(s.err, "%s: %s\n", problem.Subject, problem.Message)
 	}
-	if p.yes(bufio.NewReader(p.in), fmt.Sprintf("remove %d for good?", len(found))) {
+	if yes(s, bufio.NewReader(s.in), fmt.Sprintf("remove %d for good?", len(found))) {
 		return true, nil
 	}
-	p.say("clove", cyan, "nothing was removed")
+	s.say("clove", cyan, "nothing was removed")
 	return false, exitStatus(exitFailed)
 }

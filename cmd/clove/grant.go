@@ -35,10 +35,10 @@ func grantCommand() command {
 			{line: "clove grant list [--json] AGENT", act: list(agents.GrantList).columns(grantColumns...)},
 			{line: "clove grant give [--expires TIME] [--uses N] [--reason TEXT] AGENT GRANT", also: []string{flagJSON},
 				act: ask(methods.GrantGive).shows(says(func(_ *line, given api.GrantResult) string { return given.Grant.ID }))},
-			{line: "clove grant revoke AGENT GRANT|ID...", act: onCloved((*program).grantRevoke)},
+			{line: "clove grant revoke AGENT GRANT|ID...", act: onCloved(grantRevoke)},
 			{line: "clove grant check [--json] AGENT WHAT", act: ask(agents.GrantCheck).shows(showGrantCheck)},
-			{line: "clove grant export AGENT ID", act: hand((*program).grantExport)},
-			{line: "clove grant verify [--json] FILE KEY", act: hand((*program).grantVerify)},
+			{line: "clove grant export AGENT ID", act: by(grantExport)},
+			{line: "clove grant verify [--json] FILE KEY", act: prints(grantVerify)},
 		},
 		description: "AGENT is the name or id of a run. A GRANT is KIND:PATTERN[:RIGHTS], for example tool:fetch, state:/notes:ro or\n" +
 			"net:api.example.com:443. give prints the new grant's id. revoke also takes what was derived from the grant, and\n" +
@@ -88,7 +88,7 @@ func readUses(text string) (int64, error) {
 }
 
 // grantRevoke takes grants by their ids, or all with a text.
-func (p *program) grantRevoke(c *cli.Context, d *client.Client) error {
+func grantRevoke(s *screen, c *cli.Context, d *client.Client) error {
 	run := c.Args().Get(1)
 	gone := map[string]bool{}
 	for _, what := range c.Args().Slice()[2:] {
@@ -106,7 +106,7 @@ func (p *program) grantRevoke(c *cli.Context, d *client.Client) error {
 			}
 			for _, id := range revoked.Revoked {
 				gone[id] = true
-				fmt.Fprintln(p.out, printable(id))
+				fmt.Fprintln(s.out, printable(id))
 			}
 		}
 	}
@@ -144,8 +144,8 @@ func noSuchGrant(run, what string) error {
 }
 
 // showGrantCheck says whether the agent may do it, also by the exit status.
-func showGrantCheck(p *program, l *line, answer api.GrantCheckResult) error {
-	err := p.answer(l.Context, answer, map[bool]string{true: "allowed", false: "denied"}[answer.Allowed]+": "+answer.Reason)
+func showGrantCheck(s *screen, l *line, answer api.GrantCheckResult) error {
+	err := s.answer(l.Context, answer, map[bool]string{true: "allowed", false: "denied"}[answer.Allowed]+": "+answer.Reason)
 	if err == nil && !answer.Allowed {
 		err = exitStatus(exitFailed)
 	}

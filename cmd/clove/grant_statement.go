@@ -25,7 +25,7 @@ const statementFileMost = 64 << 10
 
 // grantExport signs the grant as cloved has it now. cloved has no part in it: the key is the
 // state directory's, which only root reads.
-func (p *program) grantExport(c *cli.Context) error {
+func grantExport(p program, c *cli.Context) error {
 	if os.Geteuid() != 0 {
 		return exportPrivilege(nil)
 	}
@@ -80,7 +80,7 @@ func grantRow(g api.Grant) (grant.Grant, error) {
 }
 
 // grantVerify needs neither cloved nor this host: a statement is checked against a key.
-func (p *program) grantVerify(c *cli.Context) error {
+func grantVerify(s *screen, c *cli.Context) error {
 	key, err := readGrantPublic(c.Args().Get(2))
 	if err != nil {
 		return err
@@ -89,14 +89,14 @@ func (p *program) grantVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := grant.VerifyStatement(key, text)
+	statement, err := grant.VerifyStatement(key, text)
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(s)
+		return s.printJSON(statement)
 	}
-	_, err = fmt.Fprintln(p.out, printable(statementLine(s)))
+	_, err = fmt.Fprintln(s.out, printable(statementLine(statement)))
 	return err
 }
 

@@ -19,23 +19,23 @@ const guardName = "guard"
 func guardCommand() command {
 	return command{
 		usage: "enforce the network rules of an OCI container; cloved starts it",
-		verbs: []verb{{line: "clove guard", act: hand((*program).guard)}},
+		verbs: []verb{{line: "clove guard", act: reaches(guard)}},
 	}
 }
 
 // guard reads its order from one pipe and answers on another, as all processes that
 // clove starts for a long time do (internal/lasting).
-func (p *program) guard(c *cli.Context) error {
+func guard(a *access, c *cli.Context) error {
 	orders, pipe := os.NewFile(lasting.OrderFD, "order"), os.NewFile(lasting.AnswerFD, "answer")
 	var order agent.Guard
-	// One JSON object; a person who calls the command has no such descriptor.
+	// One JSON object; a user that calls the command has no such descriptor.
 	err := json.NewDecoder(orders).Decode(&order)
 	orders.Close()
 	if err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: guardName, Message: "there is no order on descriptor 3", Err: err,
 			Hint: "cloved starts this command: give a container's bundle network annotations"}
 	}
-	b, err := p.backend(c)
+	b, err := a.backend(c)
 	held := false
 	// The caller of cloved waits for exactly one answer: success once the rules are in
 	// force, or the error. A later error is only returned.

@@ -158,8 +158,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		b.t.Fatal(err)
 	}
 	defer errs.Close()
-	p := program{
-		in: b.in, out: out, err: errs,
+	p := program{&screen{in: b.in, out: out, err: errs}, &access{
 		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths
@@ -180,7 +179,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 				{Name: "cpuset controller", Status: runtime.FindingMissing, Missing: "not mounted", Enforces: "--cpuset-cpus", Remedy: "mount it"},
 			}
 		},
-	}
+	}}
 	status = p.execute(args)
 	if b.daemon != nil {
 		b.daemon.order.Add(1)

@@ -115,10 +115,7 @@ func groupOf(f cli.Flag) string { return described(f).GetCategory() }
 func flagHelpText(f cli.Flag) string {
 	names := make([]string, len(f.Names()))
 	for i, name := range f.Names() {
-		names[i] = "-" + name
-		if len(name) > 1 {
-			names[i] = "--" + name
-		}
+		names[i] = spelling(name)
 	}
 	head := "   " + strings.Join(names, ", ")
 	if described(f).TakesValue() {

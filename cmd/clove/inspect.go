@@ -12,7 +12,7 @@ import (
 func inspectCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show all that is known of a run, as JSON",
-		verbs: []verb{{line: "clove inspect NAME|ID", act: hand((*program).inspect)}},
+		verbs: []verb{{line: "clove inspect NAME|ID", act: by(inspect)}},
 		description: "One object: the spec with every default filled in, the state, and once the run has ended its record.\n" +
 			"Values of the environment whose names say that they are secrets are redacted, as are passwords in URLs.",
 	}
@@ -20,7 +20,7 @@ func inspectCommand() command {
 
 // inspect prints the run as it is stored, so that programs read the same with and
 // without cloved.
-func (p *program) inspect(c *cli.Context) error {
+func inspect(p program, c *cli.Context) error {
 	run, err := p.stored(c, c.Args().First())
 	if err != nil {
 		return err
@@ -29,8 +29,8 @@ func (p *program) inspect(c *cli.Context) error {
 }
 
 // stored is a run as cloved or the store has it, without secrets.
-func (p *program) stored(c *cli.Context, ref string) (agent.Run, error) {
-	d, b, err := p.either(c)
+func (a *access) stored(c *cli.Context, ref string) (agent.Run, error) {
+	d, b, err := a.either(c)
 	if err != nil {
 		return agent.Run{}, err
 	}

@@ -46,7 +46,7 @@ func TestJSONOnATerminal(t *testing.T) {
 // An archive on a terminal is refused before cloved is asked for it.
 func TestCopyOutToATerminal(t *testing.T) {
 	_, slave := pseudoTerminal(t)
-	err := (&program{out: slave}).copyOut(t.Context(), nil, place{run: "web", path: "/x"}, "-")
+	err := copyOut(t.Context(), &screen{out: slave}, nil, place{run: "web", path: "/x"}, "-")
 	if err == nil || !strings.Contains(err.Error(), "terminal") {
 		t.Errorf("%v", err)
 	}

@@ -24,7 +24,7 @@ const (
 func logsCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show what a detached run wrote",
-		verbs: []verb{{line: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID", act: hand((*program).logs)}},
+		verbs: []verb{{line: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID", act: by(showLogs)}},
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "go on until the run has ended", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
@@ -36,15 +36,15 @@ func logsCommand() command {
 	}
 }
 
-// logs needs cloved for ended runs too: only cloved checks whether a log belongs to the
+// showLogs needs cloved for ended runs too: only cloved checks whether a log belongs to the
 // caller.
-func (p *program) logs(c *cli.Context) error {
+func showLogs(p program, c *cli.Context) error {
 	params := api.LogsParams{RunParams: api.RunParams{Run: c.Args().First()}, Follow: c.Bool(flagFollow), Models: c.Bool(flagModels)}
 	var err error
 	if params.Since, err = parseSince(c.String(flagSince), time.Now()); err != nil {
 		return err
 	}
-	// "all" is docker's word for the default.
+	// "all" is docker's name of the default.
 	if text := c.String(flagTail); text != "" && text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
@@ -59,13 +59,13 @@ func (p *program) logs(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	printer := &linePrinter{program: p, json: c.Bool(flagJSON), stamps: c.Bool(flagTimestamps), open: map[string]bool{}}
+	printer := &linePrinter{screen: p.screen, json: c.Bool(flagJSON), stamps: c.Bool(flagTimestamps), open: map[string]bool{}}
 	return d.Logs(c.Context, params, printer.print)
 }
 
 // linePrinter prints the lines of a log.
 type linePrinter struct {
-	*program
+	*screen
 	json, stamps bool
 	open         map[string]bool // streams whose last line continues in the next piece
 	text         bytes.Buffer    // collected output for one stream

@@ -34,15 +34,14 @@ func main() {
 	if os.Getpid() == 1 {
 		os.Exit(firstProcess(os.Args))
 	}
-	p := program{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+	p := program{&screen{in: os.Stdin, out: os.Stdout, err: os.Stderr}, &access{
 		host:    host.Current,
 		open:    openRuntime,
 		dial:    client.Dial,
 		doctor:  runtime.Doctor,
 		systemd: systemd{units: "/etc/systemd/system", booted: "/run/systemd/system"},
 		ending:  exitOnSignal,
-	}
+	}}
 	// Not on the main goroutine: it has the first thread to itself (internal/nsthread),
 	// so each of its waits costs a switch between threads.
 	status := make(chan int)
@@ -51,7 +50,7 @@ func main() {
 }
 
 // exitOnSignal lets a signal that comes after the agent's end end this program at once,
-// with the same status: it may be blocked by whoever reads its output.
+// with the same status: the reader of its output may block it.
 func exitOnSignal(status int) {
 	late := make(chan os.Signal, 1)
 	signal.Notify(late, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)

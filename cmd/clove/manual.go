@@ -14,12 +14,12 @@ import (
 func manualCommand() command {
 	return command{
 		usage: "write the manual page clove(1)",
-		verbs: []verb{{line: "clove manual", act: hand((*program).manual)}},
+		verbs: []verb{{line: "clove manual", act: prints(showManual)}},
 	}
 }
 
-func (p *program) manual(c *cli.Context) error {
-	_, err := fmt.Fprint(p.out, manual(c.App))
+func showManual(s *screen, c *cli.Context) error {
+	_, err := fmt.Fprint(s.out, manual(c.App))
 	return err
 }
 
@@ -105,7 +105,7 @@ func (r *roff) flags(flags []cli.Flag) {
 		}
 		var names []string
 		for _, name := range f.Names() {
-			names = append(names, strings.Repeat("-", min(len(name), 2))+name)
+			names = append(names, spelling(name))
 		}
 		term, meaning := strings.Join(names, ", "), described(f).GetUsage()
 		if described(f).TakesValue() {

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
 )
@@ -23,7 +25,7 @@ func modelsCommand() command {
 		verbs: []verb{
 			{line: "clove models list [-q] [--format TEMPLATE] [--json]",
 				act: viewed(ask(methods.ModelList).without(ofFile[api.Nothing](modelsOf)), modelFormatHint, modelRows)},
-			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows((*program).showModelTest)},
+			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows(showModelTest)},
 			{line: "clove models prices [--json]", act: viewed(ask(methods.ModelPrices).without(ofFile[api.Nothing](pricesOf)), "", priceRows)},
 			{line: "clove models top [--json]", act: ask(methods.ModelTop)},
 		},
@@ -50,8 +52,8 @@ func pricesOf(now *config.Config) api.ModelPricesResult {
 }
 
 // ofFile answers root from models.yaml.
-func ofFile[P, R any](answer func(*config.Config) R) func(*program, *line, error) (func(P) (R, error), error) {
-	return func(_ *program, _ *line, missing error) (func(P) (R, error), error) {
+func ofFile[P, R any](answer func(*config.Config) R) func(*access, *line, error) (func(P) (R, error), error) {
+	return func(_ *access, _ *line, missing error) (func(P) (R, error), error) {
 		if os.Geteuid() != 0 {
 			return nil, missing
 		}
@@ -81,7 +83,7 @@ func modelRows(all api.ModelListResult) (rows []modelFields) {
 	return rows
 }
 
-// rowOfModel shows a model. What is unknown is "-".
+// rowOfModel shows a model. An unknown value is "-".
 func rowOfModel(m api.Model) modelFields {
 	f := modelFields{Name: printable(m.Name), AliasOf: printable(m.AliasOf), Context: tokens(m.Context), MaxOutput: tokens(m.MaxOut), Price: "unknown"}
 	if m.Priced {
@@ -100,8 +102,8 @@ func rowOfModel(m api.Model) modelFields {
 	return f
 }
 
-// joined are words without those that repeat the one before.
-func joined(words []string) string { return strings.Join(slices.Compact(words), ",") }
+// joined are names without those that repeat the one before.
+func joined(names []string) string { return strings.Join(slices.Compact(names), ",") }
 
 func tokens(n int64) string {
 	if n == 0 {
@@ -149,3 +151,52 @@ func rowOfPrice(price api.ModelPrice, r api.ModelRates, above string) priceRow {
 func dollars(nanos int64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", nanos/1000, nanos%1000), "0"), ".")
 }
+
+// showModelTest shows how a call of a model went. A failure is this command's.
+func showModelTest(s *screen, l *line, r api.ModelTestResult) error {
+	switch {
+	case r.Failure != nil:
+		return failedTest(r)
+	case l.Bool(flagJSON):
+		return s.printJSON(r)
+	}
+	if !r.Reported {
+		s.say("clove", cyan, "the provider does not say how many tokens it counts: these are estimated")
+	}
+	rows, _ := verbs.Rows([]api.ModelTestResult{r}, forms(), nil)
+	return printTable(s.out, rows)
+}
+
+// testAlone tests a model without cloved, for root.
+func testAlone(_ *access, l *line, missing error) (func(api.ModelTestParams) (api.ModelTestResult, error), error) {
+	if os.Geteuid() != 0 {
+		return nil, missing
+	}
+	return func(params api.ModelTestParams) (r api.ModelTestResult, err error) {
+		own, err := models(nil, nil)
+		if err != nil {
+			return r, err
+		}
+		defer own.Close()
+		return own.Test(l.Context.Context, params.Model)
+	}, nil
+}
+
+// failedTest is the error of a model that cannot be called. A failure of the provider
+// may pass; any other is the administrator's to mend.
+func failedTest(r api.ModelTestResult) error {
+	kind := agent.KindInvalid
+	switch r.Failure.Reason {
+	case api.FailedUnreachable, api.FailedTimeout, api.FailedLost, api.FailedBusy, api.FailedBroken:
+		kind = agent.KindBusy
+	}
+	return &agent.Error{Kind: kind, Step: "model " + r.Model, Message: printable(r.Failure.Message), Hint: printable(r.Failure.Hint)}
+}
+
+// money is an amount of millionths of a US dollar.
+func money(micros int64) string {
+	return "$" + strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%06d", micros/1_000_000, micros%1_000_000), "0"), ".")
+}
+
+// took is a time of a call, to the millisecond.
+func took(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() }

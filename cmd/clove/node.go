@@ -36,10 +36,13 @@ const answerYes, answerNo = "yes", "no"
 // serves, which may be large.
 const clovedAnswer = 2 * time.Minute
 
+// nodeVerbs are those of clove node.
+type nodeVerbs program
+
 func nodeCommand() command {
 	return command{
 		task: "administer", usage: "register clove with this machine's containerd, for Kubernetes",
-		verbs: []verb{{line: "clove node install|uninstall [flags]", act: hand((*program).node), free: true}},
+		verbs: []verb{{line: "clove node install|uninstall [flags]", act: of(nodeVerbs.perform), free: true}},
 		description: "install adds clove-oci as a runtime handler to containerd's configuration (containerd 1.6 and later), between two\n" +
 			"marker lines, and keeps a copy of the file as it was. A second install changes nothing. uninstall takes away what\n" +
 			"install wrote, byte by byte. A containerd that does not start with the new file gets the old one again.\n" +
@@ -57,7 +60,7 @@ func nodeCommand() command {
 	}
 }
 
-func (p *program) node(c *cli.Context) error {
+func (p nodeVerbs) perform(c *cli.Context) error {
 	containerd, err := containerdOf(c)
 	if err != nil {
 		return err
@@ -67,19 +70,19 @@ func (p *program) node(c *cli.Context) error {
 		return err
 	}
 	var result node.Result
-	switch word := c.Args().First(); {
-	case c.NArg() == 1 && word == "install":
-		result, err = p.installNode(c, containerd, with)
+	switch verb := c.Args().First(); {
+	case c.NArg() == 1 && verb == "install":
+		result, err = installNode(p.access, c, containerd, with)
 	// uninstall removes what is there, whatever it is called. A flag of install's would
 	// suggest otherwise.
-	case c.NArg() == 1 && word == "uninstall":
+	case c.NArg() == 1 && verb == "uninstall":
 		for _, flag := range []string{flagHandler, flagRuntime} {
 			if c.IsSet(flag) {
 				return invalid(flag, "omit it: uninstall takes away what install wrote", "it is install's")
 			}
 		}
 		if with {
-			result, err = node.UninstallWith(c.Context, p.clovedOf(""), containerd)
+			result, err = node.UninstallWith(c.Context, clovedOf(p.access, ""), containerd)
 		} else {
 			result, err = node.Uninstall(c.Context, containerd)
 		}
@@ -89,11 +92,11 @@ func (p *program) node(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.tellNode(c, result)
+	return printNode(p.screen, c, result)
 }
 
 // installNode registers the clove-oci beside this program, unless another is named.
-func (p *program) installNode(c *cli.Context, containerd node.Containerd, with bool) (node.Result, error) {
+func installNode(a *access, c *cli.Context, containerd node.Containerd, with bool) (node.Result, error) {
 	runtime, err := ociRuntime(c.String(flagRuntime))
 	if err != nil {
 		return node.Result{}, err
@@ -102,17 +105,17 @@ func (p *program) installNode(c *cli.Context, containerd node.Containerd, with b
 	if !with {
 		return node.Install(c.Context, containerd, handler)
 	}
-	return node.InstallWith(c.Context, p.clovedOf(filepath.Dir(runtime)), containerd, handler)
+	return node.InstallWith(c.Context, clovedOf(a, filepath.Dir(runtime)), containerd, handler)
 }
 
 // clovedOf describes the cloved that clove-oci calls when the engine's environment
 // names no other socket. programs is the directory of the programs.
-func (p *program) clovedOf(programs string) node.Cloved {
-	return node.Cloved{Programs: programs, Units: p.systemd.units, Booted: p.systemd.booted, Systemctl: systemctl,
+func clovedOf(a *access, programs string) node.Cloved {
+	return node.Cloved{Programs: programs, Units: a.systemd.units, Booted: a.systemd.booted, Systemctl: systemctl,
 		Serves: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, clovedAnswer)
 			defer cancel()
-			cloved, err := p.dial(ctx, api.DefaultSocket)
+			cloved, err := a.dial(ctx, api.DefaultSocket)
 			if err != nil {
 				return err
 			}
@@ -179,10 +182,10 @@ func systemctl(ctx context.Context, args ...string) (string, error) {
 	return "", fmt.Errorf("cannot %s: %w", strings.Join(append([]string{"systemctl"}, args...), " "), err)
 }
 
-// tellNode prints what was done; a second call did nothing.
-func (p *program) tellNode(c *cli.Context, result node.Result) error {
-	if p.json {
-		return p.printJSON(result)
+// printNode prints what was done; a second call did nothing.
+func printNode(s *screen, c *cli.Context, result node.Result) error {
+	if s.json {
+		return s.printJSON(result)
 	}
 	line := result.Config + " is up to date"
 	switch {
@@ -193,25 +196,25 @@ func (p *program) tellNode(c *cli.Context, result node.Result) error {
 	}
 	lines := line + "\n"
 	if result.Cloved != nil {
-		lines += tellCloved(c.Args().First(), *result.Cloved) + "\n"
+		lines += clovedText(c.Args().First(), *result.Cloved) + "\n"
 	}
-	_, err := fmt.Fprint(p.out, lines)
+	_, err := fmt.Fprint(s.out, lines)
 	return err
 }
 
-// tellCloved says what became of cloved. A cloved without a unit was started by another
+// clovedText is what became of cloved. A cloved without a unit was started by another
 // service manager.
-func tellCloved(word string, result node.ClovedResult) string {
+func clovedText(verb string, result node.ClovedResult) string {
 	whose := result.Unit
 	if whose == "" {
 		whose = "without a unit of its own"
 	}
 	switch {
-	case !result.Own && word == "uninstall":
+	case !result.Own && verb == "uninstall":
 		return "clove node install has installed no cloved here"
 	case !result.Own:
 		return "cloved (" + whose + ") was not installed by clove node install: it is used, and not changed"
-	case word == "uninstall":
+	case verb == "uninstall":
 		return "cloved was stopped, and " + whose + " removed"
 	case result.Changed:
 		return whose + " changed, and cloved serves"

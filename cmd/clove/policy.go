@@ -22,21 +22,24 @@ const (
 	flagOut      = "out"
 )
 
+// policyVerbs are those of clove policy that read documents.
+type policyVerbs program
+
 func policyCommand() command {
 	return command{
 		task: "share", usage: "show, check and compare what agents may do",
 		verbs: []verb{
-			{line: "clove policy list [--json]", act: hand((*program).policyList)},
-			{line: "clove policy show [--resolved] [--json] POLICY", act: hand((*program).policyShow)},
-			{line: "clove policy explain POLICY", act: hand((*program).policyExplain)},
-			{line: "clove policy check POLICY...", act: hand((*program).policyCheck)},
-			{line: "clove policy test [--live] [--json] FILE", act: hand((*program).policyTest)},
-			{line: "clove policy diff [--json] A B", act: hand((*program).policyDiff)},
-			{line: "clove policy schema", act: hand((*program).policySchema)},
-			{line: "clove policy init FILE", act: hand((*program).policyInit)},
-			{line: "clove policy learn --merge [--reads] --out FILE OBSERVATION...", act: hand((*program).policyLearn)},
-			{line: "clove policy audit [--json] RUN", act: hand((*program).policyAudit)},
-			{line: "clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE", act: hand((*program).policyImport)},
+			{line: "clove policy list [--json]", act: of(policyVerbs.all)},
+			{line: "clove policy show [--resolved] [--json] POLICY", act: of(policyVerbs.show)},
+			{line: "clove policy explain POLICY", act: of(policyVerbs.explain)},
+			{line: "clove policy check POLICY...", act: of(policyVerbs.check)},
+			{line: "clove policy test [--live] [--json] FILE", act: of(policyVerbs.test)},
+			{line: "clove policy diff [--json] A B", act: of(policyVerbs.diff)},
+			{line: "clove policy schema", act: prints(policySchema)},
+			{line: "clove policy init FILE", act: of(policyVerbs.begin)},
+			{line: "clove policy learn --merge [--reads] --out FILE OBSERVATION...", act: of(policyVerbs.learn)},
+			{line: "clove policy audit [--json] RUN", act: of(policyVerbs.audit)},
+			{line: "clove policy import [--name NAME] [--from SYSTEM] [--skip SETTING]... FILE", act: of(policyVerbs.importSettings)},
 		},
 		description: "POLICY is a level (" + strings.Join(policies.Levels, ", ") + "), the name of a document in\n" +
 			"~/.config/clove/policies or /etc/clove/policies, or the path of one. show prints the document and what it extends, with\n" +
@@ -63,18 +66,18 @@ func policyCommand() command {
 }
 
 // reportWider says at the start of a run where its policy allows more than what it extends.
-func (p *program) reportWider(policy agent.Policy) {
+func reportWider(s *screen, policy agent.Policy) {
 	var places []string
 	for _, text := range policy.Widened {
 		place, _, _ := strings.Cut(text, " ")
 		places = append(places, place)
 	}
 	if len(places) > 0 {
-		p.say("clove", cyan, "policy "+policy.Name+" is wider than what it extends in "+strings.Join(places, ", ")+" (clove policy explain says why)")
+		s.say("clove", cyan, "policy "+policy.Name+" is wider than what it extends in "+strings.Join(places, ", ")+" (clove policy explain says why)")
 	}
 }
 
-func (p *program) policyList(c *cli.Context) error {
+func (p policyVerbs) all(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -82,8 +85,8 @@ func (p *program) policyList(c *cli.Context) error {
 	return p.printList(c, resolve.Policies(h))
 }
 
-// loadPolicy reads a policy for a command that runs nothing.
-func (p *program) loadPolicy(reference string) (*resolve.Policy, error) {
+// load reads a policy for a command that runs nothing.
+func (p policyVerbs) load(reference string) (*resolve.Policy, error) {
 	h, err := p.host()
 	if err != nil {
 		return nil, err
@@ -94,11 +97,11 @@ func (p *program) loadPolicy(reference string) (*resolve.Policy, error) {
 	return resolve.LoadPolicy(reference, h)
 }
 
-// policyCheck reports every document that has a mistake.
-func (p *program) policyCheck(c *cli.Context) error {
+// check reports every document that has a mistake.
+func (p policyVerbs) check(c *cli.Context) error {
 	failed := false
 	for _, reference := range c.Args().Slice()[1:] {
-		policy, err := p.loadPolicy(reference)
+		policy, err := p.load(reference)
 		if err != nil {
 			p.report(err)
 			failed = true
@@ -120,12 +123,12 @@ func (p *program) policyCheck(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) policyDiff(c *cli.Context) error {
-	a, err := p.loadPolicy(c.Args().Get(1))
+func (p policyVerbs) diff(c *cli.Context) error {
+	a, err := p.load(c.Args().Get(1))
 	if err != nil {
 		return err
 	}
-	b, err := p.loadPolicy(c.Args().Get(2))
+	b, err := p.load(c.Args().Get(2))
 	if err != nil {
 		return err
 	}
@@ -138,8 +141,8 @@ func (p *program) policyDiff(c *cli.Context) error {
 			return err
 		}
 	} else {
-		p.printDifferences(fmt.Sprintf("%s allows, and %s does not", b.Document.Name, a.Document.Name), more)
-		p.printDifferences(fmt.Sprintf("%s allows, and %s does not", a.Document.Name, b.Document.Name), less)
+		printDifferences(p.screen, fmt.Sprintf("%s allows, and %s does not", b.Document.Name, a.Document.Name), more)
+		printDifferences(p.screen, fmt.Sprintf("%s allows, and %s does not", a.Document.Name, b.Document.Name), less)
 		if len(more)+len(less) == 0 {
 			fmt.Fprintln(p.out, "they allow the same")
 		}
@@ -150,18 +153,18 @@ func (p *program) policyDiff(c *cli.Context) error {
 	return nil
 }
 
-func (p *program) printDifferences(title string, all []settings.Difference) {
+func printDifferences(s *screen, title string, all []settings.Difference) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintln(p.out, printable(title)+":")
+	fmt.Fprintln(s.out, printable(title)+":")
 	for _, d := range all {
-		fmt.Fprintln(p.out, "  "+printable(d.String()))
+		fmt.Fprintln(s.out, "  "+printable(d.String()))
 	}
 }
 
-func (p *program) policySchema(*cli.Context) error {
-	_, err := p.out.Write(policies.Schema())
+func policySchema(s *screen, _ *cli.Context) error {
+	_, err := s.out.Write(policies.Schema())
 	return err
 }
 
@@ -184,7 +187,7 @@ limits:
 #  allow: [api.example.com]
 `
 
-func (p *program) policyInit(c *cli.Context) error {
+func (p policyVerbs) begin(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ type expectation struct {
 	policy *resolve.Policy
 }
 
-// policyTest compares a policy with what a document expects of it.
-func (p *program) policyTest(c *cli.Context) error {
+// test compares a policy with what a document expects of it.
+func (p policyVerbs) test(c *cli.Context) error {
 	e, err := p.readExpectation(c.Args().Get(1))
 	if err != nil {
 		return err
@@ -39,10 +39,10 @@ func (p *program) policyTest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printResults(e, results)
+	return printExpected(p.screen, e, results)
 }
 
-func (p *program) readExpectation(name string) (expectation, error) {
+func (p policyVerbs) readExpectation(name string) (expectation, error) {
 	h, err := p.host()
 	if err != nil {
 		return expectation{}, err
@@ -63,23 +63,23 @@ func (p *program) readExpectation(name string) (expectation, error) {
 	return e, err
 }
 
-// printResults prints a line for each entry. The exit status says whether all are as expected.
-func (p *program) printResults(e expectation, results []expect.Result) error {
+// printExpected prints a line for each entry. The exit status says whether all are as expected.
+func printExpected(s *screen, e expectation, results []expect.Result) error {
 	failed := 0
 	for _, r := range results {
 		if !r.OK {
 			failed++
 		}
 	}
-	if p.json {
-		if err := p.printJSON(results); err != nil {
+	if s.json {
+		if err := s.printJSON(results); err != nil {
 			return err
 		}
 	} else {
 		for i, r := range results {
-			fmt.Fprintln(p.out, printable(resultText(e.Expect[i], r)))
+			fmt.Fprintln(s.out, printable(resultText(e.Expect[i], r)))
 		}
-		fmt.Fprintf(p.out, "%s: %d of %d as expected\n", printable(e.policy.Document.Name), len(results)-failed, len(results))
+		fmt.Fprintf(s.out, "%s: %d of %d as expected\n", printable(e.policy.Document.Name), len(results)-failed, len(results))
 	}
 	if failed > 0 {
 		return exitStatus(exitFailed)

@@ -26,8 +26,8 @@ func importFlags() []cli.Flag {
 	}
 }
 
-// policyImport prints the document that the settings of another system become.
-func (p *program) policyImport(c *cli.Context) error {
+// importSettings prints the document that the settings of another system become.
+func (p policyVerbs) importSettings(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -50,8 +50,7 @@ func (p *program) policyImport(c *cli.Context) error {
 	}
 	text, err := imports.Import(file)
 	if err != nil {
-		f := agent.FailureOf(err)
-		return &agent.Error{Kind: agent.KindOf(err), Message: path + ": " + f.Message, Hint: f.Hint}
+		return inFile(path, err)
 	}
 	_, err = p.out.Write(text)
 	return err

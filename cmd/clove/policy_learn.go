@@ -15,8 +15,8 @@ import (
 	"clove.run/clove/policies/learn"
 )
 
-// policyLearn folds observations into one document.
-func (p *program) policyLearn(c *cli.Context) error {
+// learn folds observations into one document.
+func (p policyVerbs) learn(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (p *program) policyLearn(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p.reportLearned(l.path, merged, learned)
+	reportLearned(p.screen, l.path, merged, learned)
 	return nil
 }
 
@@ -69,8 +69,8 @@ func inFile(path string, err error) error {
 	return &agent.Error{Kind: agent.KindOf(err), Message: path + ": " + f.Message, Hint: f.Hint}
 }
 
-// policyAudit prints what a run was allowed and never used.
-func (p *program) policyAudit(c *cli.Context) error {
+// audit prints what a run was allowed and never used.
+func (p policyVerbs) audit(c *cli.Context) error {
 	o, err := p.observationOf(c, c.Args().Get(1))
 	if err != nil {
 		return err
@@ -90,15 +90,15 @@ func (p *program) policyAudit(c *cli.Context) error {
 
 // observationOf is that of a file, or of a run. Without an observation of the run there are
 // its record's figures.
-func (p *program) observationOf(c *cli.Context, word string) (learn.Observation, error) {
-	if strings.HasSuffix(word, ".json") {
+func (p policyVerbs) observationOf(c *cli.Context, reference string) (learn.Observation, error) {
+	if strings.HasSuffix(reference, ".json") {
 		h, err := p.host()
 		if err != nil {
 			return learn.Observation{}, err
 		}
-		return readObservation(h, word)
+		return readObservation(h, reference)
 	}
-	run, err := p.stored(c, word)
+	run, err := p.stored(c, reference)
 	if err != nil {
 		return learn.Observation{}, err
 	}

@@ -24,7 +24,7 @@ const probeInside = "/clove-policy-probe"
 const mostOrders = 128<<10 - 1
 
 // tryExpectation runs a probe under the policy, and compares what it found.
-func (p *program) tryExpectation(c *cli.Context, e expectation, decider *expect.Decider) ([]expect.Result, error) {
+func (p policyVerbs) tryExpectation(c *cli.Context, e expectation, decider *expect.Decider) ([]expect.Result, error) {
 	tries, err := decider.Tries(e.Expect)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (e expectation) probeSpec(orders string) (agent.Spec, error) {
 }
 
 // runProbe runs it as clove run does, with its output in a pipe.
-func (p *program) runProbe(c *cli.Context, e expectation, spec agent.Spec) ([]probe.Found, agent.Record, error) {
+func (p policyVerbs) runProbe(c *cli.Context, e expectation, spec agent.Spec) ([]probe.Found, agent.Record, error) {
 	from, to, err := os.Pipe()
 	if err != nil {
 		return nil, agent.Record{}, agent.Failed("probe", err)
@@ -86,7 +86,7 @@ func (p *program) runProbe(c *cli.Context, e expectation, spec agent.Spec) ([]pr
 		return nil, agent.Record{}, errors.Join(agent.Failed("probe", err), to.Close())
 	}
 	defer null.Close()
-	quiet := *p
+	quiet := *p.screen
 	quiet.in, quiet.out, quiet.json = null, to, true // refusals are what is looked for, and not reported as they happen
 	type outcome struct {
 		found []probe.Found
@@ -98,7 +98,7 @@ func (p *program) runProbe(c *cli.Context, e expectation, spec agent.Spec) ([]pr
 		_, _ = io.Copy(io.Discard, from) // the probe must not wait for its reader
 		read <- outcome{found, err}
 	}()
-	record, err := quiet.launch(c, e.host, spec, nil, func(agent.Record) {})
+	record, err := launcher{&quiet, p.access}.launch(c, e.host, spec, nil, func(agent.Record) {})
 	err = errors.Join(err, to.Close())
 	got := <-read
 	return got.found, record, errors.Join(err, got.err)

@@ -29,7 +29,7 @@ const psName = "ps"
 func psCommand() command {
 	return command{
 		task: "look", usage: "list the live runs, newest first",
-		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: hand((*program).ps)}},
+		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: by(listRuns)}},
 		description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, or a status such as timeout),\n" +
 			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
 			"Root sees the runs of other users as UID/NAME, which means them in every command.",
@@ -45,8 +45,8 @@ func psCommand() command {
 	}
 }
 
-// ps shows only live runs without -a, as docker ps does.
-func (p *program) ps(c *cli.Context) error {
+// listRuns shows only live runs without -a, as docker ps does.
+func listRuns(p program, c *cli.Context) error {
 	filters, err := parseFilters(c.StringSlice(flagFilter))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *program) ps(c *cli.Context) error {
 		}
 		return nil
 	}
-	return p.printRuns(listed)
+	return printRuns(p.screen, listed)
 }
 
 // readLast returns how many runs are wanted; 0 means all.
@@ -116,7 +116,7 @@ func readLast(c *cli.Context) (int, error) {
 }
 
 // printRuns prints the table, and below it on stderr why queued runs wait.
-func (p *program) printRuns(listed []api.RunResult) error {
+func printRuns(s *screen, listed []api.RunResult) error {
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
 	timed := slices.ContainsFunc(listed, func(one api.RunResult) bool { return one.Run.Spec.Schedule != "" })
 	if timed {
@@ -129,12 +129,12 @@ func (p *program) printRuns(listed []api.RunResult) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := p.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
+	if err := s.printFitting(rows, len(rows[0])-1, nameColumn); err != nil {
 		return err
 	}
 	for _, one := range listed {
 		if one.Reason != "" {
-			p.say("clove", cyan, shown(one.Run.Name())+" waits: "+one.Reason)
+			s.say("clove", cyan, shown(one.Run.Name())+" waits: "+one.Reason)
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ const nameColumn = 1
 // list has a schedule.
 const nextColumn = 4
 
-// nextStart is in the time zone of whoever reads it. A time in another year is shown as
+// nextStart is in the time zone of the caller. A time in another year is shown as
 // a date: the column is narrow.
 func nextStart(run agent.Run) string {
 	if run.Queue.Next.IsZero() {
@@ -161,8 +161,8 @@ func nextStart(run agent.Run) string {
 
 // list asks cloved if it runs, otherwise the store. A brief answer has what the table
 // needs; JSON has everything.
-func (p *program) list(c *cli.Context, all bool) ([]api.RunResult, error) {
-	d, b, err := p.either(c)
+func (a *access) list(c *cli.Context, all bool) ([]api.RunResult, error) {
+	d, b, err := a.either(c)
 	if err != nil {
 		return nil, err
 	}
@@ -182,20 +182,12 @@ func (p *program) list(c *cli.Context, all bool) ([]api.RunResult, error) {
 
 // psRow shows an ended run's status in place of its state, because it says more.
 func psRow(run agent.Run, now time.Time) []string {
-	state, exit, ran := stateWord(run), "", ""
-	if record := run.Record; record != nil {
-		exit = strconv.Itoa(record.ExitCode)
-		ran = lasted(time.Duration(record.WallMS) * time.Millisecond)
-	} else if !run.Started.IsZero() {
-		ran = lasted(now.Sub(run.Started).Round(time.Second))
+	f, command := fieldsOf(run, now), slices.Clone(run.Spec.Command)
+	if len(command) > 1 {
+		// The path of an interpreter would leave no space for the script's.
+		command[0] = filepath.Base(command[0])
 	}
-	words := slices.Clone(run.Spec.Command)
-	if len(words) > 1 {
-		// The path of an interpreter would leave no room for the script's.
-		words[0] = filepath.Base(words[0])
-	}
-	id := string(run.Spec.ID)
-	return []string{id[:min(len(id), shortID)], shown(run.Name()), state, exit, age(now.Sub(run.Created)), ran, strings.Join(words, " ")}
+	return []string{f.ID[:min(len(f.ID), shortID)], f.Names, f.Status, f.ExitCode, f.RunningFor, f.Ran, strings.Join(command, " ")}
 }
 
 // shown is a run's name as the caller writes it. Only root sees runs of others, whose
@@ -220,7 +212,7 @@ func age(since time.Duration) string {
 	return strconv.Itoa(int(max(since, 0)/time.Second)) + "s ago"
 }
 
-// lasted is a duration without the digits that nobody needs: milliseconds of minutes,
+// lasted is a duration without digits that are too fine for it: milliseconds of minutes,
 // seconds of hours.
 func lasted(d time.Duration) string {
 	switch {

@@ -23,7 +23,7 @@ const (
 var filterKeys = map[string]func(run agent.Run, value string) bool{
 	filterName: func(run agent.Run, value string) bool { return strings.Contains(shown(run.Name()), value) },
 	filterState: func(run agent.Run, value string) bool {
-		return value == string(run.State) || value == stateWord(run)
+		return value == string(run.State) || value == stateName(run)
 	},
 	filterLabel: func(run agent.Run, value string) bool {
 		key, wanted, valued := strings.Cut(value, "=")
@@ -32,9 +32,9 @@ var filterKeys = map[string]func(run agent.Run, value string) bool{
 	},
 }
 
-// stateWord is the word that ps shows: for an ended run its status, which says more
+// stateName is the state as ps shows it: for an ended run its status, which says more
 // than the state.
-func stateWord(run agent.Run) string {
+func stateName(run agent.Run) string {
 	switch {
 	case run.Record != nil:
 		return string(run.Record.Status)
@@ -53,24 +53,24 @@ func parseFilters(texts []string) ([]filter, error) {
 		if filterKeys[key] == nil || !found || value == "" {
 			return nil, invalid(flagFilter, "write name=PART, state=STATE, label=KEY or label=KEY=VALUE", "%q is not a filter", text)
 		}
-		if key == filterState && !slices.Contains(stateWords, value) {
-			return nil, invalid(flagFilter, "it is one of "+strings.Join(stateWords, ", "), "there is no state %q", value)
+		if key == filterState && !slices.Contains(stateNames, value) {
+			return nil, invalid(flagFilter, "it is one of "+strings.Join(stateNames, ", "), "there is no state %q", value)
 		}
 		all = append(all, filter{key, value})
 	}
 	return all, nil
 }
 
-// stateWords are all words that ps can show. "ended" stands for every status.
-var stateWords = func() []string {
-	words := []string{"paused"}
+// stateNames are all that ps can show. "ended" matches every status.
+var stateNames = func() []string {
+	names := []string{"paused"}
 	for _, state := range agent.States {
-		words = append(words, string(state))
+		names = append(names, string(state))
 	}
 	for _, status := range agent.Statuses {
-		words = append(words, string(status))
+		names = append(names, string(status))
 	}
-	return words
+	return names
 }()
 
 func (f filter) matches(run agent.Run) bool { return filterKeys[f.key](run, f.value) }

@@ -34,21 +34,22 @@ func (f psFields) Label(key string) string {
 	return printable(f.labels[key])
 }
 
-// fieldsOf shows a run like its row of the table, but uncut. What the author of an
-// agent wrote is made printable.
+// fieldsOf is a run as templates and, shortened, the table have it. Texts of the
+// author are made printable.
 func fieldsOf(run agent.Run, now time.Time) psFields {
-	row := psRow(run, now)
 	labels := make([]string, 0, len(run.Spec.Labels))
 	// Sorted: a map has another order each time.
 	for _, key := range slices.Sorted(maps.Keys(run.Spec.Labels)) {
 		labels = append(labels, key+"="+run.Spec.Labels[key])
 	}
-	f := psFields{ID: string(run.Spec.ID), Names: row[nameColumn], Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
-		Status: stateWord(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: row[4], Ran: row[5],
+	f := psFields{ID: string(run.Spec.ID), Names: shown(run.Name()), Command: printable(strings.Join(run.Spec.Command, " ")), State: string(run.State),
+		Status: stateName(run), CreatedAt: run.Created.Local().Format(time.RFC3339), RunningFor: age(now.Sub(run.Created)),
 		Labels: printable(strings.Join(labels, ",")), labels: map[string]string{}}
 	maps.Copy(f.labels, run.Spec.Labels)
-	if run.Record != nil {
-		f.ExitCode = strconv.Itoa(run.Record.ExitCode)
+	if record := run.Record; record != nil {
+		f.ExitCode, f.Ran = strconv.Itoa(record.ExitCode), lasted(time.Duration(record.WallMS)*time.Millisecond)
+	} else if !run.Started.IsZero() {
+		f.Ran = lasted(now.Sub(run.Started).Round(time.Second))
 	}
 	return f
 }

@@ -31,7 +31,7 @@ func renderCommand() command {
 	return command{
 		task: "run", usage: "print the Kubernetes Job that does what clove run would do",
 		verbs: []verb{{line: "clove render kubernetes --image IMAGE [flags of run] SCRIPT [flags] [-- ARGS...]\n" +
-			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]", act: hand((*program).render), free: true}},
+			"clove render kubernetes --image IMAGE [flags of run] -- COMMAND [ARGS...]", act: by(renderJob), free: true}},
 		description: "The script, or with --workspace all files of that directory, go into a ConfigMap. The cluster needs clove on its\n" +
 			"nodes and a RuntimeClass for it (docs/kubernetes.md). The same line always prints the same text. A flag of run\n" +
 			"that Kubernetes cannot hold is refused. Nothing is sent: clove render kubernetes … | kubectl apply -f -",
@@ -72,17 +72,17 @@ func hide(f cli.Flag) {
 	}
 }
 
-// render prints objects and sends nothing: it needs no access to a cluster.
-func (p *program) render(c *cli.Context) error {
-	words := c.Args().Slice()
-	if len(words) == 0 || words[0] != "kubernetes" {
+// renderJob prints objects and sends nothing: it needs no access to a cluster.
+func renderJob(p program, c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) == 0 || args[0] != "kubernetes" {
 		return invalid("", "clove render kubernetes --image IMAGE agent.py", "name what to render for: kubernetes is the only choice")
 	}
 	h, err := p.host()
 	if err != nil {
 		return err
 	}
-	r, err := clusterRequestOf(c, words[1:], h)
+	r, err := clusterRequestOf(c, args[1:], h)
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ type clusterRequest struct {
 }
 
 // clusterRequestOf builds the spec for a root that is an image's.
-func clusterRequestOf(c *cli.Context, words []string, h host.Host) (*clusterRequest, error) {
+func clusterRequestOf(c *cli.Context, args []string, h host.Host) (*clusterRequest, error) {
 	r := &clusterRequest{flags: c, asked: requestOf(c), host: h}
 	r.asked.Set(settings.Namespace, "") // the flag of this name is the Job's
 	var err error
-	if r.asked.Script, r.asked.Args, err = splitWords(words, c.String(flagEntry), h); err != nil {
+	if r.asked.Script, r.asked.Args, err = splitArguments(args, c.String(flagEntry), h); err != nil {
 		return nil, err
 	}
 	if err := cmp.Or(r.asked.CheckCommand(), refuseLocal(c)); err != nil {

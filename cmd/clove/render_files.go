@@ -24,7 +24,7 @@ func (r *clusterRequest) clusterFiles() ([]kubernetes.File, error) {
 	if r.asked.Has(settings.Workspace) {
 		return readTree(dir)
 	}
-	// The script is the last word before its arguments.
+	// The script is the last part of the command before its arguments.
 	script := r.spec.Command[len(r.spec.Command)-1-len(r.asked.Args)]
 	inside := strings.TrimPrefix(script, agent.WorkspaceDir+"/")
 	text, err := host.ReadBounded(filepath.Join(dir, inside), kubernetes.MaxContentBytes)
@@ -82,7 +82,7 @@ func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 	set := map[string]kubernetes.Variable{}
 	keep := func(step, key, value string, hasValue bool) error {
 		switch {
-		// Everybody who may read Jobs could read it.
+		// All users with the right to read Jobs could read it.
 		case hasValue && namesSecret(key):
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " looks like a secret, and its value would stand in the Job",
 				Hint: "write -e " + key + " and --secret NAME, after kubectl create secret generic NAME --from-literal=" + key + "=…"}
@@ -104,12 +104,12 @@ func (r *clusterRequest) clusterVariables() ([]kubernetes.Variable, error) {
 	return all, nil
 }
 
-// secretWords are endings of names that people give to secrets.
-var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
+// secretEndings are endings of names that people give to secrets.
+var secretEndings = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
 	"APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY"}
 
-// namesSecret looks for whole words at the end: MONKEY is no KEY.
+// namesSecret compares whole parts at the end: MONKEY is no KEY.
 func namesSecret(key string) bool {
 	upper := "_" + strings.ToUpper(key)
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(upper, "_"+word) })
+	return slices.ContainsFunc(secretEndings, func(ending string) bool { return strings.HasSuffix(upper, "_"+ending) })
 }

@@ -34,23 +34,19 @@ type typedFailure struct {
 }
 
 // report prints an error for people, or with --json for a program.
-func (p *program) report(err error) {
-	if !p.json {
-		p.reportFailure(*agent.FailureOf(err))
+func (s *screen) report(err error) {
+	if !s.json {
+		s.reportFailure(*agent.FailureOf(err))
 		return
 	}
 	e := api.ErrorOf(err)
-	_ = writeLine(p.err, struct { // without stderr there is nowhere to report it
-		Error typedFailure `json:"error"`
-	}{typedFailure{*agent.FailureOf(err), e.Code, e.Data.Word, e.Data.Rule}})
+	s.reportJSON(typedFailure{*agent.FailureOf(err), e.Code, e.Data.Word, e.Data.Rule})
 }
 
 // reportFailure is report for a failure from a record.
-func (p *program) reportFailure(f agent.Failure) {
-	if p.json {
-		_ = writeLine(p.err, struct { // without stderr there is nowhere to report it
-			Error agent.Failure `json:"error"`
-		}{f})
+func (s *screen) reportFailure(f agent.Failure) {
+	if s.json {
+		s.reportJSON(f)
 		return
 	}
 	message := f.Message
@@ -61,29 +57,33 @@ func (p *program) reportFailure(f agent.Failure) {
 	if f.Errno != "" && !strings.Contains(message, f.Errno) {
 		message += ": " + f.Errno
 	}
-	p.say("clove", red, message)
+	s.say("clove", red, message)
 	if f.Hint != "" {
-		p.say("hint", cyan, f.Hint)
+		s.say("hint", cyan, f.Hint)
 	}
+}
+
+func (s *screen) reportJSON(failure any) {
+	_ = writeLine(s.err, map[string]any{"error": failure}) // without stderr there is nowhere to report it
 }
 
 // say prints one line of clove's own to stderr. The text may have parts from an agent,
 // so it is made printable.
-func (p *program) say(who, colour, text string) {
+func (s *screen) say(who, colour, text string) {
 	who += ":"
-	if p.colours() {
+	if s.colours() {
 		who = colour + who + reset
 	}
 	// A raw terminal does not return to the first column by itself.
 	end := "\n"
-	if p.raw {
+	if s.raw {
 		end = "\r\n"
 	}
-	fmt.Fprintf(p.err, "%s %s%s", who, printable(text), end)
+	fmt.Fprintf(s.err, "%s %s%s", who, printable(text), end)
 }
 
 // colours follows no-color.org: any value of NO_COLOR but the empty one turns colours
 // off.
-func (p *program) colours() bool {
-	return os.Getenv("NO_COLOR") == "" && isTerminal(p.err)
+func (s *screen) colours() bool {
+	return os.Getenv("NO_COLOR") == "" && isTerminal(s.err)
 }

@@ -21,7 +21,7 @@ func reported(t *testing.T, asJSON bool, err error) string {
 		t.Fatal(ferr)
 	}
 	defer f.Close()
-	p := program{err: f, json: asJSON}
+	p := screen{err: f, json: asJSON}
 	p.report(err)
 	text, ferr := os.ReadFile(f.Name())
 	if ferr != nil {
@@ -57,7 +57,7 @@ func TestColours(t *testing.T) {
 	} {
 		t.Setenv("NO_COLOR", c.variable)
 		master, slave := pseudoTerminal(t)
-		p := program{err: slave}
+		p := screen{err: slave}
 		p.report(errors.New("no"))
 		buffer := make([]byte, 100)
 		n, err := master.Read(buffer)

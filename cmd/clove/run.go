@@ -7,16 +7,21 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/runtime"
 )
 
 const runName = "run"
 
+// launcher starts runs, and reports about those in the foreground.
+type launcher program
+
 func runCommand() command {
 	return command{
 		task: "run", usage: "run one agent until it ends, and exit as it did",
-		verbs: []verb{{line: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]", act: hand((*program).run), free: true}},
+		verbs: []verb{{line: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]", act: of(launcher.run), free: true}},
 		description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
 			"must be a program or begin with #!. Its folder appears, copy on write, at /workspace.\n" +
 			"COMMAND is looked up inside the sandbox, and sees an empty /workspace, or with --workspace . your folder.\n" +
@@ -29,7 +34,7 @@ func runCommand() command {
 }
 
 // run builds the spec, runs it, and turns the record into an exit status.
-func (p *program) run(c *cli.Context) error {
+func (p launcher) run(c *cli.Context) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -47,12 +52,12 @@ func (p *program) run(c *cli.Context) error {
 	}
 	// Nothing is started, so neither an ID file nor a record is written.
 	if err == nil && c.Bool(flagExplainNetwork) {
-		return p.explainNetwork(spec)
+		return explainNetwork(p.screen, spec)
 	}
 	if err == nil && !p.json {
-		p.reportFilter(spec)
-		p.reportWider(spec.Policy)
-		p.reportShadow(spec)
+		reportFilter(p.screen, spec)
+		reportWider(p.screen, spec.Policy)
+		reportShadow(p.screen, spec)
 	}
 	var ids idFile
 	if err == nil {
@@ -60,7 +65,7 @@ func (p *program) run(c *cli.Context) error {
 	}
 	if err == nil && spec.Detached {
 		if !p.json {
-			p.reportUnseen(spec, h.Dir)
+			reportUnseen(p.screen, spec, h.Dir)
 		}
 		return ids.keptUnless(p.detach(c, spec))
 	}
@@ -78,12 +83,12 @@ func (p *program) run(c *cli.Context) error {
 		}
 		return err
 	}
-	p.tell(record, spec)
-	if err := lesson.settle(p, spec, record); err != nil {
+	p.reportEnd(record, spec)
+	if err := lesson.settle(p.screen, spec, record); err != nil {
 		return err
 	}
 	if record.ExitCode != 0 && !p.json {
-		p.reportUnseen(spec, h.Dir)
+		reportUnseen(p.screen, spec, h.Dir)
 	}
 	if unwritten != nil {
 		p.report(unwritten)
@@ -92,9 +97,9 @@ func (p *program) run(c *cli.Context) error {
 }
 
 // settle writes the record to --result and decides the exit status. A record that
-// cannot be written makes a successful run fail: whoever reads the file would otherwise
-// read an old one.
-func (p *program) settle(result resultFile, record agent.Record) (status int, err error) {
+// cannot be written makes a successful run fail: a reader of the file would otherwise
+// get an old one.
+func (p launcher) settle(result resultFile, record agent.Record) (status int, err error) {
 	status, err = record.ExitCode, result.write(record)
 	if err != nil && status == 0 {
 		status = agent.ExitStartFailed
@@ -107,7 +112,7 @@ func (p *program) settle(result resultFile, record agent.Record) (status int, er
 
 // launch runs the spec: root's here, others' by cloved. From here on signals are
 // runtime's, which passes them to the agent, until ended is called with the record.
-func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *learning, ended func(agent.Record)) (agent.Record, error) {
+func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *learning, ended func(agent.Record)) (agent.Record, error) {
 	p.displayFor(c)
 	if h.UID != 0 {
 		return p.launchByCloved(c, spec, ended)
@@ -117,7 +122,7 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 		return agent.Record{}, err
 	}
 	streams := runtime.IO{Stdin: p.in, Stdout: p.out, Stderr: p.err, Display: p.display, Ended: ended}
-	learned, err := lesson.attach(p, spec, &streams)
+	learned, err := lesson.attach(p.screen, spec, &streams)
 	if err != nil {
 		return agent.Record{}, err
 	}
@@ -149,7 +154,9 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	}()
 	if !p.json {
 		streams.CalloutFailed = p.reportCallout
-		streams.Warned, streams.PausedFor = p.reportWarned, p.reportPaused
+		_, alone := streams.Kernel.(*kernel.Own)
+		streams.Warned = p.reportWarned
+		streams.PausedFor = func(b api.Budget, timeout time.Time) { p.reportPaused(b, timeout, alone) }
 	}
 	// While the agent has the terminal, clove's own lines need a carriage return.
 	p.raw = spec.Terminal
@@ -157,9 +164,9 @@ func (p *program) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	return b.Run(c.Context, spec, streams)
 }
 
-// tell reports on stderr how the run ended: with --json always and as the record,
+// reportEnd reports on stderr how the run ended: with --json always and as the record,
 // otherwise only if there is something to do about it.
-func (p *program) tell(record agent.Record, spec agent.Spec) {
+func (p launcher) reportEnd(record agent.Record, spec agent.Spec) {
 	if p.json {
 		_ = writeLine(p.err, record) // without stderr there is nowhere to report it
 		return
@@ -170,5 +177,5 @@ func (p *program) tell(record agent.Record, spec agent.Spec) {
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)
 	}
-	p.tellShadow(record, spec)
+	reportShadowUse(p.screen, record, spec)
 }

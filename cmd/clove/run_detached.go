@@ -16,7 +16,7 @@ import (
 
 // detach gives the run to cloved and prints its ID alone on stdout, for scripts. Why a
 // run waits goes to stderr.
-func (p *program) detach(c *cli.Context, spec agent.Spec) error {
+func (p launcher) detach(c *cli.Context, spec agent.Spec) error {
 	// The delay is no part of the spec: it holds for this start and not for a restart.
 	var delay time.Duration
 	if text := c.String(flagDelay); text != "" {

@@ -108,3 +108,23 @@ func times(n int64) string {
 func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
 
 func clock(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+
+// reportDenied prints one line when a target is refused for the first time, so that the
+// user can allow it in the next run.
+func (p launcher) reportDenied(d agent.Denial, reason, hint string) {
+	line := deniedKinds[d.Kind] + ": refused " + d.Target
+	if d.Program != "" {
+		line += " by " + d.Program
+	}
+	if reason != "" {
+		line += ": " + reason
+	}
+	if hint != "" {
+		line += " (" + hint + ")"
+	}
+	p.say("clove", cyan, printable(line))
+}
+
+// deniedKinds are the kinds of denials for people.
+var deniedKinds = map[string]string{agent.DenialNetwork: "network", agent.DenialCall: "system call", agent.DenialFile: "file",
+	agent.DenialExec: "program", agent.DenialCapability: "privilege"}

@@ -82,7 +82,7 @@ func newLearning(c *cli.Context, h host.Host) (*learning, error) {
 }
 
 // checkPath refuses a file that cannot become the document, and one that was not learned: a
-// policy that somebody wrote is not lost.
+// policy that a user wrote is not lost.
 func (l *learning) checkPath() error {
 	step := "--" + flagLearn
 	if filepath.Ext(l.path) != ".yaml" || agent.ValidateName(l.name()) != nil || slices.Contains(policies.Levels, l.name()) {
@@ -143,12 +143,12 @@ func readable(path string, text []byte) error {
 }
 
 // settle writes the policy of a run that has ended.
-func (l *learning) settle(p *program, spec agent.Spec, record agent.Record) error {
+func (l *learning) settle(s *screen, spec agent.Spec, record agent.Record) error {
 	if l == nil {
 		return nil
 	}
 	if l.seen == nil {
-		p.say("clove", cyan, "warning: nothing was learned: the agent never executed")
+		s.say("clove", cyan, "warning: nothing was learned: the agent never executed")
 		return nil
 	}
 	o := learn.New(spec, l.under, record, *l.seen)
@@ -157,32 +157,32 @@ func (l *learning) settle(p *program, spec agent.Spec, record agent.Record) erro
 	if err != nil {
 		return err
 	}
-	p.reportLearned(l.path, o, learned)
+	reportLearned(s, l.path, o, learned)
 	return nil
 }
 
 // reportLearned says what there is now, and what is doubtful about it.
-func (p *program) reportLearned(path string, o learn.Observation, learned learn.Learned) {
-	if p.json {
+func reportLearned(s *screen, path string, o learn.Observation, learned learn.Learned) {
+	if s.json {
 		return
 	}
-	p.say("clove", cyan, "learned "+path+": "+o.String()+"; clove run --policy "+path+" holds the agent to it")
+	s.say("clove", cyan, "learned "+path+": "+o.String()+"; clove run --policy "+path+" holds the agent to it")
 	for _, r := range o.Runs {
 		if r.Failed() {
-			p.say("clove", cyan, "warning: learned from a run that failed: what it did not come to is not allowed")
+			s.say("clove", cyan, "warning: learned from a run that failed: what it did not come to is not allowed")
 			break
 		}
 	}
 	for _, why := range o.Incomplete {
-		p.say("clove", cyan, "warning: the policy is incomplete: "+why)
+		s.say("clove", cyan, "warning: the policy is incomplete: "+why)
 	}
 	if len(learned.Unlisted) > 0 {
-		p.say("clove", cyan, "warning: the policy has no list of programs: "+learned.Unlisted[0])
+		s.say("clove", cyan, "warning: the policy has no list of programs: "+learned.Unlisted[0])
 	}
 	if learned.Unread != "" {
-		p.say("clove", cyan, "warning: the policy has no list of what may be read: "+learned.Unread)
+		s.say("clove", cyan, "warning: the policy has no list of what may be read: "+learned.Unread)
 	}
 	if !o.CallsKnown {
-		p.say("clove", cyan, "warning: system calls were not observed: the filter stays as the run had it")
+		s.say("clove", cyan, "warning: system calls were not observed: the filter stays as the run had it")
 	}
 }

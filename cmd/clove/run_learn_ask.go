@@ -15,7 +15,7 @@ import (
 
 // attach has the run report what it uses, and ask on the terminal about the network. close
 // ends what it opened.
-func (l *learning) attach(p *program, spec agent.Spec, streams *runtime.IO) (end func(), err error) {
+func (l *learning) attach(s *screen, spec agent.Spec, streams *runtime.IO) (end func(), err error) {
 	end = func() {}
 	if l == nil {
 		return end, nil
@@ -24,8 +24,8 @@ func (l *learning) attach(p *program, spec agent.Spec, streams *runtime.IO) (end
 	if l.network != learnAsk {
 		return end, nil
 	}
-	if !isTerminal(p.in) {
-		p.say("clove", cyan, "there is no terminal to ask on: what the policy refuses stays refused")
+	if !isTerminal(s.in) {
+		s.say("clove", cyan, "there is no terminal to ask on: what the policy refuses stays refused")
 		return end, nil
 	}
 	// The answers are typed where the agent's input would be.
@@ -34,13 +34,13 @@ func (l *learning) attach(p *program, spec agent.Spec, streams *runtime.IO) (end
 		return end, agent.Failed("input", err)
 	}
 	streams.Stdin = null
-	streams.AskNetwork = l.asker(p, spec, bufio.NewReader(p.in))
+	streams.AskNetwork = l.asker(s, spec, bufio.NewReader(s.in))
 	return func() { null.Close() }, nil
 }
 
-// asker puts a question and takes only a clear yes. What the host's ceiling forbids is not
-// asked about.
-func (l *learning) asker(p *program, spec agent.Spec, from *bufio.Reader) func(context.Context, agent.EgressRule) bool {
+// asker puts a question and takes only a clear yes. Targets that the host's ceiling forbids are
+// refused without a question.
+func (l *learning) asker(s *screen, spec agent.Spec, from *bufio.Reader) func(context.Context, agent.EgressRule) bool {
 	var unread chan string // the answer to a question that was given up
 	return func(ctx context.Context, rule agent.EgressRule) bool {
 		wider := spec
@@ -48,7 +48,7 @@ func (l *learning) asker(p *program, spec agent.Spec, from *bufio.Reader) func(c
 		if l.host.Ceiling != "" && resolve.CheckCeiling(wider, l.host.Ceiling) != nil {
 			return false
 		}
-		p.say("clove", cyan, fmt.Sprintf("the agent asks for %s; may it reach that from now on? [y/N]", rule.Target))
+		s.say("clove", cyan, fmt.Sprintf("the agent asks for %s; may it reach that from now on? [y/N]", rule.Target))
 		if unread == nil {
 			unread = make(chan string, 1)
 			go func(to chan<- string) { line, _ := from.ReadString('\n'); to <- line }(unread)

@@ -28,11 +28,11 @@ var (
 // necessary.
 const askTime = 20 * time.Second
 
-// foreground is a run that cloved starts for a user who is not root. For root, clove
+// foreground is a run that cloved starts for a user other than root. For root, clove
 // itself supervises; here it has the streams, the terminal and the signals, and the
 // run's supervisor is another process.
 type foreground struct {
-	*program
+	launcher
 	client  *client.Client
 	id      string
 	signals chan os.Signal
@@ -47,7 +47,7 @@ type foreground struct {
 
 // launchByCloved is launch for a member of cloved's group. Two flags are refused: what
 // they write comes from the supervisor, which is another process here.
-func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
+func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {
 			return agent.Record{}, &agent.Error{Kind: agent.KindPrivilege, Step: "--" + flag, Message: "only root may use it",
@@ -63,7 +63,7 @@ func (p *program) launchByCloved(c *cli.Context, spec agent.Spec, ended func(age
 		return agent.Record{}, err
 	}
 	defer d.Close()
-	f := &foreground{program: p, client: d, id: string(spec.ID), signals: make(chan os.Signal, 32),
+	f := &foreground{launcher: p, client: d, id: string(spec.ID), signals: make(chan os.Signal, 32),
 		pieces: make(chan api.SessionOutput), shown: make(chan struct{})}
 	f.enough, f.skip = context.WithCancel(c.Context)
 	defer f.skip()
@@ -101,8 +101,7 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 	if err != nil {
 		return agent.Record{}, err
 	}
-	following := t.follow(f.session)
-	defer func() { f.session.Close(); following() }()
+	defer t.follow(f.session)()
 	go f.feed(f.session, nil, func() { _ = f.session.CloseInput() }) // it may be over
 	record, err := f.hold(ctx)
 	t.restore() // before anything is printed on it
@@ -169,19 +168,19 @@ func (f *foreground) hold(ctx context.Context) (agent.Record, error) {
 			if err == nil && result.Record != nil {
 				return *result.Record, nil
 			}
-			return f.lost(ctx, err)
+			return lostRecord(ctx, f.client, f.id, err)
 		case received := <-f.signals:
 			f.pass(ctx, received.(unix.Signal))
 		}
 	}
 }
 
-// lost asks for the record of a run whose session ended without one. because is the
+// lostRecord asks for the record of a run whose session ended without one. because is the
 // session's error.
-func (f *foreground) lost(ctx context.Context, because error) (agent.Record, error) {
+func lostRecord(ctx context.Context, d *client.Client, run string, because error) (agent.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	result, err := client.Do(ctx, f.client, methods.RunWait, api.RunParams{Run: f.id})
+	result, err := client.Do(ctx, d, methods.RunWait, api.RunParams{Run: run})
 	if err != nil && because != nil {
 		err = because
 	}
@@ -203,7 +202,7 @@ func (f *foreground) pass(ctx context.Context, received unix.Signal) {
 	default:
 		_ = f.session.Signal(received) // it may be over
 	}
-	// Only the output is left: whoever asks for the end now does not want to see the
+	// Only the output is left, and a user that ends the run now does not want the
 	// rest.
 	if slices.Contains(endingOnes, os.Signal(received)) && f.over(ctx) {
 		f.skip()
@@ -242,7 +241,7 @@ func (f *foreground) showAll() {
 			}
 			continue
 		}
-		if errors.Is(f.show(piece), unix.EPIPE) {
+		if errors.Is(f.showOutput(piece), unix.EPIPE) {
 			_ = f.session.CloseOutput(piece.Stream) // it may be over
 		}
 	}
@@ -255,7 +254,7 @@ func (f *foreground) reportPiece(piece api.SessionOutput) {
 		return
 	}
 	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark
-		f.reportPaused(b.Budget, b.Timeout)
+		f.reportPaused(b.Budget, b.Timeout, false)
 	} else if b.Granted != nil {
 		f.reportWarned(b.Budget)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 	request := requestOf(c)
 	err := refuseEmpty(runFlags(), c)
 	if err == nil {
-		request.Script, request.Args, err = splitWords(c.Args().Slice(), c.String(flagEntry), h)
+		request.Script, request.Args, err = splitArguments(c.Args().Slice(), c.String(flagEntry), h)
 	}
 	if err == nil {
 		err = checkSwitches(c)
@@ -62,22 +63,22 @@ func requestOf(c *cli.Context) resolve.Request {
 	return request
 }
 
-// splitWords separates SCRIPT from the agent's words behind "--". With --entrypoint the
-// words are that program's arguments, as with docker.
-func splitWords(words []string, entry string, h host.Host) (script string, args []string, err error) {
-	own := words
-	if end := slices.Index(words, terminator); end >= 0 {
-		own, args = words[:end], words[end+1:]
+// splitArguments separates SCRIPT from the agent's arguments behind "--". With --entrypoint the
+// latter are that program's arguments, as with docker.
+func splitArguments(given []string, entry string, h host.Host) (script string, args []string, err error) {
+	own := given
+	if end := slices.Index(given, terminator); end >= 0 {
+		own, args = given[:end], given[end+1:]
 	}
 	switch {
-	// docker's IMAGE would stand there; clove has none.
+	// docker has an IMAGE in this place; clove has none.
 	case entry != "" && len(own) > 0:
 		return "", nil, invalid(flagEntry, "omit it, or write clove run --"+flagEntry+" "+entry+" -- "+strings.Join(own, " "),
 			"a script is run by its own interpreter")
 	case entry != "":
 		return "", slices.Concat([]string{entry}, args), nil
 	case len(own) > 1:
-		return "", nil, secondWord(own, h.Absolute(own[0]))
+		return "", nil, secondArgument(own, h.Absolute(own[0]))
 	case len(own) == 0:
 		return "", args, nil
 	case own[0] == "":
@@ -86,10 +87,10 @@ func splitWords(words []string, entry string, h host.Host) (script string, args 
 	return own[0], args, nil
 }
 
-// secondWord refuses two words before "--". The first was meant as a script with
+// secondArgument refuses two arguments before "--". The first was meant as a script with
 // arguments, or as docker's IMAGE COMMAND; whether such a file exists decides which
 // hint is given. path is where the script would be.
-func secondWord(own []string, path string) error {
+func secondArgument(own []string, path string) error {
 	rest := strings.Join(own[1:], " ")
 	hint := "write arguments of the agent after --: clove run " + own[0] + " -- " + rest
 	if _, err := os.Stat(path); err != nil {
@@ -129,4 +130,28 @@ func checkSwitches(c *cli.Context) error {
 		}
 	}
 	return nil
+}
+
+// unseen returns the first argument of a command that names a file in the caller's folder,
+// if the agent had no workspace in which it could find it; otherwise it is empty.
+func unseen(spec agent.Spec, dir string) string {
+	if spec.Files.Workspace != "" || spec.Files.Rootfs != "" {
+		return ""
+	}
+	for i, argument := range spec.Command {
+		// The command itself is looked up in PATH if it has no slash.
+		inPath := i == 0 && !strings.Contains(argument, "/")
+		if !inPath && argument != "" && !strings.HasPrefix(argument, "-") && filepath.IsLocal(argument) && host.IsFile(filepath.Join(dir, argument)) {
+			return argument
+		}
+	}
+	return ""
+}
+
+// reportUnseen mentions the flag that shows the caller's folder to the agent.
+func reportUnseen(s *screen, spec agent.Spec, dir string) {
+	if argument := unseen(spec, dir); argument != "" {
+		s.say("clove", cyan, argument+" is a file of this folder, which the agent does not see")
+		s.say("hint", cyan, "--workspace . shows the folder to a command; clove run SCRIPT does so by itself")
+	}
 }

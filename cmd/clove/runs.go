@@ -16,14 +16,14 @@ const flagForce = "force"
 func rmCommand() command {
 	return command{
 		task: "change", runs: completeAll, usage: "forget ended runs: record, layer and name",
-		verbs: []verb{{line: "clove rm [-f] NAME|ID...", act: each(methods.RunRemove).without((*program).removeAlone)}},
+		verbs: []verb{{line: "clove rm [-f] NAME|ID...", act: each(methods.RunRemove).without(removeAlone)}},
 		flags: []cli.Flag{&cli.BoolFlag{Name: flagForce, Aliases: []string{"f"}, Usage: "kill a live one first (with cloved)", DisableDefaultText: true}},
 	}
 }
 
 // removeAlone removes runs of the store. No other process could end one.
-func (p *program) removeAlone(l *line, _ error) (func(api.RemoveParams) (api.Nothing, error), error) {
-	b, err := p.ownStore(l.Context)
+func removeAlone(a *access, l *line, _ error) (func(api.RemoveParams) (api.Nothing, error), error) {
+	b, err := a.ownStore(l.Context)
 	if err == nil && l.Bool(flagForce) {
 		err = &agent.Error{Kind: agent.KindConflict, Step: "--" + flagForce, Message: "cloved does not run, and only it can end a run",
 			Hint: "start cloved, or omit --force"}
@@ -58,25 +58,25 @@ func agreed(l *line, _ *api.Nothing) error {
 func waitCommand() command {
 	return command{
 		task: "look", runs: completeLive, usage: "wait until runs have ended, and print their exit codes",
-		verbs:       []verb{{line: "clove wait [--json] NAME|ID...", act: onCloved((*program).wait)}},
+		verbs:       []verb{{line: "clove wait [--json] NAME|ID...", act: onCloved(waitFor)}},
 		description: "A run that its restart policy or its schedule will start again has not ended. Exit status: that of the last one named; 1 if there is no such run.",
 		flags:       []cli.Flag{jsonFlag("write the exit records, one a line")},
 	}
 }
 
-// wait waits for one run after the other: the last to end decides how long it takes in
+// waitFor waits for one run after the other: the last to end decides how long it takes in
 // any case, and the answers are in the order of the names.
-func (p *program) wait(c *cli.Context, d *client.Client) error {
+func waitFor(s *screen, c *cli.Context, d *client.Client) error {
 	// The last one named, as a shell's wait does.
 	last := 0
 	for _, reference := range c.Args().Slice() {
 		result, err := client.Do(c.Context, d, methods.RunWait, api.RunParams{Run: reference})
 		if err == nil {
 			last = result.Record.ExitCode
-			err = p.printEnd(c, result.Record)
+			err = printEnd(s, c, result.Record)
 		}
 		if err != nil { // the other runs are still waited for
-			p.report(err)
+			s.report(err)
 			last = exitFailed
 		}
 	}
@@ -87,10 +87,10 @@ func (p *program) wait(c *cli.Context, d *client.Client) error {
 }
 
 // printEnd prints the exit code alone, as docker wait does.
-func (p *program) printEnd(c *cli.Context, record agent.Record) error {
+func printEnd(s *screen, c *cli.Context, record agent.Record) error {
 	if c.Bool(flagJSON) {
-		return writeLine(p.out, record)
+		return writeLine(s.out, record)
 	}
-	_, err := fmt.Fprintln(p.out, record.ExitCode)
+	_, err := fmt.Fprintln(s.out, record.ExitCode)
 	return err
 }

@@ -25,10 +25,10 @@ func seccompCommand() command {
 	return command{
 		task: "share", usage: "show and compare system call filters",
 		verbs: []verb{
-			{line: "clove seccomp list [--json]", act: hand((*program).seccompList)},
-			{line: "clove seccomp show [--json] PROFILE", act: hand((*program).seccompShow)},
-			{line: "clove seccomp explain [--profile PROFILE] [--json] SYSCALL", act: hand((*program).seccompExplain)},
-			{line: "clove seccomp compare [--json] PROFILE [PROFILE]", act: hand((*program).seccompCompare)},
+			{line: "clove seccomp list [--json]", act: prints(seccompList)},
+			{line: "clove seccomp show [--json] PROFILE", act: prints(seccompShow)},
+			{line: "clove seccomp explain [--profile PROFILE] [--json] SYSCALL", act: prints(seccompExplain)},
+			{line: "clove seccomp compare [--json] PROFILE [PROFILE]", act: prints(seccompCompare)},
 		},
 		description: "A PROFILE is a name of list's, docker (docker's default for a container without capabilities), or a file in docker's\n" +
 			"JSON format. show lists its groups of calls with the reason of each; for a file also what standard refuses and it\n" +
@@ -81,7 +81,7 @@ type listedProfile struct {
 	Meaning     string `json:"meaning" col:"FOR"`
 }
 
-func (p *program) seccompList(c *cli.Context) error {
+func seccompList(s *screen, c *cli.Context) error {
 	var all []listedProfile
 	for _, name := range seccomp.Names() {
 		groups, err := seccomp.Groups(name)
@@ -94,10 +94,10 @@ func (p *program) seccompList(c *cli.Context) error {
 		}
 		all = append(all, listedProfile{name, count[seccomp.Allowed], count[seccomp.Conditional], count[seccomp.Refused], profileMeanings[name]})
 	}
-	return p.printList(c, all)
+	return s.printList(c, all)
 }
 
-func (p *program) seccompShow(c *cli.Context) error {
+func seccompShow(s *screen, c *cli.Context) error {
 	name := c.Args().Get(1)
 	profile, err := readProfile(name)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *program) seccompShow(c *cli.Context) error {
 		if profile == nil {
 			profile = &specs.LinuxSeccomp{DefaultAction: specs.ActAllow} // no filter, as a document says it
 		}
-		return p.printJSON(profile)
+		return s.printJSON(profile)
 	}
 	groups, warnings := seccomp.GroupsOf(profile), seccomp.Warnings(profile)
 	if slices.Contains(seccomp.Names(), name) {
@@ -120,22 +120,22 @@ func (p *program) seccompShow(c *cli.Context) error {
 		if g.Name != "" {
 			title = g.Name + ": " + title
 		}
-		if err := p.printGroup(title, g.Calls); err != nil {
+		if err := printGroup(s, title, g.Calls); err != nil {
 			return err
 		}
 	}
 	for _, w := range warnings {
-		if err := p.printGroup("warning: "+w.Group+": standard refuses it: "+w.Reason, w.Calls); err != nil {
+		if err := printGroup(s, "warning: "+w.Group+": standard refuses it: "+w.Reason, w.Calls); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printGroup writes a line and, indented below it, words.
-func (p *program) printGroup(title string, words []string) error {
-	lines := wrapped(strings.Join(words, " "), usualWidth-3)
-	_, err := fmt.Fprintf(p.out, "%s\n   %s\n", printable(title), hanging(lines, 3))
+// printGroup writes a line and, indented below it, items.
+func printGroup(s *screen, title string, items []string) error {
+	lines := wrapped(strings.Join(items, " "), usualWidth-3)
+	_, err := fmt.Fprintf(s.out, "%s\n   %s\n", printable(title), hanging(lines, 3))
 	return err
 }
 
@@ -145,7 +145,7 @@ type explained struct {
 	seccomp.Explanation
 }
 
-func (p *program) seccompExplain(c *cli.Context) error {
+func seccompExplain(s *screen, c *cli.Context) error {
 	call, names := c.Args().Get(1), seccomp.Names()
 	if only := c.String(flagProfile); only != "" {
 		names = []string{only}
@@ -159,10 +159,10 @@ func (p *program) seccompExplain(c *cli.Context) error {
 		all = append(all, explained{name, e})
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(all)
+		return s.printJSON(all)
 	}
 	for _, e := range all {
-		if err := p.printGroup(e.title(), strings.Fields(e.why())); err != nil {
+		if err := printGroup(s, e.title(), strings.Fields(e.why())); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func explainCall(name, call string) (e seccomp.Explanation, err error) {
 	return e, err
 }
 
-func (p *program) seccompCompare(c *cli.Context) error {
+func seccompCompare(s *screen, c *cli.Context) error {
 	nameA, nameB := c.Args().Get(1), cmp.Or(c.Args().Get(2), dockerProfile)
 	a, err := readProfile(nameA)
 	if err != nil {
@@ -226,7 +226,7 @@ func (p *program) seccompCompare(c *cli.Context) error {
 	}
 	compared := seccomp.Compare(a, b)
 	if c.Bool(flagJSON) {
-		return p.printJSON(compared)
+		return s.printJSON(compared)
 	}
 	rows := [][]string{{"CALL", strings.ToUpper(nameA), strings.ToUpper(nameB), "DIFFERENCE"}}
 	for _, part := range []struct {
@@ -238,14 +238,14 @@ func (p *program) seccompCompare(c *cli.Context) error {
 		}
 	}
 	if len(rows) == 1 {
-		_, err := fmt.Fprintf(p.out, "%s and %s allow the same\n", printable(nameA), printable(nameB))
+		_, err := fmt.Fprintf(s.out, "%s and %s allow the same\n", printable(nameA), printable(nameB))
 		return err
 	}
-	return printTable(p.out, rows)
+	return printTable(s.out, rows)
 }
 
 // reportFilter warns of a file for --seccomp that allows what standard refuses.
-func (p *program) reportFilter(spec agent.Spec) {
+func reportFilter(s *screen, spec agent.Spec) {
 	if spec.Seccomp.Document == nil {
 		return
 	}
@@ -260,7 +260,7 @@ func (p *program) reportFilter(spec agent.Spec) {
 		}
 	}
 	if len(groups) > 0 {
-		p.say("clove", cyan, spec.Seccomp.Profile+" allows calls that standard refuses: "+strings.Join(groups, ", "))
-		p.say("hint", cyan, "clove seccomp show "+spec.Seccomp.Profile+" lists them, each group with its danger")
+		s.say("clove", cyan, spec.Seccomp.Profile+" allows calls that standard refuses: "+strings.Join(groups, ", "))
+		s.say("hint", cyan, "clove seccomp show "+spec.Seccomp.Profile+" lists them, each group with its danger")
 	}
 }

@@ -2,20 +2,26 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/api"
 	"clove.run/clove/client"
 	"clove.run/clove/daemon/supervisor"
+	terminal "clove.run/clove/internal/screen"
 )
 
 const flagDetachKeys = "detach-keys"
+
+// sessions are the commands that join the streams of a process in a sandbox.
+type sessions program
 
 // userTerminal is the caller's terminal during a session.
 type userTerminal struct {
@@ -28,8 +34,8 @@ type userTerminal struct {
 // whose line discipline then edits lines and makes signals. Otherwise the caller's
 // terminal keeps editing lines; if there are detach keys, it hands those over as they
 // are typed. It is restored if clove is killed by a signal.
-func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
-	t, err := p.changeTerminal(wanted, keys)
+func (s *screen) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
+	t, err := s.changeTerminal(wanted, keys)
 	if err == nil && t.changed {
 		go t.restoreWhenKilled()
 	}
@@ -37,12 +43,12 @@ func (p *program) openTerminal(wanted bool, keys []byte) (*userTerminal, error) 
 }
 
 // changeTerminal is openTerminal for a caller that handles signals itself.
-func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
-	t := &userTerminal{in: p.in, out: p.out, restore: func() {}}
-	if !wanted && len(keys) == 0 || !isTerminal(p.in) {
+func (s *screen) changeTerminal(wanted bool, keys []byte) (*userTerminal, error) {
+	t := &userTerminal{in: s.in, out: s.out, restore: func() {}}
+	if !wanted && len(keys) == 0 || !isTerminal(s.in) {
 		return t, nil
 	}
-	before, err := unix.IoctlGetTermios(int(p.in.Fd()), unix.TCGETS)
+	before, err := unix.IoctlGetTermios(int(s.in.Fd()), unix.TCGETS)
 	if err != nil {
 		return t, err
 	}
@@ -52,13 +58,13 @@ func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error
 	} else {
 		passKeys(&after, keys)
 	}
-	if err := unix.IoctlSetTermios(int(p.in.Fd()), unix.TCSETS, &after); err != nil {
+	if err := unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, &after); err != nil {
 		return t, err
 	}
-	p.raw = wanted
+	s.raw = wanted
 	t.restore = sync.OnceFunc(func() {
 		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, before) // it may be gone
-		p.raw = false
+		s.raw = false
 	})
 	t.changed = true
 	return t, nil
@@ -66,7 +72,7 @@ func (p *program) changeTerminal(wanted bool, keys []byte) (*userTerminal, error
 
 // passKeys lets a terminal that edits lines pass the detach keys on: it takes away what
 // they mean to the terminal, ctrl-q of its flow control for example. The last key ends
-// a line, so that Enter need not follow. A letter cannot: it is in every word.
+// a line, so that Enter need not follow. A letter cannot: it is in ordinary text.
 func passKeys(t *unix.Termios, keys []byte) {
 	for i, key := range t.Cc {
 		// VMIN and VTIME are in the same array, but are numbers and not keys.
@@ -102,9 +108,8 @@ func (t *userTerminal) size() *api.SessionSize {
 	return nil
 }
 
-// follow passes changes of the window's size on until stop is called, which must be
-// after the session was closed.
-func (t *userTerminal) follow(session *client.Session) (stop func()) {
+// follow passes changes of the window's size on until leave is called, which closes the session.
+func (t *userTerminal) follow(session *client.Session) (leave func()) {
 	changes, over, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(changes, unix.SIGWINCH)
 	changes <- unix.SIGWINCH // it may have changed while the session began
@@ -122,36 +127,37 @@ func (t *userTerminal) follow(session *client.Session) (stop func()) {
 		}
 	}()
 	return func() {
+		session.Close() // first: the goroutine may be blocked until then
 		signal.Stop(changes)
 		close(over)
 		<-done
 	}
 }
 
-// show prints a piece of the other side's output.
-func (p *program) show(piece api.SessionOutput) error {
+// showOutput prints a piece of the other side's output.
+func (s *screen) showOutput(piece api.SessionOutput) error {
 	if piece.Lost > 0 {
-		p.say("clove", cyan, size(piece.Lost)+" of output were lost: this terminal is too slow")
+		s.say("clove", cyan, size(piece.Lost)+" of output were lost: this terminal is too slow")
 	}
-	to := p.out
+	to := s.out
 	if piece.Stream == "stderr" {
-		to = p.err
+		to = s.err
 	}
-	_, err := p.display(to).Write(piece.Data)
+	_, err := s.display(to).Write(piece.Data)
 	return err
 }
 
 // feed passes input on until it ends or the detach keys are typed. ended is called at
 // the end of the input. If it is nil, the end is ignored, so that ctrl-d on a terminal
 // ends nothing and the detach keys still work.
-func (p *program) feed(session *client.Session, keys []byte, ended func()) {
+func (s *screen) feed(session *client.Session, keys []byte, ended func()) {
 	k := keyWatch{keys: keys}
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := p.in.Read(buffer)
+		n, err := s.in.Read(buffer)
 		pass, left := buffer[:n], false
 		// Bytes of a file may look like the keys.
-		if isTerminal(p.in) {
+		if isTerminal(s.in) {
 			pass, left = k.filter(buffer[:n])
 		}
 		if len(pass) > 0 {
@@ -164,7 +170,7 @@ func (p *program) feed(session *client.Session, keys []byte, ended func()) {
 			return
 		}
 		switch {
-		case err == nil || ended == nil && isTerminal(p.in): // a terminal that was hung up is none any more
+		case err == nil || ended == nil && isTerminal(s.in): // a terminal that was hung up is none any more
 		case ended == nil:
 			return
 		default:
@@ -188,7 +194,7 @@ func (k *keyWatch) filter(typed []byte) (pass []byte, left bool) {
 	}
 	var b bytes.Buffer
 	for _, key := range typed {
-		// What was held back may end with the beginning of another attempt.
+		// The bytes that were held back may end with the beginning of another attempt.
 		held := append(bytes.Clone(k.keys[:k.seen]), key)
 		for !bytes.HasPrefix(k.keys, held) {
 			b.WriteByte(held[0])
@@ -221,4 +227,21 @@ func parseKeys(text string) ([]byte, error) {
 		keys = append(keys, key)
 	}
 	return keys, nil
+}
+
+const flagClipboard = "clipboard"
+
+// clipboardUsage is of run, exec and attach.
+const clipboardUsage = "let the agent's output set your terminal's clipboard (OSC 52)"
+
+// displayFor makes what an agent's output passes on its way to a terminal. Both streams have
+// one, because they lead to the same terminal.
+func (s *screen) displayFor(c *cli.Context) {
+	filter := terminal.New(c.Bool(flagClipboard))
+	s.display = func(to *os.File) io.Writer {
+		if !isTerminal(to) {
+			return to
+		}
+		return filter.To(to)
+	}
 }

@@ -10,18 +10,18 @@ import (
 )
 
 // reportShadow says at the start of a run where its shadow says nothing.
-func (p *program) reportShadow(spec agent.Spec) {
+func reportShadow(s *screen, spec agent.Spec) {
 	if spec.Shadow == nil {
 		return
 	}
 	if wider := shadow.Wider(spec); len(wider) > 0 {
-		p.say("clove", cyan, "the shadow policy "+spec.Shadow.Policy.Name+" is wider than the run's own in "+strings.Join(wider, ", ")+": there it says nothing")
+		s.say("clove", cyan, "the shadow policy "+spec.Shadow.Policy.Name+" is wider than the run's own in "+strings.Join(wider, ", ")+": there it says nothing")
 	}
 }
 
-// tellShadow says at the end what the shadow would have refused. Without a record to look at
+// reportShadowUse says at the end what the shadow would have refused. Without a record to look at
 // the rules are named at once.
-func (p *program) tellShadow(record agent.Record, spec agent.Spec) {
+func reportShadowUse(s *screen, record agent.Record, spec agent.Spec) {
 	use := record.Shadow
 	if use == nil {
 		return
@@ -34,7 +34,7 @@ func (p *program) tellShadow(record agent.Record, spec agent.Spec) {
 		}
 		line += " (" + where + ")"
 	}
-	p.say("clove", cyan, line)
+	s.say("clove", cyan, line)
 }
 
 // whyShadow is what clove why writes about a run's shadow.

@@ -25,9 +25,10 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// share finds who answers for what agents share: cloved where it runs, else this process.
+// share chooses the process that keeps the grants, budgets and models of the run: cloved where it
+// runs, else this one.
 // The closer is called when the run has ended.
-func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (io.Closer, error) {
+func (p launcher) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (io.Closer, error) {
 	if what, _, _ := spec.Kernel.Denial(); what == "pause" {
 		return nil, &agent.Error{Kind: agent.KindUnenforceable, Step: "--on-denial", Message: "a run in the foreground that is paused could not be resumed",
 			Hint: "start it with run -d, or use --on-denial end"}
@@ -51,7 +52,6 @@ func (p *program) share(c *cli.Context, spec agent.Spec, streams *runtime.IO) (i
 	if err := checkAlone(spec.Kernel, isTerminal(p.in)); err != nil {
 		return nil, err
 	}
-	p.alone = true
 	paths, err := directories(c)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func loadModels() (*config.Config, error) {
 }
 
 // checkAlone refuses what a run in the foreground cannot have where no cloved runs: what
-// outlasts it, and a pause that nobody at a terminal sees.
+// outlasts it, and a pause that is not shown on a terminal.
 func checkAlone(k agent.Kernel, terminal bool) error {
 	for _, text := range k.Budgets {
 		limit, err := budget.ParseLimit(text)
@@ -122,16 +122,17 @@ func needsCloved(flag, message string) error {
 }
 
 // reportWarned says that a budget reached its mark.
-func (p *program) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+usedText(b)) }
+func (p launcher) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+usedText(b)) }
 
-// reportPaused says why the run is paused, and what lets it continue.
-func (p *program) reportPaused(b api.Budget, timeout time.Time) {
+// reportPaused says why the run is paused, and what lets it continue. alone: no cloved answers for
+// the run.
+func (p launcher) reportPaused(b api.Budget, timeout time.Time, alone bool) {
 	text := "budget: " + usedText(b)
 	if b.Wanted > 0 {
 		text += fmt.Sprintf(", %d more are wanted", b.Wanted)
 	}
 	switch {
-	case p.alone:
+	case alone:
 		text += "; the run is paused, and without cloved nobody can give more: three times ctrl-c ends it"
 	case shared(b):
 		text += "; the run is paused until clove budget set gives " + b.Account + " more"
@@ -147,9 +148,9 @@ func (p *program) reportPaused(b api.Budget, timeout time.Time) {
 	p.say("clove", cyan, text)
 }
 
-// reportCallout says that a command or URL of the user's failed. What a command wrote may be
+// reportCallout says that a command or URL of the user's failed. The output of a command may be
 // in it.
-func (p *program) reportCallout(flag string, err error) { p.say("clove", red, flag+": "+err.Error()) }
+func (p launcher) reportCallout(flag string, err error) { p.say("clove", red, flag+": "+err.Error()) }
 
 // usedText is how much of a budget is used. An account that others spend from too is named.
 func usedText(b api.Budget) string {

@@ -19,7 +19,7 @@ import (
 func showCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show an agent on one page: its run, grants, budgets and refusals",
-		verbs: []verb{{line: "clove show [--json] NAME|ID", act: onCloved((*program).showAgent)}},
+		verbs: []verb{{line: "clove show [--json] NAME|ID", act: onCloved(showAgent)}},
 		description: "What the run is, what its agent may do, what it has spent, how many of its calls were refused, and what happened last.\n" +
 			"clove inspect has all of the run, clove audit query the single decisions.",
 		flags: []cli.Flag{jsonFlag("write one JSON object")},
@@ -40,15 +40,15 @@ var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked
 
 const pageEventsMost = 10
 
-func (p *program) showAgent(c *cli.Context, d *client.Client) error {
+func showAgent(s *screen, c *cli.Context, d *client.Client) error {
 	of, err := readPage(c, d)
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagJSON) {
-		return p.printJSON(of)
+		return s.printJSON(of)
 	}
-	return p.printPage(of)
+	return printPage(s, of)
 }
 
 // readPage asks by the run's id after the first answer: its name may change meanwhile.
@@ -76,33 +76,25 @@ func readPage(c *cli.Context, d *client.Client) (page, error) {
 	return of, err
 }
 
-// eventRows are the table of a page's events.
-func eventRows(events []agent.RunEvent, now time.Time) [][]string {
-	rows := [][]string{{"WHEN", "WHAT", "DETAIL"}}
-	for _, e := range events {
-		rows = append(rows, []string{age(now.Sub(e.Time)), string(e.Kind), e.Detail})
-	}
-	return rows
-}
-
-func (p *program) printPage(of page) error {
+func printPage(s *screen, of page) error {
 	now := time.Now()
-	if err := printTable(p.out, runFacts(of, now)); err != nil {
+	if err := printTable(s.out, runFacts(of, now)); err != nil {
 		return err
 	}
 	grants, _ := verbs.Rows(of.Grants, forms(), grantColumns)
 	budgets, _ := verbs.Rows(of.Budgets, forms(), budgetColumns)
+	events, _ := verbs.Rows(of.Events, forms(), nil)
 	for _, part := range []struct {
 		title string
 		rows  [][]string
-	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", eventRows(of.Events, now)}} {
+	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", events}} {
 		if len(part.rows) == 1 { // its heading
 			part.rows = [][]string{{"none"}}
 		}
-		if _, err := fmt.Fprintln(p.out, "\n"+part.title); err != nil {
+		if _, err := fmt.Fprintln(s.out, "\n"+part.title); err != nil {
 			return err
 		}
-		if err := printTable(p.out, part.rows); err != nil {
+		if err := printTable(s.out, part.rows); err != nil {
 			return err
 		}
 	}
@@ -120,7 +112,7 @@ func runFacts(of page, now time.Time) [][]string {
 	}
 	add("name", shown(run.Name()))
 	add("id", string(run.Spec.ID))
-	add("state", stateWord(run))
+	add("state", stateName(run))
 	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
 	add("namespace", run.Spec.Kernel.Namespace)
 	add("command", strings.Join(run.Spec.Command, " "))

@@ -20,7 +20,7 @@ const flagInterval = "interval"
 func statsCommand() command {
 	return command{
 		task: "look", runs: completeLive, usage: "show what live runs use",
-		verbs:       []verb{{line: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]", act: hand((*program).stats)}},
+		verbs:       []verb{{line: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]", act: by(showStats)}},
 		description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagOnce, Usage: "show it once and end", DisableDefaultText: true},
@@ -37,9 +37,9 @@ type usage struct {
 	Stats agent.Stats `json:"stats"`
 }
 
-// stats queries again and again. The interval has a floor of 100 ms, because each query
+// showStats queries again and again. The interval has a floor of 100 ms, because each query
 // costs every supervisor some work.
-func (p *program) stats(c *cli.Context) error {
+func showStats(p program, c *cli.Context) error {
 	interval, err := settings.ParseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (p *program) stats(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.printUsage(c, rows, before); err != nil {
+		if err := printUsage(p.screen, c, rows, before); err != nil {
 			return err
 		}
 		for _, row := range rows {
@@ -131,23 +131,21 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 
 // printUsage draws the table over the last one on a terminal. A file or a pipe gets one
 // table after the other.
-func (p *program) printUsage(c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
+func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]agent.Stats) error {
 	if c.Bool(flagJSON) {
-		return writeLine(p.out, struct {
-			Runs []usage `json:"runs"`
-		}{append([]usage{}, rows...)})
+		return writeLine(s.out, map[string]any{"runs": append([]usage{}, rows...)})
 	}
-	if !c.Bool(flagOnce) && isTerminal(p.out) {
-		fmt.Fprint(p.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
+	if !c.Bool(flagOnce) && isTerminal(s.out) {
+		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
 	}
 	table := [][]string{{"ID", "NAME", "CPU", "MEMORY", "LIMIT", "PIDS", "NET IN", "NET OUT", "DISK", "RAN"}}
 	for _, row := range rows {
 		s := row.Stats
-		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes), size(s.Limits.MemoryBytes),
-			tally(s.Pids), figure(s.Usage.NetRxBytes), figure(s.Usage.NetTxBytes), figure(s.Usage.DiskBytes),
+		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
+			figure(s.Pids, plain), figure(s.Usage.NetRxBytes, size), figure(s.Usage.NetTxBytes, size), figure(s.Usage.DiskBytes, size),
 			(time.Duration(s.WallMS) * time.Millisecond).Round(time.Second).String()})
 	}
-	return printTable(p.out, table)
+	return printTable(s.out, table)
 }
 
 // cpuShare is in percent of one CPU since the last query. The first query shows the
@@ -163,17 +161,10 @@ func cpuShare(before, now agent.Stats) string {
 	return strconv.FormatFloat(100*float64(used)/float64(max(wall, 1)), 'f', 1, 64) + "%"
 }
 
-// figure and tally show a dash for what this host's cgroups do not report.
-func figure(bytes *int64) string {
-	if bytes == nil {
-		return "-"
-	}
-	return size(*bytes)
-}
-
-func tally(n *int64) string {
+// figure shows a dash for what this host's cgroups do not report.
+func figure(n *int64, unit func(int64) string) string {
 	if n == nil {
 		return "-"
 	}
-	return strconv.FormatInt(*n, 10)
+	return unit(*n)
 }

@@ -23,7 +23,7 @@ const flagEnd = "end"
 func superviseCommand() command {
 	return command{
 		usage: "supervise one detached run; cloved starts it",
-		verbs: []verb{{line: "clove supervise\nclove supervise --end DUR", act: hand((*program).supervise)}},
+		verbs: []verb{{line: "clove supervise\nclove supervise --end DUR", act: reaches(supervise)}},
 		flags: []cli.Flag{&cli.StringFlag{Name: flagEnd, Usage: "end all detached runs instead, each with at most this time between TERM and KILL, " +
 			"and keep their restart policies"}},
 	}
@@ -31,15 +31,15 @@ func superviseCommand() command {
 
 // supervise reads its order, with the spec, from one pipe and answers on another
 // (internal/lasting).
-func (p *program) supervise(c *cli.Context) error {
+func supervise(a *access, c *cli.Context) error {
 	if c.String(flagEnd) != "" {
-		return p.endAll(c)
+		return endAll(a, c)
 	}
 	order, err := supervisor.ReadOrder(os.NewFile(lasting.OrderFD, "order"))
 	if err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	b, err := a.backend(c)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (p *program) supervise(c *cli.Context) error {
 }
 
 // endAll ends all detached runs at once: a shutdown then waits only for the slowest.
-func (p *program) endAll(c *cli.Context) error {
+func endAll(a *access, c *cli.Context) error {
 	longest, err := settings.ParseClock(flagEnd, c.String(flagEnd))
 	if err != nil {
 		return err
 	}
-	b, err := p.backend(c)
+	b, err := a.backend(c)
 	if err != nil {
 		return err
 	}

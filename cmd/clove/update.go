@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/policies/settings"
 )
 
-// flagNoRules stands for an empty list, which --allow and --deny cannot express.
+// flagNoRules means an empty list, which --allow and --deny cannot express.
 const flagNoRules = "no-rules"
 
 func updateCommand() command {
@@ -41,7 +41,7 @@ func updateFlags() (flags []cli.Flag) {
 	return append(flags, boolean("", flagNoRules, "", "remove all rules"))
 }
 
-// readUpdate reads the flags. What is not given stays nil, which means no change.
+// readUpdate reads the flags. A flag that is not given leaves nil, which means no change.
 func readUpdate(c *cli.Context) (u agent.Update, err error) {
 	given := c.IsSet(flagNoRules)
 	for i := range settings.All() {
@@ -62,7 +62,7 @@ func readUpdate(c *cli.Context) (u agent.Update, err error) {
 	return u, updateRules(c, &u)
 }
 
-// updateRules replaces the whole list of rules. Adding to a list that somebody else may
+// updateRules replaces the whole list of rules. Adding to a list that another user may
 // have changed in the meantime would give an unknown result.
 func updateRules(c *cli.Context, u *agent.Update) error {
 	if !c.IsSet(settings.Allow) && !c.IsSet(settings.Deny) && !c.Bool(flagNoRules) {

@@ -13,11 +13,11 @@ var version = "0.0.0-dev"
 func versionCommand() command {
 	return command{
 		task: "administer", usage: "show clove's version",
-		verbs: []verb{{line: "clove version", act: hand((*program).showVersion)}},
+		verbs: []verb{{line: "clove version", act: prints(showVersion)}},
 	}
 }
 
-func (p *program) showVersion(c *cli.Context) error {
-	_, err := fmt.Fprintf(p.out, "clove %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
+func showVersion(s *screen, c *cli.Context) error {
+	_, err := fmt.Fprintf(s.out, "clove %s (%s, %s/%s)\n", version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH)
 	return err
 }

@@ -61,11 +61,13 @@ func readNumber[T int | uint32 | uint64](flag string, bits int, hint string) fun
 func forms() verbs.Forms {
 	now := time.Now()
 	return verbs.Forms{
-		"clock": func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },
-		"money": func(value any) string { return money(value.(int64)) },
-		"ms":    func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
-		"size":  func(value any) string { return size(value.(int64)) },
-		"took":  func(value any) string { return took(value.(int64)) },
+		"age":      func(value any) string { return age(now.Sub(value.(time.Time))) },
+		"breaking": func(value any) string { return map[bool]string{true: "breaking", false: "addition"}[value.(bool)] },
+		"clock":    func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },
+		"money":    func(value any) string { return money(value.(int64)) },
+		"ms":       func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
+		"size":     func(value any) string { return size(value.(int64)) },
+		"took":     func(value any) string { return took(value.(int64)) },
 		"unusable": func(value any) string {
 			if value == "" {
 				return ""
@@ -73,6 +75,7 @@ func forms() verbs.Forms {
 			return "cannot be used: " + value.(string)
 		},
 		"until": func(value any) string { return expiry(value.(time.Time), now) },
+		"yesno": func(value any) string { return map[bool]string{true: "yes", false: "no"}[value.(bool)] },
 		"words": func(value any) string { return strings.Join(value.([]string), " ") },
 	}
 }

@@ -22,7 +22,7 @@ func whyCommand() command {
 	})
 	return command{
 		task: "look", runs: completeAll, usage: "explain how a run ended, or which rule decides over a host",
-		verbs: []verb{{line: "clove why NAME|ID\nclove why run NAME|ID\nclove why [udp://]HOST[:PORT] [--network MODE] [--policy NAME|FILE] [--allow TARGET] [--deny TARGET]", act: hand((*program).why), free: true}},
+		verbs: []verb{{line: "clove why NAME|ID\nclove why run NAME|ID\nclove why [udp://]HOST[:PORT] [--network MODE] [--policy NAME|FILE] [--allow TARGET] [--deny TARGET]", act: by(explainWhy), free: true}},
 		description: "Of a run: how it ended, which limit it reached, and for each refusal the flag and the line of a policy that would let it\n" +
 			"pass, with the risk. A word is a run if one has that name or id, if it has no dot, colon or bracket, and if no flag is\n" +
 			"given; otherwise it is a host. clove why run NAME is always a run.\n\n" +
@@ -32,14 +32,14 @@ func whyCommand() command {
 	}
 }
 
-// why explains a run, or compiles the rules as a run does. It resolves and connects nothing.
-func (p *program) why(c *cli.Context) error {
-	run, found, err := p.lookedUp(c)
+// explainWhy explains a run, or compiles the rules as a run does. It resolves and connects nothing.
+func explainWhy(p program, c *cli.Context) error {
+	run, found, err := lookedUp(p, c)
 	switch {
 	case err != nil:
 		return err
 	case found:
-		return p.explainRun(run)
+		return explainRun(p.screen, run)
 	case c.NArg() != 1:
 		return invalid("", "clove why HOST[:PORT] --allow TARGET, or clove why NAME", "it takes one target or run, not %d", c.NArg())
 	}
@@ -59,7 +59,7 @@ func (p *program) why(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.printWhy(c.Args().First(), spec, steps)
+	return printWhy(p.screen, c.Args().First(), spec, steps)
 }
 
 // whySteps reads the target and returns the decisions in their order.
@@ -72,10 +72,10 @@ func whySteps(rules *egress.Rules, target string) ([]egress.Finding, error) {
 }
 
 // printWhy prints the decisions. The exit status is the answer, for scripts.
-func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Finding) error {
+func printWhy(s *screen, target string, spec agent.Spec, steps []egress.Finding) error {
 	last := steps[len(steps)-1].Verdict
-	if p.json {
-		if err := p.printJSON(struct {
+	if s.json {
+		if err := s.printJSON(struct {
 			Target  string           `json:"target"`
 			Mode    string           `json:"mode"`
 			Allowed bool             `json:"allowed"`
@@ -84,7 +84,7 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Findin
 			return err
 		}
 	} else {
-		p.printSteps(target, spec, steps)
+		printSteps(s, target, spec, steps)
 	}
 	if !last.Allowed {
 		return exitStatus(exitFailed)
@@ -93,22 +93,22 @@ func (p *program) printWhy(target string, spec agent.Spec, steps []egress.Findin
 }
 
 // printSteps prints each question with its answer; the last answer decides.
-func (p *program) printSteps(target string, spec agent.Spec, steps []egress.Finding) {
+func printSteps(s *screen, target string, spec agent.Spec, steps []egress.Finding) {
 	for _, step := range steps {
-		fmt.Fprintf(p.out, "%s: %s\n", printable(step.Question), verdictText(step.Verdict))
+		fmt.Fprintf(s.out, "%s: %s\n", printable(step.Question), verdictText(step.Verdict))
 	}
 	last := steps[len(steps)-1].Verdict
 	if last.Allowed {
-		fmt.Fprintf(p.out, "mode %s reaches %s\n", spec.Network, printable(target))
+		fmt.Fprintf(s.out, "mode %s reaches %s\n", spec.Network, printable(target))
 		return
 	}
-	fmt.Fprintf(p.out, "mode %s does not reach %s\n", spec.Network, printable(target))
+	fmt.Fprintf(s.out, "mode %s does not reach %s\n", spec.Network, printable(target))
 	if last.Hint != "" {
-		fmt.Fprintf(p.out, "hint: %s\n", printable(last.Hint))
+		fmt.Fprintf(s.out, "hint: %s\n", printable(last.Hint))
 	}
 }
 
-// verdictText is one decision in words, with the rule that made it.
+// verdictText is one decision as text, with the rule that made it.
 func verdictText(v egress.Verdict) string {
 	by := v.Rule
 	if by != "" && v.Source != "" {
@@ -125,4 +125,46 @@ func verdictText(v egress.Verdict) string {
 		return "allowed by " + by + ", unless the client shows a name that is denied"
 	}
 	return "allowed by " + by
+}
+
+// explainNetwork prints the rules that a run would have. It compiles them as a run
+// does, so what it prints is what holds.
+func explainNetwork(s *screen, spec agent.Spec) error {
+	rules, err := settings.Rules(spec)
+	if err != nil {
+		return err
+	}
+	explained := rules.Explain()
+	if s.json {
+		return s.printJSON(struct {
+			Mode   string             `json:"mode"`
+			Rules  []egress.Explained `json:"rules"`
+			Egress agent.Egress       `json:"egress"`
+		}{spec.Network, append([]egress.Explained{}, explained...), spec.Egress})
+	}
+	fmt.Fprintf(s.out, "mode %s: %s\n", spec.Network, modeMeanings[spec.Network])
+	rows := [][]string{{"VERB", "TARGET", "OVER", "PORTS", "FROM", "NOTE"}}
+	for _, e := range explained {
+		verb := "allow"
+		if e.Deny {
+			verb = "deny"
+		}
+		rows = append(rows, []string{verb, e.Rule, e.Protos, e.Ports, e.Source, e.Note})
+	}
+	for _, published := range spec.Egress.Publish {
+		// A published port is no rule, but the one way in.
+		rows = append(rows, []string{"publish", published.Host.String(), "tcp", fmt.Sprint(published.Port), "--" + settings.Publish, "the host's clients reach the agent"})
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return printTable(s.out, rows)
+}
+
+// modeMeanings explains the modes of --network.
+var modeMeanings = map[string]string{
+	agent.NetworkNone:      "loopback and nothing else, no names",
+	agent.NetworkAllowlist: "what the rules allow and nothing else; what is denied stays denied",
+	agent.NetworkPublic:    "every TCP port of the internet, nothing private, and what the rules allow besides",
+	agent.NetworkHost:      "the host's own network; no rule is enforced, and the record says so",
 }

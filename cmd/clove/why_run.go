@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/policies/advice"
 )
 
@@ -33,30 +34,30 @@ type whyDenial struct {
 	Advice advice.Advice `json:"advice"`
 }
 
-// lookedUp finds the run that the only word means: one that exists. A word with a dot or a
+// lookedUp finds the run that the only argument names, if it exists. An argument with a dot or a
 // colon is never a run here, and neither is one beside rules; clove why run NAME is always.
-func (p *program) lookedUp(c *cli.Context) (run agent.Run, found bool, err error) {
-	word := c.Args().First()
-	if c.NArg() == 2 && word == runName {
+func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) {
+	reference := c.Args().First()
+	if c.NArg() == 2 && reference == runName {
 		if flag := givenRule(c); flag != "" {
 			return run, false, invalid(flag, "omit it: a run has its own rules", "clove why run does not take it")
 		}
 		run, err = p.stored(c, c.Args().Get(1))
 		return run, err == nil, err
 	}
-	if c.NArg() != 1 || strings.ContainsAny(word, ".:[") || givenRule(c) != "" || !p.mayHaveRuns(c) {
+	if c.NArg() != 1 || strings.ContainsAny(reference, ".:[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
 		return run, false, nil
 	}
-	run, err = p.stored(c, word)
+	run, err = p.stored(c, reference)
 	switch kind := agent.KindOf(err); {
 	case err == nil:
 		return run, true, nil
 	case kind == agent.KindNotFound:
-		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", word))
+		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", reference))
 	case kind == agent.KindInvalid: // the beginning of several ids
 		return run, false, err
 	}
-	return run, false, nil // who cannot see runs asks about hosts
+	return run, false, nil // a user that sees no runs asks about hosts
 }
 
 // givenRule is the first flag that decides over a connection.
@@ -70,8 +71,8 @@ func givenRule(c *cli.Context) string {
 }
 
 // mayHaveRuns spares a host without runs the store that opening one would make.
-func (p *program) mayHaveRuns(c *cli.Context) bool {
-	if d, err := p.cloved(c); err == nil {
+func mayHaveRuns(a *access, c *cli.Context) bool {
+	if d, err := a.cloved(c); err == nil {
 		d.Close()
 		return true
 	}
@@ -85,28 +86,22 @@ func (p *program) mayHaveRuns(c *cli.Context) bool {
 
 // explainRun prints what is to be said about a run. There is no question with a yes or no,
 // so the exit status is 0.
-func (p *program) explainRun(run agent.Run) error {
+func explainRun(s *screen, run agent.Run) error {
 	of := whyOf(run)
-	if p.json {
-		return p.printJSON(of)
+	if s.json {
+		return s.printJSON(of)
 	}
-	for _, line := range of.Lines {
-		fmt.Fprintln(p.out, printable(line))
-	}
+	lines := of.Lines
 	if of.Raise != nil {
-		fmt.Fprintf(p.out, "  flag: %s; policy: %s\n", of.Raise.Flag, of.Raise.Policy)
+		lines = append(lines, fmt.Sprintf("  flag: %s; policy: %s", of.Raise.Flag, of.Raise.Policy))
 	}
 	for _, d := range of.Denials {
-		for _, line := range denialLines(d) {
-			fmt.Fprintln(p.out, printable(line))
-		}
+		lines = append(lines, denialLines(d)...)
 	}
 	if of.Shadow != nil {
-		for _, line := range of.Shadow.lines() {
-			fmt.Fprintln(p.out, printable(line))
-		}
+		lines = append(lines, of.Shadow.lines()...)
 	}
-	return nil
+	return s.printLines(verbs.Items(lines))
 }
 
 // whyOf collects what a run's record says.
@@ -114,7 +109,7 @@ func whyOf(run agent.Run) whyRun {
 	of := whyRun{Run: run.Spec.ID, Name: run.Spec.Name, State: run.State, Lines: []string{}, Denials: []whyDenial{}}
 	record := run.Record
 	if record == nil {
-		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateWord(run)))
+		of.Lines = append(of.Lines, fmt.Sprintf("%s is %s: how it ends, and what was refused, is known at its end", shown(run.Name()), stateName(run)))
 		return of
 	}
 	of.Status, of.ExitCode, of.Limit, of.Shadow = record.Status, record.ExitCode, record.Limit, shadowOf(run)
@@ -144,8 +139,8 @@ func whyOf(run agent.Run) whyRun {
 	return of
 }
 
-// howEnded is the end of a run in one sentence, behind its name. What ending says about
-// limits is not repeated.
+// howEnded is the end of a run in one sentence, behind its name. The lines of ending
+// about limits are not repeated.
 func howEnded(record agent.Record) string {
 	after := ""
 	if record.WallMS > 0 {

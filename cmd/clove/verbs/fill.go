@@ -8,7 +8,7 @@ import (
 // Input is a placeholder or a flag of usage lines that fills a field of a method's parameters.
 type Input struct {
 	Field string // its Go name
-	// Read makes the field's value of what was given. nil: a switch is true, one text stands as it is, and a
+	// Read makes the field's value of what was given. nil: a switch is true, one text is the value, and a
 	// list has all.
 	Read func(texts []string) (any, error)
 }
@@ -24,7 +24,7 @@ type Given struct {
 	Texts []string
 }
 
-// Fill sets fields of params, which is a pointer, in the order of given. What inputs does not name fills
+// Fill sets fields of params, which is a pointer, in the order of given. A name that inputs does not have fills
 // none. An error of Read is returned as it is.
 func Fill(params any, inputs map[string]Input, given []Given) error {
 	for _, g := range given {

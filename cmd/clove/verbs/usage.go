@@ -15,9 +15,9 @@ type Arg struct {
 }
 
 // Parse reads a usage line. takesValue says of a flag outside of brackets, as the line spells it,
-// whether the next word stands for its value.
+// whether the next token is its value.
 func Parse(line string, takesValue func(flag string) bool) (u Usage) {
-	all, words := tokens(line), 0 // a command has one or two
+	all, names := tokens(line), 0 // of the command and its verb
 	for i := 1; i < len(all); i++ {
 		name, optional, many := stripped(all[i])
 		switch {
@@ -26,9 +26,9 @@ func Parse(line string, takesValue func(flag string) bool) (u Usage) {
 			if !optional && takesValue(name) {
 				i++
 			}
-		case optional && isWord(name): // [flags]
-		case len(u.Flags)+len(u.Args) == 0 && words < 2 && isWord(name):
-			words++
+		case optional && isName(name): // [flags]
+		case len(u.Flags)+len(u.Args) == 0 && names < 2 && isName(name):
+			names++
 		default:
 			u.Args = append(u.Args, Arg{name, all[i], optional, many})
 		}
@@ -59,8 +59,8 @@ func (u *Usage) addFlags(text string) {
 	}
 }
 
-// isWord tells a command's word from a placeholder, which has capital letters.
-func isWord(name string) bool { return name == strings.ToLower(name) }
+// isName reports whether a token is a name, and no placeholder, which has capital letters.
+func isName(name string) bool { return name == strings.ToLower(name) }
 
 // tokens splits a line at the blanks outside of brackets.
 func tokens(line string) (all []string) {
