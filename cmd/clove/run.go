@@ -53,6 +53,7 @@ func (p *program) run(c *cli.Context) error {
 		p.reportFilter(spec)
 		p.reportWider(spec.Policy)
 		p.reportShadow(spec)
+		p.reportWorktree(spec)
 	}
 	var ids idFile
 	if err == nil {
