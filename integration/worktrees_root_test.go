@@ -18,16 +18,28 @@ import (
 // shownFlag is the flag that `clove run` names for the repository of a worktree.
 var shownFlag = regexp.MustCompile(`hint: -v (\S+) lets it read`)
 
-// gitOut runs git on the host, with no configuration of the host's, and returns what it writes.
-func gitOut(t *testing.T, dir string, args ...string) string {
+// tryGit runs git on the host, with no configuration of the host's, and returns what it writes.
+func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	git := exec.Command(testhost.Tool(t, "git"), append([]string{"-c", "user.name=u", "-c", "user.email=u@host"}, args...)...)
 	git.Dir, git.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}
 	out, err := git.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func gitOut(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := tryGit(t, dir, args...)
 	if err != nil {
 		t.Fatalf("git %q: %v\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out
+}
+
+// pull takes the commits of clone n into worktree n, as docs/apply.md has it.
+func pull(t *testing.T, base, n string) (string, error) {
+	t.Helper()
+	return tryGit(t, base+"/w"+n, "-c", "fetch.fsckObjects=true", "pull", "-q", "--ff-only", base+"/c"+n, "w"+n)
 }
 
 // committed makes a repository with one commit and n worktrees beside it, w1 on branch w1 and so on.
@@ -93,7 +105,9 @@ func TestAgentsInClonesOfWorktrees(t *testing.T) {
 			t.Errorf("apply of %s: %d, %s%s", n, r.code, r.stdout, r.stderr)
 		}
 		if i < 2 {
-			gitOut(t, base+"/w"+n, "pull", "-q", "--ff-only", "../c"+n, "w"+n)
+			if out, err := pull(t, base, n); err != nil {
+				t.Errorf("pull of %s: %v, %s", n, err, out)
+			}
 			if got := gitOut(t, base+"/w"+n, "log", "-1", "--format=%s"); got != "from "+n {
 				t.Errorf("w%s is at %q", n, got)
 			}
@@ -103,11 +117,38 @@ func TestAgentsInClonesOfWorktrees(t *testing.T) {
 		}
 		h.clove("rm", "a"+n)
 	}
-	if out, err := exec.Command("git", "-C", base+"/w3", "pull", "-q", "--ff-only", "../c3", "w3").CombinedOutput(); err == nil {
+	if out, err := pull(t, base, "3"); err == nil {
 		t.Errorf("a branch that moved was overwritten: %s", out)
 	}
 	if got := gitOut(t, base+"/c3", "log", "-1", "--format=%s"); got != "from 3" {
 		t.Errorf("the commit of the third is lost: %q", got)
 	}
 	gitOut(t, base+"/repo", "fsck", "--strict")
+}
+
+// An agent makes a tree with a file .git, which git never makes, and applies it with the rest.
+func TestAHostileTreeIsNotPulled(t *testing.T) {
+	h := newHost(t)
+	base := committed(t, 1)
+	gitOut(t, base, "clone", "-q", "w1", "c1")
+	const plants = `git config --global user.name a; git config --global user.email a@b
+blob=$(echo evil | git hash-object -w --stdin) &&
+tree=$(printf "100644 .git\0$(echo $blob | sed 's/../\\x&/g')" | git hash-object -t tree --literally -w --stdin) &&
+git update-ref HEAD $(git commit-tree $tree -p HEAD -m evil)`
+	if r := h.clove("run", "--name", "evil", "--workspace", base+"/c1", "--", "bash", "-c", plants); r.code != 0 {
+		t.Fatalf("%d, %s", r.code, r.stderr)
+	}
+	if r := h.clove("apply", "--yes", "evil"); r.code != 0 {
+		t.Fatalf("%d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	h.clove("rm", "evil")
+	if out, err := pull(t, base, "1"); err == nil || !strings.Contains(out, "hasDotgit") {
+		t.Errorf("%v, %s", err, out)
+	}
+	if got := gitOut(t, base+"/w1", "log", "-1", "--format=%s"); got != "first" {
+		t.Errorf("the worktree is at %q", got)
+	}
+	if out, err := tryGit(t, base+"/w1", "fetch", "-q", base+"/c1", "w1"); err != nil {
+		t.Errorf("control: without the check git takes it not either: %s", out)
+	}
 }
