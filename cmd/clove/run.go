@@ -58,6 +58,7 @@ func (p launcher) run(c *cli.Context) error {
 		reportFilter(p.screen, spec)
 		reportWider(p.screen, spec.Policy)
 		reportShadow(p.screen, spec)
+		reportWorktree(p.screen, spec)
 	}
 	var ids idFile
 	if err == nil {

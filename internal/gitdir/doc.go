@@ -1,0 +1,20 @@
+// Package gitdir finds the repository of a folder whose .git is a file: a worktree
+// (git-worktree(1)), a submodule, or a folder made with `git init --separate-git-dir`.
+//
+// The file is text that anybody who made the folder has written, for example the author of an
+// archive. So a repository belongs to the folder only if it says so itself, in files that the
+// folder's author cannot write in another user's repository:
+//
+//   - the git directory is one of the repository's worktrees/, by canonical paths: a directory
+//     elsewhere could name any repository in its commondir;
+//   - its file gitdir names this folder, by its canonical path: a hard link of another folder's
+//     .git is the same file;
+//   - folder, git directory and repository have one owner;
+//   - the repository has HEAD, objects and refs, none of them a link.
+//
+// Nothing names a submodule's or a separate directory's folder in this form; they are reported
+// as not known to belong.
+//
+// It reads with the rights of the calling thread, at most 4 KiB of a file, opens no link, FIFO
+// or device, and starts no git.
+package gitdir
