@@ -29,19 +29,22 @@ type pair struct{ agent, target netip.AddrPort }
 
 // flows are the UDP flows that are relayed or for which an answer is pending.
 type flows struct {
-	early atomic.Int64 // bytes kept, see earlyBytes
+	broker   *broker
+	limits   *limits
+	refusals *refusals
+	early    atomic.Int64 // bytes kept, see earlyBytes
 
 	mu     sync.Mutex // guards the fields below
 	open   map[pair]*flow
 	denied map[pair]time.Time
 }
 
-func newFlows() *flows {
-	return &flows{open: map[pair]*flow{}, denied: map[pair]time.Time{}}
+func newFlows(b *broker, l *limits, r *refusals) *flows {
+	return &flows{broker: b, limits: l, refusals: r, open: map[pair]*flow{}, denied: map[pair]time.Time{}}
 }
 
 // flow relays between one socket of the agent and one target. The first datagram of a pair
-// makes it (flowOf), and datagrams are kept (early) until the broker has answered with two
+// makes it (flows.of), and datagrams are kept (early) until the broker has answered with two
 // connected sockets. From then on the kernel delivers the agent's datagrams to the inside
 // one, and serveFlows sees no more of this pair. A flow ends when it is idle.
 type flow struct {
@@ -67,25 +70,25 @@ func (s *server) serveFlows(conn *net.UDPConn) {
 	s.receiveAll(conn, buffer, func(d datagram) {
 		// One to loopback was sent to the gate's own socket, not through it.
 		if !d.to.Addr().IsLoopback() {
-			s.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
+			s.flows.datagram(pair{unmap(d.from), d.to}, buffer[:d.bytes])
 		}
 	})
 }
 
 // datagram passes a datagram to its flow, and begins the flow if it is the first.
-func (s *server) datagram(p pair, data []byte) {
-	f, fresh := s.flowOf(p)
+func (a *flows) datagram(p pair, data []byte) {
+	f, fresh := a.of(p)
 	if f == nil {
 		return
 	}
 	if outside := f.wait(data); outside != nil {
-		_ = s.pass(f, outside, data, &f.traffic.tx) // serveFlow notices the same error and ends the flow
+		_ = a.pass(f, outside, data, &f.traffic.tx) // serveFlow notices the same error and ends the flow
 	}
 	if fresh {
 		go func() {
-			defer s.limits.release()
-			defer s.forget(p)
-			s.serveFlow(f)
+			defer a.limits.release()
+			defer a.forget(p)
+			a.serve(f)
 		}()
 	}
 }
@@ -121,77 +124,77 @@ func (f *flow) endWait(outside *net.UDPConn) [][]byte {
 }
 
 // flowOf finds the flow of p or makes it; nil if it is denied or limited.
-func (s *server) flowOf(p pair) (f *flow, fresh bool) {
-	s.flows.mu.Lock()
-	defer s.flows.mu.Unlock()
-	if f := s.flows.open[p]; f != nil {
+func (a *flows) of(p pair) (f *flow, fresh bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f := a.open[p]; f != nil {
 		return f, false
 	}
-	if since, ok := s.flows.denied[p]; ok && time.Since(since) < denialMemory {
+	if since, ok := a.denied[p]; ok && time.Since(since) < denialMemory {
 		return nil, false
 	}
-	if reason := s.limits.admit(); reason != "" {
-		s.refusals.udp(p.target, reason)
+	if reason := a.limits.admit(); reason != "" {
+		a.refusals.udp(p.target, reason)
 		return nil, false
 	}
-	f = &flow{pair: p, waiting: &s.flows.early}
-	s.flows.open[p] = f
+	f = &flow{pair: p, waiting: &a.early}
+	a.open[p] = f
 	return f, true
 }
 
 // reportEnd reports the end of f to the broker, once; the broker never uses the number 0.
-func (s *server) reportEnd(f *flow) {
-	s.broker.closed(f.number.Swap(0), f.traffic.rx.Load(), f.traffic.tx.Load())
+func (a *flows) reportEnd(f *flow) {
+	a.broker.closed(f.number.Swap(0), f.traffic.rx.Load(), f.traffic.tx.Load())
 }
 
 // reportFlows is the gate's last message. UDP flows have no end of their own, and only the
 // gate knows the bytes of those that are still open.
-func (s *server) reportFlows() {
-	s.flows.mu.Lock()
-	defer s.flows.mu.Unlock()
-	for _, f := range s.flows.open {
-		s.reportEnd(f)
+func (a *flows) reportOpen() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, f := range a.open {
+		a.reportEnd(f)
 	}
 }
 
 // forget ends a flow. A later datagram of the same pair begins a new one, with a new
 // decision.
-func (s *server) forget(p pair) {
-	s.flows.mu.Lock()
-	defer s.flows.mu.Unlock()
-	delete(s.flows.open, p)
+func (a *flows) forget(p pair) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, p)
 }
 
 // deny remembers a denied flow. The map is cleared when full; the cost is one more request
 // for each flow.
-func (s *server) deny(p pair) {
-	s.flows.mu.Lock()
-	defer s.flows.mu.Unlock()
-	if len(s.flows.denied) >= denialEntries {
-		clear(s.flows.denied)
+func (a *flows) deny(p pair) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.denied) >= denialEntries {
+		clear(a.denied)
 	}
-	s.flows.denied[p] = time.Now()
+	a.denied[p] = time.Now()
 }
 
 // serveFlow is the whole life of a flow; it runs in a goroutine of its own until the flow is idle.
-func (s *server) serveFlow(f *flow) {
+func (a *flows) serve(f *flow) {
 	defer f.endWait(nil) // for a flow that is not allowed
-	answer, err := s.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
+	answer, err := a.broker.ask(wire.Request{Flow: &wire.Flow{Agent: f.agent, Target: f.target}})
 	if err != nil || answer.Result != wire.ResultAllowed {
 		closeFiles(answer.Files)
 		// No answer counts as a denial too, so that a flood is not asked about again at
 		// once.
-		s.deny(f.pair)
+		a.deny(f.pair)
 		return
 	}
 	f.number.Store(answer.Number)
-	defer s.reportEnd(f)
+	defer a.reportEnd(f)
 	outside, inside, err := twoSockets(answer.Files)
 	if err != nil {
-		s.deny(f.pair)
+		a.deny(f.pair)
 		return
 	}
-	s.relayFlow(f, outside, inside)
+	a.relay(f, outside, inside)
 }
 
 // twoSockets turns an answer's descriptors into the flow's sockets.

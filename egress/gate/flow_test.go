@@ -50,8 +50,8 @@ func TestAFlowGoesBothWays(t *testing.T) {
 		<-ask
 		return wire.Answer{Result: wire.ResultAllowed, Number: 3, Files: []*os.File{outsideFile, insideFile}}
 	})
-	s.datagram(flowPair, []byte("first"))
-	s.datagram(flowPair, nil)
+	s.flows.datagram(flowPair, []byte("first"))
+	s.flows.datagram(flowPair, nil)
 	close(ask)
 	gateOutside := expectDatagram(t, server, "first")
 	expectDatagram(t, server, "")
@@ -64,7 +64,7 @@ func TestAFlowGoesBothWays(t *testing.T) {
 	_, err = agent.WriteToUDPAddrPort([]byte("by its own socket"), gateInside)
 	check(t, err)
 	expectDatagram(t, server, "by its own socket")
-	s.datagram(flowPair, []byte("by the listener"))
+	s.flows.datagram(flowPair, []byte("by the listener"))
 	expectDatagram(t, server, "by the listener")
 	_, err = agent.WriteToUDPAddrPort([]byte("too much"), gateInside)
 	check(t, err)
@@ -83,10 +83,10 @@ func TestADeniedFlowIsAskedForOnce(t *testing.T) {
 	other := flowPair
 	other.target = netip.MustParseAddrPort("192.0.2.2:123")
 	for range 1000 {
-		s.datagram(flowPair, []byte("x"))
+		s.flows.datagram(flowPair, []byte("x"))
 	}
 	get(t, b.asked)
-	s.datagram(other, []byte("x"))
+	s.flows.datagram(other, []byte("x"))
 	if r := get(t, b.asked); r.Flow.Target != other.target {
 		t.Errorf("asked for %s again", r.Flow.Target)
 	}
@@ -97,9 +97,9 @@ func TestADeniedFlowIsAskedForOnce(t *testing.T) {
 
 func TestDenialsAreForgotten(t *testing.T) {
 	t.Parallel()
-	s := &server{flows: newFlows()}
+	s := &server{flows: newFlows(nil, nil, nil)}
 	for i := range uint16(3 * denialEntries) {
-		s.deny(pair{target: netip.AddrPortFrom(flowPair.target.Addr(), i)})
+		s.flows.deny(pair{target: netip.AddrPortFrom(flowPair.target.Addr(), i)})
 		if n := len(s.flows.denied); n > denialEntries {
 			t.Fatalf("%d are remembered", n)
 		}
@@ -113,8 +113,8 @@ func TestFlowsCountAgainstTheLimits(t *testing.T) {
 	defer close(hold)
 	other := flowPair
 	other.target = netip.MustParseAddrPort("192.0.2.2:123")
-	s.datagram(flowPair, []byte("x"))
-	s.datagram(other, []byte("x"))
+	s.flows.datagram(flowPair, []byte("x"))
+	s.flows.datagram(other, []byte("x"))
 	if got := get(t, b.refused); got.Target != other.target || got.Reason != wire.ReasonConnections {
 		t.Errorf("%+v", got)
 	}
@@ -140,7 +140,7 @@ func TestIdleFlowsEnd(t *testing.T) {
 	from, to, err := twoSockets([]*os.File{outsideFile, insideFile})
 	check(t, err)
 	done := make(chan struct{})
-	go func() { defer close(done); s.passAll(f, from, to, &f.traffic.rx, func() {}) }()
+	go func() { defer close(done); s.flows.passAll(f, from, to, &f.traffic.rx, func() {}) }()
 	get(t, done)
 }
 
@@ -158,7 +158,7 @@ func TestWhatWaitsForTheBrokerIsBounded(t *testing.T) {
 	for range flows {
 		p.agent = netip.AddrPortFrom(p.agent.Addr(), p.agent.Port()+1)
 		for range flowEarly {
-			s.datagram(p, make([]byte, size))
+			s.flows.datagram(p, make([]byte, size))
 		}
 	}
 	if held := s.flows.early.Load(); held > earlyBytes || held < earlyBytes-size {

@@ -23,25 +23,25 @@ const (
 var datagramBuffers = sync.Pool{New: func() any { return new([datagramBytes]byte) }}
 
 // relayFlow relays datagrams both ways until the flow is idle.
-func (s *server) relayFlow(f *flow, outside, inside *net.UDPConn) {
+func (a *flows) relay(f *flow, outside, inside *net.UDPConn) {
 	f.began = time.Now()
 	for _, data := range f.endWait(outside) {
-		_ = s.pass(f, outside, data, &f.traffic.tx) // the loops below meet the same error
+		_ = a.pass(f, outside, data, &f.traffic.tx) // the loops below meet the same error
 	}
 	var back sync.WaitGroup
 	end := func() { outside.Close(); inside.Close() } // the close ends the other direction too
 	back.Go(func() {
 		defer end()
-		s.passAll(f, outside, inside, &f.traffic.rx, func() { f.answered.Store(true) })
+		a.passAll(f, outside, inside, &f.traffic.rx, func() { f.answered.Store(true) })
 	})
-	s.passAll(f, inside, outside, &f.traffic.tx, func() {})
+	a.passAll(f, inside, outside, &f.traffic.tx, func() {})
 	end()
 	back.Wait()
 }
 
 // passAll relays one direction until the flow is idle or fails. It reads by hand and not
 // with conn.Read, so that an idle flow holds no buffer of 64 KiB.
-func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, passed func()) {
+func (a *flows) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, passed func()) {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return
@@ -57,7 +57,7 @@ func (s *server) passAll(f *flow, from, to *net.UDPConn, moved *atomic.Int64, pa
 		}
 		if err == nil {
 			passed()
-			err = s.pass(f, to, buffer[:n], moved)
+			err = a.pass(f, to, buffer[:n], moved)
 		}
 		return true
 	}
@@ -88,16 +88,16 @@ func (f *flow) expiry() time.Time {
 }
 
 // pass sends one datagram and counts it.
-func (s *server) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64) error {
+func (a *flows) pass(f *flow, to *net.UDPConn, data []byte, moved *atomic.Int64) error {
 	size := int64(len(data))
-	if got := s.limits.bytes.take(size); got < size {
+	if got := a.limits.bytes.take(size); got < size {
 		// A datagram is sent whole or not at all.
-		s.limits.bytes.give(got)
-		s.refusals.udp(f.target, wire.ReasonBytes)
+		a.limits.bytes.give(got)
+		a.refusals.udp(f.target, wire.ReasonBytes)
 		return errBytes
 	}
 	if _, err := to.Write(data); err != nil {
-		s.limits.bytes.give(size)
+		a.limits.bytes.give(size)
 		return err
 	}
 	moved.Add(size)

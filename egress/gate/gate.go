@@ -80,7 +80,7 @@ func (s *server) serve(listeners []wire.Listener, files []*os.File, confine Conf
 	err = s.broker.receive()
 	s.close()
 	reporting.Wait()
-	s.reportFlows()
+	s.flows.reportOpen()
 	return err
 }
 
@@ -94,7 +94,7 @@ func newServer(conn *wire.Conn, configured wire.Limits) (*server, error) {
 	s.broker = newBroker(conn, s.done)
 	s.refusals = newRefusals(conn)
 	s.queries = newQueries()
-	s.flows = newFlows()
+	s.flows = newFlows(s.broker, limits, s.refusals)
 	s.named = newNamed()
 	s.dnsConnections = &dnsConnections{}
 	return s, nil

@@ -17,7 +17,7 @@ import (
 // binary in the role of a load.
 var confinements = []peer{
 	{name: "runc, Docker's filter", does: "Docker's default filter of system calls; host's / read-only, no overlay, no Landlock", command: func(b *bench, id string, _ ...string) []string {
-		return []string{b.runc, "--root", filepath.Join(b.scratch, "runc"), "run", "--bundle", b.loadBundle(), id}
+		return []string{b.runc, "--root", filepath.Join(b.scratch, "runc"), "run", "--bundle", loadBundle(b), id}
 	}},
 	{name: "clove, standard", does: "the default policy: overlays, the filter, Landlock", command: underPolicy("standard")},
 	{name: "clove, a read-only volume", does: "the default policy, and one -v that is read-only: calls that change files are looked at", command: watched},
@@ -29,35 +29,35 @@ var confinements = []peer{
 // into a copy of it.
 func underPolicy(level string) func(*bench, string, ...string) []string {
 	return func(b *bench, _ string, program ...string) []string {
-		return b.policyCommand(b.clove, level, program[0])
+		return policyCommand(b, b.clove, level, program[0])
 	}
 }
 
 // watched runs a load beside a place that is read-only for the run.
 func watched(b *bench, _ string, program ...string) []string {
-	return slices.Insert(b.policyCommand(b.clove, "standard", program[0]), 2, "-v", filepath.Dir(program[0])+":/again:ro")
+	return slices.Insert(policyCommand(b, b.clove, "standard", program[0]), 2, "-v", filepath.Dir(program[0])+":/again:ro")
 }
 
 // learning runs a load under the default policy, and learns a document from it.
 func learning(b *bench, id string, program ...string) []string {
-	return slices.Insert(b.policyCommand(b.clove, "standard", program[0]), 2, "--learn", filepath.Join(b.scratch, "learned-"+id+".yaml"))
+	return slices.Insert(policyCommand(b, b.clove, "standard", program[0]), 2, "--learn", filepath.Join(b.scratch, "learned-"+id+".yaml"))
 }
 
 // earlier is an earlier clove (BEFORE), such as one without what is to be measured.
 var earlier = peer{name: "an earlier clove, standard", does: "the clove of BEFORE", command: func(b *bench, _ string, program ...string) []string {
-	return b.policyCommand(b.before, "standard", program[0])
+	return policyCommand(b, b.before, "standard", program[0])
 }}
 
-func (b *bench) policyCommand(clove, level, program string) []string {
+func policyCommand(b *bench, clove, level, program string) []string {
 	return []string{clove, "run", "--rm", "--policy", level, "--memory", "1G", "--pids-limit", "512", "--tmpfs", "/tmp",
 		"-v", filepath.Dir(program) + ":/load", "--", "/load/" + filepath.Base(program), roleLoad}
 }
 
-func (b *bench) loadBundle() string { return filepath.Join(b.scratch, "bundle-load") }
+func loadBundle(b *bench) string { return filepath.Join(b.scratch, "bundle-load") }
 
 // measurePolicies compares the loads.
 func (b *bench) measurePolicies(t *table) error {
-	program, err := b.placeLoad()
+	program, err := placeLoad(b)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (b *bench) measurePolicies(t *table) error {
 	if b.before != "" {
 		ways = append(slices.Clone(ways), earlier)
 	}
-	if err := b.readyLoads(program); err != nil {
+	if err := readyLoads(b, program); err != nil {
 		t.Absent[ways[0].name] = err.Error()
 		ways = ways[1:]
 	}
@@ -76,7 +76,7 @@ func (b *bench) measurePolicies(t *table) error {
 	}
 	s, err := b.inRounds(func(_ int, s samples) error {
 		for _, way := range ways {
-			times, err := b.underLoad(way, program)
+			times, err := underLoad(b, way, program)
 			if err != nil {
 				return fmt.Errorf("cannot measure %s: %w", way.name, err)
 			}
@@ -93,13 +93,13 @@ func (b *bench) measurePolicies(t *table) error {
 }
 
 // placeLoad copies this binary where every peer can execute it.
-func (b *bench) placeLoad() (string, error) {
+func placeLoad(b *bench) (string, error) {
 	program := filepath.Join(b.scratch, "load", "bench")
 	return program, errors.Join(os.Mkdir(filepath.Dir(program), 0o755), copyProgram(b.self, program))
 }
 
 // readyLoads prepares runc, and a bundle that runs the load under Docker's default filter.
-func (b *bench) readyLoads(program string) error {
+func readyLoads(b *bench, program string) error {
 	if err := b.readyRunc(); err != nil {
 		return err
 	}
@@ -112,12 +112,12 @@ func (b *bench) readyLoads(program string) error {
 		return err
 	}
 	config["linux"].(object)["seccomp"] = filter
-	return writeConfig(b.loadBundle(), config)
+	return writeConfig(loadBundle(b), config)
 }
 
 // underLoad runs all loads once, and returns what each took by its own clock, so that no start
 // is in the figures.
-func (b *bench) underLoad(way peer, program string) (times map[string]float64, err error) {
+func underLoad(b *bench, way peer, program string) (times map[string]float64, err error) {
 	said, err := b.said(b.prepare(way, []string{program}))
 	if err != nil {
 		return nil, err

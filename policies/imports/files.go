@@ -37,15 +37,15 @@ func (r *reader) resolve() {
 }
 
 // stays adds a place that stays writable, with the settings that want it.
-func (r *reader) stays(place, why string) {
-	if have := r.writable[place]; have == "" {
-		r.writable[place] = why
+func (p *plan) stays(place, why string) {
+	if have := p.writable[place]; have == "" {
+		p.writable[place] = why
 	} else if have != why {
-		r.writable[place] = have + "; " + why
+		p.writable[place] = have + "; " + why
 	}
 }
 
-func (r *reader) isWritable(place string) bool { return r.writable[place] != "" }
+func (p *plan) isWritable(place string) bool { return p.writable[place] != "" }
 
 // write makes a place writable: a part of the workspace, of what is the run's own, or a
 // directory of the host.

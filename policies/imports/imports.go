@@ -66,7 +66,7 @@ func Import(f File) ([]byte, error) {
 	if f.System != DockerSeccomp && len(f.Text) > policies.MostBytes {
 		return nil, invalid("name a file of settings", "it has %d bytes, and may have %d", len(f.Text), policies.MostBytes)
 	}
-	r := &reader{file: f, plan: newPlan()}
+	r := &reader{reading: reading{file: f}, plan: newPlan()}
 	readers[f.System](r, root)
 	if r.mistake == nil {
 		r.resolve()

@@ -90,28 +90,28 @@ func (r *reader) destination(setting, text string) (name, port string, ok bool) 
 }
 
 // resolveNetwork chooses the mode.
-func (r *reader) resolveNetwork() {
-	if r.noLoopback != "" {
-		r.ports = nil
-		r.note(r.noLoopback, "carried: no port of the host's loopback is reached")
+func (p *plan) resolveNetwork() {
+	if p.noLoopback != "" {
+		p.ports = nil
+		p.note(p.noLoopback, "carried: no port of the host's loopback is reached")
 	}
 	switch {
-	case r.denyAll != "":
-		r.note(r.denyAll, "carried: nothing is reached")
-	case r.public != "":
-		r.mode = agent.NetworkPublic
+	case p.denyAll != "":
+		p.note(p.denyAll, "carried: nothing is reached")
+	case p.public != "":
+		p.mode = agent.NetworkPublic
 		return
-	case len(r.allow)+len(r.ports) > 0:
-		r.mode = agent.NetworkAllowlist
+	case len(p.allow)+len(p.ports) > 0:
+		p.mode = agent.NetworkAllowlist
 		return
 	}
-	r.mode = agent.NetworkNone
-	for _, list := range [][]target{r.allow, r.deny} {
+	p.mode = agent.NetworkNone
+	for _, list := range [][]target{p.allow, p.deny} {
 		for _, t := range list {
-			r.note(t.setting, "carried: nothing is reached")
+			p.note(t.setting, "carried: nothing is reached")
 		}
 	}
-	r.allow, r.deny, r.ports = nil, nil, nil
+	p.allow, p.deny, p.ports = nil, nil, nil
 }
 
 // denyAddress adds an address or a network that names may not lead to.

@@ -52,14 +52,19 @@ func parse(f File) (map[string]any, error) {
 
 // reader goes through the settings of one file.
 type reader struct {
-	file File
+	reading
 	plan
+	kept    map[string]any // settings that mean something only together
+	proxied bool           // those of Codex's proxy were read
+}
+
+// reading is what was found in the file, apart from what it asks for.
+type reading struct {
+	file    File
 	seen    []string // all settings, by their names
 	left    []string // those that File.Skip left out
 	refused []refusal
-	kept    map[string]any // settings that mean something only together
-	proxied bool           // those of Codex's proxy were read
-	mistake error          // the first value of a wrong type
+	mistake error // the first value of a wrong type
 }
 
 // refusal is a setting that cannot be carried.
@@ -96,7 +101,7 @@ func few(names []string) string {
 }
 
 // skips reports whether the setting is left out, and notes that it exists.
-func (r *reader) skips(setting string) bool {
+func (r *reading) skips(setting string) bool {
 	r.seen = append(r.seen, setting)
 	if !slices.Contains(r.file.Skip, setting) {
 		return false
@@ -107,12 +112,12 @@ func (r *reader) skips(setting string) bool {
 	return true
 }
 
-func (r *reader) refuse(setting, format string, values ...any) {
+func (r *reading) refuse(setting, format string, values ...any) {
 	r.refused = append(r.refused, refusal{setting, fmt.Sprintf(format, values...)})
 }
 
 // wrong notes a value of a wrong type.
-func (r *reader) wrong(at, what string) {
+func (r *reading) wrong(at, what string) {
 	if r.mistake == nil {
 		r.mistake = invalid("correct the file: its own program refuses it, too", "%s: %s belongs there", document.Shown(orFile(at)), what)
 	}
@@ -125,7 +130,7 @@ func orFile(at string) string {
 	return at
 }
 
-func (r *reader) table(at string, value any) map[string]any {
+func (r *reading) table(at string, value any) map[string]any {
 	table, ok := value.(map[string]any)
 	if !ok {
 		r.wrong(at, "a table of keys")
@@ -133,7 +138,7 @@ func (r *reader) table(at string, value any) map[string]any {
 	return table
 }
 
-func (r *reader) truth(at string, value any) bool {
+func (r *reading) truth(at string, value any) bool {
 	truth, ok := value.(bool)
 	if !ok {
 		r.wrong(at, "true or false")
@@ -141,7 +146,7 @@ func (r *reader) truth(at string, value any) bool {
 	return truth
 }
 
-func (r *reader) text(at string, value any) string {
+func (r *reading) text(at string, value any) string {
 	text, ok := value.(string)
 	if !ok {
 		r.wrong(at, "a text")
@@ -151,7 +156,7 @@ func (r *reader) text(at string, value any) string {
 
 // items calls read for each text of a list that is not left out; its name is the setting's with
 // = and the text.
-func (r *reader) items(at string, value any, read func(setting, text string)) {
+func (r *reading) items(at string, value any, read func(setting, text string)) {
 	list, ok := value.([]any)
 	if !ok {
 		r.wrong(at, "a list of texts")
@@ -169,7 +174,7 @@ func (r *reader) items(at string, value any, read func(setting, text string)) {
 }
 
 // problem is the error of the whole file, if it has one.
-func (r *reader) problem() error {
+func (r *reading) problem() error {
 	for _, skip := range r.file.Skip {
 		if r.mistake == nil && !slices.Contains(r.left, skip) {
 			return invalid(policies.Meant(skip, r.seen, "omit it, or write the name as the error has it"), "--skip %s: the file has no such setting", document.Shown(skip))

@@ -22,7 +22,7 @@ func (r *reader) document() []byte {
 		{Key: "description", Text: document.Quoted("the settings of " + r.file.Path)},
 		{Key: "extends", Text: policies.StandardName},
 	}
-	if widen := r.widen(); len(widen) > 0 {
+	if widen := r.widen(r.file.Path); len(widen) > 0 {
 		nodes = append(nodes, document.Node{Key: "widen", Nodes: widen})
 	}
 	if r.system != "" {
@@ -56,27 +56,27 @@ func (r *reader) head() []string {
 	return append(lines, "of the host, only the base system, the workspace, volumes, and an interpreter that a run needs appear inside")
 }
 
-// widen gives the reasons for what the level standard does not allow.
-func (r *reader) widen() (nodes []document.Node) {
+// widen gives the reasons for what the level standard does not allow; path names the file in them.
+func (p *plan) widen(path string) (nodes []document.Node) {
 	reasons := map[string][]string{}
-	if r.system != "" {
+	if p.system != "" {
 		reasons["seccomp"] = append(reasons["seccomp"], "the filter is that of the file")
 	}
-	for _, v := range r.volumes {
+	for _, v := range p.volumes {
 		reasons["files.volumes"] = append(reasons["files.volumes"], keyOf(v.setting))
 	}
-	if r.public != "" && r.mode == agent.NetworkPublic {
-		reasons["network"] = append(reasons["network"], keyOf(r.public))
+	if p.public != "" && p.mode == agent.NetworkPublic {
+		reasons["network"] = append(reasons["network"], keyOf(p.public))
 	}
-	for _, t := range r.allow {
+	for _, t := range p.allow {
 		reasons["network"] = append(reasons["network"], keyOf(t.setting))
 	}
-	for _, p := range r.ports {
-		reasons["network"] = append(reasons["network"], keyOf(p.setting))
+	for _, port := range p.ports {
+		reasons["network"] = append(reasons["network"], keyOf(port.setting))
 	}
 	for _, key := range slices.Sorted(maps.Keys(reasons)) {
 		from := slices.Compact(slices.Sorted(slices.Values(reasons[key])))
-		nodes = append(nodes, document.Node{Key: key, Text: document.Quoted(fmt.Sprintf("%s of %s", strings.Join(from, ", "), r.file.Path))})
+		nodes = append(nodes, document.Node{Key: key, Text: document.Quoted(fmt.Sprintf("%s of %s", strings.Join(from, ", "), path))})
 	}
 	return nodes
 }
@@ -87,14 +87,14 @@ func keyOf(setting string) string {
 	return key
 }
 
-func (r *reader) files() []document.Node {
+func (p *plan) files() []document.Node {
 	var writable, volumes []document.Node
 	for _, place := range agent.WritablePlaces {
-		if why := r.writable[place]; why != "" {
+		if why := p.writable[place]; why != "" {
 			writable = append(writable, document.Node{Text: place, Note: why})
 		}
 	}
-	for _, v := range r.volumes {
+	for _, v := range p.volumes {
 		node := document.Node{Text: document.Quoted(v.path + ":" + v.inside + ":ro"), Note: v.setting}
 		if !v.readOnly {
 			node.Text, node.Note = document.Quoted(v.path+":"+v.inside), v.setting+": the host's own directory; what is written there stays, .git and all other files in it"
@@ -111,23 +111,23 @@ func (r *reader) files() []document.Node {
 	return nodes
 }
 
-func (r *reader) setVariables() (nodes []document.Node) {
-	for _, name := range slices.Sorted(maps.Keys(r.env)) {
-		nodes = append(nodes, document.Node{Key: document.Quoted(name), Text: document.Quoted(r.env[name])})
+func (p *plan) setVariables() (nodes []document.Node) {
+	for _, name := range slices.Sorted(maps.Keys(p.env)) {
+		nodes = append(nodes, document.Node{Key: document.Quoted(name), Text: document.Quoted(p.env[name])})
 	}
 	return nodes
 }
 
-func (r *reader) network() []document.Node {
-	if r.mode == agent.NetworkNone {
-		return []document.Node{{Key: "mode", Text: r.mode, Note: "nothing that is carried allows a name"}}
+func (p *plan) network() []document.Node {
+	if p.mode == agent.NetworkNone {
+		return []document.Node{{Key: "mode", Text: p.mode, Note: "nothing that is carried allows a name"}}
 	}
 	var ports []document.Node
-	for _, p := range r.ports {
-		ports = append(ports, document.Node{Text: strconv.Itoa(int(p.number)), Note: p.setting})
+	for _, port := range p.ports {
+		ports = append(ports, document.Node{Text: strconv.Itoa(int(port.number)), Note: port.setting})
 	}
-	nodes := []document.Node{{Key: "mode", Text: r.mode}}
-	for _, list := range []document.Node{{Key: "allow", Nodes: targets(r.allow)}, {Key: "deny", Nodes: targets(r.deny)}, {Key: "host_ports", Nodes: ports}} {
+	nodes := []document.Node{{Key: "mode", Text: p.mode}}
+	for _, list := range []document.Node{{Key: "allow", Nodes: targets(p.allow)}, {Key: "deny", Nodes: targets(p.deny)}, {Key: "host_ports", Nodes: ports}} {
 		if len(list.Nodes) > 0 {
 			nodes = append(nodes, list)
 		}
