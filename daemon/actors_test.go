@@ -51,13 +51,16 @@ func newActors(t *testing.T, change func(*Config)) *actors {
 // start plays a supervisor and its agent, which runs until it is ended.
 func (a *actors) start(order supervisor.Order) (supervisor.Answer, <-chan struct{}, error) {
 	gone := make(chan struct{})
-	answer, _, err := a.rig.start(order)
-	if err != nil {
-		close(gone)
-		return answer, gone, err
-	}
+	// The directory is there before the run executes, as with a real supervisor: a caller that finds
+	// none takes the run for one without a supervisor, and does not wait for the socket.
 	dir := filepath.Join(a.d.options.Paths.Run, string(order.Spec.ID))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return supervisor.Answer{}, gone, err
+	}
+	answer, _, err := a.rig.start(order)
+	if err != nil {
+		os.RemoveAll(dir)
+		close(gone)
 		return answer, gone, err
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, supervisor.SocketName), Net: "unix"})
