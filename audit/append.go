@@ -29,11 +29,11 @@ const appendMax = 256
 type order struct {
 	entries []Entry
 	end     bool                // it may use the reserve
-	answer  chan answer         // nil: nobody waits
+	answer  chan appendResult   // nil: nobody waits
 	change  func(*writer) error // instead of entries
 }
 
-type answer struct {
+type appendResult struct {
 	first uint64
 	err   error
 }
@@ -50,7 +50,7 @@ func (l *Log) AppendEnd(entries ...Entry) (first uint64, err error) {
 	return l.hand(order{entries: stamped(entries), end: true})
 }
 
-// Room reports whether Append would find room: nil, or the error of a full disk.
+// Room reports whether Append would find space: nil, or the error of a full disk.
 func (l *Log) Room() error {
 	_, err := l.hand(order{change: func(w *writer) error { return w.makeRoom(lineMax, false) }})
 	return err
@@ -76,7 +76,7 @@ func (l *Log) hand(o order) (uint64, error) {
 	if len(o.entries) == 0 && o.change == nil {
 		return 0, nil
 	}
-	o.answer = make(chan answer, 1)
+	o.answer = make(chan appendResult, 1)
 	if err := l.take(o); err != nil {
 		return 0, err
 	}
@@ -217,7 +217,7 @@ func (l *Log) round(orders []order) []order {
 			l.enqueued += len(o.entries)
 			unwritten += o.lost()
 		} else if failure != nil {
-			o.answer <- answer{err: failure}
+			o.answer <- appendResult{err: failure}
 		}
 	}
 	if failure != nil {

@@ -9,7 +9,7 @@ import (
 
 // named says what was done to the log where p is not the record that belongs there. It looks
 // at the rest of the log, which may be damaged further.
-func (v *verifier) named(p place, r record, found error) error {
+func (v *verifier) named(p position, r record, found error) error {
 	var problem *Problem
 	if !errors.As(found, &problem) {
 		return found
@@ -55,11 +55,11 @@ type later struct {
 	continues bool // directly, with the number behind the expected one, which the line has not
 }
 
-func (v *verifier) rest(bad place, r record, expected uint64) (found later) {
+func (v *verifier) rest(bad position, r record, expected uint64) (found later) {
 	stored, known := v.stored.leaf(expected)
 	var last tlog.Hash // of the line before
 	begun := false
-	_ = walk(v.segments, func(p place) error {
+	_ = walk(v.segments, func(p position) error {
 		if !begun {
 			begun = p.segment == bad.segment && p.offset == bad.offset
 			return nil

@@ -25,7 +25,7 @@ type Exported struct {
 // It may run beside the writer.
 func Export(dir string, keys *Keys, w io.Writer) (e Exported, err error) {
 	lines := bufio.NewWriterSize(w, 64<<10)
-	v, err := verified(dir, keys, false, func(p place, _ record) error {
+	v, err := verified(dir, keys, false, func(p position, _ record) error {
 		_, err := lines.Write(append(p.line, '\n'))
 		return err
 	})
@@ -43,7 +43,7 @@ func Export(dir string, keys *Keys, w io.Writer) (e Exported, err error) {
 
 // verified walks along a log that must be sound, and keeps all hashes if asked to. Without an
 // error the caller closes the verifier's stored hashes.
-func verified(dir string, keys *Keys, keep bool, each func(place, record) error) (*verifier, error) {
+func verified(dir string, keys *Keys, keep bool, each func(position, record) error) (*verifier, error) {
 	public, err := keys.Public()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ type Proof struct {
 // new checkpoint. It holds 64 bytes in memory for each record of the log.
 func Prove(dir string, keys *Keys, number uint64) (Proof, error) {
 	proof := Proof{Version: Version, Number: number}
-	v, err := verified(dir, keys, true, func(p place, r record) error {
+	v, err := verified(dir, keys, true, func(p position, r record) error {
 		if r.Number == number {
 			proof.Record = string(p.line)
 		}

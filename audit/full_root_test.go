@@ -15,7 +15,7 @@ import (
 )
 
 // On a full disk Append refuses when only the reserve is left, the ends of runs are still
-// recorded, and the log goes on when there is room again.
+// recorded, and the log goes on when there is space again.
 func TestFullDisk(t *testing.T) {
 	testhost.Root(t)
 	disk := t.TempDir()
@@ -68,8 +68,8 @@ func TestFullDisk(t *testing.T) {
 	sound(t, dir, written+2)
 }
 
-// A log is opened on a disk without room for a segment. Append is refused, the ends of runs
-// are recorded in what room there is, and Append works when there is more.
+// A log is opened on a disk without space for a segment. Append is refused, the ends of runs
+// are recorded in what space there is, and Append works when there is more.
 func TestFullDiskFromTheStart(t *testing.T) {
 	testhost.Root(t)
 	disk := t.TempDir()

@@ -135,7 +135,7 @@ func Open(dir string, options Options) (*Log, error) {
 	return l, nil
 }
 
-// appendGap writes a gap, on a full disk as soon as there is room: until then head counts
+// appendGap writes a gap, on a full disk as soon as there is space: until then head counts
 // what it stands for.
 func (l *Log) appendGap(gap Entry) error {
 	_, err := l.AppendEnd(gap)

@@ -24,7 +24,7 @@ func ReadPage(dir string, filter Filter, most, scan int) (page Page, err error) 
 		return page, err
 	}
 	var number uint64
-	err = walk(segments[firstBehind(segments, filter.After):], func(p place) error {
+	err = walk(segments[firstBehind(segments, filter.After):], func(p position) error {
 		if p.offset == 0 {
 			number = p.segment.first - 1
 		}

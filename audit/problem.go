@@ -52,7 +52,7 @@ func damaged(file, message string) *Problem {
 	return &Problem{Kind: Unreadable, File: file, Message: message}
 }
 
-func changed(p place, number uint64, message string) *Problem {
+func changed(p position, number uint64, message string) *Problem {
 	return &Problem{Kind: Edited, Number: number, File: p.segment.path, Message: message}
 }
 
@@ -77,7 +77,7 @@ func uncovered(covered, have uint64) error {
 
 // follow reads the record that stands behind the first count ones, the last of which has the
 // hash prev.
-func follow(p place, count uint64, prev tlog.Hash) (record, error) {
+func follow(p position, count uint64, prev tlog.Hash) (record, error) {
 	number := count + 1
 	if !p.whole {
 		return record{}, &Problem{Kind: Truncated, Number: number, File: p.segment.path, Message: "its line has no end"}

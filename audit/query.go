@@ -114,7 +114,7 @@ func eachOf(entries []Entry, each func(Entry) error) error {
 // for its first line that is no record.
 func (f Filter) in(s segment, last uint64) (found []Entry, bad, err error) {
 	number := s.first - 1 // of the line, whatever it says itself
-	err = s.walk(0, func(p place) error {
+	err = s.walk(0, func(p position) error {
 		if number++; number > last {
 			bad = cmp.Or(bad, unacknowledged(filepath.Dir(s.path), s.path, last))
 			return errStop

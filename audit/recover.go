@@ -199,7 +199,7 @@ func (w *writer) read(s segment, past head, exact bool) (end int64, err error) {
 	count := tlog.StoredHashCount(int64(w.tip.tree.size))
 	var hashes []tlog.Hash
 	var bad error
-	err = walk([]segment{s}, func(p place) error {
+	err = walk([]segment{s}, func(p position) error {
 		r, err := follow(p, w.tip.tree.size, w.tip.hash)
 		switch {
 		case exact && w.tip.tree.size >= past.count:

@@ -144,7 +144,7 @@ func (w *writer) forgetCheckpoints(removed uint64) error {
 func (l *Log) unlink(segments []segment) error {
 	for _, s := range segments {
 		var failed error
-		err := s.walk(0, func(p place) error {
+		err := s.walk(0, func(p position) error {
 			if r, err := parse(p.line); err == nil && r.Kind == KindLink && r.Run.Valid() {
 				failed = errors.Join(failed, os.RemoveAll(filepath.Join(l.dir, linkedName, string(r.Run))))
 			}

@@ -12,7 +12,7 @@ import (
 	"clove.run/clove/internal/descriptor"
 )
 
-// allocate allocates the segment in use again. On a full disk it keeps what room there is
+// allocate allocates the segment in use again. On a full disk it keeps what space there is
 // for ends of runs.
 func (w *writer) allocate() error {
 	w.soft = w.options.SegmentBytes - w.options.ReserveBytes
@@ -21,8 +21,8 @@ func (w *writer) allocate() error {
 		return nil
 	}
 	w.soft = 0
-	for room := w.options.ReserveBytes; room >= lineMax; room /= 2 {
-		if w.reserve(w.file, w.size, room) == nil {
+	for bytes := w.options.ReserveBytes; bytes >= lineMax; bytes /= 2 {
+		if w.reserve(w.file, w.size, bytes) == nil {
 			break
 		}
 	}
@@ -44,9 +44,9 @@ func (w *writer) reserve(segment *os.File, offset, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	rooms := []room{{segment, offset, bytes}, {w.hashes.file, tlog.StoredHashCount(int64(w.tip.tree.size)) * tlog.HashSize, bytes / 2}, {signed, end, bytes / 256}}
+	extents := []extent{{segment, offset, bytes}, {w.hashes.file, tlog.StoredHashCount(int64(w.tip.tree.size)) * tlog.HashSize, bytes / 2}, {signed, end, bytes / 256}}
 	var lack, left uint64
-	for _, r := range rooms {
+	for _, r := range extents {
 		lacks, free, err := lacking(r.file, r.offset+r.bytes)
 		if err != nil {
 			return err
@@ -57,14 +57,14 @@ func (w *writer) reserve(segment *os.File, offset, bytes int64) error {
 		return unix.ENOSPC
 	}
 	var errs []error
-	for _, r := range rooms {
+	for _, r := range extents {
 		errs = append(errs, preallocate(r.file, r.offset, r.bytes))
 	}
 	return errors.Join(errs...)
 }
 
-// room is a part of a file.
-type room struct {
+// extent is a part of a file.
+type extent struct {
 	file          *os.File
 	offset, bytes int64
 }

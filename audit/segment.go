@@ -48,8 +48,8 @@ func segmentsOf(path string) ([]segment, error) {
 	return found, nil
 }
 
-// place is a line of a segment.
-type place struct {
+// position is a line of a segment.
+type position struct {
 	segment segment
 	offset  int64
 	line    []byte // without its end; valid until the next one is read
@@ -60,7 +60,7 @@ type place struct {
 var errStop = errors.New("stop")
 
 // walk passes on every line of the segments in their order, until each fails.
-func walk(segments []segment, each func(place) error) error {
+func walk(segments []segment, each func(position) error) error {
 	for _, s := range segments {
 		err := s.walk(0, each)
 		if errors.Is(err, errStop) {
@@ -75,7 +75,7 @@ func walk(segments []segment, each func(place) error) error {
 
 // walk begins at offset. A line that is too long for a record is passed on without its rest,
 // as one that is not whole, and ends the walk.
-func (s segment) walk(offset int64, each func(place) error) error {
+func (s segment) walk(offset int64, each func(position) error) error {
 	file, err := os.Open(s.path)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s segment) walk(offset int64, each func(place) error) error {
 		if len(text) == 0 {
 			return nil
 		}
-		p := place{s, offset, text, err == nil}
+		p := position{s, offset, text, err == nil}
 		if p.whole {
 			p.line = text[:len(text)-1]
 		}

@@ -61,7 +61,7 @@ func (c *cursor) catchUp(filter Filter, each func(Entry) error) error {
 }
 
 func (c *cursor) read(last uint64, filter Filter, each func(Entry) error) error {
-	return c.segment.walk(c.offset, func(p place) error {
+	return c.segment.walk(c.offset, func(p position) error {
 		if !p.whole || c.line >= last {
 			return errStop
 		}

@@ -64,7 +64,7 @@ type lines struct {
 func linesOf(t testing.TB, dir string) (l lines) {
 	t.Helper()
 	segments, err := segmentsOf(dir)
-	must(t, err, walk(segments, func(p place) error {
+	must(t, err, walk(segments, func(p position) error {
 		l.paths, l.text = append(l.paths, p.segment.path), append(l.text, string(p.line))
 		return nil
 	}))

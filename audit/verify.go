@@ -80,7 +80,7 @@ type verifier struct {
 
 	keep   bool // keep all hashes
 	hashes []tlog.Hash
-	each   func(place, record) error // of each sound record; may be nil
+	each   func(position, record) error // of each sound record; may be nil
 }
 
 // claim is a checkpoint that the log must agree with.
@@ -179,7 +179,7 @@ func (v *verifier) walk(segments []segment) error {
 	if err := v.reached(); err != nil {
 		return err
 	}
-	return walk(segments, func(p place) error {
+	return walk(segments, func(p position) error {
 		if v.head != nil && v.tip.tree.size >= v.head.count {
 			v.behind = p.segment.path
 			return errStop
@@ -196,7 +196,7 @@ func (v *verifier) walk(segments []segment) error {
 }
 
 // take adds a sound record.
-func (v *verifier) take(p place, r record) error {
+func (v *verifier) take(p position, r record) error {
 	if v.each != nil {
 		if err := v.each(p, r); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (v *verifier) take(p place, r record) error {
 }
 
 // compare holds a record to what is stored beside it.
-func (v *verifier) compare(p place, r record) error {
+func (v *verifier) compare(p position, r record) error {
 	if v.head != nil && r.Number == v.head.count && r.hash != v.head.hash {
 		return changed(p, r.Number, "the stored head has another hash for it")
 	}

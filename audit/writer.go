@@ -52,16 +52,16 @@ type stage struct {
 func (w *writer) path(name string) string { return filepath.Join(w.dir, name) }
 
 // commit writes the orders and answers those that somebody waits for. It returns the others
-// that had no room.
+// that had no space.
 func (w *writer) commit(orders []order) (left []order) {
 	w.staged = stage{tip: w.tip}
 	for _, o := range orders {
 		first, err := w.stage(o)
 		switch {
 		case o.answer != nil && err == nil:
-			w.staged.answers = append(w.staged.answers, func(err error) { o.answer <- answer{first, err} })
+			w.staged.answers = append(w.staged.answers, func(err error) { o.answer <- appendResult{first, err} })
 		case o.answer != nil:
-			o.answer <- answer{err: err}
+			o.answer <- appendResult{err: err}
 		case err == nil:
 			w.staged.answers = append(w.staged.answers, func(err error) {
 				if err != nil {
@@ -80,7 +80,7 @@ func (w *writer) commit(orders []order) (left []order) {
 	return left
 }
 
-// stage adds an order's records to what the next sync writes. It makes room where there is none.
+// stage adds an order's records to what the next sync writes. It makes space where there is none.
 func (w *writer) stage(o order) (first uint64, err error) {
 	if o.change != nil {
 		if err := w.sync(); err != nil {
@@ -196,7 +196,7 @@ func (w *writer) rotate() error {
 	if err := w.begin(); err != nil {
 		return storage("the next segment", err)
 	}
-	// The rest of the old one's room is given back.
+	// The rest of the old one's space is given back.
 	err := errors.Join(old.Truncate(size), old.Close(), w.hashes.file.Sync(), w.head.sync())
 	if err != nil {
 		w.failure = storage("a segment", err)
@@ -218,7 +218,7 @@ func (w *writer) begin() error {
 }
 
 // beginFirst is begin for a log without a segment, which opens also on a full disk: then the
-// segment has room for ends of runs only, if any.
+// segment has space for ends of runs only, if any.
 func (w *writer) beginFirst() error {
 	file, err := w.create()
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 
 var errWaited = errors.New("the call has waited for its turn for too long")
 
-// places are what a call has at turnstiles, in their order.
+// places are what a call has at limiters, in their order.
 type places struct {
 	mu     sync.Mutex // guards the following
 	leaves []func()
 	ended  bool
 }
 
-// take notes how to leave a turnstile. It reports false behind end.
+// take notes how to leave a limiter. It reports false behind end.
 func (p *places) take(leave func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +32,7 @@ func (p *places) take(leave func()) bool {
 }
 
 // keep gives all places back but the first n, and returns how many are left. The earlier
-// turnstile goes first: whom it lets through waits at the next when that is left, so that each
+// limiter goes first: whom it lets through waits at the next when that is left, so that each
 // of them serves the call whose turn it is.
 func (p *places) keep(n int) int {
 	p.mu.Lock()
@@ -65,8 +65,8 @@ type applicant struct {
 // may limit calls; the provider's queue is the last, so that no call that waits for another
 // limit takes a place there. A call that goes on with another target keeps its model's place.
 // The error is a *crowdedError.
-func (ts *turnstiles) admit(ctx context.Context, p *places, a applicant) error {
-	gates := []*turnstile{
+func (ts *limiters) admit(ctx context.Context, p *places, a applicant) error {
+	gates := []*limiter{
 		ts.of(ofModel, a.target.Name).with(a.target.Limits),
 		ts.of(ofTarget, routeName(a.target)),
 		ts.of(ofProvider, a.target.Provider.Name).with(a.target.Provider.Limits),
@@ -101,9 +101,9 @@ func awaited(ctx context.Context, passed <-chan error) error {
 	}
 }
 
-// pass takes a call through turnstiles, without a step of its own goroutine in between: behind
+// pass takes a call through limiters, without a step of its own goroutine in between: behind
 // one it waits at the next before another call can pass there. passed gets one value at most.
-func pass(gates []*turnstile, w waiter, passed chan<- error) {
+func pass(gates []*limiter, w waiter, passed chan<- error) {
 	if len(gates) == 0 {
 		passed <- nil
 		return
@@ -116,7 +116,7 @@ func pass(gates []*turnstile, w waiter, passed chan<- error) {
 
 // learned notes the limits that a provider named in an answer. They bound the target alone, as
 // providers limit each model, and only what is not configured.
-func (ts *turnstiles) learned(t config.Target, l link.Limits) {
+func (ts *limiters) learned(t config.Target, l link.Limits) {
 	p, m := t.Provider.Limits, t.Limits
 	if p.RequestsPerMinute > 0 || m.RequestsPerMinute > 0 {
 		l.Requests = 0

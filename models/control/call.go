@@ -18,7 +18,7 @@ import (
 // desk is what the calls of all runs are decided and made with.
 type desk struct {
 	Options
-	limits    turnstiles
+	limits    limiters
 	health    health
 	loads     loads
 	settler   settler

@@ -27,7 +27,7 @@ const (
 // contents closes a run's log when the run has left and its last call is logged.
 type contents struct {
 	log  Contents
-	room *room
+	room *heldBytes
 
 	mu     sync.Mutex // guards the following
 	copies int
@@ -37,7 +37,7 @@ type contents struct {
 
 // openContents opens the log of a run that asks for one; nil: it does not. room is what all logs
 // keep in memory.
-func openContents(run agent.Run, open func(agent.ID) (Contents, error), room *room) (*contents, error) {
+func openContents(run agent.Run, open func(agent.ID) (Contents, error), room *heldBytes) (*contents, error) {
 	if !run.Spec.Kernel.ModelLog {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (l *contents) keep(title string, from io.Reader) {
 
 // content keeps the beginning of what is written to it.
 type content struct {
-	room *room
+	room *heldBytes
 	text bytes.Buffer
 	all  int64 // bytes that came
 	full bool  // nothing more is kept
@@ -157,13 +157,13 @@ func (t *content) cut(what string) string {
 	return fmt.Sprintf(", %s cut after %d of %d bytes", what, t.text.Len(), t.all)
 }
 
-// room bounds the bytes of contents that are held.
-type room struct {
+// heldBytes bounds the bytes of contents that are held.
+type heldBytes struct {
 	mu   sync.Mutex // guards used
 	used int64
 }
 
-func (r *room) take(n int64) bool {
+func (r *heldBytes) take(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used+n > maxHeld {
@@ -173,7 +173,7 @@ func (r *room) take(n int64) bool {
 	return true
 }
 
-func (r *room) give(n int64) {
+func (r *heldBytes) give(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used -= n

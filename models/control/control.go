@@ -21,13 +21,13 @@ type Control struct {
 	runs     *runs
 	fronts   *fronts
 	launcher *launcher
-	held     room // bytes of contents in memory
+	held     heldBytes // bytes of contents in memory
 }
 
 // New makes a Control. No process is started before a run asks for models.
 func New(o Options) *Control {
 	l := &launcher{programs: o.Programs, journals: o.Journals, spawn: spawn}
-	d := &desk{Options: o, limits: turnstiles{maxWait: maxWait, all: map[string]*turnstile{}}, settler: settler{o.Ledger, o.Called, o.Log},
+	d := &desk{Options: o, limits: limiters{maxWait: maxWait, all: map[string]*limiter{}}, settler: settler{o.Ledger, o.Called, o.Log},
 		upstreams: &upstreams{launcher: l, config: o.Config, secret: o.Secret, scripts: map[string]*process{}}}
 	r := newRuns()
 	return &Control{desk: d, runs: r, launcher: l,

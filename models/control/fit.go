@@ -108,7 +108,7 @@ func (w *demand) longer(left budget.Left) (budget.Amounts, error) {
 	return w.bound(out), nil
 }
 
-// room is how many tokens of output there is room for in each answer, beside the input;
+// heldBytes is how many tokens of output there is room for in each answer, beside the input;
 // math.MaxInt64: nothing limits it.
 func (w *demand) room(left budget.Amounts) int64 {
 	in, room := w.input(), left.Of(budget.TokensOut)

@@ -18,8 +18,8 @@ const maxWaiting = 4096
 
 var errCrowded = errors.New("too many calls wait for the provider")
 
-// turnstile lets calls through that one limit is for, in the order of a queue.
-type turnstile struct {
+// limiter lets calls through that one limit is for, in the order of a queue.
+type limiter struct {
 	kind string
 
 	mu      sync.Mutex // guards the following; of two, that of the later kind is taken second
@@ -31,7 +31,7 @@ type turnstile struct {
 	lapse   *time.Timer // of limits that were learned; nil: none were
 }
 
-// waiter is a call at a turnstile. Its functions are called with the lock.
+// waiter is a call at a limiter. Its functions are called with the lock.
 type waiter struct {
 	run    agent.ID
 	model  string
@@ -42,7 +42,7 @@ type waiter struct {
 }
 
 // enter lets a call wait until it passes. Its leave is called at the end of the call, or of the wait.
-func (t *turnstile) enter(w waiter) error {
+func (t *limiter) enter(w waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.queue.Waiting() >= maxWaiting {
@@ -58,7 +58,7 @@ func (t *turnstile) enter(w waiter) error {
 	return nil
 }
 
-func (t *turnstile) leave(call *queue.Call) {
+func (t *limiter) leave(call *queue.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if began, ran := t.running[call]; ran {
@@ -79,7 +79,7 @@ func average(before, last time.Duration) time.Duration {
 }
 
 // next lets through whatever may run now. t.mu is held.
-func (t *turnstile) next() {
+func (t *limiter) next() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
@@ -100,7 +100,7 @@ func (t *turnstile) next() {
 
 // with sets the limits that are configured now: a reload may have changed them, while calls
 // wait.
-func (t *turnstile) with(l config.Limits) *turnstile {
+func (t *limiter) with(l config.Limits) *limiter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.SetLimits(queue.Limits{Concurrency: l.Concurrency, RequestsPerMinute: l.RequestsPerMinute, TokensPerMinute: l.TokensPerMinute})
@@ -112,7 +112,7 @@ func (t *turnstile) with(l config.Limits) *turnstile {
 const learnTime = time.Minute
 
 // learn sets limits that a provider has named.
-func (t *turnstile) learn(l queue.Limits) {
+func (t *limiter) learn(l queue.Limits) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.SetLimits(l)
@@ -124,35 +124,35 @@ func (t *turnstile) learn(l queue.Limits) {
 }
 
 // unlearn lets through what waits for a limit that has lapsed.
-func (t *turnstile) unlearn() {
+func (t *limiter) unlearn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.SetLimits(queue.Limits{})
 	t.next()
 }
 
-// The kinds of turnstiles, in the order in which a call passes them.
+// The kinds of limiters, in the order in which a call passes them.
 const (
 	ofModel    = "model"
 	ofTarget   = "target"
 	ofProvider = "provider"
 )
 
-// turnstiles are those of a configuration's models, targets and providers.
-type turnstiles struct {
+// limiters are those of a configuration's models, targets and providers.
+type limiters struct {
 	maxWait time.Duration // of a call for its turn
 
 	mu  sync.Mutex // guards all
-	all map[string]*turnstile
+	all map[string]*limiter
 }
 
 // of returns the one of a kind with a name.
-func (ts *turnstiles) of(kind, name string) *turnstile {
+func (ts *limiters) of(kind, name string) *limiter {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.all[kind+" "+name]
 	if t == nil {
-		t = &turnstile{kind: kind, queue: queue.New(queue.Limits{}), waiting: map[*queue.Call]waiter{}, running: map[*queue.Call]time.Time{}}
+		t = &limiter{kind: kind, queue: queue.New(queue.Limits{}), waiting: map[*queue.Call]waiter{}, running: map[*queue.Call]time.Time{}}
 		ts.all[kind+" "+name] = t
 	}
 	return t

@@ -44,7 +44,7 @@ func (k *call) reserve() *link.Refuse {
 
 // attempt makes a call's reservation, if it is its turn. A call that waits for its provider
 // holds nothing of the budget, so the budget is looked at first, and taken last.
-func (k *call) attempt(p *place) error {
+func (k *call) attempt(p *queued) error {
 	left, err := k.desk.Ledger.Left(k.served.run, k.ceiling(k.served.run.Owner.UID))
 	if err == nil {
 		_, err = k.turn(left, p)
@@ -92,7 +92,7 @@ func (k *call) more() int64 {
 
 // turn is fit for the call whose turn it is. One that does not fit in any case is refused
 // without waiting.
-func (k *call) turn(left budget.Left, p *place) (budget.Amounts, error) {
+func (k *call) turn(left budget.Left, p *queued) (budget.Amounts, error) {
 	first, others := k.served.line.look(p)
 	amounts, err := k.fit(left, others)
 	if err == nil && !first && amounts.Fits(left.Unheld) {
@@ -123,27 +123,27 @@ func (k *call) renew() error {
 	return nil
 }
 
-// line has the calls of a run that wait until others have settled, first come first served.
-type line struct {
+// settleQueue has the calls of a run that wait until others have settled, first come first served.
+type settleQueue struct {
 	mu      sync.Mutex // guards waiting
-	waiting []*place
+	waiting []*queued
 }
 
-// place is that of one call in a line.
-type place struct{ first chan struct{} } // has an element when the call may have become the first
+// queued is that of one call in a line.
+type queued struct{ first chan struct{} } // has an element when the call may have become the first
 
-func (l *line) enter() *place {
+func (l *settleQueue) enter() *queued {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := &place{make(chan struct{}, 1)}
+	p := &queued{make(chan struct{}, 1)}
 	l.waiting = append(l.waiting, p)
 	return p
 }
 
-func (l *line) leave(p *place) {
+func (l *settleQueue) leave(p *queued) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = slices.DeleteFunc(l.waiting, func(q *place) bool { return q == p })
+	l.waiting = slices.DeleteFunc(l.waiting, func(q *queued) bool { return q == p })
 	if len(l.waiting) > 0 {
 		select {
 		case l.waiting[0].first <- struct{}{}:
@@ -154,7 +154,7 @@ func (l *line) leave(p *place) {
 
 // look reports whether a place is the first, and how many others there are. A call that has
 // none is the first where nobody waits.
-func (l *line) look(p *place) (first bool, others int) {
+func (l *settleQueue) look(p *queued) (first bool, others int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {

@@ -22,8 +22,8 @@ type served struct {
 	run       agent.Run
 	groups    []uint32 // of its owner
 	listener  *os.File
-	line      line      // of calls that wait for what others hold
-	contents  *contents // nil: nothing is logged
+	line      settleQueue // of calls that wait for what others hold
+	contents  *contents   // nil: nothing is logged
 	tally     *tally
 	uncounted *rate.Limiter // of calls that are no model_calls
 

@@ -35,7 +35,7 @@ type shown struct {
 	call  api.WaitingCall
 }
 
-func (ts *turnstiles) each() (all []*turnstile) {
+func (ts *limiters) each() (all []*limiter) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, t := range ts.all {
@@ -45,7 +45,7 @@ func (ts *turnstiles) each() (all []*turnstile) {
 }
 
 // waitingOf returns the calls of a run that wait here.
-func (t *turnstile) waitingOf(run agent.ID, now time.Time) (all []shown) {
+func (t *limiter) waitingOf(run agent.ID, now time.Time) (all []shown) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for call, w := range t.waiting {

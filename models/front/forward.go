@@ -11,7 +11,7 @@ import (
 )
 
 // forward has control decide on a request, sends it to clove-upstream, and passes the
-// answer on as it comes. Where a target fails before the first byte of its answer, control may
+// fromControl on as it comes. Where a target fails before the first byte of its answer, control may
 // name another; the client gets one answer.
 func (h *handler) forward(w http.ResponseWriter, r *http.Request, request *format.Request) {
 	ctx := r.Context()

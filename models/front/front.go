@@ -43,7 +43,7 @@ const (
 // Server serves the agents of one owner.
 type Server struct {
 	control *packet.Conn
-	bodies  *room
+	bodies  *byteLimit
 	clients *clients     // of a scripted provider; nil: agents are served
 	serving *http.Server // clients
 
@@ -56,7 +56,7 @@ type Server struct {
 
 // New makes a server that has control decide.
 func New(control *packet.Conn) *Server {
-	return &Server{control: control, bodies: newRoom(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
+	return &Server{control: control, bodies: newByteLimit(maxBodies), waiting: map[uint64]*question{}, agents: map[agent.ID]*http.Server{}}
 }
 
 // Serve serves until control is gone. Then it lets the calls in flight come to their end, and
@@ -94,11 +94,11 @@ func (s *Server) receive(m link.ToFront, files []*os.File) {
 	case m.Leave != "":
 		s.leave(m.Leave)
 	case m.Go != nil && len(files) == 1:
-		s.deliver(m.Go.Number, answer{m, files[0]})
+		s.deliver(m.Go.Number, fromControl{m, files[0]})
 	case m.Refuse != nil:
-		s.deliver(m.Refuse.Number, answer{message: m})
+		s.deliver(m.Refuse.Number, fromControl{message: m})
 	case m.Names != nil:
-		s.deliver(m.Names.Number, answer{message: m})
+		s.deliver(m.Names.Number, fromControl{message: m})
 	default:
 		packet.CloseAll(files)
 	}
@@ -113,7 +113,7 @@ func (s *Server) serve(run agent.ID, file *os.File) {
 		return
 	}
 	server := &http.Server{
-		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls), bodies: newRoom(maxOwnBodies)},
+		Handler:           &handler{server: s, run: run, calls: make(chan struct{}, maxCalls), bodies: newByteLimit(maxOwnBodies)},
 		ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(nowhere{}, "", 0), // what an agent does wrong is not the host's to read
 	}
@@ -162,7 +162,7 @@ func (s *Server) finish() {
 }
 
 // away answers for a control that is gone.
-var away = answer{message: link.ToFront{Refuse: &link.Refuse{Reason: link.ReasonBusy, Message: "cloved is away", Hint: "ask again", After: 1}}}
+var away = fromControl{message: link.ToFront{Refuse: &link.Refuse{Reason: link.ReasonBusy, Message: "cloved is away", Hint: "ask again", After: 1}}}
 
 // nowhere drops what is written to it.
 type nowhere struct{}

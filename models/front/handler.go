@@ -21,7 +21,7 @@ type handler struct {
 	server *Server
 	run    agent.ID
 	calls  chan struct{} // places
-	bodies *room
+	bodies *byteLimit
 }
 
 // routes are the paths behind the base URL, with or without /v1: clients differ in which

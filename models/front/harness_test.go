@@ -105,7 +105,7 @@ func (r *rig) control() {
 	}
 }
 
-// answer sends what control decided, with a stream where the call goes.
+// fromControl sends what control decided, with a stream where the call goes.
 func (r *rig) answer(m link.ToFront) {
 	if m.Go == nil {
 		if m != (link.ToFront{}) {

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// room is a number of bytes that are free. Who asks for more than is left waits for none:
+// byteLimit is a number of bytes that are free. Who asks for more than is left waits for none:
 // the request is refused.
-type room struct {
+type byteLimit struct {
 	mu   sync.Mutex // guards free
 	free int64
 }
 
-func newRoom(bytes int64) *room { return &room{free: bytes} }
+func newByteLimit(bytes int64) *byteLimit { return &byteLimit{free: bytes} }
 
-func (r *room) take(n int64) bool {
+func (r *byteLimit) take(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.free {
@@ -24,7 +24,7 @@ func (r *room) take(n int64) bool {
 	return true
 }
 
-func (r *room) give(n int64) {
+func (r *byteLimit) give(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free += n

@@ -11,24 +11,24 @@ import (
 type question struct {
 	server  *Server
 	number  uint64
-	answers chan answer
+	answers chan fromControl
 }
 
-// answer is control's, to a Begin or a List.
-type answer struct {
+// fromControl is control's, to a Begin or a List.
+type fromControl struct {
 	message link.ToFront
 	stream  *os.File // with Go
 }
 
 // last reports whether nothing more follows.
-func (a answer) last() bool { return a.message.Go == nil || !a.message.Go.Again }
+func (a fromControl) last() bool { return a.message.Go == nil || !a.message.Go.Again }
 
 // maxAnswers is above what control says to one Begin: a Go for each target that it tries, and a
 // Refuse.
 const maxAnswers = 16
 
 // deliver gives an answer to whoever waits for it; else nobody does any more.
-func (s *Server) deliver(number uint64, a answer) {
+func (s *Server) deliver(number uint64, a fromControl) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // while it sends: an end in between would leave the stream open
 	q := s.waiting[number]
@@ -49,8 +49,8 @@ func (s *Server) deliver(number uint64, a answer) {
 
 // ask sends a message with a number of its own, and waits for the answer. The caller ends the
 // question, unless there is an error.
-func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromFront) (answer, *question, error) {
-	q := &question{server: s, answers: make(chan answer, maxAnswers)}
+func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromFront) (fromControl, *question, error) {
+	q := &question{server: s, answers: make(chan fromControl, maxAnswers)}
 	s.mu.Lock()
 	s.last++
 	q.number = s.last
@@ -65,7 +65,7 @@ func (s *Server) ask(ctx context.Context, message func(number uint64) link.FromF
 }
 
 // await waits for the next answer. Where ctx ends, control is told that nobody waits.
-func (q *question) await(ctx context.Context) (answer, error) {
+func (q *question) await(ctx context.Context) (fromControl, error) {
 	select {
 	case a := <-q.answers:
 		return a, nil
@@ -73,7 +73,7 @@ func (q *question) await(ctx context.Context) (answer, error) {
 	}
 	q.end()
 	q.cancel()
-	return answer{}, ctx.Err()
+	return fromControl{}, ctx.Err()
 }
 
 // cancel has control end the call, if it has not ended.

@@ -22,7 +22,7 @@ type try struct {
 }
 
 // begin sends a request to the target that control names, and reads the head of its answer.
-func begin(ctx context.Context, request *format.Request, a answer) *try {
+func begin(ctx context.Context, request *format.Request, a fromControl) *try {
 	t := &try{stream: a.stream, reader: link.NewReader(a.stream)}
 	// A client that goes away ends the call: clove-upstream sees the stream close.
 	t.gone = context.AfterFunc(ctx, func() { a.stream.Close() })

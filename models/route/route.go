@@ -48,10 +48,10 @@ type Caller struct {
 }
 
 // Health is what is known of targets. The zero value knows nothing, and is ready.
-type Health struct{ sick map[place]*state }
+type Health struct{ sick map[failureKey]*state }
 
-// place is where failures of a target are counted.
-type place struct {
+// failureKey is where failures of a target are counted.
+type failureKey struct {
 	name   string
 	of     scope
 	caller Caller // as much of it as the scope has
@@ -66,8 +66,8 @@ const (
 )
 
 // places are where a caller's failures at a target are counted.
-func places(name string, c Caller) [3]place {
-	return [3]place{{name, everybody, Caller{}}, {name, owner, Caller{Owner: c.Owner}}, {name, run, c}}
+func places(name string, c Caller) [3]failureKey {
+	return [3]failureKey{{name, everybody, Caller{}}, {name, owner, Caller{Owner: c.Owner}}, {name, run, c}}
 }
 
 // state is that of a target whose last call failed.
@@ -166,7 +166,7 @@ func (h *Health) Report(name string, by Caller, o Outcome, now time.Time) {
 }
 
 // failed counts a failure that a run has seen.
-func (h *Health) failed(p place, run string, now time.Time) {
+func (h *Health) failed(p failureKey, run string, now time.Time) {
 	s := h.sick[p]
 	if s == nil || s.old(now) {
 		h.forget(now)
@@ -186,7 +186,7 @@ func (h *Health) forget(now time.Time) {
 		}
 	}
 	if h.sick == nil {
-		h.sick = map[place]*state{}
+		h.sick = map[failureKey]*state{}
 	}
 }
 

@@ -11,33 +11,33 @@ import (
 	"clove.run/clove/models"
 )
 
-// answer is what a turn gives to one request.
-type answer struct {
+// reply is what a turn gives to one request.
+type reply struct {
 	turn  *Turn
 	r     *request
 	id    string // the same for the same place in a conversation
 	text  string
-	calls []call
+	calls []usedTool
 	cut   bool // it has as many tokens as the request allows
 	used  models.Usage
 }
 
-// call is one use of a tool.
-type call struct{ id, name, arguments string }
+// usedTool is one use of a tool.
+type usedTool struct{ id, name, arguments string }
 
 // bytesPerToken is the usual length of an English token.
 const bytesPerToken = 4
 
 func countTokens(bytes int64) int64 { return (bytes + bytesPerToken - 1) / bytesPerToken }
 
-// answer makes the answer of t to a request. A text that is cut has no calls after it.
-func (t *Turn) answer(r *request) *answer {
-	a := &answer{turn: t, r: r, id: fmt.Sprintf("scripted_%d", r.turn), text: strings.Repeat(t.Text, max(t.Repeat, 1))}
+// reply makes the answer of t to a request. A text that is cut has no calls after it.
+func (t *Turn) answer(r *request) *reply {
+	a := &reply{turn: t, r: r, id: fmt.Sprintf("scripted_%d", r.turn), text: strings.Repeat(t.Text, max(t.Repeat, 1))}
 	if t.Echo {
 		a.text = r.last
 	}
 	for i, c := range t.ToolCalls {
-		a.calls = append(a.calls, call{id: fmt.Sprintf("call_%d_%d", r.turn, i+1), name: c.Name, arguments: c.line()})
+		a.calls = append(a.calls, usedTool{id: fmt.Sprintf("call_%d_%d", r.turn, i+1), name: c.Name, arguments: c.line()})
 	}
 	if most := r.most; most > 0 && !t.Endless && countTokens(int64(len(a.text))) > most {
 		a.text, a.calls, a.cut = upTo(a.text, most*bytesPerToken), nil, true
@@ -62,7 +62,7 @@ func (c ToolCall) line() string {
 }
 
 // count returns the usage that is reported.
-func (a *answer) count() models.Usage {
+func (a *reply) count() models.Usage {
 	if lie := cmp.Or(a.turn.Lie, a.turn.Usage); lie != nil {
 		return *lie
 	}

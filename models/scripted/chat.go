@@ -6,7 +6,7 @@ import "clove.run/clove/models"
 const born = 1_700_000_000
 
 // wholeChat is a chat completion.
-func wholeChat(a *answer) any {
+func wholeChat(a *reply) any {
 	message := map[string]any{"role": "assistant", "content": a.text, "refusal": nil}
 	if len(a.calls) > 0 {
 		message["tool_calls"] = chatCalls(a)
@@ -27,7 +27,7 @@ func wholeChat(a *answer) any {
 //
 // Clients join the pieces of a call by its index: id and name are in the first only. The
 // event with the usage has no choices, which clients that read choices[0] must expect.
-func streamChat(a *answer, e *events) {
+func streamChat(a *reply, e *events) {
 	for i := range a.r.n {
 		delta := func(delta map[string]any, reason any) {
 			e.send("", chunk(a, []any{map[string]any{"index": i, "delta": delta, "logprobs": nil, "finish_reason": reason}}, nil))
@@ -50,7 +50,7 @@ func streamChat(a *answer, e *events) {
 }
 
 // chunk is one event. usage stands in each if it was asked for, null before the last.
-func chunk(a *answer, choices []any, usage any) map[string]any {
+func chunk(a *reply, choices []any, usage any) map[string]any {
 	c := map[string]any{"id": "chatcmpl-" + a.id, "object": "chat.completion.chunk", "created": born, "model": a.r.model, "choices": choices,
 		"service_tier": "default", "system_fingerprint": "fp_scripted"}
 	if a.r.usage {
@@ -59,7 +59,7 @@ func chunk(a *answer, choices []any, usage any) map[string]any {
 	return c
 }
 
-func chatCalls(a *answer) []any {
+func chatCalls(a *reply) []any {
 	var calls []any
 	for _, c := range a.calls {
 		calls = append(calls, map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.name, "arguments": c.arguments}})
@@ -68,7 +68,7 @@ func chatCalls(a *answer) []any {
 }
 
 // chatReason is the finish_reason.
-func chatReason(a *answer) string {
+func chatReason(a *reply) string {
 	switch {
 	case a.cut:
 		return "length"

@@ -59,7 +59,7 @@ func (e *events) line(name, data string) {
 
 // pieces calls send with each piece of the text of an answer, again and again if it is
 // endless.
-func (e *events) pieces(a *answer, send func(piece string)) {
+func (e *events) pieces(a *reply, send func(piece string)) {
 	chunks := a.turn.chunks(a.text)
 	for again := true; again; again = a.turn.Endless {
 		for _, piece := range chunks {

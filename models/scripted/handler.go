@@ -14,8 +14,8 @@ const maxBody = 64 << 20
 // format is one format of requests and answers.
 type format struct {
 	read    func(body []byte) (*request, error)
-	whole   func(*answer) any              // the body of an answer without a stream
-	stream  func(*answer, *events)         // the events of one with
+	whole   func(*reply) any               // the body of an answer without a stream
+	stream  func(*reply, *events)          // the events of one with
 	failure func(kind, message string) any // the body of an error
 }
 
@@ -62,7 +62,7 @@ func (f format) serve(s *Script, w http.ResponseWriter, hr *http.Request) {
 	f.answer(t, r, w, hr)
 }
 
-// answer writes what a turn says.
+// reply writes what a turn says.
 func (f format) answer(t *Turn, r *request, w http.ResponseWriter, hr *http.Request) {
 	if !wait(hr, time.Duration(t.Delay)) {
 		return
@@ -109,7 +109,7 @@ func write(w http.ResponseWriter, status int, body any) {
 }
 
 // writeEndless writes a JSON string that does not end.
-func writeEndless(w http.ResponseWriter, hr *http.Request, a *answer) {
+func writeEndless(w http.ResponseWriter, hr *http.Request, a *reply) {
 	w.Header().Set("Content-Type", "application/json")
 	text, err := json.Marshal(a.text)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // wholeMessage is a message of Anthropic's.
-func wholeMessage(a *answer) any {
+func wholeMessage(a *reply) any {
 	m := emptyMessage(a)
 	blocks := []any{}
 	if a.text != "" || len(a.calls) == 0 {
@@ -21,14 +21,14 @@ func wholeMessage(a *answer) any {
 }
 
 // emptyMessage is the message that begins a stream: its usage has the input only.
-func emptyMessage(a *answer) map[string]any {
+func emptyMessage(a *reply) map[string]any {
 	begun := a.used
 	begun.Out, begun.Reasoning = min(1, begun.Out), 0
 	return map[string]any{"id": "msg_" + a.id, "type": "message", "role": "assistant", "model": a.r.model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": messageUsage(begun)}
 }
 
-func toolUse(c call, input any) map[string]any {
+func toolUse(c usedTool, input any) map[string]any {
 	return map[string]any{"type": "tool_use", "id": "toolu_" + c.id, "name": c.name, "input": input}
 }
 
@@ -48,7 +48,7 @@ func object(arguments string) any {
 // Anthropic's SDKs fail if message_start is not the first, and find blocks by index in the
 // order in which they started. The input of a tool begins as an empty object, and arrives as
 // pieces of JSON text.
-func streamMessage(a *answer, e *events) {
+func streamMessage(a *reply, e *events) {
 	send := func(name string, data map[string]any) {
 		data["type"] = name
 		e.send(name, data)
@@ -76,7 +76,7 @@ func streamMessage(a *answer, e *events) {
 }
 
 // messageReason is the stop_reason.
-func messageReason(a *answer) string {
+func messageReason(a *reply) string {
 	switch {
 	case a.cut:
 		return "max_tokens"

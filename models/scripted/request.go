@@ -24,7 +24,7 @@ type entry struct {
 }
 
 // read sums up a conversation. Entries of one side that follow each other are one turn: an
-// answer of the Responses API is several items, and several tools may have been called.
+// reply of the Responses API is several items, and several tools may have been called.
 func (r *request) read(instructions string, conversation []entry) *request {
 	r.turn, r.n = 1, max(r.n, 1)
 	r.bytes += int64(len(instructions))

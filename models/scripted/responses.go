@@ -8,11 +8,11 @@ import (
 )
 
 // wholeResponse is a response of the Responses API.
-func wholeResponse(a *answer) any { return response(a, outputs(a), true) }
+func wholeResponse(a *reply) any { return response(a, outputs(a), true) }
 
 // response is the object that the API returns, and that the first and last events of a
 // stream hold.
-func response(a *answer, output []any, done bool) map[string]any {
+func response(a *reply, output []any, done bool) map[string]any {
 	r := map[string]any{"id": "resp_" + a.id, "object": "response", "created_at": born, "status": "in_progress", "background": false, "error": nil,
 		"incomplete_details": nil, "instructions": nil, "max_output_tokens": nil, "metadata": map[string]any{}, "model": a.r.model, "output": output,
 		"parallel_tool_calls": true, "previous_response_id": nil, "reasoning": map[string]any{"effort": nil, "summary": nil}, "service_tier": "default",
@@ -31,7 +31,7 @@ func response(a *answer, output []any, done bool) map[string]any {
 }
 
 // status is the end of the name of a stream's last event, too.
-func status(a *answer) string {
+func status(a *reply) string {
 	if a.cut {
 		return "incomplete"
 	}
@@ -39,7 +39,7 @@ func status(a *answer) string {
 }
 
 // outputs are the finished items: the message, unless there are calls only, and the calls.
-func outputs(a *answer) []any {
+func outputs(a *reply) []any {
 	items := []any{}
 	if a.text != "" || len(a.calls) == 0 {
 		items = append(items, message(a, status(a), []any{textPart(a.text)}))
@@ -50,7 +50,7 @@ func outputs(a *answer) []any {
 	return items
 }
 
-func message(a *answer, status string, content []any) map[string]any {
+func message(a *reply, status string, content []any) map[string]any {
 	return map[string]any{"id": "msg_" + a.id, "type": "message", "status": status, "role": "assistant", "content": content}
 }
 
@@ -58,7 +58,7 @@ func textPart(text string) map[string]any {
 	return map[string]any{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 }
 
-func functionCall(a *answer, i int, status, arguments string) map[string]any {
+func functionCall(a *reply, i int, status, arguments string) map[string]any {
 	c := a.calls[i]
 	return map[string]any{"id": fmt.Sprintf("fc_%s_%d", a.id, i+1), "type": "function_call", "status": status, "call_id": c.id, "name": c.name, "arguments": arguments}
 }
@@ -69,7 +69,7 @@ func functionCall(a *answer, i int, status, arguments string) map[string]any {
 // OpenAI's SDKs fail if created is not the first, and find items by output_index in the order
 // in which they were added. Codex ignores the pieces of arguments: it takes each item from
 // its output_item.done, and treats a stream without completed as broken.
-func streamResponse(a *answer, e *events) {
+func streamResponse(a *reply, e *events) {
 	e.numbered("response.created", map[string]any{"response": response(a, []any{}, false)})
 	e.numbered("response.in_progress", map[string]any{"response": response(a, []any{}, false)})
 	index := 0
@@ -84,7 +84,7 @@ func streamResponse(a *answer, e *events) {
 }
 
 // streamText is the message: its item, its one part, the text in pieces, and the end of each.
-func streamText(a *answer, e *events) {
+func streamText(a *reply, e *events) {
 	at := map[string]any{"item_id": "msg_" + a.id, "output_index": 0, "content_index": 0}
 	with := func(more map[string]any) map[string]any {
 		all := maps.Clone(at)
@@ -102,7 +102,7 @@ func streamText(a *answer, e *events) {
 }
 
 // streamCall is one call of a tool: its item, the arguments in pieces, and the end of each.
-func streamCall(a *answer, e *events, i, index int) {
+func streamCall(a *reply, e *events, i, index int) {
 	item := functionCall(a, i, "in_progress", "")
 	e.numbered("response.output_item.added", map[string]any{"output_index": index, "item": item})
 	for _, piece := range a.turn.chunks(a.calls[i].arguments) {

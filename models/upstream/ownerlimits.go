@@ -2,18 +2,20 @@ package upstream
 
 import "sync"
 
-// rooms are so many bytes for each owner of agents.
-type rooms struct {
+// ownerLimits are so many bytes for each owner of agents.
+type ownerLimits struct {
 	each int64
 
 	mu   sync.Mutex       // guards used
 	used map[uint32]int64 // of owners that use some
 }
 
-func newRooms(each int64) *rooms { return &rooms{each: each, used: map[uint32]int64{}} }
+func newOwnerLimits(each int64) *ownerLimits {
+	return &ownerLimits{each: each, used: map[uint32]int64{}}
+}
 
 // take reports whether an owner had the room.
-func (r *rooms) take(owner uint32, n int64) bool {
+func (r *ownerLimits) take(owner uint32, n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n > r.each-r.used[owner] {
@@ -23,7 +25,7 @@ func (r *rooms) take(owner uint32, n int64) bool {
 	return true
 }
 
-func (r *rooms) give(owner uint32, n int64) {
+func (r *ownerLimits) give(owner uint32, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used[owner] -= n; r.used[owner] == 0 {

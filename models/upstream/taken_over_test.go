@@ -52,7 +52,7 @@ func TestBodiesAreBoundedForEachOwner(t *testing.T) {
 	}))
 	t.Cleanup(web.Close)
 	p := link.Provider{Endpoints: map[models.Format]string{models.OpenAIChat: "http://provider.test/"}, First: soon, Pause: soon, Total: soon}
-	r := startRig(t, link.Setup{Providers: map[string]link.Provider{"p": p}}, web.Listener.Addr().String(), func(s *Server) { s.bodies = newRooms(10) })
+	r := startRig(t, link.Setup{Providers: map[string]link.Provider{"p": p}}, web.Listener.Addr().String(), func(s *Server) { s.bodies = newOwnerLimits(10) })
 	call := func(owner uint32) link.Call { return link.Call{Owner: owner, Format: models.OpenAIChat} }
 	first := r.begin(call(1), "123456")
 	<-asked

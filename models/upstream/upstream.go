@@ -37,7 +37,7 @@ const (
 type Server struct {
 	control   *packet.Conn
 	providers map[string]*provider
-	bodies    *rooms
+	bodies    *ownerLimits
 	journal   *journal
 	flying    sync.WaitGroup // calls
 
@@ -71,7 +71,7 @@ func ReadSetup(r io.Reader) (link.Setup, error) {
 // New makes a server of a setup. What control does not hear any more goes into file; nil:
 // nowhere.
 func New(control *packet.Conn, file *os.File, setup link.Setup) (*Server, error) {
-	s := &Server{control: control, journal: newJournal(file), providers: map[string]*provider{}, bodies: newRooms(maxBodies), dials: map[uint64]chan dialled{}, mores: map[uint64]chan int64{}, calls: map[uint64]context.CancelFunc{}}
+	s := &Server{control: control, journal: newJournal(file), providers: map[string]*provider{}, bodies: newOwnerLimits(maxBodies), dials: map[uint64]chan dialled{}, mores: map[uint64]chan int64{}, calls: map[uint64]context.CancelFunc{}}
 	everyones := authorities(setup.Roots)
 	for name, p := range setup.Providers {
 		roots := everyones

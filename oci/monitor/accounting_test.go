@@ -44,7 +44,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 		t.Fatal("the deadline was not met, or nothing hangs")
 	}
 	asked := make(chan error, 1)
-	dance := call{verb: "dance", answer: asked}
+	dance := pendingRequest{verb: "dance", answer: asked}
 	go func() { m.calls <- dance }()
 	within(t, "a call", m.step)
 	if err := <-asked; err == nil || !strings.Contains(err.Error(), "dance") {
@@ -56,7 +56,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 	told := make(chan struct{})
 	close(told)
 	answer := make(chan error, 1)
-	m.obey(call{verb: verbFinish, answer: answer, answered: told})
+	m.obey(pendingRequest{verb: verbFinish, answer: answer, answered: told})
 	if _, err := os.ReadFile(disk); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 	if err := <-answer; err == nil || !strings.Contains(err.Error(), "cannot write the record") || m.again == nil {
 		t.Fatalf("%v, %v", err, m.again)
 	}
-	m.obey(call{verb: verbFinish, answer: answer, answered: told})
+	m.obey(pendingRequest{verb: verbFinish, answer: answer, answered: told})
 	if m.again != nil {
 		t.Error("who waits for the record waits for the clock")
 	}
@@ -92,7 +92,7 @@ func TestAReportHoldsUpNothingElse(t *testing.T) {
 		t.Errorf("it is told behind the file, and waited for: %s", m.order.Phase)
 	}
 	asked := make(chan error, 1)
-	go func() { m.calls <- call{verb: "dance", answer: asked} }()
+	go func() { m.calls <- pendingRequest{verb: "dance", answer: asked} }()
 	within(t, "a call", m.step)
 	if err := <-asked; err == nil || m.accounted() {
 		t.Errorf("%v", err)

@@ -25,8 +25,8 @@ type request struct {
 	Verb string `json:"verb"`
 }
 
-// answer has no failure if the request was carried out.
-type answer struct {
+// reply has no failure if the request was carried out.
+type reply struct {
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func ask(directory, verb string, patience time.Duration) error {
 	if err := json.NewEncoder(connection).Encode(request{verb}); err != nil {
 		return fmt.Errorf("cannot ask the monitor: %w", err)
 	}
-	var got answer
+	var got reply
 	if err := json.NewDecoder(connection).Decode(&got); err != nil {
 		return fmt.Errorf("the monitor does not answer: %w", err)
 	}
@@ -112,8 +112,8 @@ func short(directory string) (path string, close func() error, err error) {
 	return path, func() error { return unix.Close(fd) }, nil
 }
 
-// call is one request that waits for its answer.
-type call struct {
+// pendingRequest is one request that waits for its answer.
+type pendingRequest struct {
 	verb     string
 	answer   chan error
 	answered chan struct{} // closed when the caller has its answer
@@ -125,7 +125,7 @@ const askPatience = 10 * time.Second
 
 // listen accepts requests until the listener is closed. A socket file that exists was left
 // by a killed monitor, because this one holds the lock.
-func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
+func listen(directory string, calls chan<- pendingRequest) (*net.UnixListener, error) {
 	path, close, err := short(directory)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func listen(directory string, calls chan<- call) (*net.UnixListener, error) {
 
 // serve reads one request. The connection of a caller that waits for the monitor's
 // end stays open: the end of the process closes it.
-func serve(connection net.Conn, calls chan<- call) {
+func serve(connection net.Conn, calls chan<- pendingRequest) {
 	var asked request
 	err := connection.SetReadDeadline(time.Now().Add(askPatience))
 	if err == nil {
@@ -163,9 +163,9 @@ func serve(connection net.Conn, calls chan<- call) {
 		connection.Close()
 		return
 	}
-	c := call{verb: asked.Verb, answer: make(chan error, 1), answered: make(chan struct{})}
+	c := pendingRequest{verb: asked.Verb, answer: make(chan error, 1), answered: make(chan struct{})}
 	calls <- c
-	var reply answer
+	var reply reply
 	if err := <-c.answer; err != nil {
 		reply.Failure = err.Error()
 	}

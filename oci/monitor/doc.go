@@ -12,9 +12,9 @@
 // and a timer on CLOCK_BOOTTIME, which no process can set and which counts while the
 // host is suspended. Its orders are a file beside state.json, keeper.json. A lock,
 // keeper.lock, proves that it lives: the kernel drops it however the process ends. A
-// call that loads the container, finds the lock free and the record not written starts
+// pendingRequest that loads the container, finds the lock free and the record not written starts
 // the monitor again, which goes on from the file. A container whose monitor does not
-// answer cannot be started.
+// reply cannot be started.
 //
 // The container cannot reach its monitor. The monitor is in neither the container's
 // cgroup nor the engine's, and a container that shows it among its processes and could

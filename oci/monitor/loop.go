@@ -30,16 +30,16 @@ type monitor struct {
 	oomKills  int64           // counted by the channel memory
 	alarm     *boottime.Alarm
 	fired     <-chan struct{} // the alarm's channel; nil after the deadline
-	calls     chan call
+	calls     chan pendingRequest
 	ended     chan end
-	leaving   []call // callers that wait for the monitor's end
+	leaving   []pendingRequest // callers that wait for the monitor's end
 	accounting
 }
 
 // newMonitor makes the channels. Those with room for one value let their goroutine end even
 // if the loop has ended before.
 func newMonitor(directory string, held *os.File, o order) *monitor {
-	return &monitor{directory: directory, lock: held, order: o, calls: make(chan call), ended: make(chan end, 1),
+	return &monitor{directory: directory, lock: held, order: o, calls: make(chan pendingRequest), ended: make(chan end, 1),
 		accounting: accounting{tried: make(chan attempt, 1), reported: make(chan error, 1), patience: reportPatience}}
 }
 
@@ -208,7 +208,7 @@ func (m *monitor) owns() bool {
 
 // obey answers a start at once. A finish is answered when the record is written, and this
 // process ends next.
-func (m *monitor) obey(c call) {
+func (m *monitor) obey(c pendingRequest) {
 	switch c.verb {
 	case verbStart:
 		c.answer <- m.start()

@@ -216,7 +216,7 @@ func TestNobodyAnswersWithoutAMonitor(t *testing.T) {
 	if left, err := os.ReadDir(directory); err != nil || len(left) != 0 {
 		t.Errorf("who asked left %v, %v", left, err)
 	}
-	calls := make(chan call)
+	calls := make(chan pendingRequest)
 	listener, err := listen(directory, calls)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAMonitorThatIsOnlyBegunIsWaitedFor(t *testing.T) {
 		}
 	}
 	unix.Close(looks)
-	calls := make(chan call)
+	calls := make(chan pendingRequest)
 	listener, err := listen(directory, calls)
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestASocketFitsEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second finds the socket of the first
-		calls := make(chan call)
+		calls := make(chan pendingRequest)
 		listener, err := listen(directory, calls)
 		if err != nil {
 			t.Fatal(err)
