@@ -62,7 +62,7 @@ func TestSecondWall(t *testing.T) {
 // TestDomainsSignalEachOther: an exec session is in a domain of its own.
 func TestDomainsSignalEachOther(t *testing.T) {
 	needsLandlock(t)
-	a := startLive(t, `mkfifo /tmp/pid; sleep 1000 & echo $!; read p </tmp/pid; kill $p; wait $!; echo $?`, nil)
+	a := startLive(t, `mkfifo /tmp/pid; sleep 1000 & echo $!; read p </tmp/pid; kill $p; wait $!; echo $?; sleep 1000`, nil) // its end would end the session that kills, too
 	ended := make(chan execResult)
 	go func() {
 		ended <- a.exec(agent.Exec{Command: []string{"sh", "-c", "echo $$ >/tmp/pid; exec sleep 1000"}}, "")
