@@ -29,7 +29,7 @@ const appendMax = 256
 type order struct {
 	entries []Entry
 	end     bool                // it may use the reserve
-	answer  chan appendResult   // nil: nobody waits
+	answer  chan appendResult   // nil: no caller waits
 	change  func(*writer) error // instead of entries
 }
 
@@ -198,7 +198,7 @@ func (l *Log) await(due time.Duration) {
 	}
 }
 
-// round writes the orders and answers them. It returns those that nobody waits for and that
+// round writes the orders and answers them. It returns those that no caller waits for and that
 // must be tried again; they are first in the queue.
 func (l *Log) round(orders []order) []order {
 	left := l.w.commit(orders)

@@ -34,8 +34,8 @@ type flood struct {
 }
 
 // floodOf is that of an entry's principal. What happens without one is not bounded: it comes
-// from clove itself. Neither is what somebody on the host did: each change has its record.
-// l.mu is held.
+// from clove itself. What users on the host change is not bounded either: each change has its
+// record. l.mu is held.
 func (l *Log) floodOf(e Entry) *flood {
 	if e.Principal == "" || e.Kind != KindDecision && e.Verdict == VerdictAllow {
 		return nil

@@ -84,13 +84,13 @@ type Log struct {
 	options Options
 	lock    *os.File
 
-	urgent chan struct{} // somebody waits for a commit
-	lazy   chan struct{} // entries wait that nobody waits for
+	urgent chan struct{} // a caller waits for a commit
+	lazy   chan struct{} // entries wait that no caller waits for
 	ended  chan struct{} // the writer has ended
 
 	mu        sync.Mutex // guards the following, and writes of the unwritten count to head
 	orders    []order
-	enqueued  int               // entries of orders, and of those being written, that nobody waits for
+	enqueued  int               // entries of orders, and of those being written, that no caller waits for
 	unwritten uint64            // how many entries are lost if the process dies now, as head has it
 	leftOut   uint64            // entries that floods count
 	floods    map[string]*flood // by principal and run

@@ -253,7 +253,7 @@ func sampleLog(t testing.TB, records int) string {
 	return dir
 }
 
-// Whoever has the answer finds its record: a query reads up to State's number.
+// A caller that has the answer finds its record: a query reads up to State's number.
 func TestStateHasWhatAppendHasReturned(t *testing.T) {
 	t.Parallel()
 	l := open(t, t.TempDir(), Options{})

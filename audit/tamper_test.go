@@ -91,7 +91,7 @@ func (l *lines) insert(number int, text string) {
 	l.paths, l.text = slices.Insert(l.paths, number-1, l.paths[number-2]), slices.Insert(l.text, number-1, text)
 }
 
-// rechained makes the chain sound again from a record on, as somebody would who hides a change.
+// rechained makes the chain sound again from a record on, as an attacker does to hide a change.
 func (l *lines) rechained(t testing.TB, from int) {
 	t.Helper()
 	before, err := parse([]byte(l.text[from-2]))
@@ -105,7 +105,7 @@ func (l *lines) rechained(t testing.TB, from int) {
 	}
 }
 
-// tamperings are what somebody may do to the records. In lines, number n is at n-1.
+// tamperings are what an attacker may do to the records. In lines, number n is at n-1.
 var tamperings = map[string]struct {
 	do     func(testing.TB, *lines)
 	kind   Damage
@@ -270,8 +270,8 @@ func TestRollBackIsNamed(t *testing.T) {
 	check("older segments and head", segments, nil, gone) // by the stored checkpoints
 }
 
-// Whoever recomputes everything beside the records, but has no key, is found by the signed
-// checkpoints; whoever has the key, by the exported one.
+// The signed checkpoints find an attacker who recomputes everything beside the records, but has
+// no key; the exported checkpoint finds an attacker who has the key.
 func TestARewrittenLogIsFoundByItsCheckpoints(t *testing.T) {
 	t.Parallel()
 	s := newSample(t)

@@ -51,7 +51,7 @@ type stage struct {
 
 func (w *writer) path(name string) string { return filepath.Join(w.dir, name) }
 
-// commit writes the orders and answers those that somebody waits for. It returns the others
+// commit writes the orders and answers those that a caller waits for. It returns the others
 // that had no space.
 func (w *writer) commit(orders []order) (left []order) {
 	w.staged = stage{tip: w.tip}
@@ -181,7 +181,7 @@ func (w *writer) put(s stage) error {
 		err = w.head.put(head{count: s.tree.size, hash: s.hash, boot: w.head.now.boot})
 	}
 	if err != nil {
-		// After a failed sync nobody knows what is on the disk. Open finds out.
+		// After a failed sync the content of the disk is unknown. Open finds out.
 		w.failure = storage("a segment", err)
 	}
 	return w.failure

@@ -57,7 +57,7 @@ func receive(t *testing.T, standings <-chan api.Standing) api.Standing {
 	}
 }
 
-// What clove counts, an agent may neither reserve, settle nor charge, also beside an own
+// An agent may neither reserve, settle nor charge dimensions that clove meters, also beside an own
 // dimension. The control is each dimension that it may.
 func TestAgentsDoNotChargeWhatCloveCounts(t *testing.T) {
 	t.Parallel()
@@ -182,8 +182,8 @@ func TestReservationsNeverOvershoot(t *testing.T) {
 	}
 }
 
-// Who set a limit raises and resets it, and root does. Whoever else may call the method, as
-// a mistake of a rule elsewhere would allow, is refused by the line itself.
+// The user who set a limit raises and resets it, and root does. The line itself refuses any other
+// user, also where a mistake of a rule elsewhere lets that user call the method.
 func TestWhoRaisesALimit(t *testing.T) {
 	t.Parallel()
 	for uid, may := range map[uint32]bool{1000: true, 0: true, 1001: false} {

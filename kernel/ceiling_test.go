@@ -67,7 +67,7 @@ func TestACeilingHoldsOverRunsAndRestarts(t *testing.T) {
 	must(t, first.spends(ten, 10))
 }
 
-// The limits are those of the configuration, from the next call on; nobody else sets them.
+// The limits are those of the configuration, from the next call on; no caller sets them.
 func TestACeilingFollowsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Grants: []string{"model:small"}})
@@ -83,7 +83,7 @@ func TestACeilingFollowsItsConfiguration(t *testing.T) {
 	}
 }
 
-// A run that nobody counts beside is refused what would have to outlast it.
+// A run without cloved is refused what would have to outlast it.
 func TestARunAloneHasNoCeiling(t *testing.T) {
 	t.Parallel()
 	own := &Own{}

@@ -77,7 +77,7 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
-// However often somebody asks, a check takes no use away.
+// A check takes no use away, however often a caller asks.
 func TestChecksUseNothingUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Socket: true})
@@ -131,8 +131,8 @@ func TestDeriveIsNarrower(t *testing.T) {
 	}
 }
 
-// Revoking takes all that was derived. An agent revokes what it derived itself; what it was
-// given, whoever gave it does.
+// Revoking takes all that was derived. An agent revokes what it derived itself; the giver
+// revokes what the agent was given.
 func TestRevokeIsTransitive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Grants: []string{"state:/notes:ro"}})

@@ -52,8 +52,8 @@ func TestPeriodsNeverGoBack(t *testing.T) {
 	}
 }
 
-// A run that is paused for a budget with a period goes on when that ends, though nobody
-// calls: the Kernel waits for it on a real clock.
+// A run that is paused for a budget with a period goes on when that ends, also without
+// a call: the Kernel waits for it on a real clock.
 func TestAPausedRunGoesOnWithTheNextPeriod(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10/hour"}, AtEnd: "pause"})

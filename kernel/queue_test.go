@@ -42,8 +42,8 @@ func wantNumbers(t *testing.T, got []uint64, first uint64, count int) {
 	}
 }
 
-// Every change is in the log once, in the order in which it was made, whoever made it; what
-// only looks is not.
+// Every change is in the log once, in the order in which it was made, whichever caller
+// made it; a call that only reads is not.
 func TestChangesAreInTheLogInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100000"}})

@@ -79,7 +79,7 @@ func (r *rig) top(uid uint32, p api.BudgetTopParams) string {
 	return strings.Join(all, ", ")
 }
 
-// Who spent most in the last minute comes first, by dimension; a user sees its own runs.
+// The run that spent most in the last minute comes first, by dimension; a user sees its own runs.
 func TestWhoSpendsMost(t *testing.T) {
 	t.Parallel()
 	first := newRig(t, agent.Kernel{Budgets: []string{"reviews=1000"}, Namespace: "acme"})

@@ -158,7 +158,7 @@ func TestTheEndOfARunEndsItsSpares(t *testing.T) {
 	}
 }
 
-// A spare is in nobody's way: it is a small part, it counts as left, and is given back to a
+// A spare blocks no call: it is a small part, it counts as left, and is given back to a
 // call that needs it, also of another run of the user.
 func TestSparesAreInNobodysWay(t *testing.T) {
 	t.Parallel()

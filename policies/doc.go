@@ -15,7 +15,7 @@
 // those that are there.
 //
 // A document may be narrower than what it extends as it likes. Where it is wider, widen must
-// name the place with a reason: so nobody widens by a mistake, and show prints why.
+// name the place with a reason: so no document widens by mistake, and show prints why.
 //
 // # Levels
 //

@@ -30,7 +30,7 @@ func TestLayerOfTheNextStart(t *testing.T) {
 	}
 }
 
-// Whoever writes the record, it says who requested the end.
+// A record says who requested the end, whichever process writes it.
 func TestRecordsSayWhoStopped(t *testing.T) {
 	t.Parallel()
 	s := openNew(t)

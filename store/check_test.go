@@ -15,7 +15,7 @@ var spoilings = map[string]struct {
 	says  string
 }{
 	"name without run": {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), []byte("x")) }, `name "ghost"`},
-	"name of nobody":   {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), nil) }, `name "ghost"`},
+	"name of no run":   {func(tb *tables, _, _ agent.ID) error { return tb.names.Put([]byte("ghost"), nil) }, `name "ghost"`},
 	"run without name": {func(tb *tables, _, _ agent.ID) error { return tb.names.Delete([]byte("0/live")) }, "index lacks it"},
 	"name of another run": {func(tb *tables, live, ended agent.ID) error {
 		return tb.names.Put([]byte("0/live"), []byte(ended))

@@ -95,7 +95,7 @@ func TestARecordThatIsNoContainers(t *testing.T) {
 		"another's":    func(_ *agent.Container, r *agent.Record) { r.ID = "two" },
 		"a later one":  func(_ *agent.Container, r *agent.Record) { r.Version++ },
 		"never began":  func(_ *agent.Container, r *agent.Record) { r.Started = time.Time{} },
-		"nobody's":     func(c *agent.Container, r *agent.Record) { c.ID, r.ID, r.Name = "", "", "" },
+		"without id":   func(c *agent.Container, r *agent.Record) { c.ID, r.ID, r.Name = "", "", "" },
 		"no directory": func(c *agent.Container, _ *agent.Record) { c.Directory = "one" },
 	} {
 		c, record := ended("one", noon, 0)

@@ -41,7 +41,7 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 	// record goes in the same transaction.
 	if run.Record != nil && ends {
 		o.Sum = agent.SumOf(*run.Record)
-		// Before the end, so that whoever waits for that has seen it.
+		// Before the end, so that a client that waits for the end has seen it.
 		if shadow := run.Record.Shadow; shadow != nil {
 			if err := t.putEvent(run, agent.RunEvent{Time: o.Time, Kind: agent.RunShadowed, Detail: shadow.Summary()}); err != nil {
 				return err

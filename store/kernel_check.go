@@ -151,7 +151,7 @@ func (a *kernelAudit) everyAnswer() {
 }
 
 // everyParent checks that each grant's parents are there and do not go in a circle: one
-// that was not revoked with its parent would be a right that nobody gave.
+// that was not revoked with its parent would be a right that was not given.
 func (a *kernelAudit) everyParent() {
 	all := map[string]*grant.Grant{}
 	for id, g := range Grants.readable(a) {

@@ -30,7 +30,7 @@ var kernelSpoilings = map[string]struct {
 	spoil func(*KernelTx, *spender) error
 	says  string
 }{
-	"account of nobody":      {rawPut(bucketAccounts, "x", `{"lines":{}}`), `account "x": it is nobody's`},
+	"account of no user":     {rawPut(bucketAccounts, "x", `{"lines":{}}`), `account "x": it is nobody's`},
 	"account that is none":   {rawPut(bucketAccounts, "9", `{`), `account "9":`},
 	"line that is nothing":   {rawPut(bucketAccounts, "9", `{"lines":{"n":null}}`), "n is nothing"},
 	"no dimension":           {rawPut(bucketAccounts, "9", `{"lines":{"N":{}}}`), "it is not a dimension"},
@@ -62,7 +62,7 @@ var kernelSpoilings = map[string]struct {
 		return firstOf(err, Reservations.Put(tx, r))
 	}, "holds 6 of n in 7, and is of 5"},
 	"daily sum of no day":       {rawPut(bucketDays, "2026-11-31/7/n", "1"), "is no day, user and dimension"},
-	"daily sum of nobody":       {rawPut(bucketDays, "2026-11-30/x/n", "1"), "is no day, user and dimension"},
+	"daily sum of no user":      {rawPut(bucketDays, "2026-11-30/x/n", "1"), "is no day, user and dimension"},
 	"daily sum of no dimension": {rawPut(bucketDays, "2026-11-30/7/N", "1"), "is no day, user and dimension"},
 	"daily sum that is none":    {rawPut(bucketDays, "2026-11-30/7/n", "{"), `daily sum "2026-11-30/7/n"`},
 	"daily sum below zero":      {rawPut(bucketDays, "2026-11-30/7/n", "-1"), "is negative"},

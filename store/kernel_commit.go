@@ -15,7 +15,7 @@ import (
 // maxBatch bounds the changes that share one commit, and so how long the first waits.
 const maxBatch = 1024
 
-// errUnwritten ends a transaction in which nobody wrote: there is nothing to commit.
+// errUnwritten ends a transaction in which no change was written: there is nothing to commit.
 var errUnwritten = errors.New("nothing was written")
 
 // errSpoiled ends a transaction in which a function failed after it had written.
@@ -247,7 +247,7 @@ func (t *KernelTx) edge(err *error) {
 	}
 }
 
-// alone runs read while nobody writes. bbolt's check of pages needs that: what another
+// alone runs read while no transaction writes. bbolt's check of pages needs that: what another
 // transaction frees meanwhile looks to it like a page that is used and free.
 func (k *Kernel) alone(read func(*bbolt.Tx) error) (err error) {
 	defer k.edge(&err, debug.SetPanicOnFault(true))

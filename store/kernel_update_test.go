@@ -133,7 +133,7 @@ func TestAChangeThatNeverReturns(t *testing.T) {
 	wantUsed(t, k, "5", 3)
 }
 
-// A panic reaches the caller of Update, and nobody else.
+// A panic reaches the caller of Update, and no other caller.
 func TestAPanicIsTheCallers(t *testing.T) {
 	t.Parallel()
 	k := openKernelNew(t)
@@ -162,7 +162,7 @@ func TestAPanicIsTheCallers(t *testing.T) {
 	wantUsed(t, k, "5", 30)
 }
 
-// What is wrong with a row is the error of who reads it.
+// A damaged row is an error of the call that reads it.
 func TestADamagedRowIsAnError(t *testing.T) {
 	t.Parallel()
 	k := openKernel(t, kernelFile(t))

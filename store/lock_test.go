@@ -48,7 +48,7 @@ func TestHolderIsNotAWaiter(t *testing.T) {
 	namesake, err := acquire(filepath.Join(t.TempDir(), "lock"), time.Now())
 	must(t, err)
 	if who, found := holderOf(path); found {
-		t.Errorf("%v holds a lock that nobody took", who)
+		t.Errorf("%v holds a lock that no process took", who)
 	}
 	must(t, namesake.release())
 	lock, err := acquire(path, time.Now())

@@ -22,7 +22,7 @@ type schema2Run struct {
 }
 
 // keyNamesByOwner makes the index of names anew, with the owner in each key. Until schema 2
-// a name was one run's alone, whoever owned it, so a run of root's could come after another
+// a name was one run's alone, whichever user owned it, so a run of root's could come after another
 // user's run by its bare name. From schema 3 on that name means root's own run, so it is
 // written with its owner.
 func keyNamesByOwner(tx *bbolt.Tx) error {

@@ -160,7 +160,7 @@ func TestAuditVerifyNamesUncoveredRecords(t *testing.T) {
 	if _, err := audit.OpenKeys(audit.KeyDir(state)); err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.Open(audit.Dir(state), audit.Options{}) // without the key, as whoever forges it
+	log, err := audit.Open(audit.Dir(state), audit.Options{}) // without the key, as a forger opens it
 	if err != nil {
 		t.Fatal(err)
 	}

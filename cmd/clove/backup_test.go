@@ -71,7 +71,7 @@ func TestCheckLooksAtKernel(t *testing.T) {
 	held := newBench(t)
 	held.backend.held = &agent.Error{Kind: agent.KindBusy, Message: "process 7 has it"}
 	if status, _, stderr := held.clove("check"); status != exitFailed || !strings.Contains(stderr, "process 7 has it") {
-		t.Errorf("nobody to ask: %d, %s", status, stderr)
+		t.Errorf("without cloved: %d, %s", status, stderr)
 	}
 	f := held.cloved()
 	f.answer(methods.Check.Name, api.CheckResult{Problems: []string{"schema: odd"}})

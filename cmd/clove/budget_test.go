@@ -176,7 +176,7 @@ func TestBudgetLines(t *testing.T) {
 }
 
 // Without cloved, a run in the foreground has nothing that outlasts it, and stands still only
-// where somebody sees it. The control of each line is the same one with cloved.
+// where a user sees it. The control of each line is the same one with cloved.
 func TestWhatNeedsCloved(t *testing.T) {
 	_, terminal := pseudoTerminal(t)
 	for _, row := range []struct {

@@ -69,7 +69,7 @@ func TestModelsPrices(t *testing.T) {
 	}
 }
 
-// Without cloved, root reads models.yaml, and nobody else does.
+// Without cloved, root reads models.yaml, and no other user does.
 func TestModelsWithoutCloved(t *testing.T) {
 	b := newBench(t)
 	t.Setenv("CLOVE_MODELS", b.file("models.yaml", `
@@ -87,7 +87,7 @@ prices: [{provider: local, model: "*", in: 1500, out: 0, date: 2026-11-23, sourc
 	if status != 0 || stdout != "echo\nmine\nscripted\n" {
 		t.Errorf("%d, %s, %q", status, stderr, stdout)
 	}
-	if _, stdout, stderr = b.clove("models", "list", "--format", "{{.Name}} {{.Health}}"); stdout != "echo -\nmine -\nscripted -\n" { // nobody has called them
+	if _, stdout, stderr = b.clove("models", "list", "--format", "{{.Name}} {{.Health}}"); stdout != "echo -\nmine -\nscripted -\n" { // no run has called them
 		t.Errorf("%s, %q", stderr, stdout)
 	}
 	if status, stdout, stderr = b.clove("models", "prices"); status != 0 || !strings.Contains(stdout, "local              1.5 ") || !strings.Contains(stdout, "claude-opus-5-5") {

@@ -153,7 +153,7 @@ func TestEveryFlagOfRunIsCarriedOrRefused(t *testing.T) {
 				t.Errorf("\n%s", text)
 			}
 		default:
-			t.Errorf("nobody decided what becomes of --%s in a cluster", name)
+			t.Errorf("no case says what becomes of --%s in a cluster", name)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestWhyRunOfALiveRun(t *testing.T) {
 	}
 }
 
-// A run wins over a host only where nobody can have meant a host.
+// A run wins over a host only where the argument cannot mean a host.
 func TestWhyTellsRunsFromHosts(t *testing.T) {
 	b := newBench(t)
 	run := endedRun(agent.Record{Status: agent.StatusExited})

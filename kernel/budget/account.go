@@ -20,7 +20,7 @@ type Account struct {
 // Line is one dimension of an account, in the dimension's unit.
 type Line struct {
 	Granted   int64  `json:"granted"`
-	Unlimited bool   `json:"unlimited,omitempty"` // nobody set a limit: use is counted only
+	Unlimited bool   `json:"unlimited,omitempty"` // no limit is set: use is counted only
 	WarnAt    int64  `json:"warn_at,omitempty"`   // used, at which a warning is due; 0: none
 	Setter    uint32 `json:"setter,omitempty"`    // the user who set the limit
 
@@ -135,8 +135,8 @@ func (a *Account) review(d Dimension) Effects {
 	return e
 }
 
-// MayChange reports whether a user may raise, lower or reset the limit: root, and whoever
-// set it.
+// MayChange reports whether a user may raise, lower or reset the limit: root, and the user
+// who set it.
 func (l *Line) MayChange(uid uint32) bool { return uid == 0 || !l.Unlimited && uid == l.Setter }
 
 // Free is what can be reserved: Granted less Used and Reserved. It is negative where a
@@ -158,7 +158,7 @@ func (l *Line) roll(now time.Time) {
 }
 
 // At returns the line as it is at now: a period that is over counts no more, also where
-// nobody has used anything since.
+// nothing has been used since.
 func (l *Line) At(now time.Time) Line {
 	at := *l
 	at.roll(now)

@@ -136,7 +136,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// Who has no account of a dimension cannot spend it; clove's are counted in any run.
+// A run without an account of a dimension cannot spend it; clove's dimensions are counted in any run.
 func TestSpendingWithoutABudget(t *testing.T) {
 	t.Parallel()
 	c := chainOf(t, nil, nil)

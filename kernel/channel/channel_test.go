@@ -150,7 +150,7 @@ func TestTheEnd(t *testing.T) {
 		t.Errorf("the other side's: %v", err)
 	}
 	if err := super.Send(ToGate{}); err == nil {
-		t.Error("it was sent to nobody")
+		t.Error("it was sent without a receiver")
 	}
 	ended := make(chan error, 1)
 	other, _ := pair(t)

@@ -9,7 +9,7 @@ import (
 
 // Derive returns a grant that passes on a part of parent, which is as Effective returns it.
 // It is never wider. What Request leaves out, the parent decides: its expiry, and as many
-// uses as it has left. The error is of KindInvalid for a request that nobody could make,
+// uses as it has left. The error is of KindInvalid for a request that no caller could make,
 // and of KindPrivilege for one that this parent does not permit.
 func Derive(parent Grant, want Request, now time.Time) (Grant, error) {
 	if err := want.check(now); err != nil {

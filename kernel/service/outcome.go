@@ -50,8 +50,8 @@ type Event struct {
 	Bounded bool
 }
 
-// Notice is a notification for an agent. Of one kind and one key, those that nobody has read yet
-// become one.
+// Notice is a notification for an agent. Notices of one kind and one key that no client has read
+// yet become one.
 type Notice struct {
 	Kind   string // the notification's method
 	Key    string // what it is about; empty: the kind alone

@@ -84,7 +84,7 @@ func (c *connection) take(line []byte) {
 	}
 }
 
-// call passes a request on. One without an id is a call whose answer nobody reads.
+// call passes a request on. One without an id is a call whose answer no client reads.
 func (c *connection) call(r rpc.Request) {
 	params, err := typed(r.Method, r.Params)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *connection) call(r rpc.Request) {
 	}
 }
 
-// typed decodes parameters into their method's type, and encodes that: nobody behind the
-// gate reads text of the agent's.
+// typed decodes parameters into their method's type, and encodes that: no process behind
+// the gate reads text of the agent's.
 func typed(method string, params json.RawMessage) (json.RawMessage, error) {
 	row, known := agents.Find(method)
 	if !known {

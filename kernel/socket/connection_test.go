@@ -26,7 +26,7 @@ func TestCallsAreTyped(t *testing.T) {
 	}
 	r.answer(c.Number, `{"budgets":[]}`)
 	p.wantResult(`"one\u0021"`, `{"budgets":[]}`)
-	// Nobody reads the answer to a call without an id, so the next one is that of the next.
+	// No client reads the answer to a call without an id, so the next one is that of the next.
 	must(t, p.send(`{"jsonrpc":"2.0","method":"agent.get"}`))
 	r.answer(r.call().Number, `{"unread":true}`)
 	r.works(p)
@@ -134,7 +134,7 @@ func TestForeignBytesEndTheConnection(t *testing.T) {
 	foreign.wantNothing()
 }
 
-// Descriptors that are sent along end the connection, and nobody keeps them: the pipe has
+// Descriptors that are sent along end the connection, and no process keeps them: the pipe has
 // no writer any more. The control is the same message without them.
 func TestDescriptorsEndTheConnection(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestDescriptorsEndTheConnection(t *testing.T) {
 		}
 		r.wantNothing()
 		if n, err := read.Read(make([]byte, 1)); n != 0 || err == nil {
-			t.Errorf("somebody holds the descriptors: %d, %v", n, err)
+			t.Errorf("a process holds the descriptors: %d, %v", n, err)
 		}
 		read.Close()
 	}
@@ -203,7 +203,7 @@ func TestCancel(t *testing.T) {
 	if m := r.next(); m.Cancel != second.Number {
 		t.Errorf("%+v, want a cancel of %d", m, second.Number)
 	}
-	r.answer(second.Number, `{}`) // nobody is there, and nothing happens
+	r.answer(second.Number, `{}`) // the client is gone, and nothing happens
 	r.works(other)
 	r.server.mu.Lock()
 	defer r.server.mu.Unlock()

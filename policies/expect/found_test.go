@@ -44,7 +44,7 @@ func TestFoundIsCompared(t *testing.T) {
 		"refused over UDP":             {gated, Entry{Connect: "10.0.0.1"}, done, denied("udp://10.0.0.1:443"), Allow},
 		"the name is refused":          {gated, Entry{Connect: "API.example.com"}, errno(0), denied("dns://api.example.com"), Deny},
 		"its address is refused":       {gated, Entry{Connect: "api.example.com"}, probe.Found{Done: true, Addresses: []string{"10.0.0.1:443"}}, denied("tcp://10.0.0.1:443"), Deny},
-		"nobody listens":               {gated, Entry{Connect: "10.0.0.1"}, errno(unix.ECONNREFUSED), nil, Allow},
+		"no process listens":           {gated, Entry{Connect: "10.0.0.1"}, errno(unix.ECONNREFUSED), nil, Allow},
 		"the filter refuses a socket":  {gated, Entry{Connect: "10.0.0.1"}, errno(unix.EPERM), nil, Deny},
 		"a port of the host's":         {gated, Entry{Connect: "127.0.0.1:5432"}, done, nil, Allow},
 		"a port of the host's refused": {gated, Entry{Connect: "localhost:5432"}, done, denied("host-port://127.0.0.1:5432"), Deny},

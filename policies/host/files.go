@@ -15,7 +15,7 @@ import (
 )
 
 // SharedDirs hold the files of more than one program or user. Showing all of one because a
-// script or an interpreter lies in it would show what nobody meant to show.
+// script or an interpreter lies in it would show files that are not meant to be shown.
 var SharedDirs = []string{"/", "/bin", "/boot", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt",
 	"/opt", "/root", "/run", "/sbin", "/srv", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin",
 	"/usr/sbin", "/usr/share", "/var", "/var/lib", "/var/tmp"}
@@ -92,7 +92,7 @@ func isLoop(path string) bool {
 }
 
 // CheckWorkspace applies rootfs's own rule early, before anything is made. A directory that
-// many programs or users share would show the agent what nobody meant to show.
+// many programs or users share would show the agent files that are not meant to be shown.
 func CheckWorkspace(step, dir string) error {
 	if !slices.Contains(SharedDirs, dir) && !InKernel(dir) {
 		return nil

@@ -89,7 +89,7 @@ func (o Observation) unusedFiles(add func(place, allowed, used string)) {
 	}
 }
 
-// unusedCalls lists the groups that minimal refuses, the runs' filter allows, and nobody used.
+// unusedCalls lists the groups that minimal refuses, the runs' filter allows, and no run used.
 func (o Observation) unusedCalls(add func(place, allowed, used string)) error {
 	if !o.CallsKnown || !slices.Contains(seccomp.Names(), o.Given.Text(settings.Seccomp)) {
 		return nil

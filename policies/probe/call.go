@@ -106,7 +106,7 @@ func inThread(number int32, args [6]uint64) Found {
 	var result atomic.Int64
 	result.Store(-1)
 	go func() {
-		runtime.LockOSThread() // for ever: nobody knows what the call did to it
+		runtime.LockOSThread() // for ever: what the call did to it is unknown
 		_, _, errno := syscall.Syscall6(uintptr(number), uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), uintptr(args[4]), uintptr(args[5]))
 		result.Store(int64(errno))
 		for {

@@ -87,7 +87,7 @@ func (p *Policy) bounds(place string) bool {
 	for i, link := range p.Chain {
 		last := i == len(p.Chain)-1
 		if last && i > 0 && p.Chain[i-1].written.Extends == "" {
-			return false // the standard level, which nobody named
+			return false // the standard level, which no document named
 		}
 		for _, key := range grouped(place) {
 			if link.written.Names(key) {

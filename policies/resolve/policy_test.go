@@ -160,7 +160,7 @@ func TestExtendsLooksBesideTheDocument(t *testing.T) {
 	}
 }
 
-// The ceiling bounds what it names, whoever asks for it and how.
+// The ceiling bounds what it names, for any caller and any form of request.
 func TestCeiling(t *testing.T) {
 	t.Parallel()
 	h := policyHost(t, map[string]string{"host": "limits: {memory: 2G, timeout: 1h}\nnetwork: {mode: allowlist, allow: ['*.example.com']}\n"})
@@ -195,7 +195,7 @@ func TestCeiling(t *testing.T) {
 			t.Errorf("%s: %v", row.want, err)
 		}
 	}
-	// What a run drops of root's rights counts, whoever the standard level's user is.
+	// What a run drops of root's rights counts, whichever user the standard level has.
 	for text, asked := range map[string]Request{
 		"capabilities: {drop: [ALL]}\n":                    {Values: settings.Values{settings.User: {"root"}}},
 		"network: {bytes: 1G}\n":                           {Values: settings.Values{settings.NetworkMode: {"host"}, settings.NetBytes: {"1G"}}},

@@ -32,8 +32,8 @@ const (
 )
 
 // Files are what the agent's root is made of, except the interpreter. Host paths become
-// canonical here, so that the checked path is the mounted one. Somebody with root's rights can
-// still replace it before the start, so rootfs checks again.
+// canonical here, so that the checked path is the mounted one. A process with root's rights
+// can still replace it before the start, so rootfs checks again.
 var Files = sync.OnceValue(func() *Section {
 	return &Section{Rows: []Setting{
 		{

@@ -5,8 +5,8 @@ import (
 	"clove.run/clove/kernel/grant"
 )
 
-// Grants decides over what a run's agent was granted. A grant that somebody gave to the live
-// run he would have given under the shadow, too: what neither policy grants counts as allowed.
+// Grants decides over what a run's agent was granted. A grant given to the live run is
+// assumed to be given under the shadow, too: what neither policy grants counts as allowed.
 type Grants struct {
 	own, shadow []grant.Scope
 }

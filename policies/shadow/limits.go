@@ -8,7 +8,7 @@ import (
 )
 
 // Limits returns the limits and budgets of a spec's shadow that the run exceeded. charged is
-// what a run's own budgets counted, by dimension. unknown are budgets that nobody counted.
+// what a run's own budgets counted, by dimension. unknown are budgets that were not counted.
 func Limits(spec agent.Spec, record agent.Record, charged map[string]int64) (exceeded []agent.ShadowLimit, unknown []string) {
 	m := measure{spec: spec.Shadowed(), record: record}
 	m.limits()

@@ -22,8 +22,8 @@ var decided = []string{
 var byCalls = []string{"seccomp", "files.root", "files.writable", "files.execute"}
 
 // Unseen are the places in which the shadow of a spec allows less, and of which nothing is
-// known at the end. Without a gate nobody decides over connections, and without a filter that
-// reports to the supervisor nobody looks at calls.
+// known at the end. Without a gate no process decides over connections, and without a filter
+// that reports to the supervisor no process looks at calls.
 func Unseen(spec agent.Spec, calls bool) []string {
 	gated := spec.Shadowed().Gated()
 	return slices.DeleteFunc(placesOf(settings.Wider(spec.Shadowed(), spec)), func(place string) bool {

@@ -68,7 +68,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A figure that nobody has exceeds nothing, and a budget that nobody counts is named.
+// An unknown figure exceeds nothing, and a budget that is not counted is named.
 func TestUnknownFigures(t *testing.T) {
 	t.Parallel()
 	spec := under(nil, func(s *agent.Spec) {
@@ -117,7 +117,7 @@ func TestGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{"tool:read_file": false, "tool:write_file": true, "model:small": true,
-		"model:large": false, "audit:x": false, "no such thing": false} { // neither has them: somebody gave them to the live run
+		"model:large": false, "audit:x": false, "no such thing": false} { // neither has them: they were given to the live run
 		if _, _, refused := g.Refuses(text); refused != want {
 			t.Errorf("%s: %t", text, refused)
 		}
