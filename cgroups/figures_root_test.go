@@ -89,7 +89,7 @@ func TestMemoryPeakIsThatOfTheTree(t *testing.T) {
 		t.Errorf("64 MiB were held under a limit of 200 MiB: %s", figures(s))
 	}
 	if s.OOMKills == nil || *s.OOMKills != 0 {
-		t.Errorf("nobody was killed: %s", figures(s))
+		t.Errorf("no process was killed: %s", figures(s))
 	}
 }
 

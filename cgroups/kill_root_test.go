@@ -102,7 +102,7 @@ func controlOneByOne(t *testing.T, g *Group) {
 		}
 	}
 	if left, err := g.Pids(); err != nil || !slices.ContainsFunc(left, func(pid int) bool { return !slices.Contains(listed, pid) }) {
-		t.Fatalf("control: nobody survived a plain kill: %v, %v", left, err)
+		t.Fatalf("control: no process survived a plain kill: %v, %v", left, err)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestKillReachesSubgroups(t *testing.T) {
 	}
 }
 
-// A process that nobody reaps delays neither Kill nor the removal of the group.
+// A process that is not reaped delays neither Kill nor the removal of the group.
 func TestZombiesDoNotCount(t *testing.T) {
 	g := realGroup(t)
 	m := join(t, g, "exit 0")

@@ -3,7 +3,7 @@
 //
 // # Theory of operation
 //
-// A ruleset is a descriptor. Whoever builds the sandbox makes it from outside, as root,
+// A ruleset is a descriptor. The process that builds the sandbox makes it from outside, as root,
 // before the first program of the agent runs (Rules.Make). The process that becomes the
 // agent only enters it, with landlock_restrict_self(2), right before its filter is loaded.
 // So no path of a rule is looked up where an agent could have replaced it, and each process
@@ -15,7 +15,7 @@
 //	  └─ keeps it for exec sessions
 //
 // A rule belongs to a directory or a file, not to its name, and covers what is beneath it.
-// What is beneath no rule is refused (EACCES): also what a process reaches by a descriptor
+// A file beneath no rule is refused (EACCES), even if a process reaches it by a descriptor
 // of a directory outside of its root. A file is neither moved nor linked to where it would have
 // more rights. Rules only add up: a read-only place inside of a writable one cannot be written
 // as rules, and stays the duty of the mounts.

@@ -58,7 +58,7 @@ func TestRulesAreHeld(t *testing.T) {
 		}
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	// A directory that was opened before, as a descriptor that somebody forgot to close.
+	// A directory that was opened before, as a descriptor that a program forgot to close.
 	leaked, err := os.Open(at("hidden"))
 	if err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func TestPublishedPortsAreOnLoopback(t *testing.T) {
 		through(t, conn(t, inside), accept1(t, listener), "hello "+address)
 	}
 	if _, err := w.DialPort(t.Context(), 9); !errors.Is(err, unix.ECONNREFUSED) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no process listens: %v", err)
 	}
 }
 

@@ -27,8 +27,8 @@ const (
 // EnginePlan plans the rules for n, a namespace that an engine made. Its interfaces,
 // addresses and routes stay. With everything, what the container sends goes to the gate,
 // and only the gate's sockets (Socket) send through an interface. Without, nothing is sent
-// or received. Connections from outside are answered where there is a gate: who may reach
-// the container is the engine's decision.
+// or received. Connections from outside are answered where there is a gate: the engine
+// decides which peers may reach the container.
 //
 // owner, of letters, digits and '-', names the owner of the rules. Apply returns ErrRuled
 // and changes nothing if another owner's rules are in force, and completes the owner's own.

@@ -47,7 +47,7 @@ func TestOfTwoAtOnceOneHolds(t *testing.T) {
 		}
 	}
 	if winner < 0 {
-		t.Fatal("nobody's rules hold")
+		t.Fatal("no owner's rules hold")
 	}
 	for i, n := range namespaces {
 		if err := n.Clear(fmt.Sprint(i + many)); err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // TestWhatIsNotThereNeedsNoRemoval: a kernel without IPv6 returns another error for a rule of
-// it than for a route. What exists and cannot be removed is reported.
+// it than for a route. A rule or route that exists and cannot be removed is
+// reported.
 func TestWhatIsNotThereNeedsNoRemoval(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[unix.Errno]bool{

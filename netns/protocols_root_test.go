@@ -117,12 +117,12 @@ func TestMulticastAndBroadcastGoNowhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(agent, "anybody?"); !errors.Is(err, unix.EPERM) {
+		if _, err := io.WriteString(agent, "ping"); !errors.Is(err, unix.EPERM) {
 			t.Errorf("%s: %v, want EPERM", target, err)
 		}
 		agent, err = datagrams(t, free, "", target)
 		if err == nil {
-			_, err = io.WriteString(agent, "anybody?")
+			_, err = io.WriteString(agent, "ping")
 		}
 		if err != nil {
 			t.Errorf("control: %s: %v", target, err)
@@ -135,7 +135,7 @@ func TestMulticastAndBroadcastGoNowhere(t *testing.T) {
 		}
 		err = control(agent, func(fd int) error {
 			to := &unix.SockaddrInet6{Port: 5353, ZoneId: loopbackIndex, Addr: netip.MustParseAddr("ff02::fb").As16()}
-			return unix.Sendto(fd, []byte("anybody?"), 0, to)
+			return unix.Sendto(fd, []byte("ping"), 0, to)
 		})
 		if refused := err == unix.EPERM; refused != (name == "ruled") {
 			t.Errorf("ff02::fb in the %s namespace: %v", name, err)

@@ -69,7 +69,7 @@ func (p Plan) chains() []chain {
 	}
 }
 
-// own are the agent's own addresses. What it sends to them does not concern the gate.
+// own are the agent's own addresses. The gate does not concern itself with traffic to them.
 func (p Plan) own() []netip.Prefix {
 	if p.ipv6 {
 		return []netip.Prefix{loopback4, loopback6, own6}

@@ -73,9 +73,9 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// Flow makes the inside half of a UDP flow. What is written to it reaches the agent's
-// socket with target as its source. What the agent sends to target from that socket is then
-// read here and not from the socket of KindUDP, because the kernel prefers a connected
+// Flow makes the inside half of a UDP flow. Data written to it reaches the agent's
+// socket with target as its source. Data that the agent sends to target from that socket is
+// then read here and not from the socket of KindUDP, because the kernel prefers a connected
 // socket.
 func (n *Namespace) Flow(agent, target netip.AddrPort) (*os.File, error) {
 	agent, target = unmapped(agent), unmapped(target)

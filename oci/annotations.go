@@ -96,7 +96,7 @@ func (r *Rules) validate() error {
 }
 
 // ours reports whether a key is clove's or was meant to be: Run.Clove.timeout and run.clove
-// alone are mistakes to report, not somebody else's keys.
+// alone are mistakes to report, not another program's keys.
 func ours(key string) bool {
 	lower := strings.ToLower(key)
 	return strings.HasPrefix(lower, Prefix) || lower == strings.TrimSuffix(Prefix, ".")

@@ -13,8 +13,8 @@ type Asked struct {
 }
 
 // Asked returns what the annotations ask for as a run's spec, in which nothing else has a
-// value, and each annotation with the places that it decides. What they do not name is the
-// engine's.
+// value, and each annotation with the places that it decides. The engine decides the
+// places that they do not name.
 func (r Rules) Asked() (spec agent.Spec, all []Asked) {
 	spec = agent.Spec{Limits: r.Limits, Network: r.Network, Egress: agent.Egress{Rules: r.Egress}}
 	if r.Limits.MemorySwapBytes == 0 {

@@ -49,8 +49,8 @@ func TestNetworkRulesNeedANetworkOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestADeviceThatIsBroughtIsRefused: whoever made the namespace. Without network rules the
-// engine may bring devices.
+// TestADeviceThatIsBroughtIsRefused: whichever program made the namespace. Without network
+// rules the engine may bring devices.
 func TestADeviceThatIsBroughtIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]string{"public": agent.NetworkPublic, "none": agent.NetworkNone, "without rules": ""} {

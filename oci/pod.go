@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// What a container is to its pod, in the words of the engines.
+// The roles of a container in its pod, in the words of the engines.
 const (
 	podSandbox = "sandbox"   // holds the namespaces, the network among them, and no agent
 	podMember  = "container" // uses the sandbox's network

@@ -27,8 +27,8 @@ const stagedName = ".clove-apply.tmp"
 //
 // The layer is hostile. Apply reads and writes nothing outside target: it follows no
 // symbolic link and no mount point, on either side, not even on the way to target, which
-// must therefore be a canonical path. What it writes belongs to the owner of target, has
-// read, write and execute permissions only, and is a regular file, a directory, or a
+// must therefore be a canonical path. Each entry that it writes belongs to the owner of target,
+// has read, write and execute permissions only, and is a regular file, a directory, or a
 // symbolic link that stays below target. It never overwrites or removes what the host
 // changed since the layer began.
 //

@@ -9,8 +9,8 @@ import (
 )
 
 // Apply writes no extended attributes, because programs of the host obey some of them (file
-// capabilities, ACLs, what a backup restores), and no special bits. What a file had of these is
-// named in the list (Change.Lost), and so are hard links that are none any more.
+// capabilities, ACLs, what a backup restores), and no special bits. The list names
+// those that a file had (Change.Lost), and hard links that are none any more.
 
 // mostAttributes bounds the names of attributes of one file that are read, in bytes.
 const mostAttributes = 4 << 10

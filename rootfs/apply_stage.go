@@ -42,7 +42,7 @@ func (a *applier) stage(ctx context.Context, e layerEntry) error {
 	return a.stageFile(ctx, e)
 }
 
-// stageDir makes the directory with mode 0700, so that nobody can enter it before it has its owner.
+// stageDir makes the directory with mode 0700, so that no other user can enter it before it has its owner.
 func (a *applier) stageDir(e layerEntry) error {
 	if err := unix.Mkdirat(int(a.parent.dir.Fd()), stagedName, 0o700); err != nil {
 		return err

@@ -224,7 +224,7 @@ func TestCreateDoesNotReplace(t *testing.T) {
 	}
 }
 
-// What is not written of a file is named; a plain one loses nothing.
+// Properties of a file that Apply does not write are named; a plain file loses nothing.
 func TestApplyNamesWhatItLoses(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, []string{"f known 1"}, []string{"f plain 1", "f marked 1", "m marked 4755", "d d", "m d 1777", "h again plain", "h known plain"})

@@ -11,8 +11,8 @@ import (
 
 // carried records in c which consent a renamed directory needs for the host's own files in it,
 // which the agent never touched: under another name a program may execute them. It refuses one
-// with a link that would lead out of the workspace from there. What the host's files say is not
-// read: here a name is enough.
+// with a link that would lead out of the workspace from there. The content of the host's files
+// is not read: here a name is enough.
 func (p *place) carried(ctx context.Context, c *Change, from, to string) (refusal, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -13,7 +13,7 @@ type Upper struct {
 	Dir    string `json:"dir"`             // the upper directory
 	Prefix string `json:"prefix"`          // the sandbox path of the overlay
 	Lower  string `json:"lower,omitempty"` // the host directory below it; empty: none
-	// Since is when the layer was made, by the host's clock. What the host changed at or
+	// Since is when the layer was made, by the host's clock. A change of the host at or
 	// after it is a conflict for Apply. Zero makes everything a conflict.
 	Since time.Time `json:"since,omitzero"`
 }

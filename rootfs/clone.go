@@ -62,7 +62,7 @@ func (b *builder) cloneOpen(from *os.File, m idMap, flags cloneFlags) (*os.File,
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attr.Userns_fd = uint64(namespace.Fd())
 	}
-	// While the clone is detached: nobody can reach it before it has its attributes, and
+	// While the clone is detached: no process can reach it before it has its attributes, and
 	// the kernel id-maps only mounts that are not attached yet.
 	if err := unix.MountSetattr(fd, "", setFlags, &attr); err != nil {
 		clone.Close()

@@ -41,7 +41,7 @@ type Config struct {
 	Tmpfs      []Tmpfs
 	Services   string // host directory with the agent's own socket, shown read-only at ServicesDir; empty: none
 	ResolvConf string // text of /etc/resolv.conf; empty: there is no name server
-	Hosts      string // text of /etc/hosts; empty: the sandbox itself and nobody else
+	Hosts      string // text of /etc/hosts; empty: the sandbox itself and no other host
 	MoreHosts  string // lines behind that text
 
 	kept bool   // see Plan.OnKeptLayer

@@ -55,7 +55,7 @@ func (p *place) compare(ctx context.Context, name string) (isDir bool, below vie
 	}
 	var before unix.Stat_t
 	existed := false
-	// What the agent moved away is not below any more.
+	// An entry that the agent moved away is not below any more.
 	if _, moved := p.moves.to[p.lowerRel(name)]; p.lower != nil && !moved {
 		if before, existed, err = p.differ.lower.statAt(p.lower, name); err != nil {
 			return false, below, err

@@ -48,9 +48,9 @@
 // harmless files of /etc. In it each directory of the host's base system (/usr, /opt,
 // /etc/alternatives, /etc/ssl/certs, /var/lib/dpkg, and /bin, /lib… unless they are
 // links) is an overlay of its own. So is each file system that the host has mounted
-// below one, because overlayfs does not show mounts inside its lower layer. What the
-// host adds to / or /etc later does not appear inside. What it adds below /usr and the
-// other overlays does, and there root of the sandbox can read even files that only root
+// below one, because overlayfs does not show mounts inside its lower layer. Files
+// that the host adds to / or /etc later do not appear inside. Files that it adds below /usr
+// and the other overlays do, and there root of the sandbox can read even files that only root
 // may read: keep no secrets there. /etc is a copy of files that every user of the host
 // may read, with generated passwd, group, shadow and hosts. A file with a password in a
 // URL is left out.
@@ -91,8 +91,8 @@
 // # A read-only root
 //
 // With Config.ReadOnly the overlays of the root are sealed: their mounts become read-only
-// as the last step, when all mount points are made. What stays writable has a mount of its
-// own: a directory of the layer (scratchOp), the workspace's overlay, and what the caller
+// as the last step, when all mount points are made. Each place that stays writable has a mount
+// of its own: a directory of the layer (scratchOp), the workspace's overlay, and what the caller
 // requested. A place that Config.Writable leaves out gets no such directory, and its
 // overlay is sealed too. The kernel checks the mount at each open for writing, whatever the
 // rights on the file, and the way by which it was reached (mount(2), MS_BIND and

@@ -93,7 +93,7 @@ func etcEntry(path, inside string, d fs.DirEntry) (entry, bool) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		stamp += fmt.Sprintf("/%d.%d", stat.Ctim.Sec, stat.Ctim.Nsec) // unlike mtime, ctime cannot be set back
 	}
-	// Nobody but root inside may write it, whoever may on the host.
+	// Only root inside may write it, whichever users may on the host.
 	return entry{Path: inside, Kind: kindFile, Mode: uint32(info.Mode().Perm()) & 0o755, From: path, Stamp: stamp}, true
 }
 
@@ -132,7 +132,7 @@ func etcNetwork(cfg Config) []entry {
 
 // noResolvConf is a comment and not empty, so that a person who looks into the file sees
 // why no name resolves. Without a server in it, programs ask 127.0.0.1 (resolv.conf(5)),
-// where nobody answers.
+// where no server answers.
 const noResolvConf = "# This sandbox has no name server.\n"
 
 func hosts(name string) string {
@@ -197,7 +197,7 @@ func groups(host []byte, gid uint32) (group, gshadow string) {
 	return out.String(), locked(names, "::\n")
 }
 
-// locked is a shadow file in which no entry has a password, so nobody can log in with one.
+// locked is a shadow file in which no entry has a password, so no user can log in with one.
 func locked(names []string, rest string) string {
 	var out strings.Builder
 	for _, name := range names {

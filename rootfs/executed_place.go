@@ -80,7 +80,7 @@ func isDocument(rel string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json", ".jsonc", ".json5"}, strings.ToLower(path.Ext(rel)))
 }
 
-// errMuch: the agent left more to parse than clove does. What is left is judged as if it were
+// errMuch: the agent left more to parse than clove does. The rest is judged as if it were
 // what is looked for.
 var errMuch = unix.E2BIG
 

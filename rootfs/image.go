@@ -24,7 +24,7 @@ func inodeRatio(size int64) int64 {
 
 // makeFileSystem formats image with content in it. There is no journal, because the layer
 // need not survive a power cut and a journal would write everything twice; no reserved
-// blocks, because nobody in the sandbox is the host's root. metadata_csum together with
+// blocks, because no process in the sandbox is the host's root. metadata_csum together with
 // lazy_itable_init leaves the inode tables as holes. Without -b, some versions of mke2fs
 // choose smaller blocks for a small disk, and without -I smaller inodes, which have
 // times in seconds only. resize_inode and 64bit are for growing and for

@@ -259,14 +259,14 @@ func TestARunBeginsWithACopy(t *testing.T) {
 	if _, err := os.Stat(other.image()); !os.IsNotExist(err) {
 		t.Errorf("a refused start leaves its image: %v", err)
 	}
-	// Whoever else could have written it might have made it to attack the kernel.
+	// A user other than root who could have written it might have made it to attack the kernel.
 	other.DiskBytes = cfg.DiskBytes
 	for _, change := range []func() error{func() error { return os.Chmod(copied, 0o620) }, func() error { return errors.Join(os.Chmod(copied, 0o600), os.Chown(copied, 1000, 0)) }} {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.on(other, copied); err == nil || !strings.Contains(err.Error(), "not root's alone") {
-			t.Errorf("somebody else's: %v", err)
+			t.Errorf("an image that is not root's alone: %v", err)
 		}
 	}
 	if err := RemoveLayer(cfg.image()); err != nil {

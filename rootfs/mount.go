@@ -125,7 +125,7 @@ func (b *builder) upper(index int, target, host, like string) (dir, work string,
 	}
 	uid, gid := stat.Uid, stat.Gid
 	if b.cfg.User != nil && target == workspaceDir {
-		// Whoever owns the workspace on the host, what the agent adds belongs to the agent.
+		// The agent's additions belong to the agent, whichever user owns the workspace on the host.
 		uid, gid = b.cfg.HostID+b.cfg.AgentUID, b.cfg.HostID+b.cfg.AgentGID
 	}
 	if err := unix.Chown(dir, int(uid), int(gid)); err != nil {

@@ -194,7 +194,7 @@ func (p *planner) own() []wanted {
 	}
 	if p.cfg.Services != "" {
 		mounts = append(mounts, wanted{ServicesDir, func() {
-			// Not id-mapped: the socket is root's, and whoever reaches it may connect.
+			// Not id-mapped: the socket is root's, and every process that reaches it may connect.
 			p.add(bindOp{Source: p.cfg.Services, Target: ServicesDir, Dir: true, ReadOnly: true})
 		}})
 	}

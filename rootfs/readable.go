@@ -53,8 +53,8 @@ func (r *readable) read(entries []string) ([]string, error) {
 	return r.found, r.command()
 }
 
-// entry follows the links of one entry. Only those of the base system are followed: another one
-// may have been made by whoever the list is for.
+// entry follows the links of one entry. Only those of the base system are followed: the agent
+// for whom the list is may have made another one.
 func (r *readable) entry(e string) (string, error) {
 	top, rest, _ := strings.Cut(strings.TrimPrefix(e, "/"), "/")
 	at := e
@@ -127,7 +127,7 @@ func (r *readable) program(name, why string, deeper int) error {
 }
 
 // Changing is the place in which the agent may put something else where a path is, if there is one.
-// A path that is such a place itself stays what it is: nobody moves a mount.
+// A path that is such a place itself stays what it is: no process moves a mount.
 func (p Plan) Changing(at string) string {
 	for _, place := range p.Writable() {
 		if at != place && within(at, place) {

@@ -75,7 +75,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// What a list of programs and an interpreter have must be readable as well.
+// The files of a list of programs and of an interpreter must be readable as well.
 func TestReadableHasWhatIsExecuted(t *testing.T) {
 	t.Parallel()
 	f := hostInfo{Rootfs: source{Path: readableRoot(t), Dir: true}, Prefixes: []source{{Path: "/home/u/.venv", Dir: true}}}

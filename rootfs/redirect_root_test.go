@@ -47,7 +47,7 @@ func gitMv(t *testing.T) func(in func(string) string) {
 func TestApplyRenamesTheHostsDirectory(t *testing.T) {
 	s := moved(t, layerMounts(t), "s", gitMv(t))
 	before := statOf(t, s.host, "src/kept")
-	// What the host adds goes along.
+	// A file that the host adds goes along.
 	plant(t, s.host, "f src/added 1")
 	mustDo(t, s.unmount())
 	s.upper.Since = time.Now().Add(-time.Hour) // the directory has changed since: its handle decides

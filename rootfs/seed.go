@@ -10,15 +10,15 @@ import (
 )
 
 // OnCopyOf is the same plan, but its layer begins as a copy of another run's: an image that
-// CopyLayer wrote. The kernel trusts an image as it trusts a disk, so one that anybody but root
-// could have written is refused.
+// CopyLayer wrote. The kernel trusts an image as it trusts a disk, so one that a user
+// other than root could have written is refused.
 func (p Plan) OnCopyOf(image string) Plan {
 	cfg := p.cfg
 	cfg.kept, cfg.seed = true, image
 	return planFor(cfg, p.hostInfo)
 }
 
-// seedOp makes this run's image from another one. What follows is as for a kept layer.
+// seedOp makes this run's image from another one. The later steps are as for a kept layer.
 type seedOp struct {
 	Image string
 	From  string

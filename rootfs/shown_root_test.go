@@ -91,7 +91,7 @@ func TestARootShowsAnotherOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.showing(next, image); err == nil || !strings.Contains(err.Error(), "not root's alone") {
-		t.Errorf("an image of somebody else: %v", err)
+		t.Errorf("a group-writable image: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func claimScratch(path string) (scratch, error) {
 	return s, err
 }
 
-// remove deletes the directory while it is locked, so that nobody else claims it meanwhile.
+// remove deletes the directory while it is locked, so that no other process claims it meanwhile.
 func (s scratch) remove() error {
 	err := os.RemoveAll(s.path)
 	s.lock.Close()

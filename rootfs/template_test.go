@@ -79,7 +79,7 @@ func TestUseIsNoted(t *testing.T) {
 		}
 	}
 	if _, unused, err := SweepTemplates(stateDir, now); err != nil || !slices.Equal(unused, []string{"base-3-cc.img"}) {
-		t.Errorf("swept %v, %v; only the one that nobody opened is unused", unused, err)
+		t.Errorf("swept %v, %v; only the template that was not opened is unused", unused, err)
 	}
 }
 

@@ -3,11 +3,11 @@ package rootfs
 import "slices"
 
 // Writable lists the places outside of which an agent with this configuration changes
-// nothing, whatever the permissions of files say. What is read-only inside of one stays so by
+// nothing, whatever the permissions of files say. A read-only place inside of one stays so by
 // its mount. /proc and /dev are not part of the plan.
 func (p Plan) Writable() []string {
 	sealed := func(target string) bool { return slices.Contains(p.operations, operation(sealOp{Target: target})) }
-	// Root, and whoever knows the directory that replaces the base, can have made a place
+	// Root, and a user who knows the directory that replaces the base, can have made a place
 	// anywhere.
 	if !sealed("/") && (p.cfg.AgentUID == 0 || p.cfg.Rootfs != "") {
 		return []string{"/"}
@@ -47,7 +47,7 @@ func isReadOnly(o operation) bool {
 	return false
 }
 
-// permitted are the names of the skeleton that somebody other than root may change.
+// permitted are the names of the skeleton that a user other than root may change.
 func (p Plan) permitted() []string {
 	var paths []string
 	for _, e := range slices.Concat(p.hostInfo.skeleton(), personal(p.cfg, p.hostInfo)) {

@@ -16,8 +16,8 @@ type Group struct {
 }
 
 // Groups are the rows of a built-in profile: what it allows, what it allows with conditions,
-// and what it refuses. Calls that this machine does not have are left out. What standard and
-// strict allow besides is one group.
+// and what it refuses. Calls that this machine does not have are left out. The other calls that
+// standard and strict allow are one group.
 func Groups(name string) ([]Group, error) {
 	if name == Unconfined {
 		profile, err := unconfined()

@@ -9,7 +9,7 @@ import (
 
 // Without are what a built-in profile does not allow in addition to its own refusals.
 type Without struct {
-	// Modes that give a file's owner to whoever executes it, for an agent that writes into a
+	// Modes that give a file's owner to the process that executes it, for an agent that writes into a
 	// host directory (-v). Its files there belong to the directory's owner, so a file with a
 	// set-user-ID bit would give every user of the host that owner's rights. Inside the sandbox
 	// the bit has no effect (nosuid mounts).

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setID are the mode bits that give the file's owner or group to whoever executes it.
+// setID are the mode bits that give the file's owner or group to the process that executes it.
 const setID = unix.S_ISUID | unix.S_ISGID
 
 // makesFile are the flags with which open(2) uses its mode argument. O_TMPFILE includes

@@ -10,7 +10,7 @@ import (
 
 // Beyond lists what to watch of a program under profile to learn which groups it needs beyond
 // minimal. A call that is made very often, and only behind another one of its group, is left
-// out: whoever waits for events has made a descriptor for them.
+// out: a program that waits for events has made a descriptor for them.
 func Beyond(profile *specs.LinuxSeccomp) ([]Watch, error) {
 	minimal, err := Profile(Minimal)
 	if err != nil {

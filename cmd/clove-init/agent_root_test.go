@@ -155,7 +155,7 @@ func TestInputAndOutputAreTheAgents(t *testing.T) {
 	}
 	broken := []unix.PollFd{{Fd: int32(b.stdin.Fd())}} // poll(2) always reports POLLERR: no reader is left
 	if n, err := unix.Poll(broken, int(testhost.Patience(patience).Milliseconds())); n != 1 || err != nil {
-		t.Errorf("somebody still reads the agent's input: %v", err)
+		t.Errorf("a process still reads the agent's input: %v", err)
 	}
 	b.send(initproto.Message{Stop: &initproto.Stop{}})
 	b.exited()

@@ -27,7 +27,7 @@ type companion struct {
 	exit     func() // of the process, after a failure was sent
 }
 
-// The stages. What the agent's thread does in each is in image.executeFiltered.
+// The stages. image.executeFiltered says what the agent's thread does in each.
 const (
 	stageUnfiltered int32 = iota
 	stageFiltered         // the agent's thread is under its filter

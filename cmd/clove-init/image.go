@@ -72,7 +72,7 @@ func (i *image) execute() *initproto.ExecFailed {
 
 // executeFiltered is execute under the agent's own filter. Once that is on, this thread makes
 // two calls: the one in which it waits for the supervisor, and execve(2). The filter may
-// refuse all others. What is left to do is the companion's.
+// refuse all others. The companion does the rest.
 func (i *image) executeFiltered(c *companion) *initproto.ExecFailed {
 	if failure := unblockSignals(); failure != nil {
 		return failure

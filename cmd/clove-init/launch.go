@@ -101,7 +101,7 @@ func (a *agentProcess) follow() {
 			outcome.bootTimeNS, outcome.spent, outcome.terminal = m.Started.BootTimeNS, m.Started.Spent, m.Started.Terminal
 			continue
 		// The supervisor has the listener now, and alone: PID 1's copy would keep the calls
-		// waiting that nobody answers any more.
+		// waiting that no process answers any more.
 		case err == nil && m.Filtered != nil:
 			a.forward(m)
 			if m.Filtered.Listener != nil {

@@ -94,7 +94,7 @@ func TestStartFailedKeepsTheErrno(t *testing.T) {
 }
 
 // TestLast: the message that ends the run names the first cause. It names a failed start only
-// if nobody had asked for the end.
+// if the end had not been requested.
 func TestLast(t *testing.T) {
 	const killed, status3 = unix.WaitStatus(9), unix.WaitStatus(3 << 8)
 	failure := &initproto.ExecFailed{Step: "execve"}

@@ -21,7 +21,7 @@ func (r *report) send(m initproto.Message) {
 	_ = r.conn.SendWithin(sendWait, m)
 }
 
-// last writes the exit file before it sends the message, so whoever receives the message
+// last writes the exit file before it sends the message, so the receiver of the message
 // finds the file complete.
 func (r *report) last(m initproto.Message) {
 	if data, err := initproto.Encode(m); err == nil {

@@ -133,7 +133,7 @@ func become(orders *initproto.Orders, preparations []preparation, conn *initprot
 	if _, err := conn.Receive(); err != io.EOF {
 		return startFailed("prepare", errors.Join(err, errors.New("more than orders came")))
 	}
-	// The wall clock and the agent's own usage start here. What is left takes no time.
+	// The wall clock and the agent's own usage start here. The remaining steps take no time.
 	now := initproto.Message{Started: &initproto.Started{Spent: spent(cgroupDir), BootTimeNS: boottime.NowNS(), Terminal: terminal}}
 	if err := conn.Send(now); err != nil {
 		return startFailed("prepare", err)

@@ -37,8 +37,8 @@ func arrange(app *cli.App, args []string) []string {
 }
 
 // split separates the flags of args, with their values, from the rest. After -- there
-// are none. What only looks like a flag stays where it is, so that urfave/cli reports
-// it by its name.
+// are none. An argument that only looks like a flag stays where it is, so that urfave/cli
+// reports it by its name.
 func split(known []cli.Flag, args []string) (flags, rest []string) {
 	for i := 0; i < len(args); {
 		if args[i] == "--" {

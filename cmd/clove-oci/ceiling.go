@@ -8,9 +8,9 @@ import (
 	"clove.run/clove/policies/resolve"
 )
 
-// checkCeiling refuses annotations that ask for more than the ceiling of the host in dir. What no
-// annotation names is the engine's, which has limits of its own; a bundle without annotations
-// is not held against it, and costs nothing.
+// checkCeiling refuses annotations that ask for more than the ceiling of the host in dir. The
+// engine, which has limits of its own, decides all that no annotation names; a bundle without
+// annotations is not held against the ceiling, and costs nothing.
 func checkCeiling(rules oci.Rules, dir string) error {
 	spec, all := rules.Asked()
 	for _, asked := range all {

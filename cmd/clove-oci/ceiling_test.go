@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/oci"
 )
 
-// What annotations ask for is held against the ceiling, place by place. The controls: what is
-// within it, what no annotation names, and a host without a ceiling.
+// Requests of annotations are held against the ceiling, place by place. The controls: requests
+// within it, places that no annotation names, and a host without a ceiling.
 func TestTheCeilingBoundsAnnotations(t *testing.T) {
 	dir := t.TempDir()
 	text := "version: 1\nname: host\nlimits: {memory: 1G, pids: 100, cpus: 1, timeout: 1h}\nnetwork: {mode: allowlist, allow: [\"*.example.com\"], deny: [bad.example.com]}\n"

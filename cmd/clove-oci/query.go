@@ -118,7 +118,7 @@ func (p *program) specCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			// O_EXCL: an existing config.json is somebody's work and is not
+			// O_EXCL: an existing config.json is a user's work and is not
 			// overwritten.
 			file, err := os.OpenFile(configName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if errors.Is(err, os.ErrExist) {

@@ -13,7 +13,7 @@ import (
 // watched holds cloved's log, metrics and traces.
 type watched struct {
 	level slog.LevelVar
-	// The last lines of the log, for `clove debug`: without systemd nobody else keeps them.
+	// The last lines of the log, for `clove debug`: without systemd no other process keeps them.
 	tail    daemon.Tail
 	log     *slog.Logger
 	tracer  *traces.Tracer

@@ -18,7 +18,7 @@ import (
 	_ "github.com/opencontainers/cgroups/devices"
 )
 
-// What a caller branches on: no such container, and one without a live process.
+// The errors that a caller branches on: no such container, and one without a live process.
 // Their texts are what shims match on.
 var (
 	ErrNotExist   = libcontainer.ErrNotExist

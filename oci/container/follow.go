@@ -20,7 +20,7 @@ type watcher struct {
 	signals chan os.Signal
 }
 
-// newWatcher returns nil for a detached process, which nobody follows.
+// newWatcher returns nil for a detached process, which no process follows.
 func newWatcher(o Start) *watcher {
 	if o.Detach {
 		return nil

@@ -11,7 +11,7 @@ import (
 // The process may end as soon as it is made, before the other signals are caught.
 func TestAnEndIsHeldFromTheBeginning(t *testing.T) {
 	if newWatcher(Start{Detach: true}) != nil {
-		t.Error("somebody stays with a detached process")
+		t.Error("a program stays with a detached process")
 	}
 	w := newWatcher(Start{})
 	t.Cleanup(func() { signal.Stop(w.signals) })

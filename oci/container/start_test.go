@@ -43,7 +43,7 @@ func TestATerminalNeedsSomebodyToHoldIt(t *testing.T) {
 		"pipes":                        {false, Start{}, false},
 		"detached":                     {false, Start{Detach: true}, false},
 		"detached terminal":            {true, Start{Detach: true, ConsoleSocket: "s"}, false},
-		"detached, nobody holds it":    {true, Start{Detach: true}, true},
+		"detached, without a holder":   {true, Start{Detach: true}, true},
 		"a socket without a terminal":  {false, Start{Detach: true, ConsoleSocket: "s"}, true},
 		"a socket in the foreground":   {true, Start{ConsoleSocket: "s"}, true},
 		"a terminal in the foreground": {true, Start{}, false},

@@ -78,8 +78,8 @@ func (c *Container) connectPipes(s *streams, process *libcontainer.Process) erro
 }
 
 // drain copies until either end is closed. It then closes the reading end, so that the
-// process gets SIGPIPE: it would otherwise wait for ever for room in a pipe that nobody
-// reads.
+// process gets SIGPIPE: it would otherwise wait for ever for room in a pipe that no
+// process reads.
 func drain(to io.Writer, from io.ReadCloser) {
 	_, _ = io.Copy(to, from)
 	_ = from.Close()

@@ -39,7 +39,7 @@ func TestADescriptorIsReceivedOrMissed(t *testing.T) {
 			unix.Close(fd)
 		}
 		if _, err := receive(ours); err == nil {
-			t.Errorf("%s: something came from nobody", name)
+			t.Errorf("%s: something came from a closed socket", name)
 		}
 		ours.Close()
 	}

@@ -125,7 +125,7 @@ const endTime = 10 * time.Second
 // Release undoes Ask, once the container's process is gone: it ends the guard and its
 // gate, and removes the rules from the namespace. directory is the container's; path
 // names the namespace on the host, "" for one that ends with the container's processes.
-// What is gone already is no error. After an error Release may be called again: the
+// Parts that are gone already are no error. After an error Release may be called again: the
 // file with the state is removed last.
 func Release(directory, path string) error {
 	// Before the lock is taken: a start may hold it while it waits for this very guard.

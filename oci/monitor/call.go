@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a monitor does on request, over its socket: one JSON object, one answer.
+// The requests to a monitor, over its socket: one JSON object, one answer.
 const (
 	verbStart  = "start"  // the container's process is about to execute: the deadline begins
 	verbFinish = "finish" // the container is about to be removed: answer when all is written, and end

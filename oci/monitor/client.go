@@ -41,8 +41,8 @@ func (c Client) Created(made *container.Container, command []string) error {
 		}
 		o.Socket = c.Socket
 	}
-	// The lock is taken before the order is on disk: whoever finds the order and a free
-	// lock would start a second monitor.
+	// The lock is taken before the order is on disk: a process that finds the order
+	// and a free lock would start a second monitor.
 	held, err := lock(kept.Directory)
 	if err != nil || held == nil {
 		return errors.Join(err, errors.New("cannot lock the container's directory"))

@@ -43,7 +43,7 @@ func TestAnEndHasOneReading(t *testing.T) {
 		"another program, the end unheard": {told: []threadEnd{first(9)}, unknown: errEndMissing},
 		"nothing":                          {unknown: errEndMissing},
 		"the first one unheard":            {told: []threadEnd{last(thread(7))}, unknown: errEndMissing},
-		"somebody else":                    {told: []threadEnd{foreign}, unknown: errEndMissing},
+		"another process":                  {told: []threadEnd{foreign}, unknown: errEndMissing},
 		"the number comes again":           {told: []threadEnd{last(first(7)), last(first(8))}, code: 7},
 		"something was lost":               {told: []threadEnd{last(first(7))}, lost: true, unknown: errEndLost},
 	} {

@@ -47,7 +47,7 @@ func TestTheStatusOfAnothersChildIsKnown(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		if _, known := zombieStatus(cmd.Process.Pid); known {
-			t.Errorf("%s: nobody is a zombie", script)
+			t.Errorf("%s: a reaped process is a zombie", script)
 		}
 		got, known := reaped(process)
 		if known != (kernel == nil) || known && got != want {

@@ -31,14 +31,14 @@ func TestAnEndIsAttributed(t *testing.T) {
 		"real-time signal":            {seen{status: killed(40)}, agent.StatusSignaled, 168, "SIG40", "", false},
 		"deadline":                    {seen{status: killed(unix.SIGKILL), expired: true}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
 		"deadline, and memory":        {seen{status: killed(unix.SIGKILL), expired: true, oomKills: 1}, agent.StatusTimeout, 124, "SIGKILL", agent.ControlWallClock, false},
-		"deadline, nobody saw":        {seen{expired: true, unknown: errUnheld}, agent.StatusTimeout, 124, "", agent.ControlWallClock, false},
+		"deadline, end unseen":        {seen{expired: true, unknown: errUnheld}, agent.StatusTimeout, 124, "", agent.ControlWallClock, false},
 		"memory":                      {seen{status: killed(unix.SIGKILL), oomKills: 1}, agent.StatusOOM, 137, "SIGKILL", agent.ControlMemory, false},
 		"memory, passed on":           {seen{status: exited(137), oomKills: 3}, agent.StatusOOM, 137, "", agent.ControlMemory, false},
 		"memory, survived":            {seen{oomKills: 1}, agent.StatusExited, 0, "", "", false},
 		"memory, and another failure": {seen{status: exited(1), oomKills: 1}, agent.StatusExited, 1, "", "", false},
 		"killed without a reason":     {seen{status: killed(unix.SIGKILL)}, agent.StatusSignaled, 137, "SIGKILL", "", false},
-		"nobody told":                 {seen{unknown: errEndLost, oomKills: 1}, agent.StatusKilled, 137, "", "", true},
-		"nobody saw":                  {seen{unknown: errUnheld}, agent.StatusKilled, 137, "", "", true},
+		"end lost":                    {seen{unknown: errEndLost, oomKills: 1}, agent.StatusKilled, 137, "", "", true},
+		"end unseen":                  {seen{unknown: errUnheld}, agent.StatusKilled, 137, "", "", true},
 	} {
 		v := judge(limits, row.seen)
 		signal, limit := "", ""

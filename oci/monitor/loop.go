@@ -276,7 +276,7 @@ func (m *monitor) expire() {
 
 // note writes to keeper.log in the container's directory.
 func (m *monitor) note(err error) {
-	if err != nil && m.owns() { // nobody reads the log of a removed container
+	if err != nil && m.owns() { // no process reads the log of a removed container
 		log.Print(err)
 	}
 }

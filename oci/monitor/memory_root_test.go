@@ -88,7 +88,7 @@ func TestAKillIsKnownWhenItsCgroupIsGone(t *testing.T) {
 		kill()
 		for deadline := time.Now().Add(testhost.Patience(patience)); m.memory != nil && len(m.memory) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: nobody told", name)
+				t.Fatalf("%s: the watch reported no kill", name)
 			}
 		}
 		if row.counted {

@@ -53,7 +53,7 @@ type order struct {
 	Socket   string            `json:"socket,omitempty"` // of the cloved that the record is also reported to
 
 	// From phaseStarted on. The first is for people, the others are
-	// CLOCK_BOOTTIME's, which nobody can set and which counts a suspended host's time.
+	// CLOCK_BOOTTIME's, which no process can set and which counts a suspended host's time.
 	Started   time.Time     `json:"started,omitzero"`
 	StartedAt time.Duration `json:"started_boot_ns,omitempty"`
 	Deadline  time.Duration `json:"deadline_boot_ns,omitempty"` // 0: none

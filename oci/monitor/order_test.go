@@ -82,7 +82,7 @@ func TestTheLockIsOnesOnly(t *testing.T) {
 	first.Close()
 	second, err := lock(directory)
 	if err != nil || second == nil {
-		t.Fatalf("nobody has it: %v", err)
+		t.Fatalf("no process holds the lock: %v", err)
 	}
 	if again, err := lockAgain(directory); again != nil || err != nil {
 		t.Errorf("two have it: %v", err)
@@ -90,7 +90,7 @@ func TestTheLockIsOnesOnly(t *testing.T) {
 	second.Close()
 	again, err := lockAgain(directory)
 	if err != nil || again == nil {
-		t.Fatalf("nobody has it: %v", err)
+		t.Fatalf("no process holds the lock: %v", err)
 	}
 	again.Close()
 	if _, err := lock(filepath.Join(directory, "none")); err == nil {

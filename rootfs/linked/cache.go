@@ -28,7 +28,7 @@ const (
 // architecture is this machine's in an entry's flags: FLAG_X8664_LIB64, FLAG_AARCH64_LIB64.
 var architecture = map[string]uint32{"amd64": 0x0300, "arm64": 0x0a00}
 
-// parseCache returns the paths of each name, in the cache's order. What is damaged has none.
+// parseCache returns the paths of each name, in the cache's order. A damaged entry adds none.
 func parseCache(text []byte) map[string][]string {
 	paths := map[string][]string{}
 	text = behindOldCache(text)

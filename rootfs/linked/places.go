@@ -13,7 +13,7 @@ var standardDirs = map[string][]string{
 	"arm64": {"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/local/lib", "/usr/lib"},
 }
 
-// What ld.so(8) puts in place of $LIB and $PLATFORM. $LIB depends on the distribution, so all
+// The values that ld.so(8) puts in place of $LIB and $PLATFORM. $LIB depends on the distribution, so all
 // are looked at.
 var (
 	libNames  = map[string][]string{"amd64": {"lib/x86_64-linux-gnu", "lib64", "lib"}, "arm64": {"lib/aarch64-linux-gnu", "lib64", "lib"}}

@@ -8,9 +8,9 @@
 // supervisor, outside of the sandbox. When the last copy of the listener is closed, the kernel
 // answers all such calls with ENOSYS: nothing passes because a supervisor died.
 //
-// What a call's arguments point to is the caller's memory, and another of its threads may
-// change it at any time. So what Text reads is good enough to tell somebody, and never to
-// decide by: Continue lets the kernel read the memory again. It is for calls that something
+// A call's arguments point to the caller's memory, and another of its threads may
+// change it at any time. So the result of Text is good enough for a report, and never for a
+// decision: Continue lets the kernel read the memory again. It is for calls that something
 // else decides. After each reading Valid says whether the caller is still there; a pid alone
 // may be another process's by then.
 //

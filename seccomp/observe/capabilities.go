@@ -32,7 +32,7 @@ func outside(ids, own []uint32) bool {
 
 func anything(caller, []uint32) bool { return true }
 
-// otherOwner: a file can be given to nobody, and to no group but one's own.
+// otherOwner: without the capability, a caller gives a file to no other user, and only to its own groups.
 func otherOwner(c caller, ids []uint32) bool {
 	return ids[0] != kept && ids[0] != c.uids[3] || ids[1] != kept && !c.inGroup(ids[1])
 }
@@ -49,8 +49,8 @@ var (
 	}
 )
 
-// capabilityCalls are those that programs make and the filters allow. What a filter refuses,
-// such as mount and sethostname, is found as a refused call.
+// capabilityCalls are those that programs make and the filters allow. A call that a filter
+// refuses, such as mount and sethostname, is found as a refused call.
 var capabilityCalls = map[string]capabilityCall{
 	"chown": chowns(1, 2), "lchown": chowns(1, 2), "fchown": chowns(1, 2), "fchownat": chowns(2, 3),
 	"setuid": users(0), "setreuid": users(0, 1), "setresuid": users(0, 1, 2),

@@ -1,6 +1,6 @@
 // Package observe finds out what the rest of a sandbox refuses: read-only mounts, mounts
-// without programs, what a list of reads leaves out, and missing capabilities. The filter lets such calls pass, and the kernel
-// refuses them where nobody sees it.
+// without programs, what a list of reads leaves out, and missing capabilities. The filter lets such
+// calls pass, and the kernel refuses them without a report.
 //
 // # Theory of operation
 //
@@ -9,8 +9,8 @@
 // for reading costs nothing, unless there is a list of what may be read. For each call the
 // package reads its path, opens the same file through /proc/PID/root without touching it
 // (O_PATH), and asks the mount whether it is
-// read-only. Of a read it compares the path without links with the list's. What the caller could
-// not do on a writable mount, or under another list, either, because of what exists, or of an
+// read-only. Of a read it compares the path without links with the list's. A call that
+// would also fail on a writable mount, or under another list, because of what exists, or of an
 // owner and a mode, is left out: the sandbox is not why it fails.
 //
 // The look comes before the call, and another thread of the agent can change the path in

@@ -15,9 +15,9 @@ const (
 	toSearch = 0o1 // a directory; a file is executed with the same bit
 )
 
-// permits reports whether owners and modes let a caller make the change. What they refuse, a
-// writable mount refuses as well, so it is not the sandbox's. Access lists are not read, and of
-// the directories that lead to the place the last one alone is.
+// permits reports whether owners and modes let a caller make the change. A change that they
+// refuse fails on a writable mount as well, so that refusal is not the sandbox's. Access lists
+// are not read, and of the directories that lead to the place the last one alone is.
 func (s resolved) permits(c change, flags uint64, thread uint32) bool {
 	who, err := callerOf(thread)
 	if err != nil {
@@ -58,7 +58,7 @@ func opensAs(who caller, flags uint64, stat unix.Stat_t) bool {
 }
 
 // may is the kernel's check of owner and mode (inode_permission). Executing takes a bit of the
-// mode, whoever asks.
+// mode for every caller.
 func (c caller) may(stat unix.Stat_t, bits uint32) bool {
 	mode := stat.Mode
 	switch {

@@ -46,7 +46,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// What is refused by what exists, and by owners and modes, is not the mount's doing. That the
+// The mount does not cause refusals by what exists, and by owners and modes. That the
 // kernel sees it alike is TestRefusedFilesAreSeen's.
 func TestWantsAndPermits(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestWantsAndPermits(t *testing.T) {
 		}
 	}
 	if there.permits(toOpen, unix.O_WRONLY, 0) {
-		t.Error("nobody may")
+		t.Error("a thread that does not exist may")
 	}
 }
 

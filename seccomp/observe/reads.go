@@ -17,7 +17,7 @@ func ReadCalls() []seccomp.Watch {
 func Executes(name string) bool { _, is := programCalls[name]; return is }
 
 // Reads says whether a call opens for reading, or executes, what no list has. listed answers for a
-// path inside, without links. What its mode would refuse anyway is not found.
+// path inside, without links. A call that the mode would refuse anyway is not found.
 func Reads(from *notify.Listener, call notify.Call, name string, listed func(string) bool) []Finding {
 	p, reads := readPlace(from, call, name)
 	if !reads {
