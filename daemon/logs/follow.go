@@ -108,12 +108,18 @@ func (r *reader) between(file, before *os.File, collect func(api.LogLine) error)
 	return scan(before, func(e entry) error { return r.pass(e, collect) })
 }
 
+// removalLooks is how often an older file alone is looked at again: far more than the
+// rotations that a reader can meet in a row.
+const removalLooks = 100
+
 // openBoth opens the two files as they belong together; each is nil where it
 // does not exist. The newer one is opened first and must be the newer one still
 // when the older one is open: a rotation takes its name away in the moment in
-// which it gives the older one's to another file.
+// which it gives the older one's to another file. An older file alone means that a rotation
+// ended between the looks at the two names of the newer one, or that the log is being removed,
+// so it is believed only when it stays so.
 func (r *reader) openBoth() (file, before *os.File, err error) {
-	for {
+	for look := 0; ; look++ {
 		file, err = r.openNewer()
 		if err == nil {
 			before, err = openIfThere(r.path(older))
@@ -122,7 +128,8 @@ func (r *reader) openBoth() (file, before *os.File, err error) {
 		if err == nil {
 			settled, err = r.isNewer(file)
 		}
-		if err == nil && settled {
+		alone := file == nil && before != nil
+		if err == nil && settled && (!alone || look >= removalLooks) {
 			return file, before, nil
 		}
 		closeAll(file, before)

@@ -68,3 +68,30 @@ func TestKilledInARotation(t *testing.T) {
 		})
 	}
 }
+
+// A reader that looks at the newer file's two names while a rotation moves it from one to the
+// other still finds it. Here every line is a rotation, so the reader meets many.
+func TestReadersBetweenRotations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := open(t, dir, 1)
+	said(l, 1, 10)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		said(l, 11, 5000)
+	}()
+	for reading := true; reading; {
+		select {
+		case <-written:
+			reading = false
+		default:
+		}
+		var h listener
+		if err := Read(t.Context(), dir, all, h.hear); err != nil || h.told.lines < 10 {
+			t.Errorf("%+v, %v", h, err)
+			break
+		}
+	}
+	<-written
+}
