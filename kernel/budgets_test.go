@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"encoding/json"
 	"sync"
 	"sync/atomic"
@@ -130,7 +131,7 @@ func TestOnlyWhoReservedSettles(t *testing.T) {
 		if err == nil {
 			err = chain.Reserve(&other, r.engine.Now())
 		}
-		return firstError(err, store.Reservations.Put(tx, &other), store.Accounts.PutChain(tx, chain))
+		return cmp.Or(err, store.Reservations.Put(tx, &other), store.Accounts.PutChain(tx, chain))
 	}))
 	end := func(id string) (settled, released error) {
 		_, settled = r.asAgent(agents.BudgetSettle.Name, api.BudgetSettleParams{Reservation: id, Amounts: map[string]int64{"reviews": 4}})
@@ -225,7 +226,7 @@ func TestARunSpendsFromItsWholeChain(t *testing.T) {
 		for key, granted := range limits {
 			a := &budget.Account{Key: key}
 			_, err := a.Set(budget.Limit{Dimension: "reviews", Granted: granted}, 0, r.engine.Now())
-			if err := firstError(err, store.Accounts.Put(tx, a)); err != nil {
+			if err := cmp.Or(err, store.Accounts.Put(tx, a)); err != nil {
 				return err
 			}
 		}

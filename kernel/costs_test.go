@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"testing"
@@ -58,7 +59,7 @@ func TestASweepLeavesWhatWaitsForPeople(t *testing.T) {
 			if err == nil {
 				err = chain.Reserve(&held, r.engine.Now())
 			}
-			return firstError(err, store.Reservations.Put(tx, &held), store.Accounts.PutChain(tx, chain))
+			return cmp.Or(err, store.Reservations.Put(tx, &held), store.Accounts.PutChain(tx, chain))
 		}))
 		r.close()
 		r.open()

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -78,7 +79,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
 	err := k.Ledger.Close()
-	return firstError(k.engine.Close(), err)
+	return cmp.Or(k.engine.Close(), err)
 }
 
 // Methods are the methods that Call serves, by name.
@@ -139,13 +140,4 @@ func (k *Kernel) standing(tx *store.KernelTx, run agent.Run, now time.Time) (s a
 		until = expires
 	}
 	return s, until, err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func (r *rig) rows(run agent.ID) (text string) {
 		open, err2 := store.Reservations.Below(tx, store.RunKey(run, ""))
 		held, err3 := store.Grants.HeldBy(tx, string(run))
 		text = fmt.Sprintf("account %t, %d reservations, %d grants", a != nil, len(open), len(held))
-		return firstError(err, err2, err3)
+		return cmp.Or(err, err2, err3)
 	}))
 	return text
 }
@@ -40,7 +41,7 @@ func TestTheEndOfARun(t *testing.T) {
 	above := &budget.Account{Key: budget.OwnerKey(1000)}
 	must(t, r.file.Update(func(tx *store.KernelTx) error {
 		_, err := above.Set(budget.Limit{Dimension: "reviews", Granted: 500}, 0, r.engine.Now())
-		return firstError(err, store.Accounts.Put(tx, above))
+		return cmp.Or(err, store.Accounts.Put(tx, above))
 	}))
 	r.charge("reviews", 5)
 	r.reserve("reviews", 30)

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func TestABadBeginningLeavesNothing(t *testing.T) {
 			if len(held) != 0 || a != nil {
 				t.Errorf("%s: %d grants, account %v", name, len(held), a)
 			}
-			return firstError(err, err2)
+			return cmp.Or(err, err2)
 		}))
 	}
 }

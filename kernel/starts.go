@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -66,7 +67,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		}
 		started := c.Entry(string(agent.RunStarted), "", "")
 		started.Kind = audit.KindStart
-		return out, firstError(err, service.Record(c.Tx, started))
+		return out, cmp.Or(err, service.Record(c.Tx, started))
 	})
 	if err != nil {
 		start = 0
@@ -78,7 +79,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 // people are gone with it.
 func (k *Kernel) settleOpen(tx *store.KernelTx, run agent.ID, until time.Time) (service.Outcome, error) {
 	out, err := budgets.SettleOpen(tx, run, until, k.engine.Now(), func(id string) bool { return k.Ledger.Unused(run, id) })
-	return out, firstError(err, service.ForgetQuestions(tx, run))
+	return out, cmp.Or(err, service.ForgetQuestions(tx, run))
 }
 
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +68,7 @@ func (k *Kernel) Read(read func(*KernelTx) error) error {
 		}
 		return t.failed
 	})
-	return firstError(err, k.explained(c.err))
+	return cmp.Or(err, k.explained(c.err))
 }
 
 // explained adds to the error of a caller's function what to do about a damaged row, and

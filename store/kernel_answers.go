@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -53,7 +54,7 @@ func (b AnswerRows) keep(t *KernelTx, run agent.ID, base uint64, key string, ans
 		return wrongKey(string(bucketAnswers), key)
 	}
 	if there, err := b.Get(t, run, key); err != nil || there != nil {
-		return firstError(err, fmt.Errorf("the call %q of run %s has an answer", key, run))
+		return cmp.Or(err, fmt.Errorf("the call %q of run %s has an answer", key, run))
 	}
 	order := []byte(RunKey(run, ""))
 	// No caller makes 2^56 calls, so the first byte distinguishes the two orders.
@@ -81,14 +82,5 @@ func (b AnswerRows) deleteNumber(t *KernelTx, run agent.ID, number uint64) error
 	if err != nil || key == nil {
 		return err
 	}
-	return firstError(t.delete(bucketAnswers, []byte(RunKey(run, string(key)))), t.delete(bucketAnswerOrder, order))
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(t.delete(bucketAnswers, []byte(RunKey(run, string(key)))), t.delete(bucketAnswerOrder, order))
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -70,7 +71,7 @@ func (b AccountTable) Chain(t *KernelTx, keys ...budget.Key) (c budget.Chain, er
 // PutChain stores all accounts of a chain.
 func (b AccountTable) PutChain(t *KernelTx, c budget.Chain) (err error) {
 	for _, a := range c {
-		err = firstError(err, b.Put(t, a))
+		err = cmp.Or(err, b.Put(t, a))
 	}
 	return err
 }

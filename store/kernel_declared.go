@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -39,7 +40,7 @@ func (b Table[V]) fill(t *KernelTx, bucket string) error {
 	for _, r := range rows {
 		// A row that cannot be read must not keep cloved from its start. Check reports it.
 		if v, broken := b.decode(r); broken == nil {
-			err = firstError(err, b.Indexes[of].move(t, string(r.key), nil, b.Indexes[of].Words(v)))
+			err = cmp.Or(err, b.Indexes[of].move(t, string(r.key), nil, b.Indexes[of].Words(v)))
 		}
 	}
 	return err
@@ -51,7 +52,7 @@ func (b Table[V]) forget(t *KernelTx, run agent.ID) error {
 	}
 	rows, err := t.below([]byte(b.Bucket), RunKey(run, ""))
 	for _, r := range rows {
-		err = firstError(err, b.Delete(t, string(r.key)))
+		err = cmp.Or(err, b.Delete(t, string(r.key)))
 	}
 	return err
 }
@@ -69,7 +70,7 @@ func (b byteRows) check(*kernelAudit)           {}
 func (b byteRows) forget(t *KernelTx, run agent.ID) (err error) {
 	for _, name := range b.names {
 		if b.ofRun {
-			err = firstError(err, t.deleteBelow([]byte(name), RunKey(run, "")))
+			err = cmp.Or(err, t.deleteBelow([]byte(name), RunKey(run, "")))
 		}
 	}
 	return err
@@ -79,7 +80,7 @@ func (b byteRows) forget(t *KernelTx, run agent.ID) (err error) {
 func (t *KernelTx) deleteBelow(bucket []byte, prefix string) error {
 	rows, err := t.below(bucket, prefix)
 	for _, r := range rows {
-		err = firstError(err, t.delete(bucket, r.key))
+		err = cmp.Or(err, t.delete(bucket, r.key))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"clove.run/clove/agent"
 	"clove.run/clove/kernel/budget"
+	"cmp"
 )
 
 // ForgetRun removes everything of a run: its account, its reservations, the grants that it
@@ -12,7 +13,7 @@ import (
 func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) error {
 	open, err := Reservations.Below(t, RunKey(run, ""))
 	for _, r := range open {
-		err = firstError(err, t.release(*r))
+		err = cmp.Or(err, t.release(*r))
 	}
 	if err != nil {
 		return err
@@ -23,9 +24,9 @@ func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) error {
 			return err
 		}
 	}
-	err = firstError(err, Accounts.Delete(t, string(budget.RunKey(uid, run))))
+	err = cmp.Or(err, Accounts.Delete(t, string(budget.RunKey(uid, run))))
 	for _, d := range t.tables {
-		err = firstError(err, d.forget(t, run))
+		err = cmp.Or(err, d.forget(t, run))
 	}
 	return err
 }

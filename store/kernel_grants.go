@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"clove.run/clove/agent"
@@ -58,7 +59,7 @@ func (b GrantTable) Put(t *KernelTx, g *grant.Grant) error {
 	}
 	if old == nil && g.Parent != "" {
 		if parent, err := b.Get(t, g.Parent); err != nil || parent == nil {
-			return firstError(err, fmt.Errorf("the parent %q of grant %s is not there", g.Parent, g.ID))
+			return cmp.Or(err, fmt.Errorf("the parent %q of grant %s is not there", g.Parent, g.ID))
 		}
 	}
 	return b.replace(t, old, g)

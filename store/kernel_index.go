@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -36,12 +37,12 @@ func (i Index[V]) wordsOf(v *V) []string {
 func (i Index[V]) move(t *KernelTx, key string, before, after []string) (err error) {
 	for _, word := range before {
 		if !slices.Contains(after, word) {
-			err = firstError(err, t.delete([]byte(i.Bucket), indexKey(word, key)))
+			err = cmp.Or(err, t.delete([]byte(i.Bucket), indexKey(word, key)))
 		}
 	}
 	for _, word := range after {
 		if !slices.Contains(before, word) {
-			err = firstError(err, t.put([]byte(i.Bucket), indexKey(word, key), nil))
+			err = cmp.Or(err, t.put([]byte(i.Bucket), indexKey(word, key), nil))
 		}
 	}
 	return err

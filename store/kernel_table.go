@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -77,7 +78,7 @@ func (b Table[V]) replace(t *KernelTx, old, v *V) error {
 		return err
 	}
 	for _, i := range b.Indexes {
-		err = firstError(err, i.move(t, key, i.wordsOf(old), i.Words(v)))
+		err = cmp.Or(err, i.move(t, key, i.wordsOf(old), i.Words(v)))
 	}
 	return err
 }
@@ -134,7 +135,7 @@ func (b Table[V]) Delete(t *KernelTx, key string) error {
 func (b Table[V]) remove(t *KernelTx, key string, v *V) error {
 	err := t.delete([]byte(b.Bucket), []byte(key))
 	for _, i := range b.Indexes {
-		err = firstError(err, i.move(t, key, i.Words(v), nil))
+		err = cmp.Or(err, i.move(t, key, i.Words(v), nil))
 	}
 	return err
 }

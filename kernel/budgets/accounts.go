@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ func (c accountChange) apply(a *budget.Account, uid uint32, now time.Time) error
 		}
 	}
 	for _, d := range c.reset {
-		if err := firstError(mayChange(a, d, uid), a.Reset(d, now)); err != nil {
+		if err := cmp.Or(mayChange(a, d, uid), a.Reset(d, now)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -122,7 +123,7 @@ func settleGone(tx *store.KernelTx, r budget.Reservation, now time.Time) (budget
 	if err != nil {
 		return effects, nil, err
 	}
-	return effects, chain, firstError(putSpent(tx, chain, now, effects), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
+	return effects, chain, cmp.Or(putSpent(tx, chain, now, effects), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
 }
 
 // OfCalls reports whether an agent reserved by itself, or a call of its that waits for people: both

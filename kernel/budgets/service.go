@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"cmp"
 	"time"
 
 	"clove.run/clove/agent"
@@ -87,7 +88,7 @@ func enter(c *service.Call, chain budget.Chain, r *budget.Reservation, out *serv
 	if err := chain.Reserve(r, c.Now); err != nil {
 		return exceeded(c, chain, err, out)
 	}
-	return firstError(store.Reservations.Put(c.Tx, r), store.Accounts.PutChain(c.Tx, chain))
+	return cmp.Or(store.Reservations.Put(c.Tx, r), store.Accounts.PutChain(c.Tx, chain))
 }
 
 // open returns a reservation that the agent may settle, with the accounts that hold it.
@@ -132,7 +133,7 @@ func (b *Budgets) release(c *service.Call, p api.BudgetReleaseParams) (result ap
 
 // end stores a chain whose reservation has ended.
 func (b *Budgets) end(c *service.Call, r budget.Reservation, chain budget.Chain, effects budget.Effects, out service.Outcome) (api.BudgetResult, service.Outcome, error) {
-	err := firstError(b.Spent(c, chain, &out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)))
+	err := cmp.Or(b.Spent(c, chain, &out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)))
 	return linesAt(chain, c.Now), out, err
 }
 
@@ -192,12 +193,3 @@ func (b *Budgets) LastMinute(run agent.ID, now time.Time) budget.Amounts {
 
 // Forget drops what a run that has ended spent in the last minute.
 func (b *Budgets) Forget(run agent.ID) { b.rates.forget(run) }
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -44,7 +45,7 @@ func giveBack(tx *store.KernelTx, r budget.Reservation) error {
 	if err != nil {
 		return err
 	}
-	return firstError(chain.Release(*there), store.Accounts.PutChain(tx, chain), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
+	return cmp.Or(chain.Release(*there), store.Accounts.PutChain(tx, chain), store.Reservations.Delete(tx, store.RunKey(r.Run, r.ID)))
 }
 
 func ofRun(run agent.ID) func(*spare) bool {

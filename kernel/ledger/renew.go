@@ -5,6 +5,7 @@ import (
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
+	"cmp"
 )
 
 // Renewal is what a service does next for an agent, with a reservation that it has.
@@ -41,7 +42,7 @@ func (l *Ledger) renew(run agent.Run, n Renewal) error {
 		if inSpare {
 			err = service.Record(c.Tx, entry)
 		}
-		return out, firstError(err, l.settle(c, *r, Settlement{Service: n.Service, Used: n.Used}, &out), l.reserveNext(c, *r, n))
+		return out, cmp.Or(err, l.settle(c, *r, Settlement{Service: n.Service, Used: n.Used}, &out), l.reserveNext(c, *r, n))
 	})
 	if err != nil && inSpare {
 		l.spares.unsettled(n.Reservation, entry)
@@ -62,5 +63,5 @@ func (l *Ledger) reserveNext(c *service.Call, old budget.Reservation, n Renewal)
 	if err := chain.Reserve(&r, c.Now); err != nil {
 		return err
 	}
-	return firstError(store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain), service.Record(c.Tx, entryOf(c, r, n.Service+".renew", r.Amounts)))
+	return cmp.Or(store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain), service.Record(c.Tx, entryOf(c, r, n.Service+".renew", r.Amounts)))
 }

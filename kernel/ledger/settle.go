@@ -7,6 +7,7 @@ import (
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
+	"cmp"
 )
 
 // Settlement is what became of a reservation.
@@ -36,7 +37,7 @@ func (l *Ledger) Settle(run agent.Run, st Settlement) error {
 		if inSpare {
 			err = service.Record(c.Tx, entry)
 		}
-		if err = firstError(err, l.settle(c, *r, st, &out)); err == nil {
+		if err = cmp.Or(err, l.settle(c, *r, st, &out)); err == nil {
 			drawn, err = l.drawAhead(c.Tx, next, st, c.Now)
 		}
 		return out, err
@@ -68,7 +69,7 @@ func (l *Ledger) settle(c *service.Call, r budget.Reservation, st Settlement, ou
 	if err != nil {
 		return err
 	}
-	return firstError(l.accounts.Spent(c, chain, out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)), service.Record(c.Tx, entryOf(c, r, st.Service+".settle", st.Used)))
+	return cmp.Or(l.accounts.Spent(c, chain, out, effects), store.Reservations.Delete(c.Tx, store.RunKey(r.Run, r.ID)), service.Record(c.Tx, entryOf(c, r, st.Service+".settle", st.Used)))
 }
 
 // entryOf is the audit entry of what a service does with its reservation.
@@ -77,13 +78,4 @@ func entryOf(c *service.Call, r budget.Reservation, method string, amounts budge
 	e.Kind, e.Principal = audit.KindDecision, audit.PrincipalService(r.Service)
 	e.Digest = service.Digest(method, e.What)
 	return e
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

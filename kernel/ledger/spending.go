@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"time"
 
 	"clove.run/clove/agent"
@@ -110,7 +111,7 @@ func (t *try) decide(c *service.Call) (out service.Outcome, err error) {
 	if err := chain.Reserve(&r, c.Now); err != nil {
 		return out, l.accounts.Exceeded(c, chain, err, &out)
 	}
-	return out, firstError(l.grants.Use(c, rule), store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain))
+	return out, cmp.Or(l.grants.Use(c, rule), store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain))
 }
 
 // Allowed reports whether a run's grants cover what a service would do.

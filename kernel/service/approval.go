@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"time"
@@ -88,7 +89,7 @@ func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	c.out.Add(out)
 	c.out.Reason = c.declared.Approve
 	q := question{Run: c.Run.Spec.ID, ID: c.keptBelow(), Call: c.ID, Method: c.Method, Params: c.text, Key: c.key, Digest: c.digest(), Asked: c.Now}
-	return true, firstError(Questions.Put(c.Tx, &q), Record(c.Tx, c.entry("")))
+	return true, cmp.Or(Questions.Put(c.Tx, &q), Record(c.Tx, c.entry("")))
 }
 
 // forPeople lets a call wait for the answer to its question.
@@ -106,7 +107,7 @@ func (w *waiter) findAnswer() (result json.RawMessage, err error) {
 		result, err = c.repeated()
 		return err
 	})
-	if err = firstError(err, readErr); err == nil && result == nil {
+	if err = cmp.Or(err, readErr); err == nil && result == nil {
 		err = ErrNotYet
 	}
 	return result, err
@@ -156,7 +157,7 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 			return err
 		}
 		if refusal != nil {
-			return firstError(e.deny(c, refusal), Questions.Delete(tx, questionKey(q.Run, q.ID)))
+			return cmp.Or(e.deny(c, refusal), Questions.Delete(tx, questionKey(q.Run, q.ID)))
 		}
 		if answer == Denied {
 			return api.Failure(api.CodeDenied, "", "people refused it").By(StageApproval, "")
@@ -165,7 +166,7 @@ func (e *Engine) carryOut(run agent.Run, name Question, refusal *api.Error) erro
 			return err
 		}
 		if _, err := e.do(w); err != nil || c.out.Refusal != nil {
-			return firstError(err, c.out.Refusal)
+			return cmp.Or(err, c.out.Refusal)
 		}
 		return Questions.Delete(tx, questionKey(q.Run, q.ID))
 	})
@@ -192,7 +193,7 @@ func (e *Engine) deny(c *Call, refusal *api.Error) error {
 	}
 	entry := c.entry(audit.VerdictDeny)
 	entry.Code, entry.Rule = refusal.Data.Word, refusal.Data.Rule
-	return firstError(c.keep(kept{Digest: c.digest(), Error: text}), Record(c.Tx, entry))
+	return cmp.Or(c.keep(kept{Digest: c.digest(), Error: text}), Record(c.Tx, entry))
 }
 
 // stored makes the call of a question anew.
@@ -218,7 +219,7 @@ func (e *Engine) resume(run agent.ID) error {
 		return err
 	})
 	for _, q := range all {
-		err = firstError(err, e.Answered(Question{q.Run, q.ID}))
+		err = cmp.Or(err, e.Answered(Question{q.Run, q.ID}))
 	}
 	return err
 }
@@ -227,7 +228,7 @@ func (e *Engine) resume(run agent.ID) error {
 func ForgetQuestions(tx *store.KernelTx, run agent.ID) error {
 	all, err := Questions.Below(tx, string(run)+"/")
 	for _, q := range all {
-		err = firstError(err, Questions.Delete(tx, questionKey(q.Run, q.ID)))
+		err = cmp.Or(err, Questions.Delete(tx, questionKey(q.Run, q.ID)))
 	}
 	return err
 }

@@ -105,11 +105,11 @@ func (s *supervisors) report(c *Call) (failed error) {
 	}
 	slices.Sort(changed)
 	for _, run := range slices.Compact(changed) {
-		failed = firstError(failed, s.publish(run, out.notices(run)))
+		failed = cmp.Or(failed, s.publish(run, out.notices(run)))
 	}
 	for _, run := range slices.Sorted(maps.Keys(out.Notices)) {
 		if !slices.Contains(changed, run) {
-			failed = firstError(failed, s.notify(run, out.notices(run)))
+			failed = cmp.Or(failed, s.notify(run, out.notices(run)))
 		}
 	}
 	return failed
@@ -119,7 +119,7 @@ func (s *supervisors) report(c *Call) (failed error) {
 // of CLOCK_MONOTONIC, and would let a grant go on beyond its expiry.
 func (s *supervisors) ClockSet() (failed error) {
 	for _, run := range s.Attached() {
-		failed = firstError(failed, s.publish(run.Spec.ID, nil))
+		failed = cmp.Or(failed, s.publish(run.Spec.ID, nil))
 	}
 	return failed
 }

@@ -224,7 +224,7 @@ func (e *Engine) settled(c *Call) error {
 	}
 	e.noteAll(c)
 	e.topics.touch(c.out.Topics...)
-	return firstError(e.report(c), c.out.Refusal)
+	return cmp.Or(e.report(c), c.out.Refusal)
 }
 
 // Record queues an audit entry in the transaction of what it is about.
@@ -235,13 +235,4 @@ func Record(tx *store.KernelTx, entry audit.Entry) error {
 	}
 	_, err = store.AuditQueue.Add(tx, text)
 	return err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,7 +125,7 @@ func (e *Engine) act(w *waiter) (json.RawMessage, error) {
 		return nil, err
 	}
 	if _, lerr := e.config.Log.AppendEnd(entry); err == nil {
-		err = firstError(lerr, e.settled(w.call))
+		err = cmp.Or(lerr, e.settled(w.call))
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (e *Engine) read(w *waiter) (result json.RawMessage, err error) {
 		w.call.out.Add(out)
 		return err
 	})
-	if err = firstError(err, readErr); err != nil {
+	if err = cmp.Or(err, readErr); err != nil {
 		return nil, err
 	}
 	return json.Marshal(answer)
@@ -197,7 +198,7 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 	case asked && !first:
 		return nil, errAsked
 	case asked:
-		return nil, firstError(e.settled(c), errAsked)
+		return nil, cmp.Or(e.settled(c), errAsked)
 	case !first:
 		c.out = Outcome{}
 		return result, nil
@@ -225,7 +226,7 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	if err := c.keep(kept{Digest: c.digest(), Result: result}); err != nil {
 		return nil, err
 	}
-	return result, firstError(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
+	return result, cmp.Or(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
 }
 
 // decidedAtOnce bounds the changes of one agent that are decided at once. Its others wait for

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -51,7 +52,7 @@ func (m *mover) start(queued uint64) {
 				case <-m.end:
 				}
 			case <-m.end:
-				m.ended <- firstError(m.move(), m.forget())
+				m.ended <- cmp.Or(m.move(), m.forget())
 				return
 			}
 		}
