@@ -125,8 +125,7 @@ func (c *cache) advance(s *store.Store) error {
 		ids[o.ID] = true
 	}
 	for id := range ids {
-		// Get takes any reference. What is found under another id is not this run, which is
-		// gone.
+		// Get takes any reference. A run with another id is not this one, which is gone.
 		run, err := s.Get(string(id))
 		switch {
 		case err == nil && run.Spec.ID == id:
