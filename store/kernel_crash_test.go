@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
-// What the processes of TestKernelKilledInTheMiddle reserve and use each time.
+// The amounts that the processes of TestKernelKilledInTheMiddle reserve and use each time.
 const crashReserved, crashUsed = 3, 2
 
 // spend reserves and settles from many goroutines until it is killed, and prints what is

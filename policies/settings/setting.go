@@ -40,7 +40,7 @@ type Form int
 
 // The forms.
 const (
-	Word    Form = iota // one text
+	String  Form = iota // one text
 	Amount              // one text, which documents may write as a number
 	List                // texts
 	Ports               // numbers from 0 to 65535
