@@ -65,7 +65,7 @@ type ShadowUse struct {
 	Others  int64         `json:"others,omitempty"` // of Refused: of targets for which Denials has no room
 	Limits  []ShadowLimit `json:"limits,omitempty"` // of the shadow's limits and budgets those that were exceeded
 	Wider   []string      `json:"wider,omitempty"`  // places in which it allows more than the run's own policy: there it says nothing
-	Unseen  []string      `json:"unseen,omitempty"` // places in which it is narrower, and nobody looked
+	Unseen  []string      `json:"unseen,omitempty"` // places in which it is narrower, and which were not watched
 }
 
 // ShadowDenialsMost bounds ShadowUse.Denials.

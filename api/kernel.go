@@ -265,7 +265,7 @@ type WaitingCall struct {
 	Limit      string `json:"limit"`                 // whose it is: model or provider, or target where a provider named it in an answer
 	Position   int    `json:"position"`              // 1: the next
 	WaitedMS   int64  `json:"waited_ms"`             // so far
-	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if nobody comes before it; absent: unknown
+	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if no other call comes before it; absent: unknown
 }
 
 // KernelParams names the run whose agent calls.

@@ -26,7 +26,7 @@ const (
 	AccessSelf   Access = "self"   // the run's agent alone
 )
 
-// Callers are those who may call, as a contract lists them: root, member (whoever may connect),
+// Callers are those who may call, as a contract lists them: root, member (a user who may connect),
 // owner (of the run that the parameters name) and agent.
 func (a Access) Callers() []string {
 	return map[Access][]string{
@@ -55,7 +55,7 @@ const (
 )
 
 // Audit says which calls of a method cloved records in the audit log itself, and as what kind
-// of record (package audit has the kinds). What the Kernel decides is recorded by the Kernel.
+// of record (package audit has the kinds). The Kernel records its own decisions.
 type Audit string
 
 // The kinds of records.

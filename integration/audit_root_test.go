@@ -75,8 +75,8 @@ func TestAFullDiskLetsClovedStart(t *testing.T) {
 	d.ok("audit", "verify")
 }
 
-// A member sees the records of its own runs, root all, and nobody else any. To verify and to
-// prove is root's.
+// A member sees the records of its own runs, root all, other users none. Only root may verify
+// and prove.
 func TestAMemberSeesItsOwnRecords(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}

@@ -115,7 +115,7 @@ func TestRefusedFilesAreSeen(t *testing.T) {
 
 // TestRefusalsOfOwnersAreNotTheSandboxs: what an agent could not do on a writable root either, by
 // owners, modes and what exists, is no denial, although the read-only mount refuses it, too. One
-// control is the writable root, where the same fails; the other is root inside, who could do it.
+// control is the writable root, where the same fails; the other is root inside, which may do it.
 func TestRefusalsOfOwnersAreNotTheSandboxs(t *testing.T) {
 	h := newHost(t)
 	const script = `

@@ -287,7 +287,7 @@ func TestLearnFromAFailedRun(t *testing.T) {
 }
 
 // TestLearnAsks: a yes lets a target pass and into the policy, a no does neither. Without a
-// terminal nobody is asked, and it is refused.
+// terminal there is no question, and the target is refused.
 func TestLearnAsks(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)

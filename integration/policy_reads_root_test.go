@@ -93,7 +93,7 @@ func TestARunRefusesReadsThatItCannotHold(t *testing.T) {
 }
 
 // TestRefusedReadsAreSeen: what is refused is in the record, on stderr once and in why, a program
-// too. What its mode refuses, and what is not there, is no denial. The control is the same with
+// too. A refusal by the mode, and a file that does not exist, is no denial. The control is the same with
 // all of it in the list.
 func TestRefusedReadsAreSeen(t *testing.T) {
 	needsLandlock(t)

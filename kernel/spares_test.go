@@ -252,7 +252,7 @@ func TestCallsInSparesNeverOvershoot(t *testing.T) {
 	}
 }
 
-// What is chosen last is reserved, also where several spares were looked at.
+// The last choice is reserved, also where several spares were looked at.
 func TestTheLastChoiceHolds(t *testing.T) {
 	t.Parallel()
 	r := newSpending(t, "model_calls=1000")

@@ -76,8 +76,8 @@
 //
 // Some file systems cannot be id-mapped: in a container the host's root is an overlay,
 // and overlayfs does not support it. Such a directory is shown unmapped, with files that
-// belong to nobody, if it is read-only or a base directory. A workspace is copied into
-// the layer, and so is the base for root of the sandbox, who installs packages into it.
+// belong to the user nobody, if it is read-only or a base directory. A workspace is copied into
+// the layer, and so is the base if the agent is root inside, who installs packages into it.
 // A writable bind is refused.
 //
 // # A root of the caller's own

@@ -136,7 +136,7 @@ const budgetLimit = "budget"
 
 // Table is every metric of clove's own, in the order of the document.
 var Table = []Metric{
-	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs in each state, whoever started them."},
+	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs of all users in each state."},
 	{starts, Counter, nil, nil, "Agents that began to execute."},
 	{startSeconds, Histogram, nil, startBuckets, "From leaving the queue until the agent executes."},
 	{ends, Counter, []Label{{Name: "status", Values: words(agent.Statuses)}}, nil, "Runs that ended, by the status of their record."},

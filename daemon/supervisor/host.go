@@ -36,7 +36,7 @@ func newMark() mark {
 	return mark{done, sync.OnceFunc(func() { close(done) })}
 }
 
-// newHost makes a host that has not come yet. What is said meanwhile waits in pieces.
+// newHost makes a host that has not come yet. Messages that come meanwhile wait in pieces.
 func newHost() *host {
 	return &host{pieces: make(chan api.SessionOutput, queued), shut: map[string]mark{stdout: newMark(), stderr: newMark()},
 		came: newMark(), over: newMark(), left: newMark(), hasty: newMark()}

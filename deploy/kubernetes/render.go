@@ -38,7 +38,7 @@ type Variable struct {
 type Manifest struct{ objects []any }
 
 // Render returns the objects for a run; the same run always gives the same objects.
-// What a cluster would refuse, or could not enforce, is an *agent.Error of KindInvalid,
+// A setting that a cluster would refuse, or could not enforce, is an *agent.Error of KindInvalid,
 // whose Step is the flag or the annotation that is the reason, or the workspace.
 func Render(run Run) (Manifest, error) {
 	files, err := place(run.Content)

@@ -92,7 +92,7 @@ func TestMemoryOfModels(t *testing.T) {
 	}
 }
 
-// What each order asks for is what it gets.
+// Each order is carried out as it says.
 func TestTheClientOfModelsObeys(t *testing.T) {
 	a := clientOf(t, answerModel)
 	for _, c := range []struct {

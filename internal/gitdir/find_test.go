@@ -161,7 +161,7 @@ func TestAnotherOwnersRepositoryDoesNotBelong(t *testing.T) {
 	}
 }
 
-// What is no text with a path is not followed, and costs neither time nor memory.
+// A file that is no text with a path is not followed, and costs neither time nor memory.
 func TestFilesThatAreNoLink(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(path string) error{

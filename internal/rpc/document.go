@@ -20,9 +20,9 @@ const maxDepth = 64
 const folded = 3
 
 // Examine goes through all of a document, which has to be one object or array, and
-// returns how many elements the outermost array has; 0 for an object. What two readers
-// could take for two things is an error: text that is not UTF-8, a key that is there
-// twice. So is what nests more than maxDepth deep.
+// returns how many elements the outermost array has; 0 for an object. Input that two
+// readers could read differently is an error: text that is not UTF-8, a key that is there
+// twice. So are values that nest more than maxDepth deep.
 func Examine(line []byte) (elements int, err error) { return ExamineWithin(line, maxDepth) }
 
 // ExamineWithin is Examine for a document that nests at most depth deep.

@@ -76,7 +76,7 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
-// What a read-only mount refused is let pass by another mount, not by a folder of the host.
+// Advice for a write that a read-only mount refused is another mount, not a folder of the host.
 func TestReadOnlyFiles(t *testing.T) {
 	t.Parallel()
 	spec := policies.Standard()

@@ -317,8 +317,8 @@ export interface ExecParams {
 }
 
 /**
- * Names a path inside a live run's sandbox. What goes over the session is a tar archive: as input
- * of run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
+ * Names a path inside a live run's sandbox. The session carries a tar archive: as input of
+ * run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
  */
 export interface CopyParams {
   run: string;
@@ -587,7 +587,7 @@ export interface WaitingCall {
   position: number;
   /** so far */
   waited_ms: number;
-  /** that it still waits, if nobody comes before it; absent: unknown */
+  /** that it still waits, if no other call comes before it; absent: unknown */
   expected_ms?: number;
 }
 
@@ -1071,7 +1071,7 @@ export interface Usage {
   output_bytes?: number;
   /**
    * what clove's model service counted, in the order of the models' names; empty: the agent called
-   * none. What an agent charges itself is in its budget only.
+   * none. Charges of the agent itself are in its budget only.
    */
   models?: ModelUse[];
 }
@@ -1150,7 +1150,7 @@ export interface ShadowUse {
   limits?: ShadowLimit[];
   /** places in which it allows more than the run's own policy: there it says nothing */
   wider?: string[];
-  /** places in which it is narrower, and nobody looked */
+  /** places in which it is narrower, and which were not watched */
   unseen?: string[];
 }
 

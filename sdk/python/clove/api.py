@@ -294,7 +294,7 @@ class WaitingCall:
     limit: str = ""  # whose it is: model or provider, or target where a provider named it in an answer
     position: int = 0  # 1: the next
     waited_ms: int = 0  # so far
-    expected_ms: Optional[int] = None  # that it still waits, if nobody comes before it; absent: unknown
+    expected_ms: Optional[int] = None  # that it still waits, if no other call comes before it; absent: unknown
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> WaitingCall:

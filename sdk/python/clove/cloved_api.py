@@ -697,7 +697,7 @@ class Usage:
     net_tx_bytes: Optional[int] = None
     disk_bytes: Optional[int] = None  # held by the writable layer at the end
     output_bytes: Optional[int] = None  # stdout and stderr together
-    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. What an agent charges itself is in its budget only.
+    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. Charges of the agent itself are in its budget only.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Usage:
@@ -837,7 +837,7 @@ class ShadowUse:
     others: int = 0  # of refused: of targets for which denials has no room
     limits: list[ShadowLimit] = field(default_factory=list)  # of the shadow's limits and budgets those that were exceeded
     wider: list[str] = field(default_factory=list)  # places in which it allows more than the run's own policy: there it says nothing
-    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and nobody looked
+    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and which were not watched
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ShadowUse:
