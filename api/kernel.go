@@ -71,7 +71,7 @@ type GrantGiveParams struct {
 type GrantDeriveParams struct {
 	RunParams
 	From    string    `json:"from"`         // the id of a grant that the run holds
-	To      agent.ID  `json:"to,omitempty"` // who gets it; empty: the run itself
+	To      agent.ID  `json:"to,omitempty"` // the run that gets it; empty: the run itself
 	Grant   string    `json:"grant"`        // KIND:PATTERN[:RIGHTS], covered by From
 	Expires time.Time `json:"expires,omitzero"`
 	Uses    *int64    `json:"uses,omitempty"`

@@ -19,8 +19,8 @@ type Access string
 
 // The access rules.
 const (
-	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
-	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
+	AccessMember Access = "member" // every user who may connect; runs that a caller does not own are left out
+	AccessOwner  Access = "owner"  // root, and the owner of the run that the parameters name
 	AccessRoot   Access = "root"   // what concerns cloved or the host, and not one run
 	AccessAgent  Access = "agent"  // as AccessOwner, and the run's agent over its own socket, which names no run
 	AccessSelf   Access = "self"   // the run's agent alone

@@ -165,8 +165,8 @@ func (c *cache) drop(id agent.ID) {
 	}
 }
 
-// broadcast wakes everybody who waits for a change; c.mu is held. A closed channel reaches
-// any number of waiters, and none of them can delay the one who closes it.
+// broadcast wakes all goroutines that wait for a change; c.mu is held. A closed channel reaches
+// any number of waiters, and none of them can delay the goroutine that closes it.
 func (c *cache) broadcast() {
 	close(c.moved)
 	c.moved = make(chan struct{})

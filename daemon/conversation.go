@@ -140,8 +140,8 @@ func (c *conversation) next() (*inputLine, error) {
 // read refuses what no caller has a good reason to send.
 func read(text []byte) (*inputLine, *api.Error) {
 	l := &inputLine{}
-	// First of all: it bounds nesting and refuses doubled keys, so that what comes behind
-	// it cannot read the line in two ways.
+	// First of all: it bounds nesting and refuses doubled keys, so that later
+	// parsers cannot read the line in two ways.
 	elements, err := rpc.Examine(text)
 	switch {
 	case err != nil:

@@ -115,7 +115,7 @@ func (m *inference) test(c *request, p api.ModelTestParams) (api.ModelTestResult
 // maxTop bounds the runs of model.top.
 const maxTop = 100
 
-// top is who uses models now: the runs that the caller sees.
+// top lists the runs that use models now, of those that the caller sees.
 func (m *inference) top(c *request, _ api.Nothing) (api.ModelTopResult, error) {
 	runs := []api.ModelRun{}
 	for _, a := range m.control.Activity() {

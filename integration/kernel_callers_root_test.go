@@ -298,7 +298,7 @@ func (d *derivedGrants) add(id string) {
 	d.ids = append(d.ids, id)
 }
 
-// forget begins a round: what was derived before is revoked.
+// forget begins a round: the grants that were derived before are revoked.
 func (d *derivedGrants) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

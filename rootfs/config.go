@@ -81,7 +81,7 @@ const (
 	idsPerAgent = 65536
 	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is the user nobody's
 
-	// MinDiskBytes has room for the skeleton of any host, see etcEntries and etcFileBytes.
+	// MinDiskBytes has space for the skeleton of any host, see etcEntries and etcFileBytes.
 	MinDiskBytes = 8 << 20
 )
 

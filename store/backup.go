@@ -36,7 +36,7 @@ func (d *database) backup(version int) error {
 func (s *Store) Backup(to string) error { return s.copy(to, s.Check) }
 
 // copy writes the file to the path to, if check finds nothing in it. The copy gets its name
-// last: what is at that path is whole and on the disk, also after a crash.
+// last: a file at that path is whole and on the disk, also after a crash.
 func (d *database) copy(to string, check func() ([]string, error)) error {
 	problems, err := check()
 	if err != nil {

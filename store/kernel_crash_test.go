@@ -46,7 +46,7 @@ func (s *spender) storm() error {
 	}
 }
 
-// kill -9 in the middle: what was acknowledged is stored, each change is stored whole, and
+// kill -9 in the middle: acknowledged changes are stored, each change is stored whole, and
 // the file stays sound.
 func TestKernelKilledInTheMiddle(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func TestNoWriterWaitsForAHostThatIsGone(t *testing.T) {
 	h := newHost()
 	waited := doing(h.await)
 	h.hasty.set()
-	soon(t, "it awaits who is not waited for", waited)
+	soon(t, "it waits for a host that it must not wait for", waited)
 }
 
 // clove's own messages come in order, in place of output.

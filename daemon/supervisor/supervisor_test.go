@@ -114,7 +114,7 @@ func TestHubNeverWaits(t *testing.T) {
 		t.Error("it goes on behind its end")
 	}
 	if _, more := <-h.join().pieces; more {
-		t.Error("who comes too late waits")
+		t.Error("a late caller waits")
 	}
 }
 

@@ -34,7 +34,7 @@ type Variable struct {
 	IsSecret bool // its value is in the Secret, under its name
 }
 
-// Manifest has the objects to apply, in order: what the Job's pod needs comes first.
+// Manifest has the objects to apply, in order: those that the Job's pod needs come first.
 type Manifest struct{ objects []any }
 
 // Render returns the objects for a run; the same run always gives the same objects.

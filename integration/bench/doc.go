@@ -43,8 +43,8 @@
 // the clients run in a network namespace of the benchmark's, the servers in
 // another; no packet leaves the two. The client is this binary in another role, one on
 // each way for the whole run, which takes orders as lines of JSON; clove's is in a
-// sandbox. A new connection is measured from connect to the first byte of an answer; what
-// is beyond the direct connection's median of the same round was added by the way. The ratio is to the
+// sandbox. A new connection is measured from connect to the first byte of an answer; the
+// time beyond the direct connection's median of the same round was added by the way. The ratio is to the
 // better of the two proxies in the same row.
 //
 // # The daemon

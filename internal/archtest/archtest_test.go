@@ -120,7 +120,7 @@ var mayImport = []struct {
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bundle", nil, "an archive of what it is given"},
-	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "what a user wants done is a value, and who calls decides when"},
+	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "the command of a user is a value, and the caller decides when it runs"},
 	{"internal/confine", []string{"internal/descriptor", "internal/packet"}, "what takes rights away brings nothing along but its channel"},
 	{"internal/confine/parent", []string{"internal/nsthread"}, "the other side of confine"},
 	{"internal/creates", []string{"internal/descriptor"}, "notes that one program writes and another reads"},

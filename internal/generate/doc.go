@@ -10,6 +10,6 @@
 // document.go say what a kind of JSON value is in each. The texts of methods come from the
 // rows, those of types and fields from the comments of packages api and agent.
 //
-// It refuses to know any method: what is special about one, such as the files of a copy, is in
+// It refuses to know any method: special code for one, such as the files of a copy, is in
 // the hand-written modules of a client.
 package main

@@ -142,8 +142,8 @@ func TestARepositoryOfOthersDoesNotBelong(t *testing.T) {
 	}
 }
 
-// A repository of another user is not taken, although it names the folder back: who names may
-// have been deceived about the folder.
+// A repository of another user is not taken, although it names the folder back: its owner
+// may have been deceived about the folder.
 func TestAnotherOwnersRepositoryDoesNotBelong(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -103,8 +103,8 @@ func (w *walker) take(token jsontext.Token) error {
 
 // fold takes in a key of the request or its parameters.
 //
-// Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": what a request
-// says must not depend on who reads it, so there two keys may not differ in what it folds alone.
+// Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": the meaning of a
+// request must not depend on its reader, so there two keys may not differ in what it folds alone.
 // Deeper there are names of the caller's own.
 func fold(key string, seen map[string]bool) error {
 	form := strings.Map(foldRune, key)

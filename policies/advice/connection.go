@@ -14,7 +14,7 @@ import (
 // noConnection are the targets of a record that no rule could allow.
 var noConnection = map[string]string{
 	"everything":      "the gate was lost, and without it nothing is reached",
-	"(other targets)": "the record has no room for more targets; clove run --network-log keeps all",
+	"(other targets)": "the record has no space for more targets; clove run --network-log keeps all",
 	"(no host name)":  "what was asked for is no host name",
 }
 

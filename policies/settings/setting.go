@@ -119,7 +119,7 @@ func (d Difference) String() string {
 }
 
 // Wider returns where wide allows more than base, in the order of a document's keys. Both are
-// valid; what cannot be parsed counts as more.
+// valid; a value that cannot be parsed counts as more.
 func Wider(base, wide agent.Spec) (all []Difference) {
 	for i := range All() {
 		if All()[i].Wider == nil {
