@@ -15,7 +15,7 @@ const (
 	PidsFloor = 16
 	// PidsCeiling is PID_MAX_LIMIT of the kernel's linux/threads.h.
 	PidsCeiling = 4 << 20
-	// DiskFloorBytes has room for the layer's file system and little else (rootfs.MinDiskBytes).
+	// DiskFloorBytes has space for the layer's file system and little else (rootfs.MinDiskBytes).
 	DiskFloorBytes = 8 << 20
 	// CPUsFloor is docker's smallest share. It is also the kernel's: its smallest quota is
 	// 1 ms, in a period of 100 ms.

@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// What is a command, what is a webhook, and what is neither.
+// Texts that are a command, a webhook, and neither.
 func TestCallouts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct{ url, refused bool }{

@@ -59,11 +59,11 @@ func ParseRunName(text string, uid uint32) (RunName, error) {
 }
 
 // Index is where Resolve looks up runs. It contains the runs that the caller may
-// see and no others, so that nobody learns what others run.
+// see and no others, so that no user learns what others run.
 type Index interface {
 	Has(id ID) bool
 	Named(name RunName) (id ID, found bool)
-	// Elsewhere returns a run of this name, whoever its owner is.
+	// Elsewhere returns a run of this name with any owner.
 	Elsewhere(name string) (other RunName, found bool)
 	// Beginning returns at most two of the ids that begin with prefix: more are
 	// not needed to know that it is ambiguous.

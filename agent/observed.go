@@ -16,8 +16,8 @@ type Observed struct {
 	Read     []string `json:"read"`     // opened for reading only
 	Folders  []string `json:"folders"`  // opened, to list them or to begin paths at them
 	// Programs are the files that a list of programs must name for such a run: those that were
-	// executed, and libraries that were mapped as code (dlopen(3)). What another one of them is
-	// linked with is left out. ProgramsKnown is false where mappings were not watched.
+	// executed, and libraries that were mapped as code (dlopen(3)). A library that one of
+	// them is linked with is left out. ProgramsKnown is false where mappings were not watched.
 	ProgramsKnown bool              `json:"programs_known"`
 	Programs      []string          `json:"programs"`
 	Unlistable    []ObservedProblem `json:"unlistable"` // of Programs: what no list can name
@@ -50,7 +50,7 @@ type ObservedTarget struct {
 	Address string `json:"address,omitempty"` // empty: a name alone, or a connection by name
 	Port    uint16 `json:"port,omitempty"`    // 0: a name was looked up
 	Refused bool   `json:"refused,omitempty"` // by the rules, at least once
-	Allowed bool   `json:"allowed,omitempty"` // at least once, whether or not somebody answered
+	Allowed bool   `json:"allowed,omitempty"` // at least once, with or without an answer
 }
 
 // ObservedPeaks are the largest figures at once. A figure that is 0 is not known.
@@ -66,7 +66,7 @@ type ObservedPeaks struct {
 	Connections int64 `json:"connections"`
 }
 
-// The bounds of an observation. What is beyond is left out, and Incomplete says so.
+// The bounds of an observation. Further entries are left out, and Incomplete says so.
 const (
 	MostObservedPaths   = 20_000 // in each list
 	MostObservedCalls   = 2000

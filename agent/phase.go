@@ -103,7 +103,7 @@ func NewQueueState(s Spec, now time.Time) QueueState {
 	return t
 }
 
-// MarkForStop notes that a person wants the run's end, and who: neither policy
+// MarkForStop notes that a user wants the run's end, and which one: neither policy
 // nor schedule starts it again. It is possible in every phase.
 func (r *Run) MarkForStop(by Stopped) {
 	r.mark(EventStopAsked)

@@ -122,7 +122,7 @@ type Usage struct {
 	DiskBytes            *int64 `json:"disk_bytes,omitempty"`   // held by the writable layer at the end
 	OutputBytes          *int64 `json:"output_bytes,omitempty"` // stdout and stderr together
 	// Models is what clove's model service counted, in the order of the models' names;
-	// empty: the agent called none. What an agent charges itself is in its budget only.
+	// empty: the agent called none. Charges of the agent itself are in its budget only.
 	Models []ModelUse `json:"models,omitempty"`
 }
 

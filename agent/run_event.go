@@ -80,7 +80,7 @@ const (
 	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.
 	ContainerEnded RunEventKind = "container-ended"
 
-	// What was decided about a run's grants and budgets. Detail names it.
+	// Decisions about a run's grants and budgets. Detail names the grant or budget.
 	RunGrantGiven   RunEventKind = "grant-given"
 	RunGrantRevoked RunEventKind = "grant-revoked"
 	RunBudgetWarned RunEventKind = "budget-warned" // a budget reached its mark

@@ -62,10 +62,10 @@ type ShadowUse struct {
 	Policy  Policy        `json:"policy"`
 	Refused int64         `json:"refused"`          // all that it would have refused, those that are left out too
 	Denials []Denial      `json:"denials"`          // by rule and target, the first first; at most ShadowDenialsMost
-	Others  int64         `json:"others,omitempty"` // of Refused: of targets for which Denials has no room
+	Others  int64         `json:"others,omitempty"` // of Refused: of targets for which Denials has no space
 	Limits  []ShadowLimit `json:"limits,omitempty"` // of the shadow's limits and budgets those that were exceeded
 	Wider   []string      `json:"wider,omitempty"`  // places in which it allows more than the run's own policy: there it says nothing
-	Unseen  []string      `json:"unseen,omitempty"` // places in which it is narrower, and nobody looked
+	Unseen  []string      `json:"unseen,omitempty"` // places in which it is narrower, and which were not watched
 }
 
 // ShadowDenialsMost bounds ShadowUse.Denials.

@@ -197,7 +197,7 @@ func checkPath(field, p string) error {
 	return nil
 }
 
-// checkPlaces checks the form of all paths and the targets of mounts. What is at a path may
+// checkPlaces checks the form of all paths and the targets of mounts. The file at a path may
 // change until the start, so only the start looks there.
 func checkPlaces(s Spec) error {
 	f := s.Files

@@ -16,7 +16,7 @@ const (
 	denialsMost      = 1 << 31
 )
 
-// checkKernel checks the forms. What a grant or a budget means, its own package says.
+// checkKernel checks the forms. The packages of grants and budgets check the meaning.
 func checkKernel(s Spec) error {
 	k := s.Kernel
 	switch {

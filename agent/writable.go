@@ -53,7 +53,7 @@ func (s Spec) ValidateLandlock() error {
 }
 
 // agentWrites reports whether the agent can make file, a path inside. A bind counts as
-// read-only, because what is written there is written on the host.
+// read-only, because a write there is a write on the host.
 func (f Files) agentWrites(file string) bool {
 	within := func(dir string) bool { return strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/") }
 	if slices.ContainsFunc(f.Tmpfs, func(t Tmpfs) bool { return within(t.Target) }) {

@@ -8,9 +8,9 @@ type DebugPart string
 const (
 	DebugVersions      DebugPart = "versions"      // of cloved, its libraries and its host
 	DebugGoroutines    DebugPart = "goroutines"    // what each waits for
-	DebugHeap          DebugPart = "heap"          // figures of the memory, and who allocated it
+	DebugHeap          DebugPart = "heap"          // figures of the memory, and the functions that allocated it
 	DebugConfiguration DebugPart = "configuration" // as it holds now
-	DebugQueue         DebugPart = "queue"         // who waits, and why
+	DebugQueue         DebugPart = "queue"         // the runs that wait, and why
 	DebugMetrics       DebugPart = "metrics"       // as Prometheus would get them
 	DebugLog           DebugPart = "log"           // cloved's own last lines
 )

@@ -75,7 +75,7 @@ func rowOf(code Code) (codeRow, bool) {
 	return Codes[i], true
 }
 
-// Error is an error on the wire. It is also an error for Go callers, who find
+// Error is an error on the wire. It is also an error for Go callers, which find
 // the *agent.Error in it.
 type Error struct {
 	Code    Code      `json:"code"`

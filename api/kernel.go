@@ -71,7 +71,7 @@ type GrantGiveParams struct {
 type GrantDeriveParams struct {
 	RunParams
 	From    string    `json:"from"`         // the id of a grant that the run holds
-	To      agent.ID  `json:"to,omitempty"` // who gets it; empty: the run itself
+	To      agent.ID  `json:"to,omitempty"` // the run that gets it; empty: the run itself
 	Grant   string    `json:"grant"`        // KIND:PATTERN[:RIGHTS], covered by From
 	Expires time.Time `json:"expires,omitzero"`
 	Uses    *int64    `json:"uses,omitempty"`
@@ -265,7 +265,7 @@ type WaitingCall struct {
 	Limit      string `json:"limit"`                 // whose it is: model or provider, or target where a provider named it in an answer
 	Position   int    `json:"position"`              // 1: the next
 	WaitedMS   int64  `json:"waited_ms"`             // so far
-	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if nobody comes before it; absent: unknown
+	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if no other call comes before it; absent: unknown
 }
 
 // KernelParams names the run whose agent calls.

@@ -25,9 +25,9 @@ type ApplyParams struct {
 	// the workspace's changes are others by now, nothing is applied. Absent: apply
 	// whatever there is.
 	Digest string `json:"digest,omitempty"`
-	// AllowExecutableConfig applies also what has an executed_by, because a program of the
-	// host's executes it by itself once it is there, and what has an unknown, because one
-	// may. AllowInstructions applies also what has an instructs. Otherwise these are refused,
+	// AllowExecutableConfig applies also files with an executed_by, because a program of the
+	// host's executes them by itself once they are there, and files with an unknown, because
+	// one may. AllowInstructions applies also files with an instructs. Otherwise these are refused,
 	// but for the paths inside that AllowExecutable names, of any of the three.
 	AllowExecutableConfig bool     `json:"allow_executable_config,omitempty"`
 	AllowInstructions     bool     `json:"allow_instructions,omitempty"`

@@ -19,14 +19,14 @@ type Access string
 
 // The access rules.
 const (
-	AccessMember Access = "member" // everybody who may connect; what a caller does not own is left out
-	AccessOwner  Access = "owner"  // root, and who owns the run that the parameters name
+	AccessMember Access = "member" // every user who may connect; runs that a caller does not own are left out
+	AccessOwner  Access = "owner"  // root, and the owner of the run that the parameters name
 	AccessRoot   Access = "root"   // what concerns cloved or the host, and not one run
 	AccessAgent  Access = "agent"  // as AccessOwner, and the run's agent over its own socket, which names no run
 	AccessSelf   Access = "self"   // the run's agent alone
 )
 
-// Callers are those who may call, as a contract lists them: root, member (whoever may connect),
+// Callers are those who may call, as a contract lists them: root, member (a user who may connect),
 // owner (of the run that the parameters name) and agent.
 func (a Access) Callers() []string {
 	return map[Access][]string{
@@ -55,7 +55,7 @@ const (
 )
 
 // Audit says which calls of a method cloved records in the audit log itself, and as what kind
-// of record (package audit has the kinds). What the Kernel decides is recorded by the Kernel.
+// of record (package audit has the kinds). The Kernel records its own decisions.
 type Audit string
 
 // The kinds of records.

@@ -9,7 +9,7 @@ import (
 // StreamTar is the output stream of run.copy_out.
 const StreamTar = "tar"
 
-// What both sides say in a session.
+// The notifications of both sides in a session.
 const (
 	NoteOutput     = "session.output"      // cloved: SessionOutput
 	NoteInput      = "session.input"       // caller: SessionInput
@@ -107,8 +107,8 @@ type ExecParams struct {
 	Size  *SessionSize `json:"size,omitempty"`  // of its terminal
 }
 
-// CopyParams names a path inside a live run's sandbox. What goes over the
-// session is a tar archive: as input of run.copy_in, which unpacks it in the
+// CopyParams names a path inside a live run's sandbox. The session
+// carries a tar archive: as input of run.copy_in, which unpacks it in the
 // folder, as output "tar" of run.copy_out.
 type CopyParams struct {
 	RunParams

@@ -32,8 +32,8 @@ func commandsOf(t *testing.T, h *Host, uid uint32, name string) *Commands {
 	return c
 }
 
-// The commands of one user share their bounds; what they started is killed with the end of
-// each, and no other run's is. The control is the same outside.
+// The commands of one user share their bounds; their processes are killed at the end of
+// each, and no process of another run. The control is the same outside.
 func TestCommandsAreBoundedAndEnd(t *testing.T) {
 	testhost.Root(t)
 	testhost.NoResidue(t)

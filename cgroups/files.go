@@ -36,9 +36,9 @@ func write(dir, name, value string) error {
 	return err
 }
 
-// readWords splits at lines and blanks alike: cgroup.procs has one word on a line,
+// readFields splits at lines and blanks alike: cgroup.procs has one field on a line,
 // cgroup.controllers all on one, cpu.max two.
-func readWords(dir, name string) ([]string, error) {
+func readFields(dir, name string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	return strings.Fields(string(text)), err
 }
@@ -46,13 +46,13 @@ func readWords(dir, name string) ([]string, error) {
 // readPids returns the processes directly in dir. A process of a pid namespace that is not
 // visible here has the number 0.
 func readPids(dir string) ([]int, error) {
-	words, err := readWords(dir, "cgroup.procs")
+	fields, err := readFields(dir, "cgroup.procs")
 	if err != nil {
 		return nil, err
 	}
-	pids := make([]int, 0, len(words))
-	for _, word := range words {
-		pid, err := strconv.Atoi(word)
+	pids := make([]int, 0, len(fields))
+	for _, field := range fields {
+		pid, err := strconv.Atoi(field)
 		if err != nil {
 			return nil, fmt.Errorf("cannot parse %s/cgroup.procs: %w", dir, err)
 		}
@@ -67,11 +67,11 @@ type files struct{ err error }
 
 // number reads a file that holds one number; nil when absent or "max".
 func (f *files) number(dir, name string) *int64 {
-	words := f.words(dir, name)
-	if len(words) != 1 || words[0] == "max" {
+	fields := f.fields(dir, name)
+	if len(fields) != 1 || fields[0] == "max" {
 		return nil
 	}
-	n, err := parseCount(words[0])
+	n, err := parseCount(fields[0])
 	if err != nil {
 		f.fail(dir, name, err)
 		return nil
@@ -82,33 +82,33 @@ func (f *files) number(dir, name string) *int64 {
 // keys reads a file of "key number" lines; nil when absent. Only flat keyed files have this
 // form; io.stat, whose lines are nested, does not (cgroup-v2.rst).
 func (f *files) keys(dir, name string) map[string]int64 {
-	words := f.words(dir, name)
-	if len(words) == 0 {
+	fields := f.fields(dir, name)
+	if len(fields) == 0 {
 		return nil
 	}
-	found := make(map[string]int64, len(words)/2)
-	for i := 0; i+1 < len(words); i += 2 {
-		n, err := parseCount(words[i+1])
+	found := make(map[string]int64, len(fields)/2)
+	for i := 0; i+1 < len(fields); i += 2 {
+		n, err := parseCount(fields[i+1])
 		if err != nil {
 			f.fail(dir, name, err)
 			return nil
 		}
-		found[words[i]] = n
+		found[fields[i]] = n
 	}
 	return found
 }
 
-// words treats EOPNOTSUPP as absence: the file exists, but a cgroup of this type does not
+// fields treats EOPNOTSUPP as absence: the file exists, but a cgroup of this type does not
 // support it.
-func (f *files) words(dir, name string) []string {
+func (f *files) fields(dir, name string) []string {
 	if dir == "" {
 		return nil
 	}
-	words, err := readWords(dir, name)
+	fields, err := readFields(dir, name)
 	if err != nil && !isGone(err) && !errors.Is(err, unix.EOPNOTSUPP) {
 		f.fail(dir, name, err)
 	}
-	return words
+	return fields
 }
 
 // fail keeps the first error only: the figures are read in a row, and what broke the first
@@ -121,8 +121,8 @@ func (f *files) fail(dir, name string, err error) {
 
 // parseCount parses an unsigned counter; a value above int64 becomes MaxInt64. The kernel
 // counts in 64 bits without a sign, the record with one.
-func parseCount(word string) (int64, error) {
-	n, err := strconv.ParseUint(word, 10, 64)
+func parseCount(field string) (int64, error) {
+	n, err := strconv.ParseUint(field, 10, 64)
 	return int64(min(n, math.MaxInt64)), err
 }
 

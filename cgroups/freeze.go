@@ -56,7 +56,7 @@ func freezeV1(dir string, within time.Duration) error {
 		if err := write(dir, "freezer.state", "FROZEN"); err != nil {
 			return fmt.Errorf("cannot freeze: %w", err)
 		}
-		state, err := readWords(dir, "freezer.state")
+		state, err := readFields(dir, "freezer.state")
 		if err != nil {
 			return fmt.Errorf("cannot freeze: %w", err)
 		}
@@ -77,7 +77,7 @@ func thawV1(dir string) error {
 		return fmt.Errorf("cannot thaw: %w", err)
 	}
 	// The write succeeds although the group stays frozen by an ancestor.
-	if above, err := readWords(dir, "freezer.parent_freezing"); err == nil && len(above) == 1 && above[0] == "1" {
+	if above, err := readFields(dir, "freezer.parent_freezing"); err == nil && len(above) == 1 && above[0] == "1" {
 		return fmt.Errorf("cannot thaw %s: a cgroup above it is frozen", dir)
 	}
 	return nil
@@ -104,7 +104,7 @@ func awaitEvent(dir, key, value string, deadline time.Time) error {
 		return fmt.Errorf("cannot watch a cgroup: %w", err)
 	}
 	defer file.Close()
-	// Two lines today, "populated 0" and "frozen 0". The rest is room for later kernels.
+	// Two lines today, "populated 0" and "frozen 0". The rest is for later kernels.
 	text := make([]byte, 256)
 	for {
 		// A read from offset 0 makes kernfs format the file afresh and arms the next poll.

@@ -197,7 +197,7 @@ func TestKillLeavesNothingFrozen(t *testing.T) {
 		t.Fatal("it did not end")
 	}
 	mustKill(t, v2)
-	if got, err := readWords(v2.paths[unified], "cgroup.freeze"); err != nil || !slices.Equal(got, []string{"0"}) {
+	if got, err := readFields(v2.paths[unified], "cgroup.freeze"); err != nil || !slices.Equal(got, []string{"0"}) {
 		t.Errorf("cgroup.freeze is %v, %v", got, err)
 	}
 }

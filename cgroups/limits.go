@@ -30,13 +30,13 @@ func (g *Group) Limits() (Limits, error) {
 		l.SwapBytes = bounded64(f.number(memory, "memory.memsw.limit_in_bytes"))
 		l.SocketBytes = bounded64(f.number(memory, socketFile))
 		l.Pids = f.number(g.paths["pids"], "pids.max")
-		l.CPUs = quota(append(f.words(cpu, "cpu.cfs_quota_us"), f.words(cpu, "cpu.cfs_period_us")...))
+		l.CPUs = quota(append(f.fields(cpu, "cpu.cfs_quota_us"), f.fields(cpu, "cpu.cfs_period_us")...))
 	} else {
 		dir := g.paths[unified]
 		l.MemoryBytes = f.number(dir, "memory.max")
 		l.SwapBytes = f.number(dir, "memory.swap.max")
 		l.Pids = f.number(dir, "pids.max")
-		l.CPUs = quota(f.words(dir, "cpu.max"))
+		l.CPUs = quota(f.fields(dir, "cpu.max"))
 	}
 	if f.err != nil {
 		return Limits{}, fmt.Errorf("cannot read limits: %w", f.err)
@@ -54,13 +54,13 @@ func bounded64(n *int64) *int64 {
 }
 
 // quota computes CPUs from quota and period in microseconds. "max" (v2) and -1 (v1) mean no limit.
-// cpu.max has both words in one file, v1 has a file for each; the order is the same.
-func quota(words []string) *float64 {
-	if len(words) != 2 {
+// cpu.max has both values in one file, v1 has a file for each; the order is the same.
+func quota(fields []string) *float64 {
+	if len(fields) != 2 {
 		return nil
 	}
-	share, err := strconv.ParseFloat(words[0], 64)
-	period, perr := strconv.ParseFloat(words[1], 64)
+	share, err := strconv.ParseFloat(fields[0], 64)
+	period, perr := strconv.ParseFloat(fields[1], 64)
 	if err != nil || perr != nil || share < 0 || period <= 0 {
 		return nil
 	}

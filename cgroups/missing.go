@@ -87,7 +87,7 @@ func (h *Host) missingV2(controller string) *lack {
 	if slices.Contains(builtinV2, controller) {
 		return nil
 	}
-	offered, err := readWords(t.mount, "cgroup.controllers")
+	offered, err := readFields(t.mount, "cgroup.controllers")
 	if err != nil || !slices.Contains(offered, controller) {
 		return &lack{fmt.Sprintf("%s does not offer the %s controller (cgroup.controllers has %q)",
 			t.mount, controller, strings.Join(offered, " ")),
@@ -100,7 +100,7 @@ func (h *Host) missingV2(controller string) *lack {
 // that Prepare can move away do not prevent it. Processes of another pid namespace do: they
 // are listed as 0, and 0 written to cgroup.procs means the writer.
 func (t tree) undelegable(controller string) *lack {
-	enabled, err := readWords(t.mount, "cgroup.subtree_control")
+	enabled, err := readFields(t.mount, "cgroup.subtree_control")
 	if err == nil && slices.Contains(enabled, controller) || isRealRoot(t.mount) {
 		return nil
 	}

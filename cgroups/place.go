@@ -153,11 +153,11 @@ func makeDir(dir string) error {
 // one by one, because the kernel rejects a line as a whole. Those enabled already are
 // skipped, because even a write without effect takes the kernel's global cgroup lock.
 func enable(dir string) error {
-	offered, err := readWords(dir, "cgroup.controllers")
+	offered, err := readFields(dir, "cgroup.controllers")
 	if err != nil {
 		return fmt.Errorf("cannot read what %s offers: %w", dir, err)
 	}
-	enabled, err := readWords(dir, "cgroup.subtree_control")
+	enabled, err := readFields(dir, "cgroup.subtree_control")
 	if err != nil {
 		return fmt.Errorf("cannot read what %s delegates: %w", dir, err)
 	}

@@ -179,9 +179,9 @@ func TestSinceTakesOffWhatWasBefore(t *testing.T) {
 }
 
 func TestParseCountNeverWraps(t *testing.T) {
-	for word, want := range map[string]int64{"0": 0, "9223372036854775807": math.MaxInt64, "18446744073709551615": math.MaxInt64} {
-		if got, err := parseCount(word); err != nil || got != want {
-			t.Errorf("%s: got %d, %v", word, got, err)
+	for field, want := range map[string]int64{"0": 0, "9223372036854775807": math.MaxInt64, "18446744073709551615": math.MaxInt64} {
+		if got, err := parseCount(field); err != nil || got != want {
+			t.Errorf("%s: got %d, %v", field, got, err)
 		}
 	}
 }

@@ -25,11 +25,11 @@ func ReadHostMemory() (m HostMemory, err error) {
 		return m, err
 	}
 	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) < 2 {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
 			continue
 		}
-		switch kib, _ := strconv.ParseInt(words[1], 10, 64); words[0] {
+		switch kib, _ := strconv.ParseInt(fields[1], 10, 64); fields[0] {
 		case "MemTotal:":
 			m.Total = kib << 10
 		case "MemAvailable:":

@@ -76,7 +76,7 @@ func TestAllYieldsAllParts(t *testing.T) {
 	}
 }
 
-// What came before an error is yielded; Collect returns nothing of it.
+// Elements before an error are yielded; Collect returns nothing of it.
 func TestAllEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	c, asked := inParts(t, map[string]api.GrantListResult{"": part("gone", "a", "b")})

@@ -27,7 +27,7 @@ type Client struct {
 const maxIdle = 8
 
 // Dial connects to the cloved at path. The error is of KindNotFound when
-// nobody listens there.
+// no process listens there.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	c := &Client{path: path}
 	conn, err := c.connect(ctx)

@@ -21,7 +21,7 @@ import (
 	"clove.run/clove/internal/rpc"
 )
 
-// What cloved says to a supervisor that has it serve calls: a refusal is its error, and an end is not.
+// The answers of cloved to a supervisor that has it serve calls: a refusal is its error, and an end is not.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	run := agent.NewID()

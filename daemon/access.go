@@ -15,10 +15,10 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// call is one request on its way to its handler. Its context ends with the connection, when
-// the request is cancelled, and for a call without an end of its own when cloved ends
+// request is one request on its way to its handler. Its context ends with the connection, when
+// the request is cancelled, and for a request without an end of its own when cloved ends
 // (bounded).
-type call struct {
+type request struct {
 	context.Context
 	peer   caller
 	method string
@@ -40,21 +40,21 @@ type parameters struct {
 // handler serves one method.
 type handler struct {
 	api.Method
-	serve func(c *call, p parameters) (any, error)
+	serve func(c *request, p parameters) (any, error)
 }
 
 // on serves a row: the compiler compares the types of the function with those of the row.
-func on[P, R any](row api.Row[P, R], serve func(*call, P) (R, error)) handler {
+func on[P, R any](row api.Row[P, R], serve func(*request, P) (R, error)) handler {
 	return typed(row.Method(), serve)
 }
 
 // onLater serves a row whose answer is made when the ledger has space for it.
-func onLater[P, R any](row api.Row[P, R], serve func(*call, P) (later, error)) handler {
+func onLater[P, R any](row api.Row[P, R], serve func(*request, P) (later, error)) handler {
 	return typed(row.Method(), serve)
 }
 
-func typed[P, A any](m api.Method, serve func(*call, P) (A, error)) handler {
-	return handler{m, func(c *call, p parameters) (any, error) {
+func typed[P, A any](m api.Method, serve func(*request, P) (A, error)) handler {
+	return handler{m, func(c *request, p parameters) (any, error) {
 		if p.wrong != nil {
 			return nil, p.wrong
 		}

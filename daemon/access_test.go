@@ -126,8 +126,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestEveryMethodIsServed: each row of the table has a handler. What is for agents alone,
-// the gate of the agent serves.
+// TestEveryMethodIsServed: each row of the table has a handler. The gate
+// of the agent serves the methods for agents alone.
 func TestEveryMethodIsServed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -151,7 +151,7 @@ func TestEveryMethodIsServed(t *testing.T) {
 func TestUsersMayNotHave(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.Users = UserLimits{Runs: 2, Memory: "128M", Disk: "128M"} })
-	user := &call{Context: within(t), peer: ownerCaller}
+	user := &request{Context: within(t), peer: ownerCaller}
 	for what, row := range map[string]struct {
 		rule   string
 		change func(*agent.Spec)

@@ -21,7 +21,7 @@ const lookTime = 10 * time.Second
 // what is allowed. It has no supplementary groups: they are not known any more when
 // cloved starts the run again. The thread ends with look. While look hangs, it keeps its
 // slot, so a user can block only a few threads.
-func (l admissionRules) asUser(c *call, look func() error) error {
+func (l admissionRules) asUser(c *request, look func() error) error {
 	leave, err := l.looks.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err

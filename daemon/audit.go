@@ -16,7 +16,7 @@ import (
 // auditQuery returns records of the audit log. It reads files, as long as the log is, so the
 // places for it are few.
 func (s *shared) auditQuery(on *service.Call, p api.AuditQueryParams) (result api.AuditQueryResult, out service.Outcome, err error) {
-	c := on.Context.(*call)
+	c := on.Context.(*request)
 	filter, err := s.auditFilter(c, p)
 	if err != nil {
 		return result, out, err
@@ -38,7 +38,7 @@ func (s *shared) auditQuery(on *service.Call, p api.AuditQueryParams) (result ap
 		return c.note(api.NoteAuditRecord, api.AuditRecordNote{ID: c.id, Record: line})
 	}
 	out.Recorded = true // what follows is no refusal
-	// What is written between the two readings comes behind the last record that was there.
+	// Records that are written between the two readings come behind the last one that was there.
 	err = audit.Query(s.logDir, filter, func(e audit.Entry) error {
 		if e.Number > result.Last {
 			return nil
@@ -58,7 +58,7 @@ func (s *shared) auditQuery(on *service.Call, p api.AuditQueryParams) (result ap
 
 // auditFilter is what a caller asked for, of what it may see: root all, and everybody else
 // what is about its own runs and namespaces.
-func (s *shared) auditFilter(c *call, p api.AuditQueryParams) (audit.Filter, error) {
+func (s *shared) auditFilter(c *request, p api.AuditQueryParams) (audit.Filter, error) {
 	f := audit.Filter{Owner: p.Owner, Namespace: p.Namespace, Run: agent.ID(p.Run), Kind: audit.Kind(p.Kind), Verdict: p.Verdict,
 		Since: p.Since, Until: p.Until, Text: p.Text, After: p.After, Last: p.Last}
 	if p.Last < 0 || p.Last > auditLast {

@@ -126,7 +126,7 @@ func TestAuditViews(t *testing.T) {
 		must(t, err)
 	}
 	query := func(peer caller, p api.AuditQueryParams) (owners []uint32, err error) {
-		_, _, err = s.auditQuery(&service.Call{Context: &call{Context: within(t), peer: peer, note: func(_ string, params any) error {
+		_, _, err = s.auditQuery(&service.Call{Context: &request{Context: within(t), peer: peer, note: func(_ string, params any) error {
 			var e audit.Entry
 			must(t, json.Unmarshal(params.(api.AuditRecordNote).Record, &e))
 			owners = append(owners, e.Owner)

@@ -8,7 +8,7 @@ import (
 	"clove.run/clove/audit"
 )
 
-// audit records who called a method whose row says so, and how it went. run is empty where the
+// audit records the caller and the outcome of a method whose row says so. run is empty where the
 // method is about none, or the caller may not see it. The record follows what was done: the
 // supervisor, the store and the Linux kernel do not wait for it.
 func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, p parameters, err error) {

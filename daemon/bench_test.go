@@ -74,7 +74,7 @@ func benchmarkList(b *testing.B, r records, p api.ListParams) {
 	d := New(Options{Config: DefaultConfig(), Log: slog.New(slog.DiscardHandler)})
 	d.records, d.cache.records = r, r
 	must(b, d.cache.refresh())
-	c := &call{Context: context.Background(), peer: caller{}}
+	c := &request{Context: context.Background(), peer: caller{}}
 	for b.Loop() {
 		result, err := d.runs().list(c, p)
 		must(b, err)

@@ -10,8 +10,8 @@ import (
 )
 
 // briefRun is as much of an agent.Run as a table shows, under the same names, so that a
-// client decodes both into an agent.Run. What it leaves out is not on the wire either: the
-// zero values of all that a table does not show would be most of a list.
+// client decodes both into an agent.Run. Fields that it leaves out are not on the wire either:
+// the zero values of all that a table does not show would be most of a list.
 type briefRun struct {
 	Spec    briefSpec        `json:"spec"`
 	State   agent.State      `json:"state"`

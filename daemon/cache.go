@@ -125,8 +125,7 @@ func (c *cache) advance(s *store.Store) error {
 		ids[o.ID] = true
 	}
 	for id := range ids {
-		// Get takes any reference. What is found under another id is not this run, which is
-		// gone.
+		// Get takes any reference. A run with another id is not this one, which is gone.
 		run, err := s.Get(string(id))
 		switch {
 		case err == nil && run.Spec.ID == id:
@@ -166,8 +165,8 @@ func (c *cache) drop(id agent.ID) {
 	}
 }
 
-// broadcast wakes everybody who waits for a change; c.mu is held. A closed channel reaches
-// any number of waiters, and none of them can delay the one who closes it.
+// broadcast wakes all goroutines that wait for a change; c.mu is held. A closed channel reaches
+// any number of waiters, and none of them can delay the goroutine that closes it.
 func (c *cache) broadcast() {
 	close(c.moved)
 	c.moved = make(chan struct{})

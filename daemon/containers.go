@@ -9,9 +9,9 @@ import (
 )
 
 // record stores how an OCI container ended. Its monitor, a process of root's,
-// reports it. What is stored is bounded by the length of a request's line and by
+// reports it. The record is bounded by the length of a request's line and by
 // the store.
-func (o containers) record(c *call, p api.ContainerParams) (api.Nothing, error) {
+func (o containers) record(c *request, p api.ContainerParams) (api.Nothing, error) {
 	r := p.Record
 	// The name that store.KeepContainer expects; it gives the record the run's.
 	r.Name = p.Container.ID

@@ -12,7 +12,7 @@ import (
 )
 
 // stop ends a run and answers when it has ended. Its restart policy is suspended.
-func (r runs) stop(c *call, p api.StopParams) (api.Nothing, error) {
+func (r runs) stop(c *request, p api.StopParams) (api.Nothing, error) {
 	if c.run.State == agent.StateEnded {
 		// Its restart policy may start it again: the stop is stored all the same.
 		return api.Nothing{}, r.noteStop(c)
@@ -30,14 +30,14 @@ func (r runs) stop(c *call, p api.StopParams) (api.Nothing, error) {
 
 // noteStop stores that a stop was asked for: policy and schedule are suspended from
 // now on, also for the next cloved.
-func (r runs) noteStop(c *call) error {
+func (r runs) noteStop(c *request) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
 	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) { run.MarkForStop(by) })
 	return err
 }
 
 // end stops a run that has not ended, and waits until it has.
-func (r runs) end(c *call, ref string, grace time.Duration) error {
+func (r runs) end(c *request, ref string, grace time.Duration) error {
 	if err := detached(c.run); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (r runs) end(c *call, ref string, grace time.Duration) error {
 // mark is on disk before anything is done: if cloved dies here, the next one does not
 // start the run again. unnoted is why the mark could not be stored, of a run that may
 // be ended without (expendable).
-func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
+func (r runs) markForStop(c *request, ref string) (unnoted, err error) {
 	// Until the mark is stored, and no longer: the wait for the end must not hold up renames.
 	release, err := r.hold(c, ref)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r runs) markForStop(c *call, ref string) (unnoted, err error) {
 }
 
 // terminate has the supervisor end the agent, and waits for the record.
-func (r runs) terminate(c *call, grace time.Duration, unnoted error) error {
+func (r runs) terminate(c *request, grace time.Duration, unnoted error) error {
 	ns := int64(grace)
 	err := r.supervisors.call(c, c.run.Spec.ID, methods.RunStop.Name, api.StopParams{GraceNS: &ns}, nil)
 	if err != nil && agent.KindOf(err) != agent.KindConflict {
@@ -133,7 +133,7 @@ const reapTime = 10 * time.Second
 
 // signal sends the agent a signal. KILL, TERM, POLICY and the run's stop signal suspend its
 // restart policy, as stop does.
-func (r runs) signal(c *call, p api.SignalParams) (api.Nothing, error) {
+func (r runs) signal(c *request, p api.SignalParams) (api.Nothing, error) {
 	if err := checkSignal(p); err != nil {
 		return api.Nothing{}, err
 	}
@@ -165,7 +165,7 @@ func checkSignal(p api.SignalParams) error {
 }
 
 // restart ends a live run and queues it. Its policy and schedule are active again.
-func (r runs) restart(c *call, p api.RestartParams) (api.RunResult, error) {
+func (r runs) restart(c *request, p api.RestartParams) (api.RunResult, error) {
 	// Called within the transaction, so its time is that of the change.
 	restart := func(run *agent.Run) { run.Restart(p.Fresh, time.Now().UTC()) }
 	if c.run.State != agent.StateEnded && c.run.State != agent.StateQueued {
@@ -203,7 +203,7 @@ func (r runs) restart(c *call, p api.RestartParams) (api.RunResult, error) {
 
 // startedOrWaiting answers when a queued run executes, has failed, or waits for more
 // than other starts.
-func (r runs) startedOrWaiting(c *call) (api.RunResult, error) {
+func (r runs) startedOrWaiting(c *request) (api.RunResult, error) {
 	id := c.run.Spec.ID
 	for {
 		// Both taken before the look at the store and the queue: what changes in between

@@ -25,8 +25,8 @@ const (
 
 // conversation is the server's side of one connection. One goroutine reads lines and
 // carries out notifications; each line that wants an answer has a goroutine. A line that is
-// too long, or that there is no memory for, ends the connection. What is wrong in other
-// ways (nested too deeply, a key twice) is answered, and the next line is read.
+// too long, or that there is no memory for, ends the connection. One that is wrong in
+// other ways (nested too deeply, a key twice) is answered, and the next line is read.
 type conversation struct {
 	dispatch dispatcher
 	peer     caller
@@ -140,8 +140,8 @@ func (c *conversation) next() (*inputLine, error) {
 // read refuses what no caller has a good reason to send.
 func read(text []byte) (*inputLine, *api.Error) {
 	l := &inputLine{}
-	// First of all: it bounds nesting and refuses doubled keys, so that what comes behind
-	// it cannot read the line in two ways.
+	// First of all: it bounds nesting and refuses doubled keys, so that later
+	// parsers cannot read the line in two ways.
 	elements, err := rpc.Examine(text)
 	switch {
 	case err != nil:

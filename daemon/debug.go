@@ -36,7 +36,7 @@ var debugParts = map[api.DebugPart]func(system) (string, error){
 }
 
 // debug answers with one part.
-func (s system) debug(_ *call, p api.DebugParams) (api.DebugResult, error) {
+func (s system) debug(_ *request, p api.DebugParams) (api.DebugResult, error) {
 	part, known := debugParts[p.Part]
 	if !known {
 		return api.DebugResult{}, api.Failure(api.CodeParams, fmt.Sprintf("the parts are %v", api.DebugParts), "there is no part %.64q", p.Part)

@@ -61,20 +61,20 @@ func (c *conversation) serve(r task, owed *owed) (json.RawMessage, error) {
 	}
 	ctx, done := c.bounded(r.ctx, h.Method)
 	defer done()
-	result, err := c.perform(ctx, handler{h.Method, func(request *call, p parameters) (any, error) {
-		c.dispatch.tracer.About(request, request.run)
+	result, err := c.perform(ctx, handler{h.Method, func(req *request, p parameters) (any, error) {
+		c.dispatch.tracer.About(req, req.run)
 		if h.Shape == api.ShapeStream {
-			leave, err := c.dispatch.streams.enter(request, c.peer.owner.UID)
+			leave, err := c.dispatch.streams.enter(req, c.peer.owner.UID)
 			if err != nil {
 				return nil, err
 			}
 			defer leave()
 		}
-		value, err := h.serve(request, p)
+		value, err := h.serve(req, p)
 		if err != nil {
 			return nil, err
 		}
-		return c.owes.answer(request, owed, value)
+		return c.owes.answer(req, owed, value)
 	}}, r.Request)
 	text, _ := result.(json.RawMessage) // none with an error
 	return text, ended(ctx, err)
@@ -98,8 +98,8 @@ func (c *conversation) perform(ctx context.Context, h handler, r rpc.Request) (a
 		if err != nil {
 			return nil, err
 		}
-		request := &call{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, note: c.note}
-		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(request, p) })
+		req := &request{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, note: c.note}
+		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(req, p) })
 	})
 }
 

@@ -10,8 +10,8 @@
 // The store is the truth, and cloved is one of the processes that write it:
 // foreground runs and supervisors are the others. The cache is a copy of the
 // store in memory. It checks the file's revision before each answer, so that
-// cloved sees every change that another process has committed. What happened to
-// runs is read from the store's own numbered events.
+// cloved sees every change that another process has committed. Events of
+// runs are read from the store's own numbered events.
 //
 // The reconciler (reconciler.go) is one goroutine that carries out what package
 // scheduler decides from the stored runs: it starts queued runs (starts.go),

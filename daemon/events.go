@@ -21,7 +21,7 @@ func (e events) methods() []handler {
 
 // wanted chooses events. A run is meant by its name or id, or by the beginning
 // of the id where it still exists; one that is renamed stays the same.
-func (e events) wanted(c *call, p api.EventParams) (func(agent.RunEvent) bool, error) {
+func (e events) wanted(c *request, p api.EventParams) (func(agent.RunEvent) bool, error) {
 	id := agent.ID(p.Run)
 	// A run that is gone is no error: its events may still be there, under its name and its
 	// id.
@@ -39,7 +39,7 @@ func (e events) wanted(c *call, p api.EventParams) (func(agent.RunEvent) bool, e
 
 // follow gives what happened after a number, and with follow what
 // happens from then on.
-func (e events) follow(c *call, p api.EventParams) (api.EventResult, error) {
+func (e events) follow(c *request, p api.EventParams) (api.EventResult, error) {
 	if err := e.cache.refresh(); err != nil {
 		return api.EventResult{}, err
 	}

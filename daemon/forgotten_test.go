@@ -12,7 +12,7 @@ import (
 
 // waiting is a request about a queued run that has a log already, made by a start that was put
 // off.
-func (r *rig) waiting(forget bool) *call {
+func (r *rig) waiting(forget bool) *request {
 	r.t.Helper()
 	s := spec("waits")
 	s.Remove = forget

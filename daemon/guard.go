@@ -32,7 +32,7 @@ func (o containers) methods() []handler {
 }
 
 // startGuard answers when the rules are enforced, or cannot be.
-func (o containers) startGuard(c *call, p api.GuardParams) (api.Nothing, error) {
+func (o containers) startGuard(c *request, p api.GuardParams) (api.Nothing, error) {
 	if p.Guard.PID <= 0 || !filepath.IsAbs(p.Guard.Directory) {
 		return api.Nothing{}, api.Failure(api.CodeParams, "clove-oci asks for it", "a guard needs a container's process and an absolute directory")
 	}

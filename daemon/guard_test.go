@@ -43,7 +43,7 @@ func TestAGuardsAnswerIsTheCallers(t *testing.T) {
 		"no directory": {api.GuardParams{Guard: agent.Guard{PID: 7, Directory: "x"}}, &fakeGuards{}, "needs a container's process"},
 	} {
 		r.d.guards = row.guards
-		_, err := r.d.containers().startGuard(&call{Context: within(t)}, row.params)
+		_, err := r.d.containers().startGuard(&request{Context: within(t)}, row.params)
 		if row.want == "" && (err != nil || len(row.guards.asked) != 1 || row.guards.asked[0].PID != 7) {
 			t.Errorf("%s: %v, asked %+v", name, err, row.guards.asked)
 		}

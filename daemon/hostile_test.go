@@ -12,8 +12,8 @@ import (
 )
 
 // as returns a call of a user on a rig that serves no socket.
-func (r *rig) as(peer caller) *call {
-	return &call{Context: within(r.t), peer: peer, note: func(string, any) error { return nil }}
+func (r *rig) as(peer caller) *request {
+	return &request{Context: within(r.t), peer: peer, note: func(string, any) error { return nil }}
 }
 
 // keep runs the rig's reconciler until the test ends.

@@ -28,14 +28,14 @@ type system struct {
 func (s system) methods() []handler {
 	return []handler{
 		on(methods.Info, s.info),
-		on(methods.Reload, func(*call, api.Nothing) (api.Nothing, error) { return api.Nothing{}, s.reload() }),
+		on(methods.Reload, func(*request, api.Nothing) (api.Nothing, error) { return api.Nothing{}, s.reload() }),
 		on(methods.Drain, s.drain),
 		on(methods.Debug, s.debug),
 	}
 }
 
 // info is what this cloved is, and how many runs the caller has.
-func (s system) info(c *call, _ api.Nothing) (api.InfoResult, error) {
+func (s system) info(c *request, _ api.Nothing) (api.InfoResult, error) {
 	if err := s.cache.refresh(); err != nil {
 		return api.InfoResult{}, err
 	}
@@ -49,7 +49,7 @@ func (s system) info(c *call, _ api.Nothing) (api.InfoResult, error) {
 }
 
 // drain holds starts back, or lets them go on.
-func (s system) drain(c *call, p api.DrainParams) (api.Nothing, error) {
+func (s system) drain(c *request, p api.DrainParams) (api.Nothing, error) {
 	if err := s.reconciler.drain(p.On); err != nil {
 		return api.Nothing{}, err
 	}

@@ -131,7 +131,7 @@ func (s *shared) methods() []handler {
 
 // decide takes a user's call through the stages of the Kernel, which records it, also where its
 // parameters cannot be read.
-func (s *shared) decide(c *call, p parameters) (any, error) {
+func (s *shared) decide(c *request, p parameters) (any, error) {
 	r := service.Request{Method: c.method, Text: p.text, Params: p.value}
 	if p.wrong != nil {
 		r.Params = nil // the Kernel finds what is wrong, and records it
@@ -163,7 +163,7 @@ func (s *shared) run(id agent.ID) (agent.Run, error) {
 
 // attach reports a run's standing to its supervisor, until the supervisor leaves.
 func (s *shared) attach(on *service.Call, p api.KernelParams) (none api.Nothing, out service.Outcome, err error) {
-	c := on.Context.(*call)
+	c := on.Context.(*request)
 	run, err := s.run(p.Run)
 	if err != nil {
 		return none, out, err
@@ -214,7 +214,7 @@ func (s *shared) meter(_ *service.Call, p api.KernelMeterParams) (none api.Nothi
 
 // call answers an agent, for which its supervisor asks. It is the envelope of the agent's call, which
 // is decided, recorded and counted by itself.
-func (s *shared) call(c *call, p api.KernelCallParams) (json.RawMessage, error) {
+func (s *shared) call(c *request, p api.KernelCallParams) (json.RawMessage, error) {
 	return s.agentCall(c, p.Run, p.Method, p.Params)
 }
 
@@ -253,14 +253,14 @@ func resultCode(err error) string {
 }
 
 // backup copies kernel.db: no other process may open it.
-func (s *shared) backup(_ *call, p api.BackupParams) (api.Nothing, error) {
+func (s *shared) backup(_ *request, p api.BackupParams) (api.Nothing, error) {
 	if !filepath.IsAbs(p.File) {
 		return api.Nothing{}, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
 	}
 	return api.Nothing{}, s.file.Backup(p.File)
 }
 
-func (s *shared) check(_ *call, _ api.Nothing) (api.CheckResult, error) {
+func (s *shared) check(_ *request, _ api.Nothing) (api.CheckResult, error) {
 	problems, err := s.file.Check()
 	// An empty list, not null, where nothing is wrong.
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err

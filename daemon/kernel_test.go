@@ -183,7 +183,7 @@ func TestServingAnAgentIsRefused(t *testing.T) {
 	wantCode(t, session.Answer(within(t), nil, nil), api.CodeRequest)
 }
 
-// When cloved ends, the supervisor learns of it, and what comes next on the channel is its own.
+// When cloved ends, the supervisor learns of it, and later messages on the channel are its own.
 func TestServingEndsWithCloved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

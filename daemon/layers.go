@@ -46,7 +46,7 @@ func (l layers) methods() []handler {
 }
 
 // diff sends what a run changed, as notifications.
-func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
+func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
 	err := l.read(c, runtime.Reading{To: p.To}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
@@ -66,7 +66,7 @@ func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
 }
 
 // apply writes the workspace's changes back as the caller.
-func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
+func (l layers) apply(c *request, p api.ApplyParams) (api.ApplyResult, error) {
 	var changes []agent.Change
 	failure := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.ApplyChanges(ctx, reading, func(found []agent.Change) (runtime.Consent, error) {
@@ -98,7 +98,7 @@ func (l layers) apply(c *call, p api.ApplyParams) (api.ApplyResult, error) {
 
 // read calls use with the layer of the call's run, whether it executes or has
 // ended. Few are read at once: each costs threads, memory and disk bandwidth.
-func (l layers) read(c *call, reading runtime.Reading, use func(ctx context.Context, reading runtime.Reading) error) error {
+func (l layers) read(c *request, reading runtime.Reading, use func(ctx context.Context, reading runtime.Reading) error) error {
 	leave, err := l.readers.enter(c, c.peer.owner.UID)
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (l *ledger) answer(ctx context.Context, line *owed, value any) (json.RawMes
 		return nil, api.Failure(api.CodeTooLarge, "ask for it in a line of its own", "the answers to one batch have at most %d bytes", maxBatched)
 	}
 	line.answers += len(text)
-	// What is set aside is given back with its line (written), also where an answer failed.
+	// The reserved part is given back with its line (written), also where an answer failed.
 	return text, l.count(line, len(text)-reserve)
 }
 

@@ -23,7 +23,7 @@ type admissionRules struct {
 
 // checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
 // forbid.
-func (l admissionRules) checkSpec(c *call, spec agent.Spec) error {
+func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (l admissionRules) checkSpec(c *call, spec agent.Spec) error {
 
 // comesAfter returns the runs that must come first by their names, as the caller
 // writes them, and refuses those that do not exist.
-func (l admissionRules) comesAfter(c *call, after []string) ([]string, error) {
+func (l admissionRules) comesAfter(c *request, after []string) ([]string, error) {
 	var names []string
 	for _, reference := range after {
 		first, err := l.cache.resolve(reference, c.peer.principal)
@@ -106,7 +106,7 @@ const maxUserSpec = 256 << 10
 // checkUser refuses what a caller other than root could not do without cloved:
 // read or change host files, use the host's network, do without a protection, or
 // take more than the configuration allows.
-func (l admissionRules) checkUser(c *call, spec agent.Spec) error {
+func (l admissionRules) checkUser(c *request, spec agent.Spec) error {
 	if c.peer.root() {
 		return nil
 	}
@@ -173,7 +173,7 @@ func checkRlimits(asked []agent.Rlimit) error {
 
 // checkCount bounds the caller's runs. runs.admission is held, or many requests at
 // once would all see one free place.
-func (l admissionRules) checkCount(c *call) error {
+func (l admissionRules) checkCount(c *request) error {
 	if c.peer.root() {
 		return nil
 	}

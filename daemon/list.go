@@ -23,7 +23,7 @@ const (
 )
 
 // list gives the runs that are newest behind the place that p.After names.
-func (r runs) list(c *call, p api.ListParams) (later, error) {
+func (r runs) list(c *request, p api.ListParams) (later, error) {
 	from, err := parsePlace(p.After)
 	if err != nil {
 		return later{}, err
@@ -36,7 +36,7 @@ func (r runs) list(c *call, p api.ListParams) (later, error) {
 
 // page is an api.ListResult. It is put together from texts, of which brief ones are
 // kept: every caller asks for it, and nothing else is as long.
-func (r runs) page(c *call, p api.ListParams, from listPosition) (json.RawMessage, error) {
+func (r runs) page(c *request, p api.ListParams, from listPosition) (json.RawMessage, error) {
 	if err := r.cache.refresh(); err != nil {
 		return nil, err
 	}

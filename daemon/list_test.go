@@ -11,7 +11,7 @@ import (
 )
 
 // listText returns the answer of run.list, with enough memory allowed for it.
-func (r *rig) listText(c *call, p api.ListParams) json.RawMessage {
+func (r *rig) listText(c *request, p api.ListParams) json.RawMessage {
 	r.t.Helper()
 	result, err := r.d.runs().list(c, p)
 	must(r.t, err)
@@ -20,7 +20,7 @@ func (r *rig) listText(c *call, p api.ListParams) json.RawMessage {
 	return text.(json.RawMessage)
 }
 
-func (r *rig) listed(c *call, p api.ListParams) (answer api.ListResult) {
+func (r *rig) listed(c *request, p api.ListParams) (answer api.ListResult) {
 	r.t.Helper()
 	must(r.t, json.Unmarshal(r.listText(c, p), &answer))
 	return answer

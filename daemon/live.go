@@ -33,7 +33,7 @@ func (r live) methods() []handler {
 }
 
 // pause freezes a run, and stores that for the list of runs.
-func (r live) pause(c *call, p api.RunParams) (api.Nothing, error) {
+func (r live) pause(c *request, p api.RunParams) (api.Nothing, error) {
 	if err := r.supervisors.ask(c, c.run, methods.RunPause.Name, p, nil); err != nil {
 		return api.Nothing{}, err
 	}
@@ -49,7 +49,7 @@ func (r live) pause(c *call, p api.RunParams) (api.Nothing, error) {
 }
 
 // resume thaws a run. If that cannot be stored, the run is frozen again.
-func (r live) resume(c *call, p api.RunParams) (api.Nothing, error) {
+func (r live) resume(c *request, p api.RunParams) (api.Nothing, error) {
 	if err := r.supervisors.ask(c, c.run, methods.RunResume.Name, p, nil); err != nil {
 		return api.Nothing{}, err
 	}
@@ -65,7 +65,7 @@ func (r live) resume(c *call, p api.RunParams) (api.Nothing, error) {
 
 // update changes the limits and rules of a live run. The supervisor changes them and stores
 // the new spec; here only the bounds of users and of the host are checked.
-func (r live) update(c *call, p api.UpdateParams) (api.RunResult, error) {
+func (r live) update(c *request, p api.UpdateParams) (api.RunResult, error) {
 	if err := p.Update.Validate(); err != nil {
 		return api.RunResult{}, err
 	}
@@ -141,7 +141,7 @@ func updated(now agent.Limits, u agent.Update) agent.Limits {
 
 // fits refuses more memory than is left for the run, counted as for a start. A live run
 // cannot wait in the queue for it, so this is an error.
-func (r live) fits(c *call, wanted int64) error {
+func (r live) fits(c *request, wanted int64) error {
 	runs := r.cache.all(func(run *agent.Run) bool { return run.Lease != nil })
 	m, err := r.memory.of(runs)
 	before := c.run.Spec.Limits.MemoryBytes
@@ -154,13 +154,13 @@ func (r live) fits(c *call, wanted int64) error {
 }
 
 // stats are what the supervisor of a live run measures.
-func (r live) stats(c *call, p api.RunParams) (result api.StatsResult, err error) {
+func (r live) stats(c *request, p api.RunParams) (result api.StatsResult, err error) {
 	err = r.supervisors.ask(c, c.run, methods.RunStats.Name, p, &result)
 	return result, err
 }
 
 // processes may be as long as a line of the supervisor's.
-func (r live) processes(c *call, p api.RunParams) (later, error) {
+func (r live) processes(c *request, p api.RunParams) (later, error) {
 	return later{reserve: rpc.MaxLine, make: func() (any, error) {
 		var result json.RawMessage
 		err := r.supervisors.ask(c, c.run, methods.RunProcesses.Name, p, &result)

@@ -28,7 +28,7 @@ func (l logReader) methods() []handler {
 }
 
 // read gives lines of a run's log.
-func (l logReader) read(c *call, p api.LogsParams) (api.Nothing, error) {
+func (l logReader) read(c *request, p api.LogsParams) (api.Nothing, error) {
 	id := c.run.Spec.ID
 	dir, err := l.dir(c.run, p)
 	if err != nil {
@@ -86,7 +86,7 @@ const manyBytes = 64 << 10
 // manyLines gathers lines for one notification. It appends the lines' JSON to its own,
 // because a log has hundreds of thousands of lines (api.LogLine.AppendJSON).
 type manyLines struct {
-	c    *call
+	c    *request
 	text []byte // of the notification so far; empty: there is no line
 }
 

@@ -54,7 +54,7 @@ func TestUpdateFitsIntoTheShare(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MemoryShare = 0.5 })
 	most := r.d.config().memoryBytes()
-	c := &call{Context: within(t), run: r.add("live", agent.Owner{}, agent.StateRunning)}
+	c := &request{Context: within(t), run: r.add("live", agent.Owner{}, agent.StateRunning)}
 	must(t, r.d.cache.refresh())
 	for _, row := range []struct {
 		used, wanted int64

@@ -100,23 +100,23 @@ func (m *inference) methods() []handler {
 	}
 }
 
-func (m *inference) list(c *call, _ api.Nothing) (api.ModelListResult, error) {
+func (m *inference) list(c *request, _ api.Nothing) (api.ModelListResult, error) {
 	return api.ModelListResult{Models: m.control.List(c.peer.owner)}, nil
 }
 
-func (m *inference) prices(c *call, _ api.Nothing) (api.ModelPricesResult, error) {
+func (m *inference) prices(c *request, _ api.Nothing) (api.ModelPricesResult, error) {
 	return api.ModelPricesResult{Prices: m.control.Prices(c.peer.owner)}, nil
 }
 
-func (m *inference) test(c *call, p api.ModelTestParams) (api.ModelTestResult, error) {
+func (m *inference) test(c *request, p api.ModelTestParams) (api.ModelTestResult, error) {
 	return m.control.Test(c, p.Model)
 }
 
 // maxTop bounds the runs of model.top.
 const maxTop = 100
 
-// top is who uses models now: the runs that the caller sees.
-func (m *inference) top(c *call, _ api.Nothing) (api.ModelTopResult, error) {
+// top lists the runs that use models now, of those that the caller sees.
+func (m *inference) top(c *request, _ api.Nothing) (api.ModelTopResult, error) {
 	runs := []api.ModelRun{}
 	for _, a := range m.control.Activity() {
 		spent := m.shared.kernel.LastMinute(a.Run.Spec.ID)

@@ -15,7 +15,7 @@ import (
 func TestStartOfARunThatIsEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c := &call{Context: within(t), peer: caller{}}
+	c := &request{Context: within(t), peer: caller{}}
 	s := spec("brief")
 	_, decided := r.d.reconciler.reason(s.ID)
 	_, err := r.records.enqueue(agent.Run{Spec: s, Queue: agent.QueueState{Since: time.Now()}})
@@ -37,7 +37,7 @@ func TestDequeueLeavesTheLive(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("quick", agent.Owner{}, agent.StateRunning)
 	run.State = agent.StateQueued // as it was found
-	c := &call{Context: within(t), run: run}
+	c := &request{Context: within(t), run: run}
 	if err := r.d.runs().dequeue(c); agent.KindOf(err) != agent.KindConflict {
 		t.Errorf("%v", err)
 	}
@@ -52,7 +52,7 @@ func TestHoldTellsThatANameMoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("old", agent.Owner{}, agent.StateEnded)
-	c := &call{Context: within(t), run: run}
+	c := &request{Context: within(t), run: run}
 	release, err := r.d.runs().hold(c, "old")
 	must(t, err)
 	release()

@@ -55,7 +55,7 @@ func TestStartsAreRamped(t *testing.T) {
 		t.Errorf("control: a delay: %+v, %v", result, err)
 	}
 	if len(second) > 0 {
-		t.Error("who asked for the second was answered while it waits")
+		t.Error("the caller of the second start was answered while it waits")
 	}
 	proceed()
 	must(t, <-first)

@@ -111,7 +111,7 @@ func (r *reconciler) run(ctx context.Context, written *watch.Watcher) {
 			}
 		}
 		r.seen, _ = store.Revision(r.records.path) // the look reports what is wrong with the file
-		// One look at a time: what comes meanwhile is one more wake.
+		// One look at a time: events that come meanwhile are one more wake.
 		next, err := r.look(ctx)
 		r.lookEnded()
 		if r.looking.worth(err, time.Now()) {

@@ -9,7 +9,7 @@ import (
 )
 
 // remove removes a run: record, layer, log and name.
-func (r runs) remove(c *call, p api.RemoveParams) (api.Nothing, error) {
+func (r runs) remove(c *request, p api.RemoveParams) (api.Nothing, error) {
 	if err := r.forgetAll(c, p); err != nil {
 		return api.Nothing{}, err
 	}
@@ -21,7 +21,7 @@ func (r runs) remove(c *call, p api.RemoveParams) (api.Nothing, error) {
 }
 
 // forgetAll ends the call's run where force allows that, and removes it.
-func (r runs) forgetAll(c *call, p api.RemoveParams) error {
+func (r runs) forgetAll(c *request, p api.RemoveParams) error {
 	id := c.run.Spec.ID
 	if p.Force && c.run.State != agent.StateEnded {
 		if err := r.end(c, p.Run, 0); err != nil {
@@ -49,7 +49,7 @@ func (r runs) forgetAll(c *call, p api.RemoveParams) error {
 
 // suspend ends a queued run, and suspends policy and schedule: they must not queue the run
 // again before it is removed.
-func (r runs) suspend(c *call) error {
+func (r runs) suspend(c *request) error {
 	if c.run.State == agent.StateQueued || scheduler.StartsAgain(c.run) {
 		if err := r.noteStop(c); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (r runs) suspend(c *call) error {
 // dequeue ends the call's queued run. If its start has begun, the error is a conflict: then
 // only its supervisor can end it. The state is compared while this process has the store, so
 // the two cannot both win.
-func (r runs) dequeue(c *call) error {
+func (r runs) dequeue(c *request) error {
 	return r.reconciler.dequeue(c.run.Spec.ID, queued)
 }
 
@@ -75,7 +75,7 @@ func (r runs) dequeue(c *call) error {
 func queued(run *agent.Run) bool { return run.State == agent.StateQueued }
 
 // prune removes the ended runs. One that cannot be removed does not keep the others.
-func (r runs) prune(c *call, _ api.Nothing) (api.PruneResult, error) {
+func (r runs) prune(c *request, _ api.Nothing) (api.PruneResult, error) {
 	if err := r.cache.refresh(); err != nil {
 		return api.PruneResult{}, err
 	}

@@ -59,7 +59,7 @@ func TestStopOfARunThatComesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
-	c := &call{Context: within(t), peer: caller{}, run: run}
+	c := &request{Context: within(t), peer: caller{}, run: run}
 	c.run.State = agent.StateRunning // as it was found
 	_, err := r.records.requeue(run.Spec.ID, func(*agent.Run) {})
 	must(t, err)
@@ -80,7 +80,7 @@ func TestRestartEndsADelay(t *testing.T) {
 	must(t, err)
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
+	if result, err := r.d.runs().restart(&request{Context: hasty, run: run}, api.RestartParams{}); err == nil {
 		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 	// The impatient caller's restart ended that delay all the same: the run may run by now.
@@ -102,11 +102,11 @@ func TestRestartOfOneThatWasStoppedInTheQueue(t *testing.T) {
 	if reason, _ := r.d.reconciler.reason(run.Spec.ID); reason == "" {
 		t.Fatal("control: it waits for nothing")
 	}
-	must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
+	must(t, r.d.runs().dequeue(&request{Context: t.Context(), run: run}))
 	run.State = agent.StateEnded
 	hasty, cancel := context.WithCancel(t.Context())
 	cancel()
-	if result, err := r.d.runs().restart(&call{Context: hasty, run: run}, api.RestartParams{}); err == nil {
+	if result, err := r.d.runs().restart(&request{Context: hasty, run: run}, api.RestartParams{}); err == nil {
 		t.Errorf("an answer before the reconciler looked: %+v", result)
 	}
 }
@@ -117,7 +117,7 @@ func TestRestartOfARunThatComesBack(t *testing.T) {
 	r := newRig(t, nil)
 	run := r.add("back", agent.Owner{}, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	c := &call{Context: within(t), peer: caller{}}
+	c := &request{Context: within(t), peer: caller{}}
 	c.run, _ = r.d.cache.get(run.Spec.ID)
 	_, err := r.records.requeue(run.Spec.ID, func(again *agent.Run) { again.Queue.NotBefore = time.Now().Add(time.Hour) })
 	must(t, err)
@@ -163,7 +163,7 @@ func TestDequeuedRunTakesItsLogAlong(t *testing.T) {
 		run := r.add(fmt.Sprint("forget-", forget), agent.Owner{}, agent.StateQueued)
 		must(t, r.records.with(changeSpec(run.Spec.ID, func(s *agent.Spec) { s.Remove = forget })))
 		must(t, os.MkdirAll(r.d.options.Paths.Log(run.Spec.ID), 0o700))
-		must(t, r.d.runs().dequeue(&call{Context: t.Context(), run: run}))
+		must(t, r.d.runs().dequeue(&request{Context: t.Context(), run: run}))
 		if _, err := os.Lstat(r.d.options.Paths.Log(run.Spec.ID)); errors.Is(err, fs.ErrNotExist) != forget {
 			t.Errorf("--rm %v: %v", forget, err)
 		}

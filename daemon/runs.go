@@ -48,7 +48,7 @@ func (r runs) methods() []handler {
 }
 
 // start stores a run, and answers when it executes or waits for more than other starts.
-func (r runs) start(c *call, p api.StartParams) (api.RunResult, error) {
+func (r runs) start(c *request, p api.StartParams) (api.RunResult, error) {
 	spec := p.Spec
 	if spec.ID == "" {
 		spec.ID = agent.NewID()
@@ -112,7 +112,7 @@ func (r runs) start(c *call, p api.StartParams) (api.RunResult, error) {
 
 // firstTurn answers for a run that was just queued. Another request may end it before
 // the reconciler starts it: then no start reports an answer.
-func (r runs) firstTurn(c *call, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (api.RunResult, error) {
+func (r runs) firstTurn(c *request, spec agent.Spec, answer <-chan supervisor.Answer, decided <-chan struct{}) (api.RunResult, error) {
 	for {
 		select {
 		case a := <-answer:
@@ -160,7 +160,7 @@ func (r runs) withdraw(spec agent.Spec, reason string) error {
 }
 
 // admit stores a run within its owner's limit of runs, under an id that is new.
-func (r runs) admit(c *call, run agent.Run) error {
+func (r runs) admit(c *request, run agent.Run) error {
 	r.admission.Lock()
 	defer r.admission.Unlock()
 	if err := r.cache.refresh(); err != nil {
@@ -202,7 +202,7 @@ func (r runs) show(run agent.Run) api.RunResult {
 
 // hold prevents renames until release, so that ref goes on meaning the call's run. It
 // fails if ref means another run, or none, by now.
-func (r runs) hold(c *call, ref string) (release func(), err error) {
+func (r runs) hold(c *request, ref string) (release func(), err error) {
 	r.reconciler.names.RLock()
 	if err = r.cache.refresh(); err == nil {
 		var run agent.Run
@@ -219,10 +219,10 @@ func (r runs) hold(c *call, ref string) (release func(), err error) {
 
 // get shows the run as it was when the access rule resolved its name: a moment later it
 // may have another one.
-func (r runs) get(c *call, _ api.RunParams) (api.RunResult, error) { return r.show(c.run), nil }
+func (r runs) get(c *request, _ api.RunParams) (api.RunResult, error) { return r.show(c.run), nil }
 
 // wait answers when the run has ended for good.
-func (r runs) wait(c *call, _ api.RunParams) (api.WaitResult, error) {
+func (r runs) wait(c *request, _ api.RunParams) (api.WaitResult, error) {
 	// The run as it was last seen: with --rm it is gone at the end, and its start is needed
 	// for the record.
 	last := c.run
@@ -246,7 +246,7 @@ func (r runs) wait(c *call, _ api.RunParams) (api.WaitResult, error) {
 }
 
 // rename gives a run another name, unless its start has begun.
-func (r runs) rename(c *call, p api.RenameParams) (api.RunResult, error) {
+func (r runs) rename(c *request, p api.RenameParams) (api.RunResult, error) {
 	r.reconciler.names.Lock()
 	defer r.reconciler.names.Unlock()
 	if err := r.cache.refresh(); err != nil {

@@ -74,7 +74,7 @@ func (d *Daemon) scrape(ctx context.Context, s Scrapes, group int) {
 	}
 	if s.Socket != nil {
 		server := metrics.Server(d.membersOnly(group, d.meter.Handler(d.usageOf)))
-		// Once for each connection: who connected does not change with its requests.
+		// Once for each connection: its peer does not change with its requests.
 		server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 			peer, err := peerOf(conn.(*net.UnixConn))
 			if err != nil {

@@ -63,7 +63,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		defer close(up)
 		// Bytes that were read together with the request come first.
 		if _, err := below.Write(c.Buffered()); err == nil {
-			// Past the buffer of c: what it had is written, and nothing of a session is
+			// Past the buffer of c: its bytes are written, and nothing of a session is
 			// read by lines here.
 			_, _ = io.Copy(below, c.Conn)
 		}

@@ -78,7 +78,7 @@ func (s *slots) refusal(uid uint32, n int) error {
 	return nil
 }
 
-// give wakes everybody who waits: which of them fits now depends on how much each wants.
+// give wakes all waiters: which of them fits now depends on how much each wants.
 func (s *slots) give(uid uint32, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

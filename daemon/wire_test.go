@@ -247,7 +247,7 @@ func TestHalfFrameAndGone(t *testing.T) {
 	began := time.Now()
 	t.Cleanup(func() {
 		if took := time.Since(began); took > patience {
-			t.Errorf("it took %v to forget who left", took)
+			t.Errorf("it took %v to forget a caller that left", took)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func throughTeredo(b [16]byte) netip.Addr {
 
 // localNAT64 cannot know which layout of RFC 6052 the site uses. No such address is public
 // (RFC 8215), so private is the default. All layouts are tried for the classes that the
-// word `private` must not allow.
+// group `private` must not allow.
 func localNAT64(b [16]byte) (netip.Addr, Class, bool) {
 	// Prefixes of 96, 48, 56 and 64 bits. Byte 8 holds no part of the address (RFC 6052
 	// section 2.2).

@@ -94,16 +94,16 @@ func (t Target) placeWithin(most Target) bool {
 	switch {
 	case t.place() == most.place():
 		return true
-	case most.word == ClassPublic && t.name != "":
+	case most.group == ClassPublic && t.name != "":
 		return true
 	// *.example.com covers narrower wildcards and all names below it, but not example.com.
 	case most.wild:
 		return t.name != "" && (t.wild && t.name == most.name || strings.HasSuffix(string(t.name), "."+string(most.name)))
 	case !t.prefix.IsValid():
 		return false
-	// A group word covers an address or network whose addresses are all of its class.
-	case most.word != "":
-		return wordMeans(most.word, t.opens())
+	// A group covers an address or network whose addresses are all of its class.
+	case most.group != "":
+		return groupCovers(most.group, t.opens())
 	}
 	return most.prefix.IsValid() && most.prefix.Bits() <= t.prefix.Bits() && most.prefix.Contains(t.prefix.Addr()) &&
 		(t.opens() == ClassPublic || most.namesClassOf(reach{addr: t.prefix.Addr(), class: t.opens()}))

@@ -37,7 +37,7 @@ var classRows = []struct {
 
 	// IPv4-mapped, RFC 4291 2.5.5.2
 	{"::ffff:127.0.0.1", ClassLoopback}, {"::ffff:0:0", ClassLoopback}, {"::ffff:a9fe:a9fe", ClassMetadata}, {"::ffff:8.8.8.8", ClassPublic},
-	// IPv4-compatible and IPv4-translated: nobody routes those of public addresses
+	// IPv4-compatible and IPv4-translated: no network routes those of public addresses
 	{"::127.0.0.1", ClassLoopback}, {"::10.1.2.3", ClassPrivate}, {"::169.254.169.254", ClassMetadata}, {"::8.8.8.8", ClassReserved},
 	{"::ffff:0:10.1.2.3", ClassPrivate}, {"::ffff:0:8.8.8.8", ClassReserved},
 	// NAT64

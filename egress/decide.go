@@ -18,7 +18,7 @@ type Connection struct {
 }
 
 // Resolve decides whether a name may be resolved at all; the port is not known yet. A name
-// that only a group word or an address rule could allow is resolved under `public` only,
+// that only a group or an address rule could allow is resolved under `public` only,
 // because each query is itself a message to the outside.
 func (r *Rules) Resolve(name Name) Verdict {
 	if r.mode == agent.NetworkHost {
@@ -39,8 +39,8 @@ func (r *Rules) Resolve(name Name) Verdict {
 		return r.reverse(name, addr)
 	}
 	// `public` on any port allows resolving: without it the rule would be useless.
-	for _, rule := range r.allow.words {
-		if rule.word == ClassPublic {
+	for _, rule := range r.allow.groups {
+		if rule.group == ClassPublic {
 			return allowedBy(rule, "")
 		}
 	}

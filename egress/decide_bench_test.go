@@ -27,7 +27,7 @@ func BenchmarkConnect(b *testing.B) {
 		{"name", connection("93.184.216.34:443", "a.b.zone31.example.com")},
 		{"last-address", connection("10.31.1.1:5432")},
 		{"ipv6", connection("[2606:4700::1111]:443", "host31.example.com")},
-		{"refused", connection("93.184.216.34:8080", "nobody.test")},
+		{"refused", connection("93.184.216.34:8080", "absent.test")},
 	} {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// rulesOf makes rules from words as on a command line: "-x" denies x.
+// rulesOf makes rules from texts as on a command line: "-x" denies x.
 func rulesOf(t testing.TB, mode string, lines ...string) *Rules {
 	t.Helper()
 	config := Config{Mode: mode, HostPorts: []uint16{5432}, IsHost: func(addr netip.Addr) bool { return slices.Contains(hostAddresses, addr) || addr.IsLoopback() }}

@@ -117,7 +117,7 @@ func (r *Rules) WhyTarget(t Target) (v Verdict) {
 }
 
 // whyName asks in the order of a program: look-up, connection, first bytes. The address is
-// unknown, so of the address rules only the group words can match.
+// unknown, so of the address rules only the groups can match.
 func (r *Rules) whyName(name Name, port uint16, proto Proto) []Finding {
 	findings := []Finding{{fmt.Sprintf("ask for the addresses of %s", name), r.Resolve(name)}}
 	if !findings[0].Verdict.Allowed {

@@ -25,7 +25,7 @@ func (r *Rules) reach(addr netip.Addr) reach {
 	}
 	at.class = at.bits
 	// Every host owns loopback and may own 169.254.169.254 (a metadata proxy).
-	// The word `host` must not open these, so they keep their own class.
+	// The group `host` must not open these, so they keep their own class.
 	if at.bits != ClassLoopback && at.bits != ClassMetadata && (r.isHost(addr) || (at.inner.IsValid() && r.isHost(at.inner))) {
 		at.class = ClassHost
 	}
@@ -113,7 +113,7 @@ func (s *ruleSet) hasName(fits func(*rule) bool) bool {
 
 // byAddress returns the first rule for the address that passes fits.
 func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
-	for _, rules := range [][]*rule{s.words, s.prefixes} {
+	for _, rules := range [][]*rule{s.groups, s.prefixes} {
 		for _, r := range rules {
 			if fits(r) && r.reaches(at) {
 				return r
@@ -128,20 +128,20 @@ func (s *ruleSet) byAddress(at reach, fits func(*rule) bool) *rule {
 func (r *rule) reaches(at reach) bool {
 	switch {
 	// An address of this host is private or public by its bits too, and loopback is this
-	// host: a deny rule by any of these words applies.
-	case r.word != "" && r.deny:
-		return wordMeans(r.word, at.class) || wordMeans(r.word, at.bits) || (r.word == ClassHost && at.class == ClassLoopback)
-	case r.word != "":
-		return wordMeans(r.word, at.class)
+	// host: a deny rule by any of these groups applies.
+	case r.group != "" && r.deny:
+		return groupCovers(r.group, at.class) || groupCovers(r.group, at.bits) || (r.group == ClassHost && at.class == ClassLoopback)
+	case r.group != "":
+		return groupCovers(r.group, at.class)
 	case r.deny:
 		return r.prefix.Contains(at.addr) || r.prefix.Contains(at.inner)
 	}
 	return r.prefix.Contains(at.addr) && r.namesClassOf(at)
 }
 
-// wordMeans: `private` includes the shared address space of RFC 6598 (CGNAT).
-func wordMeans(word, class Class) bool {
-	return word == class || (word == ClassPrivate && class == ClassCGNAT)
+// groupCovers: `private` includes the shared address space of RFC 6598 (CGNAT).
+func groupCovers(group, class Class) bool {
+	return group == class || (group == ClassPrivate && class == ClassCGNAT)
 }
 
 // namesClassOf reports whether a network that contains a special address is meant to allow

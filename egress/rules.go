@@ -28,9 +28,9 @@ type Config struct {
 //   - Deny beats allow. A deny rule applies to every form of its target: to an address also
 //     in NAT64, 6to4 and Teredo form.
 //   - An address that is not public is allowed only by a rule that names it: the address
-//     itself, a part of the special block that contains it, or its word. A name rule, or a
+//     itself, a part of the special block that contains it, or its group. A name rule, or a
 //     network that merely contains the block, does not allow it.
-//   - Metadata services and this host's own addresses must be named by word or one by one,
+//   - Metadata services and this host's own addresses must be named by group or one by one,
 //     loopback by --host-port.
 //   - A name rule applies to addresses that were pinned for the name, and on ports 80 and
 //     443 only if the client shows the name.
@@ -54,13 +54,13 @@ type rule struct {
 }
 
 // ruleSet finds the rules that match without checking all of them. Names are in maps,
-// because documents list hundreds. Words and networks are checked one by one, because there
+// because documents list hundreds. Groups and networks are checked one by one, because there
 // are few.
 type ruleSet struct {
 	names    map[Name][]*rule
 	wild     map[Name][]*rule // by the part after "*."
 	prefixes []*rule
-	words    []*rule
+	groups   []*rule
 }
 
 // New parses rules, or says which rule is wrong and how to write it.
@@ -101,7 +101,7 @@ func New(config Config) (*Rules, error) {
 	if mode == agent.NetworkPublic {
 		// The mode is one more rule, so that neither Explain nor the decisions need a special
 		// case. It does not include UDP: the names in QUIC cannot be checked.
-		public := &rule{Target: Target{proto: TCP, word: ClassPublic, ports: everyPort}, source: "mode public"}
+		public := &rule{Target: Target{proto: TCP, group: ClassPublic, ports: everyPort}, source: "mode public"}
 		public.text = public.String()
 		r.allow.add(public)
 		r.order = append(r.order, public)
@@ -173,7 +173,7 @@ func (r *Rules) checkUser(t Target, given agent.EgressRule) error {
 	if !r.user {
 		return nil // and isHost cannot be called yet: a guard's namespace is opened later
 	}
-	class := t.word
+	class := t.group
 	if t.prefix.IsValid() && t.prefix.IsSingleIP() {
 		class = r.reach(t.prefix.Addr()).class
 	}
@@ -198,7 +198,7 @@ func (r *Rules) allows(at reach, fits func(*rule) bool) *rule {
 	return r.allow.byAddress(at, fits)
 }
 
-// addHostPorts keeps these rules in a set of their own, so that no other rule or word can extend them.
+// addHostPorts keeps these rules in a set of their own, so that no other rule or group can extend them.
 func (r *Rules) addHostPorts(ports []uint16) error {
 	for _, port := range ports {
 		if port == 0 {
@@ -220,8 +220,8 @@ func (s *ruleSet) add(r *rule) {
 		s.names, s.wild = map[Name][]*rule{}, map[Name][]*rule{}
 	}
 	switch {
-	case r.word != "":
-		s.words = append(s.words, r)
+	case r.group != "":
+		s.groups = append(s.groups, r)
 	case r.wild:
 		s.wild[r.name] = append(s.wild[r.name], r)
 	case r.name != "":

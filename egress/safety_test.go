@@ -45,7 +45,7 @@ func (w *world) target() string {
 	proto := w.pick([]string{"", "tcp://", "udp://"})
 	switch w.next(4) {
 	case 0:
-		return proto + string(words[w.next(len(words))]) + ports
+		return proto + string(groups[w.next(len(groups))]) + ports
 	case 1:
 		return proto + w.pick([]string{"api.example.com", "*.example.com", "evil.test", "*.evil.test"}) + ports
 	}
@@ -87,8 +87,8 @@ func named(config Config, addr netip.Addr) bool {
 		if line.Deny {
 			continue
 		}
-		for _, word := range words {
-			if strings.Split(place, ":")[0] == string(word) && (host && word == ClassHost || !host && (word == class || word == ClassPrivate && class == ClassCGNAT)) {
+		for _, group := range groups {
+			if strings.Split(place, ":")[0] == string(group) && (host && group == ClassHost || !host && (group == class || group == ClassPrivate && class == ClassCGNAT)) {
 				return true
 			}
 		}

@@ -16,20 +16,20 @@ const (
 	UDP Proto = "udp"
 )
 
-// Target is a parsed target: a name, an address or a group word, with ports and a protocol.
+// Target is a parsed target: a name, an address or a group, with ports and a protocol.
 // The zero Target covers nothing.
 type Target struct {
 	proto  Proto // "": depends on the rule, see covers
-	word   Class // a group word, else ""
+	group  Class // the name of a group, else ""
 	name   Name  // a name; with wild set, the part after "*."
 	wild   bool
 	prefix netip.Prefix // an address or a network
 	ports  portRange    // the zero range: depends on the rule, see covers
 }
 
-// words are the group words. There is none for loopback, link-local or multicast: a rule
+// groups are the groups that a target can name. There is none for loopback, link-local or multicast: a rule
 // must name these addresses one by one.
-var words = []Class{ClassPublic, ClassPrivate, ClassMetadata, ClassHost}
+var groups = []Class{ClassPublic, ClassPrivate, ClassMetadata, ClassHost}
 
 // String is the canonical text; ParseTarget returns the same Target for it.
 func (t Target) String() string {
@@ -48,8 +48,8 @@ func (t Target) String() string {
 // without a port, so that one can be appended.
 func (t Target) place() string {
 	switch {
-	case t.word != "":
-		return string(t.word)
+	case t.group != "":
+		return string(t.group)
 	case t.wild:
 		return "*." + string(t.name)
 	case t.name != "":

@@ -61,11 +61,11 @@ func parseTarget(text string) (Target, *refusal) {
 }
 
 // setPlace parses everything except IPv6. ports is used for hints only. The order decides
-// what a text means: a group word, an address, a network, a wildcard, and only then a name.
+// what a text means: a group, an address, a network, a wildcard, and only then a name.
 func (t *Target) setPlace(place, ports string) *refusal {
 	lower := strings.ToLower(place)
-	if slices.Contains(words, Class(lower)) {
-		t.word = Class(lower)
+	if slices.Contains(groups, Class(lower)) {
+		t.group = Class(lower)
 		return nil
 	}
 	if addr, err := netip.ParseAddr(place); err == nil {
@@ -88,9 +88,9 @@ func (t *Target) setPlace(place, ports string) *refusal {
 	if err != nil {
 		return err
 	}
-	// `public.` would be printed as the group word, and mean that when parsed again.
-	if slices.Contains(words, Class(name)) {
-		return hinted(refuse("%s is a group word", name), "write "+string(name))
+	// `public.` would be printed as the group, and mean that when parsed again.
+	if slices.Contains(groups, Class(name)) {
+		return hinted(refuse("%s is the name of a group", name), "write "+string(name))
 	}
 	t.name = name
 	return nil

@@ -136,8 +136,8 @@ func TestWhatIsNoTarget(t *testing.T) {
 		"fd00::1:443":                          {"could be a port", "write [fd00::1]:443 or [fd00::1:443]"},
 		"::1:8080":                             {"could be a port", "write [::1]:8080 or [::1:8080]"},
 		"1:2:3":                                {"neither an IPv6 address", ""},
-		"public.":                              {"group word", "write public"},
-		"\uff50ublic":                          {"group word", "write public"},
+		"public.":                              {"name of a group", "write public"},
+		"\uff50ublic":                          {"name of a group", "write public"},
 		"*.public":                             {"two labels", ""},
 		"everything!":                          {"'!'", ""},
 		"2130706433":                           {"a number", "four decimal numbers"},
@@ -204,7 +204,7 @@ func drawTarget(t *rapid.T) string {
 func drawPlace(t *rapid.T) string {
 	switch rapid.IntRange(0, 3).Draw(t, "place") {
 	case 0:
-		return string(rapid.SampledFrom(words).Draw(t, "word"))
+		return string(rapid.SampledFrom(groups).Draw(t, "group"))
 	case 1:
 		addr := anyAddr(t)
 		if addr.Is6() {

@@ -47,7 +47,7 @@ type Verdict struct {
 }
 
 func allowedBy(r *rule, name Name) Verdict {
-	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Wide: r.wild || r.word != "", Reason: ReasonRule}
+	return Verdict{Allowed: true, Name: name, Rule: r.text, Source: r.source, Wide: r.wild || r.group != "", Reason: ReasonRule}
 }
 
 // afterVerify adds a condition to the verdict.
@@ -82,7 +82,7 @@ func allowFlag(proto Proto, place string, port uint16) string {
 }
 
 // classHint is the flag that allows an address of this class. For metadata services and the
-// host it is the group word, because their addresses are many or change.
+// host it is the group, because their addresses are many or change.
 func (r *Rules) classHint(at reach, proto Proto, port uint16) string {
 	if r.user && (rootOnly(at.class) || at.class == ClassLoopback) {
 		return askRoot

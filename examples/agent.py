@@ -3,7 +3,7 @@
     sudo clove run examples/agent.py --memory 256M
 
 It needs nothing but Python's standard library, and runs without clove too:
-then it shows how much a program sees that nobody holds.
+then it shows how much a program sees without a sandbox.
 """
 
 import collections
@@ -37,7 +37,7 @@ def memory_limit():
     """What clove told us, beside what the kernel's own file says."""
     told = os.environ.get("CLOVE_MEMORY_BYTES")
     if told is None:
-        return "nobody set one"
+        return "none is set"
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         if os.path.exists(path):
             return f"{int(told) // MIB} MiB (the kernel says {read(path)} bytes)"
@@ -45,7 +45,7 @@ def memory_limit():
 
 
 def network():
-    """Try to reach a documentation address (RFC 5737), which is nobody's.
+    """Try to reach a documentation address (RFC 5737), which no host has.
 
     Outside a sandbox nothing is sent.
     """

@@ -34,9 +34,9 @@ func records(t *testing.T, r result) (all []audit.Entry) {
 	return all
 }
 
-// cloved starts on a disk on which the audit log has no room for its first segment. It
+// cloved starts on a disk on which the audit log has no space for its first segment. It
 // refuses what needs a record, runs agents that share nothing, and records their ends. The
-// control is the same cloved when there is room.
+// control is the same cloved when there is space.
 func TestAFullDiskLetsClovedStart(t *testing.T) {
 	disk := smallDisk(t, "tmpfs", "clove-test", "size=23m,mode=711")
 	d := newCloved(t)
@@ -54,10 +54,10 @@ func TestAFullDiskLetsClovedStart(t *testing.T) {
 	}
 	if r := d.clove("run", "-d", "--name", "shares", "--budget=reviews=1", "--disk", "16M", "--", "true"); r.code == 0 {
 		d.clove("wait", "shares")
-		if run := d.inspect("shares"); run.Record == nil || run.Record.Error == nil || !strings.Contains(run.Record.Error.Message, "no room") {
+		if run := d.inspect("shares"); run.Record == nil || run.Record.Error == nil || !strings.Contains(run.Record.Error.Message, "no space") {
 			t.Errorf("a run with a budget: %+v", run.Record)
 		}
-	} else if !strings.Contains(r.stderr, "no room") {
+	} else if !strings.Contains(r.stderr, "no space") {
 		t.Error(r.stderr)
 	}
 	if r := d.clove("run", "--name", "plain", "--disk", "16M", "--", "true"); r.code != 0 {
@@ -70,13 +70,13 @@ func TestAFullDiskLetsClovedStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := set(); err != nil {
-		t.Errorf("with room: %v", err)
+		t.Errorf("with space: %v", err)
 	}
 	d.ok("audit", "verify")
 }
 
-// A member sees the records of its own runs, root all, and nobody else any. To verify and to
-// prove is root's.
+// A member sees the records of its own runs, root all, other users none. Only root may verify
+// and prove.
 func TestAMemberSeesItsOwnRecords(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	group := []uint32{groupID}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a set-up writes to /env is a folder of the host's. A file above the limit of the disk is
+// The /env of a set-up is a folder of the host's. A file above the limit of the disk is
 // not written, and too many files are refused and removed. The control is within the limit.
 func TestBenchBoundsWhatASetupLeaves(t *testing.T) {
 	for name, row := range map[string]struct{ script, want string }{

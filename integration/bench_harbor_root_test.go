@@ -37,7 +37,7 @@ func TestBenchImportsHarbor(t *testing.T) {
 	if r := got["add-line.nothing.1"]; r.Outcome != bench.Failed || r.Cause != "grader: reward 0" {
 		t.Errorf("nothing: %s, %s", r.Outcome, r.Cause)
 	}
-	// What was kept has the same grades, and a byte that changes in a layer is seen.
+	// Kept attempts have the same grades, and a byte that changes in a layer is seen.
 	if r := b.clove("bench", "verify", b.results, b.suite); r.code != 0 || !strings.HasPrefix(r.stdout, "2 attempts, 2 graded again, 0 not") {
 		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
 	}
@@ -55,9 +55,9 @@ func TestBenchImportsHarbor(t *testing.T) {
 	}
 }
 
-// What an agent's own root makes impossible is its result, with either root of the grader's, and
-// is tried once: by removing the shell or the loader, filling the layer, or taking the places of
-// the grader's mounts. A grader with the task's own root judges what such an agent left, follows
+// An agent that makes grading impossible by its own root has that as its result, with either root
+// of the grader's, and is tried once: by removing the shell or the loader, filling the layer, or taking the places
+// of the grader's mounts. A grader with the task's own root judges what such an agent left, follows
 // none of its links, and cannot be changed by it. The controls are an agent that does the task
 // and one that does nothing.
 func TestBenchBlamesTheAgentsRoot(t *testing.T) {
@@ -111,8 +111,8 @@ agents:
 }
 
 // Each attempt begins with what the set-up left and nothing else: no other attempt's changes,
-// and no process of the agent's is in the grader's sandbox. Another agent's score counts for
-// nobody else. The control is the set-up's own file, which everybody finds.
+// and no process of the agent's is in the grader's sandbox. An agent's score counts for
+// no other agent. The control is the set-up's own file, which all of them find.
 func TestBenchKeepsRootsApart(t *testing.T) {
 	b := newSuite(t, map[string]string{
 		"suite.yaml": `

@@ -50,7 +50,7 @@ agents:
 }
 
 // An agent writes its figures to descriptor 3. The control has no such descriptor, and the
-// file takes lines beside it. What is no line is counted.
+// file takes lines beside it. Bytes that are no line are counted.
 func TestBenchMetricsByDescriptor(t *testing.T) {
 	b := newSuite(t, map[string]string{
 		"suite.yaml": `

@@ -153,7 +153,7 @@ printf 'before:%s, after:%s\n' "$before" "$(look)"
 	}
 }
 
-// What an agent does to itself is a result and is not tried again. What says nothing about it
+// A failure of the agent itself is a result and is not tried again. A failure of the infrastructure
 // is tried again, counts nowhere, and is made anew by --resume.
 func TestBenchTellsAgentsFromInfrastructure(t *testing.T) {
 	b := newSuite(t, map[string]string{

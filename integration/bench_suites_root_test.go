@@ -54,7 +54,7 @@ func TestBenchSuiteLimits(t *testing.T) {
 	}
 }
 
-// What was kept is graded again with the same results. A file that changes afterwards, and a
+// Kept attempts are graded again with the same results. A file that changes afterwards, and a
 // result that does, are seen.
 func TestBenchVerify(t *testing.T) {
 	b := shipped(t, "smoke")

@@ -87,7 +87,7 @@ func TestACommandHasItsCallersLimits(t *testing.T) {
 	d.ok("check")
 }
 
-// What a command leaves in a session of its own ends with the command; and both end when the
+// Processes that a command leaves in a session of their own end with the command; and both end when the
 // run is removed, when its supervisor dies, and when a run with --rm is stopped.
 func TestACommandLeavesNothing(t *testing.T) {
 	d := newClovedFor(t, groupName)

@@ -122,8 +122,8 @@ func TestNothingIsMissingInAContainer(t *testing.T) {
 	wantAll(t, out, nothingMissing, "pids limit of 20 refused", "memory 137\n", "memory limit of 64MiB reached", "disk limit of 16MiB reached", "cpu-time 124\n", "clean\n")
 }
 
-// TestFilesOfAContainer: its files lie on an overlay, which cannot be id-mapped. What is
-// copied works or names what it needs, and a writable bind is refused.
+// TestFilesOfAContainer: its files lie on an overlay, which cannot be id-mapped. A copied
+// directory works or the error names what it needs, and a writable bind is refused.
 func TestFilesOfAContainer(t *testing.T) {
 	h := newHost(t)
 	out := inContainer(t, h, `
@@ -158,7 +158,7 @@ func TestTheGateHoldsInAContainer(t *testing.T) {
 		get='python3 /usr/local/get.py'
 		$get 192.0.2.80 80; echo control
 		clove run --rm --allow 192.0.2.80 -- $get 192.0.2.80 80; echo allowed
-		# What clove reports comes when it comes: before or behind what the agent prints.
+		# clove's messages may come before or behind the output of the agent.
 		clove run --rm --allow 192.0.2.81 -- $get 192.0.2.80 80 2>/srv/refused; echo refused; cat /srv/refused
 		clove run --rm --allow 192.0.2.0/24 -- $get 192.0.2.80 80 2>/srv/own; echo own; cat /srv/own
 		clove run --rm --host-port 8099 -- $get 127.0.0.1 8099; echo host-port

@@ -32,7 +32,7 @@ func TestModelSeesLosses(t *testing.T) {
 		"another process":   {func(_ *model, run *agent.Run) { run.PID = 8 }, true},
 		"it is not running": {func(_ *model, run *agent.Run) { ended(run, agent.StatusKilled, 137) }, true},
 		"removal is lost":   {func(m *model, _ *agent.Run) { m.runs[id].exists = []bool{false} }, true},
-		"nobody asked":      {func(m *model, _ *agent.Run) { delete(m.runs, id) }, true},
+		"not requested":     {func(m *model, _ *agent.Run) { delete(m.runs, id) }, true},
 		"a wrong exit": {func(m *model, run *agent.Run) {
 			m.runs[id].live, m.runs[id].ends = false, 3
 			ended(run, agent.StatusExited, 4)

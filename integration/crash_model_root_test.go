@@ -28,7 +28,7 @@ type model struct {
 	last       uint64 // sequence number of the newest event that was read
 	answers    int    // acknowledged writes
 	faults     []string
-	answered   chan struct{} // holds a value after an answer that nobody waited for yet
+	answered   chan struct{} // holds a value after an answer that no goroutine has waited for yet
 }
 
 // happening is one kind of event of one run.
@@ -98,7 +98,7 @@ func (m *model) compare(runs []agent.Run) {
 	for _, run := range runs {
 		found[run.Spec.ID] = run
 		if m.runs[run.Spec.ID] == nil {
-			m.fault("%s (%s) is nobody's", run.Spec.Name, run.Spec.ID)
+			m.fault("no client started %s (%s)", run.Spec.Name, run.Spec.ID)
 		}
 	}
 	for id, p := range m.runs {
@@ -148,7 +148,7 @@ func (m *model) compareOne(p *promise, run agent.Run) {
 	p.finished = true
 	switch r := run.Record; {
 	case p.mortal:
-		// An agent whose output nobody reads any more may end by SIGPIPE before.
+		// An agent may have ended by SIGPIPE before, when no process read its output any more.
 		if r.Status != agent.StatusKilled && r.ExitCode != 128+int(unix.SIGPIPE) {
 			m.fault("%v: the record after its supervisor's death: %s %d", p.names, r.Status, r.ExitCode)
 		}

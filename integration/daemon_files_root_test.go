@@ -123,7 +123,7 @@ func TestDaemonApplyWhileRunning(t *testing.T) {
 	}
 	for i, row := range []struct{ flag, path string }{{"--allow-instructions", "AGENTS.md"}, {"--allow-executable-config", ".envrc"}} {
 		if _, err := os.Lstat(filepath.Join(dir, row.path)); !os.IsNotExist(err) {
-			t.Errorf("%s was written, and nobody agreed: %v", row.path, err)
+			t.Errorf("%s was written without consent: %v", row.path, err)
 		}
 		// The first leaves out what only the second writes.
 		r := d.as(memberUID, group, "apply", "-y", row.flag, "w")

@@ -150,7 +150,7 @@ func TestDaemonUserCannotBorrowRoot(t *testing.T) {
 }
 
 // Two members and root have a run of the same name at the same time. For each it means their
-// own run, another user's name looks like one that nobody uses, and root names the others'
+// own run, another user's name looks like one that no run has, and root names the others'
 // runs with their owner.
 func TestDaemonUsersWithOneName(t *testing.T) {
 	d := newClovedFor(t, groupName)

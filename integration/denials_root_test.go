@@ -113,9 +113,9 @@ func TestRefusedFilesAreSeen(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfOwnersAreNotTheSandboxs: what an agent could not do on a writable root either, by
-// owners, modes and what exists, is no denial, although the read-only mount refuses it, too. One
-// control is the writable root, where the same fails; the other is root inside, who could do it.
+// TestRefusalsOfOwnersAreNotTheSandboxs: an action that would fail on a writable root, too, by
+// owners, modes or missing files, is no denial, although the read-only mount refuses it. One
+// control is the writable root, where the same fails; the other is root inside, which may do it.
 func TestRefusalsOfOwnersAreNotTheSandboxs(t *testing.T) {
 	h := newHost(t)
 	const script = `

@@ -137,8 +137,8 @@ func TestOrphansAreReaped(t *testing.T) {
 }
 
 // ticks prints the time on CLOCK_BOOTTIME, line after line, from two processes that ignore
-// signals until they are killed. What they hold takes the kernel a while to free: memory, and
-// memberships of IPv6 groups.
+// signals until they are killed. Their memory and memberships of IPv6 groups take
+// the kernel a while to free.
 const ticks = `
 import os, signal, socket, struct, threading, time
 for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:

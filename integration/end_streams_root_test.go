@@ -158,7 +158,7 @@ func aLateReaderGetsEverything(t *testing.T, h *host) {
 	}
 }
 
-// TestAStuckReaderHoldsNothingUp: the deadline is kept although nobody reads, and clove, which
+// TestAStuckReaderHoldsNothingUp: the deadline is kept although no process reads, and clove, which
 // still has output to pass on, ends on a signal. The control is the test above, in which it
 // waits.
 func TestAStuckReaderHoldsNothingUp(t *testing.T) { aStuckReaderHoldsNothingUp(t, newHost(t)) }

@@ -173,8 +173,8 @@ func theTerminalIsRestoredWhateverTheEnd(t *testing.T, h *host) {
 	}
 }
 
-// TestOutputCannotReadTheTerminal: what would make the user's terminal answer, or set its clipboard,
-// is not shown; with --clipboard the clipboard is. A pipe gets every byte, which is the control.
+// TestOutputCannotReadTheTerminal: sequences that make a terminal answer, or set its clipboard, are
+// not shown; with --clipboard the clipboard is. A pipe gets every byte, which is the control.
 func TestOutputCannotReadTheTerminal(t *testing.T) {
 	h := newHost(t)
 	const script = `printf 'a\033]52;c;aGk=\007b\033[21tc\033P$qm\033\\d\005e\033[1mf\n'`

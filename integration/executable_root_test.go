@@ -88,7 +88,7 @@ const plantScript = `cd /workspace; echo new > kept; for f; do mkdir -p "$(dirna
 printf 'version: 1\nname: web\nextends: standard\nwiden: {network: x}\nnetwork: {mode: public}\n' > policies/web.yaml
 echo '{"version":1,"suite":{"name":"x"}}' > results/manifest.json; chmod 755 .new/run.sh; echo '{"servers":[{"command":"sh"}]}' > .other/servers.json`
 
-// What needs consent of its own is left out with --yes alone, which is said and exits with 1;
+// A file that needs consent of its own is left out with --yes alone, with a message and exit code 1;
 // each flag writes its classes. The control is the change of a plain file, which is always
 // written, and what the flags write.
 func TestApplyLeavesOutEachClass(t *testing.T) {

@@ -34,9 +34,9 @@ func decided(whats ...string) (all []failpoint) {
 }
 
 // TestKernelFailpoints has cloved die, or fail, before and after the commit of each
-// transaction of kernel.db. Every request that had no answer is repeated with its key. What is
-// stored in the end is the same as without a failure, which is the control: nothing is half,
-// lost or done twice.
+// transaction of kernel.db. Every request that had no answer is repeated with its key. The store
+// in the end is the same as without a failure, which is the control: nothing is half, lost or
+// done twice.
 func TestKernelFailpoints(t *testing.T) {
 	f := newFaulty(t)
 	want := f.share(t, failpoint{}, "")

@@ -24,7 +24,7 @@ var removing = map[string][]failpoint{
 }
 
 // TestRemovalFailpoints fails and dies at each of them, in turn for a run with --rm, a start that
-// fails, and a run that is removed. What was removed is never lost: settle finds nothing below
+// fails, and a run that is removed. Removed files are never lost: settle finds nothing below
 // lost/, in the logs and in the layers. Each way must have reached at least half of the points.
 func TestRemovalFailpoints(t *testing.T) {
 	f := newFaulty(t)

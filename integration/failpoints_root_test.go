@@ -243,8 +243,8 @@ func (f *faulty) settle(t *testing.T) {
 	if r := f.clove("check"); r.code != 0 {
 		t.Errorf("check:\n%s%s", r.stdout, r.stderr)
 	}
-	// What was removed, with rm, with --rm or by a start that failed, is never lost.
-	// TestTheManualsRestore is the control: what has no record lies there.
+	// Files that were removed, with rm, with --rm or by a start that failed, are never in lost/.
+	// TestTheManualsRestore is the control: files without a record lie there.
 	for _, dir := range []string{filepath.Join(f.state, "lost"), filepath.Join(f.state, "logs"), filepath.Join(f.state, "layers"), f.run} {
 		left, _ := os.ReadDir(dir)
 		for _, entry := range left {

@@ -32,7 +32,7 @@ type host struct {
 	state, run string
 	// inside starts a command in another namespace; nil: it starts here.
 	inside func(func() error) error
-	user   *syscall.Credential // who calls clove; nil: root
+	user   *syscall.Credential // the user that calls clove; nil: root
 }
 
 // begin starts a command where this host is.

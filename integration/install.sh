@@ -75,7 +75,7 @@ apt_install() {
 		-o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
-# What is built or downloaded here is kept for other clones of the tree on this machine.
+# Builds and downloads are kept here for other clones of the tree on this machine.
 CACHE=${XDG_CACHE_HOME:-/var/cache}/clove/tools
 [ -w /var/cache ] || [ -n "${XDG_CACHE_HOME:-}" ] || CACHE=$TOP/build/tools/kept
 

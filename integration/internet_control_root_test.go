@@ -61,6 +61,6 @@ func TestTheCaptureSeesNames(t *testing.T) {
 		t.Errorf("control: the name was seen in %q of %q", said, flows(packets))
 	}
 	if n.zone.wasAsked("other.example.com") || !(n.visited("tcp "+siteAddress+":80") || n.visited("tcp ["+siteAddress6+"]:80")) {
-		t.Error("control: the servers do not remember who came")
+		t.Error("control: the servers do not remember their clients")
 	}
 }

@@ -93,7 +93,7 @@ func newInternet(t *testing.T, h *host) *internet {
 	return n
 }
 
-// close removes what was made, in reverse order. What is left of clove is searched for where
+// close removes what was made, in reverse order. Residue of clove is searched for where
 // it ran.
 func (n *internet) close() {
 	if n.h.inside != nil {

@@ -72,7 +72,7 @@ func (d *cloved) shownState(name string) string {
 	return ""
 }
 
-// All runs of a namespace spend from its account. What one of them charges beyond it is refused and
+// All runs of a namespace spend from its account. A charge of one of them beyond it is refused and
 // freezes that run, and nothing else; ps and show say so. More for the account, or a reset of it,
 // lets the run go on. The control is what the Linux kernel counts: that freezes all of them.
 func TestANamespaceStopsTheRunThatCharged(t *testing.T) {
@@ -126,7 +126,7 @@ func TestANamespaceStopsTheRunThatCharged(t *testing.T) {
 }
 
 // One charge of everything ends the run that makes it, with and without a limit of its own, and no
-// sibling: what was not the run's own is left. A spent account refuses, and the run that starts then
+// sibling: the part that was not the run's own is left. A spent account refuses, and the run that starts then
 // is told so; where clove itself counts, the record names the account.
 func TestAChargeOfEverythingEndsNoSibling(t *testing.T) {
 	d := newCloved(t)
@@ -229,11 +229,11 @@ func socketOwner(t *testing.T, address string) string {
 			return " of " + fields[7]
 		}
 	}
-	return " of nobody"
+	return " of no user"
 }
 
-// What a member of cloved's group wants done at a mark is done with the member's ids and
-// none of root's groups; root's own command is root's. A URL gets the event.
+// The command of a member of cloved's group at a mark runs with the member's ids and
+// none of root's groups; root's own command runs as root. A URL gets the event.
 func TestCalloutsHaveTheirUsersRights(t *testing.T) {
 	d := newClovedFor(t, groupName)
 	dir, err := os.MkdirTemp("", "clove-callout")

@@ -221,7 +221,7 @@ func (c *caller) charge() error {
 	return err
 }
 
-// derive narrows the first grant, or one that somebody has derived.
+// derive narrows the first grant, or one that a caller has derived.
 func (c *caller) derive() error {
 	made := madeCall{Caller: c.number, Grant: &linear.GrantInput{Op: linear.GrantDerive, Holder: c.account, From: c.shared.pick(c.dice)}}
 	from := made.Grant.From
@@ -241,7 +241,7 @@ func (c *caller) derive() error {
 	return nil
 }
 
-// revoke revokes one that somebody has derived, and may have revoked.
+// revoke revokes one that a caller has derived, and may have revoked.
 func (c *caller) revoke() error {
 	id := c.shared.pick(c.dice)
 	if id == "" {
@@ -275,7 +275,7 @@ func (c *caller) list() error {
 	return nil
 }
 
-// pick returns an id that somebody has derived, or nothing.
+// pick returns an id that a caller has derived, or nothing.
 func (d *derivedGrants) pick(dice *rand.Rand) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -298,7 +298,7 @@ func (d *derivedGrants) add(id string) {
 	d.ids = append(d.ids, id)
 }
 
-// forget begins a round: what was derived before is revoked.
+// forget begins a round: the grants that were derived before are revoked.
 func (d *derivedGrants) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

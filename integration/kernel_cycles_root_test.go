@@ -29,8 +29,8 @@ const (
 	callSteps = 12
 	// callGranted is so little that every round has reservations that do not fit.
 	callGranted = 60
-	// killsInRound is how often cloved is killed in one round: what comes after the calls
-	// takes as long as a few kills.
+	// killsInRound is how often cloved is killed in one round: the checks after the calls
+	// take as long as a few kills.
 	killsInRound = 4
 )
 

@@ -39,7 +39,7 @@ func harmless(t *testing.T, r *running) {
 	}
 }
 
-// What --on-denial says happens to an agent that is refused, under cloved's ledger and under
+// The action of --on-denial is taken on an agent that is refused, under cloved's ledger and under
 // a run's own. The controls: the same agent with deny, and calls that are no refusals.
 func TestOnDenial(t *testing.T) {
 	for name, newOne := range map[string]func(*testing.T) *host{
@@ -77,8 +77,8 @@ func TestOnDenial(t *testing.T) {
 	}
 }
 
-// With pause, each refusal freezes the agent until somebody resumes it. The control is that
-// what is allowed freezes nothing. A run that nobody could resume does not start.
+// With pause, each refusal freezes the agent until a user resumes it. The control is that
+// an allowed call freezes nothing. A run that no user could resume does not start.
 func TestOnDenialPauses(t *testing.T) {
 	d := newCloved(t)
 	d.detach("asks", "sleep 1000", self("--on-denial=pause", "--grant=tool:fetch")...)
@@ -129,7 +129,7 @@ time.sleep(1000 if "`+policy+`" == "end" else 0)
 }
 
 // A net grant that expires closes the network to new connections and cuts the one that it
-// allowed, without a call of anybody's. The control is a connection by a grant that stays.
+// allowed, without any call. The control is a connection by a grant that stays.
 func TestAnExpiredNetGrantCuts(t *testing.T) {
 	d, _ := newClovedWithInternet(t)
 	const address = otherAddress + ":22"

@@ -102,7 +102,7 @@ func budgetsOf(t *testing.T, d *cloved, name string) []api.Budget {
 	return result.Budgets
 }
 
-// What an agent writes and is answered at least: on a slow machine it goes on for longer.
+// The least numbers of lines and answers: on a slow machine the agent goes on for longer.
 const (
 	fuzzLines   = 1000
 	fuzzAnswers = 100
@@ -151,8 +151,8 @@ func (f *fuzzing) goesOn() bool {
 	return time.Now().Before(f.end) || f.lines.Load() < fuzzLines || f.answers.Load() < fuzzAnswers
 }
 
-// write uses one connection after the other. What the gate ends is over; that it does is no
-// failure.
+// write uses one connection after the other. The gate may end a
+// connection; that is no failure.
 func (f *fuzzing) write(dice *rand.Rand) {
 	for f.goesOn() {
 		conn, err := net.Dial("unix", agentSocketInside)

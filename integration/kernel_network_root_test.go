@@ -11,8 +11,8 @@ import (
 	"clove.run/clove/api/agents"
 )
 
-// What the command line and a policy opened, an agent finds in grant.check and grant.list, beside
-// what it was granted. The control is what nothing opened.
+// An agent finds the targets that the command line and a policy opened in grant.check and
+// grant.list, beside its grants. The control is a target that nothing opened.
 func TestAnAgentKnowsItsNetwork(t *testing.T) {
 	for name, row := range map[string]struct {
 		flags  []string

@@ -124,7 +124,7 @@ func reserveAtOnce(args []string) error {
 // whoami is a call that every agent may make; its answer has the agent's name.
 const whoami = `{"jsonrpc":"2.0","id":1,"method":"agent.get","params":{}}`
 
-// handConnection makes a call on a connection of its own, hands the connection to whoever
+// handConnection makes a call on a connection of its own, hands the connection to the program that
 // connects to a socket, and prints what it answers when the other has used it: hand SOCKET.
 func handConnection(args []string) error {
 	own, err := ownSocket()

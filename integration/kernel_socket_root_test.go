@@ -90,7 +90,7 @@ func TestAConnectionOfAnotherAgent(t *testing.T) {
 }
 
 // Root inside cannot send with an id that is not of its sandbox. The control is root
-// outside, who can.
+// outside, which can.
 func TestASenderOutsideOfTheSandbox(t *testing.T) {
 	h := newHost(t)
 	path, err := os.Executable()

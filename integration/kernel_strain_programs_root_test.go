@@ -214,7 +214,7 @@ func isCut(err error) bool {
 	return errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ENOTCONN) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// writeOnly waits at most a second for somebody to read.
+// writeOnly waits at most a second for a reader.
 func writeOnly(c net.Conn, text string) error {
 	if err := c.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
 		return err

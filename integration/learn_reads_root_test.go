@@ -13,7 +13,7 @@ import (
 )
 
 // reading runs a lesson under its policy with the list of what may be read, too: it passes, and
-// what nobody read is refused.
+// files that the program did not read are refused.
 func (l lesson) reading(t *testing.T, h *host, dir, locked string, first agent.Record) {
 	t.Helper()
 	policy := filepath.Join(filepath.Dir(locked), "reading.yaml")
@@ -41,7 +41,7 @@ func isUnread(record agent.Record, file string) bool {
 	})
 }
 
-// TestLearnReads: a workspace that nobody listed or wrote to is in the list file by file. One that
+// TestLearnReads: a workspace that was neither listed nor written to is in the list file by file. One that
 // was listed is in it as a whole, and the document says so.
 func TestLearnReads(t *testing.T) {
 	h := newHost(t)

@@ -79,8 +79,8 @@ var lessons = []lesson{
 		}},
 }
 
-// TestLearnThenLock: what a program used becomes a policy under which it runs again without a
-// refusal, and something else, which its first policy lets pass, does not.
+// TestLearnThenLock: the observation of a program becomes a policy under which it runs again without
+// a refusal, and another program, which the first policy lets pass, does not.
 func TestLearnThenLock(t *testing.T) {
 	h := newHost(t)
 	for _, l := range lessons[:testhost.Sample(len(lessons), 3, 1)] {
@@ -234,8 +234,8 @@ func TestLearnTheNetwork(t *testing.T) {
 	}
 }
 
-// TestLearnRefusesToWiden: with the default, the run's own policy decides over targets, and what
-// it refused is not in what was learned.
+// TestLearnRefusesToWiden: with the default, the run's own policy decides over targets, and
+// refused targets are not in the learned policy.
 func TestLearnRefusesToWiden(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)
@@ -287,7 +287,7 @@ func TestLearnFromAFailedRun(t *testing.T) {
 }
 
 // TestLearnAsks: a yes lets a target pass and into the policy, a no does neither. Without a
-// terminal nobody is asked, and it is refused.
+// terminal there is no question, and the target is refused.
 func TestLearnAsks(t *testing.T) {
 	h := newHost(t)
 	newInternet(t, h)

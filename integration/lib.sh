@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What every script of integration/ shares. Source it after `set -eu`.
+# Functions and variables for every script of integration/. Source it after `set -eu`.
 
 # Everything is built and tested with these tags and flags, so that Go compiles each package once,
 # also for another clone of the tree. root adds the tests that need privilege, vm those that change

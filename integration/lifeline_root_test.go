@@ -78,7 +78,7 @@ func (l *lifeline) begins() {
 		if writer, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
 			writer.Close() // ends the blocking open above
 		}
-		l.t.Fatal("nobody holds the lifeline")
+		l.t.Fatal("no process holds the lifeline")
 	}
 }
 
@@ -87,7 +87,7 @@ func (l *lifeline) begins() {
 func (l *lifeline) beats() {
 	l.t.Helper()
 	if err := l.drain(); !errors.Is(err, unix.EAGAIN) {
-		l.t.Fatalf("nobody is there to give a sign: %v", err)
+		l.t.Fatalf("no process has the lifeline open: %v", err)
 	}
 	l.file.SetReadDeadline(time.Now().Add(patience()))
 	if _, err := l.file.Read(make([]byte, 1)); err != nil {
@@ -105,7 +105,7 @@ func (l *lifeline) silent(idle time.Duration) bool {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return true
 		case err != nil:
-			l.t.Fatalf("nobody is there to be silent: %v", err)
+			l.t.Fatalf("no process has the lifeline open: %v", err)
 		}
 	}
 	return false
@@ -116,7 +116,7 @@ func (l *lifeline) gone(within time.Duration) {
 	l.t.Helper()
 	within = testhost.Patience(within)
 	if err := l.ended(within); err != nil {
-		l.t.Errorf("somebody lives on after %v: %v", within, err)
+		l.t.Errorf("a process lives on after %v: %v", within, err)
 		l.cut()
 	}
 }

@@ -138,10 +138,10 @@ func (m *manual) lostID(file string) string {
 }
 
 // TestTheManualsRestore types what docs/operations.md prints for a backup, a restore and a damaged
-// store. Nobody's work is deleted: neither that of runs which the older store does not have, nor
+// store. No agent's work is deleted: neither that of runs which the older store does not have, nor
 // that of a run which it has without its layer. The control, in the same folder and by the same
-// start of cloved: the same image is deleted if it says that no agent wrote to it; and what was
-// removed is not lost.
+// start of cloved: the same image is deleted if it says that no agent wrote to it; and removed
+// runs are not in lost/.
 func TestTheManualsRestore(t *testing.T) {
 	m := newManual(t)
 	m.ok("mkdir /run/ws /run/again")

@@ -39,8 +39,8 @@ var lies = []struct {
 	{"twice", `{"prompt_tokens":7,"completion_tokens":5},"usage":{"prompt_tokens":1,"completion_tokens":1}`, 7, 5},
 }
 
-// What a provider reports is paid, within 0 and a bound; where it reports nothing that can be
-// read, the estimates are. No report gives an agent tokens back.
+// The usage that a provider reports is paid, within 0 and a bound; where it reports nothing that
+// can be read, the estimates are. No report gives an agent tokens back.
 func TestAProviderThatLiesAboutUsage(t *testing.T) {
 	p := newProvider(t)
 	reports := map[string]string{}

@@ -69,8 +69,8 @@ func TestCallsAtOnceWaitForEachOther(t *testing.T) {
 	}
 }
 
-// What a user may spend at a provider holds over runs and over a restart of cloved, and ends
-// no run. Without cloved nobody could count it. The control is the first call.
+// A user's budget at a provider holds over runs and over a restart of cloved, and ends
+// no run. Without cloved nothing could count it. The control is the first call.
 func TestAUsersBudgetAtAProviderHolds(t *testing.T) {
 	p := newProvider(t)
 	p.more = ", budgets: {0: [model_calls=1/month]}"

@@ -52,7 +52,7 @@ func scriptedModels(t *testing.T, group string, names ...string) {
 	t.Setenv("CLOVE_MODELS", filepath.Join(dir, "models.yaml"))
 }
 
-// What the programs of integration/clients/libraries print for an answer.
+// The texts that the programs of integration/clients/libraries print for an answer.
 const (
 	greeted  = "Hello from a script, in several pieces."
 	streamed = greeted + " (in pieces)"

@@ -58,7 +58,7 @@ prices: [{provider: trusted, model: "*", in: 1000, out: 2000, date: 2026-11-23, 
 }
 
 // A test of a model goes the way of an agent's call, over TLS with a private authority, with
-// cloved and without. What is wrong is said in one line, and no key.
+// cloved and without. An error is one line, without a key.
 func TestModelsAreTested(t *testing.T) {
 	secured(t)
 	for name, newOne := range map[string]func(*testing.T) *host{

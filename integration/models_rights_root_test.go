@@ -131,7 +131,7 @@ var rights = []struct {
 	}},
 }
 
-// unconfined is a process of nobody that only lost root.
+// unconfined is a process of the user nobody, which only gave up root.
 func unconfined(t *testing.T) proc {
 	t.Helper()
 	leak, err := os.Open(inherited)
@@ -161,8 +161,8 @@ func journalOf(t *testing.T, d *cloved, pid int) (paths []string) {
 	return paths
 }
 
-// What reads the bytes of agents and providers, and what has the keys, has no rights, as the
-// kernel shows it. The control: the same readings of an unconfined process of nobody differ.
+// The processes that read the bytes of agents and providers, or have the keys, have no rights, as
+// the kernel shows. The control: the same readings of an unconfined process of the user nobody differ.
 func TestProcessesOfModelsHaveNoRights(t *testing.T) {
 	d := newCloved(t)
 	r := d.start([]string{"--network=none", "--model=echo"}, modelAgent(fmt.Sprintf(askChat, "echo"), "import sys", "sys.stdout.flush()", "sys.stdin.read()")...)

@@ -121,7 +121,7 @@ func newProvider(t *testing.T) *provider {
 // answers sets what answers the next calls.
 func (p *provider) answers(then http.HandlerFunc) { p.then.Store(then) }
 
-const secretKey = "sk-a-key-that-nobody-sees-0123456789"
+const secretKey = "sk-a-key-that-no-agent-sees-0123456789"
 
 // configure writes a models.yaml that names the provider, and its key.
 func (p *provider) configure(t *testing.T) (file, secrets string) {
@@ -138,8 +138,8 @@ func (p *provider) configure(t *testing.T) (file, secrets string) {
 	return file, dir
 }
 
-// The provider gets the key, and nobody else does: not the agent, the record, the state,
-// the events or the log. What the provider reports is what the run pays.
+// Only the provider gets the key: not the agent, the record, the state, the events or the log.
+// The run pays the usage that the provider reports.
 func TestAProvidersKeyStaysOutside(t *testing.T) {
 	p := newProvider(t)
 	file, secrets := p.configure(t)

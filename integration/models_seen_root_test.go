@@ -53,7 +53,7 @@ func TestACallOfAModelIsSeen(t *testing.T) {
 // askPlanted asks with a text that stands in no command line.
 const askPlanted = `print(ask(base + "/v1/chat/completions", {"messages": [{"role": "user", "content": "-".join(["planted", "question"])}]}, "small")[:4])`
 
-// What a call says and gets stands nowhere. The control: with --model-log it stands in one
+// The texts of a call and its answer are stored nowhere. The control: with --model-log they are in one
 // file, without the key, until the run is removed.
 func TestContentsAreKeptOnlyWhereAsked(t *testing.T) {
 	p := newProvider(t)

@@ -81,7 +81,7 @@ func (n *internet) leavesOutside(t *testing.T, program string) {
 	for name, r := range results {
 		words := strings.Fields(name) // reach ADDRESS PORT WAY
 		address, _, _ := strings.Cut(words[1], "%")
-		// Some kernels lack SCTP, and nobody listens to it; its packets are checked below.
+		// Some kernels lack SCTP, and no server listens to it; its packets are checked below.
 		lacks := strings.HasSuffix(name, " sctp") && (r.Errno == "EPROTONOSUPPORT" || r.Errno == "ESOCKTNOSUPPORT" || r.Errno == "ECONNREFUSED")
 		if !r.OK && !lacks {
 			t.Errorf("control: %s: %+v", name, r)

@@ -80,7 +80,7 @@ func TestBytesAreCounted(t *testing.T) {
 		said += " " + d.Rule + d.Target
 	}
 	if !strings.Contains(said, "bytes") {
-		t.Errorf("nobody is told of the limit: %s", said)
+		t.Errorf("no message names the limit: %s", said)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestMetricsOfRealAgents(t *testing.T) {
 		`clove_limit_hits_total{limit="wall-clock"} 1`, `clove_limit_hits_total{limit="pids"} 1`, "clove_network_denials_total 1", "clove_start_seconds_count 5",
 		`clove_api_requests_total{code="ok",method="run.start"} 2`)
 	if text := scrape(t, "tcp", address, "?agents=1"); strings.Contains(text, "long") {
-		t.Errorf("whoever asks hears of agents: %s", text)
+		t.Errorf("any client sees agents: %s", text)
 	}
 	all := scrape(t, "unix", socket, "?agents=1")
 	if !strings.Contains(all, `clove_agent_pids{agent="long"} `) || !strings.Contains(all, `clove_agent_pids{agent="`+members("members")+`"} `) {

@@ -92,9 +92,9 @@ func TestARunRefusesReadsThatItCannotHold(t *testing.T) {
 	}
 }
 
-// TestRefusedReadsAreSeen: what is refused is in the record, on stderr once and in why, a program
-// too. What its mode refuses, and what is not there, is no denial. The control is the same with
-// all of it in the list.
+// TestRefusedReadsAreSeen: a refused file or program is in the record, on stderr once and in why.
+// A refusal by the mode, and a file that does not exist, is no denial. The control is the same
+// with all of it in the list.
 func TestRefusedReadsAreSeen(t *testing.T) {
 	needsLandlock(t)
 	h := newHost(t)

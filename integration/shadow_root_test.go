@@ -87,7 +87,7 @@ func TestAShadowSaysWhatItWouldRefuse(t *testing.T) {
 		t.Errorf("the shadow changes what is refused: %q instead of %q", got, want)
 	}
 	use := watched.record.Shadow
-	// What both refuse is in the denials of each.
+	// A refusal of both is in the denials of each.
 	if got, want := refusedWords(append(use.Denials, watched.record.Denials...)), refusedWords(under.record.Denials); !slices.Equal(got, want) || use.Refused != 4 {
 		t.Errorf("the shadow said %q (%d), the policy refused %q", got, use.Refused, want)
 	}

@@ -168,7 +168,7 @@ func TestAStartWaitsForNoLock(t *testing.T) {
 	}
 }
 
-// TestAnUnkillableProcessDelaysNoStart: what a killed clove has left is cleaned up beside a
+// TestAnUnkillableProcessDelaysNoStart: the residue of a killed clove is cleaned up beside a
 // foreground start, also if the new run has the same name. The control is gc, which names the
 // process.
 func TestAnUnkillableProcessDelaysNoStart(t *testing.T) {

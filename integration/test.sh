@@ -22,7 +22,7 @@ stop() { [ -z "$MACHINE" ] || kill -- "-$MACHINE" 2>/dev/null || true; }
 trap stop EXIT
 
 # build installs what the machine lacks and builds programs and tests. Compilers start as soon as they
-# can: what is installed beside them is for the tests.
+# can: the packages that are installed beside them are for the tests.
 build() {
 	local more installing status=0
 	more=(lint test engines vm deb runc libraries types)

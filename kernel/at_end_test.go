@@ -74,7 +74,7 @@ func TestARefusedReservationDoesAtEnd(t *testing.T) {
 	}
 }
 
-// What lifts it: a raise, a reset, a new period, a new start; more use does not.
+// A raise, a reset, a new period or a new start ends a shortage; more use does not.
 func TestAShortageEndsWithItsReason(t *testing.T) {
 	t.Parallel()
 	for name, lift := range map[string]func(*rig){
@@ -189,8 +189,8 @@ func TestAChargeOfEverything(t *testing.T) {
 	}
 }
 
-// What a run had reserved counts when it ends, and may leave nothing to the others: of what clove
-// counts that stops them. The control is what agents charge.
+// A run's reservations count when it ends, and may leave nothing to the others: in dimensions that
+// clove counts, that stops them. The control is a dimension that agents charge.
 func TestTheEndOfARunStopsOthers(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[string]string{"model_calls": "model_calls end", "reviews": "reviews refuse"} {

@@ -152,8 +152,8 @@ func TestAnAgentNamesNoOtherRun(t *testing.T) {
 	wantCode(t, err, api.CodeParams)
 }
 
-// Each refusal is in the log: who, what for, and why. What an agent sent is there as a
-// digest only.
+// Each refusal is in the log: who, what for, and why. The agent's parameters are there as
+// a digest only.
 func TestRefusalsAreInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=1"}})

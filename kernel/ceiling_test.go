@@ -32,7 +32,7 @@ func (r *rig) spends(c *ledger.Ceiling, calls int64) error {
 	return err
 }
 
-// What a configuration allows a user holds over all runs of the user and over restarts, and
+// A user's limit in a configuration holds over all runs of the user and over restarts, and
 // no run ends by it. The control is a user who has no limit.
 func TestACeilingHoldsOverRunsAndRestarts(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestARunAloneHasNoCeiling(t *testing.T) {
 	wantCode(t, err, api.CodeUnenforceable)
 }
 
-// What a call used of a dimension that was not reserved counts in every account that limits
+// The use of a dimension that was not reserved counts in every account that limits
 // it, also where nothing was reserved.
 func TestWhatWasNotReservedCountsEverywhere(t *testing.T) {
 	t.Parallel()

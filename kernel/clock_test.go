@@ -14,7 +14,7 @@ import (
 // turn sets the rig's wall clock forward or back.
 func (r *rig) turn(by time.Duration) { r.clock.Add(int64(by / time.Second)) }
 
-// A period begins once. If the clock goes back, what was used stays used; if it goes forward,
+// A period begins once. If the clock goes back, the use stays; if it goes forward,
 // the period that contains the new time begins, however many have passed.
 func TestPeriodsWhenTheClockJumps(t *testing.T) {
 	t.Parallel()

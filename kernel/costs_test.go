@@ -29,8 +29,8 @@ func reviews() *service.Service {
 	}))
 }
 
-// What a call declares is reserved in the run's budget, and what it used is paid. A call that does
-// not fit is refused, and costs nothing.
+// The declared amounts of a call are reserved in the run's budget, and the used ones are paid. A
+// call that does not fit is refused, and costs nothing.
 func TestACallCosts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10"}, AtEnd: "refuse"})
@@ -47,8 +47,8 @@ func TestACallCosts(t *testing.T) {
 	}
 }
 
-// What a call reserved that waits for people stays reserved over a restart of cloved while its run
-// lives, and is free when the run does not.
+// The reservation of a call that waits for people stays over a restart of cloved while its run
+// lives, and is released when the run has ended.
 func TestASweepLeavesWhatWaitsForPeople(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{true, false} {

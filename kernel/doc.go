@@ -21,6 +21,6 @@
 //
 // The engine works over one bbolt file (store.Kernel). In cloved the file is kernel.db in the state
 // directory. A foreground run without cloved has a file of its own in its run directory, with the
-// same schema (Own): the same code decides, and what a killed clove leaves can be read. Such a run
+// same schema (Own): the same code decides, and the file of a killed clove can be read. Such a run
 // has its own grants and budgets only.
 package kernel

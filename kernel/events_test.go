@@ -165,7 +165,7 @@ func TestChecksAreInTheLog(t *testing.T) {
 	}
 }
 
-// What a refused call named is in its record, and the digest of its parameters where nothing
+// The target of a refused call is in its record, and the digest of its parameters where nothing
 // could be read.
 func TestARefusalSaysWhatWasRefused(t *testing.T) {
 	t.Parallel()

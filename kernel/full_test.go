@@ -34,8 +34,8 @@ func (l *fullLog) Room() error {
 	return nil
 }
 
-// While the log has no room, what is decided already and the ends of runs go into its
-// reserve, and what would change something is refused. It goes on when there is room again.
+// While the log has no space, past decisions and the ends of runs go into its reserve, and a call
+// that would change something is refused. It goes on when there is space again.
 func TestAFullLogRefusesDecisions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=10"}})

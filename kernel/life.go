@@ -50,7 +50,7 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	}
 	err := k.end(e, entry)
 	if err != nil && api.ErrorOf(err).Code == api.CodeStorage {
-		// What was reserved is settled when the run starts again, or by Sweep.
+		// Reservations are settled when the run starts again, or by Sweep.
 		_, err = k.log.AppendEnd(entry)
 	}
 	return err
@@ -91,7 +91,7 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
 // that do not live have reserved, and as Ledger.Recover does: a cloved that was killed may have left
-// all of that. What flies reports is left, as a service still works for it.
+// all of that. Reservations that flies reports are left, as a service still works for them.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reservation) bool) error {
 	err := k.Ledger.Recover(func(r budget.Reservation) bool {
 		return !budgets.OfCalls(r) && (!flies(r) || !lives(r.Run))

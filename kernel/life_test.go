@@ -65,8 +65,8 @@ func TestTheEndOfARun(t *testing.T) {
 	}))
 }
 
-// cloved may learn of an end when the run has started again. What the new start has
-// reserved stays.
+// cloved may learn of an end when the run has started again. The reservations
+// of the new start stay.
 func TestALateEndSettlesNothingOfTheNextStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100"}})
@@ -83,7 +83,7 @@ func TestALateEndSettlesNothingOfTheNextStart(t *testing.T) {
 	must(t, err)
 }
 
-// What happens to runs is in the log, also of runs that share nothing.
+// Events of runs are in the log, also of runs that share nothing.
 func TestWhatHappensIsInTheLog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{})
@@ -136,7 +136,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What the Linux kernel counts is charged by how much it has grown, from zero at each start;
+// A counter of the Linux kernel is charged by its growth, from zero at each start;
 // a reading that is repeated or late charges nothing. Nothing else can be metered.
 func TestMeter(t *testing.T) {
 	t.Parallel()

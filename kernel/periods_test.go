@@ -12,8 +12,8 @@ import (
 func (r *rig) at(t time.Time) { r.clock.Store(t.Unix()) }
 
 // A period begins anew at the end of the UTC hour, day and month. A clock that is set back,
-// also while cloved does not run, gives nothing back: what was used in the period that began
-// last counts until that ends.
+// also while cloved does not run, gives nothing back: the use in the period that began last
+// counts until that ends.
 func TestPeriodsNeverGoBack(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2028, 2, 29, 23, 59, 59, 0, time.UTC) // of an hour, a day and a month

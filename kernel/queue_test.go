@@ -204,7 +204,7 @@ func TestAStartIsInTheLogWithoutACall(t *testing.T) {
 	}
 }
 
-// What the log has leaves the queue with the next call that changes something, and at the
+// Entries that the log has leave the queue with the next call that changes something, and at the
 // end.
 func TestTheQueueForgetsWhatTheLogHas(t *testing.T) {
 	t.Parallel()

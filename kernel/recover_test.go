@@ -28,8 +28,8 @@ func (r *rig) wantCalls(used, reserved, assumed int64) {
 // nothing flies.
 func nothing(budget.Reservation) bool { return false }
 
-// A sweep leaves what a service may still use elsewhere, where the run lives. What is left then
-// counts in full with Recover.
+// A sweep leaves reservations that a service may still use elsewhere, where the run lives. They
+// count in full with Recover.
 func TestASweepLeavesWhatFlies(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{true, false} {

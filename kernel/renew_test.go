@@ -50,7 +50,7 @@ func TestAReservationIsRenewed(t *testing.T) {
 	wantCode(t, err, api.CodeBudget)
 }
 
-// What was used is paid below the first ceiling, and what comes next is reserved below the
+// The past use is paid below the first ceiling, and the next amounts are reserved below the
 // second.
 func TestARenewalMovesToAnotherCeiling(t *testing.T) {
 	t.Parallel()

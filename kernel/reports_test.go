@@ -25,8 +25,8 @@ func (r *rig) report(uid uint32, p api.BudgetReportParams) string {
 	return strings.Join(all, ", ")
 }
 
-// Whatever is spent is in the sum of its day, with the change: charges, settlements, what
-// the Linux kernel counts, and what is taken for used after a crash. A repetition, a
+// All spending is in the sum of its day, with the change: charges, settlements, counters of
+// the Linux kernel, and amounts that count as used after a crash. A repetition, a
 // refusal, a raise and a reset are not.
 func TestDailySumsHaveAllSpending(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestDailySumsHaveAllSpending(t *testing.T) {
 	}
 }
 
-// top is what a user sees of who spends.
+// top is the answer of budget.top for a user.
 func (r *rig) top(uid uint32, p api.BudgetTopParams) string {
 	r.t.Helper()
 	answer, err := r.TopBudgets(uid, p)

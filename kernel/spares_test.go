@@ -19,7 +19,7 @@ import (
 
 var errTight = errors.New("others hold what is left")
 
-// asks reserves model_calls as the service of models does: what others hold is not wanted.
+// asks reserves model_calls as the service of models does: without the amounts that others hold.
 func (r *rig) asks(calls int64) (string, error) {
 	return r.Ledger.Reserve(r.run, ledger.Spending{Service: "model", Method: "model.call", What: "model:small", Fit: func(left budget.Left) (budget.Amounts, error) {
 		amounts := budget.Amounts{budget.ModelCalls: calls}
@@ -97,7 +97,7 @@ func TestACallInASpareBeginsWithoutACommit(t *testing.T) {
 	r.wantCalls(33, 0, 0)
 }
 
-// After a crash a spare counts in full, also with a call in it, and what was settled counts
+// After a crash a spare counts in full, also with a call in it, and a settled amount counts
 // once. The control is a process that ends by itself.
 func TestSparesAfterACrash(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestSparesAfterACrash(t *testing.T) {
 	}
 }
 
-// At the end of a run, and at its next start, what was not used is given back; a call in a
+// At the end of a run, and at its next start, the unused rest is released; a call in a
 // spare counts in full.
 func TestTheEndOfARunEndsItsSpares(t *testing.T) {
 	t.Parallel()
@@ -252,7 +252,7 @@ func TestCallsInSparesNeverOvershoot(t *testing.T) {
 	}
 }
 
-// What is chosen last is reserved, also where several spares were looked at.
+// The last choice is reserved, also where several spares were looked at.
 func TestTheLastChoiceHolds(t *testing.T) {
 	t.Parallel()
 	r := newSpending(t, "model_calls=1000")

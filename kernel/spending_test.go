@@ -10,8 +10,8 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
-// Each call of a service uses its grant once, until none is left. What is
-// refused for another reason uses none.
+// Each call of a service uses its grant once, until none is left. A call
+// that is refused for another reason uses none.
 func TestAServiceUsesGrants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"model_calls=10"}})

@@ -138,8 +138,8 @@ func TestAttachmentsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A run that starts again keeps what it has used; what its agent had reserved counts as
-// used, and is marked as assumed. A supervisor that only attaches again settles nothing.
+// A run that starts again keeps what it has used; the reservations of its agent count as
+// used, and are marked as assumed. A supervisor that only attaches again settles nothing.
 func TestARestartSettlesReservations(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.Kernel{Budgets: []string{"reviews=100", "tokens=100"}})

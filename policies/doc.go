@@ -10,7 +10,7 @@
 // # Extending
 //
 // Each document extends another one, at last the level standard, whose values are Standard's.
-// What a document does not name it takes over. A value replaces the one that it extends, a
+// A document takes over the settings that it does not name. A value replaces the one that it extends, a
 // list replaces the list; but deny, capabilities.drop and the keys of a map are added to
 // those that are there.
 //

@@ -41,7 +41,7 @@ func TestMistakesOfADocument(t *testing.T) {
 	}
 }
 
-// What a document names replaces what it extends, key by key; deny, drop and keys of maps are
+// The settings of a document replace those that it extends, key by key; deny, drop and keys of maps are
 // added.
 func TestOver(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestOver(t *testing.T) {
 	if !slices.Equal(base.Values[settings.Deny], []string{"b"}) || !slices.Contains(base.Values[settings.Ulimit], "nofile=1") {
 		t.Errorf("the base changed: %+v", base)
 	}
-	// What was denied stays denied, also beyond a document without a network.
+	// A denied target stays denied, also beyond a document without a network.
 	if again := parsed(t, "network: {mode: public}\n").Over(parsed(t, "network: {mode: none}\n").Over(base)); !slices.Equal(again.Values[settings.Deny], []string{"b"}) {
 		t.Errorf("%+v", again)
 	}
@@ -142,7 +142,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What a document names, it still names over another.
+		// A document still names its settings when it is over another.
 		merged := d.Over(base)
 		for _, key := range keys() {
 			if d.Names(key) && !merged.Names(key) {

@@ -24,7 +24,7 @@ var form = sync.OnceValue(func() reflect.Type {
 
 // types are what fields hold.
 var types = map[settings.Form]reflect.Type{
-	settings.Word: reflect.TypeFor[string](), settings.Amount: reflect.TypeFor[Text](), settings.List: reflect.TypeFor[[]string](), settings.Ports: reflect.TypeFor[[]uint16](),
+	settings.String: reflect.TypeFor[string](), settings.Amount: reflect.TypeFor[Text](), settings.List: reflect.TypeFor[[]string](), settings.Ports: reflect.TypeFor[[]uint16](),
 	settings.Switch: reflect.TypeFor[*bool](), settings.Map: reflect.TypeFor[map[string]string](), settings.Amounts: reflect.TypeFor[map[string]Text](),
 }
 

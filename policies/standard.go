@@ -33,8 +33,8 @@ func Standard() agent.Spec {
 			Pids:            512,
 			Rlimits: []agent.Rlimit{
 				{Name: "core", Soft: 0, Hard: 0},
-				// What clove itself may do is not the agent's: a shell of root's may
-				// be allowed priorities that starve the host.
+				// The agent does not inherit the limits of clove: a shell of root's may be
+				// allowed priorities that starve the host.
 				{Name: "nice", Soft: 0, Hard: 0},
 				{Name: "nofile", Soft: 4096, Hard: 4096},
 				{Name: "rtprio", Soft: 0, Hard: 0},

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Apply writes belongs to the owner of the workspace, whatever its owner in the layer
-// was.
+// The files that Apply writes belong to the owner of the workspace, whatever their owner in the
+// layer was.
 func TestApplyGivesTheWorkspacesOwner(t *testing.T) {
 	w := newWorkspace(t, nil, []string{"f x 1", "d d", "l l x", "f root 1"})
 	for name, owner := range map[string]int{"x": 700001000, "d": 700000000, "l": 700001000, "root": 0} {

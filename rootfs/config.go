@@ -25,7 +25,7 @@ type Config struct {
 	Rootfs             string // host directory that replaces the host's base system; empty: the base system
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
-	// that user may; files of others belong to nobody. nil: root requested the run, and the
+	// that user may; files of others belong to the user nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.
 	User     *nsthread.Identity
 	ReadOnly bool // only /workspace, /tmp, /var/tmp and /home/agent stay writable, and requested mounts
@@ -79,9 +79,9 @@ const (
 
 	// The same as agent.IDsPerAgent and agent.MaxUser.
 	idsPerAgent = 65536
-	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is nobody's
+	maxAgentID  = 65532 // 65533 is clove-init's, 65534 is the user nobody's
 
-	// MinDiskBytes has room for the skeleton of any host, see etcEntries and etcFileBytes.
+	// MinDiskBytes has space for the skeleton of any host, see etcEntries and etcFileBytes.
 	MinDiskBytes = 8 << 20
 )
 

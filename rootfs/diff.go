@@ -171,7 +171,7 @@ func gone(err error) bool {
 	return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP
 }
 
-// list appends c if there is room. The room is an estimate of the memory that the list
+// list appends c if there is space. The space is an estimate of the memory that the list
 // takes.
 func (d *differ) list(c Change) error {
 	if *d.room -= int(unsafe.Sizeof(c)) + len(c.Path) + len(c.Target) + len(c.From); *d.room < 0 {

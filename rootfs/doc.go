@@ -24,7 +24,7 @@
 // # The writable layer
 //
 // It is a file of exactly DiskBytes, so the kernel enforces the size and the number of
-// inodes (ENOSPC), and what is written is on the disk and not in memory. Each run copies
+// inodes (ENOSPC), and written data is on the disk and not in memory. Each run copies
 // a template. mke2fs makes one for each size and state of the host's /etc. It is removed
 // when one for a later state is made, or when no run has used it for a month.
 //
@@ -76,8 +76,8 @@
 //
 // Some file systems cannot be id-mapped: in a container the host's root is an overlay,
 // and overlayfs does not support it. Such a directory is shown unmapped, with files that
-// belong to nobody, if it is read-only or a base directory. A workspace is copied into
-// the layer, and so is the base for root of the sandbox, who installs packages into it.
+// belong to the user nobody, if it is read-only or a base directory. A workspace is copied into
+// the layer, and so is the base if the agent is root inside, to install packages into it.
 // A writable bind is refused.
 //
 // # A root of the caller's own

@@ -180,7 +180,7 @@ func TestDiffFindsUnknownFolders(t *testing.T) {
 	}
 }
 
-// An agent cannot have clove parse without an end: what is left counts as what is looked for.
+// An agent cannot have clove parse without an end: files beyond the bound count as findings.
 func TestDiffParsesNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
 	d := &differ{parsedBytes: maxParsedBytes}

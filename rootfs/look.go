@@ -21,7 +21,7 @@ const mostLinks = 8
 
 // Look says what an agent with this configuration finds at a clean absolute path. It asks
 // the plan by which the root is built, and looks at nothing of the host: neither whether a
-// file exists, nor who owns it. The base system counts as root's, who alone may change it.
+// file exists, nor its owner. The base system counts as root's, so that only root may change it.
 // /proc and /dev are not part of the plan; in /sys the rest of what is mounted there is not.
 func (c Config) Look(at string) (Sight, error) {
 	if err := c.check(); err != nil {

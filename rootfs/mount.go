@@ -17,7 +17,7 @@ import (
 type Tree struct {
 	Root string // the root's path in that mount namespace
 	// Unmapped are the host directories whose file system cannot be id-mapped. Those of the
-	// base appear as nobody's; a workspace was copied.
+	// base appear as files of the user nobody; a workspace was copied.
 	Unmapped []string
 
 	userns  *os.File // maps id 0 to HostID, 1 to HostID+1, …: the agent's own

@@ -139,7 +139,7 @@ type fallback string
 
 const (
 	fail   fallback = ""
-	asIs   fallback = "as it is" // files of nobody, read-only by their permissions
+	asIs   fallback = "as it is" // files of the user nobody, read-only by their permissions
 	byCopy fallback = "a copy"   // in the layer, within its size
 )
 

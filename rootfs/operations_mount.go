@@ -91,7 +91,7 @@ func (s bindOp) clone(b *builder) (*os.File, error) {
 	}
 	clone, err := b.clone(s.Source, s.Map, flags)
 	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
-		// Unmapped files appear as nobody's, so the agent reads only what every user of the host may read.
+		// Unmapped files appear as the user nobody's, so the agent reads only what every user of the host may read.
 		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
 		clone, err = b.clone(s.Source, idMap{}, flags)
 	}

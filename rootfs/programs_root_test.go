@@ -105,8 +105,8 @@ func TestWhatAListRefuses(t *testing.T) {
 	}
 }
 
-// TestAListIsReadWithTheUsersRights: what a member may not read, a list of the member's does
-// not tell. The control is root's list.
+// TestAListIsReadWithTheUsersRights: a list of a member's shows nothing of files that the
+// member may not read. The control is root's list.
 func TestAListIsReadWithTheUsersRights(t *testing.T) {
 	b := newBench(t)
 	dir := b.mkdir("mine", nil)

@@ -10,8 +10,8 @@ import (
 
 // Seen is what a run executed and loaded, as a list of programs would have it.
 type Seen struct {
-	// Programs are the files that such a list must name, sorted; what belongs to one of them is
-	// left out.
+	// Programs are the files that such a list must name, sorted; files that belong to one of them
+	// are left out.
 	Programs []string
 	// Refused are those of them that no list can name, each with the reason. Places that a
 	// policy can make read-only count as read-only.

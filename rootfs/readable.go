@@ -13,7 +13,7 @@ import (
 
 // Readable resolves a list of the only files and directories that an agent may read: their real
 // paths inside. own can be read anyway. It requires that the agent's program, and whatever has
-// to be executed, is among them: what cannot be read is not executed either.
+// to be executed, is among them: a file that cannot be read cannot be executed.
 func (p Plan) Readable(entries, own []string) (found []string, err error) {
 	err = rightsOf(p.cfg.User, nsthread.StartAs, func() (err error) {
 		v := newPreview(p)

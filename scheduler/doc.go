@@ -7,12 +7,12 @@
 // decisions out, in two steps:
 //
 //	Settle   one run, the time          → the change to store, if any; when to ask again
-//	Decide   all runs, the time, limits → who starts; why the others wait; when to ask again
+//	Decide   all runs, the time, limits → which runs start; why the others wait; when to ask again
 //
-// Settle comes first, for each run until it has no change left: what a clock
-// that was set back distorted is repaired, a run that was stopped leaves the
-// queue, times of schedules are started or skipped, and what has ended is queued
-// again, or given up. A decision follows from what is stored alone: a cloved
+// Settle comes first, for each run until it has no change left: times that
+// a clock that was set back distorted are repaired, a run that was stopped leaves the
+// queue, times of schedules are started or skipped, and an ended run is queued
+// again, or given up. A decision follows from the store alone: a cloved
 // that was killed between the decision and the store decides the same again.
 //
 // A run waits for one Wait at a time. The queue is ordered by priority, which

@@ -72,7 +72,7 @@ func (q Queue) Decide(runs []agent.Run) Decision {
 		}
 		if wait.For == "" {
 			d.Start = append(d.Start, *run)
-			// What is started by this decision counts for the rest of it: no supervisor has
+			// A run that this decision starts counts for the rest of it: no supervisor has
 			// stored anything yet.
 			host.starting++
 			host.reserved += Reserve(run.Spec.Limits.MemoryBytes)

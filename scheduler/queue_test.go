@@ -51,7 +51,7 @@ func TestQueue(t *testing.T) {
 		{"without a limit nothing waits for memory", Queue{AtOnce: 9, Memory: Memory{Used: 250 << 20, Available: 10 << 20, Floor: 20 << 20}}, []agent.Run{queuedRun("a", 1, nil)}, "a", ""},
 		{"the ended hold none", Queue{AtOnce: 9, Memory: Memory{Limit: 100 << 20}}, []agent.Run{queuedRun("e", 0, endedWith(0)), queuedRun("a", 1, nil)}, "a", ""},
 		{"a small one does not overtake", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20, Used: 230 << 20}}, []agent.Run{queuedRun("r", 0, in(agent.StateRunning)), queuedRun("big", 1, memory(200)), queuedRun("small", 2, memory(10))}, "", "big: wants 200; small: behind big"},
-		{"a delay holds up nobody", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(60)), queuedRun("b", 2, nil)}, "b", "a: starts at"},
+		{"a delay holds up no other run", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(60)), queuedRun("b", 2, nil)}, "b", "a: starts at"},
 		{"a delay that is over", Queue{AtOnce: 9}, []agent.Run{queuedRun("a", 1, due(-1))}, "a", ""},
 		{"drained", Queue{AtOnce: 9, Draining: true}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: maintenance"},
 		{"after a panic", Queue{AtOnce: 9, Draining: true, Panic: "a leak"}, []agent.Run{queuedRun("a", 1, nil)}, "", "a: nothing starts after clove panic (a leak), until clove panic --clear"},
@@ -64,9 +64,9 @@ func TestQueue(t *testing.T) {
 		{"after a schedule's run that succeeded", Queue{AtOnce: 9}, []agent.Run{queuedRun("db", 0, func(r *agent.Run) {
 			r.Spec.Schedule, r.Queue.Scheduled, r.Queue.Settled, r.Previous = "CRON_TZ=UTC @daily", true, noon, &agent.Record{}
 		}), queuedRun("a", 1, after("db"))}, "a", "db: its schedule starts it at 2030-01-02T00:00:00Z"},
-		{"what can never fit holds up nobody", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20}}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
-		{"who has waited goes first", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, nil), queuedRun("new", 0, priority(10))}, "old new", ""},
-		{"who has not waited long does not", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -9*60, nil), queuedRun("new", 0, priority(10))}, "new old", ""},
+		{"a run that can never fit holds up no other", Queue{AtOnce: 9, Memory: Memory{Limit: 250 << 20}}, []agent.Run{queuedRun("huge", 1, memory(300)), queuedRun("a", 2, nil)}, "a", "huge: may have 250 MiB"},
+		{"a run that has waited goes first", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, nil), queuedRun("new", 0, priority(10))}, "old new", ""},
+		{"a run that has not waited long does not", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -9*60, nil), queuedRun("new", 0, priority(10))}, "new old", ""},
 		{"a delay is no waiting", Queue{AtOnce: 9}, []agent.Run{queuedRun("old", -11*60, due(-30)), queuedRun("new", 0, priority(10))}, "new old", ""},
 		{"the foreground counts", Queue{AtOnce: 9, Memory: Memory{Limit: 100 << 20, Used: 80 << 20}}, []agent.Run{queuedRun("f", 0, in(agent.StateRunning)), queuedRun("a", 1, nil)}, "", "a: 16 MiB in reserve, of 100 MiB"},
 	} {
@@ -108,7 +108,7 @@ func TestIdleAgentsLeaveRoomForOthers(t *testing.T) {
 	if d := (Queue{Now: noon, AtOnce: 1, Memory: m}).Decide(append(runs, next)); len(d.Start) != 1 {
 		t.Errorf("beside 100 idle agents it waits: %v", d.Waiting)
 	}
-	// What the same agents use counts, not only their reserve.
+	// The use of the same agents counts, not only their reserve.
 	m.Used = 18 * gib
 	d := (Queue{Now: noon, AtOnce: 1, Memory: m}).Decide(append(runs, next))
 	if wait := d.Waiting["next"]; wait.For != ForMemory || !d.Wake.Equal(noon.Add(memoryPause)) {
@@ -153,7 +153,7 @@ func TestRestartPolicies(t *testing.T) {
 		{"the last of them", run(agent.RestartAlways, 3, 1, 2, nil), nextStart{again: true, restarts: 3, notBefore: noon.Add(4 * time.Second)}},
 		{"one too many", run(agent.RestartAlways, 3, 1, 3, nil), nextStart{giveUp: true}},
 		{"given up before", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Queue.GivenUp = true }), nextStart{}},
-		{"somebody stopped it", run(agent.RestartAlways, 0, 137, 0, func(r *agent.Run) { r.Queue.StopAsked = true }), nextStart{}},
+		{"a user stopped it", run(agent.RestartAlways, 0, 137, 0, func(r *agent.Run) { r.Queue.StopAsked = true }), nextStart{}},
 		{"it ran for long", run(agent.RestartAlways, 3, 1, 3, func(r *agent.Run) { r.Record.WallMS = steady.Milliseconds() }), nextStart{again: true, restarts: 1, notBefore: noon.Add(time.Second)}},
 		{"it lives", run(agent.RestartAlways, 0, 1, 0, in(agent.StateRunning)), nextStart{}},
 	} {

@@ -48,7 +48,7 @@ func TestClockEvents(t *testing.T) {
 		{"behind the delay", on(everyTen, func(r *agent.Run) { r.Queue.NotBefore = at(35) }), at(40), clockEvent{what: agent.RunDue, detail: "12:40", settled: at(40), due: true}},
 		{"it runs", on(everyTen, busy), at(9), clockEvent{wake: at(10)}},
 		{"it still runs", on(everyTen, busy), at(10), clockEvent{what: agent.RunSkipped, detail: "12:10:00Z: the previous start", settled: at(10)}},
-		{"it runs for long, and nobody looked", on(everyTen, busy), at(31), clockEvent{what: agent.RunSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
+		{"it runs for long, and cloved did not run", on(everyTen, busy), at(31), clockEvent{what: agent.RunSkipped, detail: "12:10:00Z and 2 more", settled: at(31)}},
 		{"it waits for its restart", on(everyTen, func(r *agent.Run) { r.Queue.Scheduled = false }), at(10), clockEvent{what: agent.RunSkipped, detail: "12:10", settled: at(10)}},
 		{"it ended in time", on(everyTen, endedAt(5)), at(25), clockEvent{wake: at(10)}},
 		{"it ended late while cloved was dead", on(everyTen, endedAt(15)), at(25), clockEvent{what: agent.RunSkipped, detail: "12:10", settled: at(15)}},

@@ -46,7 +46,7 @@ func TestSettle(t *testing.T) {
 				break
 			}
 			if whats = append(whats, change.What); !may {
-				t.Errorf("%s: nobody would ask for %s", c.what, change.What)
+				t.Errorf("%s: MayChange does not announce %s", c.what, change.What)
 			}
 			if change.What == agent.RunEnded {
 				break

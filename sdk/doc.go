@@ -13,6 +13,6 @@
 // their own. The examples run here against the code of clove-gate. Tests with a cloved (tests/with_*
 // of both) run in integration.
 //
-// The clients refuse to know more than the table: what a grant means or what a budget allows is
-// decided outside of the sandbox.
+// The clients refuse to know more than the table: the meaning of grants and the limits of
+// budgets are decided outside of the sandbox.
 package sdk

@@ -42,7 +42,7 @@ func TestExplanations(t *testing.T) {
 		{Standard, "clone", Conditional, "namespaces", "EPERM", "own namespaces"},
 		{Standard, "clone3", Refused, "namespaces", "ENOSYS", "behind a pointer"},
 		{Strict, "socket", Conditional, "sockets", "EPERM", "no network"},
-		{Minimal, "socket", Refused, "sockets", "EPERM", "talks to nobody"},
+		{Minimal, "socket", Refused, "sockets", "EPERM", "has no peer"},
 		{Minimal, "read", Allowed, "descriptors", "", "read, written"},
 		{Minimal, "fork", Refused, "processes", "EPERM", "one process"},
 		{Minimal, "keyctl", Refused, "keyrings", "EPERM", "namespace"},

@@ -75,8 +75,8 @@ func TestLeastKeepsSetIDRefused(t *testing.T) {
 	}
 }
 
-// TestLeastIsEnoughAndNoMore: what is learned from calls that a profile allowed lets them pass,
-// and lets nothing pass that the profile refuses.
+// TestLeastIsEnoughAndNoMore: a profile that is learned from allowed calls lets them pass, and
+// lets no call pass that the first profile refuses.
 func TestLeastIsEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
 	names := calls()

@@ -45,10 +45,10 @@ var minimalAllowances = []allowance{
 var minimalRefusals = byRule([]refusal{
 	{group: "processes", reason: "a computation is one process; threads are allowed",
 		names: []string{"fork", "vfork", "execveat", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "process_mrelease"}},
-	{group: "sockets", reason: "a computation talks to nobody, not even over a socket that it was given",
+	{group: "sockets", reason: "a computation has no peer, not even over a socket that it was given",
 		names: []string{"socket", "socketpair", "bind", "connect", "listen", "accept", "accept4", "getsockname", "getpeername",
 			"getsockopt", "setsockopt", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown"}},
-	{group: "pipes", reason: "without other processes nobody is at the other end",
+	{group: "pipes", reason: "without other processes a pipe has no other end",
 		names: []string{"pipe", "pipe2", "splice"}},
 	{group: "events", reason: "poll and select wait for the few descriptors that there are",
 		names: []string{"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",

@@ -129,7 +129,7 @@ var standardCalls = []struct {
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFBLK | 0o600}}, "EPERM"},
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFCHR | high}}, "EPERM"},
 
-	// What is reserved on the host for others, and for overlayfs.
+	// Memory that is reserved on the host for others, and overlayfs.
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE}}, "allow"},
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB}}, "EPERM"},
 	{call{name: "mmap", args: [6]uint64{0, 4096, unix.PROT_READ, unix.MAP_HUGETLB | high}}, "EPERM"},

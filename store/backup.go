@@ -36,7 +36,7 @@ func (d *database) backup(version int) error {
 func (s *Store) Backup(to string) error { return s.copy(to, s.Check) }
 
 // copy writes the file to the path to, if check finds nothing in it. The copy gets its name
-// last: what is at that path is whole and on the disk, also after a crash.
+// last: a file at that path is whole and on the disk, also after a crash.
 func (d *database) copy(to string, check func() ([]string, error)) error {
 	problems, err := check()
 	if err != nil {
@@ -45,8 +45,8 @@ func (d *database) copy(to string, check func() ([]string, error)) error {
 	if len(problems) > 0 {
 		return explain(d.path, fmt.Errorf("%w: %s", errDamaged, problems[0]))
 	}
-	// Only for the better message, before anything is written. What decides is the link
-	// below.
+	// Only for the better message, before anything is written. The link below
+	// decides.
 	if _, err := os.Lstat(to); err == nil {
 		return &agent.Error{Kind: agent.KindConflict, Step: "backup", Message: to + " is there already", Hint: "name a file that is not"}
 	}
@@ -75,5 +75,5 @@ func cannotBackUp(to string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &agent.Error{Kind: agent.KindOf(err), Step: "backup", Message: "cannot write " + to, Err: err, Hint: "name a file where there is room and you may write"}
+	return &agent.Error{Kind: agent.KindOf(err), Step: "backup", Message: "cannot write " + to, Err: err, Hint: "name a file where there is space and you may write"}
 }

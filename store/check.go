@@ -55,8 +55,8 @@ func (f format) problems(tx *bbolt.Tx) (problems []string) {
 }
 
 // pageProblems is bbolt's own check. It comes last: it reads in a goroutine of its
-// own, where a page that cannot be read would end the process, and what was read
-// before has found such pages.
+// own, where a page that cannot be read would end the process, and the checks
+// before it have found such pages.
 func pageProblems(tx *bbolt.Tx) (problems []string) {
 	for err := range tx.Check() {
 		problems = append(problems, fmt.Sprintf("pages: %v", err))

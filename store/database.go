@@ -180,7 +180,7 @@ func (d *database) view(read func(*bbolt.Tx) error) (err error) {
 // returned where the defer statement stands: from there until edge, a memory fault of this
 // goroutine is a panic that edge turns into an error, and not the end of the process. A
 // page of the mapping that the disk cannot deliver is such a fault. The setting is of one
-// goroutine: what another one reads of the mapping is not protected (List, pageProblems).
+// goroutine: reads of the mapping by another one are not protected (List, pageProblems).
 func (d *database) edge(err *error, faults bool) {
 	debug.SetPanicOnFault(faults)
 	if value := recover(); value != nil {

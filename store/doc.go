@@ -15,8 +15,8 @@
 // Update runs a function that reads and writes rows. Agents call often, so many callers
 // share one commit (kernel_commit.go). Each bucket is declared once, as a Table: its methods,
 // its indexes, its bounds, its part of Check and what ForgetRun removes follow from that
-// (kernel_table.go). Other packages may declare tables and pass them to OpenKernel. What rows
-// mean is decided elsewhere: by packages kernel/budget, kernel/grant and kernel.
+// (kernel_table.go). Other packages may declare tables and pass them to OpenKernel. Packages
+// kernel/budget, kernel/grant and kernel define the meaning of rows.
 //
 // # Many processes
 //

@@ -22,8 +22,8 @@ func (s *Store) erase() error {
 		free, err = freePages(tx, size)
 		return err
 	})
-	// What an earlier call has erased is zero already: a write would bring each of those
-	// pages to the disk again.
+	// A page that an earlier call has erased is zero already: a write would bring each of
+	// them to the disk again.
 	text, zeros := make([]byte, size), make([]byte, size)
 	for _, id := range free {
 		at := int64(id) * int64(size)

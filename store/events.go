@@ -15,7 +15,7 @@ import (
 // again. One event goes for each that comes (note), so no transaction has to remove many.
 const maxEvents = 8192
 
-// whatOf is the word in the log of events for each event of the state table.
+// whatOf is the name in the log of events for each event of the state table.
 var whatOf = map[agent.Event]agent.RunEventKind{
 	agent.EventAdmitted: agent.RunStarting,
 	agent.EventStarted:  agent.RunStarted,

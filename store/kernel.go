@@ -81,7 +81,7 @@ func (k *Kernel) explained(err error) error {
 }
 
 // KernelTx is a transaction of kernel.db. It is valid until the function that got it
-// returns, and belongs to that function's goroutine. What its methods return is a copy.
+// returns, and belongs to that function's goroutine. Its methods return copies.
 type KernelTx struct {
 	tx     *bbolt.Tx
 	tables []Declared // of the file

@@ -32,7 +32,7 @@ type AccountTable struct{ Table[budget.Account] }
 // soundAccount does not examine an account's lines: Check compares them with the reservations.
 func soundAccount(a *budget.Account) error {
 	if _, ok := a.Key.Owner(); !ok {
-		return errors.New("it is nobody's")
+		return errors.New("it has no owner")
 	}
 	if _, ofRun := a.Key.Run(); a.Short != nil && !ofRun {
 		return errors.New("it is no run's, and is stopped by a reservation")

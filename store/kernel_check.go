@@ -26,7 +26,7 @@ func (k *Kernel) Check() (problems []string, err error) {
 		for _, d := range k.tables {
 			d.check(a)
 		}
-		// What no table says of its rows alone.
+		// Conditions that concern the rows of more than one table.
 		a.everyReservation()
 		a.everyAccount()
 		a.everyParent()

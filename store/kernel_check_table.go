@@ -61,8 +61,8 @@ func (b Table[V]) expect(wanted map[string]map[string]bool, key string, v *V) {
 		if wanted[i.Bucket] == nil {
 			wanted[i.Bucket] = map[string]bool{}
 		}
-		for _, word := range i.Words(v) {
-			wanted[i.Bucket][string(indexKey(word, key))] = true
+		for _, term := range i.Terms(v) {
+			wanted[i.Bucket][string(indexKey(term, key))] = true
 		}
 	}
 }
@@ -75,8 +75,8 @@ func (a *kernelAudit) index(bucket, noun string, most int, wanted map[string]boo
 			a.problem("index %s: %q is of no %s", bucket, key, noun)
 		}
 		delete(wanted, string(key))
-		word, _, _ := bytes.Cut(key, []byte{0})
-		a.tooMany(rows, bucket, string(word), most)
+		term, _, _ := bytes.Cut(key, []byte{0})
+		a.tooMany(rows, bucket, string(term), most)
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		a.problem("index %s: lacks %q", bucket, strings.ReplaceAll(key, "\x00", " "))

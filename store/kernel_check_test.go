@@ -30,7 +30,7 @@ var kernelSpoilings = map[string]struct {
 	spoil func(*KernelTx, *spender) error
 	says  string
 }{
-	"account of no user":     {rawPut(bucketAccounts, "x", `{"lines":{}}`), `account "x": it is nobody's`},
+	"account of no user":     {rawPut(bucketAccounts, "x", `{"lines":{}}`), `account "x": it has no owner`},
 	"account that is none":   {rawPut(bucketAccounts, "9", `{`), `account "9":`},
 	"line that is nothing":   {rawPut(bucketAccounts, "9", `{"lines":{"n":null}}`), "n is nothing"},
 	"no dimension":           {rawPut(bucketAccounts, "9", `{"lines":{"N":{}}}`), "it is not a dimension"},

@@ -247,8 +247,8 @@ func (t *KernelTx) edge(err *error) {
 	}
 }
 
-// alone runs read while no transaction writes. bbolt's check of pages needs that: what another
-// transaction frees meanwhile looks to it like a page that is used and free.
+// alone runs read while no transaction writes. bbolt's check of pages needs that: a page that
+// another transaction frees meanwhile looks to it like a page that is used and free.
 func (k *Kernel) alone(read func(*bbolt.Tx) error) (err error) {
 	defer k.edge(&err, debug.SetPanicOnFault(true))
 	if k.broken.Load() {

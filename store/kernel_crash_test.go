@@ -11,7 +11,7 @@ import (
 	"clove.run/clove/kernel/budget"
 )
 
-// What the processes of TestKernelKilledInTheMiddle reserve and use each time.
+// The amounts that the processes of TestKernelKilledInTheMiddle reserve and use each time.
 const crashReserved, crashUsed = 3, 2
 
 // spend reserves and settles from many goroutines until it is killed, and prints what is
@@ -46,7 +46,7 @@ func (s *spender) storm() error {
 	}
 }
 
-// kill -9 in the middle: what was acknowledged is stored, each change is stored whole, and
+// kill -9 in the middle: acknowledged changes are stored, each change is stored whole, and
 // the file stays sound.
 func TestKernelKilledInTheMiddle(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 // jumps ahead must not make the file forget all days before.
 const maxDays = 400
 
-// maxDayDimensions bounds the rows of a user in one day. What else the user's runs spent is
-// in the row OtherDimensions.
+// maxDayDimensions bounds the rows of a user in one day. Amounts of other dimensions
+// are in the row OtherDimensions.
 const maxDayDimensions = 256
 
 // OtherDimensions is no dimension's name.

@@ -61,8 +61,8 @@ func TestDaySums(t *testing.T) {
 	}
 }
 
-// The oldest days make room for a new one, and a day has so many dimensions of one user.
-// What is counted again in an old row takes no room.
+// The oldest days are removed for a new one, and a day has so many dimensions of one user.
+// An amount that is added to an old row takes no space.
 func TestDaySumsAreBounded(t *testing.T) {
 	t.Parallel()
 	k := openKernel(t, kernelFile(t))

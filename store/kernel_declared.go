@@ -40,7 +40,7 @@ func (b Table[V]) fill(t *KernelTx, bucket string) error {
 	for _, r := range rows {
 		// A row that cannot be read must not keep cloved from its start. Check reports it.
 		if v, broken := b.decode(r); broken == nil {
-			err = cmp.Or(err, b.Indexes[of].move(t, string(r.key), nil, b.Indexes[of].Words(v)))
+			err = cmp.Or(err, b.Indexes[of].move(t, string(r.key), nil, b.Indexes[of].Terms(v)))
 		}
 	}
 	return err

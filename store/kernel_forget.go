@@ -7,8 +7,8 @@ import (
 )
 
 // ForgetRun removes everything of a run: its account, its reservations, the grants that it
-// held with all derived from them, and its rows of all tables that belong to runs. What was
-// reserved is released in all accounts; a reservation whose service may have begun is settled
+// held with all derived from them, and its rows of all tables that belong to runs. Reserved
+// amounts are released in all accounts; a reservation whose service may have begun is settled
 // first by the caller (budget.Chain.Recover).
 func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) error {
 	open, err := Reservations.Below(t, RunKey(run, ""))

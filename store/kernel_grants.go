@@ -16,16 +16,16 @@ var Grants = GrantTable{Table[grant.Grant]{
 	Bucket: string(bucketGrants),
 	Noun:   "grant",
 	Key: func(g *grant.Grant) string {
-		if !soundWord(g.ID) {
+		if !soundTerm(g.ID) {
 			return ""
 		}
 		return g.ID
 	},
 	Sound: func(g *grant.Grant) error { _, err := g.Scope(); return err },
 	Indexes: []Index[grant.Grant]{
-		{Bucket: string(bucketHolders), Words: func(g *grant.Grant) []string { return []string{g.Holder} },
+		{Bucket: string(bucketHolders), Terms: func(g *grant.Grant) []string { return []string{g.Holder} },
 			Bound: Bound[grant.Grant]{maxGrants, tooManyGrants}},
-		{Bucket: string(bucketDerived), Words: func(g *grant.Grant) []string {
+		{Bucket: string(bucketDerived), Terms: func(g *grant.Grant) []string {
 			if g.Parent == "" {
 				return nil
 			}

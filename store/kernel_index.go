@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Index has a row for each word of each value: the word, a zero byte, the value's key. It
+// Index has a row for each term of each value: the term, a zero byte, the value's key. It
 // contains nothing that the values do not. Put, Delete and OpenKernel keep it.
 type Index[V any] struct {
 	// Bucket is the name of the index's bucket.
 	Bucket string
-	// Words returns the words of a value, each of 1 to 64 bytes without a zero byte.
-	Words func(*V) []string
-	// Bound limits the values that share a word.
+	// Terms returns the terms of a value, each of 1 to 64 bytes without a zero byte.
+	Terms func(*V) []string
+	// Bound limits the values that share a term.
 	Bound Bound[V]
 }
 
@@ -25,33 +25,33 @@ type Bound[V any] struct {
 	Error func(*V) error
 }
 
-// wordsOf are the words of a value; nil has none.
-func (i Index[V]) wordsOf(v *V) []string {
+// termsOf are the terms of a value; nil has none.
+func (i Index[V]) termsOf(v *V) []string {
 	if v == nil {
 		return nil
 	}
-	return i.Words(v)
+	return i.Terms(v)
 }
 
-// move writes the difference between the words that the value of key had and those that it has.
+// move writes the difference between the terms that the value of key had and those that it has.
 func (i Index[V]) move(t *KernelTx, key string, before, after []string) (err error) {
-	for _, word := range before {
-		if !slices.Contains(after, word) {
-			err = cmp.Or(err, t.delete([]byte(i.Bucket), indexKey(word, key)))
+	for _, term := range before {
+		if !slices.Contains(after, term) {
+			err = cmp.Or(err, t.delete([]byte(i.Bucket), indexKey(term, key)))
 		}
 	}
-	for _, word := range after {
-		if !slices.Contains(before, word) {
-			err = cmp.Or(err, t.put([]byte(i.Bucket), indexKey(word, key), nil))
+	for _, term := range after {
+		if !slices.Contains(before, term) {
+			err = cmp.Or(err, t.put([]byte(i.Bucket), indexKey(term, key), nil))
 		}
 	}
 	return err
 }
 
-func indexKey(word, key string) []byte { return []byte(word + "\x00" + key) }
+func indexKey(term, key string) []byte { return []byte(term + "\x00" + key) }
 
-// soundWord reports whether text can be part of a key of an index.
-func soundWord(text string) bool {
+// soundTerm reports whether text can be part of a key of an index.
+func soundTerm(text string) bool {
 	return text != "" && len(text) <= maxID && !strings.Contains(text, "\x00")
 }
 

@@ -180,7 +180,7 @@ func TestBudgetsAreLinearizable(t *testing.T) {
 	}
 }
 
-// Of a hundred concurrent reservations of one, as many are granted as there is room for.
+// Of a hundred concurrent reservations of one, as many are granted as the limit allows.
 func TestReservationsNeverOvershoot(t *testing.T) {
 	t.Parallel()
 	const granted = 37

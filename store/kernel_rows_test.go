@@ -279,7 +279,7 @@ func TestGrantsAreBounded(t *testing.T) {
 	wantKind(t, k.Update(func(tx *KernelTx) error { return Grants.Put(tx, newGrant("more", "h", "", 0)) }), agent.KindConflict)
 }
 
-// Nothing of a forgotten run is left, what it had reserved is free again, and others keep
+// Nothing of a forgotten run is left, its reservations are released, and others keep
 // theirs.
 func TestForgetRun(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ type Table[V any] struct {
 	// Sound returns what is wrong with a stored value, for Check. Put does not call it. nil:
 	// every value is sound.
 	Sound func(*V) error
-	// Indexes lead from words of the values to the values.
+	// Indexes lead from terms of the values to the values.
 	Indexes []Index[V]
 	// Bound limits the rows whose keys have the same first part, which ends with a "/", as
 	// those of one run have. If keys have no "/", it limits all rows of the table.
@@ -78,28 +78,28 @@ func (b Table[V]) replace(t *KernelTx, old, v *V) error {
 		return err
 	}
 	for _, i := range b.Indexes {
-		err = cmp.Or(err, i.move(t, key, i.wordsOf(old), i.Words(v)))
+		err = cmp.Or(err, i.move(t, key, i.termsOf(old), i.Terms(v)))
 	}
 	return err
 }
 
-// keyOf returns the key of v, or an error if that or a word of v is not valid.
+// keyOf returns the key of v, or an error if that or a term of v is not valid.
 func (b Table[V]) keyOf(v *V) (string, error) {
 	key := b.Key(v)
 	if key == "" || len(key) > maxKey || b.OfRun && !isRun(key) {
 		return "", wrongKey(b.Bucket, key)
 	}
 	for _, i := range b.Indexes {
-		for _, word := range i.Words(v) {
-			if !soundWord(word) {
-				return "", wrongKey(i.Bucket, word)
+		for _, term := range i.Terms(v) {
+			if !soundTerm(term) {
+				return "", wrongKey(i.Bucket, term)
 			}
 		}
 	}
 	return key, nil
 }
 
-// inBounds returns the error of a bound that v would exceed. What old has already is no more.
+// inBounds returns the error of a bound that v would exceed. Values that old has already do not count again.
 func (b Table[V]) inBounds(t *KernelTx, old, v *V) error {
 	if old == nil {
 		if err := b.Bound.admits(t, b.Bucket, firstPart(b.Key(v)), v); err != nil {
@@ -107,11 +107,11 @@ func (b Table[V]) inBounds(t *KernelTx, old, v *V) error {
 		}
 	}
 	for _, i := range b.Indexes {
-		for _, word := range i.Words(v) {
-			if slices.Contains(i.wordsOf(old), word) {
+		for _, term := range i.Terms(v) {
+			if slices.Contains(i.termsOf(old), term) {
 				continue
 			}
-			if err := i.Bound.admits(t, i.Bucket, word+"\x00", v); err != nil {
+			if err := i.Bound.admits(t, i.Bucket, term+"\x00", v); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (b Table[V]) Delete(t *KernelTx, key string) error {
 func (b Table[V]) remove(t *KernelTx, key string, v *V) error {
 	err := t.delete([]byte(b.Bucket), []byte(key))
 	for _, i := range b.Indexes {
-		err = cmp.Or(err, i.move(t, key, i.Words(v), nil))
+		err = cmp.Or(err, i.move(t, key, i.Terms(v), nil))
 	}
 	return err
 }
@@ -165,10 +165,10 @@ func (b Table[V]) Page(t *KernelTx, prefix, after string, limit int) (page []*V,
 	return page, next, err
 }
 
-// Indexed returns the values that have a word in an index, in the order of their keys. index
+// Indexed returns the values that have a term in an index, in the order of their keys. index
 // is the bucket of one of the table's indexes.
-func (b Table[V]) Indexed(t *KernelTx, index, word string) (all []*V, err error) {
-	prefix := string(indexKey(word, ""))
+func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error) {
+	prefix := string(indexKey(term, ""))
 	rows, err := t.below([]byte(index), prefix)
 	for _, r := range rows {
 		v, err := b.Get(t, strings.TrimPrefix(string(r.key), prefix))

@@ -47,7 +47,7 @@ var notes = Table[note]{
 		}
 		return nil
 	},
-	Indexes: []Index[note]{{Bucket: "note-topics", Words: func(n *note) []string { return n.Topics },
+	Indexes: []Index[note]{{Bucket: "note-topics", Terms: func(n *note) []string { return n.Topics },
 		Bound: Bound[note]{notesOfTopic, func(*note) error { return errNotesOfTopic }}}},
 	Bound: Bound[note]{notesOfRun, func(*note) error { return errNotesOfRun }},
 	OfRun: true,
@@ -170,8 +170,8 @@ func TestPagesOfATable(t *testing.T) {
 	}))
 }
 
-// What cannot be stored is refused before anything is written: without a key, of no run, with
-// a word that an index cannot have, and above each bound.
+// A value that cannot be stored is refused before anything is written: without a key, of no run, with
+// a term that an index cannot have, and above each bound.
 func TestATableRefuses(t *testing.T) {
 	t.Parallel()
 	k := openNotes(t, kernelFile(t), notes)
@@ -185,8 +185,8 @@ func TestATableRefuses(t *testing.T) {
 		"no key":           {note{Run: aRun}, nil},
 		"a long key":       {note{Run: bRun, ID: strings.Repeat("1", maxKey)}, nil},
 		"no run":           {note{Run: "x", ID: "1"}, nil},
-		"an empty word":    {note{Run: bRun, ID: "9", Topics: []string{""}}, nil},
-		"a long word":      {note{Run: bRun, ID: "9", Topics: []string{strings.Repeat("x", 65)}}, nil},
+		"an empty term":    {note{Run: bRun, ID: "9", Topics: []string{""}}, nil},
+		"a long term":      {note{Run: bRun, ID: "9", Topics: []string{strings.Repeat("x", 65)}}, nil},
 		"a zero":           {note{Run: bRun, ID: "9", Topics: []string{"y", "y\x00z"}}, nil},
 		"a run's sixth":    {note{Run: aRun, ID: "6"}, errNotesOfRun},
 		"a topic's next":   {note{Run: bRun, ID: "9", Topics: []string{"y", "x"}}, errNotesOfTopic},
@@ -199,7 +199,7 @@ func TestATableRefuses(t *testing.T) {
 			return nil
 		}))
 	}
-	// What is there may be replaced, and leaves room when it goes.
+	// A value may be replaced, and leaves space when it goes.
 	inTx(t, k, func(tx *KernelTx) error {
 		return firstOf(putNotes(tx, aRun, "1:x", "5:y"), putNotes(tx, aRun, "1:y"), putNotes(tx, bRun, "3:x"),
 			notes.Delete(tx, string(aRun)+"/2"), putNotes(tx, aRun, "6:x"))

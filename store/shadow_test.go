@@ -6,7 +6,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// What a shadow would have refused is an event before the end. The control is an end without a
+// The refusals of a shadow are an event before the end. The control is an end without a
 // shadow.
 func TestAShadowIsAnEvent(t *testing.T) {
 	t.Parallel()

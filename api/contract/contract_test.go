@@ -72,7 +72,7 @@ func textOf(t *testing.T, c Contract) string {
 	return string(text) + "\n"
 }
 
-// What is accepted, and what the others are told to do.
+// The accepted changes, and the hints for the others.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	lost := Change{Breaking: true, Tier: api.Stable}

@@ -8,7 +8,7 @@
 // A change is breaking if a program that follows the older contract can fail under the newer
 // one: a method, a caller, a code or a field of an answer is gone, a type is another one, a
 // parameter became required, a field of an answer may now be absent, or a method that was
-// stable is experimental. What is new beside that is an addition. Texts are no part of it.
+// stable is experimental. A new element that is not in this list is an addition. Texts are no part of it.
 //
 // A test compares Current with the file of its version. An addition is accepted with
 // -update. A breaking change of an experimental method needs -breaking too, and one of

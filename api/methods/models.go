@@ -5,7 +5,7 @@ import "clove.run/clove/api"
 // The methods about language models (docs/models.md).
 var (
 	ModelList = api.Row[api.Nothing, api.ModelListResult]{Name: "model.list", Access: api.AccessMember, Tier: api.Experimental,
-		Doc: "Lists the language models that the caller may use, with who serves them and how that goes."}
+		Doc: "Lists the language models that the caller may use, with the providers that serve them and their state."}
 
 	ModelPrices = api.Row[api.Nothing, api.ModelPricesResult]{Name: "model.prices", Access: api.AccessMember, Tier: api.Experimental,
 		Doc: "Returns what the tokens of models cost, with date and source. Rows for a provider that the caller may not use are left out."}

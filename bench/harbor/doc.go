@@ -12,5 +12,5 @@
 //
 // Whatever would make the task another one is refused, with the file and the line: an unknown
 // key or instruction, stages, further containers, steps, a verifier with an environment of its
-// own, tests that ask for a network which nobody has granted.
+// own, tests that ask for a network that was not granted.
 package harbor

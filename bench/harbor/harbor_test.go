@@ -86,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		{configFile, "[verifier]\nenvironment_mode = \"separate\"\n", "its verifier has an environment of its own"},
 		{configFile, "[verifier.env]\nKEY = \"${KEY}\"\n", "verifier.env.KEY needs the caller's variable KEY"},
 		{configFile, "[agent]\nuser = \"ann\"\n", "agent.user: another user than the image's"},
-		{dockerfile, "FROM y\n", `nobody said what stands for the image "y"`},
+		{dockerfile, "FROM y\n", `nothing stands for the image "y"`},
 		{dockerfile, "RUN true\n", "environment/Dockerfile line 1: RUN before FROM"},
 		{dockerfile, "# only this\n", "environment/Dockerfile: it has no FROM"},
 		{dockerfile, "FROM x\nFROM y\n", "line 2: a second FROM: stages are not translated"},

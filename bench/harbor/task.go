@@ -96,7 +96,7 @@ func environmentOf(name string, c config, m *image, o Options) (suite.Environmen
 	case slices.Contains(o.Base, m.from):
 		notes = append(notes, m.from+" is the base system of the host that runs this")
 	default:
-		return e, refused(dockerfile, 0, "nobody said what stands for the image %q (--rootfs, --base)", m.from)
+		return e, refused(dockerfile, 0, "nothing stands for the image %q (--rootfs, --base)", m.from)
 	}
 	more, err := variables("environment.env", c.Environment.Env)
 	if err != nil {

@@ -20,7 +20,7 @@ func infrastructure(r agent.Record) string {
 	case r.Status == agent.StatusStartFailed:
 		return "start failed"
 	case r.Status == agent.StatusKilled:
-		return "killed: somebody asked for it, or its supervisor ended"
+		return "killed: on request, or because its supervisor ended"
 	case r.Status == agent.StatusOOM && r.Limit != nil && r.Limit.Name == agent.LimitHostMemory:
 		return "out of memory below its limit: the host had no more"
 	}

@@ -22,7 +22,7 @@ const (
 	testUID  = 0x70000000 + 65535 // as for a lease
 	patience = 20 * time.Second
 
-	// What the broker's side gives a gate.
+	// The namespaces that the broker's side gives a gate.
 	freshNamespaces = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
 		syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 )

@@ -114,8 +114,8 @@ func TestSpecWritesWhatCreateReads(t *testing.T) {
 	}
 }
 
-// TestSpecForARootlessContainer: root inside is the caller, and what only root may create is
-// left out.
+// TestSpecForARootlessContainer: root inside is the caller, and objects that only root may
+// create are left out.
 func TestSpecForARootlessContainer(t *testing.T) {
 	for _, rootless := range []bool{true, false} {
 		args := []string{"spec", "--bundle", t.TempDir()}

@@ -24,7 +24,7 @@ func apiCommand() command {
 			{line: "clove api list [--json]", act: prints(apiList)},
 			{line: "clove api diff [--json] FILE|VERSION", act: prints(apiDiff)},
 		},
-		description: "list shows each method with its tier and who may call it: root, member (whoever may connect to cloved), owner (of the\n" +
+		description: "list shows each method with its tier and who may call it: root, member (a user who may connect to cloved), owner (of the\n" +
 			"run) and agent (over its own socket). With --json, list prints the whole contract, with all parameters and results.\n" +
 			"diff shows what this clove has changed since FILE, which list --json of another clove printed, or since a VERSION of\n" +
 			"the contract. Its exit status is 1 if a change breaks programs that work with the other one. cloved need not run.",

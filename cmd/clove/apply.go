@@ -28,7 +28,7 @@ func applyCommand() command {
 	return command{
 		task: "change", runs: completeAll, usage: "write a run's workspace changes back to the host",
 		verbs: []verb{{line: "clove apply [--yes] [--allow-executable-config] [--allow-instructions] [--json] NAME|ID [PATH...]\nclove apply [OPTION...] [--to DIR] lost/ID [PATH...]", act: of(workspace.apply)}},
-		description: "Shows the changes and asks first. What the host changed since the run began is left as it is.\n" +
+		description: "Shows the changes and asks first. Files that the host changed since the run began are left as they are.\n" +
 			"Shown apart, and written only after a yes of their own: what programs of the host execute by themselves, as git hooks,\n" +
 			"and new dot-folders that look like it (or --allow-executable-config); instructions for the next agent, as AGENTS.md\n" +
 			"(or --allow-instructions). --yes alone leaves all three out.\n" +

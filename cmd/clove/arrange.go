@@ -21,8 +21,8 @@ type invocation struct {
 
 // arrange puts the flags before the arguments, because urfave/cli stops reading flags at
 // the first argument. Arguments behind "--" are neither read nor moved. For run and render a
-// second "--" stays between SCRIPT and what was behind the first one, so that the two
-// can be distinguished.
+// second "--" stays between SCRIPT and the arguments behind the first one, so that
+// the two can be distinguished.
 func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	a := arranger{flags: flagTable{}}
 	a.flags.add(globalFlags(), true)

@@ -13,7 +13,7 @@ import (
 )
 
 // The detach keys also work for a run without a terminal: without Enter, and after ctrl-d.
-// What is typed before them reaches the agent, and the terminal is restored.
+// Text that is typed before them reaches the agent, and the terminal is restored.
 func TestAttachIsLeftWithoutATerminalOfTheAgents(t *testing.T) {
 	for name, row := range map[string]struct{ keys, typed, input string }{
 		"the usual keys": {"ctrl-p,ctrl-q", "ab\ncd\x10\x11", "ab\ncd"},

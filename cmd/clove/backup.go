@@ -41,7 +41,7 @@ func backup(a *access, c *cli.Context) error {
 	if err := b.Backup(to); err != nil {
 		return err
 	}
-	// In this order: what is reserved for a run is in kernel.db before the run is in
+	// In this order: the reservation of a run is in kernel.db before the run is in
 	// clove.db, so a run in the copies has its reservation. One without a run is
 	// released when cloved starts.
 	err = a.onKernel(c, func() error { return b.BackupKernel(to + kernelSuffix) },

@@ -32,7 +32,7 @@ func TestBenchImport(t *testing.T) {
 		{"import harbor nowhere", exitFailed, "name a task's folder"},
 		{"import harbor --rootfs x tasks", exitFailed, "write IMAGE=DIR"},
 		{"import harbor --network all tasks", exitFailed, "write agent=task, agent=none, grader=task or grader=none"},
-		{"import harbor tasks", exitFailed, `nobody said what stands for the image "x"`},
+		{"import harbor tasks", exitFailed, `nothing stands for the image "x"`},
 		{"import harbor --base x tasks", exitFailed, "1 of 2 tasks cannot be translated"},
 		{"import harbor --base x --partly tasks", 0, `bad: environment/Dockerfile line 2: the instruction "SHELL" is not translated`},
 		{"import harbor --base x --partly tasks", exitFailed, "name a folder that does not exist with --to"},

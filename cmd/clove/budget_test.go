@@ -152,7 +152,7 @@ func TestBudgetTop(t *testing.T) {
 	}
 }
 
-// What clove prints while a run spends: the account is named where others spend from it.
+// The lines that clove prints while a run spends: the account is named where others spend from it.
 func TestBudgetLines(t *testing.T) {
 	own := someBudgets()[0]
 	shared, at := own, time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)

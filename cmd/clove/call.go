@@ -166,7 +166,7 @@ func (a *call[P, R]) perform(s *screen, l *line, params P, format *listTemplate,
 	})
 }
 
-// one shows one answer. With an error, what was done before it is shown, too.
+// one shows one answer. With an error, the part that was done before it is shown, too.
 func (a *call[P, R]) one(s *screen, l *line, params P, format *listTemplate, answer func(P) (R, error)) error {
 	result, err := answer(params)
 	switch {

@@ -40,7 +40,7 @@ func TestUsageLinesNameFlags(t *testing.T) {
 	}
 }
 
-// What a verb's line takes fills a field of its method's parameters, if it fills one at all, and a call
+// The arguments of a verb's line fill a field of its method's parameters, if they fill one at all, and a call
 // for each run has a field for it.
 func TestLinesFillParameters(t *testing.T) {
 	calls := 0

@@ -184,7 +184,7 @@ func TestApplyAsksForEachThatExecutes(t *testing.T) {
 	}
 }
 
-// What was left out is counted by class, with the flag that writes it.
+// Files that were left out are counted by class, with the flag that writes them.
 func TestApplySaysWhatItLeftOut(t *testing.T) {
 	b := newBench(t)
 	b.backend.changes = []rootfs.Change{{Kind: rootfs.Added, Path: "/workspace/.envrc", ExecutedBy: "direnv", Refused: "x"}, {Kind: rootfs.Added, Path: "/workspace/AGENTS.md", Instructs: "agents", Refused: "x"},

@@ -35,8 +35,8 @@ func leaveFolders(root *os.Root, folders []madeFolder, next string) ([]madeFolde
 }
 
 // setModified sets the time of a file, a directory or a link itself. A time in the
-// future becomes now: what an agent dates ahead would stay newer than everything that
-// is built from it, and make would rebuild that every time.
+// future becomes now: a file that an agent dates ahead would stay newer than everything
+// that is built from it, and make would rebuild that every time.
 func setModified(root *os.Root, name string, modified time.Time) error {
 	if now := time.Now(); modified.After(now) {
 		modified = now

@@ -37,7 +37,7 @@ func panicCommand() command {
 	return command{
 		task: "administer", usage: "end all agents at once, and let nothing start",
 		verbs: []verb{{line: "clove panic REASON\nclove panic --clear", act: ask(methods.Panic).fills(fillPanic).without(panicAlone), free: true}},
-		description: "Kills every agent of this installation, whoever owns it, without grace. Until --clear nothing starts, also\n" +
+		description: "Kills every agent of this installation, of all users, without grace. Until --clear nothing starts, also\n" +
 			"after a restart of the host; new runs wait in cloved's queue. For root only.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: flagClear, Usage: "let runs start again", DisableDefaultText: true}},
 	}

@@ -17,7 +17,7 @@ func gcCommand() command {
 		task: "administer", usage: "remove what a killed clove left behind",
 		verbs: []verb{{line: "clove gc [--json]\nclove gc --lost [--yes] [--json]", act: by(collectGarbage)}},
 		description: "Prints what it removed, templates of layers that no run used for a month included. A run that is alive\n" +
-			"is ended only if its run directory was removed, so that nobody can reach it. What clove did not make is\nnever touched.\n" +
+			"is ended only if its run directory was removed, so that no client can reach it. Things that clove\ndid not make are never touched.\n" +
 			"Layers and logs that the store has no record of are moved to lost/ in the state directory. --lost removes what\nis there, after a question.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagLost, Usage: "remove layers and logs that have no record, and nothing else", DisableDefaultText: true},

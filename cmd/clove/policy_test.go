@@ -70,7 +70,7 @@ func TestPolicyCommands(t *testing.T) {
 	}
 }
 
-// What init writes is sound, and what --json writes is JSON with the same content.
+// The output of init is sound, and that of --json is JSON with the same content.
 func TestPolicyInitAndJSON(t *testing.T) {
 	b := policyBench(t, nil)
 	if status, _, stderr := b.clove("policy", "init", "first.yaml"); status != 0 {

@@ -47,7 +47,7 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case record.Status == agent.StatusPolicyKill && record.Error == nil: // an error is printed already: clove panic's reason
 		lines = append(lines, "ended by --on-denial: "+denied(record.Denials))
 	case record.Status == agent.StatusKilled:
-		lines = append(lines, "killed: somebody asked for it, or its supervisor ended")
+		lines = append(lines, "killed: on request, or because its supervisor ended")
 	}
 	// A fork that is refused ends nothing by itself, but explains a failure.
 	if refused := record.Events.PidsMax; refused != nil && *refused > 0 && record.ExitCode != 0 {

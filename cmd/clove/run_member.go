@@ -45,8 +45,8 @@ type foreground struct {
 	skip   context.CancelFunc // cancels enough
 }
 
-// launchByCloved is launch for a member of cloved's group. Two flags are refused: what
-// they write comes from the supervisor, which is another process here.
+// launchByCloved is launch for a member of cloved's group. Two flags are refused:
+// their output comes from the supervisor, which is another process here.
 func (p launcher) launchByCloved(c *cli.Context, spec agent.Spec, ended func(agent.Record)) (agent.Record, error) {
 	for _, flag := range []string{flagNetworkLog, flagDebug} {
 		if c.IsSet(flag) {

@@ -161,7 +161,7 @@ func TestEndings(t *testing.T) {
 			[]string{"budget of 1000 tokens has less left than the agent wanted to use (peak 950): give more with --budget, or let the agent use less"}},
 		{agent.Record{Status: agent.StatusBudget, ExitCode: 137, Limit: &agent.LimitHit{Name: "cpu_ms", Value: 1000, Peak: number(1050), Account: "1000/ns:acme"}},
 			[]string{"budget of 1000 cpu_ms in 1000/ns:acme spent (peak 1050): give more with clove budget set or reset, or let the agent use less"}},
-		{agent.Record{Status: agent.StatusKilled, ExitCode: 137}, []string{"killed: somebody asked for it, or its supervisor ended"}},
+		{agent.Record{Status: agent.StatusKilled, ExitCode: 137}, []string{"killed: on request, or because its supervisor ended"}},
 		{agent.Record{Status: agent.StatusPolicyKill, ExitCode: 137, Policy: agent.Policy{Name: "p"}, Denials: []agent.Denial{{Kind: "network", Target: "a:1", Rule: "deny"}}},
 			[]string{"ended by --on-denial: network a:1 (deny); --allow it if it is meant to be"}},
 		{agent.Record{Status: agent.StatusPolicyKill, ExitCode: 137, Policy: agent.Policy{Name: "p"}},

@@ -34,7 +34,7 @@ func TestSeccompList(t *testing.T) {
 	}
 }
 
-// What show --json writes is a document with the same rules.
+// The output of show --json is a document with the same rules.
 func TestSeccompShowWritesAProfile(t *testing.T) {
 	b := newBench(t)
 	for _, name := range append(seccomp.Names(), dockerProfile) {

@@ -85,7 +85,7 @@ func (s *whyShadow) lines() []string {
 		lines = append(lines, text...)
 	}
 	if s.Others > 0 {
-		lines = append(lines, fmt.Sprintf("would have been refused by %s: %d times, other targets for which the record has no room", s.Policy, s.Others))
+		lines = append(lines, fmt.Sprintf("would have been refused by %s: %d times, other targets for which the record has no space", s.Policy, s.Others))
 	}
 	if len(s.Wider) > 0 {
 		lines = append(lines, s.Policy+" is wider than the run's own policy in "+strings.Join(s.Wider, ", ")+": there it says nothing")

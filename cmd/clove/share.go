@@ -133,7 +133,7 @@ func (p launcher) reportPaused(b api.Budget, timeout time.Time, alone bool) {
 	}
 	switch {
 	case alone:
-		text += "; the run is paused, and without cloved nobody can give more: three times ctrl-c ends it"
+		text += "; the run is paused, and without cloved the budget cannot grow: three times ctrl-c ends it"
 	case shared(b):
 		text += "; the run is paused until clove budget set gives " + b.Account + " more"
 	default:

@@ -128,7 +128,7 @@ func verdictText(v egress.Verdict) string {
 }
 
 // explainNetwork prints the rules that a run would have. It compiles them as a run
-// does, so what it prints is what holds.
+// does, so the printed rules are those in force.
 func explainNetwork(s *screen, spec agent.Spec) error {
 	rules, err := settings.Rules(spec)
 	if err != nil {

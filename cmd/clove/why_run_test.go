@@ -34,7 +34,7 @@ func TestWhyRunOfEveryStatus(t *testing.T) {
 		agent.StatusDiskFull:    {agent.Record{Limit: hit("disk", 1<<20)}, []string{"disk limit of 1MiB", "limits.disk"}},
 		agent.StatusPolicyKill:  {agent.Record{Denials: []agent.Denial{{Kind: "network", Target: "tcp://10.0.0.1:443", Rule: "private"}}}, []string{"ended by --on-denial", "refused: network tcp://10.0.0.1:443, by private"}},
 		agent.StatusBudget:      {agent.Record{Limit: hit("tokens", 5)}, []string{"budget of 5 tokens spent", "--budget tokens=AMOUNT"}},
-		agent.StatusKilled:      {agent.Record{Signal: &killed, Stopped: &agent.Stopped{By: "uid 1000, process 4711", Time: time.Now()}}, []string{"by uid 1000, process 4711", "killed: somebody asked for it"}},
+		agent.StatusKilled:      {agent.Record{Signal: &killed, Stopped: &agent.Stopped{By: "uid 1000, process 4711", Time: time.Now()}}, []string{"by uid 1000, process 4711", "killed: on request"}},
 		agent.StatusStartFailed: {agent.Record{Error: &agent.Failure{Step: "--memory", Message: "too much", Hint: "ask for less"}}, []string{"could not be started: --memory: too much", "hint: ask for less"}},
 	}
 	for _, status := range agent.Statuses {
@@ -126,7 +126,7 @@ func TestWhyTellsRunsFromHosts(t *testing.T) {
 	}
 }
 
-// What a shadow would have refused is a section of its own, with lines of the policy and no flags,
+// The refusals of a shadow are a section of their own, with lines of the policy and no flags,
 // which would widen the run's own policy too. The control is the run without a shadow.
 func TestWhyShowsAShadow(t *testing.T) {
 	run := endedRun(agent.Record{Status: agent.StatusExited, Shadow: &agent.ShadowUse{Policy: agent.Policy{Name: "strict"}, Refused: 6, Others: 2,

@@ -23,7 +23,7 @@ func OpenCalls(dir string, capBytes int64) (*Calls, error) {
 }
 
 // Add writes one call: a line of clove's own, and the lines of the request and the answer. It
-// never fails: what cannot be written is counted.
+// never fails: lines that cannot be written are counted.
 func (c *Calls) Add(title string, request, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

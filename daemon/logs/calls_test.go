@@ -9,7 +9,7 @@ import (
 	"clove.run/clove/api"
 )
 
-// Calls at the same time do not mix, and what has no line end gets one.
+// Calls at the same time do not mix, and a text without a line end gets one.
 func TestCallsAreWholeInTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

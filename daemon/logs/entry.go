@@ -98,7 +98,7 @@ func scanWhole(lines *bufio.Reader, half *[]byte, each func(entry) error) error 
 	}
 }
 
-// nextLine returns the next line with its end, until the next call. What has no end yet is
+// nextLine returns the next line with its end, until the next call. A line without an end is
 // kept in half, and returned with io.EOF: a follower gets the rest with a later call. half
 // also joins lines that are longer than the reader's buffer.
 func nextLine(lines *bufio.Reader, half *[]byte) ([]byte, error) {

@@ -21,9 +21,9 @@ type Choice struct {
 	// which is needed to say how many bytes are gone; nil: not known.
 	After  int64
 	Offset *int64
-	Tail   int // the last so many of what is there; below 0: all
+	Tail   int // the last so many of the lines that are there; below 0: all
 	// Ended, where it is not nil, asks to go on with new lines until it is
-	// closed and what was written by then is read.
+	// closed and the lines that were written by then are read.
 	Ended <-chan struct{}
 	// Watch begins to watch a directory; nil: watch.Dir.
 	Watch func(dir string) (*watch.Watcher, error)
@@ -41,7 +41,7 @@ func Read(ctx context.Context, dir string, choice Choice, emit func(api.LogLine)
 		r.unsure = r.seen.lines > 0
 	}
 	if choice.Ended != nil {
-		// Before the past is read: what is written meanwhile brings another look.
+		// Before the past is read: a line that is written meanwhile causes another look.
 		watcher, err := r.watch(ctx)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 )
 
 // rotate drops the older file, whose lines are lost, and begins a newer one.
-// What fails in the middle is tried again by the next entry.
+// A rotation that fails in the middle is tried again by the next entry.
 func (l *Log) rotate(now time.Time) error {
 	if l.next == nil {
 		if err := l.retire(now); err != nil {
@@ -35,8 +35,8 @@ func (l *Log) retire(now time.Time) error {
 	if err := l.finishLine(); err != nil {
 		return err
 	}
-	// What is lost then, but not stored yet: a rename that fails leaves the counts as they
-	// were.
+	// The lines that are lost then, but not stored yet: a rename that fails leaves the
+	// counts as they were.
 	lost := l.lost
 	lost.add(l.previous)
 	next, err := l.prepare(entry{Head: true, LogLine: api.LogLine{Time: now, Stream: api.StreamClove, LostLines: lost.lines, LostBytes: lost.bytes}})

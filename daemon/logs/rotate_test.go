@@ -8,7 +8,7 @@ import (
 )
 
 // Between the two renames of a rotation readers find the whole log, for however long this
-// state lasts: nobody may complete the rotation. Entries in this state are counted, and the
+// state lasts: it is possible that nothing completes the rotation. Entries in this state are counted, and the
 // next one that can completes the rotation.
 func TestCutRotationIsRead(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// write adds one line. It never fails: what cannot be written is counted.
+// write adds one line. It never fails: a line that cannot be written is counted.
 func (l *Log) write(line api.LogLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

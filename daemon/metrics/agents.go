@@ -61,7 +61,7 @@ type live struct {
 }
 
 // Describe implements prometheus.Collector. It names nothing, which makes the collector an
-// unchecked one: what comes differs from answer to answer, and has a registry of its own.
+// unchecked one: its metrics differ from answer to answer, and have a registry of their own.
 func (l live) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -5,8 +5,8 @@
 //	states, queue, sizes ◀── asked for at each scrape ┘
 //
 // Table is every metric there is: the code takes its names, labels and
-// buckets from there, and docs/metrics.md is drawn from it. What happened to
-// runs is counted from the store's numbered list, so foreground runs count
+// buckets from there, and docs/metrics.md is drawn from it. Events of
+// runs are counted from the store's numbered list, so foreground runs count
 // too, and nothing is counted twice: a counter begins at 0 with its cloved.
 //
 // No label is unbounded: each has a closed set of values. Agents have names

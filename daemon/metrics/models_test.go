@@ -30,7 +30,7 @@ func TestModelCalled(t *testing.T) {
 		`gen_ai_client_token_usage_sum{`+general+`,gen_ai_token_type="input"} 15`, `gen_ai_client_token_usage_sum{`+general+`,gen_ai_token_type="output"} 20`)
 }
 
-// What is no stream has no time to the first chunk, and what failed says how.
+// A call without a stream has no time to the first chunk, and a failed one has its kind of failure.
 func TestModelCallsThatFail(t *testing.T) {
 	t.Parallel()
 	m := newMeter()

@@ -15,7 +15,7 @@ import (
 const Path = "/metrics"
 
 // atOnce is how many answers may be made at the same time: each looks into the store and
-// into Go's runtime, and anybody on the host may ask for one.
+// into Go's runtime, and any user of the host may ask for one.
 const atOnce = 4
 
 // AgentsOf returns the live agents that the caller may see, at most
@@ -47,7 +47,7 @@ func (m *Meter) Handler(agents AgentsOf) http.Handler {
 }
 
 // Server is an HTTP server with narrow bounds of time and size for each request. It may be
-// asked by anybody on the host, and a scrape is a short request. WriteTimeout leaves time
+// asked by any user of the host, and a scrape is a short request. WriteTimeout leaves time
 // for the supervisors to be asked.
 func Server(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,

@@ -21,8 +21,8 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// Label is a dimension with a closed set of values; none: what it is bounded
-// by stands in Of.
+// Label is a dimension with a closed set of values; none: Of says what
+// bounds it.
 type Label struct {
 	Name   string
 	Values []string
@@ -38,7 +38,7 @@ type Metric struct {
 	Help    string
 }
 
-// The names. Those of gauges are for who answers a scrape.
+// The names. Those of gauges are for the code that answers a scrape.
 const (
 	starts         = "clove_starts_total"
 	ends           = "clove_ends_total"
@@ -112,8 +112,8 @@ const (
 	ByUser  = "user"
 )
 
-// otherRule stands for refusals that no rule decided: what was asked for is not there, or not
-// sound.
+// otherRule stands for refusals that no rule decided: the object of the call does not exist, or is
+// not valid.
 const otherRule = "none"
 
 // Rules are the values of the label rule: those of errors, without what they name.
@@ -136,7 +136,7 @@ const budgetLimit = "budget"
 
 // Table is every metric of clove's own, in the order of the document.
 var Table = []Metric{
-	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs in each state, whoever started them."},
+	{Agents, Gauge, []Label{{Name: "state", Values: words(agent.States)}}, nil, "Runs of all users in each state."},
 	{starts, Counter, nil, nil, "Agents that began to execute."},
 	{startSeconds, Histogram, nil, startBuckets, "From leaving the queue until the agent executes."},
 	{ends, Counter, []Label{{Name: "status", Values: words(agent.Statuses)}}, nil, "Runs that ended, by the status of their record."},

@@ -82,8 +82,8 @@ func conclude(c *rpc.Conn, request rpc.Message, result any, err error) error {
 
 // listenTo acts on what the caller of a session sends, until it has gone or detaches. ctx
 // ends when it has gone: input that the agent does not read is dropped then. own acts on
-// the messages of one kind of session; nil: it has none. What cannot be decoded is passed
-// over: a session has no answer for a single message.
+// the messages of one kind of session; nil: it has none. A message that cannot be decoded is
+// skipped: a session has no answer for a single message.
 func listenTo(ctx context.Context, c *rpc.Conn, s *streams, own func(rpc.Message) (known bool)) {
 	for {
 		m, err := c.Receive()

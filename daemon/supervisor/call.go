@@ -75,7 +75,7 @@ func dial(ctx context.Context, runDir string, id agent.ID) (*rpc.Conn, error) {
 	return rpc.Dial(ctx, filepath.Join(runDir, string(id), SocketName))
 }
 
-// absent reports that nobody listens: there is no socket, or one that a supervisor left, or
+// absent reports that no supervisor listens: there is no socket, or one that a supervisor left, or
 // has not listened on yet.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED)

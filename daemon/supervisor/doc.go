@@ -18,7 +18,7 @@
 // directory's mode does not keep others out, so the kernel's credentials of the peer
 // decide.
 //
-// What the agent writes goes to the log and to each attached caller, all of it before
+// The output of the agent goes to the log and to each attached caller, all of it before
 // the run's end is in the store: a caller that waits for the end, or follows the log up
 // to it, misses nothing, and the next start finds a log without a writer. An attached
 // caller that is too slow misses output, and gets the number of bytes that it missed; it

@@ -154,8 +154,8 @@ func (v *server) desert() {
 	_ = v.live.Stop(0) // it may have ended
 }
 
-// serveHost passes output to the caller, and what the caller sends to the agent, until the
-// run has ended or the caller has gone.
+// serveHost passes output to the caller, and input from the caller to the agent, until the run
+// has ended or the caller has gone.
 func (v *server) serveHost(caller *rpc.Conn, p ForegroundParams) {
 	host := v.hub.host
 	v.streams.fit(p.Attach.Size)

@@ -25,8 +25,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: what cloved reads from a broken supervisor is an answer or an error of the API's
-// set.
+// FuzzAnswer: any bytes of a broken supervisor become an answer or an error of the API's set.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{`{"started":true}`, `{"error":{"code":1,"data":7}}`, `{"error":{"code":-32002,"message":"x","data":{"word":"conflict"}}}`, `{`} {
 		f.Add([]byte(seed))

@@ -11,9 +11,9 @@ import (
 	"clove.run/clove/api"
 )
 
-// host is the one caller for whom a foreground run was started. It misses nothing: what
-// is written before it comes waits for it, and the agent waits with it when it is slow,
-// as for a terminal that was stopped.
+// host is the one caller for whom a foreground run was started. It misses nothing:
+// output that is written before it connects waits for it, and the agent waits with it when
+// it is slow, as for a terminal that was stopped.
 type host struct {
 	pieces chan api.SessionOutput // written and not yet sent; when it is full, the agent waits
 	shut   map[string]mark        // by stream: the caller's own reader of it has gone
@@ -36,7 +36,7 @@ func newMark() mark {
 	return mark{done, sync.OnceFunc(func() { close(done) })}
 }
 
-// newHost makes a host that has not come yet. What is said meanwhile waits in pieces.
+// newHost makes a host that has not come yet. Messages that come meanwhile wait in pieces.
 func newHost() *host {
 	return &host{pieces: make(chan api.SessionOutput, queued), shut: map[string]mark{stdout: newMark(), stderr: newMark()},
 		came: newMark(), over: newMark(), left: newMark(), hasty: newMark()}

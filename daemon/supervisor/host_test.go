@@ -34,7 +34,7 @@ func full(h *host) {
 	}
 }
 
-// What is written before the host connects, and while it does not read, waits for it. The
+// Output that is written before the host connects, and while it does not read, waits for it. The
 // control is a listener, which loses it.
 func TestHostMissesNothing(t *testing.T) {
 	t.Parallel()
@@ -65,10 +65,10 @@ func TestHostMissesNothing(t *testing.T) {
 	}
 }
 
-// A writer that waits for the host continues when the host has gone, when nobody waits for the
-// output any longer, and with EPIPE when the host has closed that stream. Notifications to the
+// A writer that waits for the host continues when the host has gone, when no caller waits for
+// the output any longer, and with EPIPE when the host has closed that stream. Notifications to the
 // host never wait.
-func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
+func TestNoWriterWaitsForAHostThatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what string
@@ -95,10 +95,10 @@ func TestNobodyWaitsForAHostThatIsGone(t *testing.T) {
 	h := newHost()
 	waited := doing(h.await)
 	h.hasty.set()
-	soon(t, "it awaits who is not waited for", waited)
+	soon(t, "it waits for a host that it must not wait for", waited)
 }
 
-// What clove itself has to say comes in order, in place of output.
+// clove's own messages come in order, in place of output.
 func TestAHostGetsWhatIsSaidOfBudgets(t *testing.T) {
 	t.Parallel()
 	h, at := newHost(), time.Unix(1_800_000_000, 0)

@@ -8,8 +8,8 @@ import (
 	"clove.run/clove/runtime"
 )
 
-// openPTY opens a pair as pts(4) describes. It is raw from the beginning: what is typed
-// before runtime has looked at it, an end of input among it, is the agent's to interpret.
+// openPTY opens a pair as pts(4) describes. It is raw from the beginning: the agent
+// interprets text that is typed before runtime has looked at it, also an end of input.
 func openPTY() (master, slave *os.File, err error) {
 	// Non-blocking, so that closing it ends a read.
 	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)

@@ -113,7 +113,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		// gofail: var superviseAnswered string
 		// failpoint(superviseAnswered, "")
 
-		// What the start needed is not needed again, and each agent has such a process.
+		// The memory of the start is not needed again, and each agent has such a process.
 		debug.FreeOSMemory()
 	}
 	// The record waits for room on the disk; the caller of a start that failed need not.

@@ -114,7 +114,7 @@ func TestHubNeverWaits(t *testing.T) {
 		t.Error("it goes on behind its end")
 	}
 	if _, more := <-h.join().pieces; more {
-		t.Error("who comes too late waits")
+		t.Error("a late caller waits")
 	}
 }
 
@@ -170,8 +170,8 @@ func TestConnectToNobody(t *testing.T) {
 	}
 }
 
-// A supervisor that is late is waited for, also while its socket has a name and nobody listens
-// on it yet. No event reports the end of that state.
+// A supervisor that is late is waited for, also while its socket has a name and no process
+// listens on it yet. No event reports the end of that state.
 func TestConnectWaitsForALateSupervisor(t *testing.T) {
 	t.Parallel()
 	for _, bound := range []bool{false, true} {

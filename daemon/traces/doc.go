@@ -9,7 +9,7 @@
 //	└── run                  the agent's life, with the status of its end
 //
 // A run keeps the trace that it belongs to in the store, so its life joins it
-// also when cloved was restarted in between. What a policy starts again is a
+// also when cloved was restarted in between. A start by a restart policy is a
 // trace of its own, linked to the first. A run of the foreground has a life
 // and nothing before it.
 //

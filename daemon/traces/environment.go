@@ -32,7 +32,7 @@ func FromEnvironment(ctx context.Context, version string, log *slog.Logger) (*Tr
 	if err != nil {
 		return nil, refused(err.Error())
 	}
-	// What the environment says of the service goes before what is said here.
+	// Attributes of the service in the environment take precedence over those here.
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "cloved"), attribute.String("service.version", version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {

@@ -57,7 +57,7 @@ func TestAModelCallIsASpan(t *testing.T) {
 	}
 }
 
-// What a client says of its own span is a link: the call stays in the trace of its run, also
+// The span that a client names is a link: the call stays in the trace of its run, also
 // where the client wants that nothing of it is sampled.
 func TestAClientsSpanIsLinked(t *testing.T) {
 	tracer, spans, _ := open(t)

@@ -109,8 +109,8 @@ func (t *Tracer) Carry(ctx context.Context) string {
 // traceparent is the header of the W3C's trace context.
 const traceparent = "traceparent"
 
-// within puts what Carry returned back into a context. What is not one is
-// ignored, as the W3C wants it.
+// within puts what Carry returned back into a context. A value that is not one
+// is ignored, as the W3C wants it.
 func within(ctx context.Context, carried string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: carried})
 }

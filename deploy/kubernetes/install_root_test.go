@@ -29,7 +29,7 @@ type machine struct {
 const systemctl = `
 program=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/clove.service 2>/dev/null)
 start() {
-	: >/log # by itself: who was there before was ready, too
+	: >/log # by itself: the earlier process was ready, too
 	setsid "$program" >/log 2>&1 </dev/null &
 	echo $! >/pid
 	until grep -q 'msg=ready' /log; do

@@ -46,7 +46,7 @@ func jobOf(spec agent.Spec) jobSpec {
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // checkNode refuses what a node would not start. An agent that is root needs a user
-// namespace, so that it is nobody outside. containerd 1.7 then lets the runtime make
+// namespace, so that it has no rights outside. containerd 1.7 then lets the runtime make
 // the network namespace, which that user namespace owns: the container's root could
 // change the rules, so clove-oci refuses network rules there.
 func checkNode(run Run) error {

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/agent"
 )
 
-// What Kubernetes takes for names (RFC 1123's label and subdomain) and labels.
+// The syntax of names (RFC 1123's label and subdomain) and labels in Kubernetes.
 var (
 	dnsLabel   = pattern(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	dnsName    = pattern(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)

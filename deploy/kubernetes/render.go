@@ -34,11 +34,11 @@ type Variable struct {
 	IsSecret bool // its value is in the Secret, under its name
 }
 
-// Manifest has the objects to apply, in order: what the Job's pod needs comes first.
+// Manifest has the objects to apply, in order: those that the Job's pod needs come first.
 type Manifest struct{ objects []any }
 
 // Render returns the objects for a run; the same run always gives the same objects.
-// What a cluster would refuse, or could not enforce, is an *agent.Error of KindInvalid,
+// A setting that a cluster would refuse, or could not enforce, is an *agent.Error of KindInvalid,
 // whose Step is the flag or the annotation that is the reason, or the workspace.
 func Render(run Run) (Manifest, error) {
 	files, err := place(run.Content)

@@ -33,7 +33,7 @@ type (
 		BackoffLimit int32 `json:"backoffLimit"`
 		// Of the whole Job, with all its starts.
 		ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-		// Absent: a finished Job stays until somebody deletes it.
+		// Absent: a finished Job stays until it is deleted.
 		TTLSecondsAfterFinished *int32      `json:"ttlSecondsAfterFinished,omitempty"`
 		Template                podTemplate `json:"template"`
 	}

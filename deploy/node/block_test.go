@@ -190,7 +190,7 @@ func TestWhatCannotBeExtendedIsRefused(t *testing.T) {
 		"CRI disabled by name":   {"version = 3\ndisabled_plugins = ['" + twoX + "']\n", "the CRI plugin is disabled"},
 		"plugins inline":         {"version = 2\nplugins = {\"" + oneX + "\" = {containerd = {snapshotter = 'overlayfs'}}}\n", "it cannot be extended"},
 		"runtimes inline":        {"version = 2\n[plugins.\"" + oneX + "\".containerd]\nruntimes = {runc = {runtime_type = 'io.containerd.runc.v2'}}\n", "it cannot be extended"},
-		"somebody else's clove":  {"version = 2\n[plugins.\"" + oneX + "\".containerd.runtimes.clove]\nruntime_type = 'x'\n", "it has a handler clove"},
+		"another clove":          {"version = 2\n[plugins.\"" + oneX + "\".containerd.runtimes.clove]\nruntime_type = 'x'\n", "it has a handler clove"},
 		"half a block":           {"version = 2\n" + blockBegin, "is incomplete"},
 		"the other half":         {"version = 2\n" + blockEnd, "is incomplete"},
 		"two blocks":             {"version = 2\n" + blockBegin + blockEnd + blockBegin + blockEnd, "is incomplete"},

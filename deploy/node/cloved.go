@@ -114,7 +114,7 @@ func (c Cloved) install(ctx context.Context, steps *undo.Stack) (ClovedResult, e
 	return result, nil
 }
 
-// find decides which cloved serves this node: one that somebody else installed, which
+// find decides which cloved serves this node: one that was installed otherwise, which
 // must serve already, or that of the units that Install writes.
 func (c Cloved) find(ctx context.Context) (unit string, own bool, err error) {
 	own, unit, err = c.ownUnits()
@@ -227,8 +227,8 @@ func (c Cloved) end(ctx context.Context) error {
 	return err
 }
 
-// uninstall removes the units only if Install wrote them all. What could not be stopped
-// keeps its units, so that a second try can stop it.
+// uninstall removes the units only if Install wrote them all. If cloved could not be
+// stopped, its units stay, so that a second try can stop it.
 func (c Cloved) uninstall(ctx context.Context) (ClovedResult, error) {
 	own, strange, err := c.ownUnits()
 	if err != nil || !own {

@@ -41,7 +41,7 @@ func newClovedPlace(t *testing.T) *clovedPlace {
 			case p.answered || p.pid != 0:
 				return nil
 			}
-			return &agent.Error{Kind: agent.KindNotFound, Message: "nobody listens"}
+			return &agent.Error{Kind: agent.KindNotFound, Message: "no process listens"}
 		}}
 	p.put(minimal2)
 	for _, name := range []string{"clove", "clove-init", "clove-gate", "clove-models", "clove-upstream"} {
@@ -198,7 +198,7 @@ func TestUninstallStopsBeforeItForgets(t *testing.T) {
 	}
 }
 
-// TestAClovedThatServesIsUsed: whoever installed it, and an uninstall leaves it.
+// TestAClovedThatServesIsUsed: the installer does not matter, and an uninstall leaves it.
 func TestAClovedThatServesIsUsed(t *testing.T) {
 	for name, row := range map[string]struct {
 		arrange func(p *clovedPlace) (unit string)

@@ -38,8 +38,7 @@ type config struct {
 	plugin  string // of criPlugins
 }
 
-// refused is an error about containerd's configuration. It is always the administrator
-// who can solve it.
+// refused is an error about containerd's configuration. The administrator can always solve it.
 func refused(hint, format string, err error) error {
 	return &agent.Error{Kind: agent.KindInvalid, Step: "containerd's configuration", Message: format, Hint: hint, Err: err}
 }
@@ -88,7 +87,7 @@ func (c config) criPlugin() table { return at(c.root, "plugins", c.plugin) }
 func (c config) runtimes() table { return at(c.criPlugin(), "containerd", "runtimes") }
 
 // systemdCgroup is the setting of the node's own handler. A pod whose runtime disagrees
-// with the kubelet about who makes cgroups does not start. nil means that nothing is
+// with the kubelet about the cgroup driver does not start. nil means that nothing is
 // written, and containerd's default holds for both.
 func (c config) systemdCgroup() *bool {
 	name, _ := at(c.criPlugin(), "containerd")["default_runtime_name"].(string)

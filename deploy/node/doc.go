@@ -11,7 +11,7 @@
 //     the old text meant plus the handler, else it is refused.
 //
 //   - config.go reads what a configuration says: its version, where its version
-//     keeps runtimes, and who makes the cgroups of the node's runc.
+//     keeps runtimes, and the cgroup driver of the node's runc.
 //
 //   - Install and Uninstall (install.go) change the file: with a backup, by one
 //     rename, and with a restart of containerd if that is asked for. A containerd

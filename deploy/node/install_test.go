@@ -209,13 +209,13 @@ func TestImportsThatReplaceTheHandler(t *testing.T) {
 		config, imported string
 		refused          bool
 	}{
-		"another plugin":    {"version = 2\nimports = ['conf.d/*.toml']\n", "version = 2\n[debug]\nlevel = 'debug'\n", false},
-		"the CRI":           {"version = 2\nimports = ['conf.d/*.toml']\n", snippet, true},
-		"not TOML":          {"version = 2\nimports = ['conf.d/*.toml']\n", "=", true},
-		"nothing there":     {"version = 2\nimports = ['other.d/*.toml']\n", snippet, false},
-		"a bad pattern":     {"version = 2\nimports = ['conf.d/[']\n", snippet, true},
-		"containerd 2.0":    {"version = 3\nimports = ['conf.d/*.toml']\n", snippet, false},
-		"imports of nobody": {"version = 2\n", snippet, false},
+		"another plugin":  {"version = 2\nimports = ['conf.d/*.toml']\n", "version = 2\n[debug]\nlevel = 'debug'\n", false},
+		"the CRI":         {"version = 2\nimports = ['conf.d/*.toml']\n", snippet, true},
+		"not TOML":        {"version = 2\nimports = ['conf.d/*.toml']\n", "=", true},
+		"nothing there":   {"version = 2\nimports = ['other.d/*.toml']\n", snippet, false},
+		"a bad pattern":   {"version = 2\nimports = ['conf.d/[']\n", snippet, true},
+		"containerd 2.0":  {"version = 3\nimports = ['conf.d/*.toml']\n", snippet, false},
+		"without imports": {"version = 2\n", snippet, false},
 	} {
 		p := newPlace(t)
 		p.put(row.config)

@@ -55,8 +55,8 @@ type Config struct {
 	// nil: none.
 	Shadow *egress.Rules
 	// Ask is called with what the rules are about to deny, and may return the rules that are to
-	// hold from now on; nil leaves it denied. It may take its time, until ctx ends. nil: nobody
-	// is asked.
+	// hold from now on; nil leaves it denied. It may take its time, until ctx ends. nil: it
+	// stays denied.
 	Ask func(ctx context.Context, d Decision) *egress.Rules
 }
 

@@ -63,7 +63,7 @@ func TestDialConnects(t *testing.T) {
 	}
 }
 
-// A distant peer answers later: here, when the backlog has room.
+// A distant peer answers later: here, when the backlog has space.
 func TestDialWaitsForAFarPeer(t *testing.T) {
 	t.Parallel()
 	accept, at := full(t)
@@ -75,7 +75,7 @@ func TestDialWaitsForAFarPeer(t *testing.T) {
 		}
 		ended <- err
 	}()
-	accept() // TestDialEndsWithItsContext is the control: without it nobody connects
+	accept() // TestDialEndsWithItsContext is the control: without it nothing connects
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -101,10 +101,10 @@ func TestDialTellsWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := listener.Addr().(*net.TCPAddr).AddrPort()
+	closed := listener.Addr().(*net.TCPAddr).AddrPort()
 	listener.Close()
 	for to, want := range map[netip.AddrPort]error{
-		nobody: unix.ECONNREFUSED,
+		closed: unix.ECONNREFUSED,
 		netip.MustParseAddrPort("255.255.255.255:9"): unix.ENETUNREACH, // broadcast, which TCP does not have
 	} {
 		if _, err := ownNetwork.dial(t.Context(), "tcp4", to); !errors.Is(err, want) {

@@ -54,7 +54,7 @@ type Decision struct {
 	Outcome Outcome        `json:"verdict"`
 	Kind    Kind           `json:"kind"`
 	Rule    string         `json:"rule,omitempty"`
-	Source  string         `json:"source,omitempty"`  // who gave the rule, for example "--allow"
+	Source  string         `json:"source,omitempty"`  // the origin of the rule, for example "--allow"
 	Name    string         `json:"name,omitempty"`    // the name that was queried, shown, or pinned to the address
 	Address netip.AddrPort `json:"address,omitzero"`  // port 0 where there is none
 	Pinned  []egress.Name  `json:"-"`                 // the names that led the agent to the address, whether or not they decided

@@ -185,6 +185,6 @@ func TestAPublishedPortLeadsIn(t *testing.T) {
 	}
 	f.network.set(func() { f.network.inside = "127.0.0.1:1" })
 	if answer := f.gate.ask(wire.Request{Enter: &wire.Enter{Port: 8080, Client: netip.MustParseAddrPort("127.0.0.1:5")}}); answer.Result != wire.ResultUnreachable {
-		t.Errorf("nobody listens inside: %+v", answer)
+		t.Errorf("no process listens inside: %+v", answer)
 	}
 }

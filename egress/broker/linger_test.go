@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/egress/wire"
 )
 
-// stuck is a connection whose bytes nobody reads, with SO_LINGER as an attacker in the gate
+// stuck is a connection whose bytes no process reads, with SO_LINGER as an attacker in the gate
 // could set it, and without the gate's own descriptor.
 func stuck(t *testing.T, f *fixture) wire.Answer {
 	t.Helper()

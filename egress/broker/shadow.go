@@ -9,9 +9,9 @@ import (
 	"clove.run/clove/egress"
 )
 
-// shadow asks other rules about what the broker's own allow, and counts what they would have
-// refused. It answers nobody, so that it cannot change a decision. What the own rules refuse
-// it is not asked.
+// shadow applies other rules to what the broker's own allow, and counts what they would have
+// refused. It returns no answer, so that it cannot change a decision. It is not asked about
+// what the own rules refuse.
 type shadow struct {
 	rules atomic.Pointer[egress.Rules] // nil: nothing is asked
 	*denials
@@ -92,7 +92,7 @@ func (s *shadow) connection(kind Kind, asked egress.Connection, now time.Time) {
 }
 
 // judge asks as the gate would: first without the first bytes of the client, and with them where
-// the answer depends on them. A client whose first bytes nobody read is taken for one that shows
+// the answer depends on them. A client whose first bytes were not read is taken for one that shows
 // the name that it looked up: the gate reads them only where the own rules depend on the name.
 // It returns the question that was decided, too.
 func (s *shadow) judge(rules *egress.Rules, asked egress.Connection) (egress.Verdict, egress.Connection) {

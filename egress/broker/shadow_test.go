@@ -176,7 +176,7 @@ func (f *fixture) world(server string) {
 // without the shadow, and under the shadow's rules exactly what it counted is refused.
 func TestAShadowChangesNoDecision(t *testing.T) {
 	t.Parallel()
-	server, err := net.Listen("tcp", "127.0.0.1:0") // its backlog is enough, nobody accepts
+	server, err := net.Listen("tcp", "127.0.0.1:0") // its backlog is enough, nothing accepts
 	if err != nil {
 		t.Fatal(err)
 	}

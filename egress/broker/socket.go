@@ -63,7 +63,7 @@ func duplicate(file syscall.Conn) (int, error) {
 	return fd, nil
 }
 
-// cut ends the connection of fd, whoever else has the socket. SOCK_DESTROY resets a TCP
+// cut ends the connection of fd, even if other processes have the socket. SOCK_DESTROY resets a TCP
 // connection and discards unsent data. It does not work without CONFIG_INET_DIAG_DESTROY,
 // nor for a socket in the agent's namespace, which this process's sock_diag does not see.
 // Then shutdown(2) must do. connect(AF_UNSPEC) would reset too, but the gate could connect

@@ -96,8 +96,8 @@ func ParseQuery(packet []byte) (Query, error) {
 
 func word(packet []byte, offset int) uint16 { return binary.BigEndian.Uint16(packet[offset:]) }
 
-// parseQuery goes on only while everything is as a stub resolver sends it. What was parsed
-// so far goes into the error's answer.
+// parseQuery goes on only while everything is as a stub resolver sends it. The parsed part
+// goes into the error's answer.
 func parseQuery(packet []byte) (Query, *QueryError) {
 	q, err := parseHeader(packet)
 	if err != nil {

@@ -22,7 +22,7 @@ type broker struct {
 
 	mu      sync.Mutex // guards the fields below
 	lastID  uint64
-	waiting map[uint64]chan wire.Answer // by ID; removed by whoever takes the answer or gives up
+	waiting map[uint64]chan wire.Answer // by ID; removed by receive, or by an ask that gives up
 }
 
 func newBroker(conn *wire.Conn, done <-chan struct{}) *broker {
@@ -73,8 +73,8 @@ func (b *broker) ask(r wire.Request) (wire.Answer, error) {
 	return wire.Answer{}, errNoAnswer
 }
 
-// remove takes a waiter out of the map. Whoever gets it owns the answer: receive to deliver
-// it, ask to give up.
+// remove takes a waiter out of the map. Only the first of two calls gets it, and owns the answer:
+// receive to deliver it, ask to give up.
 func (b *broker) remove(id uint64) chan wire.Answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,7 +33,7 @@ func (s *server) receiveAll(conn *net.UDPConn, buffer []byte, handle func(datagr
 
 // receiveDatagram reads a datagram and its original destination.
 func receiveDatagram(conn *net.UDPConn, buffer []byte) (datagram, error) {
-	// Room for one address of either family with its header, and to spare.
+	// Space for one address of either family with its header, and some more.
 	var oob [128]byte
 	n, oobn, _, from, err := conn.ReadMsgUDPAddrPort(buffer, oob[:])
 	if err != nil {

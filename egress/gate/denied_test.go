@@ -44,7 +44,7 @@ func TestADeniedRequestIsToldWhy(t *testing.T) {
 				}
 				return denied
 			})
-			request := strings.Replace(fmt.Sprintf(requestHead, "a.example"), "GET", "POST", 1) + "a body that nobody reads"
+			request := strings.Replace(fmt.Sprintf(requestHead, "a.example"), "GET", "POST", 1) + "a body that no server reads"
 			response, body := ask(t, to(t, s, "192.0.2.1:80"), request)
 			if response.StatusCode != c.status || !response.Close || response.Header.Get("Content-Type") != "text/plain; charset=us-ascii" {
 				t.Errorf("%+v", response)

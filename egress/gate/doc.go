@@ -7,7 +7,7 @@
 //	                          └─ denied ─▶ 403 on port 80, else RST
 //
 // Every socket comes from the broker: the listeners with the Setup, the others with
-// its answers. What the gate holds for an agent is bounded by count (connections,
+// its answers. The memory that the gate holds for an agent is bounded by count (connections,
 // requests, queries), by size (16 KiB of first bytes, 64 KiB of a datagram, nothing
 // of a relayed stream, whose bytes stay in kernel pipes), and by time (each wait for
 // the agent has a limit, except in a relay).

@@ -18,7 +18,7 @@ import (
 )
 
 // TestIdleConnectionsAreBounded: connections above the limit are reset at once, and each one
-// that ends makes room for another. Without a limit all of them stay.
+// that ends lets another one in. Without a limit all of them stay.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 5

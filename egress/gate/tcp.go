@@ -125,7 +125,7 @@ func (s *server) carry(conn *net.TCPConn, target netip.AddrPort, answer wire.Ans
 		reset(conn)
 		return
 	}
-	// What was read to find a name must reach the server first.
+	// The bytes that were read to find a name must reach the server first.
 	first := func() ([]byte, error) { return seen.bytes, nil }
 	if seen.silent {
 		first = func() ([]byte, error) { return s.lateOpening(conn, target) }

@@ -181,7 +181,7 @@ func (a *AgentSocket) listeners() []broker.Listener {
 }
 
 // previousEnd bounds the wait for the sockets of a gate before this one. That gate
-// dies after its guard, whose end is known; its own end is not reported to anybody.
+// dies after its guard, whose end is known; its own end is not reported.
 const previousEnd = 5 * time.Second
 
 // listenOnceFree makes sockets by try, again while another's are still at their addresses.

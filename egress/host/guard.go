@@ -29,8 +29,8 @@ type guard struct {
 // clove-gate. After Guard has returned the rules stand, and no gate serves them:
 // the container has no network. `clove-oci delete` removes them.
 //
-// If the error comes before held, what was done stays: it allows no traffic, the next Guard
-// for the same container completes it, and delete removes it. Decision 35 (docs/decisions)
+// If the error comes before held, the rules stay: they allow no traffic, the next Guard
+// for the same container completes them, and delete removes them. Decision 35 (docs/decisions)
 // says why the rules outlive the guard.
 func Guard(ctx context.Context, program string, order agent.Guard, held func()) error {
 	g := &guard{order: order}

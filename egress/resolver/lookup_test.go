@@ -159,7 +159,7 @@ func TestTheNextServerIsAsked(t *testing.T) {
 	refuses := &fakeServer{addr: closedPort(t)}
 	for name, first := range map[string]*fakeServer{
 		"SERVFAIL": serve(t, rcode(dnsmsg.RCodeServerFailure)), "REFUSED": serve(t, rcode(dnsmsg.RCodeRefused)),
-		"silent": serve(t, silent), "garbage": serve(t, garbage), "silent by TCP": serve(t, halfway), "nobody there": refuses,
+		"silent": serve(t, silent), "garbage": serve(t, garbage), "silent by TCP": serve(t, halfway), "no server": refuses,
 	} {
 		second := serve(t, good)
 		reply, err := asking(first, second).Lookup(deadline(t), "a.test", dnsmsg.TypeA)

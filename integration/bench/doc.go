@@ -43,8 +43,8 @@
 // the clients run in a network namespace of the benchmark's, the servers in
 // another; no packet leaves the two. The client is this binary in another role, one on
 // each way for the whole run, which takes orders as lines of JSON; clove's is in a
-// sandbox. A new connection is measured from connect to the first byte of an answer; what
-// is beyond the direct connection's median of the same round was added by the way. The ratio is to the
+// sandbox. A new connection is measured from connect to the first byte of an answer; the
+// time beyond the direct connection's median of the same round was added by the way. The ratio is to the
 // better of the two proxies in the same row.
 //
 // # The daemon
@@ -72,10 +72,10 @@
 // measured at the Go API (BenchmarkSpending in kernel), and so is the gain of 64 callers where no
 // socket is in the way (BenchmarkKernelUpdate in store), by `make microbench`.
 //
-// What an agent that floods with calls costs another one: the slowest hundredth of this one's
+// The cost of an agent that floods with calls for another one: the slowest hundredth of this one's
 // checks, beside the flood and beside as much processor time that is used without a call.
 //
-// What the socket costs an agent that does not use it: the start of `clove run` without a
+// The cost of the socket for an agent that does not use it: the start of `clove run` without a
 // socket beside itself, beside one with a socket and beside an earlier clove (BEFORE), in
 // turn, without cloved; and the host's memory for idle agents with and without a socket.
 //
@@ -91,11 +91,11 @@
 //
 // The provider answers at a fixed pace, or without a delay where rates are measured. The first
 // token of a stream says how much of the wait for it was the provider's; the client subtracts
-// that, so that the provider's timer is not in the figures. What is beyond the direct
-// connection's median of the same round was added by the way. The ratio is to the gateway.
+// that, so that the provider's timer is not in the figures. The time beyond the
+// direct connection's median of the same round was added by the way. The ratio is to the gateway.
 //
 // Host memory is that of the processes between client and provider, after a few calls and with
-// streams that are open, at the start of the run: later their heaps have room.
+// streams that are open, at the start of the run: later their heaps have free memory.
 //
 // # Policies
 //

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// What an agent's calls cost. A caller reserves and releases in turn, each durably.
+// The measurements of an agent's calls. A caller reserves and releases in turn, each durably.
 const (
 	whatCheck   = "a grant check"
 	whatReserve = "a durable reservation"

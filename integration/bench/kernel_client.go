@@ -10,7 +10,7 @@ import (
 // roleLedger is this binary as an agent that spends.
 const roleLedger = "ledger"
 
-// What the agent may do, and what it spends.
+// The agent's grant and the dimension that it spends.
 const (
 	checked = "tool:fetch"
 	spent   = "reviews"

@@ -17,7 +17,7 @@ const redisSocket = "redis.sock"
 // auditEntry is what each peer notes of a change: as long as clove's entry is.
 var auditEntry = strings.Repeat("x", 300)
 
-// The scripts of a change: what is free is compared, the reservation is noted, and an
+// The scripts of a change: the free amount is compared, the reservation is noted, and an
 // entry of the audit log is added, all or nothing.
 const (
 	redisReserve = `

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The kinds of starts. The second one is the same program once more: what its ratio is off
-// 1 is noise.
+// The kinds of starts. The second one is the same program once more: the distance of its ratio
+// from 1 is noise.
 const (
 	startNow     = "clove run"
 	startControl = "clove run, once more"

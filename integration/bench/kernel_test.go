@@ -158,7 +158,7 @@ func TestSQLiteSpends(t *testing.T) {
 	}
 }
 
-// What is invented of other agents could be a cloved's.
+// The invented rows of other agents could be those of a real cloved.
 func TestSharedPast(t *testing.T) {
 	d := unprivileged(t).newCloved("past")
 	if err := d.remember(12); err != nil {

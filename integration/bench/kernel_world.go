@@ -24,7 +24,7 @@ const (
 )
 
 var ledgerKinds = []kind[*ledgers, *ledgerPeer]{
-	{ledgerClove, "the agent's socket and cloved; also checks who calls, and writes a hash-chained log", func(w *ledgers) (*ledgerPeer, error) {
+	{ledgerClove, "the agent's socket and cloved; also checks the caller, and writes a hash-chained log", func(w *ledgers) (*ledgerPeer, error) {
 		return &ledgerPeer{ledgerClove, ledgerClove, w.inside}, nil
 	}},
 	{ledgerMany, "the same beside the accounts, grants and answers of 10 000 other agents", (*ledgers).openMany},

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is measured of a container's life as an engine leads it. The program runs
+// The measurements of a container's life under an engine. The program runs
 // between start and delete; that time is not counted.
 const (
 	whatLife   = "create, start, delete"

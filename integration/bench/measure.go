@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What the commands run. `date` prints the time, and is the smallest
+// The programs that the commands run. `date` prints the time, and is the smallest
 // program in every base system that does.
 var (
 	programTrue = []string{"/bin/true"}
@@ -45,7 +45,7 @@ func (r *results) String() string {
 	return text
 }
 
-// What is measured of a command.
+// The measurements of a command.
 const (
 	whatWhole = "whole command"
 	whatFirst = "first instruction"

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// What is measured of a way to a model. The time to the first token is without the provider's
+// The measurements of a way to a model. The time to the first token is without the provider's
 // own part of it.
 const (
 	whatFirstToken  = "first token, 1 stream"

@@ -19,7 +19,7 @@ import (
 const roleAsker = "asker"
 
 // modelOrder is what the client is told to do, one JSON object a line: each of so many
-// callers at once asks so many times. What an earlier order holds ends first.
+// callers at once asks so many times. Streams of an earlier order end first.
 type modelOrder struct {
 	Model   string
 	Stream  bool
@@ -121,7 +121,7 @@ func (a *asker) turn(o modelOrder) (ms float64, err error) {
 	return s.ms, err
 }
 
-// prompt is some pages of text, so that whoever parses a request has something to parse.
+// prompt is some pages of text, so that a program that parses requests has work to do.
 var prompt = strings.Repeat("A sentence of the conversation so far. ", 100)
 
 // maxTokens is the most that a request allows: clove reserves it.

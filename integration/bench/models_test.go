@@ -21,7 +21,7 @@ func clientOf(t *testing.T, provider http.HandlerFunc) *asker {
 	return a
 }
 
-// Each round's direct connection is subtracted from it, and what is left is compared with the
+// Each round's direct connection is subtracted from it, and the rest is compared with the
 // gateway's.
 func TestFirstTokensAreComparedByWhatIsAdded(t *testing.T) {
 	figures := judgeModels(modelErrand{what: whatFirstToken, unit: unitMS, aim: "an aim"}, samples{whatFirstToken: {
@@ -92,7 +92,7 @@ func TestMemoryOfModels(t *testing.T) {
 	}
 }
 
-// What each order asks for is what it gets.
+// Each order is carried out as it says.
 func TestTheClientOfModelsObeys(t *testing.T) {
 	a := clientOf(t, answerModel)
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// What is measured of a way out. A connection's time is that from connect(2) to
+// The measurements of a way out. A connection's time is that from connect(2) to
 // the first byte that came back; a denial's ends with the refusal.
 const (
 	whatOne     = "one connection"

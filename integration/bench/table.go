@@ -112,7 +112,7 @@ func short(value float64) string {
 	return fmt.Sprintf("%.3g", value)
 }
 
-// String is the table for people. What was measured is printed once for all its peers.
+// String is the table for people. The name of a measurement is printed once for all its peers.
 func (t *table) String() string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -68,7 +68,7 @@ func (d *daemon) awaitReady(t *testing.T, notify *net.UnixConn) {
 	go func() {
 		select {
 		case <-d.ended:
-			notify.SetReadDeadline(time.Now()) // fails only after it was closed, and nobody reads then
+			notify.SetReadDeadline(time.Now()) // fails only after it was closed, and nothing reads then
 		case <-done:
 		}
 	}()

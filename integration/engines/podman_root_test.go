@@ -81,7 +81,7 @@ var podmanOnly = []row{
 		podman wait $N >/dev/null; podman inspect -f '{{.RestartCount}} {{.State.Status}} {{.State.ExitCode}}' $N`},
 	// Podman passes annotations to the runtime, so the agent's own rules arrive.
 	{name: "the agent's own limit", cgroup: true, script: `run --annotation run.clove.limits.memory=32M $I eat; echo -n "$? "; run $I eat; echo $?`, want: `0 0`, clove: `137 0`},
-	// Containers in its pods have CRI-O's annotations, and nobody gives the pod's sandbox
+	// Containers in its pods have CRI-O's annotations, and no engine gives the pod's sandbox
 	// rules. The control is a container outside of a pod, which needs cloved.
 	{name: "rules in a pod", want: `no pod 0\npod 0\nlimit 0`, clove: `no pod 126 need cloved\npod 126 in no pod\nlimit 137`, script: `
 		podman pod create --name $N-pod --infra-image clove.test/pause:1 --network none >/dev/null

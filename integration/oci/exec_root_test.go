@@ -194,6 +194,6 @@ func TestDescriptorsAreHandedOn(t *testing.T) {
 	}
 	defer file.Close()
 	if status := background(t, r, []*os.File{file}, nil, "exec", id, "sh", "-c", "[ ! -e /proc/self/fd/3 ]")(); status != 0 {
-		t.Error("a descriptor came that nobody asked for")
+		t.Error("a descriptor came that was not requested")
 	}
 }

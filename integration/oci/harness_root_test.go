@@ -99,7 +99,7 @@ func listen(t *testing.T, r *ocitest.Runtime, network, name string) (path string
 func received(t *testing.T, listener *os.File) *os.File {
 	t.Helper()
 	if ready, err := poll(listener); !ready {
-		t.Fatalf("nobody connected: %v", err)
+		t.Fatalf("no connection came: %v", err)
 	}
 	connection, _, err := unix.Accept4(int(listener.Fd()), unix.SOCK_CLOEXEC)
 	if err != nil {

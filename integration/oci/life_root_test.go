@@ -83,7 +83,7 @@ func TestRunGivesTheStatusOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestAnEndedReaderEndsTheWriter: a process whose output nobody reads must not wait for ever.
+// TestAnEndedReaderEndsTheWriter: a process whose output no reader takes must not wait for ever.
 func TestAnEndedReaderEndsTheWriter(t *testing.T) {
 	r := newRuntime(t)
 	reader, writer, err := os.Pipe()

@@ -84,7 +84,7 @@ func TestAListenerDecides(t *testing.T) {
 	}
 	wait := background(t, r, nil, nil, "start", "asking")
 	if ready, err := poll(listener); !ready {
-		t.Fatalf("nobody asked: %v", err)
+		t.Fatalf("no notification came: %v", err)
 	}
 	var asked notification
 	request(t, int(listener.Fd()), notifReceive, &asked)
@@ -108,7 +108,7 @@ func TestAListenerDecides(t *testing.T) {
 func notified(t *testing.T, socket *os.File) (listener *os.File, state specs.ContainerProcessState) {
 	t.Helper()
 	if ready, err := poll(socket); !ready {
-		t.Fatalf("nobody connected: %v", err)
+		t.Fatalf("no connection came: %v", err)
 	}
 	connection, _, err := unix.Accept4(int(socket.Fd()), unix.SOCK_CLOEXEC)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestTheServiceManagerIsNotifiedOfTheStart(t *testing.T) {
 		defer unix.Close(sender)
 		tell := func(text string) error { return unix.Sendto(sender, []byte(text), 0, &unix.SockaddrUnix{Name: socket}) }
 		// The kernel makes the file a moment before it finds the socket by it.
-		r.Await("somebody listens at the container's socket", func() bool { return tell("STATUS=soon") == nil })
+		r.Await("a process listens at the container's socket", func() bool { return tell("STATUS=soon") == nil })
 		if err := tell("READY=1\nSTATUS=now"); err != nil {
 			t.Fatal(err)
 		}

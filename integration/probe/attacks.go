@@ -10,7 +10,7 @@ import (
 type Attack struct {
 	Name string   // the name in the program's output
 	Held []string // outcomes that show that the attack failed; none of them may be the control's
-	// MayLack: what is attacked may not exist outside either, on this kernel or
+	// MayLack: the target may not exist outside either, on this kernel or
 	// machine. Then there is no attack to compare.
 	MayLack bool
 	// MayFault: some hypervisors do not execute the instruction. Then the attack ends with

@@ -11,10 +11,10 @@ set -euo pipefail
 
 HERE=$TOP/integration/vm
 CACHE=${XDG_CACHE_HOME:-/var/cache}/clove/vm
-# What boots, and what an agent's host has. dbus is absent: clove must not need it.
+# The packages that boot, and those of an agent's host. dbus is absent: clove must not need it.
 PACKAGES=linux-image-cloud-amd64,systemd,systemd-sysv,udev,kmod,initramfs-tools
 PACKAGES+=,busybox-static,curl,e2fsprogs,iproute2,procps,python3-minimal,libpython3-stdlib,libseccomp2
-# What runs containers over clove-oci (integration/engines).
+# The engines that run containers over clove-oci (integration/engines).
 PACKAGES+=,docker.io,containerd,podman,runc,conmon,containernetworking-plugins,iptables,tini
 DISK_SIZE=3G
 

@@ -15,7 +15,7 @@ const module = "clove.run/clove/"
 const tags = "seccomp,urfave_cli_no_docs,netgo,osusergo,runc_nocriu"
 
 // mayImport lists, for each package, what it may import inside clove. A package that is absent
-// here fails the test, so that nobody adds one without a decision.
+// here fails the test, so that none is added without a decision.
 var mayImport = []struct {
 	pkg     string
 	imports []string
@@ -48,13 +48,13 @@ var mayImport = []struct {
 	{"egress/resolver", []string{"egress/dnsmsg"}, "asks name servers, and decides nothing"},
 	{"egress/broker", []string{"egress", "egress/dnsmsg", "egress/wire", "internal/descriptor"}, "root's side never meets what reads the agent's bytes"},
 	{"egress/gate", []string{"egress/dnsmsg", "egress/wire", "kernel/channel", "kernel/socket", "internal/descriptor", "internal/passfd"}, "the side that may be taken over knows no rules"},
-	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/confine/parent", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves whoever has a network namespace, and knows of no run"},
+	{"egress/host", []string{"agent", "egress", "egress/broker", "egress/resolver", "egress/wire", "netns", "internal/beneath", "internal/confine/parent", "internal/nsthread", "internal/pidfd", "internal/undo"}, "a gate serves a network namespace, and knows of no run"},
 	{"cmd/clove-gate", []string{"egress/gate", "egress/wire", "internal/confine"}, "the process that may be taken over stays small"},
 	{"kernel/budget", []string{"agent"}, "decisions are pure: accounts and times are arguments"},
 	{"kernel/grant", []string{"agent", "egress"}, "what covers what is a value; net means what --allow means"},
 	{"models", nil, "types that its parts share"},
 	{"models/config", []string{"agent", "kernel/budget", "kernel/grant", "models", "internal/document"}, "providers and prices are values; it opens no key and no connection"},
-	{"models/scripted", []string{"agent", "kernel/grant", "models", "models/config", "internal/document"}, "answers from a file, and reaches nobody"},
+	{"models/scripted", []string{"agent", "kernel/grant", "models", "models/config", "internal/document"}, "answers from a file, and opens no connection"},
 	{"models/format", []string{"models"}, "a format is values, and what parses an agent's bytes decides nothing"},
 	{"models/usage", []string{"models"}, "what a provider's bytes report is values"},
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
@@ -91,7 +91,7 @@ var mayImport = []struct {
 	{"cmd/clove-models", []string{"models/front", "internal/confine"}, "the process that may be taken over stays small"},
 	{"cmd/clove-upstream", []string{"models/link", "models/upstream", "internal/confine"}, "the process with the keys stays small"},
 	{"bench", []string{"agent", "internal/atomicfile", "internal/descriptor"}, "the types of results and manifests, for their writers and readers"},
-	{"bench/files", nil, "copies and hashes trees, whoever made them"},
+	{"bench/files", nil, "copies and hashes trees of any origin"},
 	{"bench/suite", []string{"agent", "bench/files", "policies", "internal/document"}, "a suite is a value; it knows no sandbox"},
 	{"bench/plan", []string{"agent", "bench", "bench/suite"}, "which attempts are left is decided from values"},
 	{"bench/grade", []string{"agent", "bench", "bench/suite"}, "reads what an attempt left, and executes nothing"},
@@ -120,7 +120,7 @@ var mayImport = []struct {
 	{"internal/beneath", nil, "a leaf"},
 	{"internal/boottime", []string{"internal/descriptor"}, "a clock"},
 	{"internal/bundle", nil, "an archive of what it is given"},
-	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "what a user wants done is a value, and who calls decides when"},
+	{"internal/callout", []string{"agent", "internal/nsthread", "internal/rlimits"}, "the command of a user is a value, and the caller decides when it runs"},
 	{"internal/confine", []string{"internal/descriptor", "internal/packet"}, "what takes rights away brings nothing along but its channel"},
 	{"internal/confine/parent", []string{"internal/nsthread"}, "the other side of confine"},
 	{"internal/creates", []string{"internal/descriptor"}, "notes that one program writes and another reads"},
@@ -253,7 +253,7 @@ func TestEachHeavyLibraryHasOneOwner(t *testing.T) {
 			}
 		}
 		if !used {
-			t.Errorf("nobody imports %s: take it out of the table and of go.mod", rule.library)
+			t.Errorf("no package imports %s: take it out of the table and of go.mod", rule.library)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // An agent may take its gate over. The gate decodes parameters of agents' methods, so these
 // types are in it, with request.cancel, which it serves itself. Those of other methods are not:
-// what cannot be decoded there cannot be attacked there.
+// a type that cannot be decoded there cannot be attacked there.
 func TestTheGateHasNoOtherParameters(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "gate")

@@ -17,7 +17,7 @@ import (
 func Replace(path string, mode fs.FileMode, fill func(*os.File) error) error {
 	folder := filepath.Dir(path)
 	// In the same folder, because rename(2) does not cross file systems. With O_EXCL, a
-	// link that somebody has put there is not followed.
+	// link that another user has put there is not followed.
 	temporary := filepath.Join(folder, ".clove-"+rand.Text())
 	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

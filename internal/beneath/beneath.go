@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolveTries is how often a path is looked up again when somebody renames parts
+// resolveTries is how often a path is looked up again when a process renames parts
 // of it meanwhile: openat2(2) says EAGAIN when it cannot tell whether ".." led out.
 const resolveTries = 64
 

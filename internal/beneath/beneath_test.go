@@ -64,7 +64,7 @@ func TestAChildIsReachedByNoLink(t *testing.T) {
 	}
 }
 
-// TestAPlaceMayBeALink: what is reopened is the same place, whatever has its name by then.
+// TestAPlaceMayBeALink: the same place is reopened, whatever has its name by then.
 func TestAPlaceMayBeALink(t *testing.T) {
 	t.Parallel()
 	root := tree(t)

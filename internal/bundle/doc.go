@@ -4,7 +4,7 @@
 // Every part is made by itself and in bounded time: one that hangs, fails or
 // is too large costs itself only, and README.txt in the archive says so.
 //
-// What is stored of a run goes through Redact, which keeps what it knows to be
+// The stored record of a run goes through Redact, which keeps what it knows to be
 // harmless and leaves out everything else: a field that is new is left out
-// until somebody decides about it.
+// until Redact has a rule for it.
 package bundle

@@ -37,8 +37,8 @@ type Callout struct {
 }
 
 // Do runs the command or posts to the URL, and returns why that failed. A command that takes
-// longer than Patience is killed, with the processes of its session. What else it started is
-// in its cgroups, which are the caller's to empty.
+// longer than Patience is killed, with the processes of its session. Other processes that it
+// started are in its cgroups, which the caller empties.
 func (c Callout) Do(ctx context.Context) error {
 	event, err := json.Marshal(c.Event)
 	if err != nil {

@@ -51,8 +51,8 @@ func TestACommandGetsTheEvent(t *testing.T) {
 }
 
 // The error says how a command failed, with the beginning of what it wrote, and one that
-// takes too long is killed with its children. What it left in the background is not waited
-// for.
+// takes too long is killed with its children. Processes that it left in the background are
+// not waited for.
 func TestCommandsThatFail(t *testing.T) {
 	t.Parallel()
 	left := filepath.Join(t.TempDir(), "left")

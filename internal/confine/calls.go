@@ -5,20 +5,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is one allowed system call. If it has tests, one of them must hold. A test that does
+// allowedCall is one allowed system call. If it has tests, one of them must hold. A test that does
 // not hold continues at the next one.
-type call struct {
+type allowedCall struct {
 	// In the kernel's numbering of the architecture that this binary was built for.
 	number uint32
 	tests  []program
 	refuse bool // fails with EPERM instead of killing the process
 }
 
-// calls are the system calls that the gate and Go's runtime need. Those of the relay come
+// allowedCalls are the system calls that the gate and Go's runtime need. Those of the relay come
 // first: for calls with argument tests the kernel runs the filter each time, while it
 // caches the result for the others (seccomp's action cache, Linux 5.11).
-func calls(pid int) []call {
-	return []call{
+func allowedCalls(pid int) []allowedCall {
+	return []allowedCall{
 		{number: unix.SYS_SPLICE}, {number: unix.SYS_EPOLL_PWAIT}, {number: unix.SYS_FUTEX},
 		{number: unix.SYS_READ}, {number: unix.SYS_WRITE}, {number: unix.SYS_RECVFROM},
 		// Reads how many bytes wait in a socket. Any other ioctl could change interfaces or
@@ -81,7 +81,7 @@ func socketOptions() []program {
 // instructions return an action for c's number, and for all others jump to their end. The
 // number is in the accumulator before and after: a test overwrites it, but then
 // the block ends in an action. The kill at the end is for arguments that no test allows.
-func (c call) instructions() program {
+func (c allowedCall) instructions() program {
 	action := allow
 	if c.refuse {
 		action = refuse

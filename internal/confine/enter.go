@@ -48,7 +48,7 @@ func Enter(arguments []string, o Options) (e Entered, err error) {
 		if e.Journal, err = keep(p.journal); err != nil {
 			return e, err
 		}
-		// Nobody reads what it writes to stderr when its parent is gone.
+		// No process reads its stderr when its parent is gone.
 		signal.Ignore(unix.SIGPIPE)
 	}
 	if e.Number, err = findChannel(); err != nil {

@@ -41,7 +41,7 @@ func callFilter(pid int) (program, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range calls(pid) {
+	for _, c := range allowedCalls(pid) {
 		p = append(p, c.instructions()...)
 	}
 	return append(p, kill), nil

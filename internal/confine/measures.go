@@ -34,7 +34,7 @@ var measures = []measure{
 	// Before the root changes: it needs /proc. The channel is close-on-exec by now.
 	{"descriptors", func(process) error { return descriptor.CloseInherited(unix.Stderr) }},
 	{"rlimits", func(p process) error { return setRlimits(p.fileBytes) }},
-	// Needs CAP_SYS_ADMIN. What follows needs no file.
+	// Needs CAP_SYS_ADMIN. The later steps need no file.
 	{"root", func(process) error { return emptyRoot() }},
 	// Needs CAP_SETPCAP, which the change of the user removes.
 	{"bounding set", func(process) error { return dropBounding() }},

@@ -107,7 +107,7 @@ func TestConnected(t *testing.T) {
 	}
 	listener.Close()
 	if err := connect(t.Context()); !errors.Is(err, unix.ECONNREFUSED) {
-		t.Errorf("%v where nobody listens", err)
+		t.Errorf("%v where no process listens", err)
 	}
 }
 

@@ -15,7 +15,7 @@ type encoded struct {
 	B     bool              `json:"b,omitempty"`
 }
 
-// What is written is read back as it was.
+// A written value is read back as it was.
 func TestEncodedIsDecoded(t *testing.T) {
 	t.Parallel()
 	of := encoded{Name: "a: b # c\n\ttwo\x00é😀\"'{x}", Lists: [][]string{{"sh", "-c", "x, y\nz"}, {"- a"}}, Map: map[string]string{"NO": "yes", "yes": "1", "é": "null", "": "x"},

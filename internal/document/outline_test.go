@@ -22,7 +22,7 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-// What Decode would read counts, however it is written.
+// Values that Decode would read count, however they are written.
 func TestOutlineClaims(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -10,7 +10,7 @@
 //
 // The events are notifications: nothing waits for a reader, and nothing is refused. So the
 // queue has no bound of the kernel's, which would lose events. Instead Read gives the watch up
-// when more than mostWaiting are in it: what is left is a count that the caller must report.
+// when more than mostWaiting are in it: only a count is left, which the caller must report.
 //
 // # What it does not see
 //

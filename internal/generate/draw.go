@@ -37,7 +37,7 @@ func (t *table) draw(name string) (string, error) {
 	return text.String(), err
 }
 
-// What templates read of the API, besides its methods.
+// These are read by templates, besides the methods of the API.
 
 func (t *table) Version() int                      { return api.Version }
 func (t *table) MaxLine() int                      { return api.MaxAgentLine }

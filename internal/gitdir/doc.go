@@ -1,8 +1,8 @@
 // Package gitdir finds the repository of a folder whose .git is a file: a worktree
 // (git-worktree(1)), a submodule, or a folder made with `git init --separate-git-dir`.
 //
-// The file is text that anybody who made the folder has written, for example the author of an
-// archive. So a repository belongs to the folder only if it says so itself, in files that the
+// The author of the folder wrote the file, for example the author of an archive, and may be
+// hostile. So a repository belongs to the folder only if it says so itself, in files that the
 // folder's author cannot write in another user's repository:
 //
 //   - the git directory is one of the repository's worktrees/, by canonical paths: a directory

@@ -142,8 +142,8 @@ func TestARepositoryOfOthersDoesNotBelong(t *testing.T) {
 	}
 }
 
-// A repository of another user is not taken, although it names the folder back: who names may
-// have been deceived about the folder.
+// A repository of another user is not taken, although it names the folder back: its owner
+// may have been deceived about the folder.
 func TestAnotherOwnersRepositoryDoesNotBelong(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -161,7 +161,7 @@ func TestAnotherOwnersRepositoryDoesNotBelong(t *testing.T) {
 	}
 }
 
-// What is no text with a path is not followed, and costs neither time nor memory.
+// A file that is no text with a path is not followed, and costs neither time nor memory.
 func TestFilesThatAreNoLink(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(path string) error{

@@ -17,7 +17,7 @@
 //	    │  extend ─────────────────────────────────▶ │  another wall clock
 //	    │ ◀──────────────────────────────── extended │  or not, when it is too late
 //	    │                                            │
-//	    │ ◀────────────────────────────────── exited │  nobody is left; clove-init ends
+//	    │ ◀────────────────────────────────── exited │  no process is left; clove-init ends
 //	    │  (end of file) ──────────────────────────▶ │  lifeline lost: KILL to all
 //
 // A process that is started in a sandbox later is a second stage that has its

@@ -78,8 +78,8 @@ func explain(model porcupine.Model, pair []porcupine.Operation, order []int) str
 		}
 	}
 	for index, o := range pair {
-		// What was called after another one had returned cannot come before it in any
-		// order.
+		// An operation that began after another one had returned cannot come before it in
+		// any order.
 		if !done[index] && o.Call <= first {
 			describe(&text, model, "open", o)
 		}

@@ -10,7 +10,7 @@
 // The model (model.go) is what docs/api.md says of six methods, for one name
 // that is free or has one run. A run's way from queued to running is not in the
 // hands of callers, nor when exactly one that was killed has ended: the model
-// keeps how far a run has been seen to be, and whether somebody ended it.
+// keeps how far a run has been seen to be, and whether a caller ended it.
 // Names come in pairs that runs are renamed between, so a pair is what one
 // history is about.
 //

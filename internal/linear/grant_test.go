@@ -7,7 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What is derived from a grant goes with it, and nothing is derived from one that is gone.
+// A derived grant goes with its parent, and nothing is derived from one that is gone.
 func TestGrantModel(t *testing.T) {
 	t.Parallel()
 	at := func(op GrantOp, from string, refused bool, call, answer int64, ids ...string) porcupine.Operation {

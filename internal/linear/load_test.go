@@ -23,7 +23,7 @@ type desk struct {
 var (
 	taken    = &agent.Error{Kind: agent.KindConflict, Step: "name", Message: "taken"}
 	conflict = &agent.Error{Kind: agent.KindConflict, Message: "its state forbids it"}
-	nobody   = &agent.Error{Kind: agent.KindNotFound, Message: "there is none"}
+	noRun    = &agent.Error{Kind: agent.KindNotFound, Message: "there is none"}
 )
 
 func (d *desk) Create(_ context.Context, spec agent.Spec) (agent.Run, error) {
@@ -47,7 +47,7 @@ func (d *desk) wants(name string, state agent.State) error {
 	run, there := d.runs[name]
 	switch {
 	case !there:
-		return nobody
+		return noRun
 	case state != "" && run.State != state:
 		return conflict
 	}
@@ -125,7 +125,7 @@ func TestOneDeskHasOneOrder(t *testing.T) {
 	}
 	for _, op := range []Op{OpCreate, OpCreated, OpGet, OpKill, OpStop, OpExec, OpRename, OpRemove} {
 		if asked[op] == 0 {
-			t.Errorf("nobody asked for %s", op)
+			t.Errorf("no operation was %s", op)
 		}
 	}
 	if err := Check(history, time.Minute); err != nil {

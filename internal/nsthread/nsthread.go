@@ -5,7 +5,7 @@
 // then serves Do calls in order. Nothing else in clove changes a thread's
 // namespaces, so no goroutine can find itself on a thread that sees another
 // file system or network. The thread is never given back to the Go scheduler:
-// Close ends it, and with it every namespace that nobody else holds.
+// Close ends it, and with it every namespace that nothing else holds.
 //
 // A thread can also have a user's ids for files and sockets (StartAs): where root
 // acts for a user, the kernel itself then decides what that user may do, and no path
@@ -34,11 +34,11 @@ func init() { runtime.LockOSThread() }
 // Thread is one locked OS thread in namespaces of its own. Any goroutine may call Do; the
 // calls run one after the other.
 type Thread struct {
-	calls chan call
+	tasks chan task
 	ended chan struct{}
 }
 
-type call struct {
+type task struct {
 	run  func() error
 	done chan error
 }
@@ -47,7 +47,7 @@ type call struct {
 // CLONE_NEWNS all mounts of the new namespace are made private, so that no mount propagates
 // in either direction.
 func Start(flags int) (*Thread, error) {
-	t := &Thread{calls: make(chan call), ended: make(chan struct{})}
+	t := &Thread{tasks: make(chan task), ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go t.serve(flags, started)
 	if err := <-started; err != nil {
@@ -66,8 +66,8 @@ func (t *Thread) serve(flags int, started chan<- error) {
 	if err != nil {
 		return
 	}
-	for c := range t.calls {
-		c.done <- c.run()
+	for job := range t.tasks {
+		job.done <- job.run()
 	}
 }
 
@@ -94,14 +94,14 @@ var errEnded = errors.New("the namespace thread has ended")
 // Do runs f on the thread, after every earlier call, and returns its error.
 // It must not be called after Close.
 func (t *Thread) Do(f func() error) error {
-	c := call{run: f, done: make(chan error, 1)}
+	job := task{run: f, done: make(chan error, 1)}
 	select {
-	case t.calls <- c:
+	case t.tasks <- job:
 	case <-t.ended:
 		return errEnded
 	}
 	select {
-	case err := <-c.done:
+	case err := <-job.done:
 		return err
 	case <-t.ended:
 		return errEnded // f called runtime.Goexit, as testing's Fatal does
@@ -110,6 +110,6 @@ func (t *Thread) Do(f func() error) error {
 
 // Close ends the thread and waits for the last call.
 func (t *Thread) Close() {
-	close(t.calls)
+	close(t.tasks)
 	<-t.ended
 }

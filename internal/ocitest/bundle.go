@@ -76,7 +76,7 @@ func (r *Runtime) Bundle(script string, edits ...func(*specs.Spec)) string {
 	}
 	bundle, err := os.MkdirTemp(r.directory, "bundle")
 	check(r.t, err)
-	check(r.t, os.Chmod(bundle, 0o755)) // a user namespace's root is nobody here
+	check(r.t, os.Chmod(bundle, 0o755)) // a user namespace's root has no rights of its own here
 	Rootfs(r.t, filepath.Join(bundle, "rootfs"))
 	WriteSpec(r.t, bundle, spec)
 	return bundle

@@ -7,7 +7,7 @@
 //	r.Must("run", "--bundle", bundle, "one")
 //
 // The runtime is a path, so that the same test can be asked of runc. Containers
-// get cgroups below one that only these tests have, and what is left of them in
+// get cgroups below one that only these tests have, and residue in them at
 // the end is removed and fails the test.
 //
 // It refuses to know what is right: that is each test's own.

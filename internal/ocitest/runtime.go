@@ -36,7 +36,7 @@ type Runtime struct {
 	Flags []string
 }
 
-// New prepares a root test of a runtime. At its end, what the test leaves is removed, and
+// New prepares a root test of a runtime. At its end, residue of the test is removed, and
 // fails the test.
 func New(t testing.TB, binary string) *Runtime {
 	t.Helper()

@@ -1,6 +1,6 @@
 // Package packet is a channel between two processes: each message is one packet of JSON on a
-// SOCK_SEQPACKET pair, and may bring descriptors along. What the messages are is their
-// packages' business.
+// SOCK_SEQPACKET pair, and may bring descriptors along. Other packages
+// define the messages.
 package packet
 
 import (

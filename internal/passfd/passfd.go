@@ -43,8 +43,8 @@ func send(socket syscall.Conn, data []byte, files []*os.File, with func(syscall.
 	return n, errors.Join(failed, err)
 }
 
-// rightsOf never calls File.Fd, which would make the file blocking for all who
-// share it.
+// rightsOf never calls File.Fd, which would make the file blocking for all
+// processes that share it.
 func rightsOf(files []*os.File) ([]byte, error) {
 	if len(files) == 0 {
 		return nil, nil

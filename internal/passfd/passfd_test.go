@@ -111,7 +111,7 @@ func TestEachEndHasItsError(t *testing.T) {
 		t.Errorf("this side was closed: %v", err)
 	}
 	if _, err := Send(ours, []byte("x")); !errors.Is(err, unix.EPIPE) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("the other end is closed: %v", err)
 	}
 	if _, err := New(-1); err == nil {
 		t.Error("descriptor -1 is a socket")

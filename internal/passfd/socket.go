@@ -33,8 +33,8 @@ func New(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "socket"), nil
 }
 
-// CloseSend says that nothing more comes: the other side sees io.EOF behind what
-// did, and what it has still to say can be received.
+// CloseSend says that nothing more comes: the other side sees io.EOF behind the
+// last message, and its own messages can still be received.
 func CloseSend(socket *os.File) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a process that lives or has lived. Whoever opened it closes it.
+// Process is a process that lives or has lived. The caller that opened it closes it.
 type Process struct {
 	file *os.File
 	fd   int

@@ -27,8 +27,8 @@ func sleeper(t *testing.T) (*exec.Cmd, uint64) {
 	return child, start
 }
 
-func TestWhoHasNoProcessIsGone(t *testing.T) {
-	for name, pid := range map[string]int{"nobody's": 1<<22 + 1, "a thread's": testhost.Thread(t)} {
+func TestAnIDWithoutAProcessIsGone(t *testing.T) {
+	for name, pid := range map[string]int{"no process": 1<<22 + 1, "a thread's": testhost.Thread(t)} {
 		if p, err := Open(pid); !Gone(err) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}

@@ -20,9 +20,9 @@ const maxDepth = 64
 const folded = 3
 
 // Examine goes through all of a document, which has to be one object or array, and
-// returns how many elements the outermost array has; 0 for an object. What two readers
-// could take for two things is an error: text that is not UTF-8, a key that is there
-// twice. So is what nests more than maxDepth deep.
+// returns how many elements the outermost array has; 0 for an object. Input that two
+// readers could read differently is an error: text that is not UTF-8, a key that is there
+// twice. So are values that nest more than maxDepth deep.
 func Examine(line []byte) (elements int, err error) { return ExamineWithin(line, maxDepth) }
 
 // ExamineWithin is Examine for a document that nests at most depth deep.
@@ -103,8 +103,8 @@ func (w *walker) take(token jsontext.Token) error {
 
 // fold takes in a key of the request or its parameters.
 //
-// Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": what a request
-// says must not depend on who reads it, so there two keys may not differ in what it folds alone.
+// Go's decoder takes "Run" for "run", also beside it, and "ſignal" for "signal": the meaning of a
+// request must not depend on its reader, so there two keys may not differ in what it folds alone.
 // Deeper there are names of the caller's own.
 func fold(key string, seen map[string]bool) error {
 	form := strings.Map(foldRune, key)

@@ -51,7 +51,7 @@ func TestWhenGone(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody noticed")
+		t.Fatal("the end of the connection was not noticed")
 	}
 	select {
 	case <-stopped:

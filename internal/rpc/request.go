@@ -47,8 +47,8 @@ func Requests(line []byte) (requests []Request, batch bool) {
 	return requests, batch
 }
 
-// readRequest compares keys exactly, which encoding/json does not: what is named
-// otherwise must not be taken for a part of the request.
+// readRequest compares keys exactly, which encoding/json does not: a key with
+// another case must not be taken for a part of the request.
 func readRequest(text json.RawMessage) (r Request) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil {

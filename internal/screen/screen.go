@@ -48,7 +48,7 @@ const mostHeld = 1024
 func New(clipboard bool) *Screen { return &Screen{clipboard: clipboard} }
 
 // To is one of the streams that lead to the terminal. It passes on what is known to be
-// harmless. What it holds back when its output ends is never shown.
+// harmless. Bytes that it holds back when its output ends are never shown.
 func (w *Screen) To(to io.Writer) io.Writer { return stream{w, to} }
 
 type stream struct {

@@ -48,7 +48,7 @@ var left = map[string]string{
 	"a\x1b\x05[31mb":                                      "a\x1b[31mb",
 }
 
-// What an agent must not send is left out, wherever its bytes are cut.
+// Sequences that an agent must not send are left out, wherever their bytes are cut.
 func TestWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for from, want := range left {

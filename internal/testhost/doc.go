@@ -17,11 +17,11 @@
 //
 // NoResidue lists the machine before the test and after it, when everything
 // that the test registered with t.Cleanup later than NoResidue has run, and
-// fails on what was added. What the kernel takes down in its own time (loop
-// devices, namespaces) gets until a deadline. It does not fit tests that run
+// fails on what was added. Objects that the kernel removes with a delay (loop
+// devices, namespaces) have a deadline. It does not fit tests that run
 // in parallel in one process.
 //
-// The lanes say who they are in the environment: CLOVE_LANE=vm in the virtual
+// The lanes name themselves in the environment: CLOVE_LANE=vm in the virtual
 // machine, CLOVE_BIN_DIR for the folder of clove's own binaries.
 //
 // It refuses to change the machine, and production code must not import it.

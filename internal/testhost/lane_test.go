@@ -180,7 +180,7 @@ func TestLockFileNamesItsHolder(t *testing.T) {
 			t.Errorf("the second process cannot have the lock after the first: %v", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("the second process still waits for a lock that nobody holds")
+		t.Error("the second process still waits for a lock that no process holds")
 	}
 }
 

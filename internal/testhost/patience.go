@@ -14,7 +14,7 @@ const vmSlowness = 8
 // maxSlowness bounds what is measured, so that a test that hangs ends.
 const maxSlowness = 20
 
-// What spin and fault take on an idle host with a processor of 2.5 GHz.
+// The times of spin and fault on an idle host with a processor of 2.5 GHz.
 const (
 	spinIdle  = 10 * time.Millisecond
 	faultIdle = 3 * time.Millisecond

@@ -40,8 +40,8 @@ type Line struct {
 	Start   int   `json:"start,omitempty"`
 }
 
-// Set sets a limit in the name of setter, or changes one. What was used and reserved
-// before stays, so the new limit may be exceeded at once.
+// Set sets a limit in the name of setter, or changes one. Amounts that were used or reserved
+// before stay, so the new limit may be exceeded at once.
 func (a *Account) Set(l Limit, setter uint32, now time.Time) (Effects, error) {
 	if err := l.Validate(); err != nil {
 		return Effects{}, err
@@ -62,7 +62,7 @@ func (a *Account) Set(l Limit, setter uint32, now time.Time) (Effects, error) {
 }
 
 // Follow makes limits the only ones of the account, in root's name: a configuration says them.
-// What was used and reserved before stays.
+// Amounts that were used or reserved before stay.
 func (a *Account) Follow(limits []Limit, now time.Time) error {
 	for _, line := range a.Lines {
 		line.Unlimited = true
@@ -96,8 +96,7 @@ func (a *Account) Raise(d Dimension, to int64, now time.Time) (Effects, error) {
 	return a.Set(limit, line.Setter, now)
 }
 
-// Reset forgets what was used of d in this period. What is reserved stays, and so does
-// the peak.
+// Reset sets the use of d in this period to zero. Reservations stay, and so does the peak.
 func (a *Account) Reset(d Dimension, now time.Time) error {
 	line, err := a.limited(d)
 	if err != nil {

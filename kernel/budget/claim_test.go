@@ -61,7 +61,7 @@ func TestAClaim(t *testing.T) {
 	}
 }
 
-// What others claimed of an account stops no run, whatever the run then wants. The control is the
+// The claims of others on an account stop no run, whatever the run then wants. The control is the
 // same of a dimension that clove counts, and the run that has used it all itself.
 func TestAClaimStopsNoOtherRun(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func (d Dimension) Own() bool { _, known := own[d]; return !known }
 func (d Dimension) Counted() bool { return own[d] != charged }
 
 // Metered reports whether d is read from the Linux kernel's counters while the agent
-// runs. What they show has happened: it is metered, never reserved or charged.
+// runs. Counters show past use: it is metered, never reserved or charged.
 func (d Dimension) Metered() bool { return own[d] == metered }
 
 // Validate rejects a name that is not a letter and up to 31 letters, digits or "_", all

@@ -6,10 +6,10 @@
 //
 //	1000 ── 1000/ns:acme ── 1000/name:writer ── 1000/run:6f1d…      a Chain, the run's first
 //
-// What a run spends is spent in each account of its Chain that has the dimension. So the
-// sum of what the runs below an account have spent is never above what the account says.
+// A run spends from each account of its Chain that has the dimension. So the runs below an
+// account have never spent more in sum than the account says.
 //
-// What costs is reserved first and settled afterwards:
+// Amounts are reserved first and settled afterwards:
 //
 //	Reserve   takes an upper bound, from all accounts or from none
 //	Settle    gives the Reservation back and adds what it did cost, also where that is more
@@ -27,8 +27,8 @@
 // limit is too small for alone.
 //
 // A line may have a period. It begins anew with each hour, day or month (UTC). The period
-// that began last is in the line, so a clock that is set back changes nothing. What is
-// reserved when a period ends stays reserved, and counts in the period in which it is
+// that began last is in the line, so a clock that is set back changes nothing. A
+// reservation stays over the end of a period, and counts in the period in which it is
 // settled.
 //
 // The package is pure: accounts and times are arguments, and rows are the store's. It does

@@ -23,7 +23,7 @@ func TestAccountsOfProviders(t *testing.T) {
 	}
 }
 
-// The limits of a configuration replace all others, and what was used stays.
+// The limits of a configuration replace all others, and the use stays.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	a := &Account{Key: ProviderKey(7, "p")}

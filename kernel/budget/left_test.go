@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is left is the least of all accounts, with and without what is reserved; a period that
+// The rest is the least of all accounts, with and without reservations; a period that
 // is over counts no more.
 func TestWhatIsLeft(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func TestParseLimitRefuses(t *testing.T) {
 	}
 }
 
-// What a limit is shown as reads as the same limit.
+// The text of a limit reads as the same limit.
 func TestLimitsRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,13 +19,13 @@ type Chain []*Account
 type Reservation struct {
 	ID      string   `json:"id"`
 	Run     agent.ID `json:"run"`
-	Service string   `json:"service"` // who made it, and alone settles it
+	Service string   `json:"service"` // the service that made it, and alone settles it
 	Amounts Amounts  `json:"amounts"`
 	// Begun says that the service may have begun: after a crash all is taken for used.
 	Begun bool      `json:"begun,omitempty"`
 	Made  time.Time `json:"made"`
 	// Held is what each account's Reserved contains of it. It names every account of the
-	// chain: what is used in the end may be of other dimensions.
+	// chain: the use in the end may be of other dimensions.
 	Held map[Key]Amounts `json:"held"`
 }
 

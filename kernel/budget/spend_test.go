@@ -94,7 +94,7 @@ func TestReserveAllOrNothing(t *testing.T) {
 	}
 }
 
-// What was used is settled, also beyond the reservation.
+// The use is settled, also beyond the reservation.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	c := chainOf(t, []string{"tokens=100"}, []string{"tokens=100"})
@@ -206,7 +206,7 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// What is reserved over the end of a period counts in the period in which it is settled.
+// A reservation over the end of a period counts in the period in which it is settled.
 func TestReservedOverAPeriod(t *testing.T) {
 	t.Parallel()
 	c := chainOf(t, []string{"reviews=10/hour"}, nil)

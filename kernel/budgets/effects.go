@@ -37,7 +37,7 @@ func putSpent(tx *store.KernelTx, chain budget.Chain, now time.Time, effects ...
 }
 
 // note adds what a change of the chain means for the run, and which accounts above it have nothing
-// left: that concerns all runs below them. What ends or pauses a run is the cause of its end.
+// left: that concerns all runs below them. The effect that ends or pauses a run is the cause of its end.
 func note(c *service.Call, e budget.Effects, out *service.Outcome) {
 	run := c.Run.Spec.ID
 	out.Add(service.Outcome{Below: below(endedAbove(e)...)})

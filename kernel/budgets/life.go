@@ -82,9 +82,9 @@ func (b *Budgets) Meter(c *service.Call, start int, totals map[string]int64) (ou
 	return out, b.Spent(c, chain, &out, all...)
 }
 
-// SettleOpen settles what was reserved for a run until a moment; zero: all. What its agent
-// had reserved counts as used, because its use is not known any more; what a service had
-// that had not begun, or that unused says was never used, as not used.
+// SettleOpen settles the reservations of a run until a moment; zero: all. Those of its agent
+// count as used, because their use is not known any more; those of a service that had not
+// begun, or that unused says were never used, count as not used.
 func SettleOpen(tx *store.KernelTx, run agent.ID, until, now time.Time, unused func(reservation string) bool) (out service.Outcome, err error) {
 	open, err := store.Reservations.Below(tx, store.RunKey(run, ""))
 	if err != nil {

@@ -111,8 +111,8 @@ func (r *rates) spent(run agent.ID, now time.Time) budget.Amounts {
 	return all
 }
 
-// top returns who spent most, of each dimension at most limit runs, and forgets who spent
-// nothing. Only runs that shows approves are returned.
+// top returns the runs that spent most, at most limit of each dimension, and forgets those that
+// spent nothing. Only runs that shows approves are returned.
 func (r *rates) top(now time.Time, limit int, shows func(owner uint32, d budget.Dimension) bool) []api.Spender {
 	r.mu.Lock()
 	var all []api.Spender

@@ -33,7 +33,7 @@ func (b *Budgets) Service() *service.Service {
 	)
 }
 
-// serviceAgent names who reserves: the agent itself, and no part of clove's.
+// serviceAgent is the service of a reservation by the agent itself, and no part of clove's.
 const serviceAgent = "agent"
 
 func get(c *service.Call, _ api.RunParams) (api.BudgetResult, service.Outcome, error) {

@@ -52,7 +52,7 @@ type Call struct {
 type ToGate struct {
 	Answer *Answer `json:"answer,omitempty"`
 	Notice *Notice `json:"notice,omitempty"`
-	// Away is the answer to all calls in flight: what was to answer them has gone.
+	// Away is the answer to all calls in flight: the process that would answer has gone.
 	Away *api.Error `json:"away,omitempty"`
 }
 

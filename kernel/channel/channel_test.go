@@ -83,7 +83,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A gate that was taken over may send anything. What is not a message is an error, and
+// A gate that was taken over may send anything. Bytes that are no message are an error, and
 // descriptors that are sent along are not kept.
 func TestWhatIsNoMessage(t *testing.T) {
 	t.Parallel()

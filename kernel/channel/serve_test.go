@@ -149,8 +149,8 @@ func TestTheEndOfTheGateCancelsCalls(t *testing.T) {
 	r.wantEnd(io.EOF)
 }
 
-// The end of a Serve cancels its calls, which are still answered. What it has not read is for the next
-// one.
+// The end of a Serve cancels its calls, which are still answered. The next one
+// reads the messages that it has not read.
 func TestServingGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

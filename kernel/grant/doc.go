@@ -27,7 +27,7 @@
 // A grant that is passed on has a parent, and is never wider: same kind, covered scope, no
 // later expiry, no more uses. A use counts on the grant and on each of its ancestors, so
 // several children may be promised the same uses, and together cannot spend more than the
-// parent has. What a derived grant is still worth depends on its ancestors (Effective).
+// parent has. The uses that are left of a derived grant depend on its ancestors (Effective).
 //
 // A giver that derives is an agent, and an agent is never root: a derived grant opens
 // neither metadata services nor this host's own addresses, which only root's grant opens.

@@ -173,7 +173,7 @@ func (g Grants) revoke(c *service.Call, p api.GrantRevokeParams) (result api.Gra
 		return result, out, err
 	}
 	if c.Agent && own.Giver != giver(c) {
-		return result, out, api.Failure(api.CodeDenied, "ask whoever gave it", "grant %s was not derived by this agent", own.ID).By(service.StageGrant, api.RuleGrant+own.ID)
+		return result, out, api.Failure(api.CodeDenied, "ask its giver", "grant %s was not derived by this agent", own.ID).By(service.StageGrant, api.RuleGrant+own.ID)
 	}
 	out.About, out.Rule = shown(own).Grant, own.ID
 	if result.Revoked, err = store.Grants.Delete(c.Tx, own.ID); err != nil {

@@ -9,5 +9,5 @@
 // its settlement. After a crash a reservation counts as used in full, which the accounts show as
 // assumed.
 //
-// What it needs of grants and accounts it gets as interfaces.
+// It gets grants and accounts as interfaces.
 package ledger

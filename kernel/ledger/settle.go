@@ -58,8 +58,8 @@ func reserved(c *service.Call, of, reservation string) (*budget.Reservation, err
 	return r, err
 }
 
-// settle pays a reservation from the accounts that hold it. What follows from the call has the id of
-// its first record, which is the reservation's.
+// settle pays a reservation from the accounts that hold it. Later records of the call have
+// the id of its first one, which is the reservation's.
 func (l *Ledger) settle(c *service.Call, r budget.Reservation, st Settlement, out *service.Outcome) error {
 	chain, err := store.Accounts.Chain(c.Tx, r.Accounts()...)
 	if err != nil {

@@ -16,7 +16,7 @@ type Spending struct {
 	Method  string // for the audit log
 	What    string // what a grant must cover, KIND:PATTERN
 	Ceiling *Ceiling
-	// Fit chooses the amounts, of what is left. What it chooses beyond that is refused; its
+	// Fit chooses the amounts, of what is left. Larger amounts are refused; its
 	// error is returned as it is, and is no refusal. It may be called more than once, and what
 	// it chose last holds. nil: the service needs the grant alone.
 	Fit func(budget.Left) (budget.Amounts, error)

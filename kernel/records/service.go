@@ -43,7 +43,7 @@ func (r *Records) read(c *service.Call, p api.AuditReadParams) (result api.Audit
 	return result, out, err
 }
 
-// page reads for one caller at a time: what an agent has read costs the host's time, not its own.
+// page reads for one caller at a time: a read of an agent costs the host's time, not its own.
 func (r *Records) page(owner uint32, namespace string, after uint64) (result api.AuditReadResult, err error) {
 	if !r.reading.TryLock() {
 		return result, api.Failure(api.CodeBusy, "", "another agent reads the audit log")

@@ -38,8 +38,8 @@ func (t *turns) takeAll() int {
 	return n
 }
 
-// What ends agents waits for nothing: 128 calls are in flight and no commit ends, the log has no room
-// for decisions, and it is done and recorded. The control is a change, which is refused.
+// A call that ends agents waits for nothing: 128 calls are in flight and no commit ends, the log has
+// no space for decisions, and the call is done and recorded. The control is a change, which is refused.
 func TestActsWaitForNothing(t *testing.T) {
 	t.Parallel()
 	log := &fullLog{}

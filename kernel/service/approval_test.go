@@ -35,7 +35,7 @@ func (r *rig) answer(approve bool) {
 	must(r.t, err)
 }
 
-// What the service of approvals decides when it asks is done then, and not only with the answer.
+// Decisions of the service of approvals at the question take effect then, and not only with the answer.
 func TestAskingHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -109,7 +109,7 @@ func TestAnApprovalSurvivesARestart(t *testing.T) {
 	}
 }
 
-// What people approved is refused where a grant was revoked meanwhile. The log has the question and
+// An approved call is refused where a grant was revoked meanwhile. The log has the question and
 // the refusal.
 func TestAnApprovalIsNoGrant(t *testing.T) {
 	t.Parallel()

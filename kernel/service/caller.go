@@ -5,7 +5,7 @@ import (
 	"clove.run/clove/audit"
 )
 
-// Caller is who calls, and the run that the call is about.
+// Caller is the agent or user that calls, and the run that the call is about.
 type Caller struct {
 	Run   agent.Run // empty: the call is about no run
 	Agent bool      // the run's own agent calls, otherwise a user

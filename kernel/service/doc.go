@@ -22,7 +22,7 @@
 //
 // A method that changes something passes all of them in one transaction of the store. Many calls
 // share one commit. A method may run more than once for that, and must change nothing but the
-// transaction; what is to happen when it is durable is in its Outcome.
+// transaction; its Outcome has the actions that follow when it is durable.
 //
 // # Waiting
 //
@@ -32,5 +32,5 @@
 // (approval.go): it survives a restart, and its answer is found by its key.
 //
 // The engine parses no byte of an agent's, and refuses what it cannot record: while the audit log
-// has no room, nothing is decided.
+// has no space, nothing is decided.
 package service

@@ -71,7 +71,7 @@ func (o *Outcome) Happened(kind agent.RunEventKind, detail string) {
 	o.Events = append(o.Events, Event{Kind: kind, Detail: detail, Bounded: true})
 }
 
-// Add joins what another step decided: what is set here stays.
+// Add joins the outcome of another step: fields that are set here stay.
 func (o *Outcome) Add(other Outcome) {
 	o.About, o.Reason = cmp.Or(o.About, other.About), cmp.Or(o.Reason, other.Reason)
 	o.Rule, o.Verdict = cmp.Or(o.Rule, other.Rule), cmp.Or(o.Verdict, other.Verdict)

@@ -112,8 +112,8 @@ func (w *waiter) pass() (json.RawMessage, error) {
 	return e.read(w)
 }
 
-// act does what has no transaction. Its entry goes into the reserve of the log: what ends agents
-// must not wait for a disk that agents have filled.
+// act carries out a method without a transaction. Its entry goes into the reserve of the log: the
+// end of agents must not wait for a disk that agents have filled.
 func (e *Engine) act(w *waiter) (json.RawMessage, error) {
 	result, out, err := w.method.do(w.call, w.params)
 	w.call.out = out

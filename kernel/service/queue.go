@@ -21,7 +21,7 @@ type mover struct {
 	log    Log
 	update func(what string, decide func(*store.KernelTx) error) error
 
-	full  atomic.Bool // the log had room only for what was decided already
+	full  atomic.Bool // the log had space only for past decisions
 	news  chan struct{}
 	end   chan struct{}
 	ended chan error
@@ -111,13 +111,13 @@ func (m *mover) Append(entries []audit.Entry) error {
 	return err
 }
 
-// Room refuses a decision while the log has no room for its entry.
+// Room refuses a decision while the log has no space for its entry.
 func (m *mover) Room() error {
 	if !m.full.Load() {
 		return nil
 	}
 	if err := m.log.Room(); err != nil {
-		return api.Failure(api.CodeStorage, "", "the audit log has no room for what would be decided: %v", err)
+		return api.Failure(api.CodeStorage, "", "the audit log has no space for the decision: %v", err)
 	}
 	m.full.Store(false)
 	m.wake() // what did not fit into the reserve

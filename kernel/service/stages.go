@@ -38,8 +38,8 @@ func of(name string, err error) error {
 	return err
 }
 
-// covered requires a grant for everything that an agent's call names. What a user may do about a
-// run is decided by the access rule of the method.
+// covered requires a grant for everything that an agent's call names. The access rule of the
+// method decides what a user may do about a run.
 func (e *Engine) covered(c *Call) error {
 	if !c.Agent {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"clove.run/clove/audit"
 )
 
-// A call passes the stages in their order. What a stage refuses is not done, has no later stage, and
-// is in the log. The control is the same call without the refusal.
+// A call passes the stages in their order. A call that a stage refuses is not done, has no later
+// stage, and is in the log. The control is the same call without the refusal.
 func TestStagesRefuseInTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -67,7 +67,7 @@ func TestDeclarationsDoNothing(t *testing.T) {
 	}
 }
 
-// What costs something in a stage that nothing serves is refused, and not skipped.
+// A call with costs in a stage that no service has is refused, and not skipped.
 func TestAStageThatNothingServes(t *testing.T) {
 	t.Parallel()
 	for stage, without := range map[string]func(*Config){

@@ -117,8 +117,8 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 	}
 }
 
-// When what answers the calls has gone, each call in flight is answered with that, and has no second
-// answer. Calls after it are passed on.
+// When the process that answers calls has gone, each call in flight is answered with that, and has no
+// second answer. Calls after it are passed on.
 func TestCallsInFlightAreAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

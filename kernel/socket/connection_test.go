@@ -32,7 +32,7 @@ func TestCallsAreTyped(t *testing.T) {
 	r.works(p)
 }
 
-// What is no call of an agent's is answered here, and the connection goes on.
+// A line that is no call of an agent's is answered here, and the connection goes on.
 func TestWhatIsNoCall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

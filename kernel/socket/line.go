@@ -75,7 +75,7 @@ func (l *lines) time(begun bool) error {
 	return l.conn.SetReadDeadline(end)
 }
 
-// more reads once. What one recvmsg(2) returns has one sender: the kernel does not join
+// more reads once. The bytes of one recvmsg(2) have one sender: the kernel does not join
 // parts with different credentials (unix(7), SO_PASSCRED).
 func (l *lines) more() error {
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(l.buffer[:], l.oob[:])

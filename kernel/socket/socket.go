@@ -43,8 +43,8 @@ type pending struct {
 	id         json.RawMessage
 }
 
-// New makes a server for the agent whose host ids begin at first. What it learns from
-// the agent goes to calls.
+// New makes a server for the agent whose host ids begin at first. The calls of the
+// agent go to calls.
 func New(calls *channel.Conn, first, count uint32) *Server {
 	return &Server{channel: calls, allow: ids{first, count}, rate: rate.NewLimiter(callsPerSecond, callsBurst),
 		calls: map[uint64]*pending{}, connections: map[*connection]bool{}}

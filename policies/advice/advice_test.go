@@ -28,7 +28,7 @@ func TestConnections(t *testing.T) {
 		{public, "tcp://a.example.com:443", "", "", "a rule allows the name"},
 		{none, "network://everything", "", "", "gate was lost"},
 		{none, "everything", "", "", "gate was lost"},
-		{none, "tcp://(other targets)", "", "", "no room"},
+		{none, "tcp://(other targets)", "", "", "no space"},
 		{none, "other://10.0.0.1", "", "", "only TCP and UDP"},
 		{none, "tcp://nonsense", "", "", "no target"},
 		{none, "dns://a b", "", "", "no rule can allow it"},
@@ -76,7 +76,7 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
-// What a read-only mount refused is let pass by another mount, not by a folder of the host.
+// Advice for a write that a read-only mount refused is another mount, not a folder of the host.
 func TestReadOnlyFiles(t *testing.T) {
 	t.Parallel()
 	spec := policies.Standard()

@@ -14,7 +14,7 @@ import (
 // noConnection are the targets of a record that no rule could allow.
 var noConnection = map[string]string{
 	"everything":      "the gate was lost, and without it nothing is reached",
-	"(other targets)": "the record has no room for more targets; clove run --network-log keeps all",
+	"(other targets)": "the record has no space for more targets; clove run --network-log keeps all",
 	"(no host name)":  "what was asked for is no host name",
 }
 
@@ -105,11 +105,11 @@ func hostPort(port uint16) Advice {
 // risks are what a reached target may mean, by the class of its address.
 var risks = map[string]string{
 	string(egress.ClassMetadata): "a cloud's metadata service gives out this machine's credentials",
-	string(egress.ClassHost):     "services of this host trust whoever is on it, and the agent reaches them",
-	string(egress.ClassLoopback): "a service on the host's 127.0.0.1 often asks nobody who they are",
+	string(egress.ClassHost):     "services of this host trust its users and programs, and the agent reaches them",
+	string(egress.ClassLoopback): "a service on the host's 127.0.0.1 often does not authenticate its clients",
 	string(egress.ClassPrivate):  "machines of the private network are reached, and many trust their neighbours",
 	string(egress.ClassCGNAT):    "machines of the provider's network are reached",
-	egress.ReasonDeny:            "somebody denied it on purpose",
+	egress.ReasonDeny:            "a rule denies it on purpose",
 }
 
 func riskOf(host, reason string) string {
@@ -117,7 +117,7 @@ func riskOf(host, reason string) string {
 		return risk
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
-		return "the agent can send all that it reads to this address, whoever has it later"
+		return "the agent can send all that it reads to this address, even if its owner changes"
 	}
 	return "the agent can send all that it reads to the servers of this name"
 }

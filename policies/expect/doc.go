@@ -15,8 +15,8 @@
 //
 // # What it does not do
 //
-// It decides without looking at this host's disk and without its network: whether a file
-// exists, what a file's own permissions are, and what a name resolves to is not known. A
+// It decides without looking at this host's disk and without its network: the existence
+// and permissions of files, and the addresses of names are not known. A
 // program can be executed, as far as this package knows, wherever the file system allows it
 // and a list of programs, compared as it is written, has it.
 package expect

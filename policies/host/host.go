@@ -30,8 +30,8 @@ type Host struct {
 const policiesDir = "/etc/clove/policies"
 
 // PoliciesDir is the directory of the host's policies. CLOVE_POLICIES in the environment of
-// clove and cloved names another one, for a second installation: who sets it for root may
-// change the directory itself.
+// clove and cloved names another one, for a second installation: a user who can set it for root
+// can change the directory itself.
 func PoliciesDir() string {
 	if dir := os.Getenv("CLOVE_POLICIES"); filepath.IsAbs(dir) {
 		return dir
@@ -53,7 +53,7 @@ func (h Host) policies() []string {
 }
 
 // BaseDirs are the parts of a host's base system that hold programs. Every agent sees them
-// at the same paths, so what is in them needs no mount of its own.
+// at the same paths, so their programs need no mount of their own.
 var BaseDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc/alternatives"}
 
 // machines are the ELF machines of the platforms that clove is built for.

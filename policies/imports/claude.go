@@ -39,7 +39,7 @@ func (r *reader) claude(root map[string]any) {
 }
 
 // noApproval is why what asks a person is refused.
-const noApproval = "it asks a person, and a sandbox asks nobody: who starts the run decides"
+const noApproval = "it asks a person, and a sandbox asks no questions: the user who starts the run decides"
 
 func claudeSandbox() rows {
 	return rows{
@@ -48,7 +48,7 @@ func claudeSandbox() rows {
 		"allowUnsandboxedCommands": always("narrowed: no command runs outside of the sandbox", "carried: no command runs outside of the sandbox"),
 		"autoAllowBashIfSandboxed": func(r *reader, at string, v any) {
 			if r.truth(at, v) {
-				r.note(at, "carried: a sandbox asks nobody")
+				r.note(at, "carried: a sandbox asks no questions")
 			} else {
 				r.refuse(at, noApproval)
 			}
@@ -100,7 +100,7 @@ func claudePermissions() rows {
 		},
 		"defaultMode": func(r *reader, at string, v any) {
 			if r.text(at, v) == "bypassPermissions" {
-				r.note(at, "carried: a sandbox asks nobody")
+				r.note(at, "carried: a sandbox asks no questions")
 			} else {
 				r.refuse(at, noApproval)
 			}

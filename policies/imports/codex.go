@@ -32,7 +32,7 @@ func codexRows() rows {
 		},
 		"approval_policy": func(r *reader, at string, v any) {
 			if v == "never" {
-				r.note(at, "carried: a sandbox asks nobody")
+				r.note(at, "carried: a sandbox asks no questions")
 			} else {
 				r.refuse(at, noApproval)
 			}
@@ -87,7 +87,7 @@ func (r *reader) codexSandbox() {
 		r.codexProfile(r.text("default_permissions", chosen))
 		return
 	}
-	r.note("sandbox_mode", "absent: read-only, as in a directory that nobody trusts")
+	r.note("sandbox_mode", "absent: read-only, as in a directory that is not trusted")
 	for _, other := range []string{"permissions", "sandbox_workspace_write"} {
 		if r.kept[other] != nil {
 			r.note(other, "without effect: neither sandbox_mode nor default_permissions chooses it")

@@ -18,6 +18,6 @@
 // lacks a denial is worse than none. File.Skip leaves a setting out, and a comment says so. A
 // setting that no table has is refused with the nearest one that exists.
 //
-// A document extends the level standard. What it allows beyond that has a reason in widen,
-// which names the setting.
+// A document extends the level standard. For all that it allows beyond that, a reason
+// in widen names the setting.
 package imports

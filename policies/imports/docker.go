@@ -16,7 +16,7 @@ func (r *reader) docker(map[string]any) {
 		return
 	}
 	r.system = r.file.Path
-	r.filter = []string{"the file is read when a run is made: who may write it decides what the filter allows"}
+	r.filter = []string{"the file is read when a run is made: a user who may write it decides what the filter allows"}
 	for _, w := range seccomp.Warnings(profile) {
 		r.filter = append(r.filter, "DANGEROUS, "+w.Group+": it allows "+strings.Join(w.Calls, ", ")+"; the standard filter refuses them: "+w.Reason)
 	}

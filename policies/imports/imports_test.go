@@ -74,7 +74,7 @@ func TestEachSystemBecomesADocument(t *testing.T) {
 			}
 		}
 	}
-	// What is excluded is not writable.
+	// An excluded folder is not writable.
 	text, err := Import(example(t, "codex.toml"))
 	if err != nil || strings.Contains(string(text), "- /tmp") {
 		t.Errorf("%v\n%s", err, text)

@@ -115,11 +115,11 @@ func runtimeNetwork() rows {
 			r.items(at, v, func(setting, text string) { r.denyAddress(setting, text) })
 		},
 		"deniedDomainReasons": becomes("narrowed: clove's own words say why a connection is refused"),
-		"strictAllowlist":     always("carried: nobody is asked for what is not allowed", "narrowed: nobody is asked, and what is not allowed is refused"),
+		"strictAllowlist":     always("carried: there is no question for what is not allowed", "narrowed: there is no question, and what is not allowed is refused"),
 		"allowUnixSockets":    refuses(hostSocket),
 		"allowAllUnixSockets": always("narrowed: sockets inside can be used, and those of the host do not appear", "carried: no socket of the host appears"),
 		"allowLocalBinding": always("carried: the loopback inside is the run's own, and each port of it can be used",
-			"carried: ports on the loopback inside can be used, and nobody outside reaches them"),
+			"carried: ports on the loopback inside can be used, and cannot be reached from outside"),
 		"allowMachLookup": becomes(ofMacOS),
 
 		"allowPlaintextHeaderSet": refuses(ownGate),
@@ -147,8 +147,8 @@ func credentialRows() rows {
 	}
 }
 
-// credentials reads files and variables that a command does not see. What replaces them by
-// another value on the way is refused.
+// credentials reads files and variables that a command does not see. A setting that replaces them
+// by another value on the way is refused.
 func (r *reader) credentials(at string, value any, key string) {
 	list, ok := value.([]any)
 	if !ok {

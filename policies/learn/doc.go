@@ -15,7 +15,7 @@
 // reached, the filter of system calls to minimal and the groups that were used, the places that
 // stay writable to those that were written, the programs to those that were executed and loaded
 // (with the reason where no list would let the run pass again), and each limit to the peak with
-// a margin. If the observation asks for it, what may be read becomes the files that were opened;
+// a margin. If the observation asks for it, only the files that were opened may be read;
 // folders stand in for many of them, each with the reason. Nothing gets wider, but for the network with --learn-network allow or ask, whose run
 // was wider, too. Under a built-in level the document extends the level, standard or narrower, that has to be
 // widened in the fewest places; under a document it extends that one, whose other values no run
@@ -24,5 +24,5 @@
 // # What it does not do
 //
 // A document cannot name single files that may be written, so these decide over whole places; a
-// comment says which files they were. It does not judge: what a run did is taken as wanted.
+// comment says which files they were. It does not judge: all actions of a run are taken as wanted.
 package learn

@@ -30,8 +30,8 @@ func isWithin(file, place string) bool {
 	return file == place || strings.HasPrefix(file, strings.TrimSuffix(place, "/")+"/")
 }
 
-// mountsOf are the targets of a document's volumes and memory file systems: what is written
-// there is no part of the root.
+// mountsOf are the targets of a document's volumes and memory file systems: files
+// there are no part of the root.
 func mountsOf(d policies.Document) (targets []string) {
 	for _, v := range d.Values[settings.Volume] {
 		targets = append(targets, targetOf(v))

@@ -75,8 +75,8 @@ func TestNoListWithoutAReason(t *testing.T) {
 	}
 }
 
-// TestAListThatWasGivenStays: what cannot be learned remains as the run had it, and what can
-// gets no wider without a reason.
+// TestAListThatWasGivenStays: a setting that cannot be learned remains as the run had it, and one
+// that can gets no wider without a reason.
 func TestAListThatWasGivenStays(t *testing.T) {
 	t.Parallel()
 	o := executing(t, "sandboxed")

@@ -21,7 +21,7 @@ var basePlaces = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "
 const mostReads = 128
 
 // reads sets the list of what may be read, or the reason why there is none. A list that the runs
-// had stays as it is: its entries may be links, and what was seen has none. It comes after files and programs: their places decide.
+// had stays as it is: its entries may be links, and observed paths have none. It comes after files and programs: their places decide.
 func (l *learner) reads() {
 	switch {
 	case !l.seen.Reads || l.seen.Given.Has(settings.Read):

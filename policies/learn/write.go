@@ -126,7 +126,7 @@ func (l *learner) narrow() error {
 
 // choose sets what the document extends, and the reasons for what it has beyond that.
 func (l *learner) choose() error {
-	// The widest level is no candidate: what the document does not name it takes over.
+	// The widest level is no candidate: the document takes over the settings that it does not name.
 	candidates := slices.Clone(policies.Levels[1:])
 	slices.Reverse(candidates) // of equals, the narrowest
 	if !slices.Contains(policies.Levels, l.seen.Under) {

@@ -70,7 +70,7 @@ func child(number uintptr, args [6]uint64) (int, syscall.Errno) {
 	if errno != 0 || pid != 0 {
 		return int(pid), errno
 	}
-	// What Go prints about a crash of the child is not the probe's.
+	// Go's output about a crash of the child is not the probe's.
 	syscall.RawSyscall(syscall.SYS_CLOSE, 1, 0, 0)
 	syscall.RawSyscall(syscall.SYS_CLOSE, 2, 0, 0)
 	_, _, errno = syscall.RawSyscall6(number, uintptr(args[0]), uintptr(args[1]), uintptr(args[2]), uintptr(args[3]), uintptr(args[4]), uintptr(args[5]))

@@ -7,7 +7,7 @@
 // other, and writes a line (Found) for each to stdout.
 //
 // A file is opened, and nothing of it is read or changed. A file that does not exist is not
-// made: what counts for a write is then the nearest directory that exists. A program is not
+// made: the nearest directory that exists then decides about a write. A program is not
 // executed; access(2) knows its permissions, and file systems without execution.
 //
 // A system call is made in a child process, because it may end or stop the one that makes

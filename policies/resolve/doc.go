@@ -10,6 +10,6 @@
 // command line does (--memory), or says "script" or "interpreter".
 //
 // The package looks at files and changes nothing. It knows no command line: how a flag
-// is spelled, repeated or left empty is the caller's concern. What a limit means is
-// runtime's, and what a default is, package policies'.
+// is spelled, repeated or left empty is the caller's concern. Package
+// runtime defines the limits, and package policies the defaults.
 package resolve

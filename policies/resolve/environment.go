@@ -181,7 +181,7 @@ func (b *builder) readEnvFile(path string, read func(step, entry string) error) 
 	return nil
 }
 
-// What execve(2) takes, from fs/exec.c: one string has at most 32 pages, and
+// The limits of execve(2), from fs/exec.c: one string has at most 32 pages, and
 // all of them with their pointers a quarter of the stack limit, at most 3/4 of
 // 8 MiB and at least 32 pages.
 const (

@@ -195,7 +195,7 @@ func TestCeiling(t *testing.T) {
 			t.Errorf("%s: %v", row.want, err)
 		}
 	}
-	// What a run drops of root's rights counts, whichever user the standard level has.
+	// The rights of root that a run drops count, whichever user the standard level has.
 	for text, asked := range map[string]Request{
 		"capabilities: {drop: [ALL]}\n":                    {Values: settings.Values{settings.User: {"root"}}},
 		"network: {bytes: 1G}\n":                           {Values: settings.Values{settings.NetworkMode: {"host"}, settings.NetBytes: {"1G"}}},

@@ -19,7 +19,7 @@ func (b *builder) readShadow() error {
 	}
 	asked := b.typed
 	asked.Policy, asked.PolicyShadow = asked.PolicyShadow, ""
-	// What decides nothing, and what another policy may have no use for.
+	// These decide nothing, and another policy may have no use for them.
 	asked.Values = maps.Clone(asked.Values)
 	for _, name := range []string{settings.ModelSetup, settings.ModelLog, settings.OnWarn, settings.OnEnd, settings.Namespace, settings.DNS} {
 		delete(asked.Values, name)

@@ -87,7 +87,7 @@ func readHost(r *Reader, text string) error {
 		return Invalid(AddHost, hint, "%q has no address", text)
 	}
 	name, shown := text[:cut], text[cut+1:]
-	// docker's word for the host's address on its bridge.
+	// docker's name for the host's address on its bridge.
 	if shown == "host-gateway" {
 		return Invalid(AddHost, "let the agent reach a port of the host's 127.0.0.1 with --host-port", "the host has no address inside the sandbox")
 	}

@@ -16,7 +16,7 @@ func readCPUs(r *Reader, flag, text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	have := len(r.Host.CPUs)
 	switch {
-	// n != n is NaN, which ParseFloat accepts as a word.
+	// n != n is NaN, which ParseFloat accepts as "nan".
 	case err != nil || n != n:
 		return 0, Invalid(flag, hint, "%q is not a number", text)
 	case n < 0:

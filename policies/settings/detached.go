@@ -104,8 +104,8 @@ func readPriority(r *Reader, text string) (err error) {
 
 // parseRestart reads docker's POLICY[:MAX].
 func parseRestart(text string) (agent.Restart, error) {
-	word, number, counted := strings.Cut(text, ":")
-	restart := agent.Restart{Policy: agent.RestartPolicy(word)}
+	policy, number, counted := strings.Cut(text, ":")
+	restart := agent.Restart{Policy: agent.RestartPolicy(policy)}
 	if text == "" {
 		restart.Policy = agent.RestartNever
 	}

@@ -107,7 +107,7 @@ var Files = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Mount, Form: List, Group: GroupFiles,
-			Usage: "the same and --tmpfs in words, type=bind|tmpfs,source=DIR,target=DIR[,readonly]",
+			Usage: "the same and --tmpfs as options, type=bind|tmpfs,source=DIR,target=DIR[,readonly]",
 			Pod:   "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
 			Read:  each(readMount),
 		},

@@ -30,7 +30,7 @@ var Identity = sync.OnceValue(func() *Section {
 	return &Section{Rows: []Setting{
 		{Flag: Name, Group: GroupIdentity, Usage: "name of the run", Default: "made from the script's", Read: one(readName)},
 		{
-			Flag: User, Short: "u", Key: "user", Group: GroupIdentity, Usage: "NAME|UID[:GID] inside; root is nobody outside",
+			Flag: User, Short: "u", Key: "user", Group: GroupIdentity, Usage: "NAME|UID[:GID] inside; root has no rights outside",
 			Say:  func(s agent.Spec) string { return s.User.Name },
 			Doc:  "the user inside: agent, root, or UID[:GID]; root is root inside only",
 			Read: one(readUser), Write: writeUser, Wider: widerUser,

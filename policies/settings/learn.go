@@ -12,8 +12,8 @@ import (
 // Learn is how a limit follows from what runs used.
 type Learn struct {
 	Entry string // NAME of the limit in a setting of NAME=TEXT; empty: the setting is the limit
-	// Seen is the peak, -1 where it is not known, and the least that is learned: what an almost
-	// empty program needs with room for another day, because a margin of nothing is nothing.
+	// Seen is the peak, -1 where it is not known, and the least that is learned: the need of an almost
+	// empty program with a margin, because a margin of nothing is nothing.
 	Seen  func(agent.Observed) (peak, floor int64)
 	Round func(int64) int64 // up
 	Unit  LearnUnit

@@ -210,7 +210,7 @@ func readStartTimeout(_ *Reader, flag, text string) (time.Duration, error) {
 
 const shmDir = "/dev/shm"
 
-// shmPeak has room for files that were removed before they were measured.
+// shmPeak leaves a margin for files that were removed before they were measured.
 func shmPeak(o agent.Observed) (peak, floor int64) {
 	if slices.ContainsFunc(o.Written, func(file string) bool { return file == shmDir || strings.HasPrefix(file, shmDir+"/") }) {
 		return max(o.Peaks.ShmBytes, 16*mebibyte), mebibyte

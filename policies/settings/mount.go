@@ -35,7 +35,7 @@ func (r *Reader) parseVolume(text string) (bind agent.Bind, err error) {
 			bind.ReadOnly = option == "ro"
 		}
 	}
-	// docker takes a word without a slash for the name of a volume, not of a directory.
+	// docker takes a text without a slash for the name of a volume, not of a directory.
 	if !strings.Contains(parts[0], "/") && !strings.HasPrefix(parts[0], ".") {
 		return bind, Invalid(Volume, "for a directory write ./"+parts[0]+":"+parts[1], "%q would be a named volume; clove has none", parts[0])
 	}
@@ -114,17 +114,17 @@ func setTmpfsOption(flag string, mount *agent.Tmpfs, option string) (err error) 
 
 // readMount reads docker's long form of -v and --tmpfs.
 func readMount(r *Reader, text string) error {
-	m := mountWords{kind: "volume"} // docker's default
-	for _, word := range strings.Split(text, ",") {
-		if err := m.read(word); err != nil {
+	m := mountOptions{kind: "volume"} // docker's default
+	for _, option := range strings.Split(text, ",") {
+		if err := m.read(option); err != nil {
 			return err
 		}
 	}
 	return r.addMount(text, m)
 }
 
-// mountWords is one parsed --mount.
-type mountWords struct {
+// mountOptions is one parsed --mount.
+type mountOptions struct {
 	kind, source, target string
 	readOnly             bool
 	tmpfs                agent.Tmpfs
@@ -132,8 +132,8 @@ type mountWords struct {
 }
 
 // read takes one key=value. Of two values for one key the last wins, as in docker.
-func (m *mountWords) read(word string) error {
-	key, value, valued := strings.Cut(word, "=")
+func (m *mountOptions) read(option string) error {
+	key, value, valued := strings.Cut(option, "=")
 	switch {
 	case key == "type":
 		m.kind = value
@@ -147,16 +147,16 @@ func (m *mountWords) read(word string) error {
 		m.readOnly = false
 	case key == "tmpfs-size" || key == "tmpfs-mode":
 		m.ofTmpfs = true
-		return setTmpfsOption(Mount, &m.tmpfs, strings.TrimPrefix(word, "tmpfs-"))
+		return setTmpfsOption(Mount, &m.tmpfs, strings.TrimPrefix(option, "tmpfs-"))
 	default:
-		return Invalid(Mount, "it takes type, source, target, readonly, and for a tmpfs tmpfs-size and tmpfs-mode", "%q is not an option", word)
+		return Invalid(Mount, "it takes type, source, target, readonly, and for a tmpfs tmpfs-size and tmpfs-mode", "%q is not an option", option)
 	}
 	return nil
 }
 
-// addMount checks the words together: which of them belong together depends on the type,
+// addMount checks the options together: which of them belong together depends on the type,
 // which may come last.
-func (r *Reader) addMount(text string, m mountWords) (err error) {
+func (r *Reader) addMount(text string, m mountOptions) (err error) {
 	const form = "write type=bind,source=DIR,target=DIR, with ,readonly where nothing shall change, or type=tmpfs,target=DIR"
 	switch {
 	case m.kind == "volume":

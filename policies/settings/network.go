@@ -109,8 +109,8 @@ var Hosts = sync.OnceValue(func() *Section {
 // HasRules reports whether a mode of the network is one with rules.
 func HasRules(mode string) bool { return mode != agent.NetworkNone && mode != agent.NetworkHost }
 
-// dropsOfMode: what was allowed means nothing where there is no network, or no rule. What was
-// denied stays, for a document that extends this one.
+// dropsOfMode returns the settings that a mode makes void: allow rules mean nothing where there is
+// no network, or no rule. Deny rules stay, for a document that extends this one.
 func dropsOfMode(mode string) []string {
 	if HasRules(mode) {
 		return nil

@@ -65,11 +65,11 @@ func ParseSignal(field, text string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 64 {
 		return syscall.Signal(n), nil
 	}
-	word := strings.ToUpper(text)
-	if !strings.HasPrefix(word, "SIG") {
-		word = "SIG" + word
+	name := strings.ToUpper(text)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
 	}
-	if number := unix.SignalNum(word); number != 0 {
+	if number := unix.SignalNum(name); number != 0 {
 		return number, nil
 	}
 	return 0, Invalid(field, "write a name such as TERM or HUP, or a number from 1 to 64", "%q is not a signal", text)

@@ -146,11 +146,11 @@ func profileOf(s agent.Seccomp) (*specs.LinuxSeccomp, error) {
 	return seccomp.Profile(s.Profile)
 }
 
-// few are the first of many words.
-func few(words []string) string {
+// few are the first of many names of calls.
+func few(calls []string) string {
 	const most = 8
-	if len(words) > most {
-		return fmt.Sprintf("%s and %d more calls", strings.Join(words[:most], " "), len(words)-most)
+	if len(calls) > most {
+		return fmt.Sprintf("%s and %d more calls", strings.Join(calls[:most], " "), len(calls)-most)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(calls, " ")
 }

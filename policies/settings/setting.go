@@ -40,7 +40,7 @@ type Form int
 
 // The forms.
 const (
-	Word    Form = iota // one text
+	String  Form = iota // one text
 	Amount              // one text, which documents may write as a number
 	List                // texts
 	Ports               // numbers from 0 to 65535
@@ -119,7 +119,7 @@ func (d Difference) String() string {
 }
 
 // Wider returns where wide allows more than base, in the order of a document's keys. Both are
-// valid; what cannot be parsed counts as more.
+// valid; a value that cannot be parsed counts as more.
 func Wider(base, wide agent.Spec) (all []Difference) {
 	for i := range All() {
 		if All()[i].Wider == nil {

@@ -37,7 +37,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// What a spec's values are written as is read back as the same.
+// The written form of a spec's values is read back as the same values.
 func TestWrittenIsRead(t *testing.T) {
 	t.Parallel()
 	spec := base()

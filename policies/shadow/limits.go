@@ -42,7 +42,7 @@ func (m *measure) limits() {
 	m.add("limits.disk", l.DiskBytes, u.DiskBytes)
 }
 
-// milliseconds rounds up, so that what is within the limit is never above it.
+// milliseconds rounds up, so that a duration within the limit is never above it.
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // network: without a gate nothing was counted.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzRead: whatever a file has, it is read in bounded time and memory, and what is found is
+// FuzzRead: whatever a file has, it is read in bounded time and memory, and the results are
 // within the bounds.
 func FuzzRead(f *testing.F) {
 	whole := made{interpreter: "/lib64/ld.so", needed: []string{"liba.so", "libb.so"}, rpath: "/a:/b", runpath: "$ORIGIN"}.bytes()

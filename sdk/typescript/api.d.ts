@@ -105,7 +105,7 @@ export interface GrantDeriveParams {
   run: string;
   /** the id of a grant that the run holds */
   from: string;
-  /** who gets it; empty: the run itself */
+  /** the run that gets it; empty: the run itself */
   to?: string;
   /** KIND:PATTERN[:RIGHTS], covered by from */
   grant: string;
@@ -317,8 +317,8 @@ export interface ExecParams {
 }
 
 /**
- * Names a path inside a live run's sandbox. What goes over the session is a tar archive: as input
- * of run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
+ * Names a path inside a live run's sandbox. The session carries a tar archive: as input of
+ * run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
  */
 export interface CopyParams {
   run: string;
@@ -351,10 +351,10 @@ export interface ApplyParams {
    */
   digest?: string;
   /**
-   * applies also what has an executed_by, because a program of the host's executes it by itself
-   * once it is there, and what has an unknown, because one may. AllowInstructions applies also
-   * what has an instructs. Otherwise these are refused, but for the paths inside that
-   * allow_executable names, of any of the three.
+   * applies also files with an executed_by, because a program of the host's executes them by
+   * itself once they are there, and files with an unknown, because one may. AllowInstructions
+   * applies also files with an instructs. Otherwise these are refused, but for the paths inside
+   * that allow_executable names, of any of the three.
    */
   allow_executable_config?: boolean;
   allow_instructions?: boolean;
@@ -587,7 +587,7 @@ export interface WaitingCall {
   position: number;
   /** so far */
   waited_ms: number;
-  /** that it still waits, if nobody comes before it; absent: unknown */
+  /** that it still waits, if no other call comes before it; absent: unknown */
   expected_ms?: number;
 }
 
@@ -1071,7 +1071,7 @@ export interface Usage {
   output_bytes?: number;
   /**
    * what clove's model service counted, in the order of the models' names; empty: the agent called
-   * none. What an agent charges itself is in its budget only.
+   * none. Charges of the agent itself are in its budget only.
    */
   models?: ModelUse[];
 }
@@ -1144,13 +1144,13 @@ export interface ShadowUse {
   refused: number;
   /** by rule and target, the first first; at most ShadowDenialsMost */
   denials: Denial[] | null;
-  /** of refused: of targets for which denials has no room */
+  /** of refused: of targets for which denials has no space */
   others?: number;
   /** of the shadow's limits and budgets those that were exceeded */
   limits?: ShadowLimit[];
   /** places in which it allows more than the run's own policy: there it says nothing */
   wider?: string[];
-  /** places in which it is narrower, and nobody looked */
+  /** places in which it is narrower, and which were not watched */
   unseen?: string[];
 }
 
@@ -2094,7 +2094,10 @@ export interface ClovedModelMethods {
    * it is expected to wait.
    */
   queue(params: RunParams, options?: CallOptions): Promise<ModelQueueResult>;
-  /** Lists the language models that the caller may use, with who serves them and how that goes. */
+  /**
+   * Lists the language models that the caller may use, with the providers that serve them and
+   * their state.
+   */
   list(params?: NoParams, options?: CallOptions): Promise<ModelListResult>;
   /**
    * Returns what the tokens of models cost, with date and source. Rows for a provider that the

@@ -12,7 +12,7 @@ import (
 // kept is what a call takes for "as it is".
 const kept = ^uint32(0)
 
-// capabilityCall says which capability a call needs; needs is not asked of who has it. ids
+// capabilityCall says which capability a call needs; needs is not called if the caller has it. ids
 // are the arguments, as ids of the host; kept stays.
 type capabilityCall struct {
 	capability int

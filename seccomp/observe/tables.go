@@ -89,7 +89,7 @@ func CapabilityCalls(held []string) []seccomp.Watch {
 	return list
 }
 
-// Together are the lists as one: what one of them has without a condition, has none.
+// Together are the lists as one: a call that one of them has without a condition, has none.
 func Together(lists ...[]seccomp.Watch) []seccomp.Watch {
 	var all []seccomp.Watch
 	for _, w := range slices.Concat(lists...) {

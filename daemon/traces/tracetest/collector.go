@@ -35,7 +35,7 @@ func New(t *testing.T) *Collector {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // who sent it was killed meanwhile
+			return // the sender was killed meanwhile
 		}
 		var batch collector.ExportTraceServiceRequest
 		if err := proto.Unmarshal(body, &batch); err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" {
@@ -69,7 +69,7 @@ func (c *Collector) take(batch *collector.ExportTraceServiceRequest, body []byte
 	c.more = make(chan struct{})
 }
 
-// Now returns what came so far, and what is closed when more comes.
+// Now returns the spans that came so far, and a channel that is closed when more come.
 func (c *Collector) Now() ([]*trace.Span, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

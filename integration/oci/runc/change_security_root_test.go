@@ -109,8 +109,8 @@ func hook(b *bundle, name, then string) specs.Hook {
 	return specs.Hook{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
 }
 
-// endless is a hook with a time limit in seconds. What it would do before its end is a race,
-// so it does nothing, and does not end by itself.
+// endless is a hook with a time limit in seconds. Its effects before its end would be a
+// race, so it does nothing, and does not end by itself.
 func endless(seconds int) specs.Hook {
 	return specs.Hook{Path: "/bin/sleep", Args: []string{"sleep", "600"}, Timeout: &seconds}
 }

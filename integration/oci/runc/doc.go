@@ -7,12 +7,12 @@
 //
 //	create ─ state ─ start ─ state ─ the process ends ─ state ─ delete ─ state
 //
-// What both say and what their processes see (the probe's command world) become
+// The output of both and the view of their processes (the probe's command world) become
 // lines, in which only names and numbers that must differ are the same word
 // (normal_root_test.go). The lines have to be equal, but for the differences
 // that differences_root_test.go lists with their reasons.
 //
 // Escapes that runc once allowed run against a version that still allows them,
-// which is the control, and against clove-oci. What an attack goes for is a file of
-// the test's own.
+// which is the control, and against clove-oci. The target of an attack is a file
+// of the test's own.
 package runc

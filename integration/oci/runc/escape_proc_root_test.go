@@ -115,7 +115,7 @@ func TestCVE_2025_31133(t *testing.T) {
 	}
 }
 
-// TestCVE_2025_52881: what a runtime writes below /proc goes to what is mounted there. Here
+// TestCVE_2025_52881: writes of a runtime below /proc go to the file that is mounted there. Here
 // that is the image's own folder, and a volume's file behind a link. (Labels of AppArmor and
 // SELinux are written in the same way; this host's kernel may have neither.)
 func TestCVE_2025_52881(t *testing.T) {

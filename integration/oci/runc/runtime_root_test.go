@@ -171,7 +171,7 @@ func (s *site) raw(io streams, args ...string) said {
 	if io.in != nil {
 		cmd.Stdin = io.in
 	}
-	// What an old version mounts at a wrong place does not reach the host.
+	// A mount of an old version at a wrong place does not reach the host.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	err := cmd.Run()
 	var exit *exec.ExitError

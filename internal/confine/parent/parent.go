@@ -28,7 +28,7 @@ type Process struct {
 }
 
 // head keeps only the beginning of what is written to it: a process that was taken over can
-// write for ever, and what is kept is root's memory.
+// write for ever, and the kept bytes are root's memory.
 type head struct{ kept bytes.Buffer }
 
 const headBytes = 4 << 10

@@ -2,7 +2,7 @@
 // network; package probe needs nothing but system calls.
 //
 // A connection shows a name, in the first bytes of TLS or HTTP, because a rule by name waits
-// for it. What a server answers does not matter.
+// for it. The server's answer does not matter.
 package reach
 
 import (
@@ -75,8 +75,7 @@ func connect(target string, udp bool) probe.Found {
 	return refused
 }
 
-// speak shows the name, and waits for an answer or the end. What the answer is does not
-// matter.
+// speak shows the name, and waits for an answer or the end. The answer does not matter.
 func speak(conn net.Conn, host, port string, udp bool) string {
 	_ = conn.SetDeadline(time.Now().Add(answerTime)) // without one, the gate has a limit
 	switch number, _ := strconv.Atoi(port); {

@@ -2,6 +2,6 @@ import sys
 
 from .cli import main
 
-# What a locale cannot show must not end the command after it was done.
+# A character that a locale cannot show must not end the command after it was done.
 sys.stdout.reconfigure(errors="backslashreplace")
 sys.exit(main(sys.argv[1:]))

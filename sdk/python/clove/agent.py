@@ -19,7 +19,7 @@ class Agent(api.Methods):
     """Everything that an agent may call. Threads may share it.
 
     A call whose connection is lost, or that clove cannot serve at the moment, is repeated
-    with the same key for up to `patience` seconds. What was done is not done again.
+    with the same key for up to `patience` seconds. A call that was done is not done again.
     """
 
     def __init__(

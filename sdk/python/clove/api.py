@@ -294,7 +294,7 @@ class WaitingCall:
     limit: str = ""  # whose it is: model or provider, or target where a provider named it in an answer
     position: int = 0  # 1: the next
     waited_ms: int = 0  # so far
-    expected_ms: Optional[int] = None  # that it still waits, if nobody comes before it; absent: unknown
+    expected_ms: Optional[int] = None  # that it still waits, if no other call comes before it; absent: unknown
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> WaitingCall:
@@ -425,7 +425,7 @@ class GrantMethods:
 
         Args:
             from_: the id of a grant that the run holds
-            to: who gets it; empty: the run itself
+            to: the run that gets it; empty: the run itself
             grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again; a random one by default
         """
@@ -609,7 +609,7 @@ METHODS: dict[str, Method] = {
         "Makes a narrower grant from one that the run holds.",
         [
             Param("from", "string", True, "the id of a grant that the run holds"),
-            Param("to", "string", False, "who gets it; empty: the run itself"),
+            Param("to", "string", False, "the run that gets it; empty: the run itself"),
             Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by from"),
             Param("expires", "time", False, ""),
             Param("uses", "integer", False, ""),

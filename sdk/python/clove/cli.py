@@ -18,7 +18,7 @@ from .values import encode
 USAGE = """usage: python3 -m clove [--json] [--socket PATH] METHOD [KEY=VALUE...]
 
 METHOD is a name such as grant.check, or two words: grant check. Required parameters may
-stand without their key, in order. What a method counts stands by its own name:
+stand without their key, in order. Amounts have the name of their dimension as key:
 
     python3 -m clove grant check tool:fetch
     python3 -m clove budget charge tokens=120 reviews=1
@@ -57,7 +57,7 @@ def main(words: Sequence[str]) -> int:
             print(f"  {problem.hint}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Nobody reads any more. Python would report that once more at its end.
+        # No process reads any more. Python would report that once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

@@ -697,7 +697,7 @@ class Usage:
     net_tx_bytes: Optional[int] = None
     disk_bytes: Optional[int] = None  # held by the writable layer at the end
     output_bytes: Optional[int] = None  # stdout and stderr together
-    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. What an agent charges itself is in its budget only.
+    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. Charges of the agent itself are in its budget only.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Usage:
@@ -834,10 +834,10 @@ class ShadowUse:
     policy: Policy = field(default_factory=Policy)
     refused: int = 0  # all that it would have refused, those that are left out too
     denials: list[Denial] = field(default_factory=list)  # by rule and target, the first first; at most ShadowDenialsMost
-    others: int = 0  # of refused: of targets for which denials has no room
+    others: int = 0  # of refused: of targets for which denials has no space
     limits: list[ShadowLimit] = field(default_factory=list)  # of the shadow's limits and budgets those that were exceeded
     wider: list[str] = field(default_factory=list)  # places in which it allows more than the run's own policy: there it says nothing
-    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and nobody looked
+    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and which were not watched
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ShadowUse:
@@ -2251,7 +2251,7 @@ class RunMethods:
             to: as in run.diff.
             paths: inside choose the changes of these files, and of all below them, with the new folders that hold them. Absent: all. A path that nothing changed is an error.
             digest: the one that run.diff gave for what the caller looked at: where the workspace's changes are others by now, nothing is applied. Absent: apply whatever there is.
-            allow_executable_config: applies also what has an executed_by, because a program of the host's executes it by itself once it is there, and what has an unknown, because one may. AllowInstructions applies also what has an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
+            allow_executable_config: applies also files with an executed_by, because a program of the host's executes them by itself once they are there, and files with an unknown, because one may. AllowInstructions applies also files with an instructs. Otherwise these are refused, but for the paths inside that allow_executable names, of any of the three.
         """
         params = {
             "run": run,
@@ -2340,7 +2340,7 @@ class GrantMethods:
 
         Args:
             from_: the id of a grant that the run holds
-            to: who gets it; empty: the run itself
+            to: the run that gets it; empty: the run itself
             grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again
         """
@@ -2578,8 +2578,8 @@ class ModelMethods:
         return ModelQueueResult.read(await self._caller.call("model.queue", params))
 
     async def list(self) -> ModelListResult:
-        """Lists the language models that the caller may use, with who serves them and
-        how that goes.
+        """Lists the language models that the caller may use, with the providers that
+        serve them and their state.
         """
         params = {}
         return ModelListResult.read(await self._caller.call("model.list", params))

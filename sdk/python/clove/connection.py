@@ -127,7 +127,7 @@ class Connection:
         return json.loads(line)
 
     def shut(self) -> None:
-        """Has whoever waits for a message see the connection's end."""
+        """Ends the connection for each caller that waits for a message."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -158,7 +158,7 @@ class Pool:
             self._give(self._take())
 
     def ask(self, line: bytes, timeout: Optional[float]) -> Any:
-        """Makes one call on a connection that nobody else uses."""
+        """Makes one call on a connection that nothing else uses."""
         with self._room:
             connection = self._take()
             try:

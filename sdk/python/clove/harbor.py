@@ -71,7 +71,7 @@ class CloveEnvironment(BaseEnvironment):
         return self._settings.rootfs.replace("{environment}", self.environment_name)
 
     def _options(self) -> Options:
-        """The settings, with what the task wants. What it limits itself takes precedence."""
+        """The settings, with what the task wants. The limits of the task take precedence."""
         root, policy = self._rootfs(), self.network_policy
         wanted: dict[str, Any] = {"rootfs": "" if root == HOST else root}
         sizes = {"memory": self._effective_memory_mb, "disk": self._effective_storage_mb}

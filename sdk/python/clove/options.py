@@ -43,7 +43,7 @@ class Options:
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Variables of every command. They are neither stored nor in an argument."""
     user: str = "agent"
-    """Who commands run as: a name or a number inside."""
+    """The user of commands: a name or a number inside."""
     workdir: str = "/workspace"
     """Where commands begin. If it is not there, it is made, and belongs to the user, as /workspace does."""
     deadline: str = "24h"

@@ -142,7 +142,7 @@ class Gate:
         return result
 
     def notify(self, method, params):
-        """Sends a notification to who listens, or keeps it."""
+        """Sends a notification to the listener, or keeps it."""
         note = {"jsonrpc": "2.0", "method": method, "params": params}
         with self._lock:
             for connection in list(self._listening):
