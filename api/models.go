@@ -136,3 +136,18 @@ type ModelRun struct {
 	TokensOut  int64    `json:"tokens_out" col:"OUT"`
 	CostMicros int64    `json:"cost_micros" col:"COST,money"`
 }
+
+// ModelQueueResult has the calls of models that wait for their turn: those that wait longest
+// first, at most 64.
+type ModelQueueResult struct {
+	Calls []WaitingCall `json:"calls"`
+}
+
+// WaitingCall is a call of a model that a limit lets wait.
+type WaitingCall struct {
+	Model      string `json:"model"`
+	Limit      string `json:"limit"`                 // whose it is: model or provider, or target where a provider named it in an answer
+	Position   int    `json:"position"`              // 1: the next
+	WaitedMS   int64  `json:"waited_ms"`             // so far
+	ExpectedMS *int64 `json:"expected_ms,omitempty"` // that it still waits, if no other call comes before it; absent: unknown
+}
