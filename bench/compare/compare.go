@@ -51,11 +51,11 @@ func figures() []figure {
 			return 0
 		}},
 		{"score", func(r bench.Result) float64 { return r.Score }},
-		{"wall time, ms", func(r bench.Result) float64 { return float64(r.Metrics.WallMS) }},
-		{"CPU time, ms", func(r bench.Result) float64 { return known(r.Metrics.CPUMS) }},
-		{"peak memory, bytes", func(r bench.Result) float64 { return known(r.Metrics.MemoryPeak) }},
+		{"time, s", func(r bench.Result) float64 { return float64(r.Metrics.WallMS) / 1e3 }},
+		{"CPU time, s", func(r bench.Result) float64 { return known(r.Metrics.CPUMS) / 1e3 }},
+		{"peak memory, MiB", func(r bench.Result) float64 { return known(r.Metrics.MemoryPeak) / (1 << 20) }},
 		{"tokens", func(r bench.Result) float64 { return known(r.Metrics.Tokens) }},
-		{"cost, millionths of a dollar", func(r bench.Result) float64 { return known(r.Metrics.CostMicros) }},
+		{"cost, $", func(r bench.Result) float64 { return known(r.Metrics.CostMicros) / 1e6 }},
 	}
 }
 

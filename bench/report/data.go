@@ -2,9 +2,11 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"clove.run/clove/bench"
+	"clove.run/clove/bench/compare"
 )
 
 // Data is one folder of results.
@@ -83,4 +85,25 @@ func (d Data) rates(of func(bench.Result) Rate) []Rate {
 		return cmp.Compare(a.Agent, b.Agent)
 	})
 	return all
+}
+
+// verdict says which of the two agents that passed most is ahead; empty for one agent.
+func (d Data) verdict() string {
+	agents := d.Agents()
+	slices.SortStableFunc(agents, func(a, b Rate) int {
+		return cmp.Or(cmp.Compare(b.Passed*a.Graded, a.Passed*b.Graded), cmp.Compare(b.Mean(), a.Mean()))
+	})
+	if len(agents) < 2 {
+		return ""
+	}
+	side := func(r Rate) compare.Side { return compare.Side{Results: d.Results, Agent: r.Agent} }
+	found, _, err := compare.Compare(side(agents[0]), side(agents[1]))
+	if err != nil {
+		return "No two agents have a result of the same task and seed, so that none is ahead."
+	}
+	text := compare.Verdict(agents[0].Agent, agents[1].Agent, found)
+	if more := len(agents) - 2; more > 0 {
+		text += fmt.Sprintf(" %d more agents follow.", more)
+	}
+	return text
 }

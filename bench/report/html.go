@@ -21,7 +21,7 @@ func HTML(d Data) (string, error) {
 	var b strings.Builder
 	// Parsed here: most commands write no report.
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"bars": d.bars, "heat": d.heat, "strips": d.strips, "medians": d.medians, "failed": d.failed, "tail": d.tail,
+		"bars": d.bars, "heat": d.heat, "strips": d.strips, "medians": d.medians, "failed": d.failed, "tail": d.tail, "verdict": d.verdict,
 		"cut": cut, "onOff": onOff, "percent": percent, "yesNo": yesNo,
 		"most":  func() int { return failuresMost },
 		"more":  func(failed []bench.Result) int { return len(failed) - failuresMost },

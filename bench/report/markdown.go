@@ -13,6 +13,9 @@ func Markdown(d Data) string {
 	var b strings.Builder
 	m := d.Manifest
 	fmt.Fprintf(&b, "# %s %s\n\n", cell(m.Suite.Name), cell(m.Suite.Version))
+	if text := d.verdict(); text != "" {
+		fmt.Fprintf(&b, "**%s**\n\n", cell(text))
+	}
 	fmt.Fprintf(&b, "%d of %d attempts, begun %s on %s (%d processors, kernel %s, cgroup %s).\n", len(d.Results), m.Attempts,
 		m.Began.UTC().Format("2006-01-02 15:04 MST"), cell(m.Host.Processor), m.Host.CPUs, cell(m.Host.Kernel), m.Host.Cgroup)
 	if m.Ended.IsZero() {

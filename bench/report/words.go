@@ -118,23 +118,24 @@ func used() []struct {
 	name string
 	of   figure
 } {
-	known := func(of func(bench.Metrics) *int64) figure {
+	in := func(unit float64, of func(bench.Metrics) *int64) figure {
 		return func(r bench.Result) (float64, bool) {
 			if n := of(r.Metrics); n != nil {
-				return float64(*n), true
+				return float64(*n) / unit, true
 			}
 			return 0, false
 		}
 	}
+	known := func(of func(bench.Metrics) *int64) figure { return in(1, of) }
 	return []struct {
 		name string
 		of   figure
 	}{
-		{"CPU ms", known(func(m bench.Metrics) *int64 { return m.CPUMS })},
-		{"throttled ms", known(func(m bench.Metrics) *int64 { return m.ThrottledMS })},
+		{"CPU, s", in(1e3, func(m bench.Metrics) *int64 { return m.CPUMS })},
+		{"throttled, s", in(1e3, func(m bench.Metrics) *int64 { return m.ThrottledMS })},
 		{"tokens", known(func(m bench.Metrics) *int64 { return m.Tokens })},
 		{"model calls", known(func(m bench.Metrics) *int64 { return m.ModelCalls })},
-		{"cost, millionths of a dollar", known(func(m bench.Metrics) *int64 { return m.CostMicros })},
+		{"cost, $", in(1e6, func(m bench.Metrics) *int64 { return m.CostMicros })},
 		{"tool calls", known(func(m bench.Metrics) *int64 { return m.ToolCalls })},
 		{"steps", known(func(m bench.Metrics) *int64 { return m.Steps })},
 		{"retries", known(func(m bench.Metrics) *int64 { return m.Retries })},

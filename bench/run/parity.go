@@ -21,8 +21,11 @@ import (
 //go:embed probe.sh
 var probeScript string
 
-// probeMost bounds what the probe prints.
-const probeMost = 64 << 10
+// Bounds of the probe: what it prints, and how long it takes on a machine that is busy.
+const (
+	probeMost = 64 << 10
+	probeTime = "1m"
+)
 
 // Probe runs a script in a sandbox that has the settings of the suite's attempts, and says
 // what it found there: what was asked for is not what counts.
@@ -44,6 +47,8 @@ func (r *Runner) Probe(ctx context.Context) ([]bench.Knob, error) {
 	q := r.request(limits, suite.Network{}, seed, pins)
 	q.Args = []string{"sh", "-c", probeScript}
 	q.Set(settings.Remove, "true")
+	q.Set(settings.Timeout, probeTime) // the task's may be too short for a shell
+	delete(q.Values, settings.CPUTime)
 	out := filepath.Join(dir, "out")
 	record, _, err := r.sandbox(ctx, q, Output{}, out, filepath.Join(dir, "err"))
 	if err != nil {

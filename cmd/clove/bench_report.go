@@ -76,6 +76,9 @@ func benchCompare(s *screen, c *cli.Context) error {
 	if unpaired > 0 {
 		s.say("bench", cyan, fmt.Sprintf("%d results have no counterpart, and count nowhere", unpaired))
 	}
+	if _, err := fmt.Fprintln(s.out, printable(compare.Verdict(c.Args().Get(1), c.Args().Get(2), found))); err != nil {
+		return err
+	}
 	return printTable(s.out, differenceRows(found))
 }
 

@@ -100,7 +100,7 @@ var mayImport = []struct {
 	{"bench/harbor", []string{"agent", "bench/files", "bench/suite", "policies", "internal/document"}, "folders to a suite; it executes and fetches nothing"},
 	{"bench/stats", nil, "numbers to numbers"},
 	{"bench/compare", []string{"agent", "bench", "bench/stats"}, "results to differences"},
-	{"bench/report", []string{"bench", "bench/stats"}, "results to text"},
+	{"bench/report", []string{"bench", "bench/compare", "bench/stats"}, "results to text"},
 	{"client", []string{"agent", "api", "api/agents", "api/methods", "internal/passfd", "internal/rpc"}, "what programs import brings nothing of the daemon along"},
 	{"daemon", []string{"agent", "api", "api/methods", "audit", "daemon/logs", "daemon/metrics", "daemon/supervisor", "daemon/traces", "egress", "kernel", "kernel/budget", "kernel/channel", "kernel/service", "models", "models/attach", "models/config", "models/control", "policies/host", "policies/resolve", "policies/settings", "runtime", "scheduler", "seccomp", "store", "internal/descriptor", "internal/document", "internal/lasting", "internal/nsthread", "internal/passfd", "internal/pidfd", "internal/rlimits", "internal/rpc", "internal/watch"},
 		"sees sandboxes through its own interface, and starts none itself"},
