@@ -96,9 +96,11 @@ func (t Target) placeWithin(most Target) bool {
 		return true
 	case most.group == ClassPublic && t.name != "":
 		return true
+	case most.any:
+		return t.name == most.name && !t.wild
 	// *.example.com covers narrower wildcards and all names below it, but not example.com.
 	case most.wild:
-		return t.name != "" && (t.wild && t.name == most.name || strings.HasSuffix(string(t.name), "."+string(most.name)))
+		return t.name != "" && !t.any && (t.wild && t.name == most.name || strings.HasSuffix(string(t.name), "."+string(most.name)))
 	case !t.prefix.IsValid():
 		return false
 	// A group covers an address or network whose addresses are all of its class.

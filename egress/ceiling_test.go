@@ -20,6 +20,8 @@ func TestACeilingCovers(t *testing.T) {
 		{[]string{"public:*"}, []string{"public:22-25", "public:*", "*.example.com:22"}, []string{"udp://public:*", "10.0.0.0/8:*"}},
 		{[]string{"*.example.com"}, []string{"*.example.com", "api.example.com", "*.api.example.com:443"},
 			[]string{"example.com", "badexample.com", "*.example.net", "public", "93.184.216.34"}},
+		{[]string{"@api.example.com"}, []string{"@api.example.com", "api.example.com:443"}, []string{"@www.example.com", "*.api.example.com", "@api.example.com:22"}},
+		{[]string{"*.example.com", "www.example.net"}, nil, []string{"@api.example.com", "@www.example.net"}},
 		{[]string{"api.example.com"}, []string{"API.example.com.", "api.example.com:443"}, []string{"*.api.example.com", "www.api.example.com"}},
 		{[]string{"10.1.0.0/16:5432"}, []string{"10.1.2.3:5432", "10.1.2.0/24:5432"}, []string{"10.1.2.3", "10.0.0.0/8:5432", "private:5432", "10.2.0.1:5432"}},
 		{[]string{"private"}, []string{"10.1.2.3", "192.168.0.0/16", "100.64.0.9", "private"}, []string{"public", "93.184.216.34", "api.example.com", "fe80::1"}},

@@ -171,9 +171,17 @@ func (r *Rules) allowedByAddress(c Connection, rule *rule) Verdict {
 	return verdict
 }
 
-// connectByName looks for an allowed name that was resolved to this public address.
+// connectByName looks for an allowed name that was resolved to this public address: first for one
+// whose client need not show it.
 func (r *Rules) connectByName(c Connection, at reach) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
+	for _, pinned := range c.Pinned {
+		if rule := first(r.allow.names[pinned], func(r *rule) bool { return r.any && fits(r) }); rule != nil {
+			verdict := r.allowedByAddress(c, rule)
+			verdict.Name = pinned
+			return verdict
+		}
+	}
 	var name Name
 	var allow, deny *rule
 	// Any allowed name suffices, because the client must still show one. A denied name is
@@ -208,8 +216,7 @@ func (r *Rules) shown(c Connection, at reach, wanted Name) Verdict {
 	fits := covering(c.Proto, c.Target.Port())
 	hint := allowFlag(c.Proto, string(c.Shown), c.Target.Port())
 	if c.Shown == "" {
-		return refused(ReasonNoName, fmt.Sprintf("%s is allowed by name, and the client showed none", wanted),
-			allowFlag(c.Proto, at.place(), c.Target.Port()))
+		return refused(ReasonNoName, fmt.Sprintf("%s is allowed by name, and the client showed none", wanted), anyFlag(c.Proto, wanted, c.Target.Port()))
 	}
 	if deny := r.deny.byName(c.Shown, fits); deny != nil {
 		return deniedBy(deny, string(c.Shown))

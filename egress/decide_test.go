@@ -355,3 +355,43 @@ func TestModeHostDecidesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A rule for the addresses of a name takes clients that show no name, at those addresses alone,
+// and never one that shows a denied name. The control is a rule for the name.
+func TestAddressesOfAName(t *testing.T) {
+	t.Parallel()
+	const at, elsewhere = "93.184.216.34:443", "93.184.216.35:443"
+	silent := func(c Connection) Connection { c.Looked = true; return c }
+	showing := func(c Connection, name Name) Connection { c.Looked, c.Shown = true, name; return c }
+	for _, row := range []struct {
+		rules string
+		c     Connection
+		want  string
+	}{
+		{"ssh.example", connection(at, "ssh.example"), "+rule ssh.example verify=must"},
+		{"ssh.example", silent(connection(at, "ssh.example")), "-no-name"},
+		{"@ssh.example", connection(at, "ssh.example"), "+rule @ssh.example"},
+		{"ssh.example @ssh.example", connection(at, "ssh.example"), "+rule @ssh.example"},
+		{"other.example @ssh.example", connection(at, "other.example", "ssh.example"), "+rule @ssh.example"},
+		{"@ssh.example", connection(elsewhere, "other.example"), "-no-rule"},
+		{"@ssh.example", connection("93.184.216.34:22", "ssh.example"), "-port"},
+		{"@ssh.example", connection("10.1.2.3:443", "ssh.example"), "-private"},
+		{"@ssh.example -bad.example", connection(at, "ssh.example"), "+rule @ssh.example verify=deny"},
+		{"@ssh.example -bad.example", silent(connection(at, "ssh.example")), "+rule @ssh.example"},
+		{"@ssh.example -bad.example", showing(connection(at, "ssh.example"), "bad.example"), "-deny bad.example"},
+		{"@ssh.example -bad.example", silent(connection(at, "bad.example", "ssh.example")), "-deny bad.example"},
+	} {
+		if got := short(rulesOf(t, agent.NetworkAllowlist, strings.Fields(row.rules)...).Connect(row.c)); got != row.want {
+			t.Errorf("%s, %+v: %s, want %s", row.rules, row.c, got, row.want)
+		}
+	}
+	v := rulesOf(t, agent.NetworkAllowlist, "ssh.example").Connect(silent(connection(at, "ssh.example")))
+	if v.Hint != "--allow @ssh.example:443" {
+		t.Error(v.Hint)
+	}
+	for _, rule := range []agent.EgressRule{{Target: "@*.example.com"}, {Target: "git@ssh.example"}, {Target: "@192.0.2.1"}, {Target: "@public"}, {Target: "@ssh.example", Deny: true}} {
+		if _, err := New(Config{Rules: []agent.EgressRule{rule}}); err == nil {
+			t.Errorf("%+v is accepted", rule)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type Config struct {
 //   - Metadata services and this host's own addresses must be named by group or one by one,
 //     loopback by --host-port.
 //   - A name rule applies to addresses that were pinned for the name, and on ports 80 and
-//     443 only if the client shows the name.
+//     443 only if the client shows the name. A rule for @NAME does not ask for the name.
 type Rules struct {
 	mode      string // never ""
 	deny      ruleSet
@@ -139,6 +139,9 @@ func newRule(given agent.EgressRule) (*rule, error) {
 			known.Step = given.Source
 		}
 		return nil, err
+	}
+	if given.Deny && target.any {
+		return nil, invalid(given.Source, fmt.Sprintf("cannot deny %s: a deny rule takes a name or addresses", target), "write "+string(target.name)+", or the addresses")
 	}
 	if !given.Deny {
 		if err := checkAllowed(target, given); err != nil {

@@ -23,6 +23,7 @@ type Target struct {
 	group  Class // the name of a group, else ""
 	name   Name  // a name; with wild set, the part after "*."
 	wild   bool
+	any    bool         // whatever is at the name's public addresses: the client need not show the name
 	prefix netip.Prefix // an address or a network
 	ports  portRange    // the zero range: depends on the rule, see covers
 }
@@ -30,6 +31,9 @@ type Target struct {
 // groups are the groups that a target can name. There is none for loopback, link-local or multicast: a rule
 // must name these addresses one by one.
 var groups = []Class{ClassPublic, ClassPrivate, ClassMetadata, ClassHost}
+
+// anyMark begins a target that takes the addresses of a name.
+const anyMark = "@"
 
 // String is the canonical text; ParseTarget returns the same Target for it.
 func (t Target) String() string {
@@ -52,6 +56,8 @@ func (t Target) place() string {
 		return string(t.group)
 	case t.wild:
 		return "*." + string(t.name)
+	case t.any:
+		return anyMark + string(t.name)
 	case t.name != "":
 		return string(t.name)
 	case !t.prefix.IsValid():

@@ -13,7 +13,7 @@ import (
 // ParseTarget reads one target:
 //
 //	[tcp://|udp://] PLACE [:PORT | :FIRST-LAST | :*]
-//	PLACE: NAME | *.NAME | ADDRESS | NETWORK/BITS | [IPV6] | [IPV6]/BITS | public | private | metadata | host
+//	PLACE: NAME | *.NAME | @NAME | ADDRESS | NETWORK/BITS | [IPV6] | [IPV6]/BITS | public | private | metadata | host
 //
 // Without a port, an allowed target means 80 and 443 and a denied one every
 // port; without a protocol, an allowed one means TCP and a denied one both. So a
@@ -77,6 +77,9 @@ func (t *Target) setPlace(place, ports string) *refusal {
 			return t.setNetwork(before, after)
 		}
 		return withHint(refuse("it has a path"), before, ports)
+	}
+	if name, found := strings.CutPrefix(place, anyMark); found && isPlainName(name) {
+		t.any, place = true, name
 	}
 	if _, host, found := strings.Cut(place, "@"); found {
 		return withHint(refuse("it has a user name"), host, ports)

@@ -25,6 +25,7 @@ func TestTargetsBecomeCanonical(t *testing.T) {
 		"TCP://API.example.com:22":     "tcp://api.example.com:22",
 		"udp://api.example.com":        "udp://api.example.com",
 		"*.Example.com":                "*.example.com",
+		"@SSH.Example.com.:443":        "@ssh.example.com:443",
 		"tcp://*.a.b.example.com:*":    "tcp://*.a.b.example.com:*",
 		"*.bücher.example:443":         "*.xn--bcher-kva.example:443",
 		"db":                           "db",

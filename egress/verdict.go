@@ -81,6 +81,22 @@ func allowFlag(proto Proto, place string, port uint16) string {
 	return s.String()
 }
 
+// anyFlag allows whatever is at the addresses of a name, for clients that show none.
+func anyFlag(proto Proto, name Name, port uint16) string {
+	return allowFlag(proto, Target{name: name, any: true}.place(), port)
+}
+
+// HintNoName is the flag that allows a connection whose client showed no name, or one that cannot
+// be read; empty where no allowed name led to the target.
+func (r *Rules) HintNoName(c Connection) string {
+	for _, name := range c.Pinned {
+		if r.allow.byName(name, covering(c.Proto, c.Target.Port())) != nil {
+			return anyFlag(c.Proto, name, c.Target.Port())
+		}
+	}
+	return ""
+}
+
 // classHint is the flag that allows an address of this class. For metadata services and the
 // host it is the group, because their addresses are many or change.
 func (r *Rules) classHint(at reach, proto Proto, port uint16) string {

@@ -138,6 +138,8 @@ func checkClosed(c *wire.Closed) error {
 var refusals = map[wire.Reason]string{
 	wire.ReasonNoName:      "the rule is by name, and the client showed none",
 	wire.ReasonEncrypted:   "the client hid the name that it wants (encrypted hello)",
+	wire.ReasonHTTP2:       "HTTP/2 without TLS shows no name that the gate can read",
+	wire.ReasonTooLong:     "the head of the request, or the TLS hello, is longer than 16 KiB",
 	wire.ReasonMalformed:   "what the client sent first could be read in two ways",
 	wire.ReasonTooSlow:     "the client did not show a name in time",
 	wire.ReasonConnections: "too many connections at once",

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"clove.run/clove/egress"
 	"clove.run/clove/egress/wire"
 )
 
@@ -162,6 +163,10 @@ func (b *Broker) noteRefused(r *wire.Refused) {
 	name, ok := canonical(r.Name)
 	if ok {
 		d.Name = string(name)
+	}
+	switch r.Reason {
+	case wire.ReasonNoName, wire.ReasonEncrypted, wire.ReasonHTTP2, wire.ReasonTooLong:
+		d.Hint = b.connections.currentRules().HintNoName(egress.Connection{Proto: egress.TCP, Target: r.Target, Pinned: b.pins.names(r.Target.Addr())})
 	}
 	switch {
 	case r.Reason == wire.ReasonQuery:

@@ -27,7 +27,11 @@ const (
 func (s *server) refuse(conn *net.TCPConn, target netip.AddrPort, seen opening) {
 	s.refusals.tcp(target, seen.name, seen.reason)
 	if seen.http && target.Port() == portHTTP {
-		respond(conn, http.StatusForbidden, "clove: refused: "+explain(seen.reason))
+		status := http.StatusForbidden
+		if seen.reason == wire.ReasonTooLong {
+			status = http.StatusRequestHeaderFieldsTooLarge
+		}
+		respond(conn, status, "clove: refused: "+explain(seen.reason))
 		return
 	}
 	reset(conn)
@@ -35,8 +39,11 @@ func (s *server) refuse(conn *net.TCPConn, target netip.AddrPort, seen opening) 
 
 // explain is the text for a client, without details that only the record needs.
 func explain(reason wire.Reason) string {
-	if reason == wire.ReasonNoName {
+	switch reason {
+	case wire.ReasonNoName:
 		return "the rule is by name, and the request shows none in its Host field"
+	case wire.ReasonTooLong:
+		return "the rule is by name, and the request's head is longer than 16 KiB"
 	}
 	return "the request cannot be read in one way only"
 }

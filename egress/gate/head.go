@@ -22,24 +22,33 @@ func (r *recorder) head(port uint16) opening {
 		if !likeHTTP(r.seen) {
 			return opening{reason: wire.ReasonNoName}
 		}
-		if end := bytes.Index(r.seen, endOfHead); end >= 0 {
-			return judgeHead(r.seen[:end+len(endOfHead)], port)
+		// One empty line before the request is ignored (RFC 9112 section 2.2).
+		line := bytes.TrimPrefix(r.seen, []byte("\r\n"))
+		if end := bytes.Index(line, endOfHead); end >= 0 {
+			return judgeHead(line[:end+len(endOfHead)], port)
 		}
 		if err := r.more(); err != nil {
 			reason := reasonOf(err)
 			if reason == wire.ReasonNoName {
 				reason = wire.ReasonMalformed // the client closed within the head
 			}
-			return opening{reason: reason}
+			line, _ := firstLine(r.seen)
+			return opening{reason: reason, http: reason == wire.ReasonTooLong && bytes.Contains(line, []byte(" HTTP/1."))}
 		}
 	}
+}
+
+// firstLine is the request line, where the bytes are a request, and whether all of it is there.
+func firstLine(seen []byte) (line []byte, whole bool) {
+	line, _, whole = bytes.Cut(bytes.TrimLeft(seen, "\r\n"), []byte("\n"))
+	return line, whole
 }
 
 // likeHTTP reports whether some server could parse the bytes as a request, now or after
 // more bytes. Because it decides what may pass without a name, it accepts more than the
 // standard: any printable first line that contains "HTTP/".
 func likeHTTP(seen []byte) bool {
-	line, _, whole := bytes.Cut(bytes.TrimLeft(seen, "\r\n"), []byte("\n"))
+	line, whole := firstLine(seen)
 	for _, c := range bytes.TrimSuffix(line, []byte("\r")) {
 		if c < ' ' && c != '\t' {
 			return false
@@ -60,7 +69,7 @@ func judgeHead(head []byte, port uint16) opening {
 		return malformed
 	}
 	if request.Method == "PRI" { // HTTP/2 without TLS has its names in later frames, which the gate does not read
-		return opening{reason: wire.ReasonEncrypted}
+		return opening{reason: wire.ReasonHTTP2}
 	}
 	hosts, err := hostFields(head)
 	// Servers differ in which host they take from two Host fields, from another version's

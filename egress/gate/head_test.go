@@ -60,13 +60,16 @@ func TestHeads(t *testing.T) {
 		{"GET / HTTP/1.1\r\nX: y\nHost: b.example\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\r\nX: y\rHost: b.example\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
 		{"GET / HTTP/1.1\nHost: b.example\n\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
-		{"\r\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
+		{"\r\nGET / HTTP/1.1\r\nHost: a.example" + rest, "a.example", ""}, // RFC 9112 section 2.2
+		{"\r\n\r\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
+		{"\nGET / HTTP/1.1\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
+		{"\r\nGET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example" + rest, "", wire.ReasonMalformed},
 		// Bodies that two parsers could end at different places.
 		{"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", "", wire.ReasonMalformed},
 		{"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked, identity\r\n\r\n", "", wire.ReasonMalformed},
 		// Versions.
 		{"GET / HTTP/2.0\r\nHost: a.example" + rest, "", wire.ReasonMalformed},
-		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", wire.ReasonEncrypted},
+		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", wire.ReasonHTTP2},
 		// No HTTP at all.
 		{"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "", wire.ReasonNoName},
 		{"EHLO a.example\r\n", "", wire.ReasonNoName},

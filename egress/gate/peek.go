@@ -166,6 +166,9 @@ func reasonOf(err error) wire.Reason {
 	case errors.Is(err, io.EOF):
 		return wire.ReasonNoName
 	}
+	if errors.Is(err, errOpeningTooLong) {
+		return wire.ReasonTooLong
+	}
 	return wire.ReasonMalformed
 }
 

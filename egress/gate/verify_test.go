@@ -81,8 +81,9 @@ func TestWhatTheGateRefuses(t *testing.T) {
 		{"no name", string(helloOf(t, &tls.Config{InsecureSkipVerify: true})), wire.ReasonNoName},
 		{"other protocol", "SSH-2.0-x y\r\n", wire.ReasonNoName},
 		{"two hosts", "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", wire.ReasonMalformed},
-		{"endless head", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", openingBytes), wire.ReasonMalformed},
-		{"endless hello", "\x16\x03\x01\x40\x00\x01\x00\xff\xff" + strings.Repeat("x", openingBytes), wire.ReasonMalformed},
+		{"endless head", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", openingBytes), wire.ReasonTooLong},
+		{"endless hello", "\x16\x03\x01\x40\x00\x01\x00\xff\xff" + strings.Repeat("x", openingBytes), wire.ReasonTooLong},
+		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", wire.ReasonHTTP2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			decide, _ := byName(t, wire.ResultVerify)
@@ -201,7 +202,7 @@ func TestWhatMayPassWithoutAName(t *testing.T) {
 		{"hello", string(hello), wire.ShownTLS, "b.example", ""},
 		{"request", fmt.Sprintf(requestHead, "b.example"), wire.ShownHTTP, "b.example", ""},
 		{"hidden name", string(withExtension(hello, extensionECH, nil)), "", "", wire.ReasonEncrypted},
-		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "", wire.ReasonEncrypted},
+		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "", wire.ReasonHTTP2},
 		{"broken hello", "\x16\x03\x01\x00\x01\x01", "", "", wire.ReasonMalformed},
 		{"lenient server's request", "\r\nGET / HTTP/1.1\nHost: b.example\r\n\r\n", "", "", wire.ReasonMalformed},
 	} {

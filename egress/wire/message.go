@@ -84,6 +84,8 @@ type Reason string
 const (
 	ReasonNoName      Reason = "no-name"     // the rule is by name, and the client showed none
 	ReasonEncrypted   Reason = "encrypted"   // the hello hides its name (ECH)
+	ReasonHTTP2       Reason = "http2"       // HTTP/2 without TLS, whose names are in later frames
+	ReasonTooLong     Reason = "too-long"    // the first bytes have no end within the gate's bound
 	ReasonMalformed   Reason = "malformed"   // two parsers could find different names in the first bytes
 	ReasonTooSlow     Reason = "too-slow"    // the first bytes did not come in time
 	ReasonConnections Reason = "connections" // too many at once

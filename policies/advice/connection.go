@@ -91,7 +91,7 @@ func ofVerdict(spec agent.Spec, host string, v egress.Verdict) Advice {
 
 // quoted is a value in a YAML list: a colon or a star would mean something else in some.
 func quoted(value string) string {
-	if strings.ContainsAny(value, "*[]{},:") {
+	if strings.ContainsAny(value, "*[]{},:@") {
 		return strconv.Quote(value)
 	}
 	return value

@@ -39,7 +39,7 @@ var Network = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Allow, Key: "network.allow", Form: List, Flags: Apart, Group: GroupNetwork,
-			Usage: "reach NAME, *.NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none",
+			Usage: "reach NAME, *.NAME, @NAME, ADDRESS, CIDR or GROUP, [tcp://|udp://]TARGET[:PORT[-PORT]]; ports 80 and 443 if none",
 			Doc:   "targets: api.example.com, *.example.com, 10.1.0.0/16, each with :PORT",
 			Write: func(s agent.Spec) []string { return targets(s, false) }, Wider: widerAllow,
 			Live: &Live{Usage: "reach TARGET"},
