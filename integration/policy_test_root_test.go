@@ -112,7 +112,7 @@ func TestPolicyTestAgreesWithASandbox(t *testing.T) {
 func TestPolicyTestOfDocuments(t *testing.T) {
 	h := newHost(t)
 	for name, row := range map[string]struct{ policy, entries string }{
-		"readonly": {"readonly", "- {write: /tmp/a, is: allow}\n- {write: /workspace/a, is: deny}\n- {write: /dev/shm/a, is: deny}\n- {syscall: socket, args: [2, 1], is: deny}\n- {connect: 10.0.0.1, is: deny}\n"},
+		"readonly": {"readonly", "- {write: /tmp/a, is: allow}\n- {write: /workspace/a, is: deny}\n- {write: /dev/shm/a, is: allow}\n- {syscall: socket, args: [2, 1], is: deny}\n- {connect: 10.0.0.1, is: deny}\n"},
 		"minimal":  {"minimal", "- {read: /usr/bin/env, is: allow}\n- {write: /tmp/a, is: allow}\n- {write: /usr/a, is: deny}\n- {syscall: getpid, is: allow}\n- {syscall: fork, is: deny}\n- {syscall: ppoll, is: allow}\n- {syscall: socket, args: [1, 1], is: deny}\n- {connect: 10.0.0.1, is: deny}\n"},
 		"root inside": {"version: 1\nname: own\nextends: standard\nwiden: {user: it installs}\nuser: root\n",
 			"- {write: /usr/new, is: allow}\n- {write: /root/new, is: allow}\n- {read: /root/.ssh/id_rsa, is: deny}\n- {exec: /usr/bin/env, is: allow}\n"},

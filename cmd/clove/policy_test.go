@@ -40,7 +40,7 @@ func TestPolicyCommands(t *testing.T) {
 		{"show web", 0, []string{"# web: ", "# sandboxed: built in", "# standard: built in", "# wider: network.mode: allowlist instead of none, because: it reads an API"}, nil},
 		{"show --resolved web", 0, []string{"limits.memory        512M", "limits.timeout       60", "seccomp              standard", "network.allow        a.example.com"}, nil},
 		{"explain web", 0, []string{"web extends sandboxed extends standard", "reaches a.example.com", "ends after 1m0s", "wider         seccomp: standard instead of strict (web): it connects"}, nil},
-		{"explain readonly", 0, []string{"it writes in /tmp only"}, nil},
+		{"explain readonly", 0, []string{"it writes in /tmp, /dev/shm only"}, nil},
 		{"check web standard", 0, []string{"web: sound; it is wider than what it extends in 3 places, each with a reason\nstandard: sound"}, nil},
 		{"check web bad wide", exitFailed, []string{"web: sound"}, []string{`line 3: there is no key "limts"`, "did you mean limits?", "limits.memory: 2GiB instead of 1GiB"}},
 		{"check nothing", exitFailed, nil, []string{`there is no policy "nothing"`}},
