@@ -40,6 +40,7 @@ type denialRecorder struct {
 	shadow     *shadowRecorder // nil: the run has no shadow
 	prediction func() (*Prediction, error)
 	readable   []string // real paths; with a list of what may be read, only what is in them is
+	lowestPort uint16   // that the agent may listen on
 }
 
 func newDenialRecorder(spec agent.Spec, hostID uint32, all *denials, shadow *shadowRecorder) *denialRecorder {
@@ -69,7 +70,7 @@ func (w *denialRecorder) see(o observed) {
 func (w *denialRecorder) findings(o observed) map[string][]observe.Finding {
 	all := map[string][]observe.Finding{
 		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
-		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
+		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID, w.lowestPort),
 	}
 	if w.spec.Files.Read == nil || len(all[agent.DenialFile])+len(all[agent.DenialExec]) > 0 {
 		return all
