@@ -40,16 +40,14 @@ func TestNobodyOutlivesTheDeadline(t *testing.T) {
 	h := newHost(t)
 	control := newLifeline(t)
 	began := time.Now()
-	// Without seccomp, because the tracer needs ptrace; the deadline must not depend on the
-	// filter.
-	free := h.start([]string{"--seccomp=unconfined", control.flag()}, "sh", "-c", stubborn)
+	free := h.start([]string{control.flag()}, "sh", "-c", stubborn)
 	if line := free.line(); line != "ready" {
 		t.Fatalf("the control says %q\n%s", line, &free.stderr)
 	}
 	held := newLifeline(t)
 	// The other tree, too, must have started before its deadline.
 	limit := max(1500*time.Millisecond, 8*time.Since(began)).Round(100 * time.Millisecond)
-	bounded := h.start([]string{"--seccomp=unconfined", "--timeout", limit.String(), "--stop-timeout=200ms", held.flag()}, "sh", "-c", stubborn)
+	bounded := h.start([]string{"--timeout", limit.String(), "--stop-timeout=200ms", held.flag()}, "sh", "-c", stubborn)
 	if line := bounded.line(); line != "ready" {
 		t.Fatalf("the agent says %q\n%s", line, &bounded.stderr)
 	}

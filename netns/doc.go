@@ -17,8 +17,11 @@
 //	                          IP_ORIGDSTADDR is 203.0.113.5:443
 //
 // tproxy changes no packet, so no connection tracking is needed, whose table an agent
-// could fill. Where no socket of the gate exists, TCP is reset and the rest is dropped:
-// without a gate there is no network.
+// could fill. Where no socket of the gate exists, TCP is reset and UDP is unreachable:
+// without a gate there is no network. What is for the name server's address goes to the
+// gate in the same way, by a rule and not by a socket there, because every user inside may
+// listen on ports below 1024. An echo request is answered with "administratively
+// prohibited", and all other protocols are dropped.
 //
 // An EnginePlan is for a namespace that a container engine made. Its interfaces,
 // addresses and routes are not changed. The rules mark what the container sends, a

@@ -25,7 +25,7 @@ var targets = []struct{ tcp, udp, socket, target string }{
 	{KindTCP, KindUDP, "192.0.2.1:1", "192.0.2.1:2"},
 	{KindDNSTCP, KindDNSUDP, "192.0.2.1:53", "203.0.113.5:53"},
 	{KindDNSTCP, KindDNSUDP, "192.0.2.1:53", "192.0.2.1:53"},
-	{KindDNSTCP, KindDNSUDP, "127.0.0.11:53", "127.0.0.11:53"},
+	{KindDNSTCP, KindDNSUDP, "192.0.2.1:53", "127.0.0.11:53"},
 	{KindTCP, KindUDP, "[2001:db8::1]:1", "[2620:fe::fe]:443"},
 	{KindTCP, KindUDP, "[2001:db8::1]:1", "[fd00::7]:5432"},
 	{KindTCP, KindUDP, "[2001:db8::1]:1", "[2001:db8::1]:1"},

@@ -12,7 +12,7 @@ import (
 const (
 	KindTCP      = "tcp"       // every TCP connection
 	KindUDP      = "udp"       // every datagram
-	KindDNSTCP   = "dns-tcp"   // port 53 of any address
+	KindDNSTCP   = "dns-tcp"   // port 53 of any address, but of loopback only the name server's
 	KindDNSUDP   = "dns-udp"   // the same
 	KindHostPort = "host-port" // one port of the agent's loopback
 )
@@ -65,9 +65,6 @@ func (s socket) rule(port uint16) rule {
 func (p Plan) sockets() []socket {
 	var all []socket
 	if p.everything {
-		if !p.engine { // the engine's resolver may be bound there; its traffic is diverted to the next two
-			all = append(all, socket{kind: KindDNSTCP, at: nameserver}, socket{kind: KindDNSUDP, at: nameserver})
-		}
 		all = append(all, gateSockets(gate4)...)
 		if p.ipv6 {
 			all = append(all, gateSockets(gate6)...)

@@ -54,8 +54,7 @@ func create() (*Namespace, error) {
 		if n.file, err = os.Open(ownPath); err != nil {
 			return err
 		}
-		// On this thread, whose namespace /proc/sys/net shows.
-		return boundOptions("/proc/sys/net/core/optmem_max")
+		return setSysctls() // on this thread, whose namespace a proc shows
 	})
 	if err != nil {
 		thread.Close()

@@ -185,6 +185,8 @@ func (r rule) end() []expr.Any {
 		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
 	case unreachable:
 		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}}
+	case prohibited:
+		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED}}
 	case accept:
 		return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	case divert, remember, untrack:

@@ -30,9 +30,10 @@ type Plan struct {
 // Addresses of a plan. The gate's transparent sockets are bound to documentation addresses
 // (RFC 5737, RFC 3849), which no host has. So the agent's own loopback ports stay free, and
 // an agent that connects to one of these sockets directly is handled as one that wants to
-// reach the documentation address. Their ports are below 1024, where no agent can bind,
-// even with capabilities inside. In an engine's namespace a container's root can bind
-// there, and gets EADDRINUSE at the unspecified address.
+// reach the documentation address. A process inside that binds one of them after the gate's
+// end, or the name server's address, receives nothing there: the rules give packets to
+// sockets with IP_TRANSPARENT only, for which no agent has the capability. While the gate
+// lives, its ports are in use at the unspecified address.
 var (
 	loopback4  = netip.MustParsePrefix("127.0.0.0/8")
 	loopback6  = netip.MustParsePrefix("::1/128")

@@ -8,13 +8,14 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// echo is an ICMP echo request with its checksum, RFC 792; for ICMPv6 the kernel computes it.
+// echo is an ICMP echo request with its checksum, RFC 792.
 var echo = []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0}
 
 // raw is a raw socket inside, for which the host's root is needed.
@@ -51,14 +52,11 @@ func sendRaw(file *os.File, to string, packet []byte) error {
 func TestOtherProtocolsGoNowhere(t *testing.T) {
 	prepare(t)
 	ruled, free := listening(t, newPlan(Config{Everything: true}, true)).Namespace, unruled(t)
-	echo6 := append([]byte{128}, echo[1:]...)
 	for _, c := range []struct {
 		name, to string
 		protocol int
 		packet   []byte
 	}{
-		{"echo", "203.0.113.5", unix.IPPROTO_ICMP, echo},
-		{"echo 6", "2620:fe::fe", unix.IPPROTO_ICMPV6, echo6},
 		{"sctp", "203.0.113.5", unix.IPPROTO_SCTP, []byte("init")},
 		{"sctp 6", "2620:fe::fe", unix.IPPROTO_SCTP, []byte("init")},
 		{"igmp", "203.0.113.5", unix.IPPROTO_IGMP, []byte("report")},
@@ -69,8 +67,7 @@ func TestOtherProtocolsGoNowhere(t *testing.T) {
 			if err := sendRaw(raw(t, ruled, c.to, c.protocol), c.to, c.packet); err != unix.EPERM {
 				t.Errorf("sent: %v, want EPERM", err)
 			}
-			// Control: without rules the packet arrives at any listener, such as the kernel,
-			// which answers an echo request.
+			// Control: without rules the packet arrives at any listener.
 			socket := raw(t, free, c.to, c.protocol)
 			if err := sendRaw(socket, c.to, c.packet); err != nil {
 				t.Errorf("control: %v", err)
@@ -80,6 +77,59 @@ func TestOtherProtocolsGoNowhere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnEchoIsRefusedByName: with an error that ping prints ("Packet filtered"). Without rules
+// the kernel answers.
+func TestAnEchoIsRefusedByName(t *testing.T) {
+	prepare(t)
+	ruled, free := listening(t, newPlan(Config{Everything: true}, true)).Namespace, unruled(t)
+	for target, refusal := range map[string]unix.Errno{"203.0.113.5": unix.EHOSTUNREACH, "2620:fe::fe": unix.EACCES} {
+		if err := ping(t, ruled, target); !errors.Is(err, refusal) {
+			t.Errorf("%s: %v, want %v", target, err, refusal)
+		}
+		if err := ping(t, free, target); err != nil {
+			t.Errorf("control: %s: %v", target, err)
+		}
+	}
+	for _, own := range []string{"127.0.0.1", "::1"} {
+		if err := ping(t, ruled, own); err != nil {
+			t.Errorf("%s: %v", own, err)
+		}
+	}
+}
+
+// ping sends an echo request as any user may, icmp(7), and waits for the answer.
+func ping(t *testing.T, n *Namespace, to string) error {
+	t.Helper()
+	var file *os.File
+	err := n.do(func() error {
+		address := netip.AddrPortFrom(netip.MustParseAddr(to), 0)
+		domain, protocol := unix.AF_INET, unix.IPPROTO_ICMP
+		if address.Addr().Is6() {
+			domain, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
+		}
+		fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+		if err != nil {
+			return err
+		}
+		file = os.NewFile(uintptr(fd), "ping")
+		return unix.Connect(fd, sockaddr(address))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	file.SetDeadline(time.Now().Add(patience()))
+	request := slices.Clone(echo)
+	if netip.MustParseAddr(to).Is6() {
+		request[0] = 128
+	}
+	if _, err := file.Write(request); err != nil {
+		t.Errorf("%s: cannot send: %v", to, err)
+	}
+	_, err = file.Read(make([]byte, 100))
+	return err
 }
 
 func TestLoopbackIsTheAgentsOwn(t *testing.T) {

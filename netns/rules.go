@@ -50,6 +50,7 @@ const (
 	drop        action = "drop"
 	resetTCP    action = "reject with tcp reset"
 	unreachable action = "reject" // port unreachable, the default of nft(8)
+	prohibited  action = "reject with icmpx admin-prohibited"
 	tproxy      action = "tproxy" // to socket, and accept; if the socket does not exist, the next rule applies
 )
 
@@ -90,18 +91,19 @@ func (p Plan) outgoing() []rule {
 	}
 	// Every IPv4 address is local here, so an agent can bind any of them. Only packets from
 	// its own addresses go to the gate: an answer to another would match no rule here.
+	// ICMP is refused on arrival: a drop here would be EPERM, which ping does not explain.
 	for _, own := range p.own() {
-		for _, protocol := range []int{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		for _, protocol := range []int{unix.IPPROTO_TCP, unix.IPPROTO_UDP, icmp(own.Addr())} {
 			rules = append(rules, rule{from: own, protocol: protocol, action: accept})
 		}
 	}
-	// The rest (ICMP, SCTP, raw) is dropped: the kernel would answer it itself, for any address.
+	// The rest (SCTP, raw) is dropped: the kernel would answer it itself, for any address.
 	return rules
 }
 
 // incoming handles the same packets again when they arrive on loopback.
 func (p Plan) incoming() []rule {
-	var rules []rule
+	rules := p.toNameserver()
 	for _, own := range p.own() {
 		rules = append(rules, rule{to: own, action: accept})
 	}
@@ -123,7 +125,32 @@ func (p Plan) incoming() []rule {
 	// Without a gate everything fails, and without a timeout.
 	return append(rules,
 		rule{protocol: unix.IPPROTO_TCP, action: resetTCP},
-		rule{protocol: unix.IPPROTO_UDP, action: unreachable})
+		rule{protocol: unix.IPPROTO_UDP, action: unreachable},
+		rule{protocol: unix.IPPROTO_ICMP, action: prohibited},
+		rule{protocol: unix.IPPROTO_ICMPV6, action: prohibited})
+}
+
+// toNameserver leads to the gate although the name server has one of the agent's own
+// addresses. No socket is bound there, so that the agent cannot take the gate's place.
+func (p Plan) toNameserver() []rule {
+	own := prefixOf(nameserver.Addr())
+	var rules []rule
+	for _, s := range gateSockets(gate4)[:2] {
+		r := s.rule(dnsPort)
+		r.to, r.version = own, 0
+		rules = append(rules, r)
+	}
+	return append(rules,
+		rule{to: own, protocol: unix.IPPROTO_TCP, port: dnsPort, action: resetTCP},
+		rule{to: own, protocol: unix.IPPROTO_UDP, port: dnsPort, action: unreachable})
+}
+
+// icmp is the protocol of echo requests in the address's version of IP.
+func icmp(a netip.Addr) int {
+	if a.Is4() {
+		return unix.IPPROTO_ICMP
+	}
+	return unix.IPPROTO_ICMPV6
 }
 
 // joined is the text of the chains, in their order.
@@ -171,10 +198,11 @@ func (r rule) String() string {
 	if r.to.IsValid() {
 		words = append(words, fmt.Sprintf("%s daddr %s", family(r.to.Addr()), short(r.to)))
 	}
-	protocol := map[int]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[r.protocol]
+	protocol := map[int]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp",
+		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "ipv6-icmp"}[r.protocol]
 	if r.port != 0 {
 		words = append(words, fmt.Sprintf("%s dport %d", protocol, r.port))
-	} else if protocol != "" {
+	} else if protocol != "" && r.match.icmp == 0 {
 		words = append(words, "meta l4proto "+protocol)
 	}
 	if r.action == tproxy {

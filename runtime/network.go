@@ -55,6 +55,15 @@ func (n *network) path() string {
 	return n.namespace.Path()
 }
 
+// lowestPort is the first port that the agent may listen on; 0 if it is unknown.
+func (n *network) lowestPort() uint16 {
+	if n.namespace != nil {
+		return netns.LowestPort
+	}
+	port, _ := netns.HostLowestPort() // without it, a refused port is in no record
+	return port
+}
+
 // abandon closes the namespace; it waits until it has been made.
 func (n *network) abandon() error {
 	if n.await() != nil || n.namespace == nil {

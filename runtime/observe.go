@@ -40,6 +40,7 @@ type denialRecorder struct {
 	shadow     *shadowRecorder // nil: the run has no shadow
 	prediction func() (*Prediction, error)
 	readable   []string // real paths; with a list of what may be read, only what is in them is
+	lowestPort uint16   // that the agent may listen on
 }
 
 func newDenialRecorder(spec agent.Spec, hostID uint32, all *denials, shadow *shadowRecorder) *denialRecorder {
@@ -69,7 +70,7 @@ func (w *denialRecorder) see(o observed) {
 func (w *denialRecorder) findings(o observed) map[string][]observe.Finding {
 	all := map[string][]observe.Finding{
 		agent.DenialFile: observe.Files(o.From, o.Call, o.Name), agent.DenialExec: observe.Programs(o.From, o.Call, o.Name),
-		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID),
+		agent.DenialCapability: observe.Capabilities(o.From, o.Call, o.Name, w.hostID, w.lowestPort),
 	}
 	if w.spec.Files.Read == nil || len(all[agent.DenialFile])+len(all[agent.DenialExec]) > 0 {
 		return all
@@ -148,9 +149,9 @@ func (w *denialRecorder) denial(o observed, kind, target, rule string, errno uni
 	return agent.Denial{Kind: kind, Target: target, Rule: rule, Program: o.From.Program(o.Call), Errno: unix.ErrnoName(errno), Call: callOf(o)}
 }
 
-// filtersOf makes the programs of the profile that the spec names. PID 1 is under the same one
-// if that is standard or strict, under which it can work, and else under strict. Under unconfined
-// nothing is reported: what is refused there is no denial of a policy's.
+// filtersOf makes the programs of the profile that the spec names. PID 1 is under strict, which
+// suffices for its work. Under unconfined nothing is reported: what is refused there is no denial
+// of a policy's.
 func filtersOf(spec agent.Spec) (f filters, err error) {
 	own, err := profile(spec)
 	if err != nil {
@@ -168,10 +169,6 @@ func filtersOf(spec agent.Spec) (f filters, err error) {
 	}
 	if f.agent, err = seccomp.Compile(own, initproto.GateOption, watched...); err != nil {
 		return f, err
-	}
-	if name := spec.Seccomp.Profile; spec.Seccomp.Document == nil && (name == seccomp.Standard || name == seccomp.Strict) {
-		f.init = f.agent.Plain
-		return f, nil
 	}
 	strict, err := seccomp.Profile(seccomp.Strict)
 	if err != nil {

@@ -154,17 +154,19 @@ func (s *sandbox) destroy() error {
 	return nil
 }
 
+// pidNamespace names the pid namespace of a process; empty: it is gone.
+func pidNamespace(pid int) string {
+	name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	return name
+}
+
 // lastInside describes the processes in the pid namespace of init, itself
 // aside, to show why it does not end.
 func lastInside(init int) string {
-	namespace := func(pid int) string {
-		name, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid)) // none: it is gone, or not of this one
-		return name
-	}
-	of, left := namespace(init), []string{}
+	of, left := pidNamespace(init), []string{}
 	for _, name := range entriesOf("/proc") {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == init || of == "" || namespace(pid) != of {
+		if err != nil || pid == init || of == "" || pidNamespace(pid) != of {
 			continue
 		}
 		if status, err := pidfd.Status(pid); err == nil {

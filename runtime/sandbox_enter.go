@@ -1,16 +1,20 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/pidfd"
 )
 
 // enterExecutable is clove-init's descriptor in a process that comes later.
@@ -43,6 +47,7 @@ type entered struct {
 	box     *sandbox
 	process *libcontainer.Process
 	pid     int // on the host
+	handle  *pidfd.Process
 }
 
 // enter starts clove-init's second stage in the namespaces and the cgroup of
@@ -57,19 +62,63 @@ func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entere
 	if err := s.container.Start(process); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.reapStrays())
 	}
-	pid, err := process.Pid()
+	e := &entered{box: s, process: process}
+	if e.pid, err = process.Pid(); err != nil {
+		return nil, err
+	}
 	// From here on strays takes it for a process that entered. No other start is under way:
 	// this runs on the launch thread.
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entered[pid] = true
-	return &entered{box: s, process: process, pid: pid}, err
+	s.entered[e.pid] = true
+	s.mu.Unlock()
+	if e.handle, err = pidfd.Open(e.pid); err != nil { // too many descriptors are open
+		e.kill()
+		e.reap()
+		return nil, err
+	}
+	return e, nil
 }
 
-// ended returns when the process has ended, and does not reap it: until reap its
-// pid, and so its group's, cannot be another's.
+// tracerPatience is how long a process that has ended may stay its tracer's.
+const tracerPatience = 2 * time.Second
+
+// ended returns when the process has ended and can be reaped, and does not reap it: until reap
+// its pid, and so its group's, cannot be another's. It first waits for the end alone: a wait for
+// a child also returns when the child stops, if it has made its parent its tracer
+// (PTRACE_TRACEME).
 func (e *entered) ended() {
+	e.handle.Wait(context.Background())
+	// A process of the sandbox that traces it and does not wait for it would keep it.
+	release := time.AfterFunc(tracerPatience, e.killTracer)
+	defer release.Stop()
 	for unix.Waitid(unix.P_PID, e.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+// killTracer ends the process that traces this one, if it is inside: a tracer on the host is
+// an administrator's.
+func (e *entered) killTracer() {
+	tracer := func() int {
+		status, err := pidfd.Status(e.pid)
+		if err != nil {
+			return 0
+		}
+		thread, _ := strconv.Atoi(status["TracerPid"])
+		if status, err = pidfd.Status(thread); err != nil {
+			return 0
+		}
+		pid, _ := strconv.Atoi(status["Tgid"])
+		return pid
+	}
+	pid := tracer()
+	handle, err := pidfd.Open(pid)
+	if err != nil {
+		return
+	}
+	defer handle.Close()
+	// Again, because its number could have been reused before the open.
+	if namespace := pidNamespace(e.box.pid); tracer() == pid && namespace != "" && pidNamespace(pid) == namespace {
+		_ = handle.Signal(unix.SIGKILL)
 	}
 }
 
@@ -82,6 +131,9 @@ func (e *entered) kill() {
 
 // reap waits for the process and returns how it ended.
 func (e *entered) reap() syscall.WaitStatus {
+	if e.handle != nil {
+		defer e.handle.Close()
+	}
 	state, _ := e.process.Wait() // its error says again how it ended
 	e.box.mu.Lock()
 	delete(e.box.entered, e.pid)

@@ -160,7 +160,7 @@ func (l *launch) create() error {
 func (l *launch) answerCalls() {
 	// The spec as it is now: no update changes the filter or the mounts.
 	w := newDenialRecorder(l.spec, l.run.Lease.HostID(), l.denials, l.shadow)
-	w.readable = slices.Concat(l.readable, l.spec.Files.OwnPlaces())
+	w.readable, w.lowestPort = slices.Concat(l.readable, l.spec.Files.OwnPlaces()), l.network.lowestPort()
 	share := paceShare
 	switch {
 	case l.uses != nil:

@@ -66,7 +66,7 @@ func newSupervised(t *testing.T, change func(*agent.Spec)) *supervised {
 		t.Fatal(err)
 	}
 	r := testRuntime(t)
-	s.launch = &launch{runtime: r, spec: spec, conn: conn, group: group, pipes: newStreams(spec.Limits.OutputBytes),
+	s.launch = &launch{runtime: r, spec: spec, network: &network{}, conn: conn, group: group, pipes: newStreams(spec.Limits.OutputBytes),
 		box: &sandbox{pid: 4711}, refusals: newRefusals(), denials: newDenials("", nil), trace: newTrace(IO{}), streams: IO{Stderr: os.Stderr},
 		held: enforcement{enforced: map[string]string{}}}
 	if spec.Limits.CPUTime > 0 {

@@ -32,7 +32,7 @@
 // # One filter for each agent
 //
 // PID 1 forks the second stage, which becomes the agent, and then restricts
-// itself, with "strict" if it could not work under the agent's filter. The second stage, also one
+// itself with "strict". The second stage, also one
 // of clove exec, loads the agent's whole filter on one thread, right before
 // execve(2); another thread does what is left to do (command clove-init,
 // companion). So a profile must allow execve and nothing else: the program can

@@ -21,8 +21,8 @@ var standardRefusals = []refusal{
 	{group: "mounts", reason: "an agent may not change mounts",
 		names: []string{"mount", "umount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount",
 			"open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick"}},
-	{group: "other-processes", reason: "no process of an agent may read or control another one, clove-init in particular",
-		names: []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp"}},
+	{group: "other-processes", reason: "an agent needs neither the descriptors of another process nor its part in memory reclaim, and kcmp compares addresses of the kernel",
+		names: []string{"process_madvise", "pidfd_getfd", "kcmp"}},
 	{group: "file-handles", reason: "a file handle opens a file without a check of directory permissions",
 		names: []string{"open_by_handle_at", "name_to_handle_at"}},
 	{group: "keyrings", reason: "keyrings are not in a namespace of their own",
@@ -116,10 +116,12 @@ func standardConditions() []condition {
 		withoutHugePages("memfd_create", 1, unix.MFD_HUGETLB),
 		withoutHugePages("shmget", 2, shmHugeTLB),
 		{name: "personality", group: "personality",
-			allowed: "Linux itself, with or without the 2.6 version number, 32-bit machine name, and reading the current value",
-			reason:  "the rest weakens address randomisation or emulates other systems",
-			// The five values that docker allows.
-			accept: oneOf(0, 0, perLinux32, uname26, uname26|perLinux32, readPersonality)},
+			allowed: "Linux itself, with or without the 2.6 version number, 32-bit machine name and randomised addresses, and reading the current value",
+			reason:  "the rest makes data executable, maps address 0 or emulates other systems",
+			// The five values that docker allows, and those without randomised addresses, which
+			// debuggers and sanitizers give to what they start.
+			accept: oneOf(0, readPersonality, 0, perLinux32, uname26, uname26|perLinux32,
+				fixedAddresses, fixedAddresses|perLinux32, fixedAddresses|uname26, fixedAddresses|uname26|perLinux32)},
 	}...)
 }
 
@@ -138,6 +140,7 @@ func withoutHugePages(name string, flags uint, hugeTLB uint64) condition {
 const (
 	perLinux32      = 0x8
 	uname26         = 0x20000
+	fixedAddresses  = 0x40000 // ADDR_NO_RANDOMIZE
 	readPersonality = 0xffffffff
 )
 

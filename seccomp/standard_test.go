@@ -115,10 +115,17 @@ var standardCalls = []struct {
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI - 1}}, "allow"},
 	{call{name: "ioctl", args: [6]uint64{0, 0xffffffff}}, "allow"},
 	{call{name: "ioctl", args: [6]uint64{0, 0}}, "allow"},
+	{call{name: "ptrace"}, "allow"},
+	{call{name: "process_vm_writev"}, "allow"},
+	{call{name: "pidfd_getfd"}, "EPERM"},
 	{call{name: "personality", args: [6]uint64{0xffffffff}}, "allow"},
 	{call{name: "personality", args: [6]uint64{0xffffffffffffffff}}, "allow"},
-	{call{name: "personality", args: [6]uint64{0x0040000}}, "EPERM"},
-	{call{name: "personality", args: [6]uint64{0x0040000 | high}}, "EPERM"},
+	{call{name: "personality", args: [6]uint64{0x0040000}}, "allow"}, // ADDR_NO_RANDOMIZE
+	{call{name: "personality", args: [6]uint64{0x0040000 | high}}, "allow"},
+	{call{name: "personality", args: [6]uint64{0x0060008}}, "allow"},
+	{call{name: "personality", args: [6]uint64{0x0440000}}, "EPERM"}, // and READ_IMPLIES_EXEC
+	{call{name: "personality", args: [6]uint64{0x0400000}}, "EPERM"},
+	{call{name: "personality", args: [6]uint64{0x0100000}}, "EPERM"}, // MMAP_PAGE_ZERO
 
 	// Files by type.
 	{call{name: "mknodat", args: [6]uint64{0, 0, unix.S_IFIFO | 0o600}}, "allow"},

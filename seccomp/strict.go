@@ -13,6 +13,8 @@ var strictRefusals = []refusal{
 	{group: "memory-files", reason: "code that runs should be a file that can be seen", names: []string{"memfd_create"}},
 	{group: "shared-pages", reason: "pages that pipes share with files have let exploits write read-only files",
 		names: []string{"vmsplice", "tee"}},
+	{group: "debuggers", reason: "a program that computes needs no debugger, and tracing is much code of the kernel",
+		names: []string{"ptrace", "process_vm_readv", "process_vm_writev"}},
 	{group: "personality", reason: "no program needs another personality", names: []string{"personality"}},
 	{group: "mount-table", reason: "the mount table is in /proc for those who must know", names: []string{"statmount", "listmount"}},
 	{group: "remapped-files", reason: "the kernel only emulates it for old programs", names: []string{"remap_file_pages"}},

@@ -36,6 +36,9 @@ var strictCalls = []struct {
 	{call{name: "ioctl", args: [6]uint64{0, unix.TIOCSTI}}, "EPERM"},
 	{call{name: "ioctl", args: [6]uint64{0, 0xae80}}, "EPERM"}, // KVM_RUN
 	{call{name: "personality", args: [6]uint64{0xffffffff}}, "EPERM"},
+	{call{name: "ptrace"}, "EPERM"},
+	{call{name: "process_vm_readv"}, "EPERM"},
+	{call{name: "process_vm_writev"}, "EPERM"},
 	{call{name: "memfd_create"}, "EPERM"},
 	{call{name: "msgget"}, "EPERM"},
 	{call{name: "sync"}, "EPERM"},

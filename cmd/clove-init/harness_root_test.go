@@ -45,6 +45,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "stage:", stage())
 		os.Exit(1)
 	}
+	if os.Args[0] == victimName {
+		fmt.Fprintln(os.Stderr, "victim:", victim())
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

@@ -42,6 +42,9 @@ func (r *reaper) run(agentPID int) {
 		case err == unix.EINTR:
 		case err != nil: // ECHILD
 			return
+		// A child that calls ptrace(2) with PTRACE_TRACEME makes PID 1 its tracer, whose wait
+		// returns each stop, too. PID 1 lets it stand still: SIGKILL ends it all the same.
+		case status.Stopped():
 		case alive && pid == agentPID:
 			alive = false
 			r.agent <- ending{status: status, bootTimeNS: boottime.NowNS()}

@@ -90,6 +90,10 @@ var preparations = []preparation{
 	{"groups", setGroups},
 	{"gid", setGID},
 	{"uid", setUID},
+	// A change of ids resets this to fs.suid_dumpable. Up to here no process of the agent has
+	// all capabilities of this one, CAP_SETPCAP first of all, so none may trace it (ptrace(2)).
+	// From here on only this stops them, until execve puts it under the agent's filter.
+	{"dumpable", func(*initproto.Orders) error { return notDumpable() }},
 	{"capabilities", setCapabilities},
 	// With the agent's ids: what it could not write is not written for it.
 	{"home", writeHome},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -71,7 +73,22 @@ func (p sessions) exec(c *cli.Context) error {
 		return err
 	}
 	defer t.follow(session)()
-	return executed(p.screen, c, session, t, params.Stdin)
+	err = executed(p.screen, c, session, t, params.Stdin)
+	if err != nil && attaches(params.Exec.Command) && !p.json {
+		fmt.Fprintln(p.err, "hint: a session traces only processes that it started; start the program below the debugger, here or as the agent (docs/seccomp.md)")
+	}
+	return err
+}
+
+// debuggers attach to the process that -p or --pid names.
+var debuggers = []string{"gdb", "lldb", "ltrace", "py-spy", "strace"}
+
+// attaches reports whether a command is a debugger that attaches to a process. As a session's
+// first process it can only name one of another session, or the agent's.
+func attaches(command []string) bool {
+	return slices.Contains(debuggers, path.Base(command[0])) && slices.ContainsFunc(command[1:], func(arg string) bool {
+		return strings.HasPrefix(arg, "-p") || strings.HasPrefix(arg, "--pid")
+	})
 }
 
 // executed stays with the session to its end.

@@ -88,7 +88,7 @@ func TestSeccompExplain(t *testing.T) {
 		{"fork --profile minimal", "minimal: refused with EPERM\n   processes: a computation is one process; threads are allowed\n"},
 		{"ioctl --profile " + path, path + ": allowed with conditions, otherwise EPERM\n   the profile's rules say so\n"},
 		{"keyctl --profile " + path, path + ": allowed\n   keyrings: standard refuses it: keyrings are"},
-		{"ptrace --profile docker", "docker: allowed\n   other-processes: standard refuses it: "},
+		{"memfd_secret --profile docker", "docker: allowed\n   secret-memory: standard refuses it: "},
 	} {
 		status, stdout, stderr := b.clove(append([]string{"seccomp", "explain"}, strings.Fields(row.args)...)...)
 		if status != 0 || !strings.Contains(stdout, row.want) {

@@ -15,8 +15,7 @@
 // crypto/tls parses TLS, and net/http HTTP. If two parsers of the same bytes could
 // find two names, the gate refuses the connection.
 //
-// DNS sockets for datagrams must be bound to port 53, of 127.0.0.11 or (then
-// transparent) of every address. An answer leaves through the socket that received
+// DNS sockets for datagrams must be bound to port 53, and be transparent. An answer leaves through the socket that received
 // the query: IP_PKTINFO sets its source address, and its port is the socket's.
 // Only these sockets are used with a destination. Serve passes their descriptors to
 // its caller, which forbids destinations on all others by a seccomp filter, so a

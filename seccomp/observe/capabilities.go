@@ -60,13 +60,13 @@ var capabilityCalls = map[string]capabilityCall{
 }
 
 // Capabilities says which capability a call needs that its thread lacks. hostID is the host's
-// id of the sandbox's id 0.
-func Capabilities(from *notify.Listener, call notify.Call, name string, hostID uint32) []Finding {
+// id of the sandbox's id 0, lowestPort the first port that needs no capability.
+func Capabilities(from *notify.Listener, call notify.Call, name string, hostID uint32, lowestPort uint16) []Finding {
 	of, known := capabilityCalls[name]
 	if !known {
 		return nil
 	}
-	if of.needs == nil && !lowPort(from, call) {
+	if of.needs == nil && !lowPort(from, call, lowestPort) {
 		return nil // without a look at the thread, which takes much longer
 	}
 	c, err := callerOf(call.Thread)
@@ -94,17 +94,13 @@ func (of capabilityCall) idsOf(call notify.Call, hostID uint32) []uint32 {
 	return ids
 }
 
-// lowestPort is where a new network namespace lets everybody listen
-// (net.ipv4.ip_unprivileged_port_start).
-const lowestPort = 1024
-
-// lowPort reports whether bind(2) is asked for a port of the lowest.
-func lowPort(from *notify.Listener, call notify.Call) bool {
+// lowPort reports whether bind(2) is asked for a port below the lowest.
+func lowPort(from *notify.Listener, call notify.Call, lowest uint16) bool {
 	const familyAndPort = 4
 	address, err := from.Bytes(call, call.Args[1], familyAndPort)
 	if err != nil || len(address) < familyAndPort {
 		return false
 	}
 	family, port := binary.NativeEndian.Uint16(address), binary.BigEndian.Uint16(address[2:])
-	return (family == unix.AF_INET || family == unix.AF_INET6) && port > 0 && port < lowestPort
+	return (family == unix.AF_INET || family == unix.AF_INET6) && port > 0 && port < lowest
 }

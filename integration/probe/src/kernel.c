@@ -134,7 +134,7 @@ ATTEMPT(by_quotactl)
 ATTEMPT(by_personality)
 {
 	(void)arg;
-	done(out, syscall(SYS_personality, 0x0040000 /* ADDR_NO_RANDOMIZE */));
+	done(out, syscall(SYS_personality, 0x0400000 /* READ_IMPLIES_EXEC */));
 }
 
 ATTEMPT(by_aio)
