@@ -18,6 +18,8 @@ type Link struct {
 	// Common is the repository that has the objects and refs, a canonical path. It is empty if
 	// nothing shows that it belongs to the folder.
 	Common string
+	Own    string // Dir as a canonical path
+	Owner  uint32 // of the folder and of Common
 	// Foreign says why Common is empty.
 	Foreign string
 	back    string // the relative path from Dir to Common, as its commondir has it; or Common's own
@@ -39,7 +41,10 @@ func Find(folder string) (l Link, found bool) {
 }
 
 // Inside is the path at which git looks for the repository if the folder appears at place.
-func (l Link) Inside(place string) string { return from(from(place, l.Target), l.back) }
+func (l Link) Inside(place string) string { return from(l.At(place), l.back) }
+
+// At is the path at which git looks for the folder's own git directory if the folder appears at place.
+func (l Link) At(place string) string { return from(place, l.Target) }
 
 // confirm sets Common if the repository names the folder back.
 func (l *Link) confirm(folder string) (err error) {
@@ -56,9 +61,11 @@ func (l *Link) confirm(folder string) (err error) {
 	if !namesBack(dir, folder) {
 		return errors.New("is another folder's")
 	}
-	if !oneOwner(folder, dir, l.Common) {
+	var one bool
+	if l.Owner, one = oneOwner(folder, dir, l.Common); !one {
 		return errors.New("has another owner than this folder")
 	}
+	l.Own = dir
 	if !isRepository(l.Common) {
 		return errors.New("does not look like git's")
 	}
@@ -79,21 +86,15 @@ func namesBack(dir, folder string) bool {
 	return err == nil && named == own
 }
 
-func oneOwner(paths ...string) bool {
-	var first unix.Stat_t
+func oneOwner(paths ...string) (owner uint32, one bool) {
 	for i, path := range paths {
 		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			return false
+		if err := unix.Stat(path, &st); err != nil || i > 0 && st.Uid != owner {
+			return 0, false
 		}
-		if i == 0 {
-			first = st
-		}
-		if st.Uid != first.Uid {
-			return false
-		}
+		owner = st.Uid
 	}
-	return true
+	return owner, true
 }
 
 func isRepository(dir string) bool {

@@ -1,0 +1,209 @@
+package rootfs
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"clove.run/clove/internal/gitdir"
+)
+
+// gitLayer is the directory of the layer that has the snapshot of a repository. It is the lower
+// layer of the overlay at Git.Inside.
+const gitLayer = "git"
+
+// Git is the repository of a workspace whose .git is a file, as the layer began.
+type Git struct {
+	Inside string `json:"inside"` // where git inside finds the repository
+	Common string `json:"common"` // the host's repository
+	Own    string `json:"own"`    // the host's git directory of the workspace
+	Ref    string `json:"ref"`    // what a commit in the workspace moves: a branch, or HEAD
+	Tip    string `json:"tip"`    // what Ref named; empty: there was no commit
+}
+
+// private is the path of the workspace's own git directory below the repository.
+func (g Git) private() string {
+	return gitdir.Link{Own: g.Own, Common: g.Common}.Private()
+}
+
+// repository is what a plan has of a repository.
+type repository struct {
+	Git
+	files   map[string]string
+	objects source
+}
+
+// readRepository finds the repository of the workspace, with the rights of the calling thread. It
+// is nil if there is none, or none that belongs to the workspace: git does not work inside
+// then, and `clove run` reports the reason.
+func (f *hostInfo) readRepository(cfg Config) *repository {
+	link, found := gitdir.Find(f.Workspace.Path)
+	if !found || link.Common == "" {
+		return nil
+	}
+	r := repository{Git: Git{Inside: link.Inside(workspaceDir), Common: link.Common, Own: link.Own}}
+	covered := slices.ContainsFunc(cfg.Binds, func(b Bind) bool { return within(r.Inside, b.Target) || within(b.Target, r.Inside) })
+	if covered || within(r.Inside, workspaceDir) || checkTarget(r.Inside) != nil || link.At(workspaceDir) != path.Join(r.Inside, r.private()) {
+		return nil
+	}
+	var err error
+	if r.objects, err = readSource("objects", path.Join(link.Common, "objects"), cfg, true); err != nil {
+		return nil
+	}
+	snapshot, err := link.Read(workspaceDir)
+	if err != nil {
+		return nil
+	}
+	r.Ref, r.Tip, r.files = snapshot.Ref, snapshot.Tip, snapshot.Files
+	return &r
+}
+
+// planRepository shows the repository: the snapshot copy on write, and in it the host's objects,
+// which git inside uses as an alternate. A bind and no overlay, so that packs appear that the
+// host makes meanwhile.
+func (p *planner) planRepository() []wanted {
+	r := p.hostInfo.Repository
+	if r == nil {
+		return nil
+	}
+	shared := path.Join(r.Inside, gitdir.SharedObjects)
+	return []wanted{
+		{r.Inside, func() {
+			p.add(gitOp{Git: r.Git, Entries: r.entries(p.cfg)})
+			p.overlay(overlayOp{Target: r.Inside, Sources: []string{gitLayer}, Map: shiftMap(p.cfg.HostID)})
+			if !p.cfg.staysWritable(workspaceDir) {
+				p.base = append(p.base, r.Inside)
+			}
+		}},
+		{shared, func() {
+			p.add(bindOp{Source: r.objects.Path, Target: shared, Map: p.callersMap(r.objects), Dir: true, ReadOnly: true, As: p.cfg.User})
+		}},
+	}
+}
+
+// entries are the snapshot for the layer. All of it is the agent's.
+func (r repository) entries(cfg Config) []entry {
+	known := map[string]entry{}
+	for _, dir := range []string{"/objects/pack", "/refs/heads", "/refs/tags"} {
+		known[dir] = entry{Path: dir, Kind: kindDir, Mode: 0o755}
+	}
+	for name, text := range r.files {
+		known["/"+name] = entry{Path: "/" + name, Kind: kindFile, Mode: 0o644, Data: text}
+	}
+	all := withParents(known)
+	for i := range all {
+		all[i].UID, all[i].GID = cfg.AgentUID, cfg.AgentGID
+	}
+	return all
+}
+
+// gitOp writes the snapshot into the layer. A kept layer keeps that of its first start: what the
+// agent committed since is upon it.
+type gitOp struct {
+	Git
+	Entries []entry
+}
+
+func (s gitOp) String() string {
+	return fmt.Sprintf("repository %s at %s, %s, %d entries", s.Common, s.Inside, s.Ref, len(s.Entries))
+}
+
+func (s gitOp) run(b *builder) error {
+	if old := b.tree.table.Git; old != nil {
+		if old.Inside != s.Inside || old.Common != s.Common || old.Own != s.Own {
+			return fmt.Errorf("the layer is on the repository %s, and the workspace has %s", printable(old.Common), printable(s.Common))
+		}
+		return nil
+	}
+	if err := os.Mkdir(b.staged("layer", gitLayer), 0o700); err != nil && !os.IsExist(err) {
+		return err
+	}
+	for _, e := range s.Entries {
+		if err := e.write(b.staged("layer", gitLayer)); err != nil {
+			return err
+		}
+	}
+	b.tree.table.Git = &s.Git
+	return nil
+}
+
+// Git is the repository that the agent was shown; nil: none.
+func (l *Layer) Git() *Git { return l.table.Git }
+
+// GitCopy reads what an agent left of a repository that it was shown. All of it is hostile.
+type GitCopy struct {
+	Git
+	upper beneath
+}
+
+// OpenGit opens the agent's copy of the repository, with the rights that the layer takes.
+func (l *Layer) OpenGit(layer Rights) (*GitCopy, error) {
+	for _, upper := range l.Uppers() {
+		if g := l.table.Git; g != nil && upper.Prefix == g.Inside {
+			at, err := openBeneath(upper.Dir, 0, layer)
+			return &GitCopy{*g, at}, err
+		}
+	}
+	return nil, fmt.Errorf("the layer has no repository")
+}
+
+// Close closes the copy.
+func (g *GitCopy) Close() { g.upper.close() }
+
+// Names lists a directory; one that is not there has no names.
+func (g *GitCopy) Names(dir string) ([]string, error) {
+	at, err := g.upper.openDir(dir)
+	if err != nil {
+		if gone(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	defer at.Close()
+	return namesIn(at)
+}
+
+// Open opens a regular file. The caller closes it.
+func (g *GitCopy) Open(name string) (*os.File, error) { return g.upper.openRegular(name) }
+
+// Moved reads where the agent has moved the ref; tip is empty if it has not. refused says why
+// that cannot be applied.
+func (g *GitCopy) Moved() (tip, refused string) {
+	head, changed := g.short(path.Join(g.private(), "HEAD"))
+	if g.Ref == "HEAD" {
+		if changed {
+			return movedTo(head, g.Tip)
+		}
+		return "", ""
+	}
+	if loose, changed := g.short(g.Ref); changed {
+		if tip, refused = movedTo(loose, g.Tip); refused != "" {
+			return tip, refused
+		}
+	} else if packed, changed := g.short("packed-refs"); changed {
+		tip, refused = movedTo(gitdir.Packed(packed)[g.Ref], g.Tip)
+	}
+	if changed && strings.TrimSuffix(head, "\n") != "ref: "+g.Ref && refused == "" {
+		refused = "the agent is on another branch; only commits on this one are applied"
+		return tip, refused
+	}
+	return tip, refused
+}
+
+func movedTo(text, from string) (tip, refused string) {
+	switch tip = gitdir.ID(text); tip {
+	case "":
+		return "", "the agent has removed the branch, or made it lead to another one"
+	case from:
+		return "", ""
+	}
+	return tip, ""
+}
+
+// short reads a file that the agent wrote. A removed one is empty.
+func (g *GitCopy) short(name string) (text string, changed bool) {
+	b, err := readShort(g.upper, name)
+	return string(b), err == nil || !gone(err)
+}
