@@ -200,11 +200,12 @@ type layerReader struct {
 	layer *rootfs.Layer
 	root  *nsthread.Thread
 	user  *nsthread.Thread
+	empty string // a directory that any thread may cover in a mount namespace of its own
 }
 
 // read opens the layer for use.
 func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerReader) error) (err error) {
-	l := &layerReader{Reading: reading}
+	l := &layerReader{Reading: reading, empty: r.paths.Run}
 	// A mount namespace of its own, so that the host never sees the layer's mount, and a
 	// killed clove leaves none.
 	if l.root, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
@@ -283,10 +284,18 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 		changes, err = l.layer.Diff(ctx, l.directed(of(l.layer)), l.access())
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range changes {
 		if !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") {
 			changes[i].ExecutedBy, changes[i].Instructs, changes[i].Unknown = "", "", "" // it never comes to the host
 		}
+	}
+	_, moved, err := l.commits()
+	if moved != nil {
+		changes = append(changes, *moved)
+		slices.SortFunc(changes, func(a, b rootfs.Change) int { return strings.Compare(a.Path, b.Path) })
 	}
 	return changes, err
 }
@@ -302,8 +311,18 @@ func (l *layerReader) directed(uppers []rootfs.Upper) []rootfs.Upper {
 }
 
 // apply writes on the user's thread, so that the kernel refuses what the user could not
-// write; only its reads of the layer switch to root's.
+// write; only its reads of the layer switch to root's. Commits come behind the files.
 func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
+	isRef := func(c rootfs.Change) bool { return c.Type == rootfs.TypeRef }
+	if i := slices.IndexFunc(changes, isRef); i >= 0 {
+		defer func(moved rootfs.Change) {
+			if err == nil {
+				moved, err = l.pull(ctx, moved)
+				applied = append(applied, moved)
+			}
+		}(changes[i])
+		changes = slices.DeleteFunc(slices.Clone(changes), isRef)
+	}
 	workspace := workspaceOf(l.layer)
 	if len(workspace) == 0 {
 		return nil, nil
