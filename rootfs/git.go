@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"clove.run/clove/internal/gitdir"
 )
@@ -44,8 +43,8 @@ func (f *hostInfo) readRepository(cfg Config) *repository {
 		return nil
 	}
 	r := repository{Git: Git{Inside: link.Inside(workspaceDir), Common: link.Common, Own: link.Own}}
-	covered := slices.ContainsFunc(cfg.Binds, func(b Bind) bool { return within(r.Inside, b.Target) || within(b.Target, r.Inside) })
-	if covered || within(r.Inside, workspaceDir) || checkTarget(r.Inside) != nil || link.At(workspaceDir) != path.Join(r.Inside, r.private()) {
+	covered := slices.ContainsFunc(cfg.Binds, func(b Bind) bool { return within(r.Inside, b.Target) })
+	if covered || checkTarget(r.Inside) != nil {
 		return nil
 	}
 	var err error
@@ -132,78 +131,3 @@ func (s gitOp) run(b *builder) error {
 // Git is the repository that the agent was shown; nil: none.
 func (l *Layer) Git() *Git { return l.table.Git }
 
-// GitCopy reads what an agent left of a repository that it was shown. All of it is hostile.
-type GitCopy struct {
-	Git
-	upper beneath
-}
-
-// OpenGit opens the agent's copy of the repository, with the rights that the layer takes.
-func (l *Layer) OpenGit(layer Rights) (*GitCopy, error) {
-	for _, upper := range l.Uppers() {
-		if g := l.table.Git; g != nil && upper.Prefix == g.Inside {
-			at, err := openBeneath(upper.Dir, 0, layer)
-			return &GitCopy{*g, at}, err
-		}
-	}
-	return nil, fmt.Errorf("the layer has no repository")
-}
-
-// Close closes the copy.
-func (g *GitCopy) Close() { g.upper.close() }
-
-// Names lists a directory; one that is not there has no names.
-func (g *GitCopy) Names(dir string) ([]string, error) {
-	at, err := g.upper.openDir(dir)
-	if err != nil {
-		if gone(err) {
-			err = nil
-		}
-		return nil, err
-	}
-	defer at.Close()
-	return namesIn(at)
-}
-
-// Open opens a regular file. The caller closes it.
-func (g *GitCopy) Open(name string) (*os.File, error) { return g.upper.openRegular(name) }
-
-// Moved reads where the agent has moved the ref; tip is empty if it has not. refused says why
-// that cannot be applied.
-func (g *GitCopy) Moved() (tip, refused string) {
-	head, changed := g.short(path.Join(g.private(), "HEAD"))
-	if g.Ref == "HEAD" {
-		if changed {
-			return movedTo(head, g.Tip)
-		}
-		return "", ""
-	}
-	if loose, changed := g.short(g.Ref); changed {
-		if tip, refused = movedTo(loose, g.Tip); refused != "" {
-			return tip, refused
-		}
-	} else if packed, changed := g.short("packed-refs"); changed {
-		tip, refused = movedTo(gitdir.Packed(packed)[g.Ref], g.Tip)
-	}
-	if changed && strings.TrimSuffix(head, "\n") != "ref: "+g.Ref && refused == "" {
-		refused = "the agent is on another branch; only commits on this one are applied"
-		return tip, refused
-	}
-	return tip, refused
-}
-
-func movedTo(text, from string) (tip, refused string) {
-	switch tip = gitdir.ID(text); tip {
-	case "":
-		return "", "the agent has removed the branch, or made it lead to another one"
-	case from:
-		return "", ""
-	}
-	return tip, ""
-}
-
-// short reads a file that the agent wrote. A removed one is empty.
-func (g *GitCopy) short(name string) (text string, changed bool) {
-	b, err := readShort(g.upper, name)
-	return string(b), err == nil || !gone(err)
-}

@@ -292,12 +292,8 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 			changes[i].ExecutedBy, changes[i].Instructs, changes[i].Unknown = "", "", "" // it never comes to the host
 		}
 	}
-	_, moved, err := l.commits()
-	if moved != nil {
-		changes = append(changes, *moved)
-		slices.SortFunc(changes, func(a, b rootfs.Change) int { return strings.Compare(a.Path, b.Path) })
-	}
-	return changes, err
+	repository, err := l.repository()
+	return append(changes, repository.changes()...), err
 }
 
 // directed are the parts of the layer over the directories that they are compared with.
@@ -313,25 +309,22 @@ func (l *layerReader) directed(uppers []rootfs.Upper) []rootfs.Upper {
 // apply writes on the user's thread, so that the kernel refuses what the user could not
 // write; only its reads of the layer switch to root's. Commits come behind the files.
 func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
-	isRef := func(c rootfs.Change) bool { return c.Type == rootfs.TypeRef }
-	if i := slices.IndexFunc(changes, isRef); i >= 0 {
-		defer func(moved rootfs.Change) {
-			if err == nil {
-				moved, err = l.pull(ctx, moved)
-				applied = append(applied, moved)
-			}
-		}(changes[i])
-		changes = slices.DeleteFunc(slices.Clone(changes), isRef)
-	}
+	isFile := func(c rootfs.Change) bool { return c.Type != rootfs.TypeRef }
+	refs := slices.DeleteFunc(slices.Clone(changes), isFile)
 	workspace := workspaceOf(l.layer)
 	if len(workspace) == 0 {
 		return nil, nil
 	}
 	err = l.user.Do(func() error {
-		applied, err = rootfs.Apply(ctx, workspace[0], l.Run.Spec.Files.Workspace, changes, l.access())
+		files := slices.DeleteFunc(slices.Clone(changes), func(c rootfs.Change) bool { return !isFile(c) })
+		applied, err = rootfs.Apply(ctx, workspace[0], l.Run.Spec.Files.Workspace, files, l.access())
 		return err
 	})
-	return applied, err
+	if err != nil || len(refs) == 0 {
+		return applied, err
+	}
+	pulled, err := l.pull(ctx, refs)
+	return append(applied, pulled...), err
 }
 
 // onLayer is the plan on the layer that the run begins with: its own of an earlier start, a

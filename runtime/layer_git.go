@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,89 +14,119 @@ import (
 	"clove.run/clove/rootfs"
 )
 
-// commits is where an agent has moved the branch of its workspace, in a repository outside of it.
-type commits struct {
-	git  rootfs.Git
-	link gitdir.Link
-	tip  string // where the agent has moved it
-	now  string // where the host has it
+// repository is the repository of a workspace whose .git is a file, as a layer and the host have
+// it.
+type repository struct {
+	rootfs.Git
+	moved []rootfs.RefMove // by the agent
+	link  gitdir.Link
+	now   string // what the host's ref names
+	stale string // why nothing can be applied; empty: it can
 }
 
-// commits lists the branch as one change; nil: the host has what the agent has, or the run was
-// shown no repository.
-func (l *layerReader) commits() (found commits, change *rootfs.Change, err error) {
+// repository reads both sides; nil: the run was shown none.
+func (l *layerReader) repository() (*repository, error) {
 	if l.layer.Git() == nil || l.To != "" {
-		return found, nil, nil
+		return nil, nil
 	}
-	found.git = *l.layer.Git()
-	var refused string
-	err = l.root.Do(func() error {
+	r := &repository{Git: *l.layer.Git()}
+	err := l.root.Do(func() error {
 		left, err := l.layer.OpenGit(nil)
-		if err != nil {
-			return err
-		}
-		defer left.Close()
-		found.tip, refused = left.Moved()
-		return nil
-	})
-	if err != nil || found.tip == "" && refused == "" {
-		return found, nil, err
-	}
-	stale := l.user.Do(func() (err error) {
-		found.link, _ = gitdir.Find(l.Run.Spec.Files.Workspace)
-		if found.link.Common != found.git.Common || found.link.Own != found.git.Own {
-			return errors.New("the workspace does not belong to this repository any more")
-		}
-		var ref string
-		if ref, found.now, err = found.link.Current(); err == nil && ref != found.git.Ref {
-			err = errors.New("the workspace is on another branch by now")
+		if err == nil {
+			defer left.Close()
+			r.moved = left.Moved()
 		}
 		return err
 	})
-	switch {
-	case stale != nil:
-		refused = stale.Error()
-	case found.tip == found.now && refused == "":
-		return found, nil, nil
+	if err != nil || len(r.moved) == 0 {
+		return nil, err
 	}
-	at := found.git.Ref
-	if at == "HEAD" {
-		at = path.Join(found.link.Private(), at)
+	stale := l.user.Do(func() error { return r.look(l.Run.Spec.Files.Workspace) })
+	if stale != nil {
+		r.stale = stale.Error()
 	}
-	return found, &rootfs.Change{Kind: rootfs.Changed, Path: path.Join(found.git.Inside, at), Type: rootfs.TypeRef, Target: found.tip, Refused: refused}, nil
+	return r, nil
+}
+
+// look reads the host's side with the rights of the calling thread.
+func (r *repository) look(workspace string) error {
+	link, found := gitdir.Find(workspace)
+	if r.link = link; !found || link.Common != r.Common || link.Own != r.Own {
+		return errors.New("the workspace does not belong to this repository any more")
+	}
+	ref, now, err := link.Current()
+	if r.now = now; err == nil && ref != r.Ref {
+		err = errors.New("the workspace is on another branch by now")
+	}
+	return err
+}
+
+// changes are the refs that the agent moved, and that the host has elsewhere.
+func (r *repository) changes() (changes []rootfs.Change) {
+	if r == nil {
+		return nil
+	}
+	for _, move := range r.moved {
+		c := rootfs.Change{Kind: rootfs.Changed, Path: r.inside(move.Ref), Type: rootfs.TypeRef, Target: move.Tip, Refused: r.stale}
+		if move.Tip == "" {
+			c.Refused = "the agent has removed it, or made it lead elsewhere"
+		}
+		if r.stale != "" || move.Tip != r.now {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+// inside is the path at which the agent finds a ref.
+func (r *repository) inside(ref string) string {
+	if ref == "HEAD" {
+		return path.Join(r.Inside, gitdir.Link{Own: r.Own, Common: r.Common}.Private(), ref)
+	}
+	return path.Join(r.Inside, ref)
 }
 
 // pull takes the agent's commits over, with the user's rights, or for root with those of the
-// workspace's owner.
-func (l *layerReader) pull(ctx context.Context, change rootfs.Change) (rootfs.Change, error) {
-	found, _, err := l.commits()
-	if err != nil || change.Refused != "" {
-		return change, err
+// workspace's owner. agreed are changes of an earlier repository.changes.
+func (l *layerReader) pull(ctx context.Context, agreed []rootfs.Change) (done []rootfs.Change, err error) {
+	r, err := l.repository()
+	if err != nil {
+		return nil, err
 	}
-	if found.tip != change.Target {
-		change.Refused = "the agent has moved it since it was listed"
-		return change, nil
+	current := r.changes()
+	for _, change := range agreed {
+		switch {
+		case change.Refused != "":
+		case !slices.Contains(current, change):
+			change.Refused = "it has changed since it was listed"
+		default:
+			if change, err = l.pullOne(ctx, r, change); err != nil {
+				return done, err
+			}
+		}
+		done = append(done, change)
 	}
+	return done, nil
+}
+
+func (l *layerReader) pullOne(ctx context.Context, r *repository, change rootfs.Change) (rootfs.Change, error) {
 	left, err := l.layer.OpenGit(l.root.Do)
 	if err != nil {
 		return change, err
 	}
 	defer left.Close()
-	as := l.For
-	if as.UID == 0 {
-		var owner unix.Stat_t
-		if err := unix.Stat(found.git.Common, &owner); err != nil {
+	pull := gitpull.Pull{From: left, Common: r.Common, Own: r.Own, Ref: r.Ref, Base: r.Tip, Now: r.now, Tip: change.Target,
+		Elsewhere: change.Path != r.inside(r.Ref), As: l.For, Empty: l.empty}
+	if pull.As.UID == 0 {
+		var common unix.Stat_t
+		if err := unix.Stat(r.Common, &common); err != nil {
 			return change, err
 		}
-		as = nsthread.Identity{UID: found.link.Owner, GID: owner.Gid}
+		pull.As = nsthread.Identity{UID: r.link.Owner, GID: common.Gid}
 	}
-	pull := gitpull.Pull{From: left, Common: found.git.Common, Own: found.git.Own, Ref: found.git.Ref, Base: found.git.Tip,
-		Now: found.now, Tip: found.tip, As: as, Empty: l.empty}
-	lost, err := pull.Do(ctx)
 	var refusal gitpull.Refusal
-	if errors.As(err, &refusal) {
+	if change.Lost, err = pull.Do(ctx); errors.As(err, &refusal) {
 		change.Refused, err = string(refusal), nil
 	}
-	change.Lost = lost
 	return change, err
 }

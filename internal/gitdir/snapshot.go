@@ -46,6 +46,12 @@ func (l Link) Private() string {
 // So the agent finds the repository as it was at the start, whatever the host does with
 // its refs. No link is followed, and no other file system is entered.
 func (l Link) Read(place string) (Snapshot, error) {
+	switch inside := l.Inside(place); {
+	case l.At(place) != path.Join(inside, l.Private()):
+		return Snapshot{}, errors.New("is reached by a link of another name")
+	case inside == place || strings.HasPrefix(inside, place+"/"):
+		return Snapshot{}, errors.New("would appear in the workspace itself")
+	}
 	r, err := l.open()
 	if err != nil {
 		return Snapshot{}, err

@@ -23,6 +23,8 @@ type Pull struct {
 	Base   string // what Ref named when the agent began; empty: there was no commit
 	Now    string // what it names now; empty: there is no commit
 	Tip    string // where the agent has moved it
+	// Elsewhere: Tip is not on Ref. Its objects are taken over, and Ref stays where it is.
+	Elsewhere bool
 	As     nsthread.Identity
 	Empty  string // a directory to mount on, in a mount namespace of its own
 }
@@ -57,6 +59,9 @@ func (p Pull) Do(ctx context.Context) (lost string, err error) {
 		if err := w.keep(); err != nil {
 			return "", err
 		}
+	}
+	if p.Elsewhere {
+		return "", Refusal("only the branch of the workspace is moved; nothing is lost: git branch NAME " + p.Tip)
 	}
 	return w.move(ctx)
 }
