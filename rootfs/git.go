@@ -130,4 +130,3 @@ func (s gitOp) run(b *builder) error {
 
 // Git is the repository that the agent was shown; nil: none.
 func (l *Layer) Git() *Git { return l.table.Git }
-

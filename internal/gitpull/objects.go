@@ -133,7 +133,10 @@ func (p *packer) add(from Source, name string) error {
 	}
 	p.flate.Reset(p.to)
 	if _, err := io.CopyN(p.flate, content, size); err != nil {
-		return err
+		return errors.Join(errDamaged, err)
+	}
+	if _, err := content.ReadByte(); err != io.EOF {
+		return errDamaged
 	}
 	return p.flate.Close()
 }

@@ -25,8 +25,8 @@ type Pull struct {
 	Tip    string // where the agent has moved it
 	// Elsewhere: Tip is not on Ref. Its objects are taken over, and Ref stays where it is.
 	Elsewhere bool
-	As     nsthread.Identity
-	Empty  string // a directory to mount on, in a mount namespace of its own
+	As        nsthread.Identity
+	Empty     string // a directory to mount on, in a mount namespace of its own
 }
 
 // Refusal says why the ref was not moved, although nothing is broken.
