@@ -106,5 +106,5 @@ func (g *GitCopy) tip(ref string) string {
 // agent removed it, or made something else of it.
 func (g *GitCopy) short(name string) (text string, changed bool) {
 	b, err := readShort(g.upper, name)
-	return string(b), err == nil || !gone(err)
+	return string(b), !errors.Is(err, os.ErrNotExist)
 }

@@ -123,8 +123,9 @@ func (b *box) unseal(dir string) error {
 	})
 }
 
-// Bounds of one git.
-var bounds = map[int]uint64{unix.RLIMIT_DATA: 2 << 30, unix.RLIMIT_CPU: 600, unix.RLIMIT_FSIZE: mostBytes, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 4096}
+// bounded is a shell that becomes git with bounds on memory, processor time, and the size of a
+// file. Only the process itself can set them before git begins.
+var bounded = fmt.Sprintf(`ulimit -c 0 && ulimit -d %d && ulimit -t 600 && ulimit -f %d && exec git "$@"`, 2<<20, mostBytes>>9)
 
 // settings keep hooks and other programs away, and the memory within its bound.
 var settings = []string{"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=", "gc.auto=0", "maintenance.auto=false",
@@ -139,54 +140,42 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() + ": " + f.text }
 func (f *failure) Unwrap() error { return f.err }
 
-// git runs one command of git's, and returns what it writes to stdout unless to gets that. It
-// reads nothing of stdin before its bounds hold.
+// git runs one command of git's, and returns what it writes to stdout unless to gets that.
 func (b *box) git(ctx context.Context, objects string, stdin io.Reader, to *os.File, arguments ...string) (string, error) {
 	var out, complaint strings.Builder
-	var all []string
+	all := []string{"-c", bounded, "git"}
 	for _, s := range settings {
 		all = append(all, "-c", s)
 	}
-	c := exec.CommandContext(ctx, "/usr/bin/git", append(all, arguments...)...)
-	c.Dir, c.Env = "/", append([]string{"PATH=/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_NO_REPLACE_OBJECTS=1",
+	c := exec.CommandContext(ctx, "/bin/sh", append(all, arguments...)...)
+	c.Dir, c.Env = "/", append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_NO_LAZY_FETCH=1", "GIT_COMMITTER_NAME=clove", "GIT_COMMITTER_EMAIL=clove@localhost"}, b.env...)
 	if objects != "" {
 		c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+objects)
 	}
-	bounded := make(chan struct{})
-	c.Stdin, c.Stdout, c.Stderr = &gated{stdin, bounded}, &short{&out}, &short{&complaint}
+	c.Stdin, c.Stdout, c.Stderr = stdin, &short{&out}, &short{&complaint}
 	if to != nil {
 		c.Stdout = to
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Chroot: b.root, Cloneflags: unix.CLONE_NEWPID, Pdeathsig: unix.SIGKILL,
 		Credential: &syscall.Credential{Uid: b.as.UID, Gid: b.as.GID, Groups: b.as.Groups}}
 	if err := b.thread.Do(c.Start); err != nil {
-		return "", fmt.Errorf("cannot start git of the host, /usr/bin/git: %w", err)
+		return "", fmt.Errorf("cannot start git of the host: %w", err)
 	}
-	var err error
-	for resource, most := range bounds {
-		err = errors.Join(err, unix.Prlimit(c.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil))
+	err := c.Wait()
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case c.ProcessState.ExitCode() == notFound:
+		err = errors.New("the host has no git below /usr or /bin")
+	case err != nil:
+		err = &failure{err, strings.TrimSpace(complaint.String())}
 	}
-	if err != nil {
-		_ = c.Process.Kill() // the error is reported below
-	}
-	close(bounded)
-	if ended := c.Wait(); err == nil && ended != nil {
-		err = &failure{ended, strings.TrimSpace(complaint.String())}
-	}
-	return strings.TrimSpace(out.String()), errors.Join(err, ctx.Err())
+	return strings.TrimSpace(out.String()), err
 }
 
-// gated is a reader that begins when open is closed.
-type gated struct {
-	io.Reader
-	open <-chan struct{}
-}
-
-func (g *gated) Read(p []byte) (int, error) {
-	<-g.open
-	return g.Reader.Read(p)
-}
+// notFound is the status of a shell that does not find a program.
+const notFound = 127
 
 // short keeps the beginning of what git writes.
 type short struct{ text *strings.Builder }
