@@ -251,3 +251,51 @@ func TestCommitsOnAnotherBranch(t *testing.T) {
 	}
 	h.clove("rm", "own")
 }
+
+// A member's worktree by cloved, applied while the agent lives, twice: what comes into the
+// repository belongs to the member. A repository that the member may not read is not shown.
+func TestAMembersWorktree(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	group := []uint32{groupID}
+	base := userDir(t, nil)
+	gitOut(t, base, "init", "-q", "repo")
+	gitOut(t, base+"/repo", "commit", "-q", "--allow-empty", "-m", "first")
+	gitOut(t, base+"/repo", "worktree", "add", "-q", "../w1")
+	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", memberUID, memberUID), base).CombinedOutput(); err != nil {
+		t.Fatalf("%v, %s", err, out)
+	}
+	script := commits + "\necho ready; read line </workspace/go; echo again >again; git add again; git commit -qm again; echo ready; sleep 1000"
+	if r := d.as(memberUID, group, "run", "-d", "--name", "w", "--workspace", base+"/w1", "--", "sh", "-c", "mkfifo /tmp/go; ln -s /tmp/go /workspace/go; "+script, "sh", "1"); r.code != 0 || r.stderr != "" {
+		t.Fatalf("%d, %s", r.code, r.stderr)
+	}
+	follow := d.follow("logs", "-f", members("w"))
+	for _, want := range []string{"from 1", "again"} {
+		for follow.line() != "ready" {
+		}
+		r := d.as(memberUID, group, "apply", "-y", "w")
+		if got := gitOut(t, base+"/w1", "log", "-1", "--format=%s"); got != want || !strings.Contains(r.stdout, "refs/heads/w1 -> ") {
+			t.Errorf("the branch is at %q: %d, %s%s", got, r.code, r.stdout, r.stderr)
+		}
+		d.ok("exec", members("w"), "sh", "-c", "[ -p /tmp/go ] && timeout 5 sh -c 'echo >/tmp/go' || true")
+	}
+	err := filepath.Walk(base+"/repo/.git", func(path string, info os.FileInfo, err error) error {
+		if err == nil && ownerOf(t, path) != memberUID {
+			t.Errorf("%s belongs to %d", path, ownerOf(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	gitOut(t, base+"/repo", "fsck", "--strict")
+	d.ok("rm", "-f", members("w"))
+	if err := os.Chown(base+"/repo/.git", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(base+"/repo/.git", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.as(memberUID, group, "run", "--rm", "--workspace", base+"/w1", "--", "git", "-C", "/workspace", "log"); r.code != 128 || !strings.Contains(r.stderr, "git does not work inside") {
+		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}
