@@ -299,3 +299,39 @@ func TestAMembersWorktree(t *testing.T) {
 		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// The repository of a submodule says that it is the folder's; that of a separate git directory
+// is named by its user. Both are as a worktree's.
+func TestSubmodulesAndSeparateGitDirectories(t *testing.T) {
+	h := newHost(t)
+	base := committed(t, 1)
+	gitOut(t, base, "init", "-q", "super")
+	gitOut(t, base+"/super", "-c", "protocol.file.allow=always", "submodule", "add", "-q", base+"/repo", "sub")
+	gitOut(t, base+"/super", "commit", "-q", "-m", "first")
+	gitOut(t, base, "init", "-q", "--separate-git-dir", base+"/gitdir", "folder")
+	gitOut(t, base+"/folder", "commit", "-q", "--allow-empty", "-m", "first")
+	for _, row := range []struct {
+		workspace string
+		flags     []string
+	}{{base + "/super/sub", nil}, {base + "/folder", []string{"--git-dir", base + "/gitdir"}}} {
+		args := append([]string{"run", "--name", "a", "--workspace", row.workspace}, row.flags...)
+		if r := h.clove(append(args, "--", "sh", "-c", commits, "sh", "1")...); r.code != 0 || r.stderr != "" {
+			t.Errorf("%s: %d, %s", row.workspace, r.code, r.stderr)
+		}
+		r := h.clove("apply", "--yes", "a")
+		h.clove("rm", "a")
+		if got := gitOut(t, row.workspace, "log", "--format=%s"); r.code != 0 || got != "from 1\nfirst" {
+			t.Errorf("%s: %q, %d, %s%s", row.workspace, got, r.code, r.stdout, r.stderr)
+		}
+		if got := gitOut(t, row.workspace, "status", "--short"); got != "" {
+			t.Errorf("%s is not clean: %s", row.workspace, got)
+		}
+		gitOut(t, row.workspace, "fsck", "--strict")
+	}
+	if r := h.clove("run", "--workspace", base+"/folder", "--", "git", "-C", "/workspace", "log"); r.code != 128 || !strings.Contains(r.stderr, "hint: if that repository is yours: --git-dir "+base+"/gitdir") {
+		t.Errorf("control, not named: %d, %s", r.code, r.stderr)
+	}
+	if r := h.clove("run", "--git-dir", base+"/gitdir", "--workspace", base+"/w1", "--", "true"); r.code != 125 || !strings.Contains(r.stderr, "which is not in") {
+		t.Errorf("another repository: %d, %s", r.code, r.stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -36,27 +37,43 @@ type repository struct {
 
 // readRepository finds the repository of the workspace, with the rights of the calling thread. It
 // is nil if there is none, or none that belongs to the workspace: git does not work inside
-// then, and `clove run` reports the reason.
-func (f *hostInfo) readRepository(cfg Config) *repository {
-	link, found := gitdir.Find(f.Workspace.Path)
-	if !found || link.Common == "" {
-		return nil
+// then, and `clove run` reports the reason. One that was named is shown, or an error.
+func (f *hostInfo) readRepository(cfg Config) (*repository, error) {
+	link, found := gitdir.Find(f.Workspace.Path, cfg.GitDir)
+	if !found && cfg.GitDir != "" {
+		return nil, fmt.Errorf("cannot show the repository %s: the workspace has no file .git that leads to it", cfg.GitDir)
 	}
-	r := repository{Git: Git{Inside: link.Inside(workspaceDir), Common: link.Common, Own: link.Own}}
-	covered := slices.ContainsFunc(cfg.Binds, func(b Bind) bool { return within(r.Inside, b.Target) })
-	if covered || checkTarget(r.Inside) != nil {
-		return nil
+	inside := link.Inside(workspaceDir)
+	if !found || slices.ContainsFunc(cfg.Binds, func(b Bind) bool { return within(inside, b.Target) }) {
+		return nil, nil
 	}
-	var err error
-	if r.objects, err = readSource("objects", path.Join(link.Common, "objects"), cfg, true); err != nil {
-		return nil
+	r, err := snapshotOf(link, cfg)
+	switch {
+	case err == nil:
+		return r, nil
+	case cfg.GitDir == "":
+		return nil, nil
+	}
+	return nil, fmt.Errorf("cannot show the repository %s: .git leads to %s, which %w", cfg.GitDir, link.Dir, err)
+}
+
+// snapshotOf reads what is shown of a repository.
+func snapshotOf(link gitdir.Link, cfg Config) (*repository, error) {
+	if link.Common == "" {
+		return nil, errors.New(link.Foreign)
 	}
 	snapshot, err := link.Read(workspaceDir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	r.Ref, r.Tip, r.files = snapshot.Ref, snapshot.Tip, snapshot.Files
-	return &r
+	r := repository{Git: Git{Inside: link.Inside(workspaceDir), Common: link.Common, Own: link.Own, Ref: snapshot.Ref, Tip: snapshot.Tip}, files: snapshot.Files}
+	if err := checkTarget(r.Inside); err != nil {
+		return nil, fmt.Errorf("cannot appear: %w", err)
+	}
+	if r.objects, err = readSource("objects", path.Join(link.Common, "objects"), cfg, true); err != nil {
+		return nil, fmt.Errorf("cannot appear: %w", err)
+	}
+	return &r, nil
 }
 
 // planRepository shows the repository: the snapshot copy on write, and in it the host's objects,

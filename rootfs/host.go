@@ -143,7 +143,7 @@ func (f *hostInfo) readSources(cfg Config) (err error) {
 	if cfg.Workspace != "" {
 		err := rightsOf(cfg.User, nsthread.StartAs, func() (err error) {
 			if f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true); err == nil {
-				f.Repository = f.readRepository(cfg)
+				f.Repository, err = f.readRepository(cfg)
 			}
 			return err
 		})

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/internal/gitdir"
 	"clove.run/clove/internal/gitpull"
 	"clove.run/clove/internal/nsthread"
@@ -41,7 +42,7 @@ func (l *layerReader) repository() (*repository, error) {
 	if err != nil || len(r.moved) == 0 {
 		return nil, err
 	}
-	stale := l.user.Do(func() error { return r.look(l.Run.Spec.Files.Workspace) })
+	stale := l.user.Do(func() error { return r.look(l.Run.Spec.Files) })
 	if stale != nil {
 		r.stale = stale.Error()
 	}
@@ -49,8 +50,8 @@ func (l *layerReader) repository() (*repository, error) {
 }
 
 // look reads the host's side with the rights of the calling thread.
-func (r *repository) look(workspace string) error {
-	link, found := gitdir.Find(workspace)
+func (r *repository) look(files agent.Files) error {
+	link, found := gitdir.Find(files.Workspace, files.GitDir)
 	if r.link = link; !found || link.Common != r.Common || link.Own != r.Own {
 		return errors.New("the workspace does not belong to this repository any more")
 	}

@@ -13,10 +13,10 @@ import (
 // because it may be another user's, or has a form that cannot be shown.
 func reportWorktree(s *screen, spec agent.Spec) {
 	workspace := spec.Files.Workspace
-	if workspace == "" {
+	if workspace == "" || spec.Files.GitDir != "" { // one that is named is shown, or the run is refused
 		return
 	}
-	link, found := gitdir.Find(workspace)
+	link, found := gitdir.Find(workspace, spec.Files.GitDir)
 	if !found {
 		return
 	}
@@ -33,5 +33,5 @@ func reportWorktree(s *screen, spec agent.Spec) {
 		why, _, _ = strings.Cut(err.Error(), "\n")
 	}
 	s.say("clove", cyan, fmt.Sprintf("git does not work inside: .git leads to %s, which %s", link.Dir, why))
-	s.say("hint", cyan, "work in a clone, if that repository is yours: git clone "+workspace+" CLONE")
+	s.say("hint", cyan, "if that repository is yours: --git-dir "+link.Dir+", or work in a clone: git clone "+workspace+" CLONE")
 }

@@ -70,6 +70,11 @@ func (l Link) Read(place string) (Snapshot, error) {
 	}
 	private := l.Private()
 	r.files["config"] = shown(all)
+	// Submodules of a worktree have git directories of their own, which are not shown. Without this
+	// git status ends at the first.
+	if modules, err := r.names(path.Join(private, "modules")); private != "." && len(modules) > 0 && err == nil {
+		r.files["config"] += "[diff]\n\tignoreSubmodules = all\n"
+	}
 	r.files["objects/info/alternates"] = "../" + SharedObjects + "\n"
 	for _, tree := range []string{"info", "logs", path.Join(private, "logs"), path.Join(private, "info")} {
 		r.err = errors.Join(r.err, r.tree(tree))

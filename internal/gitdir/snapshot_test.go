@@ -33,7 +33,7 @@ func full(t *testing.T) (base string) {
 func TestASnapshotHasWhatAnAgentNeeds(t *testing.T) {
 	t.Parallel()
 	base := full(t)
-	link, _ := Find(base + "/wt")
+	link, _ := Find(base+"/wt", "")
 	s, err := link.Read("/workspace")
 	if err != nil || s.Ref != "refs/heads/wt" || s.Tip != one {
 		t.Fatalf("%+v, %v", s, err)
@@ -84,7 +84,7 @@ func TestRepositoriesThatAreNotShown(t *testing.T) {
 	}
 	for why, do := range tests {
 		base := full(t)
-		link, _ := Find(base + "/wt")
+		link, _ := Find(base+"/wt", "")
 		place := "/workspace"
 		switch {
 		case do == nil:

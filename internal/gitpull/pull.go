@@ -96,7 +96,7 @@ func (p Pull) begin() (_ *work, err error) {
 		w.box, err = newBox(p.Empty, p.Common, p.As)
 	}
 	if err == nil {
-		w.box.env = []string{"GIT_DIR=" + p.Own}
+		w.box.env = []string{"GIT_DIR=" + p.Own, "GIT_WORK_TREE=/"} // a submodule's configuration names one that is not there
 		err = w.box.thread.Do(func() error { return w.box.show(w.quarantine, p.As, 0) })
 	}
 	if err != nil {
