@@ -731,6 +731,11 @@ export interface Files {
   rootfs?: string;
   /** host directory shown copy-on-write at WorkspaceDir; empty: an empty directory */
   workspace?: string;
+  /**
+   * the repository to which the workspace's .git file leads, if nothing in it says that it is the
+   * workspace's; empty: it must say so to be shown.
+   */
+  git_dir?: string;
   /** the root is read-only, except for WritablePlaces and the mounts that the user requested */
   read_only?: boolean;
   /** with read_only: the only ones of WritablePlaces that stay writable; nil: all */
@@ -1445,13 +1450,13 @@ export interface Change {
   kind: string;
   /** inside the sandbox */
   path: string;
-  /** file, dir, symlink, fifo, socket, char, block */
+  /** file, dir, symlink, fifo, socket, char, block, ref */
   type?: string;
   /** bytes of a regular file, else 0 */
   size: number;
   /** the permission, setuid, setgid and sticky bits */
   mode: number;
-  /** what a symbolic link says */
+  /** what a symbolic link says, the commit of a ref */
   target?: string;
   /** the type of the file before, where it was another type */
   was?: string;
