@@ -124,7 +124,7 @@ var Files = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: GitDir, Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so", Default: "the one that names the workspace",
-			Pod:  "a cluster's nodes do not have this host's repositories: clone it inside",
+			Pod: "a cluster's nodes do not have this host's repositories: clone it inside",
 			Read: one(func(r *Reader, text string) (err error) {
 				r.Spec.Files.GitDir, err = r.directory(GitDir, text)
 				return err
