@@ -67,11 +67,13 @@ func snapshotOf(link gitdir.Link, cfg Config) (*repository, error) {
 		return nil, err
 	}
 	r := repository{Git: Git{Inside: link.Inside(workspaceDir), Common: link.Common, Own: link.Own, Ref: snapshot.Ref, Tip: snapshot.Tip}, files: snapshot.Files}
-	if err := checkTarget(r.Inside); err != nil {
+	objects := path.Join(link.Common, "objects")
+	if r.objects, err = readSource("objects", objects, cfg, true); err != nil {
 		return nil, fmt.Errorf("cannot appear: %w", err)
 	}
-	if r.objects, err = readSource("objects", path.Join(link.Common, "objects"), cfg, true); err != nil {
-		return nil, fmt.Errorf("cannot appear: %w", err)
+	// It was a directory of the owner's when it was found, and the owner may have changed it.
+	if r.objects.Path != objects || r.objects.Owner != link.Owner {
+		return nil, errors.New("has objects that are another's")
 	}
 	return &r, nil
 }

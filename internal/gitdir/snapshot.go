@@ -51,6 +51,8 @@ func (l Link) Read(place string) (Snapshot, error) {
 		return Snapshot{}, errors.New("is reached by a link of another name")
 	case inside == place || strings.HasPrefix(inside, place+"/"):
 		return Snapshot{}, errors.New("would appear in the workspace itself")
+	case slices.Contains([]string{"", "proc", "sys", "dev"}, strings.Split(inside, "/")[1]):
+		return Snapshot{}, errors.New("would appear at a place of the kernel's")
 	}
 	r, err := l.open()
 	if err != nil {

@@ -102,6 +102,15 @@ func TestRepositoriesThatAreNotShown(t *testing.T) {
 	}
 }
 
+func TestNothingIsShownAtAPlaceOfTheKernels(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"/dev/shm/repo", "/proc/1/cwd", "/sys/x"} {
+		if _, err := (Link{Target: dir, Own: dir, Common: dir}).Read("/workspace"); err == nil || !strings.Contains(err.Error(), "the kernel's") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 // relink puts a link to path in its place.
 func relink(path string) error {
 	if err := os.Rename(path, path+".real"); err != nil {

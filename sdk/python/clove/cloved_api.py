@@ -2247,7 +2247,9 @@ class RunMethods:
         was refused, and why. A file that a program of the host would execute by
         itself, such as a git hook (executed_by in a change), that the next agent
         would follow, such as AGENTS.md (instructs), or that may be either (unknown)
-        is refused unless the parameters allow it. A live run is frozen meanwhile.
+        is refused unless the parameters allow it. A change of type ref is the branch
+        of a workspace whose .git is a file: its commits are taken over, and the
+        branch is moved, unless the host moved it. A live run is frozen meanwhile.
 
         Args:
             to: as in run.diff.
