@@ -5,10 +5,10 @@ package agent
 type Change struct {
 	Kind   string `json:"kind"`             // added, changed, deleted, renamed
 	Path   string `json:"path"`             // inside the sandbox
-	Type   string `json:"type,omitempty"`   // file, dir, symlink, fifo, socket, char, block
+	Type   string `json:"type,omitempty"`   // file, dir, symlink, fifo, socket, char, block, ref
 	Size   int64  `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32 `json:"mode"`             // the permission, setuid, setgid and sticky bits
-	Target string `json:"target,omitempty"` // what a symbolic link says
+	Target string `json:"target,omitempty"` // what a symbolic link says, the commit of a ref
 	Was    string `json:"was,omitempty"`    // the type of the file before, where it was another type
 	From   string `json:"from,omitempty"`   // the former path inside of a renamed directory
 	// ExecutedBy names the host program that executes the file without being asked, as git

@@ -138,16 +138,19 @@ type Rlimit struct {
 
 // Files describes the agent's root file system.
 type Files struct {
-	Rootfs    string   `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
-	Workspace string   `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
-	ReadOnly  bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
-	Writable  []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all
-	Execute   []string `json:"execute,omitempty"`   // the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
-	Read      []string `json:"read,omitempty"`      // the only files and directories inside that may be read, beside OwnPlaces; nil: all
-	Prefixes  []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
-	Binds     []Bind   `json:"binds,omitempty"`
-	Tmpfs     []Tmpfs  `json:"tmpfs,omitempty"`
-	Landlock  string   `json:"landlock,omitempty"` // LandlockRequired: the run is refused where Landlock does not hold the rules, too
+	Rootfs    string `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
+	Workspace string `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
+	// GitDir is the repository to which the workspace's .git file leads, if nothing in it says that it
+	// is the workspace's; empty: it must say so to be shown.
+	GitDir   string   `json:"git_dir,omitempty"`
+	ReadOnly bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
+	Writable []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all
+	Execute  []string `json:"execute,omitempty"`   // the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
+	Read     []string `json:"read,omitempty"`      // the only files and directories inside that may be read, beside OwnPlaces; nil: all
+	Prefixes []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
+	Binds    []Bind   `json:"binds,omitempty"`
+	Tmpfs    []Tmpfs  `json:"tmpfs,omitempty"`
+	Landlock string   `json:"landlock,omitempty"` // LandlockRequired: the run is refused where Landlock does not hold the rules, too
 }
 
 // LandlockRequired is the only value of Files.Landlock.

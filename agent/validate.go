@@ -204,8 +204,11 @@ func checkPlaces(s Spec) error {
 	if len(f.Prefixes)+len(f.Binds)+len(f.Tmpfs) > entriesMost {
 		return wrong("files", fmt.Sprintf("use at most %d", entriesMost), "there are %d prefixes, binds and tmpfs", len(f.Prefixes)+len(f.Binds)+len(f.Tmpfs))
 	}
+	if f.GitDir != "" && f.Workspace == "" {
+		return wrong("files.git_dir", "name the workspace, too", "there is no workspace whose repository it could be")
+	}
 	paths := map[string][]string{"files.prefixes": f.Prefixes}
-	for field, p := range map[string]string{"dir": s.Dir, "files.rootfs": f.Rootfs, "files.workspace": f.Workspace} {
+	for field, p := range map[string]string{"dir": s.Dir, "files.rootfs": f.Rootfs, "files.workspace": f.Workspace, "files.git_dir": f.GitDir} {
 		if p != "" {
 			paths[field] = []string{p}
 		}

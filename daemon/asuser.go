@@ -54,6 +54,11 @@ func shown(files agent.Files) error {
 			return fmt.Errorf("cannot use the workspace %.256s: %w", files.Workspace, err)
 		}
 	}
+	if files.GitDir != "" {
+		if err := readable(files.GitDir, true); err != nil {
+			return fmt.Errorf("cannot use the git directory %.256s: %w", files.GitDir, err)
+		}
+	}
 	for _, bind := range files.Binds {
 		if err := readable(bind.Source, false); err != nil {
 			return fmt.Errorf("cannot show %.256s: %w", bind.Source, err)

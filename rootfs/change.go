@@ -33,7 +33,7 @@ const (
 // FileType is the type of file at a path.
 type FileType string
 
-// The file types of Linux.
+// The file types of Linux, and one of git.
 const (
 	TypeFile    FileType = "file"
 	TypeDir     FileType = "dir"
@@ -42,6 +42,8 @@ const (
 	TypeSocket  FileType = "socket"
 	TypeChar    FileType = "char"
 	TypeBlock   FileType = "block"
+	// TypeRef is a branch of the repository outside of the workspace, or a HEAD.
+	TypeRef FileType = "ref"
 )
 
 // Change is one difference between the agent's files and the host's. The agent chose every
@@ -56,7 +58,7 @@ type Change struct {
 	Type   FileType `json:"type,omitempty"`
 	Size   int64    `json:"size"`             // bytes of a regular file, else 0
 	Mode   uint32   `json:"mode"`             // the permission, setuid, setgid and sticky bits
-	Target string   `json:"target,omitempty"` // the target of a symbolic link
+	Target string   `json:"target,omitempty"` // the target of a symbolic link, the commit of a ref
 	// Was is the former type, if it was another one. A directory is gone with everything below it.
 	Was FileType `json:"was,omitempty"`
 	// From is the former path of a renamed directory, inside the sandbox.
@@ -101,7 +103,7 @@ func (c Change) String() string {
 		letter = "? "
 	}
 	line.WriteString(letter + printable(c.Path))
-	if c.Type == TypeSymlink && c.Kind != Deleted {
+	if c.Type == TypeSymlink && c.Kind != Deleted || c.Type == TypeRef && c.Target != "" {
 		line.WriteString(" -> " + printable(c.Target))
 	}
 	if c.From != "" {

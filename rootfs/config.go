@@ -24,6 +24,7 @@ type Config struct {
 	MemoryBytes        int64  // the memory limit; a tmpfs without a size gets half of it
 	Rootfs             string // host directory that replaces the host's base system; empty: the base system
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
+	GitDir             string // the repository of Workspace, if nothing in it says so; see gitdir.Find
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
 	// that user may; files of others belong to the user nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.

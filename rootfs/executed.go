@@ -146,9 +146,10 @@ func classify(rel string, kind FileType) (Class, string) {
 // lists of a rebase contain commands.
 var gitFiles = []string{"config", "config.worktree", "commondir", "gitdir", "hooks", "rebase-merge", "rebase-apply", "sequencer"}
 
-// executedByGit judges files in a .git folder. Objects, branches and logs are only data.
+// executedByGit judges files in a .git folder. Objects, branches and logs are only data, but for
+// the file that names other folders with objects.
 func executedByGit(elements []string, kind FileType) bool {
-	return kind == TypeSymlink ||
+	return kind == TypeSymlink || strings.HasSuffix(strings.Join(elements, "/"), "objects/info/alternates") ||
 		!slices.Contains([]string{"objects", "refs", "logs"}, elements[0]) && slices.ContainsFunc(elements, func(element string) bool { return slices.Contains(gitFiles, element) })
 }
 

@@ -14,7 +14,7 @@ func TestExecutedBy(t *testing.T) {
 	t.Parallel()
 	for program, paths := range map[string][]string{
 		"git": {".git/hooks/pre-commit", ".git/hooks/any", ".git/hooks", ".git/config", ".GIT/Config", ".git/config.worktree", "sub/.git/config", ".git",
-			"sub/.git", ".git/modules/lib/config", ".git/modules/lib/hooks/post-merge", ".git/worktrees/w/commondir", ".git/rebase-merge/git-rebase-todo",
+			"sub/.git", ".git/modules/lib/config", ".git/modules/lib/hooks/post-merge", ".git/worktrees/w/commondir", ".git/rebase-merge/git-rebase-todo", ".git/objects/info/alternates", ".git/modules/lib/objects/info/alternates", "bare/objects/info/alternates",
 			"bare/HEAD", ".husky/pre-push", ".husky/_/husky.sh", "tools/commit-msg", "node_modules/x/.git/config", ".gitconfig"},
 		"direnv":  {".envrc", "deep/down/.envrc"},
 		"VS Code": {".vscode/tasks.json", ".vscode", ".v\u017fcode/tasks.json"},
@@ -23,7 +23,7 @@ func TestExecutedBy(t *testing.T) {
 		"npm":     {".npmrc"},
 		"clove":   {".venv/pyvenv.cfg"},
 		"cargo":   {".cargo/config.toml"},
-		"":        {"main.go", ".gitignore", ".gitattributes", ".git/HEAD", ".git/index", ".git/objects/aa/bb", ".git/refs/heads/config", ".git/logs/HEAD", "config", "hooks/use-state.ts", "node_modules/x/.vscode/settings.json", ".github/workflows/ci.yml", "pre-commit.md"},
+		"":        {"main.go", ".gitignore", ".gitattributes", ".git/HEAD", ".git/index", ".git/objects/aa/bb", ".git/objects/info/packs", ".git/refs/heads/config", ".git/logs/HEAD", "config", "hooks/use-state.ts", "node_modules/x/.vscode/settings.json", ".github/workflows/ci.yml", "pre-commit.md"},
 	} {
 		for _, path := range paths {
 			if class, got := classify(path, TypeFile); class == ClassExecutable && got != program || class != ClassExecutable && program != "" {

@@ -17,17 +17,18 @@ import (
 // hostInfo is what a plan needs to know of the host. It is read once, so that the planning
 // itself has no side effects.
 type hostInfo struct {
-	Links     map[string]string // usr-merge: "/bin" to "usr/bin"
-	Base      []string          // directories of the base system, and the mounts below them
-	Etc       []entry           // what is copied from /etc, see readEtc
-	Passwd    []byte
-	Group     []byte
-	Rootfs    source
-	Workspace source
-	Binds     []source // as Config.Binds
-	Prefixes  []source // as Config.Prefixes, without those that the base shows already
-	Veiled    bool     // something is mounted over a part of /proc
-	Execute   []executeOp
+	Links      map[string]string // usr-merge: "/bin" to "usr/bin"
+	Base       []string          // directories of the base system, and the mounts below them
+	Etc        []entry           // what is copied from /etc, see readEtc
+	Passwd     []byte
+	Group      []byte
+	Rootfs     source
+	Workspace  source
+	Binds      []source    // as Config.Binds
+	Prefixes   []source    // as Config.Prefixes, without those that the base shows already
+	Repository *repository // of a workspace whose .git is a file; nil: none that is shown
+	Veiled     bool        // something is mounted over a part of /proc
+	Execute    []executeOp
 
 	layer *template // set by the first planning: it is the same for all host ids
 }
@@ -141,7 +142,9 @@ func (f *hostInfo) readSources(cfg Config) (err error) {
 	}
 	if cfg.Workspace != "" {
 		err := rightsOf(cfg.User, nsthread.StartAs, func() (err error) {
-			f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true)
+			if f.Workspace, err = readSource("workspace", cfg.Workspace, cfg, true); err == nil {
+				f.Repository, err = f.readRepository(cfg)
+			}
 			return err
 		})
 		if err != nil {

@@ -24,6 +24,7 @@ type table struct {
 	Since   time.Time `json:"since"`
 	Uppers  []Upper   `json:"uppers"` // Dir relative to the layer
 	Made    []string  `json:"made"`   // mount points that clove made in the uppers
+	Git     *Git      `json:"git,omitempty"`
 	// Usage of the layer before the agent wrote to it.
 	EmptyBytes  int64 `json:"empty_bytes"`
 	EmptyInodes int64 `json:"empty_inodes"`
@@ -180,8 +181,8 @@ func (t table) at(dir string) []Upper {
 	uppers := slices.Clone(t.Uppers)
 	for i := range uppers {
 		uppers[i].Dir = filepath.Join(dir, uppers[i].Dir)
-		if uppers[i].Lower == skeletonDir {
-			uppers[i].Lower = filepath.Join(dir, skeletonDir)
+		if uppers[i].Lower == skeletonDir || uppers[i].Lower == gitLayer {
+			uppers[i].Lower = filepath.Join(dir, uppers[i].Lower)
 		}
 		uppers[i].Since = t.Since
 	}
@@ -261,8 +262,9 @@ func readTable(layer string) (t table, err error) {
 func (l *Layer) Uppers() []Upper { return l.table.at(l.dir) }
 
 // Diff lists what the agent changed in these parts of the layer, without the mount points
-// that clove made.
+// that clove made, and without its copy of a repository, which OpenGit reads.
 func (l *Layer) Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) {
+	uppers = slices.DeleteFunc(uppers, func(u Upper) bool { return l.table.Git != nil && u.Prefix == l.table.Git.Inside })
 	changes, err := Diff(ctx, uppers, access)
 	return slices.DeleteFunc(changes, func(c Change) bool {
 		return c.Kind == Added && (slices.Contains(l.table.Made, c.Path) || c.Type == TypeDir && l.table.leadsToMade(c.Path))

@@ -207,8 +207,8 @@ func (s overlayOp) run(b *builder) error {
 // stageLower attaches an id-mapped, read-only clone of source to the stage, as the
 // overlay's lower layer. overlayfs of Linux 6.1 does not accept a detached mount.
 func (s overlayOp) stageLower(b *builder, source, name string) (string, error) {
-	if source == skeletonDir {
-		source = b.staged(s.from, skeletonDir)
+	if source == skeletonDir || source == gitLayer {
+		source = b.staged(s.from, source)
 	}
 	opened := source
 	if s.As != nil {

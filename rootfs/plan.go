@@ -179,7 +179,7 @@ func (p *planner) planMounts() {
 	}
 }
 
-// own are the workspace, the directory of the agent's socket, and the directories that stay
+// own are the workspace with its repository, the directory of the agent's socket, and the directories that stay
 // writable.
 func (p *planner) own() []wanted {
 	var mounts []wanted
@@ -192,6 +192,7 @@ func (p *planner) own() []wanted {
 			}
 		}})
 	}
+	mounts = append(mounts, p.planRepository()...)
 	if p.cfg.Services != "" {
 		mounts = append(mounts, wanted{ServicesDir, func() {
 			// Not id-mapped: the socket is root's, and every process that reaches it may connect.

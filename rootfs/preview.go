@@ -119,6 +119,9 @@ func (v preview) leadsToMount(at string) bool {
 // overlaid is what an overlay without changes of the agent's has. That of the root has the
 // skeleton above a caller's root.
 func (v preview) overlaid(o overlayOp, at, rest string) (node, error) {
+	if o.Sources[0] == gitLayer {
+		return node{}, nil // texts, and no program
+	}
 	if o.Target != "/" {
 		return onHost(o.Sources[0] + rest)
 	}

@@ -89,8 +89,9 @@ func personal(cfg Config, f hostInfo) []entry {
 	entries := append(etcGenerated(cfg, f),
 		entry{Path: agentHome, Kind: kindDir, Mode: 0o755, UID: homeUID, GID: homeGID},
 		entry{Path: workspaceDir, Kind: kindDir, Mode: 0o755, UID: cfg.AgentUID, GID: cfg.AgentGID})
-	// An interpreter below /root needs that directory to be accessible.
-	if slices.ContainsFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/root") }) {
+	// An interpreter or a repository below /root needs that directory to be accessible.
+	if slices.ContainsFunc(f.Prefixes, func(p source) bool { return within(p.Path, "/root") }) ||
+		f.Repository != nil && within(f.Repository.Inside, "/root") {
 		entries = append(entries, entry{Path: "/root", Kind: kindDir, Mode: 0o755})
 	}
 	return entries

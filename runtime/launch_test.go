@@ -68,12 +68,12 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	t.Parallel()
 	spec := testSpec()
 	spec.Files = agent.Files{
-		Rootfs: "/r", Workspace: "/w", ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/e"}, Prefixes: []string{"/p"},
+		Rootfs: "/r", Workspace: "/w", GitDir: "/g", ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/e"}, Prefixes: []string{"/p"},
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 10 { // Landlock and Read are no settings of the root's
-		t.Errorf("agent.Files has %d fields, this test knows 10", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 11 { // Landlock and Read are no settings of the root's
+		t.Errorf("agent.Files has %d fields, this test knows 11", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
 	spec.Command, spec.Env, spec.Dir = []string{"tool", "x"}, []string{"A=b", "PATH=/bin::/usr/bin", "PATH=/other"}, "/d"
@@ -81,7 +81,7 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	if !slices.Equal(c.Execute, []string{"/e"}) || !reflect.DeepEqual(c.Command, rootfs.Command{Name: "tool", Dir: "/d", Path: []string{"/bin", "/d", "/usr/bin"}}) {
 		t.Errorf("%q, %+v", c.Execute, c.Command)
 	}
-	if c.Rootfs != "/r" || c.Workspace != "/w" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" ||
+	if c.Rootfs != "/r" || c.Workspace != "/w" || c.GitDir != "/g" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" ||
 		c.Binds[0] != (rootfs.Bind{Source: "/s", Target: "/t", ReadOnly: true}) ||
 		c.Tmpfs[0] != (rootfs.Tmpfs{Target: "/x", SizeBytes: 7, Mode: 0o700}) {
 		t.Errorf("%+v", c)

@@ -200,11 +200,12 @@ type layerReader struct {
 	layer *rootfs.Layer
 	root  *nsthread.Thread
 	user  *nsthread.Thread
+	empty string // a directory that any thread may cover in a mount namespace of its own
 }
 
 // read opens the layer for use.
 func (r *Runtime) read(ctx context.Context, reading Reading, use func(*layerReader) error) (err error) {
-	l := &layerReader{Reading: reading}
+	l := &layerReader{Reading: reading, empty: r.paths.Run}
 	// A mount namespace of its own, so that the host never sees the layer's mount, and a
 	// killed clove leaves none.
 	if l.root, err = nsthread.Start(unix.CLONE_NEWNS); err != nil {
@@ -283,12 +284,16 @@ func (l *layerReader) changes(ctx context.Context, of func(*rootfs.Layer) []root
 		changes, err = l.layer.Diff(ctx, l.directed(of(l.layer)), l.access())
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range changes {
 		if !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") {
 			changes[i].ExecutedBy, changes[i].Instructs, changes[i].Unknown = "", "", "" // it never comes to the host
 		}
 	}
-	return changes, err
+	repository, err := l.repository()
+	return append(changes, repository.changes()...), err
 }
 
 // directed are the parts of the layer over the directories that they are compared with.
@@ -302,17 +307,24 @@ func (l *layerReader) directed(uppers []rootfs.Upper) []rootfs.Upper {
 }
 
 // apply writes on the user's thread, so that the kernel refuses what the user could not
-// write; only its reads of the layer switch to root's.
+// write; only its reads of the layer switch to root's. Commits come behind the files.
 func (l *layerReader) apply(ctx context.Context, changes []rootfs.Change) (applied []rootfs.Change, err error) {
+	isFile := func(c rootfs.Change) bool { return c.Type != rootfs.TypeRef }
+	refs := slices.DeleteFunc(slices.Clone(changes), isFile)
 	workspace := workspaceOf(l.layer)
 	if len(workspace) == 0 {
 		return nil, nil
 	}
 	err = l.user.Do(func() error {
-		applied, err = rootfs.Apply(ctx, workspace[0], l.Run.Spec.Files.Workspace, changes, l.access())
+		files := slices.DeleteFunc(slices.Clone(changes), func(c rootfs.Change) bool { return !isFile(c) })
+		applied, err = rootfs.Apply(ctx, workspace[0], l.Run.Spec.Files.Workspace, files, l.access())
 		return err
 	})
-	return applied, err
+	if err != nil || len(refs) == 0 {
+		return applied, err
+	}
+	pulled, err := l.pull(ctx, refs)
+	return append(applied, pulled...), err
 }
 
 // onLayer is the plan on the layer that the run begins with: its own of an earlier start, a

@@ -103,8 +103,10 @@ func applyBy(ctx context.Context, d *client.Client, params api.ApplyParams, give
 	if err != nil {
 		return nil, err
 	}
-	// Only the workspace has a counterpart on the host.
-	found = slices.DeleteFunc(found, func(c rootfs.Change) bool { return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") })
+	// Only the workspace and its repository have a counterpart on the host.
+	found = slices.DeleteFunc(found, func(c rootfs.Change) bool {
+		return !strings.HasPrefix(c.Path, agent.WorkspaceDir+"/") && c.Type != rootfs.TypeRef
+	})
 	if found, err = runtime.ChosenOf(found, params.Paths); err != nil {
 		return nil, err
 	}

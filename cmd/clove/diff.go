@@ -22,7 +22,7 @@ func diffCommand() command {
 		task: "look", runs: completeAll, usage: "list the files that a run changed",
 		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: of(workspace.diff)}},
 		description: "A added, C changed, D deleted, R renamed with all that is in it. Files below /workspace are those that clove apply can write back;\n" +
-			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so.\n" +
+			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so. A branch with \"-> COMMIT\" is that of a workspace whose .git is a file: clove apply takes the commits over.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
 			"lost/ID is a layer that the store has no record of (clove check lists them); it opens for the run's owner.",
 		flags: []cli.Flag{toFlag("compare lost/ID with this directory, not with its workspace"), jsonFlag("write the changes as a JSON array")},

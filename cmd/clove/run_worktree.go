@@ -9,15 +9,14 @@ import (
 	"clove.run/clove/internal/gitdir"
 )
 
-// reportWorktree says that git will not find the repository of a workspace whose .git is a file.
-// It names the flag that shows the repository only if that belongs to the folder: a flag that is
-// copied from a hint must not show another user's.
+// reportWorktree reports a workspace whose .git leads to a repository that the agent does not see,
+// because it may be another user's, or has a form that cannot be shown.
 func reportWorktree(s *screen, spec agent.Spec) {
 	workspace := spec.Files.Workspace
-	if workspace == "" {
+	if workspace == "" || spec.Files.GitDir != "" { // one that is named is shown, or the run is refused
 		return
 	}
-	link, found := gitdir.Find(workspace)
+	link, found := gitdir.Find(workspace, spec.Files.GitDir)
 	if !found {
 		return
 	}
@@ -25,15 +24,14 @@ func reportWorktree(s *screen, spec agent.Spec) {
 	if slices.ContainsFunc(spec.Files.Binds, func(b agent.Bind) bool { return inside == b.Target || strings.HasPrefix(inside, b.Target+"/") }) {
 		return
 	}
-	if link.Common == "" {
-		s.say("clove", cyan, fmt.Sprintf("git does not work inside: .git leads to %s, which %s", link.Dir, link.Foreign))
-		s.say("hint", cyan, "work in a clone, if that repository is yours: git clone "+workspace+" CLONE")
-		return
+	why := link.Foreign
+	if why == "" {
+		_, err := link.Read(agent.WorkspaceDir)
+		if err == nil {
+			return
+		}
+		why, _, _ = strings.Cut(err.Error(), "\n")
 	}
-	s.say("clove", cyan, "git does not work inside: this is a worktree, and its repository "+link.Common+" is not shown")
-	hint := "to commit inside, work in a clone: git clone " + workspace + " CLONE"
-	if !strings.ContainsAny(link.Common+inside, ":, ") {
-		hint = fmt.Sprintf("-v %s:%s:ro lets it read, its config too; ", link.Common, inside) + hint
-	}
-	s.say("hint", cyan, hint)
+	s.say("clove", cyan, fmt.Sprintf("git does not work inside: .git leads to %s, which %s", link.Dir, why))
+	s.say("hint", cyan, "if that repository is yours: --git-dir "+link.Dir+", or work in a clone: git clone "+workspace+" CLONE")
 }

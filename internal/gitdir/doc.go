@@ -8,13 +8,15 @@
 //   - the git directory is one of the repository's worktrees/, by canonical paths: a directory
 //     elsewhere could name any repository in its commondir;
 //   - its file gitdir names this folder, by its canonical path: a hard link of another folder's
-//     .git is the same file;
+//     .git is the same file. Of a submodule, core.worktree does;
 //   - folder, git directory and repository have one owner;
 //   - the repository has HEAD, objects and refs, none of them a link.
 //
-// Nothing names a submodule's or a separate directory's folder in this form; they are reported
-// as not known to belong.
+// Nothing names the folder of a separate git directory; its user has to name the directory.
 //
-// It reads with the rights of the calling thread, at most 4 KiB of a file, opens no link, FIFO
-// or device, and starts no git.
+// Read takes a snapshot of all that an agent needs of such a repository but the objects. Of the
+// configuration that are the settings of a list, without passwords.
+//
+// It reads with the rights of the calling thread, within bounds, opens no link, FIFO or device
+// in a repository, and starts no git.
 package gitdir

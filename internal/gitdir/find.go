@@ -18,51 +18,90 @@ type Link struct {
 	// Common is the repository that has the objects and refs, a canonical path. It is empty if
 	// nothing shows that it belongs to the folder.
 	Common string
+	Own    string // Dir as a canonical path
+	Owner  uint32 // of the folder and of Common
 	// Foreign says why Common is empty.
 	Foreign string
-	back    string // the relative path from Dir to Common, as its commondir has it; or Common's own
+	back    string // the path from Dir to Common, as its commondir has it; empty: they are one
 }
 
 // Find reads the .git file of folder. found is false if there is none: no .git, a whole
-// repository, a link, or a file that git would not follow either.
-func Find(folder string) (l Link, found bool) {
+// repository, a link, or a file that git would not follow either. named is the canonical path of
+// a repository, or of a git directory, that belongs to the folder although nothing in it says
+// so; empty: none is known.
+func Find(folder, named string) (l Link, found bool) {
 	text, err := read(filepath.Join(folder, ".git"))
-	target, named := strings.CutPrefix(text, "gitdir: ")
-	if err != nil || !named || target == "" {
+	target, isLink := strings.CutPrefix(text, "gitdir: ")
+	if err != nil || !isLink || target == "" {
 		return Link{}, false
 	}
 	l = Link{Target: target, Dir: from(folder, target)}
-	if err := l.confirm(folder); err != nil {
+	if err := l.confirm(folder, named); err != nil {
 		l.Common, l.Foreign = "", err.Error()
 	}
 	return l, true
 }
 
 // Inside is the path at which git looks for the repository if the folder appears at place.
-func (l Link) Inside(place string) string { return from(from(place, l.Target), l.back) }
+func (l Link) Inside(place string) string { return from(l.At(place), l.back) }
+
+// At is the path at which git looks for the folder's own git directory if the folder appears at place.
+func (l Link) At(place string) string { return from(place, l.Target) }
 
 // confirm sets Common if the repository names the folder back.
-func (l *Link) confirm(folder string) (err error) {
-	if l.back, err = read(filepath.Join(l.Dir, "commondir")); err != nil {
-		return errors.New("does not say that it is this folder's, or cannot be read")
+func (l *Link) confirm(folder, named string) (err error) {
+	if l.Own, err = filepath.EvalSymlinks(l.Dir); err != nil {
+		return errors.New("does not exist, or cannot be read")
+	}
+	// Only a worktree has this file.
+	if l.back, err = read(filepath.Join(l.Dir, "commondir")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return errors.New("has no repository that you can read")
 	}
 	if l.Common, err = filepath.EvalSymlinks(from(l.Dir, l.back)); err != nil {
 		return errors.New("has no repository that you can read")
 	}
-	dir, err := filepath.EvalSymlinks(l.Dir)
-	if err != nil || filepath.Dir(dir) != filepath.Join(l.Common, "worktrees") {
+	if l.back != "" && filepath.Dir(l.Own) != filepath.Join(l.Common, "worktrees") {
 		return fmt.Errorf("is not among the worktrees of %q", l.Common)
 	}
-	if !namesBack(dir, folder) {
+	switch {
+	case named != "" && named != l.Own && named != l.Common:
+		return fmt.Errorf("is not in %q", named)
+	case named == "" && l.back != "" && !namesBack(l.Own, folder):
 		return errors.New("is another folder's")
 	}
-	if !oneOwner(folder, dir, l.Common) {
+	var one bool
+	if l.Owner, one = oneOwner(folder, l.Own, l.Common); !one {
 		return errors.New("has another owner than this folder")
 	}
 	if !isRepository(l.Common) {
 		return errors.New("does not look like git's")
 	}
+	if named == "" && l.back == "" && !l.isModule(folder) {
+		return errors.New("does not say that it is this folder's")
+	}
 	return nil
+}
+
+// isModule reports whether the repository's configuration names the folder, as a submodule's does.
+func (l *Link) isModule(folder string) bool {
+	r, err := l.open()
+	if err != nil {
+		return false
+	}
+	defer r.dir.Close()
+	config, err := r.text("config")
+	worktree := lookup(settingsIn(config), "core.worktree")
+	return err == nil && worktree != "" && sameFolder(from(l.Own, worktree), folder)
+}
+
+// sameFolder compares canonical paths.
+func sameFolder(a, b string) bool {
+	a, err := filepath.EvalSymlinks(a)
+	if err != nil {
+		return false
+	}
+	b, err = filepath.EvalSymlinks(b)
+	return err == nil && a == b
 }
 
 // namesBack compares canonical paths and not files: see the package comment.
@@ -71,29 +110,18 @@ func namesBack(dir, folder string) bool {
 	if err != nil || filepath.Base(text) != ".git" {
 		return false
 	}
-	named, err := filepath.EvalSymlinks(filepath.Dir(from(dir, text)))
-	if err != nil {
-		return false
-	}
-	own, err := filepath.EvalSymlinks(folder)
-	return err == nil && named == own
+	return sameFolder(filepath.Dir(from(dir, text)), folder)
 }
 
-func oneOwner(paths ...string) bool {
-	var first unix.Stat_t
+func oneOwner(paths ...string) (owner uint32, one bool) {
 	for i, path := range paths {
 		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			return false
+		if err := unix.Stat(path, &st); err != nil || i > 0 && st.Uid != owner {
+			return 0, false
 		}
-		if i == 0 {
-			first = st
-		}
-		if st.Uid != first.Uid {
-			return false
-		}
+		owner = st.Uid
 	}
-	return true
+	return owner, true
 }
 
 func isRepository(dir string) bool {

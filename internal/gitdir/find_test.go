@@ -50,22 +50,56 @@ func TestAWorktreesRepositoryBelongs(t *testing.T) {
 			write(t, base, "repo/.git/worktrees/wt/gitdir", "../../../../wt/.git\n")
 			inside = "/repo/.git"
 		}
-		l, found := Find(base + "/wt")
+		l, found := Find(base+"/wt", "")
 		if !found || l.Foreign != "" || l.Common != base+"/repo/.git" || l.Inside("/workspace") != inside {
 			t.Errorf("relative %v: %+v, %v, inside %s", relative, l, found, l.Inside("/workspace"))
 		}
 		if err := os.Symlink(base+"/wt", base+"/alias"); err != nil {
 			t.Fatal(err)
 		}
-		if l, found := Find(base + "/alias"); !relative && (!found || l.Common == "") {
+		if l, found := Find(base+"/alias", ""); !relative && (!found || l.Common == "") {
 			t.Errorf("by a link to the folder: %+v, %v", l, found)
 		}
 		if err := os.Symlink(base+"/repo", base+"/other"); err != nil {
 			t.Fatal(err)
 		}
 		write(t, base, "wt/.git", "gitdir: "+base+"/other/.git/worktrees/wt\n")
-		if l, found := Find(base + "/wt"); !relative && (!found || l.Common != base+"/repo/.git") {
+		if l, found := Find(base+"/wt", ""); !relative && (!found || l.Common != base+"/repo/.git") {
 			t.Errorf("by a link to the repository: %+v, %v", l, found)
+		}
+	}
+}
+
+// A submodule's configuration names its folder; a separate git directory names none, so the user
+// has to name it. Neither belongs to another folder whose .git leads there.
+func TestARepositoryWithoutWorktrees(t *testing.T) {
+	t.Parallel()
+	base := repository(t)
+	module := base + "/repo/.git/modules/sub"
+	for name, text := range map[string]string{
+		"repo/.git/modules/sub/HEAD": "ref: refs/heads/main\n", "repo/.git/modules/sub/objects/x": "x", "repo/.git/modules/sub/refs/x": "x",
+		"repo/.git/modules/sub/config": "[core]\n\tworktree = ../../../sub\n", "repo/sub/.git": "gitdir: ../.git/modules/sub\n",
+		"separate/HEAD": "ref: refs/heads/main\n", "separate/objects/x": "x", "separate/refs/x": "x", "folder/.git": "gitdir: " + base + "/separate\n",
+		"evil/.git": "gitdir: ../repo/.git/modules/sub\n",
+	} {
+		write(t, base, name, text)
+	}
+	for _, row := range []struct{ folder, named, common, why string }{
+		{"repo/sub", "", module, ""},
+		{"repo/sub", module, module, ""},
+		{"repo/sub", base + "/separate", "", "is not in"},
+		{"folder", "", "", "does not say"},
+		{"folder", base + "/separate", base + "/separate", ""},
+		{"evil", "", "", "does not say"},
+		{"wt", base + "/repo/.git", base + "/repo/.git", ""},
+		{"wt", base + "/repo/.git/worktrees/wt", base + "/repo/.git", ""},
+	} {
+		l, found := Find(filepath.Join(base, row.folder), row.named)
+		if !found || l.Common != row.common || !strings.Contains(l.Foreign, row.why) || row.why == "" && l.Foreign != "" {
+			t.Errorf("%+v: %+v", row, l)
+		}
+		if row.common == module && (l.Private() != "." || l.Inside("/workspace") != "/.git/modules/sub") {
+			t.Errorf("private %s, inside %s", l.Private(), l.Inside("/workspace"))
 		}
 	}
 }
@@ -131,11 +165,11 @@ func TestARepositoryOfOthersDoesNotBelong(t *testing.T) {
 			t.Parallel()
 			base := repository(t)
 			tt.do(t, base)
-			l, found := Find(base + "/evil")
+			l, found := Find(base+"/evil", "")
 			if !found || l.Common != "" || !strings.Contains(l.Foreign, tt.why) {
 				t.Errorf("%+v, %v, want %q", l, found, tt.why)
 			}
-			if l, found := Find(base + "/wt"); !found || l.Common == "" {
+			if l, found := Find(base+"/wt", ""); !found || l.Common == "" {
 				t.Errorf("control: %+v, %v", l, found)
 			}
 		})
@@ -150,13 +184,13 @@ func TestAnotherOwnersRepositoryDoesNotBelong(t *testing.T) {
 		t.Skip("only root gives files away")
 	}
 	base := repository(t)
-	if l, _ := Find(base + "/wt"); l.Common == "" {
+	if l, _ := Find(base+"/wt", ""); l.Common == "" {
 		t.Fatalf("control: %+v", l)
 	}
 	if err := os.Chown(base+"/wt", 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	if l, found := Find(base + "/wt"); !found || l.Common != "" || l.Foreign != "has another owner than this folder" {
+	if l, found := Find(base+"/wt", ""); !found || l.Common != "" || l.Foreign != "has another owner than this folder" {
 		t.Errorf("%+v, %v", l, found)
 	}
 }
@@ -188,13 +222,13 @@ func TestFilesThatAreNoLink(t *testing.T) {
 		if err := plant(filepath.Join(dir, ".git")); err != nil {
 			t.Fatal(err)
 		}
-		if l, found := Find(dir); found {
+		if l, found := Find(dir, ""); found {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}
 	dir := t.TempDir()
 	write(t, dir, ".git", "gitdir: /x\n")
-	if l, found := Find(dir); !found || l.Dir != "/x" || l.Common != "" {
+	if l, found := Find(dir, ""); !found || l.Dir != "/x" || l.Common != "" {
 		t.Errorf("control: %+v, %v", l, found)
 	}
 }

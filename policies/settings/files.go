@@ -22,6 +22,7 @@ const (
 	Mount     = "mount"
 	Rootfs    = "rootfs"
 	Workspace = "workspace"
+	GitDir    = "git-dir"
 	Python    = "python"
 )
 
@@ -120,6 +121,14 @@ var Files = sync.OnceValue(func() *Section {
 		{
 			Flag: Workspace, Group: GroupFiles, Usage: "directory that appears, copy on write, at /workspace", Default: "the script's folder",
 			Read: one(readWorkspace),
+		},
+		{
+			Flag: GitDir, Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so", Default: "the one that names the workspace",
+			Pod: "a cluster's nodes do not have this host's repositories: clone it inside",
+			Read: one(func(r *Reader, text string) (err error) {
+				r.Spec.Files.GitDir, err = r.directory(GitDir, text)
+				return err
+			}),
 		},
 		{Flag: Python, Group: GroupFiles, Usage: "Python interpreter, or a virtual environment", Default: "python3 in PATH"},
 	}}

@@ -731,6 +731,11 @@ export interface Files {
   rootfs?: string;
   /** host directory shown copy-on-write at WorkspaceDir; empty: an empty directory */
   workspace?: string;
+  /**
+   * the repository to which the workspace's .git file leads, if nothing in it says that it is the
+   * workspace's; empty: it must say so to be shown.
+   */
+  git_dir?: string;
   /** the root is read-only, except for WritablePlaces and the mounts that the user requested */
   read_only?: boolean;
   /** with read_only: the only ones of WritablePlaces that stay writable; nil: all */
@@ -1445,13 +1450,13 @@ export interface Change {
   kind: string;
   /** inside the sandbox */
   path: string;
-  /** file, dir, symlink, fifo, socket, char, block */
+  /** file, dir, symlink, fifo, socket, char, block, ref */
   type?: string;
   /** bytes of a regular file, else 0 */
   size: number;
   /** the permission, setuid, setgid and sticky bits */
   mode: number;
-  /** what a symbolic link says */
+  /** what a symbolic link says, the commit of a ref */
   target?: string;
   /** the type of the file before, where it was another type */
   was?: string;
@@ -1995,7 +2000,9 @@ export interface ClovedRunMethods {
    * reports as run.change notifications what was written and what was refused, and why. A file
    * that a program of the host would execute by itself, such as a git hook (executed_by in a
    * change), that the next agent would follow, such as AGENTS.md (instructs), or that may be
-   * either (unknown) is refused unless the parameters allow it. A live run is frozen meanwhile.
+   * either (unknown) is refused unless the parameters allow it. A change of type ref is the branch
+   * of a workspace whose .git is a file: its commits are taken over, and the branch is moved,
+   * unless the host moved it. A live run is frozen meanwhile.
    */
   apply(params: ApplyParams, options?: CallOptions): Stream<ChangeNote, ApplyResult>;
 }

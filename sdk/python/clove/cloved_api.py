@@ -219,6 +219,7 @@ class Files:
 
     rootfs: str = ""  # host directory that replaces the host base; empty: the host's own system
     workspace: str = ""  # host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
+    git_dir: str = ""  # the repository to which the workspace's .git file leads, if nothing in it says that it is the workspace's; empty: it must say so to be shown.
     read_only: bool = False  # the root is read-only, except for WritablePlaces and the mounts that the user requested
     writable: list[str] = field(default_factory=list)  # with read_only: the only ones of WritablePlaces that stay writable; nil: all
     execute: list[str] = field(default_factory=list)  # the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
@@ -233,6 +234,7 @@ class Files:
         return cls(
             rootfs=o.get("rootfs") or "",
             workspace=o.get("workspace") or "",
+            git_dir=o.get("git_dir") or "",
             read_only=o.get("read_only") or False,
             writable=list(o.get("writable") or ()),
             execute=list(o.get("execute") or ()),
@@ -1323,10 +1325,10 @@ class Change:
 
     kind: str = ""  # added, changed, deleted, renamed
     path: str = ""  # inside the sandbox
-    type_: str = ""  # file, dir, symlink, fifo, socket, char, block
+    type_: str = ""  # file, dir, symlink, fifo, socket, char, block, ref
     size: int = 0  # bytes of a regular file, else 0
     mode: int = 0  # the permission, setuid, setgid and sticky bits
-    target: str = ""  # what a symbolic link says
+    target: str = ""  # what a symbolic link says, the commit of a ref
     was: str = ""  # the type of the file before, where it was another type
     from_: str = ""  # the former path inside of a renamed directory
     executed_by: str = ""  # names the host program that executes the file without being asked, as git does with a hook; empty: clove knows none.
@@ -2245,7 +2247,9 @@ class RunMethods:
         was refused, and why. A file that a program of the host would execute by
         itself, such as a git hook (executed_by in a change), that the next agent
         would follow, such as AGENTS.md (instructs), or that may be either (unknown)
-        is refused unless the parameters allow it. A live run is frozen meanwhile.
+        is refused unless the parameters allow it. A change of type ref is the branch
+        of a workspace whose .git is a file: its commits are taken over, and the
+        branch is moved, unless the host moved it. A live run is frozen meanwhile.
 
         Args:
             to: as in run.diff.
