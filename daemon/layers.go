@@ -48,7 +48,7 @@ func (l layers) methods() []handler {
 // diff sends what a run changed, as notifications.
 func (l layers) diff(c *call, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
-	err := l.read(c, runtime.Reading{To: p.To}, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})

@@ -108,7 +108,7 @@ type archive interface {
 
 // layers reads the writable layers that were kept.
 type layers interface {
-	Diff(ref, to string) ([]rootfs.Change, error)
+	Diff(ref, to string, paths []string) ([]rootfs.Change, error)
 	Apply(ref, to string, paths []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 	CopyLayer(ref, to string) (kept bool, err error)
 }

@@ -81,7 +81,7 @@ func (f *fakeBackend) Remove(ref string) error {
 	f.removed = append(f.removed, ref)
 	return nil
 }
-func (f *fakeBackend) Diff(string, string) ([]rootfs.Change, error) { return f.changes, f.failure }
+func (f *fakeBackend) Diff(string, string, []string) ([]rootfs.Change, error) { return f.changes, f.failure }
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 

@@ -185,6 +185,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
+	{"github.com/aymanbagabas/go-udiff", "cmd/clove", "patches of clove diff; its search is bounded, for files that an agent chose"},
 	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/advice policies/settings", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 

@@ -333,6 +333,12 @@ export interface DiffParams {
    * lost/ID. Absent: the run's own.
    */
   to?: string;
+  /**
+   * inside choose the changes of these files, and of all below them, as those of run.apply do;
+   * they come with their contents, those of files up to 1 MiB. Absent: all changes, without
+   * contents.
+   */
+  paths?: string[];
 }
 
 /** Writes a run's workspace back to the host. */
@@ -1432,8 +1438,23 @@ export interface ExecResult {
 /** Sums up the notifications. */
 export interface DiffResult {
   changes: number;
-  /** stands for the changes of the workspace, the only ones that can be applied. */
+  /** stands for the changes of the workspace that were listed, the only ones that can be applied. */
   digest: string;
+}
+
+/**
+ * Both sides of a change of a file or a link, whose content is its target. A side that does not
+ * exist, or is of another type, has none.
+ */
+export interface ChangeContents {
+  /** the host's */
+  before?: Base64;
+  /** the agent's */
+  after?: Base64;
+  /** the permission bits of the host's; 0: it has none */
+  mode: number;
+  /** why both are missing; empty otherwise. */
+  omitted?: string;
 }
 
 /**
@@ -1476,6 +1497,8 @@ export interface Change {
   lost?: string;
   /** why it was not applied, or why Diff did not descend into it */
   refused?: string;
+  /** those of a file or link, if they were asked for. */
+  contents?: ChangeContents;
 }
 
 /** The notification of one change: found by run.diff, or made or refused by run.apply. */
