@@ -1,8 +1,11 @@
 package rootfs
 
 import (
+	"cmp"
+	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,4 +72,37 @@ func (p *place) content(s side) (text []byte, err error) {
 	}
 	*p.room -= len(text)
 	return text, nil
+}
+
+// HostID is the host's id of the agent's id 0, to which files of the layer belong.
+func (l *Layer) HostID() uint32 { return l.table.HostID }
+
+// Place opens what the layer has at a clean absolute path inside, to look at it (O_PATH), a link as
+// the link itself. A path with a link in it is ELOOP; ENOENT is also what was deleted, and what the
+// agent did not change.
+func (l *Layer) Place(inside string) (*os.File, error) {
+	var upper Upper
+	for _, u := range l.Uppers() {
+		if within(inside, u.Prefix) && len(u.Prefix) >= len(upper.Prefix) {
+			upper = u
+		}
+	}
+	if upper.Dir == "" {
+		return nil, unix.ENOENT
+	}
+	tree, err := openBeneath(upper.Dir, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.close()
+	file, err := tree.open(strings.TrimPrefix(strings.TrimPrefix(inside, upper.Prefix), "/"), unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil || fileType(st.Mode) == TypeChar && st.Rdev == 0 {
+		file.Close()
+		return nil, cmp.Or(err, error(unix.ENOENT))
+	}
+	return file, nil
 }

@@ -63,4 +63,5 @@ type copier struct {
 	root     *os.File
 	hostID   uint32 // of id 0 inside
 	uid, gid uint32 // the agent's, inside
+	kept     bool   // it reads a layer, not a root: a whiteout is no file
 }

@@ -31,6 +31,11 @@ func (c copier) out(name string, to io.Writer) error {
 		return copyFailed(name, err)
 	}
 	defer place.Close()
+	return c.archive(place, name, to)
+}
+
+// archive writes the archive of what was opened at name.
+func (c copier) archive(place *os.File, name string, to io.Writer) error {
 	o := &outward{copier: c, archive: tar.NewWriter(to)}
 	// "/" has no last element; its archive begins with ".".
 	top := strings.TrimPrefix(path.Base(name), "/")
@@ -104,6 +109,10 @@ func (o *outward) add(place *os.File, name string, depth int) error {
 		return o.addFile(place, name, s)
 	case unix.S_IFLNK:
 		return o.addLink(place, name, s)
+	case unix.S_IFCHR:
+		if o.kept && s.Rdev == 0 {
+			return nil // what the agent deleted
+		}
 	}
 	o.leave(name)
 	return nil

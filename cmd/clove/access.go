@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -111,6 +112,7 @@ type layers interface {
 	Diff(ref, to string, paths []string) ([]rootfs.Change, error)
 	Apply(ref, to string, paths []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 	CopyLayer(ref, to string) (kept bool, err error)
+	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
 }
 
 // cleaner finds and removes what a killed clove left, and copies the store.

@@ -41,7 +41,7 @@ func (p program) execute(args []string) int {
 // table has all commands, in the order of the manual page and of the help in each task.
 func table() []command {
 	return []command{
-		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), waitCommand(),
+		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
 		diffCommand(), applyCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), seccompCommand(), benchCommand(),

@@ -23,19 +23,20 @@ import (
 )
 
 // copyOut unpacks the archive that the run sends. The agent wrote it, so it is unpacked
-// beneath one directory (os.Root), which no name and no link in it leads out of.
-func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to string) error {
+// beneath one directory (os.Root), which no name and no link in it leads out of. folder reports
+// whether it made one.
+func copyOut(ctx context.Context, s *screen, send sender, from, to string) (folder bool, err error) {
 	if to == "-" {
 		if isTerminal(s.out) {
-			return invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
+			return false, invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
 		}
-		return d.CopyOut(ctx, from.run, from.path, s.out)
+		return false, send(ctx, from, s.out)
 	}
 	// On a signal the partial file is removed, instead of being left under its
 	// temporary name.
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	first := firstName(from.path)
+	first := firstName(from)
 	// As cp(1) does: into a directory that exists, under the old name; otherwise the
 	// last part is the new name.
 	dir, name := to, first
@@ -44,13 +45,13 @@ func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to st
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy to " + to, Hint: "name a directory that exists", Err: err}
+		return false, &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy to " + to, Hint: "name a directory that exists", Err: err}
 	}
 	defer root.Close()
 	reader, writer := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		err := d.CopyOut(ctx, from.run, from.path, writer)
+		err := send(ctx, from, writer)
 		writer.CloseWithError(err)
 		sent <- err
 	}()
@@ -64,9 +65,10 @@ func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to st
 		err = serr
 	}
 	if ctx.Err() != nil {
-		return &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "every file that has its final name is complete"}
+		return false, &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "every file that has its final name is complete"}
 	}
-	return err
+	info, lerr := root.Lstat(name)
+	return lerr == nil && info.IsDir(), err
 }
 
 // firstName is the name that an archive has for a path: its last part, and "." for the

@@ -317,8 +317,9 @@ export interface ExecParams {
 }
 
 /**
- * Names a path inside a live run's sandbox. What goes over the session is a tar archive: as input
- * of run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
+ * Names a path inside a run's sandbox, for run.copy_in a live run's. What goes over the session is
+ * a tar archive: as input of run.copy_in, which unpacks it in the folder, as output "tar" of
+ * run.copy_out.
  */
 export interface CopyParams {
   run: string;
@@ -2004,7 +2005,10 @@ export interface ClovedRunMethods {
    * files.
    */
   copyIn(params: CopyParams, options?: CallOptions): Session<void>;
-  /** Returns a file or folder of a live run as a tar archive. */
+  /**
+   * Returns a file or folder of a run as a tar archive. After its end a run has only what it made
+   * or changed, so of a folder that the host has as well that is all.
+   */
   copyOut(params: CopyParams, options?: CallOptions): Session<void>;
   /**
    * Returns what the run changed in its files, as run.change notifications. lost/ID in place of a

@@ -2236,7 +2236,10 @@ class RunMethods:
         return Session(self._caller, "run.copy_in", params, dict, None)
 
     def copy_out(self, run: str, path: str) -> Session[SessionOutput, None]:
-        """Returns a file or folder of a live run as a tar archive."""
+        """Returns a file or folder of a run as a tar archive. After its end a run has
+        only what it made or changed, so of a folder that the host has as well that
+        is all.
+        """
         params = {"run": run, "path": path}
         return Session(self._caller, "run.copy_out", params, SessionOutput.read, None)
 
