@@ -170,7 +170,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		b.t.Fatal(err)
 	}
 	defer errs.Close()
-	p := program{&screen{in: b.in, out: out, err: errs}, &access{
+	p := program{&screen{in: b.in, out: out, err: errs, lost: &losses{}}, &access{
 		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths
