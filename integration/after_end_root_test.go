@@ -49,8 +49,8 @@ func TestAfterTheEnd(t *testing.T) {
 		{"cat box secret", 1, "", "is a link to " + secret},
 		{"cat box out/hostname", 1, "", "the agent left a link in this path"},
 		{"cat box ../../etc/hostname", 1, "", "left nothing at /etc/hostname"},
-		{"cat box pipe", 1, "", "cannot"},
-		{"cat box closed", 1, "", "cannot"},
+		{"cat box pipe", 1, "", "it is a pipe"},
+		{"cat box closed", 1, "", "permission denied"},
 		{"cp box:/workspace/out/hostname -", 1, "", "the agent left a link in this path"},
 	} {
 		r := run(strings.Fields(row.args)...)
@@ -61,7 +61,7 @@ func TestAfterTheEnd(t *testing.T) {
 	// A folder: everything but the pipe and what the agent may not read.
 	to := userDir(t, nil)
 	r := run("cp", "box:/workspace", filepath.Join(to, "copy"))
-	if r.code != 1 || !strings.Contains(r.stderr, "left out: workspace/closed, workspace/pipe") {
+	if r.code != 1 || !strings.Contains(r.stderr, "left out: workspace/closed (permission denied), workspace/pipe (it is a pipe)") {
 		t.Errorf("%+v", r)
 	}
 	for name, want := range map[string]string{"text": "one\ntwo\n", "new/deep": "deep\n"} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/signal"
 	"path"
@@ -19,6 +20,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/internal/sparse"
 	"clove.run/clove/policies/host"
 )
 
@@ -117,7 +119,7 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		}
 		// A directory that existed keeps its time.
 		if made && header.Typeflag == tar.TypeDir {
-			folders = append(folders, madeFolder{inside, header.ModTime})
+			folders = append(folders, madeFolder{inside, header.ModTime, fs.FileMode(header.Mode) & fs.ModePerm})
 		}
 	}
 }
@@ -139,7 +141,7 @@ func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string
 	case tar.TypeSymlink:
 		create = func(temporary string) error { return root.Symlink(header.Linkname, temporary) }
 	case tar.TypeReg:
-		create = func(temporary string) error { return writeNew(content, root, temporary, mode) }
+		create = func(temporary string) error { return writeNew(content, root, temporary, header, mode) }
 	default:
 		return false, fmt.Errorf("it is neither a file nor a directory nor a link")
 	}
@@ -170,12 +172,17 @@ func replaceWhole(root *os.Root, name string, create func(temporary string) erro
 }
 
 // writeNew creates a file that must not exist, so it cannot follow a link.
-func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+// The umask does not count: it would not be the file that it was.
+func writeNew(content io.Reader, root *os.Root, name string, header *tar.Header, mode fs.FileMode) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, content)
+	room := int64(math.MaxInt64) // the sender bounds holes
+	err = sparse.Read(file, header, content, &room)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
 	return errors.Join(err, file.Close())
 }
 
@@ -197,7 +204,7 @@ func copyIn(ctx context.Context, s *screen, d *client.Client, from string, to pl
 	// Only the other side knows whether the target is a directory, so it is tried as
 	// one first.
 	err := send(to.path, filepath.Base(filepath.Clean(from)))
-	if agent.KindOf(err) == agent.KindNotFound || agent.KindOf(err) == agent.KindInvalid && err != nil {
+	if agent.KindOf(err) == agent.KindNotFound {
 		return send(path.Dir(to.path), path.Base(to.path))
 	}
 	return err
@@ -214,7 +221,7 @@ func pack(to io.Writer, from, name string) error {
 		if err != nil {
 			return err
 		}
-		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
+		return packOne(to, archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
 	})
 	if err != nil {
 		return err // without Close: an unfinished archive would add a second error
@@ -224,7 +231,7 @@ func pack(to io.Writer, from, name string) error {
 
 // packOne keeps modes and times. Owners are left out: inside, everything belongs to the
 // agent.
-func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
+func packOne(to io.Writer, archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {
 		return err
@@ -245,14 +252,21 @@ func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	// Only PAX has fractions of a second; other formats round, half of the times into the future.
 	header.Format, header.AccessTime, header.ChangeTime = tar.FormatPAX, time.Time{}, time.Time{}
 	header.Name, header.Uname, header.Gname, header.Uid, header.Gid = name, "", "", 0, 0
-	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
-		return err
+	if !info.Mode().IsRegular() {
+		return archive.WriteHeader(header)
 	}
 	content, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	_, err = io.Copy(archive, content)
+	parts, err := sparse.Parts(content, header.Size)
+	if err != nil {
+		return err
+	}
+	short, err := sparse.Write(to, archive, header, content, parts)
+	if err == nil && short {
+		err = fmt.Errorf("%s became shorter while it was copied", file)
+	}
 	return err
 }
