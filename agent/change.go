@@ -22,4 +22,16 @@ type Change struct {
 	Unknown string `json:"unknown,omitempty"`
 	Lost    string `json:"lost,omitempty"`    // what the host's file does not have of the agent's, after it was applied
 	Refused string `json:"refused,omitempty"` // why it was not applied, or why Diff did not descend into it
+	// Contents are those of a file or link, if they were asked for.
+	Contents *ChangeContents `json:"contents,omitempty"`
+}
+
+// ChangeContents are both sides of a change of a file or a link, whose content is its target. A
+// side that does not exist, or is of another type, has none.
+type ChangeContents struct {
+	Before []byte `json:"before,omitempty"` // the host's
+	After  []byte `json:"after,omitempty"`  // the agent's
+	Mode   uint32 `json:"mode"`             // the permission bits of the host's; 0: it has none
+	// Omitted is why both are missing; empty otherwise.
+	Omitted string `json:"omitted,omitempty"`
 }

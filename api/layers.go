@@ -11,6 +11,10 @@ type DiffParams struct {
 	// To is the canonical path of a directory of the host that takes the place of the
 	// workspace; only for lost/ID. Absent: the run's own.
 	To string `json:"to,omitempty"`
+	// Paths inside choose the changes of these files, and of all below them, as those of
+	// run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all
+	// changes, without contents.
+	Paths []string `json:"paths,omitempty"`
 }
 
 // ApplyParams writes a run's workspace back to the host.
@@ -44,8 +48,8 @@ type ChangeNote struct {
 // DiffResult sums up the notifications.
 type DiffResult struct {
 	Changes int `json:"changes"`
-	// Digest stands for the changes of the workspace, the only ones that can be
-	// applied.
+	// Digest stands for the changes of the workspace that were listed, the only ones that can
+	// be applied.
 	Digest string `json:"digest"`
 }
 

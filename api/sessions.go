@@ -107,7 +107,7 @@ type ExecParams struct {
 	Size  *SessionSize `json:"size,omitempty"`  // of its terminal
 }
 
-// CopyParams names a path inside a live run's sandbox. The session
+// CopyParams names a path inside a run's sandbox, for run.copy_in a live run's. The session
 // carries a tar archive: as input of run.copy_in, which unpacks it in the
 // folder, as output "tar" of run.copy_out.
 type CopyParams struct {

@@ -49,7 +49,8 @@ func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, 
 	return s, err
 }
 
-// CopyOut writes a path of a live run to to, as a tar archive.
+// CopyOut writes a path of a run to to, as a tar archive; of one that has ended, what it made or
+// changed there.
 func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
 	s, err := Open(ctx, c, methods.RunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
 	if err != nil {

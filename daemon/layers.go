@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
+	"clove.run/clove/internal/rpc"
 	"clove.run/clove/runtime"
 )
 
@@ -26,6 +30,7 @@ type sandboxes interface {
 	Remove(ref string) error
 	RemoveLost(before time.Time) ([]runtime.Problem, error)
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 }
 
@@ -48,7 +53,7 @@ func (l layers) methods() []handler {
 // diff sends what a run changed, as notifications.
 func (l layers) diff(c *request, p api.DiffParams) (api.DiffResult, error) {
 	var changes []agent.Change
-	err := l.read(c, runtime.Reading{To: p.To}, func(ctx context.Context, reading runtime.Reading) (err error) {
+	err := l.read(c, runtime.Reading{To: p.To, Paths: p.Paths}, func(ctx context.Context, reading runtime.Reading) (err error) {
 		changes, err = l.sandboxes.Changes(ctx, reading)
 		return err
 	})
@@ -96,6 +101,44 @@ func (l layers) apply(c *request, p api.ApplyParams) (api.ApplyResult, error) {
 	return result, failure
 }
 
+// copyOut answers run.copy_out for a run at rest, which has no supervisor.
+func (l layers) copyOut(c *rpc.Conn, peer caller, request rpc.Message, run agent.Run, inside string) {
+	ctx, gone := context.WithCancel(context.Background())
+	defer gone()
+	defer c.WhenGone(gone)()
+	leave, err := l.readers.enter(ctx, peer.owner.UID)
+	if err == nil {
+		to := bufio.NewWriterSize(pieces{c}, pieceBytes)
+		err = l.sandboxes.CopyKept(ctx, string(run.Spec.ID), inside, to)
+		// Also what came before a failure, as from a live run.
+		err = cmp.Or(err, to.Flush())
+		leave()
+	}
+	if err != nil {
+		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		return
+	}
+	_ = c.Respond(request.ID, api.Nothing{}, nil)
+}
+
+// pieceBytes is how much of an archive a notification has.
+const pieceBytes = 64 << 10
+
+// pieces sends an archive. A caller that does not read loses it after a while, because a start of
+// the run waits for the reader of its layer.
+type pieces struct{ conn *rpc.Conn }
+
+func (p pieces) Write(data []byte) (int, error) {
+	params, err := json.Marshal(api.SessionOutput{Stream: api.StreamTar, Data: data})
+	if err == nil {
+		err = p.conn.Deliver(false, rpc.Message{Method: api.NoteOutput, Params: params})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
 // read calls use with the layer of the call's run, whether it executes or has
 // ended. Few are read at once: each costs threads, memory and disk bandwidth.
 func (l layers) read(c *request, reading runtime.Reading, use func(ctx context.Context, reading runtime.Reading) error) error {
@@ -107,7 +150,7 @@ func (l layers) read(c *request, reading runtime.Reading, use func(ctx context.C
 	// With the caller's supplementary groups, which are known here, unlike those of a
 	// start: the caller waits for the answer.
 	reading.Run, reading.For, reading.ListBytes = c.run, c.peer.identity(), maxChangeBytes
-	if c.run.State == agent.StateEnded || c.run.State == agent.StateQueued {
+	if atRest(c.run) {
 		return use(c, reading) // its start would wait until the layer is read
 	}
 	if err := reachable(c.run); err != nil {
@@ -117,6 +160,11 @@ func (l layers) read(c *request, reading runtime.Reading, use func(ctx context.C
 		reading.Live = layer
 		return use(ctx, reading)
 	})
+}
+
+// atRest reports whether no supervisor has the run's layer.
+func atRest(run agent.Run) bool {
+	return run.State == agent.StateEnded || run.State == agent.StateQueued
 }
 
 // digest identifies the changes below the workspace.

@@ -26,6 +26,7 @@ const (
 type server struct {
 	dispatch    dispatcher
 	supervisors supervisors
+	layers      layers
 	shared      *shared
 	ledger      func(caller) *ledger
 	connections *atomic.Int64
@@ -43,7 +44,7 @@ type server struct {
 
 // newServer makes the server of a Daemon whose kernel.db is open: the handler groups need it.
 func newServer(d *Daemon, group int) *server {
-	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), shared: d.shared, ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
+	s := &server{dispatch: d.dispatcher(), supervisors: d.supervisors(), layers: d.layers(), shared: d.shared, ledger: d.ledger, connections: &d.connections, log: d.log, group: group, open: map[*conversation]uint32{}, each: map[uint32]int{}}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }

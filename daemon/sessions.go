@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/supervisor"
@@ -21,18 +22,28 @@ func isSession(method string) bool {
 // and the run's supervisor, so a slow caller holds up only itself.
 func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	m, _ := methods.Find(request.Method)
+	var run agent.Run
+	var inside string // of a copy
 	var below *rpc.Conn
 	var foreground bool // it is the run.attach of a foreground run's own caller
 	// Counted and traced is the way to the supervisor. The session itself may last for
 	// days.
 	_, err := s.dispatch.observed(context.Background(), peer, m, request.Params, func(_ context.Context, p parameters) (_ any, err error) {
-		below, err = s.reach(peer, m, p)
-		attach, is := p.value.(api.AttachParams)
-		foreground = is && attach.Foreground
+		run, below, err = s.reach(peer, m, p)
+		switch p := p.value.(type) {
+		case api.AttachParams:
+			foreground = p.Foreground
+		case api.CopyParams:
+			inside = p.Path
+		}
 		return nil, err
 	})
 	if err != nil {
 		_ = c.Respond(request.ID, nil, api.ErrorOf(err))
+		return
+	}
+	if below == nil {
+		s.layers.copyOut(c, peer, request, run, inside)
 		return
 	}
 	defer below.Close()
@@ -80,17 +91,21 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 	<-up
 }
 
-// reach connects to the supervisor of the run that a session is about.
-func (s *server) reach(peer caller, m api.Method, p parameters) (_ *rpc.Conn, err error) {
-	run, err := s.dispatch.allow(peer.principal, m, p)
+// reach connects to the supervisor of the run that a session is about. A copy from a run at rest
+// needs none.
+func (s *server) reach(peer caller, m api.Method, p parameters) (run agent.Run, below *rpc.Conn, err error) {
+	run, err = s.dispatch.allow(peer.principal, m, p)
 	defer func() { s.dispatch.audit(peer, m, run, p, err) }()
-	if err != nil {
-		return nil, err
+	if err == nil && m.Name == methods.RunCopyOut.Name && atRest(run) {
+		return run, nil, nil
 	}
-	if err := reachable(run); err != nil {
-		return nil, err
+	if err == nil {
+		err = reachable(run)
 	}
-	return supervisor.Connect(context.Background(), s.supervisors.runDir, run.Spec.ID)
+	if err == nil {
+		below, err = supervisor.Connect(context.Background(), s.supervisors.runDir, run.Spec.ID)
+	}
+	return run, below, err
 }
 
 // lines passes bytes on and notices a response among them: it is the only message of a

@@ -35,7 +35,7 @@ func newWorkspace(t testing.TB, host, layer []string) workspace {
 func (w workspace) apply(t testing.TB, opaque string) []string {
 	t.Helper()
 	room := maxListBytes
-	changes, err := diffUpper(t.Context(), w.upper, opaqueAt(opaque), &room, nil)
+	changes, err := diffUpper(t.Context(), w.upper, opaqueAt(opaque), &room, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

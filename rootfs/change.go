@@ -78,6 +78,8 @@ type Change struct {
 	// Refused is why Apply did not make this change, or why Diff did not descend into it;
 	// empty otherwise.
 	Refused string `json:"refused,omitempty"`
+	// Contents are those of files and links that Access.Contents names; nil otherwise.
+	Contents *Contents `json:"contents,omitempty"`
 }
 
 // Class is the class of consent that the change needs, or "" if a yes to all is enough.

@@ -25,7 +25,7 @@ func Diff(ctx context.Context, uppers []Upper, access Access) ([]Change, error) 
 	var changes []Change
 	room := cmp.Or(access.ListBytes, maxListBytes)
 	for _, upper := range uppers {
-		found, err := diffUpper(ctx, upper, overlayMark, &room, access.Host[upper.Prefix])
+		found, err := diffUpper(ctx, upper, overlayMark, &room, access)
 		if err != nil {
 			return nil, fmt.Errorf("cannot compare %s: %w", printable(upper.Prefix), err)
 		}
@@ -46,6 +46,8 @@ type Access struct {
 	Host map[string]Rights
 	// ListBytes bounds the list of changes; 0: maxListBytes.
 	ListBytes int
+	// Contents are paths inside: what changed there and below is read, too.
+	Contents []string
 }
 
 // marks reads overlayfs attributes; unit tests have no privilege for them and replace it.
@@ -62,7 +64,8 @@ type differ struct {
 	upper   beneath
 	lower   *beneath // nil: none
 	marks   marks
-	room    *int // bytes by which the list may still grow
+	room    *int     // bytes by which the list may still grow
+	paths   []string // whose contents are read
 	changes []Change
 	moves   moves
 
@@ -79,9 +82,10 @@ type view struct {
 }
 
 // diffUpper compares one upper directory. The upper is opened with the caller's rights, the
-// host's directory with those of host.
-func diffUpper(ctx context.Context, upper Upper, read marks, room *int, host Rights) ([]Change, error) {
-	d := &differ{prefix: upper.Prefix, since: upper.Since, marks: read, room: room, judged: upper.Lower != "", dotFolders: map[string]string{}}
+// host's directory with those that access has for it.
+func diffUpper(ctx context.Context, upper Upper, read marks, room *int, access Access) ([]Change, error) {
+	host := access.Host[upper.Prefix]
+	d := &differ{prefix: upper.Prefix, since: upper.Since, marks: read, room: room, paths: access.Contents, judged: upper.Lower != "", dotFolders: map[string]string{}}
 	var err error
 	if d.upper, err = openBeneath(upper.Dir, 0, nil); err != nil {
 		return nil, err

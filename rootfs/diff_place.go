@@ -101,6 +101,9 @@ func (p *place) differs(ctx context.Context, name string, now, before unix.Stat_
 	if err == nil {
 		err = p.judge(&c, name)
 	}
+	if err == nil {
+		err = p.addContents(&c, name, &now, &before)
+	}
 	return errors.Join(err, p.list(c))
 }
 
@@ -170,8 +173,15 @@ func (p *place) isWhiteout(name string, st unix.Stat_t) (bool, error) {
 // record lists one change of name in dir, which st describes.
 func (p *place) record(kind ChangeKind, dir *os.File, name string, st unix.Stat_t) error {
 	c, err := p.describe(kind, dir, name, st)
+	now, before := &st, (*unix.Stat_t)(nil)
+	if kind == Deleted {
+		now, before = nil, &st
+	}
 	if err == nil && kind != Deleted {
 		err = p.judge(&c, name)
+	}
+	if err == nil {
+		err = p.addContents(&c, name, now, before)
 	}
 	return errors.Join(err, p.list(c))
 }

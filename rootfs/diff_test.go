@@ -69,7 +69,7 @@ func diffOf(t *testing.T, lower, upper []string, read marks) []string {
 	plant(t, low, lower...)
 	plant(t, up, upper...)
 	room := maxListBytes
-	changes, err := diffUpper(t.Context(), Upper{Dir: up, Lower: low, Prefix: "/w"}, read, &room, nil)
+	changes, err := diffUpper(t.Context(), Upper{Dir: up, Lower: low, Prefix: "/w"}, read, &room, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestDiffWithoutLower(t *testing.T) {
 		return "", mark == "origin" && (entry == "tmp" || entry == "renamed"), nil
 	}
 	room := maxListBytes
-	changes, err := diffUpper(t.Context(), Upper{Dir: up, Prefix: "/"}, copied, &room, nil)
+	changes, err := diffUpper(t.Context(), Upper{Dir: up, Prefix: "/"}, copied, &room, Access{})
 	want := []string{"A /new", "A /renamed", "A /tmp/x", "D /gone"}
 	if got := lines(changes); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q (%v), want %q", got, err, want)
@@ -246,7 +246,7 @@ func TestDiffBoundsItsMemory(t *testing.T) {
 		room int
 		want error
 	}{{4096, nil}, {200, errTooMany}} {
-		_, err := diffUpper(t.Context(), Upper{Dir: up, Prefix: "/w"}, opaqueAt(""), &tt.room, nil)
+		_, err := diffUpper(t.Context(), Upper{Dir: up, Prefix: "/w"}, opaqueAt(""), &tt.room, Access{})
 		if !errors.Is(err, tt.want) {
 			t.Errorf("room left %d: got %v, want %v", tt.room, err, tt.want)
 		}
@@ -270,7 +270,7 @@ func TestDiffFails(t *testing.T) {
 	}
 	broken := func(*os.File, string, string) (string, bool, error) { return "", false, unix.EIO }
 	room := maxListBytes
-	if _, err := diffUpper(t.Context(), Upper{Dir: up}, broken, &room, nil); !errors.Is(err, unix.EIO) {
+	if _, err := diffUpper(t.Context(), Upper{Dir: up}, broken, &room, Access{}); !errors.Is(err, unix.EIO) {
 		t.Errorf("attributes cannot be read: %v", err)
 	}
 }

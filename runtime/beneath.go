@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/sparse"
 )
 
 // becomeAgent gives the calling thread, which must be locked and never be used again for
@@ -44,12 +45,18 @@ func copyFailed(path string, err error) error {
 	switch {
 	case isAny(err, unix.ENOENT, unix.ENOTDIR):
 		kind, hint = agent.KindNotFound, "paths are those inside the sandbox: `clove exec NAME ls -l PATH` shows what is there"
-	case isAny(err, unix.EACCES, unix.EPERM, unix.EROFS):
+	case isAny(err, unix.EROFS):
+		kind, hint = agent.KindPrivilege, "it is read-only inside"
+	case isAny(err, unix.EACCES, unix.EPERM):
 		kind, hint = agent.KindPrivilege, "a copy has the agent's own rights"
 	case isAny(err, unix.ELOOP, unix.EXDEV, unix.EISDIR, unix.EEXIST, unix.ENAMETOOLONG):
-		kind = agent.KindInvalid
+		kind, hint = agent.KindInvalid, "something of another kind has that name, or a link is in its path"
 	case isAny(err, unix.ENOSPC, unix.EDQUOT):
-		kind, hint = agent.KindConflict, "the agent's disk is full: --disk is its size"
+		kind, hint = agent.KindConflict, "the file system there is full: --disk is the size of the agent's own"
+	case errors.As(err, new(notCopied)):
+		kind, hint = agent.KindPrivilege, "only files, folders and links are copied, with at most 1 TiB of holes"
+	case errors.Is(err, sparse.ErrHoles):
+		kind, hint = agent.KindInvalid, "an archive may have 1 TiB of them"
 	}
 	return &agent.Error{Kind: kind, Step: "copy", Message: "cannot copy " + path, Hint: hint, Err: err}
 }
@@ -63,4 +70,5 @@ type copier struct {
 	root     *os.File
 	hostID   uint32 // of id 0 inside
 	uid, gid uint32 // the agent's, inside
+	kept     bool   // it reads a layer, not a root: a whiteout is no file
 }

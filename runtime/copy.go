@@ -18,6 +18,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/beneath"
 	"clove.run/clove/internal/nsthread"
+	"clove.run/clove/internal/sparse"
 )
 
 // CopyOut writes the file, folder or symbolic link at path as a tar archive
@@ -132,7 +133,7 @@ func (c copier) in(name string, from io.Reader) error {
 		return copyFailed(name, err)
 	}
 	defer folder.Close()
-	archive := tar.NewReader(from)
+	archive, room := tar.NewReader(from), int64(maxHoles)
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -143,15 +144,25 @@ func (c copier) in(name string, from io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("cannot read the archive: %w", err)
 		}
-		if err := c.take(folder, h, archive); err != nil {
-			return copyFailed(path.Join(name, h.Name), err)
+		if err := c.take(folder, h, archive, &room); err != nil {
+			return takeFailed(path.Join(name, h.Name), err)
 		}
 	}
 }
 
+// takeFailed is copyFailed for a part of an archive. The folder is there, so its caller must not
+// take this for a folder that is not, and unpack into another one.
+func takeFailed(name string, err error) error {
+	var failed *agent.Error
+	if err = copyFailed(name, err); errors.As(err, &failed) && failed.Kind == agent.KindNotFound {
+		failed.Kind, failed.Hint = agent.KindConflict, "something of another kind is at that path inside, or was removed meanwhile"
+	}
+	return err
+}
+
 // take makes one thing of the archive. No part of its name may be a link: the
-// agent could turn any folder into one while it is looked up.
-func (c copier) take(top *os.File, h *tar.Header, data io.Reader) error {
+// agent could turn any folder into one while it is looked up. room is what the archive may still have of holes.
+func (c copier) take(top *os.File, h *tar.Header, data io.Reader, room *int64) error {
 	name := path.Clean(h.Name)
 	if path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "copy", Message: fmt.Sprintf("%q leads out of the folder", h.Name)}
@@ -169,7 +180,7 @@ func (c copier) take(top *os.File, h *tar.Header, data io.Reader) error {
 	case tar.TypeDir:
 		return c.takeFolder(parent, base, h)
 	case tar.TypeReg:
-		return replace(parent, base, func(temporary string) error { return writeFile(parent, temporary, h, data) })
+		return replace(parent, base, func(temporary string) error { return writeFile(parent, temporary, h, data, room) })
 	case tar.TypeSymlink:
 		return replace(parent, base, func(temporary string) error {
 			return unix.Symlinkat(h.Linkname, int(parent.Fd()), temporary)
@@ -234,14 +245,14 @@ func replace(parent *os.File, base string, create func(temporary string) error) 
 // writeFile makes a new file and never opens an old one: O_EXCL fails on whatever the agent
 // put there. The mode comes last, because the umask of clove cuts the one that open(2)
 // gets.
-func writeFile(parent *os.File, name string, h *tar.Header, data io.Reader) error {
+func writeFile(parent *os.File, name string, h *tar.Header, data io.Reader, room *int64) error {
 	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), name)
 	defer file.Close()
-	if _, err := io.Copy(file, data); err != nil {
+	if err := sparse.Read(file, h, data, room); err != nil {
 		return err
 	}
 	if err := unix.Fchmod(fd, permissions(h)); err != nil {

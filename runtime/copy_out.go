@@ -2,10 +2,10 @@ package runtime
 
 import (
 	"archive/tar"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -16,6 +16,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/beneath"
+	"clove.run/clove/internal/sparse"
 )
 
 // maxDepth bounds the folders that a copy has open: an agent can nest them
@@ -31,7 +32,12 @@ func (c copier) out(name string, to io.Writer) error {
 		return copyFailed(name, err)
 	}
 	defer place.Close()
-	o := &outward{copier: c, archive: tar.NewWriter(to)}
+	return c.archive(place, name, to)
+}
+
+// archive writes the archive of what was opened at name.
+func (c copier) archive(place *os.File, name string, to io.Writer) error {
+	o := &outward{copier: c, to: to, archive: tar.NewWriter(to)}
 	// "/" has no last element; its archive begins with ".".
 	top := strings.TrimPrefix(path.Base(name), "/")
 	if err := o.add(place, path.Join(".", top), 0); err != nil {
@@ -39,27 +45,42 @@ func (c copier) out(name string, to io.Writer) error {
 	}
 	// Nothing at all was written, so the only path itself is what could not be read.
 	if len(o.left) > 0 && !o.wrote {
-		return copyFailed(name, &fs.PathError{Op: "read", Path: o.left[0], Err: unix.EPERM})
+		return copyFailed(name, o.left[0].why)
 	}
 	if err := o.archive.Close(); err != nil {
 		return copyFailed(name, err)
 	}
 	if len(o.left) > 0 {
 		return &agent.Error{Kind: agent.KindConflict, Step: "copy", Message: "not everything was copied", Err: &leftOut{o.left},
-			Hint: "these are never copied: pipes, sockets, devices, files that the agent may not read or that change meanwhile, and more than 1 GiB of holes in sparse files"}
+			Hint: "pipes, sockets, devices and what the agent may not read are never copied"}
 	}
 	return nil
 }
 
 // leftOut names what a whole archive lacks.
-type leftOut struct{ names []string }
+type leftOut struct{ paths []leftPath }
+
+// leftPath is a path of an archive that is not in it.
+type leftPath struct {
+	name string
+	why  error
+}
 
 // namedLeft bounds the paths that the error itself names; the rest is counted.
 const namedLeft = 5
 
 func (l *leftOut) Error() string {
-	text := strings.Join(l.names[:min(len(l.names), namedLeft)], ", ")
-	if more := len(l.names) - namedLeft; more > 0 {
+	var named []string
+	for _, p := range l.paths[:min(len(l.paths), namedLeft)] {
+		why := p.why
+		var errno unix.Errno
+		if errors.As(why, &errno) {
+			why = errno // without the path, which is named
+		}
+		named = append(named, fmt.Sprintf("%s (%v)", p.name, why))
+	}
+	text := strings.Join(named, ", ")
+	if more := len(l.paths) - namedLeft; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return "left out: " + text
@@ -69,23 +90,43 @@ func (l *leftOut) Error() string {
 // may not read itself.
 const maxLeft = 1000
 
-// maxHoles bounds what a copy sends for the holes of sparse files: a tar archive
-// has none, and an agent makes 16 TiB of them out of one block.
-const maxHoles = 1 << 30
+// Bounds on the holes of one copy, because an agent makes 16 TiB of them out of one block: maxHoles
+// on those that the archive has as holes, which its reader skips, and maxZeros on what is sent for
+// others, of a file with many parts.
+const (
+	maxHoles = 1 << 40
+	maxZeros = 1 << 30
+)
+
+// notCopied is why something is never copied.
+type notCopied string
+
+func (n notCopied) Error() string { return string(n) }
+
+const (
+	errManyHoles = notCopied("it has too many holes")
+	errShrunk    = notCopied("it became shorter meanwhile")
+	errDeep      = notCopied("it is in too many folders")
+)
+
+// oddKinds are the kinds of files that no archive has.
+var oddKinds = map[uint32]notCopied{unix.S_IFIFO: "it is a pipe", unix.S_IFSOCK: "it is a socket", unix.S_IFCHR: "it is a device", unix.S_IFBLK: "it is a device"}
 
 // outward is one archive in the making.
 type outward struct {
 	copier
+	to      io.Writer // of archive
 	archive *tar.Writer
 	wrote   bool
-	holes   int64 // bytes that were sent for nothing on the agent's disk
-	left    []string
+	holes   int64 // bytes that the archive has as holes
+	zeros   int64 // bytes that were sent for nothing on the agent's disk
+	left    []leftPath
 }
 
 // leave notes a path that the archive will lack.
-func (o *outward) leave(name string) {
+func (o *outward) leave(name string, why error) {
 	if len(o.left) < maxLeft {
-		o.left = append(o.left, name)
+		o.left = append(o.left, leftPath{name, why})
 	}
 }
 
@@ -94,18 +135,24 @@ func (o *outward) leave(name string) {
 func (o *outward) add(place *os.File, name string, depth int) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(int(place.Fd()), &s); err != nil {
-		o.leave(name)
+		o.leave(name, err)
 		return nil
 	}
-	switch s.Mode & unix.S_IFMT {
+	switch kind := s.Mode & unix.S_IFMT; kind {
 	case unix.S_IFDIR:
 		return o.addFolder(place, name, s, depth)
 	case unix.S_IFREG:
 		return o.addFile(place, name, s)
 	case unix.S_IFLNK:
 		return o.addLink(place, name, s)
+	case unix.S_IFCHR:
+		if o.kept && s.Rdev == 0 {
+			return nil // what the agent deleted
+		}
+		fallthrough
+	default:
+		o.leave(name, oddKinds[kind])
 	}
-	o.leave(name)
 	return nil
 }
 
@@ -136,7 +183,7 @@ func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 	target := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(int(place.Fd()), "", target)
 	if err != nil || n == len(target) {
-		o.leave(name)
+		o.leave(name, cmp.Or(err, error(unix.ENAMETOOLONG)))
 		return nil
 	}
 	h := o.header(tar.TypeSymlink, name, s)
@@ -149,36 +196,30 @@ func (o *outward) addLink(place *os.File, name string, s unix.Stat_t) error {
 func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 	file, err := beneath.Reopen(place, os.O_RDONLY)
 	if err != nil {
-		o.leave(name)
+		o.leave(name, err)
 		return nil
 	}
 	defer file.Close()
-	if o.holes += max(0, s.Size-s.Blocks*512); o.holes > maxHoles {
-		o.leave(name) // a few blocks inside would be many bytes here
+	parts, err := sparse.Parts(file, s.Size)
+	if err != nil {
+		o.leave(name, err)
+		return nil
+	}
+	sent := sparse.Sum(parts)
+	o.holes, o.zeros = o.holes+s.Size-sent, o.zeros+max(0, sent-s.Blocks*512)
+	if o.holes > maxHoles || o.zeros > maxZeros {
+		o.leave(name, errManyHoles)
 		return nil
 	}
 	h := o.header(tar.TypeReg, name, s)
-	h.Size = s.Size
-	if err := o.write(h); err != nil {
-		return err
-	}
-	// The header has promised a size, so what a growing file has beyond it is not sent.
-	n, err := io.Copy(o.archive, io.LimitReader(file, h.Size))
-	if n < h.Size && err == nil {
-		// The file became shorter. Its header has promised a size, so zeros follow, as in
-		// tar(1).
-		o.leave(name)
-		_, err = io.CopyN(o.archive, zeros{}, h.Size-n)
+	h.Size, o.wrote = s.Size, true
+	// The header promises a size: what a growing file has beyond it is not sent, and of a shorter
+	// one zeros, as in tar(1).
+	short, err := sparse.Write(o.to, o.archive, h, file, parts)
+	if short {
+		o.leave(name, errShrunk)
 	}
 	return err
-}
-
-// zeros fills the place of what a shrunken file no longer has.
-type zeros struct{}
-
-func (zeros) Read(buffer []byte) (int, error) {
-	clear(buffer)
-	return len(buffer), nil
 }
 
 // addFolder writes the folder itself first, so that one whose content cannot be read is in
@@ -193,7 +234,7 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 		if err == nil {
 			folder.Close()
 		}
-		o.leave(name)
+		o.leave(name, cmp.Or(err, error(errDeep)))
 		return nil
 	}
 	defer folder.Close()
@@ -209,7 +250,7 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 			return nil
 		}
 		if err != nil {
-			o.leave(name)
+			o.leave(name, err)
 			return nil
 		}
 	}
@@ -220,7 +261,7 @@ func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth in
 func (o *outward) addChild(folder *os.File, child, name string, depth int) error {
 	place, err := beneath.OpenPlace(folder, child)
 	if err != nil {
-		o.leave(name)
+		o.leave(name, err)
 		return nil
 	}
 	defer place.Close()

@@ -226,7 +226,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	r := testRuntime(t)
 	run, _ := deadRun(t, r, nil)
 	for name, use := range map[string]func() error{
-		"diff":  func() error { _, err := r.Diff(run.Spec.Name, ""); return err },
+		"diff":  func() error { _, err := r.Diff(run.Spec.Name, "", nil); return err },
 		"apply": func() error { _, err := r.Apply(run.Spec.Name, "", nil, nil); return err },
 		"rm":    func() error { return r.Remove(run.Spec.Name) },
 	} {
@@ -237,7 +237,7 @@ func TestEndedRunsOnly(t *testing.T) {
 	if _, err := r.reap([]agent.Run{run}); err != nil {
 		t.Fatal(err)
 	}
-	if changes, err := r.Diff(run.Spec.Name, ""); err != nil || changes != nil {
+	if changes, err := r.Diff(run.Spec.Name, "", nil); err != nil || changes != nil {
 		t.Errorf("diff without a layer: %v, %v", changes, err)
 	}
 	if _, err := r.Apply(run.Spec.Name, "", nil, nil); agent.KindOf(err) != agent.KindInvalid {

@@ -29,19 +29,21 @@ type Reading struct {
 	// To is the canonical path of a host directory that takes the place of the workspace;
 	// empty: the run's own. It is for what lies in lost/.
 	To string
-	// Paths choose what of a workspace is applied (rootfs.Chosen); empty: all.
+	// Paths choose what is applied, or listed with its contents (rootfs.Chosen); empty: all is
+	// applied, or listed without contents.
 	Paths []string
 	// ListBytes bounds the list of changes; 0: what fits into memory.
 	ListBytes int
 }
 
-// Diff lists what the agent changed, workspace and system alike. to is Reading.To.
-func (r *Runtime) Diff(ref, to string) ([]rootfs.Change, error) {
+// Diff lists what the agent changed, workspace and system alike. to and paths are Reading.To and
+// Reading.Paths.
+func (r *Runtime) Diff(ref, to string, paths []string) ([]rootfs.Change, error) {
 	run, err := r.atRest(ref)
 	if err != nil {
 		return nil, err
 	}
-	return r.changes(context.Background(), Reading{Run: run, To: to})
+	return r.changes(context.Background(), Reading{Run: run, To: to, Paths: paths})
 }
 
 // Apply writes the workspace's changes back to the host directory, as far as
@@ -73,13 +75,17 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 		return nil, err
 	}
 	if reading.Live == nil && reading.Run.Layer == "" {
-		return nil, nil // nothing was kept: nothing changed
+		return chosenOf(nil, reading.Paths) // nothing was kept: nothing changed
 	}
 	err = r.read(ctx, reading, func(l *layerReader) error {
+		l.contents = reading.Paths
 		changes, err = l.changes(ctx, func(layer *rootfs.Layer) []rootfs.Upper { return layer.Uppers() })
 		return err
 	})
-	return changes, err
+	if err != nil {
+		return nil, err
+	}
+	return chosenOf(changes, reading.Paths)
 }
 
 // ApplyChanges writes the workspace's changes back to the host directory with
@@ -96,7 +102,7 @@ func changesOf(changes []rootfs.Change) []agent.Change {
 	for i, c := range changes {
 		out[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
 			Target: c.Target, Was: string(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
-			Lost: c.Lost, Refused: c.Refused}
+			Lost: c.Lost, Refused: c.Refused, Contents: (*agent.ChangeContents)(c.Contents)}
 	}
 	return out
 }
@@ -197,10 +203,11 @@ func checkEnded(run agent.Run) error {
 // which takes root's rights, the other is the user on the host.
 type layerReader struct {
 	Reading
-	layer *rootfs.Layer
-	root  *nsthread.Thread
-	user  *nsthread.Thread
-	empty string // a directory that any thread may cover in a mount namespace of its own
+	layer    *rootfs.Layer
+	root     *nsthread.Thread
+	user     *nsthread.Thread
+	contents []string // paths whose contents are listed
+	empty    string   // a directory that any thread may cover in a mount namespace of its own
 }
 
 // read opens the layer for use.
@@ -271,7 +278,7 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 
 // access makes root read the layer, and the user the host's workspace.
 func (l *layerReader) access() rootfs.Access {
-	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes}
+	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes, Contents: l.contents}
 	// Without an entry the host's side is read on the same thread, as root.
 	if l.For.UID != 0 {
 		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}

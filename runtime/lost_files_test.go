@@ -174,7 +174,7 @@ func TestALogDoesNotNameTheOwnerOfALayer(t *testing.T) {
 	if run, err := r.paths.LostRun(LostPrefix + string(spec.ID)); err != nil || run.Owner.UID != 7 {
 		t.Fatalf("control: %+v, %v", run, err)
 	}
-	if _, err := r.Diff(LostPrefix+string(spec.ID), ""); agent.KindOf(err) != agent.KindNotFound {
+	if _, err := r.Diff(LostPrefix+string(spec.ID), "", nil); agent.KindOf(err) != agent.KindNotFound {
 		t.Errorf("diff of a log: %v", err)
 	}
 	if err := os.WriteFile(r.paths.layer(spec.ID), []byte("root's"), 0o600); err != nil {

@@ -14,5 +14,5 @@ var (
 		Doc: "Unpacks the session's input, a tar archive, in a folder of a live run; the agent owns the files."}
 
 	RunCopyOut = api.Row[api.CopyParams, api.Nothing]{Name: "run.copy_out", Shape: api.ShapeSession, Access: api.AccessOwner, Tier: api.Stable, Notes: api.NoteOutput, Errors: api.RunErrors, Audit: api.AuditAdmin,
-		Doc: "Returns a file or folder of a live run as a tar archive."}
+		Doc: "Returns a file or folder of a run as a tar archive. After its end a run has only what it made or changed, so of a folder that the host has as well that is all."}
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -108,9 +109,10 @@ type archive interface {
 
 // layers reads the writable layers that were kept.
 type layers interface {
-	Diff(ref, to string) ([]rootfs.Change, error)
+	Diff(ref, to string, paths []string) ([]rootfs.Change, error)
 	Apply(ref, to string, paths []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error)
 	CopyLayer(ref, to string) (kept bool, err error)
+	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
 }
 
 // cleaner finds and removes what a killed clove left, and copies the store.

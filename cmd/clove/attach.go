@@ -54,7 +54,7 @@ func (p sessions) attach(c *cli.Context) error {
 	// The end of this input does not end the agent's: another client may attach later.
 	go p.feed(session, keys, nil)
 	var result api.AttachResult
-	if err := session.Answer(c.Context, &result, p.showOutput); err != nil {
+	if err := session.Answer(c.Context, &result, p.showOrLose); err != nil {
 		return err
 	}
 	// Leaving by keys is a success, whatever the agent does later.

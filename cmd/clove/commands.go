@@ -24,11 +24,9 @@ func (p program) execute(args []string) int {
 		err = app.Run(append([]string{"clove"}, line.argv...))
 	}
 	var status exitStatus
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
+	if err == nil || errors.As(err, &status) {
+		p.reportLosses()
+		return p.withLosses(int(status))
 	}
 	p.report(err)
 	// Their other statuses are the process's own.
@@ -41,7 +39,7 @@ func (p program) execute(args []string) int {
 // table has all commands, in the order of the manual page and of the help in each task.
 func table() []command {
 	return []command{
-		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), waitCommand(),
+		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
 		diffCommand(), applyCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), seccompCommand(), benchCommand(),
@@ -86,7 +84,7 @@ func (p program) app(commands []*cli.Command) *cli.App {
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true, // an environment variable may hold a comma
 		Reader:                    p.in,
-		Writer:                    p.out,
+		Writer:                    p.lost.noting(p.out),
 		ErrWriter:                 p.err,
 		Action:                    cli.ShowAppHelp,
 		ExitErrHandler:            func(*cli.Context, error) {}, // execute reports the error and decides the exit status

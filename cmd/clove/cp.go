@@ -10,10 +10,11 @@ import (
 
 func cpCommand() command {
 	return command{
-		task: "run", usage: "copy files into and out of a live run",
+		task: "run", usage: "copy files into and out of a run",
 		verbs: []verb{{line: "clove cp NAME:PATH FILE|DIR|-\nclove cp FILE|DIR|- NAME:PATH", act: of(workspace.copy), free: true}},
 		description: "Out: to a new name, or into a directory that exists. In: into a directory that exists inside, or to a name in one.\n" +
-			"- is a tar archive on stdout or stdin. Files that are copied in are the agent's.",
+			"- is a tar archive on stdout or stdin. Files that are copied in are the agent's.\n" +
+			"A run that has ended has only what it made or changed, and takes nothing in: clove diff NAME lists it.",
 	}
 }
 
@@ -47,13 +48,30 @@ func (p workspace) copy(c *cli.Context) error {
 	if inside := from.path + to.path; from.run != "" && !strings.HasPrefix(from.path, "/") || to.run != "" && !strings.HasPrefix(to.path, "/") || inside == "" {
 		return invalid("", "write an absolute path inside, for example NAME:/workspace/out", "a path inside begins with /")
 	}
+	if from.run != "" {
+		send, done, err := p.sender(c, from.run)
+		if err != nil {
+			return err
+		}
+		defer done()
+		folder, err := copyOut(c.Context, p.screen, send, from.path, to.path)
+		if err == nil && folder {
+			p.sayPartial(c, from)
+		}
+		return err
+	}
 	d, err := p.cloved(c)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if from.run != "" {
-		return copyOut(c.Context, p.screen, d, from, to.path)
-	}
 	return copyIn(c.Context, p.screen, d, from.path, to)
+}
+
+// sayPartial says that a folder of a run at rest may lack files: the copy looks complete.
+func (p workspace) sayPartial(c *cli.Context, from place) {
+	run, err := p.stored(c, from.run)
+	if err == nil && (run.State == agent.StateEnded || run.State == agent.StateQueued) {
+		p.say("clove", cyan, from.run+" has ended: the copy of "+from.path+" has what it made or changed there, and not what it left as it was")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/signal"
 	"path"
@@ -19,23 +20,25 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/client"
+	"clove.run/clove/internal/sparse"
 	"clove.run/clove/policies/host"
 )
 
 // copyOut unpacks the archive that the run sends. The agent wrote it, so it is unpacked
-// beneath one directory (os.Root), which no name and no link in it leads out of.
-func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to string) error {
+// beneath one directory (os.Root), which no name and no link in it leads out of. folder reports
+// whether it made one.
+func copyOut(ctx context.Context, s *screen, send sender, from, to string) (folder bool, err error) {
 	if to == "-" {
 		if isTerminal(s.out) {
-			return invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
+			return false, invalid("", "write > FILE or | tar t behind it, or name a directory", "an archive is not written to a terminal")
 		}
-		return d.CopyOut(ctx, from.run, from.path, s.out)
+		return false, send(ctx, from, s.out)
 	}
 	// On a signal the partial file is removed, instead of being left under its
 	// temporary name.
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	first := firstName(from.path)
+	first := firstName(from)
 	// As cp(1) does: into a directory that exists, under the old name; otherwise the
 	// last part is the new name.
 	dir, name := to, first
@@ -44,13 +47,13 @@ func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to st
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy to " + to, Hint: "name a directory that exists", Err: err}
+		return false, &agent.Error{Kind: agent.KindNotFound, Message: "cannot copy to " + to, Hint: "name a directory that exists", Err: err}
 	}
 	defer root.Close()
 	reader, writer := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		err := d.CopyOut(ctx, from.run, from.path, writer)
+		err := send(ctx, from, writer)
 		writer.CloseWithError(err)
 		sent <- err
 	}()
@@ -64,9 +67,10 @@ func copyOut(ctx context.Context, s *screen, d *client.Client, from place, to st
 		err = serr
 	}
 	if ctx.Err() != nil {
-		return &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "every file that has its final name is complete"}
+		return false, &agent.Error{Kind: agent.KindInternal, Message: "the copy was interrupted", Hint: "every file that has its final name is complete"}
 	}
-	return err
+	info, lerr := root.Lstat(name)
+	return lerr == nil && info.IsDir(), err
 }
 
 // firstName is the name that an archive has for a path: its last part, and "." for the
@@ -115,7 +119,7 @@ func unpack(from io.Reader, root *os.Root, first, name string) error {
 		}
 		// A directory that existed keeps its time.
 		if made && header.Typeflag == tar.TypeDir {
-			folders = append(folders, madeFolder{inside, header.ModTime})
+			folders = append(folders, madeFolder{inside, header.ModTime, fs.FileMode(header.Mode) & fs.ModePerm})
 		}
 	}
 }
@@ -137,7 +141,7 @@ func unpackOne(content io.Reader, header *tar.Header, root *os.Root, name string
 	case tar.TypeSymlink:
 		create = func(temporary string) error { return root.Symlink(header.Linkname, temporary) }
 	case tar.TypeReg:
-		create = func(temporary string) error { return writeNew(content, root, temporary, mode) }
+		create = func(temporary string) error { return writeNew(content, root, temporary, header, mode) }
 	default:
 		return false, fmt.Errorf("it is neither a file nor a directory nor a link")
 	}
@@ -168,12 +172,17 @@ func replaceWhole(root *os.Root, name string, create func(temporary string) erro
 }
 
 // writeNew creates a file that must not exist, so it cannot follow a link.
-func writeNew(content io.Reader, root *os.Root, name string, mode fs.FileMode) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+// The umask does not count: it would not be the file that it was.
+func writeNew(content io.Reader, root *os.Root, name string, header *tar.Header, mode fs.FileMode) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, content)
+	room := int64(math.MaxInt64) // the sender bounds holes
+	err = sparse.Read(file, header, content, &room)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
 	return errors.Join(err, file.Close())
 }
 
@@ -195,7 +204,7 @@ func copyIn(ctx context.Context, s *screen, d *client.Client, from string, to pl
 	// Only the other side knows whether the target is a directory, so it is tried as
 	// one first.
 	err := send(to.path, filepath.Base(filepath.Clean(from)))
-	if agent.KindOf(err) == agent.KindNotFound || agent.KindOf(err) == agent.KindInvalid && err != nil {
+	if agent.KindOf(err) == agent.KindNotFound {
 		return send(path.Dir(to.path), path.Base(to.path))
 	}
 	return err
@@ -212,7 +221,7 @@ func pack(to io.Writer, from, name string) error {
 		if err != nil {
 			return err
 		}
-		return packOne(archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
+		return packOne(to, archive, file, path.Join(name, filepath.ToSlash(relative)), entry)
 	})
 	if err != nil {
 		return err // without Close: an unfinished archive would add a second error
@@ -222,7 +231,7 @@ func pack(to io.Writer, from, name string) error {
 
 // packOne keeps modes and times. Owners are left out: inside, everything belongs to the
 // agent.
-func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
+func packOne(to io.Writer, archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {
 		return err
@@ -243,14 +252,21 @@ func packOne(archive *tar.Writer, file, name string, entry fs.DirEntry) error {
 	// Only PAX has fractions of a second; other formats round, half of the times into the future.
 	header.Format, header.AccessTime, header.ChangeTime = tar.FormatPAX, time.Time{}, time.Time{}
 	header.Name, header.Uname, header.Gname, header.Uid, header.Gid = name, "", "", 0, 0
-	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
-		return err
+	if !info.Mode().IsRegular() {
+		return archive.WriteHeader(header)
 	}
 	content, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	_, err = io.Copy(archive, content)
+	parts, err := sparse.Parts(content, header.Size)
+	if err != nil {
+		return err
+	}
+	short, err := sparse.Write(to, archive, header, content, parts)
+	if err == nil && short {
+		err = fmt.Errorf("%s became shorter while it was copied", file)
+	}
 	return err
 }

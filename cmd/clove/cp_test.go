@@ -188,7 +188,9 @@ func TestAFileInPlaceOfADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"empty": true, "full": false} {
-		err := replaceWhole(root, name, func(temporary string) error { return writeNew(strings.NewReader("text"), root, temporary, 0o600) })
+		err := replaceWhole(root, name, func(temporary string) error {
+			return writeNew(strings.NewReader("text"), root, temporary, &tar.Header{}, 0o600)
+		})
 		if text, rerr := root.ReadFile(name); (err == nil) != want || (rerr == nil && string(text) == "text") != want {
 			t.Errorf("%s: %v, %q, %v", name, err, text, rerr)
 		}

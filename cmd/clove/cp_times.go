@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -10,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// madeFolder is a directory of a copy with the time that it gets in the end: writing
-// into the directory changes it.
+// madeFolder is a directory of a copy with the time and the mode that it gets in the end: writing
+// into the directory changes the one and needs another.
 type madeFolder struct {
 	name     string
 	modified time.Time
+	mode     fs.FileMode
 }
 
 // leaveFolders sets the times of those directories that next, the archive's next name,
@@ -26,7 +28,8 @@ func leaveFolders(root *os.Root, folders []madeFolder, next string) ([]madeFolde
 		if strings.HasPrefix(next, last.name+"/") {
 			break
 		}
-		if err := setModified(root, last.name, last.modified); err != nil {
+		// Nothing in the archive can have taken its place yet, so this follows no link.
+		if err := errors.Join(root.Chmod(last.name, last.mode), setModified(root, last.name, last.modified)); err != nil {
 			return nil, err
 		}
 		folders = folders[:len(folders)-1]

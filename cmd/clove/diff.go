@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 
@@ -19,10 +20,12 @@ type workspace program
 
 func diffCommand() command {
 	return command{
-		task: "look", runs: completeAll, usage: "list the files that a run changed",
-		verbs: []verb{{line: "clove diff [--json] NAME|ID\nclove diff [--json] [--to DIR] lost/ID", act: of(workspace.diff)}},
+		task: "look", runs: completeAll, usage: "list the files that a run changed, or show what changed in them",
+		verbs: []verb{{line: "clove diff [--json] NAME|ID [PATH...]\nclove diff [--json] [--to DIR] lost/ID [PATH...]", act: of(workspace.diff)}},
 		description: "A added, C changed, D deleted, R renamed with all that is in it. Files below /workspace are those that clove apply can write back;\n" +
 			"those that a program of the host's executes by itself, as git does a hook, or that the next agent follows, come last\nand say so. A branch with \"-> COMMIT\" is that of a workspace whose .git is a file: clove apply takes the commits over.\n" +
+			"With a PATH, a file or folder as clove diff lists it, or relative to /workspace: as a patch of git's (git apply -p2), without\n" +
+			"files over 1 MiB. On a terminal, control characters are escaped.\n" +
 			"A run that executes stands still while it is read; that takes cloved.\n" +
 			"lost/ID is a layer that the store has no record of (clove check lists them); it opens for the run's owner.",
 		flags: []cli.Flag{toFlag("compare lost/ID with this directory, not with its workspace"), jsonFlag("write the changes as a JSON array")},
@@ -41,16 +44,34 @@ func (p workspace) diff(c *cli.Context) error {
 		return err
 	}
 	var changes []rootfs.Change
+	paths := insidePaths(c.Args().Tail())
 	if d != nil {
 		defer d.Close()
-		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to}, collect(&changes))
+		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to, Paths: paths}, collect(&changes))
 	} else {
-		changes, err = b.Diff(c.Args().First(), to)
+		changes, err = b.Diff(c.Args().First(), to, paths)
 	}
 	if err != nil {
 		return err
 	}
-	return printChanges(p.screen, c.Bool(flagJSON), changes)
+	if len(paths) == 0 || c.Bool(flagJSON) {
+		return printChanges(p.screen, c.Bool(flagJSON), changes)
+	}
+	return p.printPatches(changes)
+}
+
+// printPatches writes one patch after the other: each is at most a few MiB.
+func (s *screen) printPatches(changes []rootfs.Change) error {
+	for _, change := range listed(changes) {
+		text := patch(change)
+		if isTerminal(s.out) {
+			text = printableText(text)
+		}
+		if _, err := io.WriteString(s.out, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func toFlag(usage string) cli.Flag {
@@ -81,7 +102,7 @@ func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 		c := note.Change
 		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
 			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
-			Lost: c.Lost, Refused: c.Refused})
+			Lost: c.Lost, Refused: c.Refused, Contents: (*rootfs.Contents)(c.Contents)})
 		return nil
 	}
 }
@@ -90,13 +111,17 @@ func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
 		return s.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
 	}
-	// Changes that need consent of their own come last, where it is seen.
+	return s.printLines(verbs.Items(listed(changes)))
+}
+
+// listed are changes for people: those that need consent of their own come last, where it is seen.
+func listed(changes []rootfs.Change) []rootfs.Change {
 	byClass := apart(changes)
 	list := byClass[""]
 	for _, a := range apartClasses {
 		list = append(list, byClass[a.class]...)
 	}
-	return s.printLines(verbs.Items(list))
+	return list
 }
 
 // apart separates the changes by the consent that they need, "" for those that the host only

@@ -97,7 +97,7 @@ func executed(s *screen, c *cli.Context, session *client.Session, t *userTermina
 		go s.feed(session, nil, func() { _ = session.CloseInput() }) // it may be over
 	}
 	var result api.ExecResult
-	err := session.Answer(c.Context, &result, s.showOutput)
+	err := session.Answer(c.Context, &result, s.showOrLose)
 	t.restore() // before anything is printed on it
 	if err != nil {
 		return err

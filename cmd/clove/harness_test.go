@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,6 +31,7 @@ type bench struct {
 
 // fakeBackend answers with what the test put in and remembers what was asked.
 type fakeBackend struct {
+	archives map[string][]byte // of CopyKept, by path
 	lost     []runtime.Problem
 	record   agent.Record
 	runs     []agent.Run
@@ -81,7 +83,17 @@ func (f *fakeBackend) Remove(ref string) error {
 	f.removed = append(f.removed, ref)
 	return nil
 }
-func (f *fakeBackend) Diff(string, string) ([]rootfs.Change, error) { return f.changes, f.failure }
+func (f *fakeBackend) CopyKept(_ context.Context, _, inside string, to io.Writer) error {
+	if f.failure != nil {
+		return f.failure
+	}
+	_, err := to.Write(f.archives[inside])
+	return err
+}
+
+func (f *fakeBackend) Diff(string, string, []string) ([]rootfs.Change, error) {
+	return f.changes, f.failure
+}
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 
@@ -158,7 +170,7 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		b.t.Fatal(err)
 	}
 	defer errs.Close()
-	p := program{&screen{in: b.in, out: out, err: errs}, &access{
+	p := program{&screen{in: b.in, out: out, err: errs, lost: &losses{}}, &access{
 		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths

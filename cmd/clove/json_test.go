@@ -46,7 +46,7 @@ func TestJSONOnATerminal(t *testing.T) {
 // An archive on a terminal is refused before cloved is asked for it.
 func TestCopyOutToATerminal(t *testing.T) {
 	_, slave := pseudoTerminal(t)
-	err := copyOut(t.Context(), &screen{out: slave}, nil, place{run: "web", path: "/x"}, "-")
+	_, err := copyOut(t.Context(), &screen{out: slave}, nil, "/x", "-")
 	if err == nil || !strings.Contains(err.Error(), "terminal") {
 		t.Errorf("%v", err)
 	}

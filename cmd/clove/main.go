@@ -34,7 +34,7 @@ func main() {
 	if os.Getpid() == 1 {
 		os.Exit(firstProcess(os.Args))
 	}
-	p := program{&screen{in: os.Stdin, out: os.Stdout, err: os.Stderr}, &access{
+	p := program{&screen{in: os.Stdin, out: os.Stdout, err: os.Stderr, lost: &losses{}}, &access{
 		host:    host.Current,
 		open:    openRuntime,
 		dial:    client.Dial,

@@ -25,6 +25,7 @@ type screen struct {
 	json         bool                        // errors are JSON objects
 	raw          bool                        // the agent has the terminal, which is raw: a line needs a carriage return
 	display      func(to *os.File) io.Writer // what an agent's output passes on its way to the user; set by displayFor
+	lost         *losses                     // output that could not be written; nil: it is not noted
 }
 
 // exitStatus is an error that ends the program with a number and without a message: it

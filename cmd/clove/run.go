@@ -103,8 +103,9 @@ func (p launcher) run(c *cli.Context) error {
 func (p launcher) settle(result resultFile, record agent.Record) (status int, err error) {
 	status, err = record.ExitCode, result.write(record)
 	if err != nil && status == 0 {
-		status = agent.ExitStartFailed
+		status = exitFailed
 	}
+	status = p.withLosses(status)
 	if p.ending != nil {
 		p.ending(status)
 	}
@@ -142,7 +143,7 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 				Hint: "name a file in a directory that exists", Err: err}
 		}
 		defer log.Close()
-		streams.NetworkLog = log
+		streams.NetworkLog = p.lost.noting(log)
 	}
 	closer, err := p.share(c, spec, &streams)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/atomicfile"
 	"clove.run/clove/policies/host"
@@ -57,8 +59,11 @@ func (f resultFile) write(record agent.Record) error {
 // resultError names the path as it was written on the command line, or in full once the
 // run is over.
 func resultError(path string, err error) error {
-	return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagResult, Message: "cannot write the record to " + path,
-		Hint: "name a file in a directory that exists", Err: err}
+	hint := "name a file in a directory that exists"
+	if errors.Is(err, unix.ENOSPC) {
+		hint = "its disk is full; clove inspect shows the record"
+	}
+	return &agent.Error{Kind: agent.KindInvalid, Step: "--" + flagResult, Message: "cannot write the record to " + path, Hint: hint, Err: err}
 }
 
 // idFile is the path of --cidfile; empty if it was not given.

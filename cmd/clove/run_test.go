@@ -75,7 +75,7 @@ func TestALostResultIsAnError(t *testing.T) {
 		}
 	}
 	status, _, stderr := b.clove("run", "--result", "gone/record.json", "--", "true")
-	if status != agent.ExitStartFailed || !strings.Contains(stderr, "cannot write the record") {
+	if status != exitFailed || !strings.Contains(stderr, "cannot write the record") {
 		t.Errorf("%d, %s", status, stderr)
 	}
 	b.file("gone/x", "", 0o600)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -147,6 +148,15 @@ func (s *screen) showOutput(piece api.SessionOutput) error {
 	return err
 }
 
+// showOrLose is showOutput for a session that goes on when output is lost, but not when its reader
+// has gone.
+func (s *screen) showOrLose(piece api.SessionOutput) error {
+	if err := s.showOutput(piece); errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	return nil
+}
+
 // feed passes input on until it ends or the detach keys are typed. ended is called at
 // the end of the input. If it is nil, the end is ignored, so that ctrl-d on a terminal
 // ends nothing and the detach keys still work.
@@ -240,8 +250,8 @@ func (s *screen) displayFor(c *cli.Context) {
 	filter := terminal.New(c.Bool(flagClipboard))
 	s.display = func(to *os.File) io.Writer {
 		if !isTerminal(to) {
-			return to
+			return s.lost.noting(to)
 		}
-		return filter.To(to)
+		return s.lost.noting(filter.To(to))
 	}
 }

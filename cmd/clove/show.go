@@ -19,8 +19,9 @@ import (
 func showCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show an agent on one page: its run, grants, budgets and refusals",
-		verbs: []verb{{line: "clove show [--json] NAME|ID", act: onCloved(showAgent)}},
-		description: "What the run is, what its agent may do, what it has spent, how many of its calls were refused, and what happened last.\n" +
+		verbs: []verb{{line: "clove show [--json] NAME|ID", act: by(showAgent)}},
+		description: "What the run is, how it ended and who stopped it, its limits, policy, restarts and last lines of log, what its agent may do,\n" +
+			"what it has spent, how many of its calls were refused, what happened last, and the next step.\n" +
 			"clove inspect has all of the run, clove audit query the single decisions.",
 		flags: []cli.Flag{jsonFlag("write one JSON object")},
 	}
@@ -29,6 +30,7 @@ func showCommand() command {
 // page is all that clove show writes.
 type page struct {
 	Run     agent.Run        `json:"run"`
+	Facts   []fact           `json:"facts"` // how it ended, its terms, its log and the next step
 	Grants  []api.Grant      `json:"grants"`
 	Budgets []api.Budget     `json:"budgets"`
 	Refused int64            `json:"refused"` // calls of the agent
@@ -40,15 +42,21 @@ var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked
 
 const pageEventsMost = 10
 
-func showAgent(s *screen, c *cli.Context, d *client.Client) error {
+func showAgent(p program, c *cli.Context) error {
+	d, err := p.cloved(c)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
 	of, err := readPage(c, d)
 	if err != nil {
 		return err
 	}
+	of.Facts = story(of.Run, p.lastLines(c, of.Run))
 	if c.Bool(flagJSON) {
-		return s.printJSON(of)
+		return p.printJSON(of)
 	}
-	return printPage(s, of)
+	return printPage(p.screen, of)
 }
 
 // readPage asks by the run's id after the first answer: its name may change meanwhile.
@@ -121,5 +129,8 @@ func runFacts(of page, now time.Time) [][]string {
 		add("started", age(now.Sub(run.Started)))
 	}
 	add("refused", strconv.FormatInt(of.Refused, 10)+" calls")
+	for _, f := range of.Facts {
+		add(f.Name, f.Value)
+	}
 	return rows
 }

@@ -22,6 +22,7 @@ type whyRun struct {
 	Status   agent.Status    `json:"status,omitempty"` // absent while it lives
 	ExitCode int             `json:"exit_code"`
 	Lines    []string        `json:"lines"`           // how it ended, for people
+	Facts    []fact          `json:"facts"`           // its terms, its log and the next step
 	Limit    *agent.LimitHit `json:"limit,omitempty"` // that ended it
 	Raise    *advice.Advice  `json:"raise,omitempty"` // what gives more of it
 	Denials  []whyDenial     `json:"denials"`
@@ -86,8 +87,9 @@ func mayHaveRuns(a *access, c *cli.Context) bool {
 
 // explainRun prints what is to be said about a run. There is no question with a yes or no,
 // so the exit status is 0.
-func explainRun(s *screen, run agent.Run) error {
+func explainRun(s *screen, run agent.Run, log []string) error {
 	of := whyOf(run)
+	of.Facts = story(run, log)
 	if s.json {
 		return s.printJSON(of)
 	}
@@ -100,6 +102,9 @@ func explainRun(s *screen, run agent.Run) error {
 	}
 	if of.Shadow != nil {
 		lines = append(lines, of.Shadow.lines()...)
+	}
+	for _, f := range of.Facts {
+		lines = append(lines, f.Name+": "+f.Value)
 	}
 	return s.printLines(verbs.Items(lines))
 }

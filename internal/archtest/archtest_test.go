@@ -60,7 +60,7 @@ var mayImport = []struct {
 	{"scheduler", []string{"agent"}, "decisions are pure: values in, values out"},
 	{"store", []string{"agent", "kernel/budget", "kernel/grant", "internal/atomicfile", "internal/descriptor"}, "keeps the vocabulary's values and knows nothing of sandboxes"},
 	{"audit", []string{"agent", "internal/atomicfile", "internal/descriptor", "internal/watch"}, "records what others decided, and knows nothing of how"},
-	{"runtime", []string{"agent", "api", "api/agents", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/creates", "internal/descriptor", "internal/fanotify", "internal/gitdir", "internal/gitpull", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/undo"},
+	{"runtime", []string{"agent", "api", "api/agents", "cgroups", "egress", "egress/broker", "egress/host", "egress/resolver", "kernel/budget", "kernel/channel", "kernel/grant", "landlock", "netns", "oci/convert", "policies/shadow", "rootfs", "seccomp", "seccomp/notify", "seccomp/observe", "store", "internal/atomicfile", "internal/beneath", "internal/boottime", "internal/callout", "internal/creates", "internal/descriptor", "internal/fanotify", "internal/gitdir", "internal/gitpull", "internal/initproto", "internal/nsthread", "internal/pidfd", "internal/rlimits", "internal/sparse", "internal/undo"},
 		"the one place where the leaves meet"},
 	{"oci/convert", []string{"internal/rlimits"}, "a bundle's process and a local run's mean the same"},
 	{"oci/container", []string{"oci/convert", "internal/creates", "internal/descriptor", "internal/passfd", "internal/pidfd"}, "a container is libcontainer's; what clove adds is decided by its callers"},
@@ -110,7 +110,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "api/methods", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/gitdir", "internal/lasting", "internal/screen"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/gitdir", "internal/lasting", "internal/screen", "internal/sparse"}, "flags to calls"},
 	{"cmd/clove/verbs", nil, "usage lines and tags of results are values; it knows no command"},
 	{"oci/guard", []string{"agent", "api", "api/methods", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/resolve", "policies/host", "internal/creates"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
@@ -139,6 +139,7 @@ var mayImport = []struct {
 	{"internal/rlimits", nil, "a table"},
 	{"internal/rpc", nil, "a protocol is values and one connection"},
 	{"internal/screen", nil, "bytes to bytes"},
+	{"internal/sparse", nil, "files to archives and back"},
 	{"internal/undo", nil, "a leaf"},
 	{"internal/watch", nil, "a leaf"},
 	{"internal/archtest", nil, "a test"},
@@ -186,6 +187,7 @@ var owners = []struct {
 	{"k8s.io/api", "internal/kubetest", "for tests only: it would make clove several megabytes larger"},
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
+	{"github.com/aymanbagabas/go-udiff", "cmd/clove", "patches of clove diff; its search is bounded, for files that an agent chose"},
 	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/advice policies/settings", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 

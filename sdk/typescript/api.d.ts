@@ -317,8 +317,9 @@ export interface ExecParams {
 }
 
 /**
- * Names a path inside a live run's sandbox. The session carries a tar archive: as input of
- * run.copy_in, which unpacks it in the folder, as output "tar" of run.copy_out.
+ * Names a path inside a run's sandbox, for run.copy_in a live run's. What goes over the session is
+ * a tar archive: as input of run.copy_in, which unpacks it in the folder, as output "tar" of
+ * run.copy_out.
  */
 export interface CopyParams {
   run: string;
@@ -333,6 +334,12 @@ export interface DiffParams {
    * lost/ID. Absent: the run's own.
    */
   to?: string;
+  /**
+   * inside choose the changes of these files, and of all below them, as those of run.apply do;
+   * they come with their contents, those of files up to 1 MiB. Absent: all changes, without
+   * contents.
+   */
+  paths?: string[];
 }
 
 /** Writes a run's workspace back to the host. */
@@ -1437,8 +1444,23 @@ export interface ExecResult {
 /** Sums up the notifications. */
 export interface DiffResult {
   changes: number;
-  /** stands for the changes of the workspace, the only ones that can be applied. */
+  /** stands for the changes of the workspace that were listed, the only ones that can be applied. */
   digest: string;
+}
+
+/**
+ * Both sides of a change of a file or a link, whose content is its target. A side that does not
+ * exist, or is of another type, has none.
+ */
+export interface ChangeContents {
+  /** the host's */
+  before?: Base64;
+  /** the agent's */
+  after?: Base64;
+  /** the permission bits of the host's; 0: it has none */
+  mode: number;
+  /** why both are missing; empty otherwise. */
+  omitted?: string;
 }
 
 /**
@@ -1481,6 +1503,8 @@ export interface Change {
   lost?: string;
   /** why it was not applied, or why Diff did not descend into it */
   refused?: string;
+  /** those of a file or link, if they were asked for. */
+  contents?: ChangeContents;
 }
 
 /** The notification of one change: found by run.diff, or made or refused by run.apply. */
@@ -1986,7 +2010,10 @@ export interface ClovedRunMethods {
    * files.
    */
   copyIn(params: CopyParams, options?: CallOptions): Session<void>;
-  /** Returns a file or folder of a live run as a tar archive. */
+  /**
+   * Returns a file or folder of a run as a tar archive. After its end a run has only what it made
+   * or changed, so of a folder that the host has as well that is all.
+   */
   copyOut(params: CopyParams, options?: CallOptions): Session<void>;
   /**
    * Returns what the run changed in its files, as run.change notifications. lost/ID in place of a

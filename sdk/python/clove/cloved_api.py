@@ -1307,13 +1307,34 @@ class DiffResult:
     """Sums up the notifications."""
 
     changes: int = 0
-    digest: str = ""  # stands for the changes of the workspace, the only ones that can be applied.
+    digest: str = ""  # stands for the changes of the workspace that were listed, the only ones that can be applied.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> DiffResult:
         return cls(
             changes=o.get("changes") or 0,
             digest=o.get("digest") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ChangeContents:
+    """Both sides of a change of a file or a link, whose content is its target. A side
+    that does not exist, or is of another type, has none.
+    """
+
+    before: bytes = b""  # the host's
+    after: bytes = b""  # the agent's
+    mode: int = 0  # the permission bits of the host's; 0: it has none
+    omitted: str = ""  # why both are missing; empty otherwise.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ChangeContents:
+        return cls(
+            before=read_bytes(o.get("before")),
+            after=read_bytes(o.get("after")),
+            mode=o.get("mode") or 0,
+            omitted=o.get("omitted") or "",
         )
 
 
@@ -1336,6 +1357,7 @@ class Change:
     unknown: str = ""  # says why a program that clove does not know may execute it: it is in a new folder whose name begins with a dot, with programs or commands in it. Empty: nothing points to that.
     lost: str = ""  # what the host's file does not have of the agent's, after it was applied
     refused: str = ""  # why it was not applied, or why Diff did not descend into it
+    contents: Optional[ChangeContents] = None  # those of a file or link, if they were asked for.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Change:
@@ -1353,6 +1375,7 @@ class Change:
             unknown=o.get("unknown") or "",
             lost=o.get("lost") or "",
             refused=o.get("refused") or "",
+            contents=ChangeContents.read(o.get("contents") or {}) if o.get("contents") is not None else None,
         )
 
 
@@ -2215,11 +2238,20 @@ class RunMethods:
         return Session(self._caller, "run.copy_in", params, dict, None)
 
     def copy_out(self, run: str, path: str) -> Session[SessionOutput, None]:
-        """Returns a file or folder of a live run as a tar archive."""
+        """Returns a file or folder of a run as a tar archive. After its end a run has
+        only what it made or changed, so of a folder that the host has as well that
+        is all.
+        """
         params = {"run": run, "path": path}
         return Session(self._caller, "run.copy_out", params, SessionOutput.read, None)
 
-    def diff(self, run: str, *, to: Optional[str] = None) -> Stream[ChangeNote, DiffResult]:
+    def diff(
+        self,
+        run: str,
+        *,
+        to: Optional[str] = None,
+        paths: Optional[Sequence[str]] = None,
+    ) -> Stream[ChangeNote, DiffResult]:
         """Returns what the run changed in its files, as run.change notifications.
         lost/ID in place of a run names a layer without a record; run.apply takes it,
         too. A live run is frozen while it is read, for at most two minutes. Of the
@@ -2227,8 +2259,9 @@ class RunMethods:
 
         Args:
             to: the canonical path of a directory of the host that takes the place of the workspace; only for lost/ID. Absent: the run's own.
+            paths: inside choose the changes of these files, and of all below them, as those of run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all changes, without contents.
         """
-        params = {"run": run, "to": to}
+        params = {"run": run, "to": to, "paths": paths}
         return Stream(self._caller, "run.diff", params, ChangeNote.read, DiffResult.read)
 
     def apply(
@@ -2790,6 +2823,7 @@ __all__ = [
     "SessionOutput",
     "ExecResult",
     "DiffResult",
+    "ChangeContents",
     "Change",
     "ChangeNote",
     "ApplyResult",
