@@ -37,7 +37,6 @@ var (
 			"--mac-address":        "an agent has only a loopback interface, and no address on any network",
 			"--memory-reservation": "--memory is both the reservation and the limit",
 			"--memory-swappiness":  "--memory-swap bounds memory and swap together; without it there is no swap",
-			"--net":                "it is --network",
 			"--network-alias":      "publish a port with -p; agents cannot resolve each other's names",
 			"--oom-kill-disable":   "an agent that uses up its memory is ended as a whole, and its record says so",
 			"--oom-score-adj":      "--memory bounds the agent, so that it never makes the host short of memory",

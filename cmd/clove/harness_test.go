@@ -81,11 +81,19 @@ func (f *fakeBackend) Remove(ref string) error {
 	f.removed = append(f.removed, ref)
 	return nil
 }
-func (f *fakeBackend) Diff(string, string) ([]rootfs.Change, error) { return f.changes, f.failure }
+func (f *fakeBackend) Diff(ref, _ string) ([]rootfs.Change, error) {
+	if _, err := f.Get(ref); err != nil && f.runs != nil {
+		return nil, err
+	}
+	return f.changes, f.failure
+}
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 
-func (f *fakeBackend) Apply(_, _ string, _ []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+func (f *fakeBackend) Apply(ref, _ string, _ []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+	if _, err := f.Get(ref); err != nil && f.runs != nil {
+		return nil, err
+	}
 	if len(f.changes) == 0 {
 		return nil, f.failure
 	}
