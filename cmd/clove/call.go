@@ -198,7 +198,12 @@ func (s *screen) printResult(c *cli.Context, result, shown any, order []string) 
 		return nil
 	case c.Bool(flagJSON) || of.Kind() != reflect.Slice:
 		return s.printJSON(verbs.Content(result))
-	case of.Elem().Kind() == reflect.String:
+	}
+	items := reflect.ValueOf(shown)
+	if items.Len() == 0 && !c.Bool(flagQuiet) && !c.Bool(flagCSV) {
+		s.none("there are none")
+	}
+	if items.Type().Elem().Kind() == reflect.String {
 		return s.printLines(verbs.Items(shown))
 	}
 	rows, cut := verbs.Rows(shown, forms(), order)

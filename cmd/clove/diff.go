@@ -50,6 +50,9 @@ func (p workspace) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(changes) == 0 && !c.Bool(flagJSON) {
+		p.none("the run changed no files")
+	}
 	return printChanges(p.screen, c.Bool(flagJSON), changes)
 }
 

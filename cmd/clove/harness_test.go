@@ -19,13 +19,14 @@ import (
 
 // bench runs clove's command line over a fake runtime, with files in a directory of the test.
 type bench struct {
-	t       *testing.T
-	host    host.Host
-	in      *os.File
-	backend fakeBackend
-	daemon  *fakeCloved   // nil: none runs
-	opened  runtime.Paths // with which the runtime was opened last
-	paths   int           // how often it was opened
+	t        *testing.T
+	host     host.Host
+	in       *os.File
+	terminal *os.File // in place of the files for stdout and stderr
+	backend  fakeBackend
+	daemon   *fakeCloved   // nil: none runs
+	opened   runtime.Paths // with which the runtime was opened last
+	paths    int           // how often it was opened
 }
 
 // fakeBackend answers with what the test put in and remembers what was asked.
@@ -166,7 +167,11 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		b.t.Fatal(err)
 	}
 	defer errs.Close()
-	p := program{&screen{in: b.in, out: out, err: errs}, &access{
+	s := &screen{in: b.in, out: out, err: errs}
+	if b.terminal != nil {
+		s.out, s.err = b.terminal, b.terminal
+	}
+	p := program{s, &access{
 		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths
