@@ -10,6 +10,9 @@ const (
 	// with Debian's 6.1 (12 starts). That kernel always uses transparent huge pages, so a
 	// Go heap starts with several pages of 2 MiB.
 	MemoryFloorBytes = 16 << 20
+	// UsualMemoryBytes and UsualDiskBytes are what a run has without asking, on any host.
+	UsualMemoryBytes = 1 << 30
+	UsualDiskBytes   = 1 << 30
 	// PidsFloor was measured in the same way: 14 on v1 and 13 on v2. The threads of
 	// clove-init count.
 	PidsFloor = 16

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 )
@@ -112,4 +113,12 @@ func KindOf(err error) Kind {
 		return known.Kind
 	}
 	return KindInternal
+}
+
+// StartCloved is the hint that starts cloved: by systemd only where that runs (sd_booted(3)).
+func StartCloved() string {
+	if _, err := os.Stat("/run/systemd/system"); err == nil {
+		return "start cloved: sudo systemctl start clove"
+	}
+	return "start cloved: sudo cloved &"
 }

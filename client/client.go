@@ -60,7 +60,7 @@ func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
 		return conn, nil
 	// Refused: a socket that a killed cloved has left.
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED):
-		return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: "systemctl start clove"}
+		return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: agent.StartCloved()}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "you may not use cloved (" + c.path + ")",
 			Hint: "become a member of its group (sudo usermod -aG clove USER, then log in again), or use sudo"}

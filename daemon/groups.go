@@ -43,7 +43,7 @@ func (d *Daemon) containers() containers {
 }
 
 func (d *Daemon) limits() admissionRules {
-	return admissionRules{cache: d.cache, config: d.config, looks: d.looks}
+	return admissionRules{cache: d.cache, config: d.config, looks: d.looks, paths: d.options.Paths, models: d.inference}
 }
 
 func (d *Daemon) supervisors() supervisors { return supervisors{d.options.Paths.Run} }

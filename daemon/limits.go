@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/internal/rlimits"
+	"clove.run/clove/runtime"
 	"clove.run/clove/scheduler"
 	"clove.run/clove/seccomp"
 )
@@ -19,6 +20,8 @@ type admissionRules struct {
 	cache  *cache
 	config func() Config
 	looks  *slots // with the rights of callers
+	paths  runtime.Paths
+	models *inference
 }
 
 // checkSpec rejects a spec that is invalid for every caller, or that cloved's own rules
@@ -32,6 +35,14 @@ func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 	}
 	if err := l.config().checkCeiling(spec); err != nil {
 		return err
+	}
+	if err := l.paths.CheckAmounts(spec.Limits); err != nil {
+		return err
+	}
+	if spec.Kernel.HasModels() {
+		if err := l.models.control.Check(spec.Kernel, c.peer.owner); err != nil {
+			return err
+		}
 	}
 	if spec.Schedule != "" {
 		if err := scheduler.CheckSchedule(spec.Schedule, time.Now()); err != nil {

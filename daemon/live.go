@@ -93,6 +93,9 @@ func (r live) update(c *request, p api.UpdateParams) (api.RunResult, error) {
 		}
 	}
 	if m := p.Update.MemoryBytes; m != nil {
+		if err := r.limits.paths.CheckAmounts(agent.Limits{MemoryBytes: *m}); err != nil {
+			return api.RunResult{}, err
+		}
 		if err := r.fits(c, *m); err != nil {
 			return api.RunResult{}, err
 		}

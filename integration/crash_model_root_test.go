@@ -87,7 +87,7 @@ func (m *model) fault(format string, arguments ...any) {
 // lostAnswer reports whether cloved ended before it answered.
 func lostAnswer(err error) bool {
 	var known *agent.Error
-	return errors.Is(err, context.Canceled) || errors.As(err, &known) && (known.Kind == agent.KindBusy || known.Kind == agent.KindNotFound && known.Hint == "systemctl start clove")
+	return errors.Is(err, context.Canceled) || errors.As(err, &known) && (known.Kind == agent.KindBusy || known.Kind == agent.KindNotFound && known.Hint == agent.StartCloved())
 }
 
 // compare checks a new cloved's answer with the model, and decides which possibility is true.

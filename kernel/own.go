@@ -109,7 +109,7 @@ func outlasts(c *ledger.Ceiling) error {
 	if c == nil || len(c.Limits) == 0 {
 		return nil
 	}
-	return api.Failure(api.CodeUnenforceable, "start cloved (systemctl start clove, or sudo cloved &)", "the budget of %s is counted by cloved, which does not run", c.Account)
+	return api.Failure(api.CodeUnenforceable, agent.StartCloved(), "the budget of %s is counted by cloved, which does not run", c.Account)
 }
 
 // Changed is Ledger.Changed.

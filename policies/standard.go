@@ -28,8 +28,8 @@ func Standard() agent.Spec {
 		Limits: agent.Limits{
 			// Limits that every agent has. Those that are zero here (CPUs, time, output)
 			// have no limit by default.
-			MemoryBytes:     1024 * mebibyte,
-			MemorySwapBytes: 1024 * mebibyte, // no swap: a slow agent is worse than a dead one
+			MemoryBytes:     agent.UsualMemoryBytes,
+			MemorySwapBytes: agent.UsualMemoryBytes, // no swap: a slow agent is worse than a dead one
 			Pids:            512,
 			Rlimits: []agent.Rlimit{
 				{Name: "core", Soft: 0, Hard: 0},
@@ -40,7 +40,7 @@ func Standard() agent.Spec {
 				{Name: "rtprio", Soft: 0, Hard: 0},
 			},
 			StopGrace: 2 * time.Second,
-			DiskBytes: 1024 * mebibyte,
+			DiskBytes: agent.UsualDiskBytes,
 			ShmBytes:  64 * mebibyte, // docker's default for /dev/shm
 		},
 	}

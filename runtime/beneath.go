@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -44,7 +45,7 @@ func copyFailed(path string, err error) error {
 	kind, hint := agent.KindInternal, ""
 	switch {
 	case isAny(err, unix.ENOENT, unix.ENOTDIR):
-		kind, hint = agent.KindNotFound, "paths are those inside the sandbox: `clove exec NAME ls -l PATH` shows what is there"
+		kind, hint = agent.KindNotFound, "paths are those inside the sandbox: `clove exec NAME ls -l "+filepath.Dir(path)+"` shows what is there"
 	case isAny(err, unix.EROFS):
 		kind, hint = agent.KindPrivilege, "it is read-only inside"
 	case isAny(err, unix.EACCES, unix.EPERM):

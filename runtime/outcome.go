@@ -156,9 +156,9 @@ func hintFor(f execFailure) string {
 	step, _, _ := strings.Cut(f.step, " ")
 	switch {
 	case f.exitCode != agent.ExitStartFailed:
-		return "the command is looked up inside the sandbox: `clove run -- ls -l PATH` shows what is there"
+		return "the command is looked up inside the sandbox: `clove run -- ls -l /usr/bin` shows what is there"
 	case step == "chdir":
-		return "--workdir names a directory inside the sandbox: `clove run -- ls -ld PATH` shows it"
+		return "--workdir names a directory inside the sandbox: `clove run -- ls -l /` shows what is there"
 	case step == "rlimit":
 		return "ask for less with --ulimit"
 	}

@@ -58,6 +58,9 @@ func (l *launch) prepare() (err error) {
 	if l.held, err = enforce(l.spec, l.probes); err != nil {
 		return err
 	}
+	if err = l.runtime.paths.CheckAmounts(l.spec.Limits); err != nil {
+		return err
+	}
 	if err = checkMeters(l.spec, l.probes.cgroups.Mode() == cgroups.ModeV2); err != nil {
 		return err
 	}

@@ -51,6 +51,9 @@ func (l *launch) bringUp(done <-chan struct{}, signals *signals) error {
 	for {
 		select {
 		case step = <-a.begun:
+			if l.streams.Begins != nil {
+				l.streams.Begins(step)
+			}
 			timer.Reset(bound)
 		case err := <-a.over:
 			return err

@@ -56,6 +56,8 @@ type IO struct {
 	// CalloutFailed gets why the command or URL of a flag could not be used. It is called
 	// from any goroutine.
 	CalloutFailed func(flag string, err error)
+	// Begins is called before each step of the launch.
+	Begins func(step string)
 	// Step is called after each step of the launch, in order, before Started.
 	Step func(name string, began time.Time)
 	// Started is called once the agent executes.

@@ -76,7 +76,7 @@ func TestAPIDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, says := range map[string]string{
-		"api": "does not take", "api look": "does not take", "api list 1": "does not take", "api diff": "does not take", "api diff 0": "no contract version 0",
+		"api": "a word is missing", "api look": "does not take", "api list 1": "does not take", "api diff": "does not take", "api diff 0": "no contract version 0",
 		"api diff " + odd: "is no contract", "api diff /nowhere": "cannot read",
 	} {
 		if status, stdout, stderr := newBench(t).clove(strings.Fields(line)...); status != exitFailed || stdout != "" || !strings.Contains(stderr, says) || !strings.Contains(stderr, "\nhint: ") {

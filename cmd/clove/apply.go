@@ -48,9 +48,6 @@ func applyCommand() command {
 // apply asks on the terminal. Without one it refuses unless --yes was given: an answer
 // is never guessed.
 func (p workspace) apply(c *cli.Context) error {
-	if !c.Bool(flagYes) && !isTerminal(p.in) {
-		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
-	}
 	to, err := directory(c)
 	if err != nil {
 		return err
@@ -61,9 +58,12 @@ func (p workspace) apply(c *cli.Context) error {
 	}
 	given := runtime.Consent{Apply: c.Bool(flagYes), ExecutableConfig: c.Bool(flagExecutable), Instructions: c.Bool(flagInstructions)}
 	// Nothing to ask about is not a refusal: without changes, confirm is not called.
-	asked, agreed := false, false
+	asked, agreed, silent := false, false, false
 	confirm := func(changes []rootfs.Change) runtime.Consent {
 		consent := given
+		if silent = !consent.Apply && !isTerminal(p.in); silent {
+			return runtime.Consent{}
+		}
 		if !consent.Apply {
 			consent = confirm(p.screen, changes, given)
 		}
@@ -86,6 +86,9 @@ func (p workspace) apply(c *cli.Context) error {
 			printChanges(p.screen, c.Bool(flagJSON), changes)
 		}
 		return err
+	}
+	if silent {
+		return invalid(flagYes, "look at the changes with clove diff, then give --yes", "there is no terminal to ask on")
 	}
 	return applied(p.screen, c, changes, asked && !agreed)
 }

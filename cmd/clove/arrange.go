@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/settings"
 )
 
 // invocation is a command line in the order that urfave/cli takes: flags of all
@@ -45,15 +45,20 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	}
 	index := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Name == name })
 	if index < 0 {
-		// A name that is no command is most often a program that was meant for run, or
-		// one of docker's commands.
-		hint := cmp.Or(dockerCommands[name], "clove --help lists the commands; to run a program: clove run -- "+name)
-		return invocation{}, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("there is no command %q", name), Hint: hint}
+		return invocation{}, unknownCommand(append([]string{name}, rest...), commands)
 	}
 	a.command = name
 	a.flags.add(commands[index].Flags, false)
+	if row, has := a.flags["--"+settings.NetworkMode]; has {
+		a.flags["--net"] = row // docker's other name
+	}
 	if err := a.all(rest); err != nil {
 		return invocation{command: name}, err
+	}
+	if len(a.behind) > 1 && isShort(a.behind[1]) && !slices.Contains(a.own, helpWanted) {
+		if err := a.asProgram(); err != nil {
+			return invocation{command: name}, err
+		}
 	}
 	if slices.Contains(a.own, helpWanted) {
 		a.args = nil // urfave/cli would look for a command of that name
@@ -98,6 +103,7 @@ type arranger struct {
 	command           string // empty while the flags before it are read
 	flags             flagTable
 	global, own, args []string // global: before the command
+	behind            []string // the first argument and all that was typed behind it
 }
 
 // leading takes the flags before the command's name.
@@ -135,6 +141,9 @@ func (a *arranger) all(args []string) (err error) {
 				return err
 			}
 		default:
+			if len(a.args) == 0 {
+				a.behind = args
+			}
 			a.args, args = append(a.args, args[0]), args[1:]
 		}
 	}
@@ -144,6 +153,9 @@ func (a *arranger) all(args []string) (err error) {
 // isFlag reports whether an argument is a flag. A lone "-" is an argument: cp and debug take
 // it for a stream.
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+// isShort reports whether an argument is flags of one letter.
+func isShort(arg string) bool { return isFlag(arg) && arg[1] != '-' }
 
 // take moves the flag or flags of args[0] and returns what follows them.
 func (a *arranger) take(args []string) (rest []string, err error) {
@@ -181,9 +193,16 @@ func (a *arranger) takeLong(args []string) (rest []string, err error) {
 // takeShort reads "-it" as "-i -t", and "-m1G" as "-m 1G".
 func (a *arranger) takeShort(args []string) (rest []string, err error) {
 	cluster := args[0][1:]
+	if name, _, _ := strings.Cut(cluster, "="); len(name) > 1 && a.flags["--"+name].name != "" {
+		return nil, a.unknown("-" + name) // not -m with the value "emory"
+	}
 	for i, letter := range cluster {
 		spelled := "-" + string(letter)
 		row, known := a.flags[spelled]
+		// docker's -h NAME; alone it shows the help.
+		if host, has := a.flags["--"+settings.Hostname]; has && letter == 'h' && (i+1 < len(cluster) || len(args) > 1 && !isFlag(args[1])) {
+			row = host
+		}
 		if !known {
 			// The whole argument and not the letter: "-foo" may be meant as "--foo".
 			return nil, a.unknown(args[0])
@@ -221,26 +240,6 @@ func (a *arranger) keep(row flagRow, value string) {
 		return
 	}
 	a.own = append(a.own, flag)
-}
-
-// unknown is the error for a flag that the command does not have. Its hint is for the
-// most likely mistake: a flag of the agent's, one of docker's, or one before the
-// command's name.
-func (a *arranger) unknown(flag string) error {
-	if a.command == runName && len(a.args) > 1 {
-		return secondArgument(a.args, a.args[0]) // two arguments are docker's IMAGE COMMAND, whose flags are the command's
-	}
-	if instead := dockerFlags[a.command][flag]; instead != "" {
-		return &agent.Error{Kind: agent.KindInvalid, Step: flag, Message: "clove " + a.command + " has no such flag", Hint: instead}
-	}
-	hint := "clove " + a.command + " --help lists its flags"
-	switch a.command {
-	case "":
-		hint = "write the flags of a command after its name: clove run --memory 256M agent.py"
-	case runName, renderName:
-		hint = "write flags of the agent after --: clove run SCRIPT -- " + flag + "; clove run --help lists clove's own"
-	}
-	return &agent.Error{Kind: agent.KindInvalid, Message: "unknown flag " + flag, Hint: hint}
 }
 
 // wantsJSON looks for --json before anything is parsed, so that a mistake in the flags

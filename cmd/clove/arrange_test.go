@@ -37,6 +37,13 @@ func TestArrange(t *testing.T) {
 		{"run --cpus 2 -- ls --help", "run --cpus=2 -- -- ls --help"},
 		{"run one two", "run -- one two"},
 		{"run -", "run -- -"},
+		{"run -h web agent.py", "run --hostname=web -- agent.py"},
+		{"run -hweb agent.py", "run --hostname=web -- agent.py"},
+		{"run -ith web agent.py", "run --interactive=true --tty=true --hostname=web -- agent.py"},
+		{"run agent.py -h", "run --help=true --"},
+		{"run -h --rm agent.py", "run --help=true --rm=true --"},
+		{"ps -h web", "ps --help=true --"},
+		{"run --net=none agent.py", "run --network=none -- agent.py"},
 		{"--root /r run agent.py --run-dir /x", "--root=/r --run-dir=/x run -- agent.py"},
 		{"rm -- -odd", "rm -- -odd"},
 		{"ps -a", "ps --all=true --"},
@@ -79,18 +86,18 @@ func TestArrangeKeepsTheAgentsArguments(t *testing.T) {
 		before := rapid.SliceOfN(rapid.SampledFrom(flags), 0, 4).Draw(t, "before")
 		after := rapid.SliceOfN(rapid.SampledFrom(flags), 0, 4).Draw(t, "after")
 		args := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"--", "--memory", "-it", "-", ""}))).Draw(t, "args")
-		line := slices.Concat([]string{"run"}, slices.Concat(before...), []string{"script"}, slices.Concat(after...), []string{"--"}, args)
+		line := slices.Concat([]string{"run"}, slices.Concat(before...), []string{"agent.py"}, slices.Concat(after...), []string{"--"}, args)
 		got, err := arrange(line, commands)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tail := slices.Concat([]string{"--", "script", "--"}, args)
+		tail := slices.Concat([]string{"--", "agent.py", "--"}, args)
 		if len(got.argv) < len(tail) || !slices.Equal(got.argv[len(got.argv)-len(tail):], tail) {
 			t.Fatalf("%q became %q", line, got.argv)
 		}
 		// The order of clove's own flags stays as well: if a flag is given twice, the last one
 		// wins.
-		first, err := arrange(slices.Concat([]string{"run"}, slices.Concat(before...), slices.Concat(after...), []string{"script", "--"}, args), commands)
+		first, err := arrange(slices.Concat([]string{"run"}, slices.Concat(before...), slices.Concat(after...), []string{"agent.py", "--"}, args), commands)
 		if err != nil || !slices.Equal(first.argv, got.argv) {
 			t.Fatalf("flags in front give %q, around the script %q", first.argv, got.argv)
 		}

@@ -138,7 +138,7 @@ func (a *call[P, R]) run(p program, l *line) error {
 	d, err := p.cloved(l.Context)
 	if err == nil {
 		defer d.Close()
-		return a.perform(p.screen, l, params, format, func(params P) (R, error) { return a.ask(p.screen, l, d, params) }, atOnce)
+		return a.perform(p, l, params, format, func(params P) (R, error) { return a.ask(p.screen, l, d, params) }, atOnce)
 	}
 	// A cloved that refuses or fails must not be bypassed.
 	if a.alone == nil || agent.KindOf(err) != agent.KindNotFound {
@@ -148,21 +148,21 @@ func (a *call[P, R]) run(p program, l *line) error {
 	if err != nil {
 		return err
 	}
-	return a.perform(p.screen, l, params, format, answer, 1)
+	return a.perform(p, l, params, format, answer, 1)
 }
 
 // perform gets the answers and shows them. width is how many calls answer takes at once.
-func (a *call[P, R]) perform(s *screen, l *line, params P, format *listTemplate, answer func(P) (R, error), width int) error {
+func (a *call[P, R]) perform(p program, l *line, params P, format *listTemplate, answer func(P) (R, error), width int) error {
 	if !a.many {
-		return a.one(s, l, params, format, answer)
+		return a.one(p.screen, l, params, format, answer)
 	}
-	return s.each(l.Context, width, func(run string) error {
+	return p.each(l.Context, width, func(run string) error {
 		params, one := params, *l
 		one.args = []string{run}
 		if err := verbs.Set(&params, "Run", one.args); err != nil {
 			return err
 		}
-		return a.one(s, &one, params, format, answer)
+		return p.nearRun(l.Context, run, a.one(p.screen, &one, params, format, answer))
 	})
 }
 
@@ -198,7 +198,12 @@ func (s *screen) printResult(c *cli.Context, result, shown any, order []string) 
 		return nil
 	case c.Bool(flagJSON) || of.Kind() != reflect.Slice:
 		return s.printJSON(verbs.Content(result))
-	case of.Elem().Kind() == reflect.String:
+	}
+	items := reflect.ValueOf(shown)
+	if items.Len() == 0 && !c.Bool(flagQuiet) && !c.Bool(flagCSV) {
+		s.none("there are none")
+	}
+	if items.Type().Elem().Kind() == reflect.String {
 		return s.printLines(verbs.Items(shown))
 	}
 	rows, cut := verbs.Rows(shown, forms(), order)

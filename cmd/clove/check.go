@@ -66,6 +66,9 @@ func printProblems(s *screen, asJSON bool, problems []runtime.Problem) error {
 	if asJSON {
 		return s.printJSON(append([]runtime.Problem{}, problems...))
 	}
+	if len(problems) == 0 {
+		s.none("nothing was found")
+	}
 	var rows [][]string
 	for _, problem := range problems {
 		rows = append(rows, []string{problem.Kind, problem.Subject, problem.Message})

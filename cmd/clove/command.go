@@ -89,7 +89,7 @@ func (c *command) do(p program, given *cli.Context) error {
 	}
 	v := c.verbs[at]
 	if v.free {
-		return v.act.run(p, l)
+		return c.act(p, v, l)
 	}
 	l.usage = c.parsed(v)
 	if !l.usage.Takes(len(l.args)) {
@@ -100,7 +100,16 @@ func (c *command) do(p program, given *cli.Context) error {
 			return err
 		}
 	}
-	return v.act.run(p, l)
+	return c.act(p, v, l)
+}
+
+// act does what the verb does. A run that does not exist may be misspelled.
+func (c *command) act(p program, v verb, l *line) error {
+	err := v.act.run(p, l)
+	if c.runs != "" && len(l.args) > 0 {
+		return p.nearRun(l.Context, l.args[0], err)
+	}
+	return err
 }
 
 // refuseFlags refuses flags of another verb.
@@ -120,7 +129,7 @@ func (c *command) wrongArguments(l *line) error {
 	err := &agent.Error{Kind: agent.KindInvalid, Step: name, Hint: "clove " + name + " --help"}
 	switch args := l.usage.Args; {
 	case len(c.verbs) > 1:
-		err.Message, err.Hint = fmt.Sprintf("it does not take the words %q", l.Args().Slice()), "clove "+name+" "+c.choices()
+		err.Message, err.Hint = c.wrongVerb(l.Args().Slice())
 	case len(args) == 0:
 		err.Message = fmt.Sprintf("it takes no arguments, but there is %q", l.args[0])
 	case args[0].Name == "NAME|ID" && count == 0 && len(args) > 1 && args[1].Many:
@@ -133,6 +142,23 @@ func (c *command) wrongArguments(l *line) error {
 		err.Message, err.Hint = fmt.Sprintf("it takes one run, not %d", count), "clove "+name+" NAME, or the beginning of an ID; clove ps -a lists them"
 	}
 	return err
+}
+
+// wrongVerb is the message and the hint for words that no verb takes.
+func (c *command) wrongVerb(words []string) (message, hint string) {
+	name, names := "clove "+c.name(), c.verbNames()
+	if len(words) == 0 {
+		return "a word is missing", name + " " + c.choices()
+	}
+	message = fmt.Sprintf("it does not take the words %q", words)
+	if at := slices.Index(names, words[0]); at >= 0 {
+		first, _, _ := strings.Cut(c.verbs[at].line, "\n")
+		return message, first
+	}
+	if near := meant(words[0], names); near != "" {
+		return message, "did you mean " + name + " " + near + "?"
+	}
+	return message, name + " " + c.choices()
 }
 
 // choices are the verbs with their arguments, for an error.

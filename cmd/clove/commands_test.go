@@ -104,8 +104,8 @@ func TestDiff(t *testing.T) {
 func TestApplyWithoutATerminal(t *testing.T) {
 	b := newBench(t)
 	b.backend.changes = someChanges
-	if status, _, stderr := b.clove("apply", "done"); status != exitFailed || !strings.Contains(stderr, "--yes") || b.paths != 0 {
-		t.Errorf("%d, %q, opened %d times", status, stderr, b.paths)
+	if status, _, stderr := b.clove("apply", "done"); status != exitFailed || !strings.Contains(stderr, "--yes") || b.backend.consent.Apply {
+		t.Errorf("%d, %q, %+v", status, stderr, b.backend.consent)
 	}
 	if status, stdout, stderr := b.clove("apply", "--yes", "done"); status != 0 || strings.Count(stdout, "\n") != 2 || stderr != "" {
 		t.Errorf("%d, %q, %q", status, stdout, stderr)

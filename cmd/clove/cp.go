@@ -38,12 +38,12 @@ func parsePlace(text string) place {
 // copy takes only absolute paths inside: a run has no current directory of the caller's.
 func (p workspace) copy(c *cli.Context) error {
 	if c.NArg() != 2 {
-		return invalid("", "clove cp NAME:PATH FILE, or clove cp FILE NAME:PATH", "it takes two places, not %d", c.NArg())
+		return invalid("", "clove cp NAME:/workspace/FILE . takes one out, clove cp FILE NAME:/workspace puts one in", "it takes two places, not %d", c.NArg())
 	}
 	from, to := parsePlace(c.Args().Get(0)), parsePlace(c.Args().Get(1))
 	// As with docker cp, one side is the host's.
 	if (from.run == "") == (to.run == "") {
-		return invalid("", "write NAME:PATH for one of them", "one place is inside a run, the other is not")
+		return invalid("", "write NAME:/workspace/FILE for the one inside", "one place is inside a run, the other is not")
 	}
 	if inside := from.path + to.path; from.run != "" && !strings.HasPrefix(from.path, "/") || to.run != "" && !strings.HasPrefix(to.path, "/") || inside == "" {
 		return invalid("", "write an absolute path inside, for example NAME:/workspace/out", "a path inside begins with /")

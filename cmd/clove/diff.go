@@ -54,6 +54,9 @@ func (p workspace) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(changes) == 0 && !c.Bool(flagJSON) {
+		p.none("the run changed no files")
+	}
 	if len(paths) == 0 || c.Bool(flagJSON) {
 		return printChanges(p.screen, c.Bool(flagJSON), changes)
 	}

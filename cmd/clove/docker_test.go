@@ -44,7 +44,7 @@ func TestDockersWordsHaveAnAnswer(t *testing.T) {
 func TestDockersImageIsNoScript(t *testing.T) {
 	for line, instead := range map[string]string{
 		"run -it --rm ubuntu:22.04 bash": `there is no script "ubuntu:22.04", and there are no images; a program of the host's runs as clove run -- bash`,
-		"run python:3 python -c 1":       `there is no script "python:3", and there are no images; a program of the host's runs as clove run -- python`,
+		"run python:3 python -c 1":       `there is no script "python:3", and there are no images; a program of the host's runs as clove run -- python -c 1`,
 		"run agent.py first":             "write arguments of the agent after --: clove run agent.py -- first",
 	} {
 		b := newBench(t)

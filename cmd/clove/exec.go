@@ -43,7 +43,7 @@ func (p sessions) exec(c *cli.Context) error {
 	params := api.ExecParams{RunParams: api.RunParams{Run: c.Args().First()}, Stdin: c.Bool(flagInteractive),
 		Exec: agent.Exec{Command: c.Args().Tail(), Env: c.StringSlice(flagEnv), Dir: c.String(flagWorkdir), Terminal: c.Bool(flagTTY)}}
 	if text := c.String(flagUser); text != "" {
-		user, err := settings.ParseUser(text)
+		user, err := settings.ParseUser(text, "/")
 		if err != nil {
 			return err
 		}

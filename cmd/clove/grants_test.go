@@ -182,10 +182,10 @@ func TestGrantKeyIsKept(t *testing.T) {
 
 func TestSharedCommandsRefuseWrongWords(t *testing.T) {
 	for line, says := range map[string]string{
-		"grant": "does not take", "grant look one": "does not take", "grant list": "does not take", "grant list one two": "does not take", "grant give one": "does not take",
+		"grant": "a word is missing", "grant look one": "does not take", "grant list": "does not take", "grant list one two": "does not take", "grant give one": "does not take",
 		"grant list --uses 1 one": "does not take it", "grant give --uses 0 one tool:x": "not a number of uses", "grant give --uses x one tool:x": "not a number of uses",
 		"grant give --expires soon one tool:x": "not a time", "grant give --expires 0 one tool:x": "not a time", "grant revoke one a:b": "there is no kind",
-		"budget": "does not take", "budget show": "does not take", "budget raise one": "does not take", "budget raise one tokens": "names no amount",
+		"budget": "a word is missing", "budget show": "does not take", "budget raise one": "does not take", "budget raise one tokens": "names no amount",
 		"budget raise one Tokens=1": "not a dimension", "budget raise one tokens=1/day": "stay as they are", "budget raise one tokens=many": "not an amount",
 		"budget raise one tokens=1 tokens=2": "twice", "budget reset one 1x": "not a dimension", "budget list a b": "does not take", "budget show --at-end end one": "does not take it",
 		"show": "one run", "show a b": "one run",

@@ -20,13 +20,14 @@ import (
 
 // bench runs clove's command line over a fake runtime, with files in a directory of the test.
 type bench struct {
-	t       *testing.T
-	host    host.Host
-	in      *os.File
-	backend fakeBackend
-	daemon  *fakeCloved   // nil: none runs
-	opened  runtime.Paths // with which the runtime was opened last
-	paths   int           // how often it was opened
+	t        *testing.T
+	host     host.Host
+	in       *os.File
+	terminal *os.File // in place of the files for stdout and stderr
+	backend  fakeBackend
+	daemon   *fakeCloved   // nil: none runs
+	opened   runtime.Paths // with which the runtime was opened last
+	paths    int           // how often it was opened
 }
 
 // fakeBackend answers with what the test put in and remembers what was asked.
@@ -91,13 +92,19 @@ func (f *fakeBackend) CopyKept(_ context.Context, _, inside string, to io.Writer
 	return err
 }
 
-func (f *fakeBackend) Diff(string, string, []string) ([]rootfs.Change, error) {
+func (f *fakeBackend) Diff(ref, _ string, _ []string) ([]rootfs.Change, error) {
+	if _, err := f.Get(ref); err != nil && f.runs != nil {
+		return nil, err
+	}
 	return f.changes, f.failure
 }
 
 func (f *fakeBackend) CopyLayer(string, string) (bool, error) { return false, nil }
 
-func (f *fakeBackend) Apply(_, _ string, _ []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+func (f *fakeBackend) Apply(ref, _ string, _ []string, confirm func([]rootfs.Change) runtime.Consent) ([]rootfs.Change, error) {
+	if _, err := f.Get(ref); err != nil && f.runs != nil {
+		return nil, err
+	}
 	if len(f.changes) == 0 {
 		return nil, f.failure
 	}
@@ -170,7 +177,11 @@ func (b *bench) clove(args ...string) (status int, stdout, stderr string) {
 		b.t.Fatal(err)
 	}
 	defer errs.Close()
-	p := program{&screen{in: b.in, out: out, err: errs, lost: &losses{}}, &access{
+	s := &screen{in: b.in, out: out, err: errs, lost: &losses{}}
+	if b.terminal != nil {
+		s.out, s.err = b.terminal, b.terminal
+	}
+	p := program{s, &access{
 		host: func() (host.Host, error) { return b.host, nil },
 		open: func(paths runtime.Paths) (backend, error) {
 			b.opened = paths

@@ -11,7 +11,7 @@ func TestHelpBesideWords(t *testing.T) {
 		"node install --help": "node", "node --help install": "node", "help node install": "node",
 		"render kubernetes --help": "render", "render --help kubernetes agent.py": "render",
 		"inspect -h NAME": "inspect", "inspect NAME --help": "inspect", "exec -h NAME -- ls": "exec", "exec NAME --help": "",
-		"run -h agent.py": "run", "run agent.py --help -- -x": "run", "run --help -- true": "run", "rm a b -h": "rm",
+		"run agent.py -h": "run", "run -h": "run", "run -h --rm -- true": "run", "run agent.py --help -- -x": "run", "run --help -- true": "run", "rm a b -h": "rm",
 	} {
 		b := newBench(t)
 		status, stdout, stderr := b.clove(strings.Fields(line)...)

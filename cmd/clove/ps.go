@@ -122,6 +122,9 @@ func printRuns(s *screen, listed []api.RunResult) error {
 	if timed {
 		rows[0] = slices.Insert(rows[0], nextColumn, "NEXT")
 	}
+	if len(listed) == 0 {
+		s.none("there is no such run; clove ps -a lists those that have ended, too")
+	}
 	for _, one := range listed {
 		row := psRow(one.Run, time.Now())
 		if timed {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -163,6 +164,7 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	// While the agent has the terminal, clove's own lines need a carriage return.
 	p.raw = spec.Terminal
 	defer func() { p.raw = false }()
+	defer p.showSteps(&streams)()
 	return b.Run(c.Context, spec, streams)
 }
 
@@ -174,7 +176,11 @@ func (p launcher) reportEnd(record agent.Record, spec agent.Spec) {
 		return
 	}
 	if record.Error != nil {
-		p.reportFailure(*record.Error)
+		failure := *record.Error
+		if h, err := p.host(); err == nil && record.ExitCode == agent.ExitNotFound {
+			failure.Hint = cmp.Or(outside(spec, h), failure.Hint)
+		}
+		p.reportFailure(failure)
 	}
 	for _, line := range ending(record, spec.Limits) {
 		p.say("clove", red, line)

@@ -85,7 +85,10 @@ func (f *foreground) run(ctx context.Context, spec agent.Spec) (agent.Record, er
 	var failed *api.Error
 	// A start that fails after the run exists has a record, which is the result of the
 	// command.
+	begins, started := f.showStart()
+	begins("cloved")
 	err := f.start(ctx, spec)
+	started()
 	switch {
 	case errors.As(err, &failed) && failed.Data.Record != nil:
 		return *failed.Data.Record, nil

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,25 +76,13 @@ func splitArguments(given []string, entry string, h host.Host) (script string, a
 	case entry != "":
 		return "", slices.Concat([]string{entry}, args), nil
 	case len(own) > 1:
-		return "", nil, secondArgument(own, h.Absolute(own[0]))
+		return "", nil, secondArgument(own, h.Absolute)
 	case len(own) == 0:
 		return "", args, nil
 	case own[0] == "":
 		return "", nil, invalid("", "clove run SCRIPT", "the script's name is empty")
 	}
 	return own[0], args, nil
-}
-
-// secondArgument refuses two arguments before "--". The first was meant as a script with
-// arguments, or as docker's IMAGE COMMAND; whether such a file exists decides which
-// hint is given. path is where the script would be.
-func secondArgument(own []string, path string) error {
-	rest := strings.Join(own[1:], " ")
-	hint := "write arguments of the agent after --: clove run " + own[0] + " -- " + rest
-	if _, err := os.Stat(path); err != nil {
-		hint = fmt.Sprintf("there is no script %.64q, and there are no images; a program of the host's runs as clove run -- %s", own[0], rest)
-	}
-	return invalid("", hint, "there is a second word, %q, before --", own[1])
 }
 
 // checkSwitches checks flags that are no part of a spec: what docker must be asked for

@@ -118,7 +118,7 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 }
 
 func needsCloved(flag, message string) error {
-	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flag, Message: message, Hint: "start cloved (systemctl start clove, or sudo cloved &), or leave it away"}
+	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flag, Message: message, Hint: agent.StartCloved() + "; or leave it away"}
 }
 
 // reportWarned says that a budget reached its mark.

@@ -20,6 +20,8 @@ func TestFileFlags(t *testing.T) {
 		{"--workspace link", agent.Files{Workspace: dir + "/folder"}},
 		{"--rootfs folder", agent.Files{Rootfs: dir + "/folder"}},
 		{"-v ./folder:/data", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder", Target: "/data"}}}},
+		{"-v folder/file:/data:z", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder/file", Target: "/data"}}}},
+		{"-v folder/file:/data:ro,Z", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder/file", Target: "/data", ReadOnly: true}}}},
 		{"-v folder/file:/data//x/:ro", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder/file", Target: "/data/x", ReadOnly: true}}}},
 		{"-v ./link:/a:rw -v ./folder:/b", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder", Target: "/a"}, {Source: dir + "/folder", Target: "/b"}}}},
 		{"-v ./folder:/workspace", agent.Files{Binds: []agent.Bind{{Source: dir + "/folder", Target: "/workspace"}}}},

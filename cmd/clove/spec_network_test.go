@@ -23,7 +23,7 @@ func TestNetworkFlags(t *testing.T) {
 		{"--allow api.example.com --allow 10.0.0.0/8:5432 --deny *.example.org", agent.NetworkAllowlist, agent.Egress{Rules: rules}},
 		{"--network public --deny *.example.org", agent.NetworkPublic, agent.Egress{Rules: rules[2:]}},
 		{"--host-port 11434 --host-port 80 --host-port 80", agent.NetworkNone, agent.Egress{HostPorts: []uint16{80, 11434}}},
-		{"-p 8080:80 -p 0.0.0.0:0:81 --publish [::1]:90:90", agent.NetworkNone, agent.Egress{Publish: []agent.PublishedPort{
+		{"-p 8080:80/tcp -p 0.0.0.0:0:81 --publish [::1]:90:90", agent.NetworkNone, agent.Egress{Publish: []agent.PublishedPort{
 			{Host: netip.MustParseAddrPort("127.0.0.1:8080"), Port: 80}, {Host: netip.MustParseAddrPort("0.0.0.0:0"), Port: 81},
 			{Host: netip.MustParseAddrPort("[::1]:90"), Port: 90}}}},
 		{"--network public --dns 192.0.2.1 --dns [2001:db8::1]:5353", agent.NetworkPublic, agent.Egress{DNS: []netip.AddrPort{

@@ -96,7 +96,6 @@ var refusals = []string{
 	"ok.py -v ./folder:/sys",
 	"ok.py -v ./folder:/dev",
 	"ok.py -v ./folder:/",
-	"ok.py -v ./folder:/data:z",
 	"ok.py -v ./folder:/workspace",
 	"ok.py -v /:/host",
 	"ok.py --mount source=data,target=/data",

@@ -119,3 +119,10 @@ func wrapped(text string, width int) []string {
 	}
 	return lines
 }
+
+// none says on a terminal that there is nothing to show. A pipe and JSON stay empty.
+func (s *screen) none(text string) {
+	if !s.json && isTerminal(s.out) {
+		s.say("clove", cyan, text)
+	}
+}

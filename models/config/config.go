@@ -8,9 +8,11 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
+	"clove.run/clove/kernel/grant"
 )
 
 // DefaultFile is read where no other is named. It need not exist.
@@ -144,6 +146,23 @@ func (c *Config) resolve(name string, uid uint32, groups []uint32) ([]Target, er
 		return nil, &NotAllowedError{Model: name, UID: uid}
 	}
 	return allowed, nil
+}
+
+// CheckGrants refuses a grant of one model that Resolve does not find, and a text that is no grant.
+func (c *Config) CheckGrants(grants []string, uid uint32, groups []uint32) error {
+	for _, text := range grants {
+		scope, err := grant.Parse(text)
+		if err != nil {
+			return err
+		}
+		if scope.Kind() != grant.Model || strings.Contains(scope.Pattern(), "*") {
+			continue
+		}
+		if _, err := c.Resolve(scope.Pattern(), uid, groups); err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--model", Message: err.Error(), Hint: "clove models list shows those that you may use"}
+		}
+	}
+	return nil
 }
 
 // Prices returns the price table as it applies: the file's first, then the built-in one.

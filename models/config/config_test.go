@@ -136,6 +136,15 @@ func TestWhoMayUseWhat(t *testing.T) {
 	if _, err := c.Resolve("claude-opus-5-6", 1000, nil); !errors.As(err, &unknown) || unknown.Nearest != "" {
 		t.Errorf("%v", err)
 	}
+	// A run is refused at its start, but for a pattern.
+	for grants, want := range map[string]string{
+		"model:coder": "", "model:codr*": "", "tool:codr": "", "tool:x model:codr": "did you mean coder?", "model:claude-opus-5-5": "may not use", "codr": "no kind",
+	} {
+		err := c.CheckGrants(strings.Fields(grants), 1000, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", grants, err)
+		}
+	}
 }
 
 func TestBudgetsOfUsers(t *testing.T) {

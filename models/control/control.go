@@ -34,9 +34,18 @@ func New(o Options) *Control {
 		fronts: &fronts{launcher: l, desk: d, runs: r, places: maxFlying, pause: time.Second, all: map[uint32]*front{}}}
 }
 
+// Check rejects a run that names a model which its owner cannot call. What a pattern matches may come later.
+func (c *Control) Check(k agent.Kernel, owner agent.Owner) error {
+	return c.desk.Config().CheckGrants(k.Grants, owner.UID, groups(owner))
+}
+
 // Serve has a run's agent served on a listener, which becomes the Control's, until ctx ends.
 // used returns what its calls have used, at the end of the agent.
 func (c *Control) Serve(ctx context.Context, run agent.Run, listener *os.File) (used func() []agent.ModelUse, err error) {
+	if err := c.Check(run.Spec.Kernel, run.Owner); err != nil {
+		listener.Close()
+		return nil, err
+	}
 	s := newServed(run, listener)
 	if s.contents, err = openContents(run, c.desk.Contents, &c.held); err != nil {
 		listener.Close()

@@ -51,7 +51,7 @@ func Ask(socket string, order agent.Guard, waits func() error) error {
 	cloved, err := client.Dial(ctx, socket)
 	if agent.KindOf(err) == agent.KindNotFound {
 		return &agent.Error{Kind: agent.KindUnenforceable, Step: "network", Message: "its rules need cloved, which does not run on this node",
-			Hint: "install and start it: systemctl start clove", Err: err}
+			Hint: "install it, and " + agent.StartCloved(), Err: err}
 	}
 	if err != nil {
 		return err

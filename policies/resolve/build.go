@@ -142,6 +142,8 @@ func (r Request) CheckCommand() error {
 	switch {
 	case r.Script != "":
 		return nil
+	case len(r.Args) == 0 && r.Has(settings.Hostname):
+		return invalid("", "clove run -h NAME SCRIPT, or clove run -h NAME -- COMMAND; -h alone shows the help", "there is nothing to run")
 	case len(r.Args) == 0:
 		return invalid("", "clove run SCRIPT, or clove run -- COMMAND", "there is nothing to run")
 	case r.Args[0] == "":

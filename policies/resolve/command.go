@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/interpreter"
 	"clove.run/clove/policies/settings"
@@ -31,6 +32,12 @@ var languages = []language{
 	{[]string{".sh"}, []string{"bash", "sh"}, "sh"},
 	{[]string{".rb"}, []string{"ruby"}, "ruby"},
 	{[]string{".pl"}, []string{"perl"}, "perl"},
+}
+
+// IsScript reports whether a name has the ending of a script.
+func IsScript(name string) bool {
+	ending := strings.ToLower(filepath.Ext(name))
+	return slices.ContainsFunc(languages, func(l language) bool { return slices.Contains(l.endings, ending) })
 }
 
 // pythonProgram is the name that a foreign root must have Python under.
@@ -112,6 +119,9 @@ func (b *builder) checkScript(given string) (string, error) {
 		if strings.Contains(b.asked.Script, "/") {
 			hint = "check the path; it is one of the host's"
 		}
+		if near := document.Nearest(filepath.Base(given), beside(given)); near != "" {
+			hint = "did you mean " + near + "? " + hint
+		}
 		return "", &agent.Error{Kind: agent.KindNotFound, Step: "script", Message: b.asked.Script + " does not exist", Hint: hint}
 	case err != nil:
 		return host.Resolve("script", given, b.asked.Script)
@@ -121,6 +131,15 @@ func (b *builder) checkScript(given string) (string, error) {
 		return "", invalid("", "name a file", "%s is not a regular file", b.asked.Script)
 	}
 	return host.Resolve("script", given, b.asked.Script)
+}
+
+// beside are the names in the directory of a script that is not there. They are seen with the caller's rights.
+func beside(given string) (names []string) {
+	entries, _ := os.ReadDir(filepath.Dir(given)) // none if it cannot be read
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // interpretScript returns the words that come before the script in its command, none for a

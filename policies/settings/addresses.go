@@ -28,13 +28,17 @@ func readPublished(r *Reader, text string) error {
 // parsePublished reads from the right, because an IPv6 address contains colons itself.
 func parsePublished(text string) (agent.PublishedPort, error) {
 	var none agent.PublishedPort
+	text, protocol, _ := strings.Cut(text, "/")
+	if protocol != "" && protocol != "tcp" {
+		return none, fmt.Errorf("only TCP is published, not %s", protocol)
+	}
 	rest, inside, found := cutLast(text, ":")
 	if !found {
 		return none, fmt.Errorf("it names one port")
 	}
 	port, err := ParsePort(inside)
 	if err != nil {
-		return none, fmt.Errorf("%q is not a port", inside)
+		return none, notPort(inside)
 	}
 	host, outside, found := cutLast(rest, ":")
 	if !found {
@@ -48,10 +52,17 @@ func parsePublished(text string) (agent.PublishedPort, error) {
 	hostPort := uint16(0)
 	if outside != "0" {
 		if hostPort, err = ParsePort(outside); err != nil {
-			return none, fmt.Errorf("%q is not a port", outside)
+			return none, notPort(outside)
 		}
 	}
 	return agent.PublishedPort{Host: netip.AddrPortFrom(address.Unmap(), hostPort), Port: port}, nil
+}
+
+func notPort(text string) error {
+	if first, last, isRange := strings.Cut(text, "-"); isRange && first != "" && last != "" {
+		return fmt.Errorf("%q is a range, and each -p names one port", text)
+	}
+	return fmt.Errorf("%q is not a port", text)
 }
 
 // cutLast is strings.Cut at the last separator.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -35,7 +36,7 @@ var Identity = sync.OnceValue(func() *Section {
 			Doc:  "the user inside: agent, root, or UID[:GID]; root is root inside only",
 			Read: one(readUser), Write: writeUser, Wider: widerUser,
 		},
-		{Flag: Hostname, Group: GroupIdentity, Usage: "host name inside", Default: "the run's ID", Read: one(readHostname)},
+		{Flag: Hostname, Group: GroupIdentity, Usage: "host name inside, also -h NAME", Default: "the run's ID", Read: one(readHostname)},
 		{Flag: Label, Short: "l", Form: List, Group: GroupIdentity, Usage: "label as KEY=VALUE, kept with the record", Read: each(readLabel)},
 		{
 			Flag: Workdir, Short: "w", Group: GroupIdentity, Usage: "working directory inside",
@@ -62,7 +63,11 @@ func readName(r *Reader, text string) error {
 }
 
 func readUser(r *Reader, text string) (err error) {
-	r.Spec.User, err = ParseUser(text)
+	root := cmp.Or(r.Text(Rootfs), "/")
+	if r.Image {
+		root = ""
+	}
+	r.Spec.User, err = ParseUser(text, r.Host.Absolute(root))
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"clove.run/clove/policies/host"
 )
 
-// readVolume reads docker's SOURCE:TARGET[:ro|rw].
+// readVolume reads docker's SOURCE:TARGET[:ro|rw|z|Z].
 func readVolume(r *Reader, text string) error {
 	bind, err := r.parseVolume(text)
 	if err == nil {
@@ -29,10 +29,13 @@ func (r *Reader) parseVolume(text string) (bind agent.Bind, err error) {
 	}
 	if len(parts) == 3 {
 		for _, option := range strings.Split(parts[2], ",") {
-			if option != "ro" && option != "rw" {
+			switch option {
+			case "ro", "rw":
+				bind.ReadOnly = option == "ro"
+			case "z", "Z": // labels of SELinux, which no agent is confined by: there is nothing to change
+			default:
 				return bind, Invalid(Volume, form, "%q of %q is not an option", option, text)
 			}
-			bind.ReadOnly = option == "ro"
 		}
 	}
 	// docker takes a text without a slash for the name of a volume, not of a directory.

@@ -9,6 +9,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/kernel/grant"
 )
 
@@ -120,7 +121,11 @@ func dropsOfMode(mode string) []string {
 
 func readMode(r *Reader, mode string) error {
 	if !slices.Contains(agent.NetworkModes, mode) {
-		return Invalid(NetworkMode, "write one of "+strings.Join(agent.NetworkModes, ", "), "%q is not a network mode", mode)
+		hint := document.Meant(mode, agent.NetworkModes, "write one of "+strings.Join(agent.NetworkModes, ", "))
+		if kind, _, _ := strings.Cut(mode, ":"); slices.Contains([]string{"bridge", "default", "container"}, kind) {
+			hint = "agents have no network together: public is the internet, --allow names what else it reaches, and -p lets the host reach a port of it"
+		}
+		return Invalid(NetworkMode, hint, "%q is not a network mode", mode)
 	}
 	r.Spec.Network = mode
 	return nil

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
+	"clove.run/clove/policies/host"
 )
 
 // ParseSize reads a size of at least floor bytes. field is the name that an error begins
@@ -85,36 +89,60 @@ var (
 var namedUsers = []agent.User{AgentUser, RootUser}
 
 // ParseUser reads NAME|UID[:GID]. A uid without a name has a group of its own
-// number: docker's choice, group 0, would share the sandbox root's files.
-func ParseUser(text string) (agent.User, error) {
-	const hint = "write agent, root or numbers such as 1000:1000, at most 65532"
+// number: docker's choice, group 0, would share the sandbox root's files. Other names than
+// agent and root are looked up in the root directory that the agent sees; empty: in none.
+func ParseUser(text, root string) (agent.User, error) {
 	name, group, hasGroup := strings.Cut(text, ":")
-	user, err := findUser(name)
+	user, err := findUser(name, func() (uint32, uint32, bool) { return host.User(root, name) })
 	if err != nil {
-		return agent.User{}, Invalid("user", hint, "there is no user %q inside", name)
+		return agent.User{}, noUser("user", name, err)
 	}
 	if hasGroup {
-		named, err := findUser(group)
+		named, err := findUser(group, func() (uint32, uint32, bool) { id, found := host.Group(root, group); return id, id, found })
 		if err != nil {
-			return agent.User{}, Invalid("user", hint, "there is no group %q inside", group)
+			return agent.User{}, noUser("group", group, err)
 		}
 		user.GID = named.GID
 	}
 	return user, nil
 }
 
-// findUser knows the two names and every number up to agent.MaxUser; above it are
+// errReserved is the error for ids that no agent has.
+var errReserved = errors.New("reserved")
+
+func noUser(what, name string, err error) error {
+	if errors.Is(err, errReserved) {
+		return Invalid(User, fmt.Sprintf("write a number up to %d, which owns no file either, or omit it: agent has no rights outside", agent.MaxUser),
+			"no agent can have the %s %q: ids above %d are clove's own inside", what, name, agent.MaxUser)
+	}
+	return Invalid(User, document.Meant(name, []string{AgentUser.Name, RootUser.Name},
+		fmt.Sprintf("write agent, root, another name of its /etc/passwd or /etc/group, or numbers such as 1000:1000, at most %d", agent.MaxUser)),
+		"there is no %s %q inside", what, name)
+}
+
+// findUser knows the two names, every number up to agent.MaxUser, and what is looked up; above it are
 // clove-init's. All users but root share the agent's home directory, which is given to the
 // user that the agent runs as.
-func findUser(text string) (agent.User, error) {
+func findUser(text string, lookUp func() (uid, gid uint32, found bool)) (agent.User, error) {
 	for _, known := range namedUsers {
 		if text == known.Name || text == strconv.FormatUint(uint64(known.UID), 10) {
 			return known, nil
 		}
 	}
 	id, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || id > agent.MaxUser {
-		return agent.User{}, strconv.ErrRange
+	uid, gid, found := uint32(id), uint32(id), err == nil
+	if found {
+		text = strconv.FormatUint(id, 10)
+	} else {
+		uid, gid, found = lookUp()
 	}
-	return agent.User{Name: strconv.FormatUint(id, 10), UID: uint32(id), GID: uint32(id), Home: AgentUser.Home}, nil
+	switch {
+	case !found:
+		return agent.User{}, strconv.ErrSyntax
+	case uid == RootUser.UID:
+		return RootUser, nil
+	case uid > agent.MaxUser || gid > agent.MaxUser:
+		return agent.User{}, errReserved
+	}
+	return agent.User{Name: text, UID: uid, GID: gid, Home: AgentUser.Home}, nil
 }

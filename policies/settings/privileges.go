@@ -10,6 +10,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/seccomp"
 )
@@ -65,7 +66,7 @@ func readCapDrop(r *Reader, text string) error {
 		name = "CAP_" + name
 	}
 	if name != agent.AllCapabilities && !slices.Contains(agent.Capabilities, name) {
-		return Invalid(CapDrop, "write ALL, or a name of capabilities(7) such as CHOWN", "%q is not a capability", text)
+		return Invalid(CapDrop, document.Meant(name, agent.Capabilities, "write ALL, or a name of capabilities(7) such as CHOWN"), "%q is not a capability", text)
 	}
 	if !slices.Contains(r.Spec.CapDrop, name) {
 		r.Spec.CapDrop = append(r.Spec.CapDrop, name)

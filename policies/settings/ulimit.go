@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
 	"clove.run/clove/internal/rlimits"
 )
 
@@ -45,7 +46,7 @@ func parseUlimit(text string) (agent.Rlimit, error) {
 	const form = "write NAME=SOFT:HARD, for example nofile=1024:2048"
 	name, values, hasValue := strings.Cut(text, "=")
 	if _, known := rlimits.Resource(name); !known {
-		return agent.Rlimit{}, Invalid(Ulimit, "it takes "+strings.Join(rlimits.Names(), ", "), "there is no resource limit %q", name)
+		return agent.Rlimit{}, Invalid(Ulimit, document.Meant(name, rlimits.Names(), "it takes "+strings.Join(rlimits.Names(), ", ")), "there is no resource limit %q", name)
 	}
 	if !hasValue {
 		return agent.Rlimit{}, Invalid(Ulimit, form, "%q has no value", text)
