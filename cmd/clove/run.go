@@ -89,6 +89,7 @@ func (p launcher) run(c *cli.Context) error {
 		return err
 	}
 	if record.ExitCode != 0 && !p.json {
+		reportHomeTools(p.screen, spec, h, record.ExitCode)
 		reportUnseen(p.screen, spec, h.Dir)
 	}
 	if unwritten != nil {

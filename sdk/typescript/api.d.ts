@@ -714,6 +714,13 @@ export interface Bind {
   source: string;
   target: string;
   read_only?: boolean;
+  /**
+   * puts the agent's own layer over a directory that is read-only: the agent changes what it sees,
+   * and the host's files stay. Only where the root can be written at target.
+   */
+  copy_on_write?: boolean;
+  /** shows a directory copy on write although it has credentials (package homedir). */
+  secrets?: boolean;
 }
 
 /** A private memory file system; its pages count as the agent's memory. */
