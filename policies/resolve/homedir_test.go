@@ -73,6 +73,11 @@ func TestHomeDirs(t *testing.T) {
 			t.Errorf("%q: %q, %q, %v", text, sources, path, err)
 		}
 	}
+	asked := Request{Args: []string{"true"}, PolicyShadow: "sandboxed"}
+	asked.Add(settings.HomeDir, ".cargo")
+	if spec, err := Spec(asked, host.Host{Environ: []string{"HOME=" + home}, CPUs: []int{0}, Dir: top}, agent.NewID()); err != nil || spec.Shadow.Files.Binds[0].Source != home+"/.cargo" {
+		t.Errorf("shadow: %+v, %v", spec.Shadow, err)
+	}
 	for _, environ := range [][]string{nil, {"HOME=/"}, {"HOME=relative"}, {"HOME=/nowhere"}} {
 		b := &builder{host: host.Host{Environ: environ}, spec: agent.Spec{User: settings.AgentUser}}
 		b.asked.Add(settings.HomeDir, "x")
