@@ -62,6 +62,9 @@ func (s Spec) ModelSetupFile() (ModelSetup, error) {
 	setup.Text = strings.NewReplacer("<model>", model, "<url>", ModelURL).Replace(setup.Text)
 	file := path.Join(s.User.Home, setup.Path)
 	for _, b := range s.Files.Binds {
+		if b.CopyOnWrite {
+			continue
+		}
 		if file == b.Target || strings.HasPrefix(file, strings.TrimSuffix(b.Target, "/")+"/") {
 			return setup, wrong(field, "omit one of them", "%s would be written on the host: %.256q is a path of the host's", file, b.Target)
 		}

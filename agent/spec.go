@@ -166,6 +166,11 @@ type Bind struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only,omitempty"`
+	// CopyOnWrite puts the agent's own layer over a directory that is read-only: the agent changes
+	// what it sees, and the host's files stay. Only where the root can be written at Target.
+	CopyOnWrite bool `json:"copy_on_write,omitempty"`
+	// Secrets shows a directory copy on write although it has credentials (package homedir).
+	Secrets bool `json:"secrets,omitempty"`
 }
 
 // Tmpfs is a private memory file system; its pages count as the agent's memory.

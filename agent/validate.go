@@ -217,6 +217,9 @@ func checkPlaces(s Spec) error {
 	for _, b := range f.Binds {
 		paths["files.binds"] = append(paths["files.binds"], b.Source)
 		targets = append(targets, b.Target)
+		if b.CopyOnWrite && !b.ReadOnly || b.Secrets && !b.CopyOnWrite {
+			return wrong("files.binds", "write read_only and copy_on_write, or omit both and secrets", "%.256s cannot be changed on the host and copied, and only a copied directory is searched for credentials", b.Source)
+		}
 	}
 	for _, t := range f.Tmpfs {
 		targets = append(targets, t.Target)

@@ -62,6 +62,11 @@ type Bind struct {
 	Source   string
 	Target   string
 	ReadOnly bool
+	// CopyOnWrite is for a read-only directory: the agent's changes go into the layer, and submounts
+	// do not appear. Source must then have no link in it. Where Target could not be written either,
+	// the directory is only shown.
+	CopyOnWrite bool
+	Secrets     bool // the directory may have credentials; else one that has some is refused
 }
 
 // Tmpfs is a private memory file system inside.
@@ -177,6 +182,13 @@ func within(p, dir string) bool {
 // writable.
 func (c Config) staysWritable(dir string) bool {
 	return !c.ReadOnly || len(c.Writable) == 0 || slices.Contains(c.Writable, dir)
+}
+
+// writableAt reports whether the agent's layer takes what is written at a path.
+func (c Config) writableAt(at string) bool {
+	return !c.ReadOnly || slices.ContainsFunc([]string{"/tmp", "/var/tmp", agentHome, workspaceDir}, func(dir string) bool {
+		return within(at, dir) && c.staysWritable(dir)
+	})
 }
 
 func (c Config) hostname() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/internal/homedir"
 	"clove.run/clove/internal/nsthread"
 )
 
@@ -163,13 +164,32 @@ func (f *hostInfo) readSources(cfg Config) (err error) {
 	}
 	for _, bind := range cfg.Binds {
 		err := rightsOf(cfg.User, nsthread.StartAs, func() error {
-			s, err := readSource("bind source", bind.Source, cfg, false)
+			s, err := readSource("bind source", bind.Source, cfg, bind.CopyOnWrite)
 			f.Binds = append(f.Binds, s)
+			if err == nil && bind.CopyOnWrite {
+				err = bind.check(s)
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// check refuses a source whose path leads elsewhere now: its owner could have put a link in its
+// place, which root's rights would follow. It also refuses credentials.
+func (b Bind) check(s source) error {
+	if s.Path != b.Source {
+		return fmt.Errorf("cannot use bind source %s: a link on the way leads to %s", b.Source, s.Path)
+	}
+	if b.Secrets {
+		return nil
+	}
+	name, _ := strings.CutPrefix(strings.TrimPrefix(b.Target, "/root/"), agentHome+"/")
+	if err := homedir.Check(s.Path, name); err != nil {
+		return fmt.Errorf("cannot show %s without leave for its secrets: %w", s.Path, err)
 	}
 	return nil
 }

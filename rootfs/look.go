@@ -165,8 +165,11 @@ func sysSight(at string) Sight {
 // overlaid is a copy of a directory of the host, in which the agent writes into its layer.
 func (l looker) overlaid(target string, sealed bool) Sight {
 	s := Sight{Readable: true, By: "the host's base system, " + target}
-	if target == workspaceDir {
+	switch {
+	case target == workspaceDir:
 		s.By, s.Writable = "a copy of the workspace", true
+	case slices.ContainsFunc(l.cfg.Binds, func(b Bind) bool { return b.CopyOnWrite && b.Target == target }):
+		s.By, s.Writable = "a copy of the caller's folder, "+target, true
 	}
 	return l.sealed(s, s.Writable || l.cfg.AgentUID == 0, sealed)
 }

@@ -230,7 +230,11 @@ func (p *planner) asked() []wanted {
 	for i, bind := range p.cfg.Binds {
 		source := p.hostInfo.Binds[i]
 		mounts = append(mounts, wanted{bind.Target, func() {
-			p.add(bindOp{Source: source.Path, Target: bind.Target, Map: p.callersMap(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: true, As: p.cfg.User})
+			if bind.CopyOnWrite && p.cfg.writableAt(bind.Target) {
+				p.copied(bind.Target, source)
+				return
+			}
+			p.add(bindOp{Source: source.Path, Target: bind.Target, Map: p.callersMap(source), Dir: source.Dir, ReadOnly: bind.ReadOnly, Recursive: !bind.CopyOnWrite, As: p.cfg.User})
 		}})
 	}
 	for _, t := range p.cfg.Tmpfs {
@@ -240,6 +244,18 @@ func (p *planner) asked() []wanted {
 		}})
 	}
 	return mounts
+}
+
+// copied plans an overlay over a directory of the caller's. The directories on the way to it are the
+// agent's where the home is.
+func (p *planner) copied(target string, s source) {
+	uid, gid := agentIDs(p.cfg.AgentUID, p.cfg.AgentGID)
+	for end := range target {
+		if at := target[:end]; target[end] == '/' && at != agentHome && within(at, agentHome) {
+			p.add(makeDirOp{Path: at, Mode: 0o755, UID: uid, GID: gid})
+		}
+	}
+	p.overlay(overlayOp{Target: target, Sources: []string{s.Path}, Map: p.callersMap(s), Else: byCopy, As: p.cfg.User})
 }
 
 // scratch takes a number like an overlay, because it has a directory among the uppers too.

@@ -74,7 +74,7 @@ func (all *denials) add(d agent.Denial, reason, hint string) {
 	all.byKey[denialKey{d.Kind, d.Target}] = &kept
 	all.perKind[d.Kind]++
 	all.event(d)
-	if all.first != nil {
+	if all.first != nil && !isOptional(kept) {
 		all.noticed = true
 		all.notices().put(func() { all.first(d, reason, hint) })
 	}

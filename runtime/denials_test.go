@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,35 @@ func TestDenialsAreBounded(t *testing.T) {
 	}
 	if reported != len(list) {
 		t.Errorf("reported %d of %d", reported, len(list))
+	}
+}
+
+// What programs only ask for makes no line, and is counted all the same. The controls are refusals
+// beside it.
+func TestOptionalRefusalsAreQuiet(t *testing.T) {
+	t.Parallel()
+	var told []string
+	all := newDenials("0123456789abcdef", func(d agent.Denial, _, _ string) { told = append(told, d.Target) })
+	calls := map[string]string{"CAP_CHOWN": "fchown", "CAP_FOWNER": "fchown"}
+	for _, d := range []agent.Denial{
+		{Kind: agent.DenialCall, Target: "io_uring_setup"}, {Kind: agent.DenialCall, Target: "bpf"},
+		{Kind: agent.DenialFile, Target: "/usr/lib/python3/__pycache__/os.cpython-311.pyc.1"}, {Kind: agent.DenialFile, Target: "/mod/__pycache__"}, {Kind: agent.DenialFile, Target: "/mod/my__pycache__"},
+		{Kind: agent.DenialFile, Target: "/etc/locale.alias"}, {Kind: agent.DenialFile, Target: "/workspace/etc/locale.alias"},
+		{Kind: agent.DenialFile, Target: "/etc/python3.11/sitecustomize.py"}, {Kind: agent.DenialExec, Target: "/etc/locale.alias"},
+		{Kind: agent.DenialCapability, Target: "CAP_CHOWN"}, {Kind: agent.DenialCapability, Target: "CAP_FOWNER"},
+	} {
+		if call := calls[d.Target]; call != "" {
+			d.Call = &agent.DeniedCall{Name: call}
+		}
+		all.add(d, "", "")
+	}
+	if isOptional(agent.Denial{Kind: agent.DenialCapability, Target: "CAP_CHOWN", Call: &agent.DeniedCall{Name: "fchownat"}}) {
+		t.Error("chown(1) is refused quietly")
+	}
+	all.close(func(func(*store.Store) error) error { return nil })
+	want := []string{"bpf", "/mod/my__pycache__", "/workspace/etc/locale.alias", "/etc/locale.alias", "CAP_FOWNER"}
+	if !slices.Equal(told, want) || len(all.list()) != 11 {
+		t.Errorf("told %q, kept %d", told, len(all.list()))
 	}
 }
 

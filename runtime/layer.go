@@ -276,12 +276,15 @@ func (r *Runtime) openKept(run agent.Run) (*os.File, error) {
 	return image, nil
 }
 
-// access makes root read the layer, and the user the host's workspace.
+// access makes root read the layer, and the user the host's workspace and folders.
 func (l *layerReader) access() rootfs.Access {
 	a := rootfs.Access{Layer: l.root.Do, ListBytes: l.ListBytes, Contents: l.contents}
 	// Without an entry the host's side is read on the same thread, as root.
 	if l.For.UID != 0 {
 		a.Host = map[string]rootfs.Rights{agent.WorkspaceDir: l.user.Do}
+		for _, b := range l.Run.Spec.Files.Binds {
+			a.Host[b.Target] = l.user.Do
+		}
 	}
 	return a
 }

@@ -72,6 +72,10 @@ func TestAProgramOutsideIsShown(t *testing.T) {
 			t.Errorf("%s: %d, %s", command, status, stderr)
 		}
 	}
+	b.setenv("HOME=" + b.host.Dir + "/home")
+	if _, _, stderr := b.clove("run", "--", "claude", "-p", "x"); !strings.Contains(stderr, "hint: claude is in your home, which is not inside: --home-dir .npm-global shows it\n") {
+		t.Errorf("in the caller's home: %s", stderr)
+	}
 	if _, _, stderr := b.clove("run", "--rootfs", "folder", "--", program); !strings.Contains(stderr, "hint: usual\n") {
 		t.Errorf("with a root of its own: %s", stderr)
 	}

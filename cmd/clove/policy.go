@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
+	"clove.run/clove/policies/learn"
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 )
@@ -67,14 +68,21 @@ func policyCommand() command {
 
 // reportWider says at the start of a run where its policy allows more than what it extends.
 func reportWider(s *screen, policy agent.Policy) {
-	var places []string
-	for _, text := range policy.Widened {
-		place, _, _ := strings.Cut(text, " ")
-		places = append(places, place)
-	}
-	if len(places) > 0 {
+	if places := widerPlaces(policy); len(places) > 0 {
 		s.say("clove", cyan, "policy "+policy.Name+" is wider than what it extends in "+strings.Join(places, ", ")+" (clove policy explain says why)")
 	}
+}
+
+// widerPlaces leaves out those that learning wrote: each of them was used.
+func widerPlaces(policy agent.Policy) (places []string) {
+	for _, text := range policy.Widened {
+		place, rest, _ := strings.Cut(text, " ")
+		if _, reason, _ := strings.Cut(rest, "): "); learn.IsReason(reason) {
+			continue
+		}
+		places = append(places, place)
+	}
+	return places
 }
 
 func (p policyVerbs) all(c *cli.Context) error {

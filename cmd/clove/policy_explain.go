@@ -60,6 +60,10 @@ func sentences(policy *resolve.Policy) (rows [][2]string) {
 		if bind.ReadOnly {
 			how = "reads"
 		}
+		if bind.CopyOnWrite {
+			add("", "reads a folder of the caller's home at "+bind.Target+", and changes a copy of it")
+			continue
+		}
 		add("", how+" the host's "+bind.Source+" at "+bind.Target)
 	}
 	for _, t := range s.Files.Tmpfs {

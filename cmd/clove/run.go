@@ -90,6 +90,9 @@ func (p launcher) run(c *cli.Context) error {
 		return err
 	}
 	if record.ExitCode != 0 && !p.json {
+		if record.Error == nil && record.ExitCode == agent.ExitNotFound {
+			reportHomeTools(p.screen, spec, h)
+		}
 		reportUnseen(p.screen, spec, h.Dir)
 	}
 	if unwritten != nil {
@@ -178,7 +181,7 @@ func (p launcher) reportEnd(record agent.Record, spec agent.Spec) {
 	if record.Error != nil {
 		failure := *record.Error
 		if h, err := p.host(); err == nil && record.ExitCode == agent.ExitNotFound {
-			failure.Hint = cmp.Or(outside(spec, h), failure.Hint)
+			failure.Hint = cmp.Or(homeHint(spec, h, spec.Command[:min(1, len(spec.Command))]), outside(spec, h), failure.Hint)
 		}
 		p.reportFailure(failure)
 	}

@@ -179,3 +179,8 @@ func (l *learner) reason() string {
 	}
 	return fmt.Sprintf("used in %d learned runs, such as %s", len(l.seen.Runs), l.seen.Runs[0].Name)
 }
+
+// IsReason reports whether a reason for a wider place is one that Write gives.
+func IsReason(reason string) bool {
+	return strings.HasPrefix(reason, "used in the learned run ") || strings.HasPrefix(reason, "used in ") && strings.Contains(reason, " learned runs, such as ")
+}

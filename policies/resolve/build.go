@@ -83,6 +83,7 @@ var specSteps = []func(*builder) error{
 	read(settings.Ulimits),
 	read(settings.Files),
 	(*builder).checkTargets,
+	(*builder).showHomeDirs,
 	(*builder).readCommand,
 	(*builder).nameRun,
 	read(settings.Shared),

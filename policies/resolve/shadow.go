@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"maps"
+	"slices"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
@@ -9,7 +10,7 @@ import (
 )
 
 // shadowSteps read what decides in a shadow: a policy's document below what was asked for.
-var shadowSteps = append([]func(*builder) error{(*builder).readPolicy}, policySteps...)
+var shadowSteps = slices.Concat([]func(*builder) error{(*builder).readPolicy}, policySteps, []func(*builder) error{(*builder).showHomeDirs})
 
 // readShadow builds what the run would be under the policy of the shadow with the same flags. It
 // comes behind the files and the command, which it shares.

@@ -20,6 +20,7 @@ const (
 	Volume    = "volume"
 	Tmpfs     = "tmpfs"
 	Mount     = "mount"
+	HomeDir   = "home-dir"
 	Rootfs    = "rootfs"
 	Workspace = "workspace"
 	GitDir    = "git-dir"
@@ -99,6 +100,13 @@ var Files = sync.OnceValue(func() *Section {
 			Pod:   "a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job, or use --workspace",
 			Doc:   "SOURCE:TARGET[:ro], directories of the host",
 			Read:  each(readVolume), Write: writeVolumes, Wider: widerVolumes,
+		},
+		{
+			Flag: HomeDir, Key: "files.home", Form: List, Flags: Join, Group: GroupFiles,
+			Usage: "show folders of your home in the agent's, copy on write, FOLDER[:secrets],…; their bin goes into PATH",
+			Pod:   "a cluster's nodes do not have this host's files: build an image with these tools",
+			Doc:   "FOLDER[:secrets], folders of the caller's home that appear in the agent's home; what the agent changes in them stays in its layer, and one with credentials is refused without :secrets",
+			Read:  each(readHomeDirs), Write: writeHomeDirs, Wider: widerHomeDirs,
 		},
 		{
 			Flag: Tmpfs, Key: "files.tmpfs", Form: List, Flags: Join, Group: GroupFiles,

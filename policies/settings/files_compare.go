@@ -13,7 +13,7 @@ import (
 // writeVolumes leaves out what a text cannot name: see Unwritten.
 func writeVolumes(s agent.Spec) (volumes []string) {
 	for _, b := range s.Files.Binds {
-		if unwritten(b) {
+		if unwritten(b) || b.CopyOnWrite {
 			continue
 		}
 		volume := b.Source + ":" + b.Target
@@ -40,7 +40,7 @@ func Unwritten(s agent.Spec) (left []string) {
 func widerVolumes(base, wide agent.Spec) []Difference {
 	var binds []string
 	for _, bind := range wide.Files.Binds {
-		if !slices.ContainsFunc(base.Files.Binds, func(have agent.Bind) bool {
+		if !bind.CopyOnWrite && !slices.ContainsFunc(base.Files.Binds, func(have agent.Bind) bool {
 			return have.Source == bind.Source && have.Target == bind.Target && (bind.ReadOnly || !have.ReadOnly)
 		}) {
 			mode := "rw"

@@ -43,7 +43,7 @@ func TestWrittenIsRead(t *testing.T) {
 	spec := base()
 	spec.Limits.MemorySwapBytes, spec.Files.Landlock, spec.CapDrop, spec.Seccomp.Profile = 3<<29, "", []string{"CAP_CHOWN"}, "standard"
 	spec.Limits.StopGrace, spec.Files.Rootfs, spec.AllowUnenforced = 0, "/usr", []string{"seccomp"}
-	spec.Files.Binds = []agent.Bind{{Source: "/usr", Target: "/a", ReadOnly: true}}
+	spec.Files.Binds = []agent.Bind{{Source: "/usr", Target: "/a", ReadOnly: true}, copied(".cargo"), copied("go/bin")}
 	spec.Files.Tmpfs = []agent.Tmpfs{{Target: "/b", SizeBytes: 1 << 20, Mode: 0o700}, {Target: "/c"}}
 	given := Given(spec)
 	var again agent.Spec

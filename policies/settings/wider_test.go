@@ -15,14 +15,19 @@ import (
 
 func base() agent.Spec {
 	return agent.Spec{
-		User: agent.User{Name: "agent", UID: 1000}, Network: agent.NetworkAllowlist, Seccomp: agent.Seccomp{Profile: "strict"},
+		User: agent.User{Name: "agent", UID: 1000, Home: "/home/agent"}, Network: agent.NetworkAllowlist, Seccomp: agent.Seccomp{Profile: "strict"},
 		Egress: agent.Egress{Rules: []agent.EgressRule{{Target: "*.example.com"}, {Target: "bad.example.com", Deny: true}}, HostPorts: []uint16{80},
 			Limits: agent.EgressLimits{Connections: 10, PerSecond: 10, Bytes: 1 << 20}},
 		Limits: agent.Limits{MemoryBytes: 1 << 30, MemorySwapBytes: 1 << 30, Pids: 100, CPUs: 1, CPUSet: "0-2", CPUTime: time.Minute, WallClock: time.Minute,
 			OutputBytes: 1 << 20, DiskBytes: 1 << 30, ShmBytes: 1 << 20, Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}}},
-		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Read: []string{"/usr", "/workspace/src"}, Landlock: agent.LandlockRequired, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}}},
+		Files:  agent.Files{ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/bin/sh", "/usr/bin/git*"}, Read: []string{"/usr", "/workspace/src"}, Landlock: agent.LandlockRequired, Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}, copied(".cargo"), copied("go")}},
 		Kernel: agent.Kernel{Grants: []string{"tool:read*"}, Budgets: []string{"tokens=100"}, OnDenial: "end-after:3"},
 	}
+}
+
+// copied is a folder of the home.
+func copied(folder string) agent.Bind {
+	return agent.Bind{Target: "/home/agent/" + folder, ReadOnly: true, CopyOnWrite: true}
 }
 
 // keyring is a filter of docker's format that allows little, but one call that strict refuses.
@@ -62,31 +67,34 @@ func TestWider(t *testing.T) {
 		"files.read: /workspace/srcs instead of /usr, /workspace/src":                   func(s *agent.Spec) { s.Files.Read = append(s.Files.Read, "/workspace/srcs") },
 		"files.writable: /workspace instead of /tmp":                                    func(s *agent.Spec) { s.Files.Writable = []string{"/workspace", "/tmp"} },
 		"files.volumes: /srv/a:/a:rw instead of nothing of them":                        func(s *agent.Spec) { s.Files.Binds = []agent.Bind{{Source: "/srv/a", Target: "/a"}} },
-		"files.rootfs: /srv/root instead of the host's base system":                     func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },
-		"user: root inside instead of agent":                                            func(s *agent.Spec) { s.User = agent.User{Name: "root"} },
-		"seccomp: standard instead of strict":                                           func(s *agent.Spec) { s.Seccomp.Profile = "standard" },
-		"seccomp: /srv/f.json, with keyctl instead of strict":                           func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: keyring} },
-		"network.mode: public instead of allowlist":                                     func(s *agent.Spec) { s.Network = agent.NetworkPublic },
-		"network.allow: example.org instead of *.example.com":                           func(s *agent.Spec) { s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: "example.org"}) },
-		"network.deny: not denied instead of bad.example.com denied":                    func(s *agent.Spec) { s.Egress.Rules = s.Egress.Rules[:1] },
-		"network.host_ports: 81 instead of 80":                                          func(s *agent.Spec) { s.Egress.HostPorts = []uint16{80, 81} },
-		"network.allow: net:evil.org:443 instead of *.example.com":                      func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "net:evil.org:443") },
-		"network.dns: 9.9.9.9:53 instead of none":                                       func(s *agent.Spec) { s.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")} },
-		"network.bytes: no limit instead of 1MiB (host)":                                func(s *agent.Spec) { s.Network = agent.NetworkHost },
-		"files.tmpfs: /workspace instead of none":                                       func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/workspace"}} },
-		"limits.stop_timeout: 1s instead of 0s":                                         func(s *agent.Spec) { s.Limits.StopGrace = time.Second },
-		"at_end: refuse instead of end":                                                 func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" },
-		"network.connections: 11 instead of 10":                                         func(s *agent.Spec) { s.Egress.Limits.Connections++ },
-		"network.bytes: no limit instead of 1MiB":                                       func(s *agent.Spec) { s.Egress.Limits.Bytes = 0 },
-		"models: model:gpt instead of none":                                             func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "model:gpt") },
-		"grants: tool:write instead of tool:read*":                                      func(s *agent.Spec) { s.Kernel.Grants = []string{"tool:write"} },
-		"budgets: tokens=101 instead of tokens=100":                                     func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} },
-		"budgets: no limit instead of tokens=100":                                       func(s *agent.Spec) { s.Kernel.Budgets = nil },
-		"budgets: tokens=100/day instead of tokens=100":                                 func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=100/day"} },
-		"on_denial: end-after:4 instead of end-after:3":                                 func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" },
-		"on_denial: deny instead of end-after:3":                                        func(s *agent.Spec) { s.Kernel.OnDenial = "" },
-		"allow_unenforced: seccomp instead of none":                                     func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} },
-		"files.landlock: where the host has it instead of required":                     func(s *agent.Spec) { s.Files.Landlock = "" },
+		"files.home: .cache/uv, .cargo:secrets instead of .cargo, go": func(s *agent.Spec) {
+			s.Files.Binds = []agent.Bind{copied(".cargo/bin"), copied(".cache/uv"), copied("go"), {Target: "/home/agent/.cargo", ReadOnly: true, CopyOnWrite: true, Secrets: true}}
+		},
+		"files.rootfs: /srv/root instead of the host's base system":  func(s *agent.Spec) { s.Files.Rootfs = "/srv/root" },
+		"user: root inside instead of agent":                         func(s *agent.Spec) { s.User = agent.User{Name: "root"} },
+		"seccomp: standard instead of strict":                        func(s *agent.Spec) { s.Seccomp.Profile = "standard" },
+		"seccomp: /srv/f.json, with keyctl instead of strict":        func(s *agent.Spec) { s.Seccomp = agent.Seccomp{Profile: "/srv/f.json", Document: keyring} },
+		"network.mode: public instead of allowlist":                  func(s *agent.Spec) { s.Network = agent.NetworkPublic },
+		"network.allow: example.org instead of *.example.com":        func(s *agent.Spec) { s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: "example.org"}) },
+		"network.deny: not denied instead of bad.example.com denied": func(s *agent.Spec) { s.Egress.Rules = s.Egress.Rules[:1] },
+		"network.host_ports: 81 instead of 80":                       func(s *agent.Spec) { s.Egress.HostPorts = []uint16{80, 81} },
+		"network.allow: net:evil.org:443 instead of *.example.com":   func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "net:evil.org:443") },
+		"network.dns: 9.9.9.9:53 instead of none":                    func(s *agent.Spec) { s.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")} },
+		"network.bytes: no limit instead of 1MiB (host)":             func(s *agent.Spec) { s.Network = agent.NetworkHost },
+		"files.tmpfs: /workspace instead of none":                    func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/workspace"}} },
+		"limits.stop_timeout: 1s instead of 0s":                      func(s *agent.Spec) { s.Limits.StopGrace = time.Second },
+		"at_end: refuse instead of end":                              func(s *agent.Spec) { s.Kernel.AtEnd = "refuse" },
+		"network.connections: 11 instead of 10":                      func(s *agent.Spec) { s.Egress.Limits.Connections++ },
+		"network.bytes: no limit instead of 1MiB":                    func(s *agent.Spec) { s.Egress.Limits.Bytes = 0 },
+		"models: model:gpt instead of none":                          func(s *agent.Spec) { s.Kernel.Grants = append(s.Kernel.Grants, "model:gpt") },
+		"grants: tool:write instead of tool:read*":                   func(s *agent.Spec) { s.Kernel.Grants = []string{"tool:write"} },
+		"budgets: tokens=101 instead of tokens=100":                  func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=101"} },
+		"budgets: no limit instead of tokens=100":                    func(s *agent.Spec) { s.Kernel.Budgets = nil },
+		"budgets: tokens=100/day instead of tokens=100":              func(s *agent.Spec) { s.Kernel.Budgets = []string{"tokens=100/day"} },
+		"on_denial: end-after:4 instead of end-after:3":              func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" },
+		"on_denial: deny instead of end-after:3":                     func(s *agent.Spec) { s.Kernel.OnDenial = "" },
+		"allow_unenforced: seccomp instead of none":                  func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} },
+		"files.landlock: where the host has it instead of required":  func(s *agent.Spec) { s.Files.Landlock = "" },
 	} {
 		a, b := base(), base()
 		change(&b)

@@ -317,8 +317,8 @@ export interface ExecParams {
 }
 
 /**
- * Names a path inside a run's sandbox, for run.copy_in a live run's. What goes over the session is
- * a tar archive: as input of run.copy_in, which unpacks it in the folder, as output "tar" of
+ * Names a path inside a run's sandbox, for run.copy_in a live run's. The session carries a tar
+ * archive: as input of run.copy_in, which unpacks it in the folder, as output "tar" of
  * run.copy_out.
  */
 export interface CopyParams {
@@ -721,6 +721,13 @@ export interface Bind {
   source: string;
   target: string;
   read_only?: boolean;
+  /**
+   * puts the agent's own layer over a directory that is read-only: the agent changes what it sees,
+   * and the host's files stay. Only where the root can be written at target.
+   */
+  copy_on_write?: boolean;
+  /** shows a directory copy on write although it has credentials (package homedir). */
+  secrets?: boolean;
 }
 
 /** A private memory file system; its pages count as the agent's memory. */

@@ -186,6 +186,8 @@ class Bind:
     source: str = ""
     target: str = ""
     read_only: bool = False
+    copy_on_write: bool = False  # puts the agent's own layer over a directory that is read-only: the agent changes what it sees, and the host's files stay. Only where the root can be written at target.
+    secrets: bool = False  # shows a directory copy on write although it has credentials (package homedir).
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Bind:
@@ -193,6 +195,8 @@ class Bind:
             source=o.get("source") or "",
             target=o.get("target") or "",
             read_only=o.get("read_only") or False,
+            copy_on_write=o.get("copy_on_write") or False,
+            secrets=o.get("secrets") or False,
         )
 
 
