@@ -32,7 +32,7 @@ func (s makeDirOp) run(b *builder) error {
 // bindOp shows a host path at Target, which is made if it is missing. Map says as whom its
 // owners appear inside. If its file system cannot be id-mapped (ErrUnmappable), a read-only
 // bind is shown unmapped. A writable one is refused, because what the agent writes there
-// would belong to an id of the host's. A user's bind is always refused then, because
+// would belong to an id of the host's. A user's recursive bind is always refused then, because
 // submounts, /proc among them, would appear with their real owners.
 type bindOp struct {
 	Source, Target           string
@@ -81,21 +81,22 @@ func (s bindOp) run(b *builder) error {
 // clone is the source as the agent will see it, still detached.
 func (s bindOp) clone(b *builder) (*os.File, error) {
 	flags := cloneFlags{ReadOnly: s.ReadOnly, Recursive: s.Recursive, Dir: s.Dir}
+	clone := func(m idMap) (*os.File, error) { return b.clone(s.Source, m, flags) }
 	if s.As != nil {
 		from, err := openAs(s.Source, *s.As, s.Dir)
 		if err != nil {
 			return nil, err
 		}
 		defer from.Close()
-		return b.cloneOpen(from, s.Map, flags)
+		clone = func(m idMap) (*os.File, error) { return b.cloneOpen(from, m, flags) }
 	}
-	clone, err := b.clone(s.Source, s.Map, flags)
-	if errors.Is(err, ErrUnmappable) && s.ReadOnly {
+	made, err := clone(s.Map)
+	if errors.Is(err, ErrUnmappable) && s.ReadOnly && (s.As == nil || !s.Recursive) {
 		// Unmapped files appear as the user nobody's, so the agent reads only what every user of the host may read.
 		b.tree.Unmapped = append(b.tree.Unmapped, s.Source)
-		clone, err = b.clone(s.Source, idMap{}, flags)
+		made, err = clone(idMap{})
 	}
-	return clone, err
+	return made, err
 }
 
 // tmpfsOp mounts an empty memory file system at Target. The agent's memory limit counts its

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/internal/gitdir"
+	"clove.run/clove/internal/nsthread"
 )
 
 // overlayOver mounts an overlay over dir in the bench's namespace, as the root of a container
@@ -122,6 +126,35 @@ func TestWorkspaceOnAnOverlayIsCopied(t *testing.T) {
 	}
 	if got, want := b.diff(tree.Uppers()), []string{"C /workspace/a", "A /workspace/new"}; !slices.Equal(got, want) {
 		t.Errorf("diff %q, want %q", got, want)
+	}
+}
+
+// The repository of a user's worktree is shown unmapped where it cannot be id-mapped, as the
+// workspace is copied then. The control is a bind that the user requested.
+func TestRepositoryOnAnOverlayIsShown(t *testing.T) {
+	b := newBench(t)
+	user := &nsthread.Identity{UID: 64001, GID: 64001}
+	repo, ws := b.mkdir("repo", map[string]string{"a": "x\n"}), filepath.Join(b.dir, "ws")
+	script := `git init -q "$1" && cd "$1" && git add a && git -c user.name=a -c user.email=a@b commit -q -m first && git worktree add -q "$2" && chown -R 64001:64001 "$1" "$2"`
+	if out, err := exec.Command("sh", "-c", script, "sh", repo, ws).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b.overlayOver(filepath.Join(repo, ".git/objects"))
+	cfg := testConfig(b.dir)
+	cfg.Workspace, cfg.User = ws, user
+	cfg.Binds = []Bind{{Source: filepath.Join(repo, ".git/objects"), Target: "/data", ReadOnly: true}}
+	if _, err := b.tryMount(cfg); !errors.Is(err, ErrUnmappable) {
+		t.Errorf("control: %v", err)
+	}
+	cfg.Binds = nil
+	tree := b.mount(cfg)
+	if want := filepath.Join(repo, ".git/objects"); !slices.Contains(tree.Unmapped, want) {
+		t.Errorf("unmapped %q", tree.Unmapped)
+	}
+	at := slices.IndexFunc(tree.Uppers(), func(u Upper) bool { return strings.Contains(u.Prefix, "/repo") })
+	shared := filepath.Join(tree.Uppers()[max(0, at)].Prefix, gitdir.SharedObjects)
+	if out := b.must(tree, sandboxAgent, "find "+shared+" -type f -readable | wc -l"); out != "3\n" {
+		t.Errorf("the agent reads %q objects in %s", out, shared)
 	}
 }
 
