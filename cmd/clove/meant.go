@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -213,5 +212,5 @@ func (p program) nearRun(c *cli.Context, reference string, err error) error {
 		return err
 	}
 	f := agent.FailureOf(err)
-	return &agent.Error{Kind: agent.KindNotFound, Step: f.Step, Message: f.Message, Hint: "did you mean " + near + "?", Err: errors.Unwrap(err)}
+	return &agent.Error{Kind: agent.KindNotFound, Step: f.Step, Message: f.Message, Hint: "did you mean " + near + "?"}
 }

@@ -127,9 +127,9 @@ func TestSeccompRefusesBadLines(t *testing.T) {
 	broken := b.file("broken.json", `{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["read"],"action":"ALLOW"}]}`, 0o644)
 	for line, want := range map[string]string{
 		"":                              "clove seccomp list, show PROFILE",
-		"show":                          "clove seccomp list, show PROFILE",
-		"list standard":                 "clove seccomp list, show PROFILE",
-		"compare a b c":                 "clove seccomp list, show PROFILE",
+		"show":                          "clove seccomp show [--json] PROFILE",
+		"list standard":                 "clove seccomp list [--json]",
+		"compare a b c":                 "clove seccomp compare [--json] PROFILE [PROFILE]",
 		"list --profile strict":         "does not take it",
 		"show nosuch":                   "it takes unconfined, standard, strict, minimal, docker or a file",
 		"show " + broken:                `action "ALLOW" is not known`,

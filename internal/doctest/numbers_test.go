@@ -8,10 +8,12 @@ import (
 // numbers are statements of a document about a number in the code, so that a change of one
 // leads to the other. Blanks are compared as one.
 var numbers = []struct{ document, says, source, declares string }{
-	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemoryBytes: 1024 * mebibyte,"},
-	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemorySwapBytes: 1024 * mebibyte,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemoryBytes: agent.UsualMemoryBytes,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "MemorySwapBytes: agent.UsualMemoryBytes,"},
 	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "Pids: 512,"},
-	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "DiskBytes: 1024 * mebibyte,"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "agent/bounds.go", "UsualMemoryBytes = 1 << 30"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "agent/bounds.go", "UsualDiskBytes = 1 << 30"},
+	{"README.md", "1 GiB of memory without swap, 512 processes, 1 GiB of disk", "policies/standard.go", "DiskBytes: agent.UsualDiskBytes,"},
 	{"README.md", "id 1000 in a range of 65536 host ids", "agent/spec.go", "IDsPerAgent = 65536"},
 	{"README.md", "id 1000 in a range of 65536 host ids", "policies/settings/parse.go", `AgentUser = agent.User{Name: "agent", UID: 1000,`},
 	{"README.md", "1.8 times `runc run`", "docs/benchmarks.md", "1.8 times the wall clock time of `runc run`"},

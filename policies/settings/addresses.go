@@ -28,9 +28,9 @@ func readPublished(r *Reader, text string) error {
 // parsePublished reads from the right, because an IPv6 address contains colons itself.
 func parsePublished(text string) (agent.PublishedPort, error) {
 	var none agent.PublishedPort
-	text, protocol, _ := strings.Cut(text, "/")
-	if protocol != "" && protocol != "tcp" {
-		return none, fmt.Errorf("only TCP is published, not %s", protocol)
+	text, protocol, named := strings.Cut(text, "/")
+	if named && protocol != "tcp" {
+		return none, fmt.Errorf("only tcp is published, not %q", protocol)
 	}
 	rest, inside, found := cutLast(text, ":")
 	if !found {
