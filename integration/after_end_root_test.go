@@ -40,7 +40,7 @@ func TestAfterTheEnd(t *testing.T) {
 	}{
 		{"diff box text", 0, "@@ -1 +1,2 @@\n one\n+two\n", ""},
 		{"diff box gone", 0, "deleted file mode 100644\n--- a/workspace/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-was\n", ""},
-		{"diff box binary", 0, "Binary files /dev/null and b/workspace/binary differ", ""},
+		{"diff box binary", 0, "contents are not shown: binary", ""},
 		{"diff box secret", 0, "new file mode 120000", ""},
 		{"diff box kept", 1, "", "changed nothing at /workspace/kept"},
 		{"cat box text new/deep", 0, "one\ntwo\ndeep\n", ""},

@@ -31,7 +31,7 @@ func TestPatch(t *testing.T) {
 		{executable, "C /workspace/f\ndiff --git a/workspace/f b/workspace/f\nold mode 100644\nnew mode 100755\n"},
 		{retyped, "C /workspace/f -> \"\" (was a file)\ndiff --git a/workspace/f b/workspace/f\ndeleted file mode 100644\n--- a/workspace/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n" +
 			"diff --git a/workspace/f b/workspace/f\nnew file mode 120000\n--- /dev/null\n+++ b/workspace/f\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n"},
-		{file(rootfs.Changed, "a\x00", "b\x00", at), "C /workspace/f\ndiff --git a/workspace/f b/workspace/f\nBinary files a/workspace/f and b/workspace/f differ\n"},
+		{file(rootfs.Changed, "a\x00", "b\x00", at), "C /workspace/f\ncontents are not shown: binary\n"},
 		{large, "C /workspace/f\ncontents are not shown: larger than 1 MiB\n"},
 		{rootfs.Change{Kind: rootfs.Renamed, Path: "/workspace/lib", From: "/workspace/src", Type: rootfs.TypeDir}, "R /workspace/lib (from /workspace/src)\n"},
 		{file(rootfs.Added, "", "", rootfs.Change{Path: "/workspace/a\n+++ b/x\x1b"}), "A \"/workspace/a\\n+++ b/x\\x1b\"\ndiff --git \"a/workspace/a\\012+++ b/x\\033\" \"b/workspace/a\\012+++ b/x\\033\"\nnew file mode 100644\n"},
