@@ -1985,8 +1985,8 @@ export interface ClovedRunMethods {
    */
   attach(params: AttachParams, options?: CallOptions): Session<AttachResult>;
   /**
-   * Runs one more process in a live run's sandbox, with the same isolation and limits. It ends
-   * with the session.
+   * Runs one more process in a live run's sandbox, with the same isolation and limits. It, and all
+   * that it started, is ended with the session, unless it is detached.
    */
   exec(params: ExecParams, options?: CallOptions): Session<ExecResult>;
   /**

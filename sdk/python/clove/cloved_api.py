@@ -2201,7 +2201,8 @@ class RunMethods:
         detach: Optional[bool] = None,
     ) -> Session[SessionOutput, ExecResult]:
         """Runs one more process in a live run's sandbox, with the same isolation and
-        limits. It ends with the session.
+        limits. It, and all that it started, is ended with the session, unless it is
+        detached.
 
         Args:
             stdin: it reads the session's input; else the end of a file
