@@ -44,12 +44,14 @@ type Process struct {
 }
 
 // Exec is the request for one more process in a sandbox. The process has the agent's
-// limits, filter, namespaces and cgroup, and the agent's ids unless others are given. It
-// never gets more rights than the agent.
+// limits, filter and namespaces, a cgroup below the agent's, and the agent's ids unless
+// others are given. It never gets more rights than the agent.
 type Exec struct {
-	Command  []string `json:"command"`
-	Env      []string `json:"env,omitempty"`      // KEY=VALUE, on top of the agent's
-	Dir      string   `json:"dir,omitempty"`      // empty: the agent's
-	User     *User    `json:"user,omitempty"`     // nil: the agent's; root only where the agent is root
-	Terminal bool     `json:"terminal,omitempty"` // a pty, with the size of the terminal at stdin
+	Command  []string      `json:"command"`
+	Env      []string      `json:"env,omitempty"`        // KEY=VALUE, on top of the agent's
+	Dir      string        `json:"dir,omitempty"`        // empty: the agent's
+	User     *User         `json:"user,omitempty"`       // nil: the agent's; root only where the agent is root
+	Terminal bool          `json:"terminal,omitempty"`   // a pty, with the size of the terminal at stdin
+	Timeout  time.Duration `json:"timeout_ns,omitempty"` // then it and all that it started is ended; 0: no limit
+	KillRest bool          `json:"kill_rest,omitempty"`  // what it started ends with it also where it ends by itself
 }

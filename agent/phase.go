@@ -70,6 +70,15 @@ func (r *Run) Phase() Phase {
 	return PhaseRunning
 }
 
+// Stopped returns the request that ended the run: nil where it lives, and where the request came
+// after its end, only to keep its policy from starting it again.
+func (r *Run) Stopped() *Stopped {
+	if by := r.Queue.Stopped; r.Record != nil && r.Phase() == PhaseStopped && by != nil && !by.Time.After(r.Record.Ended) {
+		return by
+	}
+	return nil
+}
+
 // mark stores what an event means for the phase: it is the only writer of the
 // marks. It reports whether the table has the event. The state is the store's
 // to change, in the same transaction.

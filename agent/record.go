@@ -69,6 +69,14 @@ type Record struct {
 	Host       Host              `json:"host"`
 }
 
+// StepSupervise is the Error.Step of a record without a supervisor: nothing saw the agent's end.
+const StepSupervise = "supervise"
+
+// Lost reports whether the run ended because its supervisor did.
+func (r Record) Lost() bool {
+	return r.Status == StatusKilled && r.Error != nil && r.Error.Step == StepSupervise
+}
+
 // ReasonMost bounds the reason of an end by policy, in bytes.
 const ReasonMost = 256
 

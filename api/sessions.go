@@ -17,7 +17,7 @@ const (
 	NoteResize     = "session.resize"      // caller: SessionSize
 	NoteDetach     = "session.detach"      // caller: Nothing; run.attach is answered, the agent goes on
 
-	// In the session that a foreground run has.
+	// In the session that a foreground run has; of run.exec only NoteSignal, with TERM.
 	NoteTaken       = "session.taken"        // cloved: Nothing; one input, or its end, was passed on
 	NoteSignal      = "session.signal"       // caller: SessionSignal
 	NoteCloseOutput = "session.close_output" // caller: SessionStream; its own reader has gone, and the agent meets EPIPE
@@ -94,17 +94,21 @@ type AttachResult struct {
 // ExecResult says how the process ended.
 type ExecResult struct {
 	ExitCode int `json:"exit_code"`
-	// Failure is why the command was not executed (126) or not found (127).
+	// Failure is why the command was not executed (126) or not found (127), or was ended (124).
 	Failure *agent.Failure `json:"failure,omitempty"`
 }
 
-// ExecParams runs one more process in a live run's sandbox. It ends with the
-// session.
+// ExecParams runs one more process in a live run's sandbox. When the session ends before it,
+// and at a session.signal of TERM, it gets TERM, the run's grace, and KILL together with all
+// that it started.
 type ExecParams struct {
 	RunParams
 	Exec  agent.Exec   `json:"exec"`
 	Stdin bool         `json:"stdin,omitempty"` // it reads the session's input; else the end of a file
 	Size  *SessionSize `json:"size,omitempty"`  // of its terminal
+	// Detach answers when it executes, and the session ends without it. It has no input, no
+	// terminal, and its output is dropped.
+	Detach bool `json:"detach,omitempty"`
 }
 
 // CopyParams names a path inside a run's sandbox, for run.copy_in a live run's. The session

@@ -81,3 +81,24 @@ func TestEachPassesNotifications(t *testing.T) {
 		t.Errorf("%v, %+v, %v", paths, result, err)
 	}
 }
+
+// TestBytesThatAreNotUTF8AreRefused: nothing is sent. The controls are the replacement
+// character itself, and the text of its escape.
+func TestBytesThatAreNotUTF8AreRefused(t *testing.T) {
+	t.Parallel()
+	for text, refused := range map[string]bool{"bad\xff": true, "a\"b\\\xfe": true, "\ufffd": false, `\ufffd`: false, `\\ufffd"`: false, "é": false} {
+		c, got := asks(t, api.Nothing{})
+		err := Perform(context.Background(), c, methods.RunRemove, api.RemoveParams{RunParams: api.RunParams{Run: text}})
+		if (agent.KindOf(err) == agent.KindInvalid) != refused || (err != nil) != refused {
+			t.Errorf("%q: %v", text, err)
+		}
+		var sent api.RemoveParams
+		if refused {
+			if len(got) > 0 {
+				t.Errorf("%q: it was sent", text)
+			}
+		} else if m := <-got; json.Unmarshal(m.Params, &sent) != nil || sent.Run != text {
+			t.Errorf("%q became %s", text, m.Params)
+		}
+	}
+}

@@ -39,15 +39,16 @@ type briefLimits struct {
 }
 
 type briefRecord struct {
-	Version  int          `json:"version"`
-	ID       agent.ID     `json:"id"`
-	Name     string       `json:"name"`
-	Started  time.Time    `json:"started"`
-	Ended    time.Time    `json:"ended"`
-	WallMS   int64        `json:"wall_ms"`
-	Status   agent.Status `json:"status"`
-	ExitCode int          `json:"exit_code"`
-	Signal   *string      `json:"signal"`
+	Version  int            `json:"version"`
+	ID       agent.ID       `json:"id"`
+	Name     string         `json:"name"`
+	Started  time.Time      `json:"started"`
+	Ended    time.Time      `json:"ended"`
+	WallMS   int64          `json:"wall_ms"`
+	Status   agent.Status   `json:"status"`
+	ExitCode int            `json:"exit_code"`
+	Signal   *string        `json:"signal"`
+	Error    *agent.Failure `json:"error,omitempty"`
 }
 
 // briefCommandBytes is how much of a command a brief run has: a path and some arguments.
@@ -74,7 +75,7 @@ func briefText(run agent.Run) (json.RawMessage, error) {
 	brief := briefRun{State: run.State, Owner: run.Owner, Queue: run.Queue, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
 		Spec: briefSpec{s.ID, s.Name, s.Labels, briefCommand(s.Command), s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
 	if r := run.Record; r != nil {
-		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal}
+		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal, r.Error}
 	}
 	return json.Marshal(brief)
 }

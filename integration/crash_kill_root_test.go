@@ -103,7 +103,7 @@ func TestTheKillOfCloveEndsTheAgent(t *testing.T) {
 		!strings.Contains(record.Error.Message, "clove itself was killed") {
 		t.Errorf("record: %+v", record)
 	}
-	if ps := h.clove("ps", "-a"); !strings.Contains(ps.stdout, "orphan") || !strings.Contains(ps.stdout, string(agent.StatusKilled)) {
+	if ps := h.clove("ps", "-a"); !strings.Contains(ps.stdout, "orphan") || !strings.Contains(ps.stdout, "lost") {
 		t.Errorf("ps -a: %s", ps.stdout)
 	}
 }

@@ -31,7 +31,7 @@ func (d *cloved) member() *host {
 // A member's foreground run behaves like root's: the same tests, through cloved.
 func TestForegroundOfAMember(t *testing.T) {
 	for name, does := range map[string]func(*testing.T, *host){
-		"every ending": everyEnding, "signals": signalsReachTheAgent, "third interrupt": theThirdInterruptKills, "stopped": stoppedTogether,
+		"every ending": everyEnding, "signals": signalsReachTheAgent, "third interrupt": theThirdInterruptKills, "a TERM begins the grace": aTermBeginsTheGrace, "stopped": stoppedTogether,
 		"streams": streamsPassThrough, "input": inputEndsWhenTheUserEndsIt, "closed streams": theAgentMayCloseItsStreams,
 		"reader that leaves": aReaderThatLeavesEndsTheAgent, "late reader": aLateReaderGetsEverything, "stuck reader": aStuckReaderHoldsNothingUp,
 		"terminal": aRealTerminal, "no terminal": withoutTheFlagThereIsNoTerminal, "interrupt key": theInterruptKeyHitsTheForegroundInside,

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -253,4 +256,37 @@ func awaitSleep(t *testing.T, ctx context.Context, c *client.Client, wanted bool
 		}
 		last = answer.Processes
 	}
+}
+
+// TestDaemonExecTerminated: a TERM of clove exec reaches the process, whose own end is the
+// result, and nothing that it started is left. The control is the same process before.
+func TestDaemonExecTerminated(t *testing.T) {
+	d := newCloved(t)
+	d.detach("box", `sleep 1000`)
+	c, ctx := d.connect()
+	cmd := d.command(ctx, "exec", "box", "--", "sh", "-c", `trap 'echo cleaned; exit 9' TERM; (setsid sleep 1001 &); echo ready; while :; do sleep 0.02; done`)
+	out, _ := cmd.StdoutPipe()
+	if err := d.begin(cmd); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	awaitSleep(t, ctx, c, true)
+	for range 2 { // as timeout(1) does
+		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rest, _ := io.ReadAll(lines)
+	cmd.Wait() // the exit status is in ProcessState
+	if code := cmd.ProcessState.ExitCode(); code != 9 || string(rest) != "cleaned\n" {
+		t.Errorf("%d, %q", code, rest)
+	}
+	awaitSleep(t, ctx, c, false)
+	if r := d.clove("exec", "-d", "box", "--", "sleep", "1001"); r.code != 0 {
+		t.Errorf("%d, %s", r.code, r.stderr)
+	}
+	awaitSleep(t, ctx, c, true)
 }

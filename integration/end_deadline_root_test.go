@@ -66,7 +66,7 @@ func TestNobodyOutlivesTheDeadline(t *testing.T) {
 		t.Errorf("no line says why it ended: %q", r.stderr)
 	}
 	control.beats()
-	free.cmd.Process.Signal(unix.SIGTERM) // ignored by all of them
+	free.cmd.Process.Signal(unix.SIGHUP) // ignored by all of them
 	control.beats()
 	free.cmd.Process.Kill()
 	free.cmd.Wait()

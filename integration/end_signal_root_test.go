@@ -52,6 +52,24 @@ func (r *running) send(signal unix.Signal) {
 	}
 }
 
+// TestATermBeginsTheGrace: an agent that ignores TERM ends with its grace when clove gets one.
+// The control is HUP, which it ignores as well, and survives.
+func TestATermBeginsTheGrace(t *testing.T) { aTermBeginsTheGrace(t, newHost(t)) }
+
+func aTermBeginsTheGrace(t *testing.T, h *host) {
+	life := newLifeline(t)
+	r := h.start([]string{"--stop-timeout=500ms", life.flag()}, "sh", "-c",
+		holdLifeline+"trap '' TERM HUP; (trap '' TERM HUP; setsid sleep 1000 &) & echo ready; while :; do echo beat >&9; sleep 0.02; done")
+	r.send(unix.SIGHUP)
+	time.Sleep(time.Second) // twice the grace
+	life.beats()
+	if err := r.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.wait().want(t, agent.StatusKilled, agent.ExitKilled, "")
+	life.gone(atOnce)
+}
+
 // TestTheThirdInterruptKills: also an agent that ignores interrupts. The control is that it
 // survives the first two.
 func TestTheThirdInterruptKills(t *testing.T) { theThirdInterruptKills(t, newHost(t)) }

@@ -11,29 +11,59 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/initproto"
 )
 
 // Exec runs one more process in the sandbox and returns its exit status, 128 and the
-// signal's number where a signal ended it. An error says that it never ran: exitCode is
-// then 125, 126 or 127 as of `clove run`. It is killed with its process group when ctx
-// ends, and with the agent. What it uses counts as the agent's, but for its output, which
-// is its caller's. Of streams only Stdin, Stdout and Stderr count; the caller closes them.
+// signal's number where a signal ended it. An error says that it never ran, exitCode being
+// 125, 126 or 127 as of `clove run`, or 124, that its time was over. When ctx or its time ends
+// it gets TERM, the run's grace, and then KILL together with everything that it has started.
+// What it leaves running when it ends by itself goes on, unless e.KillRest, and ends with the
+// agent. What it uses counts as the agent's, but for its output, which is its caller's. Of
+// streams only Stdin, Stdout and Stderr count; the caller closes them.
 // Decision 20 (docs/decisions) says how it gets no more rights than the agent.
 func (l *Live) Exec(ctx context.Context, e agent.Exec, streams IO) (exitCode int, err error) {
-	if err := validateExec(e); err != nil {
-		return agent.ExitStartFailed, err
-	}
-	x := &execSession{live: l, streams: streams, pipes: newStreams(0)}
-	err = l.do(func() error { return x.admit(e) })
+	x, err := l.admit(e, streams)
 	if err != nil {
 		return agent.ExitStartFailed, err
 	}
-	defer x.pipes.abandon()
 	return x.run(ctx)
+}
+
+// ExecDetached is Exec of a process without a caller, whose output is dropped: it returns 0
+// when the process executes.
+func (l *Live) ExecDetached(ctx context.Context, e agent.Exec) (int, error) {
+	x, err := l.admit(e, IO{})
+	if err != nil {
+		return agent.ExitStartFailed, err
+	}
+	type end struct {
+		exitCode int
+		err      error
+	}
+	executes, ended := make(chan struct{}), make(chan end, 1)
+	x.executes = executes
+	go func() {
+		code, err := x.run(ctx)
+		ended <- end{code, err}
+	}()
+	select {
+	case <-executes:
+		return 0, nil
+	case e := <-ended:
+		return e.exitCode, e.err
+	}
+}
+
+// admit checks a request, and has the supervisor's loop admit its process.
+func (l *Live) admit(e agent.Exec, streams IO) (*execSession, error) {
+	if err := validateExec(e); err != nil {
+		return nil, err
+	}
+	x := &execSession{live: l, streams: streams, pipes: newStreams(0), killRest: e.KillRest, timeout: e.Timeout}
+	return x, l.do(func() error { return x.admit(e) })
 }
 
 // validateExec rejects a request that cannot be carried out as written.
@@ -46,6 +76,9 @@ func validateExec(e agent.Exec) error {
 	}
 	if e.Dir != "" && !strings.HasPrefix(e.Dir, "/") {
 		return invalid(fmt.Sprintf("%q is not an absolute path", e.Dir), "name a folder inside the sandbox from / on")
+	}
+	if e.Timeout < 0 {
+		return invalid(fmt.Sprintf("%s is no time", e.Timeout), "omit it for no limit")
 	}
 	for _, variable := range e.Env {
 		if name, _, found := strings.Cut(variable, "="); !found || name == "" {
@@ -63,8 +96,13 @@ type execSession struct {
 	live     *Live
 	entrance *entrance
 	done     func() // ends what beginSession began
-	hostID   uint32 // of id 0 inside
-	lists    string // text: the lists of what may be executed and read; empty: there is none
+	group    *cgroups.Below
+	grace    time.Duration // between TERM and KILL
+	timeout  time.Duration // 0: none
+	killRest bool          // what it leaves running ends with it
+	executes chan struct{} // closed when it executes; nil: nothing waits for that
+	hostID   uint32        // of id 0 inside
+	lists    string        // text: the lists of what may be executed and read; empty: there is none
 	orders   *initproto.Orders
 	streams  IO
 	pipes    *streams
@@ -75,7 +113,7 @@ type execSession struct {
 
 // admit checks whether the process may enter now, and computes its orders. It runs in the
 // supervisor's loop, so that neither a freeze nor the end can come in between.
-func (x *execSession) admit(e agent.Exec) error {
+func (x *execSession) admit(e agent.Exec) (err error) {
 	s := x.live.s
 	switch {
 	// A process that joins a frozen cgroup is frozen as well, and the start would wait for
@@ -114,7 +152,10 @@ func (x *execSession) admit(e agent.Exec) error {
 	if err := x.orders.Validate(); err != nil {
 		return &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: "cannot run it", Err: err}
 	}
-	x.done = s.beginSession()
+	if x.group, err = s.beginGroup(); err != nil {
+		return &agent.Error{Kind: freezeKind(err), Step: "exec", Message: "cannot give it a cgroup of its own", Err: err}
+	}
+	x.grace, x.done = s.spec.Limits.StopGrace, s.beginSession()
 	return nil
 }
 
@@ -128,8 +169,18 @@ func merged(base, more []string) []string {
 	return append(kept, more...)
 }
 
+// errOverTime is why the context of a process with a time limit ends.
+var errOverTime = errors.New("its time is over")
+
 // run takes the process from its entry to its end, and returns its exit status.
 func (x *execSession) run(ctx context.Context) (int, error) {
+	defer x.pipes.abandon()
+	if x.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, x.timeout, errOverTime)
+		defer cancel()
+	}
+	defer func() { _ = x.live.do(func() error { x.live.s.endGroup(x.group); return nil }) }() // the agent's end removes it, too
 	if err := x.enter(); err != nil {
 		x.done()
 		return agent.ExitStartFailed, x.failed(err)
@@ -142,6 +193,9 @@ func (x *execSession) run(ctx context.Context) (int, error) {
 	switch {
 	case err != nil:
 		return exitCodeOf(err), x.failed(err)
+	case context.Cause(ctx) == errOverTime:
+		return agent.ExitTimeout, &agent.Error{Kind: agent.KindInvalid, Step: "exec", Message: "it was ended at its time limit of " + x.timeout.String(),
+			Hint: "give it more with --timeout"}
 	case status.Signaled():
 		return agent.ExitSignalBase + int(status.Signal()), nil
 	}
@@ -164,19 +218,26 @@ func (x *execSession) follow(ctx context.Context) error {
 	}
 	if err != nil {
 		x.entered.kill()
+		<-ended
+		return err
+	}
+	if x.executes != nil {
+		close(x.executes)
 	}
 	select {
 	case <-ended:
+		if x.killRest {
+			x.entered.kill()
+		}
 	case <-ctx.Done():
-		x.entered.kill()
-		<-ended
+		x.cutOff(ended)
 	}
-	return err
+	return nil
 }
 
 // enter makes the streams and starts clove-init's second stage.
 func (x *execSession) enter() (err error) {
-	if x.orders.Terminal != nil {
+	if x.orders.Terminal != nil || x.executes != nil {
 		err = x.pipes.connectNull()
 	} else {
 		err = x.pipes.connectPipes(x.streams)
@@ -190,7 +251,7 @@ func (x *execSession) enter() (err error) {
 	}
 	// The parent's copy must go, or the end of the process would not close the connection.
 	defer inherited.Close()
-	if x.entered, err = x.entrance.enter(x.pipes.agentSide, inherited); err != nil {
+	if x.entered, err = x.entrance.enter(x.pipes.agentSide, inherited, x.group); err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	x.conn = conn
@@ -267,77 +328,4 @@ func (x *execSession) join(master *os.File) {
 		x.terminal.resize() // the window may have changed before the terminal was in the table
 		return nil
 	})
-}
-
-// drainTime bounds the wait for a reader of the remaining output.
-const drainTime = 10 * time.Second
-
-// leave passes on what the process wrote, and gives the terminal back. A
-// process that it left running in the sandbox may hold its output open without end, so only the output written
-// by now counts.
-func (x *execSession) leave(ctx context.Context) {
-	x.pipes.closeAgentSide()
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
-	defer cancel()
-	x.pipes.drainNow(ctx)
-	if x.terminal != nil {
-		_ = x.live.do(func() error { delete(x.live.s.terminals, x.terminal); return nil })
-		x.terminal.restore()
-	}
-}
-
-// endTime is how long a failed entry waits for the notice that the agent has ended.
-const endTime = 2 * time.Second
-
-// failed turns err into an error with the step that failed. If the agent has ended, that is
-// the error: everything else follows from it.
-func (x *execSession) failed(err error) error {
-	select {
-	case <-x.live.ended:
-		return errEnded()
-	default:
-	}
-	var failure *initproto.ExecFailed
-	if !errors.As(err, &failure) {
-		// The agent's own end is the usual reason, and takes a moment to be known.
-		select {
-		case <-x.live.ended:
-			return errEnded()
-		case <-time.After(endTime):
-		}
-		return &agent.Error{Kind: agent.KindOf(err), Step: "exec", Message: "cannot enter the sandbox", Err: err,
-			Hint: "its pids or its memory may all be in use: `clove stats` shows it"}
-	}
-	kinds := map[int]agent.Kind{agent.ExitNotFound: agent.KindNotFound, agent.ExitCannotExec: agent.KindInvalid}
-	kind, known := kinds[failure.ExitCode]
-	if !known {
-		kind = agent.KindInternal
-	}
-	hint := hintFor(execFailure{step: failure.Step, exitCode: failure.ExitCode})
-	if x.lists != "" && failure.Errno == unix.EACCES {
-		hint = "the run has " + x.lists
-	}
-	return &agent.Error{Kind: kind, Step: failure.Step, Message: failure.Message, Hint: hint}
-}
-
-// listsOf are the lists that refuse programs, as text.
-func listsOf(f agent.Files) string {
-	var lists []string
-	if f.Execute != nil {
-		lists = append(lists, "a list of programs that may be executed: `clove inspect` shows it, files.execute")
-	}
-	if f.Read != nil {
-		lists = append(lists, "a list of what may be read, programs included: `clove inspect` shows it, files.read")
-	}
-	return strings.Join(lists, "; and ")
-}
-
-// exitCodeOf is 126 or 127 where clove-init could not execute the command, as a shell
-// returns, and 125 for all else.
-func exitCodeOf(err error) int {
-	var failure *initproto.ExecFailed
-	if errors.As(err, &failure) {
-		return failure.ExitCode
-	}
-	return agent.ExitStartFailed
 }

@@ -155,13 +155,13 @@ func (r *reaper) lostRecord(run agent.Run, dir *runDirectory) agent.Record {
 func lossOf(run agent.Run, boot string, removed bool) *agent.Failure {
 	switch {
 	case run.Lease != nil && run.Lease.BootID != boot:
-		return &agent.Failure{Step: "supervise", Message: "the host was restarted while the agent ran",
+		return &agent.Failure{Step: agent.StepSupervise, Message: "the host was restarted while the agent ran",
 			Hint: "a --restart policy starts such an agent again"}
 	case removed:
-		return &agent.Failure{Step: "supervise", Message: "the run directory was removed while the agent ran, and it could not be reached any more",
+		return &agent.Failure{Step: agent.StepSupervise, Message: "the run directory was removed while the agent ran, and it could not be reached any more",
 			Hint: "do not remove anything below --run-dir while agents live"}
 	}
-	return &agent.Failure{Step: "supervise", Message: "clove itself was killed while the agent ran",
+	return &agent.Failure{Step: agent.StepSupervise, Message: "clove itself was killed while the agent ran",
 		Hint: "the agent was ended with it"}
 }
 

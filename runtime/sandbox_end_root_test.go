@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"clove.run/clove/cgroups"
 )
 
 // strayIn starts what libcontainer leaves if the agent ends during an entry: a child of the
@@ -62,7 +64,7 @@ func TestTheEndWaitsForNoStage(t *testing.T) {
 	if err := l.box.reap(quiet); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	x := &execSession{live: a.Live, entrance: l, orders: agentOrders(*a.s.spec, nil), pipes: newStreams(0)}
+	x := &execSession{live: a.Live, entrance: l, group: &cgroups.Below{}, orders: agentOrders(*a.s.spec, nil), pipes: newStreams(0)}
 	defer x.pipes.abandon()
 	if err := x.enter(); err == nil {
 		t.Error("a process entered the ended sandbox")

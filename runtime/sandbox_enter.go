@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/pidfd"
@@ -30,14 +31,14 @@ type entrance struct {
 	ruleset *os.File // the agent's Landlock rules; nil: there are none
 }
 
-// enter starts clove-init's second stage in the sandbox.
-func (e *entrance) enter(stdio []*os.File, control *os.File) (p *entered, err error) {
+// enter starts clove-init's second stage in the sandbox, in a cgroup below the agent's.
+func (e *entrance) enter(stdio []*os.File, control *os.File, group *cgroups.Below) (p *entered, err error) {
 	executable, err := os.Open(e.init)
 	if err != nil {
 		return nil, err
 	}
 	defer executable.Close()
-	err = e.thread.Do(func() (err error) { p, err = e.box.enter(stdio, control, executable); return err })
+	err = e.thread.Do(func() (err error) { p, err = e.box.enter(stdio, control, executable, group); return err })
 	return p, err
 }
 
@@ -45,24 +46,26 @@ func (e *entrance) enter(stdio []*os.File, control *os.File) (p *entered, err er
 // own child, so clove must reap it: PID 1's end waits for that.
 type entered struct {
 	box     *sandbox
+	group   *cgroups.Below // its own, and that of all that it starts
 	process *libcontainer.Process
 	pid     int // on the host
 	handle  *pidfd.Process
 }
 
-// enter starts clove-init's second stage in the namespaces and the cgroup of
-// the sandbox, with PID 1's ids and capabilities.
-func (s *sandbox) enter(stdio []*os.File, control, executable *os.File) (*entered, error) {
+// enter starts clove-init's second stage in the namespaces of the sandbox and a cgroup below
+// its own, with PID 1's ids and capabilities.
+func (s *sandbox) enter(stdio []*os.File, control, executable *os.File, group *cgroups.Below) (*entered, error) {
 	process, err := s.processOf([]string{enterExecutable, initproto.EnterArgument}, initproto.StageEnv)
 	if err != nil {
 		return nil, err
 	}
 	process.Stdin, process.Stdout, process.Stderr = stdio[0], stdio[1], stdio[2]
 	process.ExtraFiles = []*os.File{control, executable}
+	process.SubCgroupPaths = group.Join
 	if err := s.container.Start(process); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot enter the sandbox: %w", err), s.reapStrays())
 	}
-	e := &entered{box: s, process: process}
+	e := &entered{box: s, group: group, process: process}
 	if e.pid, err = process.Pid(); err != nil {
 		return nil, err
 	}
@@ -122,11 +125,17 @@ func (e *entered) killTracer() {
 	}
 }
 
-// kill ends the process and its group, which it leads once it is the agent's
-// equal. It must come before reap.
+// signal must come before reap.
+func (e *entered) signal(number unix.Signal) { _ = unix.Kill(e.pid, number) }
+
+// kill ends the process and all that it started, whatever sessions, process groups and parents
+// those have. Where the agent is frozen on v1 they end when it goes on: the signal waits for
+// them.
 func (e *entered) kill() {
-	_ = unix.Kill(-e.pid, unix.SIGKILL)
-	_ = unix.Kill(e.pid, unix.SIGKILL)
+	e.signal(unix.SIGKILL)
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	_ = e.group.Kill(ctx)
 }
 
 // reap waits for the process and returns how it ended.

@@ -65,6 +65,8 @@ func (s *supervisor) pass(received os.Signal, all *signals) {
 			return
 		}
 		_ = s.forward(number)
+	case unix.SIGTERM:
+		s.terminate()
 	default:
 		_ = s.forward(number) // a signal has no caller to report to
 	}

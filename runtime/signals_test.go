@@ -19,6 +19,9 @@ func TestSignalsAreForwarded(t *testing.T) {
 		s.signals.incoming <- own
 	}
 	for _, sent := range forwarded {
+		if sent == unix.SIGTERM {
+			continue // TestATermThatIsPassedOnBeginsTheGrace
+		}
 		s.signals.incoming <- sent
 		if m := s.hears(); m.Signal == nil || m.Signal.Number != sent.(syscall.Signal) {
 			t.Errorf("%v was forwarded as %+v", sent, m)
@@ -26,6 +29,23 @@ func TestSignalsAreForwarded(t *testing.T) {
 	}
 	if seen := s.ends(); seen.cause != causeNone {
 		t.Errorf("a signal ended the run: %+v", seen)
+	}
+}
+
+// TestATermThatIsPassedOnBeginsTheGrace: an interrupt, the control, does not.
+func TestATermThatIsPassedOnBeginsTheGrace(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []unix.Signal{unix.SIGTERM, unix.SIGINT} {
+		s := newSupervised(t, nil)
+		loop := newSupervisor(s.launch)
+		defer loop.close()
+		loop.pass(sent, s.signals)
+		if m := s.hears(); m.Signal == nil || m.Signal.Number != sent {
+			t.Errorf("%v was forwarded as %+v", sent, m)
+		}
+		if begun := !loop.graceEnd.IsZero() && loop.over.Stop() && loop.seen.cause == causeUser; begun != (sent == unix.SIGTERM) {
+			t.Errorf("%v: the end of the grace is %v, the cause %q", sent, loop.graceEnd, loop.seen.cause)
+		}
 	}
 }
 

@@ -29,7 +29,25 @@ func (s *supervisor) end(c cause, grace time.Duration) {
 		s.killNow()
 		return
 	}
-	// A second stop can only shorten the grace.
+	s.beginGrace(grace)
+}
+
+// terminate passes a TERM on to the agent's first process, and begins the grace: unlike
+// stop, it leaves the other processes to that one. clove-init is not asked, so that the
+// first process's end still ends the others at once; the end of the grace is clove's own.
+func (s *supervisor) terminate() {
+	grace := s.spec.Limits.StopGrace
+	s.seen.blame(causeUser)
+	if grace <= 0 || s.forward(unix.SIGTERM) != nil || s.freezer.thaw() != nil {
+		s.killNow()
+		return
+	}
+	s.beginGrace(grace)
+}
+
+// beginGrace sets the moment at which everything is killed. A second request can only bring
+// it nearer.
+func (s *supervisor) beginGrace(grace time.Duration) {
 	if over := time.Now().Add(grace); s.graceEnd.IsZero() || over.Before(s.graceEnd) {
 		s.graceEnd = over
 	}

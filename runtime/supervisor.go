@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -49,6 +51,9 @@ type supervisor struct {
 	graceEnd  time.Time    // of a stop; zero: none was asked for
 	began     int64        // CLOCK_BOOTTIME of the agent's start, nanoseconds; 0: not started
 	terminal  *terminal
+	// groups are the cgroups of exec sessions that have ended and left processes.
+	groups    []*cgroups.Below
+	lastGroup int // number of the last one that was made
 	// terminals are those of exec sessions.
 	terminals map[*terminal]bool
 	gateEnd   <-chan error // why the gate ended; nil: there is none to watch
@@ -107,6 +112,18 @@ func (s *supervisor) close() {
 func (s *supervisor) beginSession() (ended func()) {
 	s.sessions.Add(1)
 	return s.sessions.Done
+}
+
+// beginGroup makes the cgroup of one exec session.
+func (s *supervisor) beginGroup() (*cgroups.Below, error) {
+	s.lastGroup++
+	return s.group.MakeBelow("session-" + strconv.Itoa(s.lastGroup))
+}
+
+// endGroup removes the cgroup of a session that has ended, and those of earlier ones, where no
+// process is left. The agent's end removes all.
+func (s *supervisor) endGroup(ended *cgroups.Below) {
+	s.groups = slices.DeleteFunc(append(s.groups, ended), (*cgroups.Below).RemoveEmpty)
 }
 
 // receive turns the control socket into a channel that ends with clove-init.

@@ -8,7 +8,7 @@ var (
 		Doc: "Attaches to the streams of a live run: its output from now on, and its input if it keeps one open. Detaching changes nothing for the agent."}
 
 	RunExec = api.Row[api.ExecParams, api.ExecResult]{Name: "run.exec", Shape: api.ShapeSession, Access: api.AccessOwner, Tier: api.Stable, Notes: api.NoteOutput, Errors: api.RunErrors, Audit: api.AuditExec,
-		Doc: "Runs one more process in a live run's sandbox, with the same isolation and limits. It ends with the session."}
+		Doc: "Runs one more process in a live run's sandbox, with the same isolation and limits. It, and all that it started, is ended with the session, unless it is detached."}
 
 	RunCopyIn = api.Row[api.CopyParams, api.Nothing]{Name: "run.copy_in", Shape: api.ShapeSession, Access: api.AccessOwner, Tier: api.Stable, Errors: api.RunErrors, Audit: api.AuditAdmin,
 		Doc: "Unpacks the session's input, a tar archive, in a folder of a live run; the agent owns the files."}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,6 +56,9 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	if err := a.all(rest); err != nil {
 		return invocation{command: name}, err
 	}
+	if err := a.refuseBytes(); err != nil {
+		return invocation{command: name}, err
+	}
 	if len(a.behind) > 1 && isShort(a.behind[1]) && !slices.Contains(a.own, helpWanted) {
 		if err := a.asProgram(); err != nil {
 			return invocation{command: name}, err
@@ -64,6 +68,17 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 		a.args = nil // urfave/cli would look for a command of that name
 	}
 	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.args)}, nil
+}
+
+// refuseBytes rejects flags that are not UTF-8: urfave/cli, policies and the store keep values
+// in JSON, which changes such bytes without a word. Arguments may have any bytes.
+func (a *arranger) refuseBytes() error {
+	for _, given := range slices.Concat(a.global, a.own) {
+		if name, value, _ := strings.Cut(given, "="); !utf8.ValidString(given) {
+			return invalid(strings.TrimLeft(name, "-"), "rename what it names; arguments of the agent may have any bytes", "%.64q is not UTF-8", value)
+		}
+	}
+	return nil
 }
 
 // helpWanted is how arrange writes --help, and -h.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"clove.run/clove/agent"
 )
 
 func arranged(t *testing.T, line string) (invocation, error) {
@@ -132,5 +134,17 @@ func TestWantsJSON(t *testing.T) {
 		if got := wantsJSON(strings.Fields(line)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
+	}
+}
+
+// TestFlagsAreUTF8: the control is an argument, which keeps its bytes.
+func TestFlagsAreUTF8(t *testing.T) {
+	for _, line := range [][]string{{"run", "-e", "V=\xff", "--", "true"}, {"run", "--label=a=\xff", "--", "true"}, {"run", "-v", "/tmp/\xff:/x", "--", "true"}, {"exec", "-w", "/\xff", "one", "true"}} {
+		if status, _, stderr := newBench(t).clove(line...); status != agent.ExitStartFailed || !strings.Contains(stderr, `\xff`) || !strings.Contains(stderr, "is not UTF-8") {
+			t.Errorf("%q: %d, %s", line, status, stderr)
+		}
+	}
+	if command := newBench(t).spec("--", "echo", "\xff").Command; len(command) != 2 || command[1] != "\xff" {
+		t.Errorf("control: %q", command)
 	}
 }

@@ -58,9 +58,7 @@ var (
 			"-c":                   "--cpus is an absolute limit, also on an idle host",
 		},
 		execName: {
-			"--detach":     "start it in the background inside: clove exec NAME -- sh -c 'COMMAND >/tmp/log 2>&1 &'",
 			"--privileged": "a process added by exec never has more rights than the agent",
-			"-d":           "start it in the background inside: clove exec NAME -- sh -c 'COMMAND >/tmp/log 2>&1 &'",
 		},
 		psName: {
 			"--no-trunc": "--json has everything whole",

@@ -23,7 +23,7 @@ const (
 var filterKeys = map[string]func(run agent.Run, value string) bool{
 	filterName: func(run agent.Run, value string) bool { return strings.Contains(shown(run.Name()), value) },
 	filterState: func(run agent.Run, value string) bool {
-		return value == string(run.State) || value == stateName(run)
+		return value == string(run.State) || value == stateName(run) || run.Record != nil && value == string(run.Record.Status)
 	},
 	filterLabel: func(run agent.Run, value string) bool {
 		key, wanted, valued := strings.Cut(value, "=")
@@ -32,10 +32,24 @@ var filterKeys = map[string]func(run agent.Run, value string) bool{
 	},
 }
 
-// stateName is the state as ps shows it: for an ended run its status, which says more
-// than the state.
+// The ends that a status does not say: the agent's own, after a request, or not the last of
+// several.
+const (
+	endStopped = "stopped"
+	endGivenUp = "given-up"
+	endLost    = "lost"
+)
+
+// stateName is the state as ps shows it: for an ended run its end, which says more than the
+// state.
 func stateName(run agent.Run) string {
 	switch {
+	case run.Record != nil && run.Record.Lost():
+		return endLost
+	case run.Record != nil && run.Record.Limit == nil && run.Stopped() != nil:
+		return endStopped
+	case run.Phase() == agent.PhaseGivenUp:
+		return endGivenUp
 	case run.Record != nil:
 		return string(run.Record.Status)
 	case run.Paused():
@@ -63,7 +77,7 @@ func parseFilters(texts []string) ([]filter, error) {
 
 // stateNames are all that ps can show. "ended" matches every status.
 var stateNames = func() []string {
-	names := []string{"paused"}
+	names := []string{"paused", endStopped, endGivenUp, endLost}
 	for _, state := range agent.States {
 		names = append(names, string(state))
 	}

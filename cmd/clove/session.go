@@ -38,7 +38,7 @@ type userTerminal struct {
 func (s *screen) openTerminal(wanted bool, keys []byte) (*userTerminal, error) {
 	t, err := s.changeTerminal(wanted, keys)
 	if err == nil && t.changed {
-		go t.restoreWhenKilled()
+		go t.restoreWhenKilled(unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
 	}
 	return t, err
 }
@@ -88,13 +88,16 @@ func passKeys(t *unix.Termios, keys []byte) {
 
 // restoreWhenKilled restores the caller's terminal when clove is ended by a signal from
 // outside. It is not ctrl-c: a raw terminal makes no signals.
-func (t *userTerminal) restoreWhenKilled() {
+func (t *userTerminal) restoreWhenKilled(by ...os.Signal) {
 	killed := make(chan os.Signal, 1)
-	signal.Notify(killed, unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
-	number := (<-killed).(unix.Signal)
+	signal.Notify(killed, by...)
+	t.dieBy((<-killed).(unix.Signal))
+}
+
+// dieBy ends clove by a signal with its default action, so that the shell sees how clove
+// ended.
+func (t *userTerminal) dieBy(number unix.Signal) {
 	t.restore()
-	// The signal is sent again with its default action, so that the shell sees how
-	// clove ended.
 	signal.Reset(number)
 	_ = unix.Kill(unix.Getpid(), number)
 }

@@ -121,6 +121,9 @@ func runFacts(of page, now time.Time) [][]string {
 	add("name", shown(run.Name()))
 	add("id", string(run.Spec.ID))
 	add("state", stateName(run))
+	if run.Record != nil {
+		add("end", howEnded(run))
+	}
 	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
 	add("namespace", run.Spec.Kernel.Namespace)
 	add("command", strings.Join(run.Spec.Command, " "))

@@ -177,3 +177,27 @@ func TestCapabilitiesAreTheKernels(t *testing.T) {
 		}
 	}
 }
+
+// TestExecEnds: how a process ends is passed on, and one without a caller has no streams.
+func TestExecEnds(t *testing.T) {
+	for line, want := range map[string]api.ExecParams{
+		"exec -d one id": {Detach: true},
+		"exec --timeout 2m --kill-rest -i one id": {Stdin: true, Exec: agent.Exec{Timeout: 2 * time.Minute, KillRest: true}},
+	} {
+		b := newBench(t)
+		f := b.cloved()
+		f.answer(methods.RunExec.Name, api.ExecResult{})
+		var asked api.ExecParams
+		b.clove(strings.Fields(line)...)
+		f.heard(methods.RunExec.Name, &asked)
+		want.Run, want.Exec.Command = "one", []string{"id"}
+		if !reflect.DeepEqual(asked, want) {
+			t.Errorf("%s: %+v", line, asked)
+		}
+	}
+	for _, line := range []string{"exec -dt one id", "exec -d -i one id", "exec --timeout -1 one id"} {
+		if status, _, stderr := newBench(t).clove(strings.Fields(line)...); status != agent.ExitStartFailed || !strings.Contains(stderr, "hint:") {
+			t.Errorf("%s: %d, %s", line, status, stderr)
+		}
+	}
+}

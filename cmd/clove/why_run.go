@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -126,8 +127,11 @@ func whyOf(run agent.Run) whyRun {
 	for _, d := range record.Denials {
 		of.Denials = append(of.Denials, whyDenial{d, advice.Of(run.Spec, d)})
 	}
-	of.Lines = append(of.Lines, shown(run.Name())+" "+howEnded(*record))
+	of.Lines = append(of.Lines, shown(run.Name())+" "+howEnded(run))
 	more := ending(*record, run.Spec.Limits)
+	if record.Status == agent.StatusKilled {
+		more = more[1:] // howEnded says more
+	}
 	of.Lines = append(of.Lines, more...)
 	if record.Error != nil && record.Error.Hint != "" {
 		of.Lines = append(of.Lines, "hint: "+record.Error.Hint)
@@ -138,7 +142,7 @@ func whyOf(run agent.Run) whyRun {
 	if run.Spec.Kernel.HasSocket() {
 		of.Lines = append(of.Lines, "calls on its own socket that were refused are in the log: clove audit query")
 	}
-	if len(of.Denials) == 0 && len(more) == 0 && record.Error == nil {
+	if len(of.Denials) == 0 && len(more) == 0 && record.Error == nil && record.Status != agent.StatusKilled {
 		of.Lines = append(of.Lines, "nothing was refused, and it reached no limit")
 	}
 	return of
@@ -146,7 +150,20 @@ func whyOf(run agent.Run) whyRun {
 
 // howEnded is the end of a run in one sentence, behind its name. The lines of ending
 // about limits are not repeated.
-func howEnded(record agent.Record) string {
+func howEnded(run agent.Run) string {
+	record, by := run.Record, ""
+	if stopped := run.Stopped(); stopped != nil {
+		by = fmt.Sprintf("was stopped by %s at %s, and ", stopped.By, stopped.Time.Local().Format(time.DateTime))
+	}
+	text := by + endOf(*record, by != "")
+	if n := run.Queue.Restarts; run.Phase() == agent.PhaseGivenUp {
+		text += fmt.Sprintf(", and its restart policy gave up after restart %d: clove restart begins again", n)
+	}
+	return text
+}
+
+// endOf is how a start ended, whether a user asked for it or not.
+func endOf(record agent.Record, asked bool) string {
 	after := ""
 	if record.WallMS > 0 {
 		after = " after " + clock(record.WallMS)
@@ -159,13 +176,20 @@ func howEnded(record agent.Record) string {
 	case agent.StatusExited:
 		return fmt.Sprintf("ended by itself%s, with exit status %d", after, record.ExitCode)
 	case agent.StatusSignaled:
+		if asked {
+			return "ended by " + signal + after
+		}
 		return "was ended by " + signal + after + ", which clove did not send for a limit"
 	case agent.StatusStartFailed:
 		return "could not be started: " + failureText(record.Error)
 	case agent.StatusKilled:
-		if record.Stopped != nil {
-			return "was ended" + after + " by " + record.Stopped.By
+		switch {
+		case record.Lost():
+			return "was ended" + after + ": " + record.Error.Message
+		case asked:
+			return "was killed" + after + ", at once or at the end of its grace"
 		}
+		return "was killed" + after + ", because clove run was ended or interrupted"
 	case agent.StatusPolicyKill:
 		if record.Error != nil {
 			return "was ended" + after + ": " + failureText(record.Error)

@@ -12,7 +12,9 @@ import (
 func endedRun(record agent.Record) agent.Run {
 	spec := policies.Standard()
 	spec.ID, spec.Name = "aaaaaaaaaaaaaaaa", "web"
-	return agent.Run{Spec: spec, State: agent.StateEnded, Record: &record}
+	run := agent.Run{Spec: spec, State: agent.StateEnded, Record: &record}
+	run.Queue.Stopped, run.Queue.StopAsked = record.Stopped, record.Stopped != nil
+	return run
 }
 
 // Each status is explained, and each limit with its value, its peak and what raises it.
@@ -34,7 +36,7 @@ func TestWhyRunOfEveryStatus(t *testing.T) {
 		agent.StatusDiskFull:    {agent.Record{Limit: hit("disk", 1<<20)}, []string{"disk limit of 1MiB", "limits.disk"}},
 		agent.StatusPolicyKill:  {agent.Record{Denials: []agent.Denial{{Kind: "network", Target: "tcp://10.0.0.1:443", Rule: "private"}}}, []string{"ended by --on-denial", "refused: network tcp://10.0.0.1:443, by private"}},
 		agent.StatusBudget:      {agent.Record{Limit: hit("tokens", 5)}, []string{"budget of 5 tokens spent", "--budget tokens=AMOUNT"}},
-		agent.StatusKilled:      {agent.Record{Signal: &killed, Stopped: &agent.Stopped{By: "uid 1000, process 4711", Time: time.Now()}}, []string{"by uid 1000, process 4711", "killed: on request"}},
+		agent.StatusKilled:      {agent.Record{Signal: &killed, Ended: time.Now(), Stopped: &agent.Stopped{By: "uid 1000, process 4711"}}, []string{"was stopped by uid 1000, process 4711 at ", "and was killed, at once or at the end of its grace"}},
 		agent.StatusStartFailed: {agent.Record{Error: &agent.Failure{Step: "--memory", Message: "too much", Hint: "ask for less"}}, []string{"could not be started: --memory: too much", "hint: ask for less"}},
 	}
 	for _, status := range agent.Statuses {
@@ -160,5 +162,44 @@ func TestWhyShowsAShadow(t *testing.T) {
 	}
 	if strings.Contains(stdout, "flag:") {
 		t.Errorf("a flag is named:\n%s", stdout)
+	}
+}
+
+// TestEndsAreToldApart: a restart policy that gave up, a stop, the death of clove and, the
+// control, an end by itself, in ps and why. A stop after the end is none.
+func TestEndsAreToldApart(t *testing.T) {
+	at := time.Now()
+	stopped := &agent.Stopped{By: "uid 0, process 7", Time: at}
+	exited := agent.Record{Status: agent.StatusExited, ExitCode: 3, Ended: at}
+	for name, row := range map[string]struct {
+		record   agent.Record
+		queue    agent.QueueState
+		ps, said string
+	}{
+		"itself":            {exited, agent.QueueState{}, "exited", "web ended by itself, with exit status 3"},
+		"gave up":           {exited, agent.QueueState{Restarts: 2, GivenUp: true}, "given-up", "and its restart policy gave up after restart 2: clove restart begins again"},
+		"stop":              {exited, agent.QueueState{StopAsked: true, Stopped: stopped}, "stopped", "was stopped by uid 0, process 7 at "},
+		"TERM of a stop":    {agent.Record{Status: agent.StatusSignaled, Signal: new("SIGTERM"), Ended: at}, agent.QueueState{StopAsked: true, Stopped: stopped}, "stopped", "and ended by SIGTERM"},
+		"stop after it":     {exited, agent.QueueState{StopAsked: true, Stopped: &agent.Stopped{Time: at.Add(time.Second)}}, "exited", "web ended by itself"},
+		"a limit in a stop": {agent.Record{Status: agent.StatusOOM, Ended: at, Limit: &agent.LimitHit{Name: "memory", Value: 1 << 20}}, agent.QueueState{StopAsked: true, Stopped: stopped}, "oom", "memory limit of 1MiB"},
+		"death of clove": {agent.Record{Status: agent.StatusKilled, Ended: at, Error: &agent.Failure{Step: agent.StepSupervise, Message: "clove itself was killed"}}, agent.QueueState{},
+			"lost", "web was ended: clove itself was killed"},
+		"TERM to clove run": {agent.Record{Status: agent.StatusKilled, Ended: at}, agent.QueueState{}, "killed", "because clove run was ended or interrupted"},
+	} {
+		b := newBench(t)
+		run := endedRun(row.record)
+		run.Queue = row.queue
+		b.backend.runs = []agent.Run{run}
+		if _, listed, _ := b.clove("ps", "-a", "--format", "{{.Status}}"); listed != row.ps+"\n" {
+			t.Errorf("%s: ps says %q", name, listed)
+		}
+		for _, state := range []string{row.ps, string(row.record.Status)} {
+			if _, listed, _ := b.clove("ps", "--filter", "state="+state, "--format", "{{.Names}}"); !strings.Contains(listed, "web") {
+				t.Errorf("%s: the filter %s does not show it", name, state)
+			}
+		}
+		if _, said, _ := b.clove("why", "run", "web"); !strings.Contains(said, row.said) {
+			t.Errorf("%s: why says %q", name, said)
+		}
 	}
 }

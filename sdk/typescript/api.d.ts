@@ -306,7 +306,11 @@ export interface AttachParams {
   foreground?: boolean;
 }
 
-/** Runs one more process in a live run's sandbox. It ends with the session. */
+/**
+ * Runs one more process in a live run's sandbox. When the session ends before it, and at a
+ * session.signal of TERM, it gets TERM, the run's grace, and KILL together with all that it
+ * started.
+ */
 export interface ExecParams {
   run: string;
   exec: Exec;
@@ -314,6 +318,11 @@ export interface ExecParams {
   stdin?: boolean;
   /** of its terminal */
   size?: SessionSize;
+  /**
+   * answers when it executes, and the session ends without it. It has no input, no terminal, and
+   * its output is dropped.
+   */
+  detach?: boolean;
 }
 
 /**
@@ -1444,7 +1453,7 @@ export interface SessionOutput {
 /** Says how the process ended. */
 export interface ExecResult {
   exit_code: number;
-  /** why the command was not executed (126) or not found (127). */
+  /** why the command was not executed (126) or not found (127), or was ended (124). */
   failure?: Failure;
 }
 
@@ -1808,9 +1817,9 @@ export interface Update {
 }
 
 /**
- * The request for one more process in a sandbox. The process has the agent's limits, filter,
- * namespaces and cgroup, and the agent's ids unless others are given. It never gets more rights
- * than the agent.
+ * The request for one more process in a sandbox. The process has the agent's limits, filter and
+ * namespaces, a cgroup below the agent's, and the agent's ids unless others are given. It never
+ * gets more rights than the agent.
  */
 export interface Exec {
   command: string[] | null;
@@ -1822,6 +1831,10 @@ export interface Exec {
   user?: User;
   /** a pty, with the size of the terminal at stdin */
   terminal?: boolean;
+  /** then it and all that it started is ended; 0: no limit */
+  timeout_ns?: number;
+  /** what it started ends with it also where it ends by itself */
+  kill_rest?: boolean;
 }
 
 /** The methods agent.*. */
@@ -2008,8 +2021,8 @@ export interface ClovedRunMethods {
    */
   attach(params: AttachParams, options?: CallOptions): Session<AttachResult>;
   /**
-   * Runs one more process in a live run's sandbox, with the same isolation and limits. It ends
-   * with the session.
+   * Runs one more process in a live run's sandbox, with the same isolation and limits. It, and all
+   * that it started, is ended with the session, unless it is detached.
    */
   exec(params: ExecParams, options?: CallOptions): Session<ExecResult>;
   /**

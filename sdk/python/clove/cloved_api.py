@@ -1296,7 +1296,7 @@ class ExecResult:
     """Says how the process ended."""
 
     exit_code: int = 0
-    failure: Optional[Failure] = None  # why the command was not executed (126) or not found (127).
+    failure: Optional[Failure] = None  # why the command was not executed (126) or not found (127), or was ended (124).
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ExecResult:
@@ -1919,8 +1919,8 @@ class Update:
 @dataclass(frozen=True)
 class Exec:
     """The request for one more process in a sandbox. The process has the agent's
-    limits, filter, namespaces and cgroup, and the agent's ids unless others are
-    given. It never gets more rights than the agent.
+    limits, filter and namespaces, a cgroup below the agent's, and the agent's ids
+    unless others are given. It never gets more rights than the agent.
     """
 
     command: list[str] = field(default_factory=list)
@@ -1928,6 +1928,8 @@ class Exec:
     dir: str = ""  # empty: the agent's
     user: Optional[User] = None  # nil: the agent's; root only where the agent is root
     terminal: bool = False  # a pty, with the size of the terminal at stdin
+    timeout_ns: int = 0  # then it and all that it started is ended; 0: no limit
+    kill_rest: bool = False  # what it started ends with it also where it ends by itself
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Exec:
@@ -1937,6 +1939,8 @@ class Exec:
             dir=o.get("dir") or "",
             user=User.read(o.get("user") or {}) if o.get("user") is not None else None,
             terminal=o.get("terminal") or False,
+            timeout_ns=o.get("timeout_ns") or 0,
+            kill_rest=o.get("kill_rest") or False,
         )
 
 
@@ -2223,15 +2227,24 @@ class RunMethods:
         *,
         stdin: Optional[bool] = None,
         size: Optional[Union[SessionSize, Mapping[str, Any]]] = None,
+        detach: Optional[bool] = None,
     ) -> Session[SessionOutput, ExecResult]:
         """Runs one more process in a live run's sandbox, with the same isolation and
-        limits. It ends with the session.
+        limits. It, and all that it started, is ended with the session, unless it is
+        detached.
 
         Args:
             stdin: it reads the session's input; else the end of a file
             size: of its terminal
+            detach: answers when it executes, and the session ends without it. It has no input, no terminal, and its output is dropped.
         """
-        params = {"run": run, "exec": exec, "stdin": stdin, "size": size}
+        params = {
+            "run": run,
+            "exec": exec,
+            "stdin": stdin,
+            "size": size,
+            "detach": detach,
+        }
         return Session(self._caller, "run.exec", params, SessionOutput.read, ExecResult.read)
 
     def copy_in(self, run: str, path: str) -> Session[Any, None]:
