@@ -141,9 +141,10 @@ type ModelUse struct {
 	TokensIn     int64  `json:"tokens_in"` // without those read from the provider's cache
 	TokensOut    int64  `json:"tokens_out"`
 	TokensCached int64  `json:"tokens_cached"`
-	CostMicros   int64  `json:"cost_micros"`      // millionths of a US dollar
-	Failed       int64  `json:"failed,omitempty"` // of Calls: without an answer, or with an error
-	Over         int64  `json:"over,omitempty"`   // of Calls: used more than was reserved for them
+	CostMicros   int64  `json:"cost_micros"`         // millionths of a US dollar
+	Failed       int64  `json:"failed,omitempty"`    // of Calls: without an answer, or with an error
+	Over         int64  `json:"over,omitempty"`      // of Calls: used more than was reserved for them
+	Estimated    int64  `json:"estimated,omitempty"` // of Calls: their tokens are estimated, at least in part, because the provider did not report them
 }
 
 // Plus adds what the calls of another process cost for the same model.
@@ -155,6 +156,7 @@ func (u ModelUse) Plus(o ModelUse) ModelUse {
 	u.CostMicros += o.CostMicros
 	u.Failed += o.Failed
 	u.Over += o.Over
+	u.Estimated += o.Estimated
 	return u
 }
 

@@ -157,6 +157,9 @@ func callText(c models.Call) string {
 	if c.Outcome == models.OutcomeRefused {
 		return text
 	}
+	if c.Estimated {
+		text += " estimated=true"
+	}
 	u := c.Usage
 	return text + fmt.Sprintf(" status=%d tokens_in=%d tokens_cached=%d tokens_out=%d cost_micros=%d wait_ms=%d first_ms=%d total_ms=%d", c.Status,
 		u.In+u.CacheWrite, u.Cached, u.Out, c.Cost, c.Wait.Milliseconds(), c.First.Milliseconds(), c.Total.Milliseconds())

@@ -35,11 +35,13 @@ type Call struct {
 	Trace    string // the client's own span as a traceparent, which the agent chose; empty: it named none
 	Status   int    // of HTTP; 0: the provider gave no answer
 	Usage    Usage
-	Cost     int64         // millionths of a US dollar
-	Began    time.Time     // when the agent's request was read
-	Wait     time.Duration // for its turn at the provider
-	First    time.Duration // from the request to the provider until the first byte of its answer; 0: none came
-	Total    time.Duration // the same until the end
+	// Estimated says that a part of Usage is no provider's figure.
+	Estimated bool
+	Cost      int64         // millionths of a US dollar
+	Began     time.Time     // when the agent's request was read
+	Wait      time.Duration // for its turn at the provider
+	First     time.Duration // from the request to the provider until the first byte of its answer; 0: none came
+	Total     time.Duration // the same until the end
 }
 
 // Input is what the provider counts as input: what was read from its cache or written to it,

@@ -39,6 +39,7 @@ func (b *bill) add(d link.Done) {
 		used[budget.CostMicros] = b.target.Price.Cost(u, d.Tiers...)
 	}
 	b.spent.add(u, used[budget.CostMicros])
+	b.spent.estimated = b.spent.estimated || d.Estimated
 	b.spent.over = b.spent.over || b.exceeded(used)
 	b.used = sum(b.used, used)
 	if counts(d) {
@@ -78,7 +79,7 @@ func (b *bill) exceeded(used budget.Amounts) bool {
 
 // paid is the report of a call that was settled: how its last try ended, and what all have used.
 func (b *bill) paid() models.Call {
-	r := models.Call{Outcome: models.OutcomeLost, Usage: b.spent.usage, Cost: b.spent.cost}
+	r := models.Call{Outcome: models.OutcomeLost, Usage: b.spent.usage, Cost: b.spent.cost, Estimated: b.spent.estimated}
 	if !b.sent.IsZero() {
 		r.Total = time.Since(b.sent)
 	}
@@ -133,10 +134,11 @@ type ticket struct {
 	Began       time.Time      `json:"began"`
 	Wait        time.Duration  `json:"wait"`
 	// Of the tries before:
-	Used  budget.Amounts `json:"used,omitempty"`
-	Usage models.Usage   `json:"usage"`
-	Cost  int64          `json:"cost,omitempty"`
-	Over  bool           `json:"over,omitempty"`
+	Used      budget.Amounts `json:"used,omitempty"`
+	Usage     models.Usage   `json:"usage"`
+	Cost      int64          `json:"cost,omitempty"`
+	Over      bool           `json:"over,omitempty"`
+	Estimated bool           `json:"estimated,omitempty"`
 }
 
 // ticket is that of a bill of a run. There is no value that has none.
@@ -145,7 +147,7 @@ func (b *bill) ticket(run agent.ID) json.RawMessage {
 	begin.Run, begin.Model, begin.Betas, begin.Tiers = "", "", nil, nil // clove-upstream gets no text of the agent's
 	text, _ := json.Marshal(ticket{Run: run, Reservation: b.reservation, Reserved: b.reserved, Model: b.target.Name, Provider: b.target.Provider.Name,
 		Target: b.target.Model, Price: b.target.Price, Begin: begin, Began: b.began, Wait: b.wait,
-		Used: b.used, Usage: b.spent.usage, Cost: b.spent.cost, Over: b.spent.over})
+		Used: b.used, Usage: b.spent.usage, Cost: b.spent.cost, Over: b.spent.over, Estimated: b.spent.estimated})
 	return text
 }
 
@@ -153,7 +155,7 @@ func (b *bill) ticket(run agent.ID) json.RawMessage {
 func (t *ticket) bill() *bill {
 	target := config.Target{Name: t.Model, Model: t.Target, Provider: &config.Provider{Name: t.Provider}, Price: t.Price}
 	return &bill{demand: demand{begin: t.Begin, target: target}, found: true, reservation: t.Reservation, reserved: t.Reserved,
-		used: t.Used, spent: spent{t.Usage, t.Cost, t.Over}, began: t.Began, wait: t.Wait, sent: t.Began}
+		used: t.Used, spent: spent{t.Usage, t.Cost, t.Over, t.Estimated}, began: t.Began, wait: t.Wait, sent: t.Began}
 }
 
 // Service is the name under which models reserve.
@@ -169,6 +171,7 @@ type settler struct {
 // add adds what a try used to a run's bill.
 func (s *settler) add(by *served, b *bill, d link.Done) {
 	b.add(d)
+	by.learned.learn(b.target, b.begin.In, d)
 	if !counts(d) {
 		by.uncounted.Reserve()
 	}

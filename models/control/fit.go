@@ -28,9 +28,10 @@ var (
 
 // demand is what a call wants of a target.
 type demand struct {
-	begin  link.Begin
-	target config.Target
-	out    int64 // the most that each answer may have, tokens; 0: nothing bounds it
+	begin   link.Begin
+	target  config.Target
+	learned *learned // by the run's calls before; nil: nothing
+	out     int64    // the most that each answer may have, tokens; 0: nothing bounds it
 }
 
 // what is what a grant must cover: the call of the model, with the first thing that it needs
@@ -125,7 +126,9 @@ func (w *demand) room(left budget.Amounts) int64 {
 }
 
 // input is the estimate of the input, in tokens.
-func (w *demand) input() int64 { return int64(math.Ceil(float64(w.begin.In) * w.target.Factor)) }
+func (w *demand) input() int64 {
+	return max(int64(math.Ceil(float64(w.begin.In)*w.target.Factor)), w.learned.raised(w.target, w.begin.In))
+}
 
 // bound is the most that a call can use with so much output in each answer.
 func (w *demand) bound(out int64) budget.Amounts { return w.boundOf(w.input(), out) }

@@ -97,7 +97,9 @@ func (f *front) begin(b link.Begin) {
 		f.answer(link.ToFront{Refuse: &link.Refuse{Number: b.Number, Reason: link.ReasonBusy, Message: "too many calls are in flight", After: 1}})
 	default:
 		go func() {
-			c.served = f.servedBy(b.Run)
+			if c.served = f.servedBy(b.Run); c.served != nil {
+				c.learned = &c.served.learned
+			}
 			c.make()
 		}()
 	}

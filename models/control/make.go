@@ -87,7 +87,7 @@ func (k *call) lost() {
 	k.forget()
 	k.stands(link.Done{})
 	k.spent.add(models.Usage{In: k.reserved[budget.TokensIn], Out: k.reserved[budget.TokensOut]}, k.reserved[budget.CostMicros])
-	k.last = nil // of a try before
+	k.spent.estimated, k.last = true, nil // last: of a try before
 	k.desk.settler.pay(k.served, &k.bill, k.reserved, true)
 }
 

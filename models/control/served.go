@@ -25,6 +25,7 @@ type served struct {
 	line      settleQueue // of calls that wait for what others hold
 	contents  *contents   // nil: nothing is logged
 	tally     *tally
+	learned   learned
 	uncounted *rate.Limiter // of calls that are no model_calls
 
 	mu      sync.Mutex     // guards the following
@@ -211,9 +212,10 @@ func (r *runs) getOr(run agent.Run) *served {
 
 // spent is what the run's record says of a call.
 type spent struct {
-	usage models.Usage
-	cost  int64 // in millionths of a dollar
-	over  bool  // a try used more than was reserved for it
+	usage     models.Usage
+	cost      int64 // in millionths of a dollar
+	over      bool  // a try used more than was reserved for it
+	estimated bool  // in part, because a provider did not report it
 }
 
 func (s *spent) add(u models.Usage, cost int64) {
@@ -253,6 +255,9 @@ func (t *tally) count(model string, call spent, failed bool) {
 	}
 	if call.over {
 		use.Over++
+	}
+	if call.estimated {
+		use.Estimated++
 	}
 }
 

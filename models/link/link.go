@@ -235,8 +235,10 @@ type Done struct {
 	Tiers    []string     `json:"tiers,omitempty"` // that the provider named, NAME=VALUE
 	Model    string       `json:"model,omitempty"` // that the provider named
 	Reported bool         `json:"reported"`        // the provider said what was used
-	Complete bool         `json:"complete"`        // the answer ended as it should
-	Sent     bool         `json:"sent"`            // the provider has the request, or may have it
+	// Estimated says that a part of Usage is no provider's figure.
+	Estimated bool `json:"estimated,omitempty"`
+	Complete  bool `json:"complete"` // the answer ended as it should
+	Sent      bool `json:"sent"`     // the provider has the request, or may have it
 	// Unreached says that no connection to the provider could be made.
 	Unreached bool          `json:"unreached,omitempty"`
 	First     time.Duration `json:"first"` // until the first byte of the answer

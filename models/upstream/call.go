@@ -304,12 +304,13 @@ func (e *exchange) settle(status int) {
 	if e.meter != nil {
 		r = e.meter.Result()
 	}
-	e.done.Reported, e.done.Complete = r.Reported, r.Complete
+	e.done.Reported, e.done.Complete = r.Reported && r.Lacks == "", r.Complete
 	if e.keyless.rest(); !e.keyless.found { // what was held back was not searched
 		e.done.Model, e.done.Tiers = r.Model, r.Tiers
 	}
 	if status < 300 {
 		e.done.Usage = r.Charge(e.call.Format, e.call.In)
+		e.done.Estimated = e.done.Usage != r.Usage
 	}
 }
 
@@ -318,6 +319,7 @@ func (e *exchange) settle(status int) {
 func (e *exchange) assume() {
 	if e.done.Sent {
 		e.done.Usage = usage.Result{}.Charge(e.call.Format, e.call.In)
+		e.done.Estimated = e.done.Usage != models.Usage{}
 	}
 }
 

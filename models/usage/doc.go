@@ -13,6 +13,9 @@
 // are cut. Result.Faults names what was found. A provider that reports less than it did
 // cannot be found out here; one that reports nothing is estimated by the text it sent.
 //
+// Where the figures are is a table of forms, a row for each way in which providers and servers
+// report them (forms.go). What a report lacks, Charge estimates.
+//
 // The streams of OpenAI's chat completions report in a last chunk, those of its responses
 // in response.completed, and Anthropic's in message_start and cumulatively in
 // message_delta. Where Anthropic's usage has iterations, their sum counts: the figures

@@ -14,8 +14,10 @@ const MaxTokens = 1_000_000_000
 type figure int
 
 const (
-	in figure = iota // OpenAI's include what was cached, Anthropic's do not
+	in figure = iota
 	out
+	moreIn // input that in leaves out
+	more   // reasoning that out leaves out
 	total
 	cached
 	written
@@ -34,29 +36,6 @@ func noReport() report {
 		r[i] = -1
 	}
 	return r
-}
-
-// names are where each figure stands below usage, in all formats.
-var names = map[string]figure{
-	"prompt_tokens":                              in,
-	"completion_tokens":                          out,
-	"total_tokens":                               total,
-	"prompt_tokens_details.cached_tokens":        cached,
-	"prompt_cache_hit_tokens":                    cached,
-	"prompt_tokens_details.cache_write_tokens":   written,
-	"completion_tokens_details.reasoning_tokens": reasoning,
-
-	"input_tokens":                            in,
-	"output_tokens":                           out,
-	"input_tokens_details.cached_tokens":      cached,
-	"input_tokens_details.cache_write_tokens": written,
-	"output_tokens_details.reasoning_tokens":  reasoning,
-
-	"cache_read_input_tokens":                  cached,
-	"cache_creation_input_tokens":              written,
-	"cache_creation.ephemeral_1h_input_tokens": hour,
-	"output_tokens_details.thinking_tokens":    reasoning,
-	"server_tool_use.web_search_requests":      searches,
 }
 
 // read returns a number as a figure, within 0 and MaxTokens.
@@ -92,21 +71,16 @@ func (r *report) add(part report) {
 	}
 }
 
-// usage turns a report into what it means. It reports whether its figures agree.
-func (r report) usage(family models.Family) (u models.Usage, agrees bool) {
+// usage turns a normal report into what it means. It reports whether its figures agree.
+func (r report) usage() (u models.Usage, agrees bool) {
 	for i := range r {
 		r[i] = max(r[i], 0)
 	}
-	agrees = r[reasoning] <= max(r[out], r[total]-r[in])
-	u = models.Usage{In: r[in], Cached: r[cached], CacheWrite: r[written], Out: r[out]}
-	if family == models.OpenAI {
-		agrees = agrees && r[cached]+r[written] <= r[in] && (r[total] == 0 || r[total] >= r[in]+r[out])
-		// Some servers leave reasoning out of completion_tokens, and only the total has it.
-		u.Out = max(u.Out, r[total]-r[in])
-		u.Cached = min(u.Cached, u.In)
-		u.CacheWrite = min(u.CacheWrite, u.In-u.Cached)
-		u.In -= u.Cached + u.CacheWrite
-	}
+	agrees = r[reasoning] <= max(r[out], r[total]-r[in]) && r[cached]+r[written] <= r[in] && (r[total] == 0 || r[total] >= r[in]+r[out])
+	// Some servers leave reasoning out of completion_tokens, and only the total has it.
+	u = models.Usage{In: r[in], Cached: min(r[cached], r[in]), Out: max(r[out], r[total]-r[in])}
+	u.CacheWrite = min(r[written], u.In-u.Cached)
+	u.In -= u.Cached + u.CacheWrite
 	u.CacheWriteLong = min(r[hour], u.CacheWrite)
 	u.Reasoning = min(r[reasoning], u.Out)
 	return u, agrees

@@ -24,6 +24,16 @@ const (
 	Failed        Fault = "failed"        // an error in an answer or a stream; see Result.Error
 )
 
+// Missing is what a report does not say. Charge estimates it.
+type Missing string
+
+// The figures that may be missing.
+const (
+	Input  Missing = "input"
+	Output Missing = "output"
+	Split  Missing = "split" // there is only a total, which Usage.Out has
+)
+
 // Result is what one answer says of itself.
 type Result struct {
 	Usage    models.Usage `json:"usage"`
@@ -31,10 +41,11 @@ type Result struct {
 	Model    string       `json:"model,omitempty"`    // as the provider names it
 	Tiers    []string     `json:"tiers,omitempty"`    // what changes the price, as NAME=VALUE: service_tier=priority
 	Reported bool         `json:"reported"`           // Usage is what the provider reported, until now; else it is zero
-	Complete bool         `json:"complete"`           // the answer ended as it should
-	Streamed int64        `json:"streamed"`           // estimate of the output by the text that came, at BytesPerToken, rounded up; without reasoning that is not sent
-	Stop     string       `json:"stop,omitempty"`     // why the model stopped, in the provider's word
-	Error    string       `json:"error,omitempty"`    // code or type of the provider's error
+	Lacks    Missing      `json:"lacks,omitempty"`
+	Complete bool         `json:"complete"`        // the answer ended as it should
+	Streamed int64        `json:"streamed"`        // estimate of the output by the text that came, at BytesPerToken, rounded up; without reasoning that is not sent
+	Stop     string       `json:"stop,omitempty"`  // why the model stopped, in the provider's word
+	Error    string       `json:"error,omitempty"` // code or type of the provider's error
 	Faults   []Fault      `json:"faults,omitempty"`
 }
 
@@ -46,10 +57,14 @@ func (r Result) Charge(f models.Format, estimate int64) models.Usage {
 	if f == models.AnthropicCount {
 		return models.Usage{}
 	}
-	if !r.Reported {
+	switch {
+	case !r.Reported || r.Lacks == Input:
 		u.In = estimate
+	case r.Lacks == Split:
+		u.In = min(estimate, max(u.Out-r.Streamed, 0))
+		u.Out -= u.In
 	}
-	if !r.Reported || !r.Complete {
+	if !r.Reported || !r.Complete || r.Lacks == Output {
 		u.Out = max(u.Out, r.Streamed)
 	}
 	return u
@@ -61,10 +76,9 @@ type Meter struct {
 	stream   bool
 	lines    lines
 	scanner  scanner
-	part     report // the usage object that is being read
-	entry    report // the entry of its iterations that is being read
+	entry    report // the entry of Anthropic's iterations that is being read
 	parts    report // the sum of its iterations
-	whole    report // of the call
+	accounts [len(forms)]account
 	reported bool
 	complete bool
 	kind     string // the type of the event that is being read
@@ -74,7 +88,10 @@ type Meter struct {
 // New returns the meter of an answer in a format, which is a stream of events or one JSON
 // document.
 func New(f models.Format, stream bool) *Meter {
-	m := &Meter{format: f, stream: stream, whole: noReport()}
+	m := &Meter{format: f, stream: stream, entry: noReport(), parts: noReport()}
+	for i := range m.accounts {
+		m.accounts[i] = account{noReport(), noReport()}
+	}
 	m.scanner.to = m
 	return m
 }
@@ -114,16 +131,40 @@ func (m *Meter) Result() Result {
 			r.fault(Malformed)
 		}
 	}
-	r.Searches = max(m.whole[searches], 0)
+	whole := m.whole()
+	r.Searches = max(whole[searches], 0)
 	if !m.reported || m.format == models.AnthropicCount {
 		return r // counting is free
 	}
 	var agrees bool
-	r.Usage, agrees = m.whole.usage(m.format.Family())
+	r.Usage, agrees = whole.usage()
+	r.Lacks = lacks(whole)
 	if !agrees || r.Complete && r.Usage.Out == 0 && r.Streamed > 0 {
 		r.fault(Contradictory)
 	}
 	return r
+}
+
+// whole is what all forms together report.
+func (m *Meter) whole() report {
+	all := noReport()
+	for i := range forms {
+		all.merge(m.accounts[i].whole.normal(forms[i].apart))
+	}
+	return all
+}
+
+// lacks names the figure that a report needs and does not have.
+func lacks(r report) Missing {
+	switch {
+	case r[in] < 0 && r[total] >= 0:
+		return Split
+	case r[in] < 0:
+		return Input
+	case r[out] < 0 && r[total] < 0:
+		return Output
+	}
+	return ""
 }
 
 func (r *Result) fault(f Fault) {
@@ -155,8 +196,6 @@ var endings = map[models.Format][]string{
 // enter implements handler.
 func (m *Meter) enter(path []byte) {
 	switch string(inner(path)) {
-	case "usage":
-		m.part, m.parts = noReport(), noReport()
 	case "usage.iterations.[]":
 		m.entry = noReport()
 	case "error":
@@ -166,16 +205,37 @@ func (m *Meter) enter(path []byte) {
 
 // leave implements handler.
 func (m *Meter) leave(path []byte) {
-	switch string(inner(path)) {
-	case "usage.iterations.[]":
+	if string(inner(path)) == "usage.iterations.[]" {
 		m.parts.add(m.entry)
-	case "usage":
-		m.part.merge(m.parts)
-		m.reported = m.reported || max(m.part[in], m.part[out], m.part[total]) >= 0
-		if m.whole.merge(m.part) {
-			m.result.fault(Shrinking)
+		return
+	}
+	for i := range forms {
+		if rest, ok := m.below(i, path); ok && len(rest) == 0 {
+			m.take(&m.accounts[i])
 		}
 	}
+}
+
+// take adds an object that has been read to what its form has reported.
+func (m *Meter) take(a *account) {
+	if m.format.Family() == models.Anthropic {
+		a.part.merge(m.parts)
+		m.parts = noReport()
+	}
+	m.reported = m.reported || max(a.part[in], a.part[out], a.part[total]) >= 0
+	if a.whole.merge(a.part) {
+		m.result.fault(Shrinking)
+	}
+	a.part = noReport()
+}
+
+// below returns the rest of a path below the object of a form. A form's own path comes before
+// the same path inside of an event's answer.
+func (m *Meter) below(i int, path []byte) ([]byte, bool) {
+	if rest, ok := forms[i].below(path, m.format.Family()); ok && forms[i].at[0] != "" {
+		return rest, true
+	}
+	return forms[i].below(inner(path), m.format.Family())
 }
 
 // inner takes off the object in which a stream's events have the answer: response for
@@ -197,11 +257,10 @@ func (m *Meter) value(path, literal []byte, str bool) {
 		}
 		return
 	}
-	path = inner(path)
-	if rest, ok := bytes.CutPrefix(path, []byte("usage.")); ok && !str {
-		m.figure(rest, literal)
-		return
+	if !str {
+		m.number(path, literal)
 	}
+	path = inner(path)
 	if m.format == models.AnthropicCount && string(path) == "input_tokens" && !str {
 		m.reported = true
 	}
@@ -210,18 +269,25 @@ func (m *Meter) value(path, literal []byte, str bool) {
 	}
 }
 
-func (m *Meter) figure(path, literal []byte) {
-	to := &m.part
-	if rest, ok := bytes.CutPrefix(path, []byte("iterations.[].")); ok {
-		path, to = rest, &m.entry
+// number takes a value as the figure that it is in each form.
+func (m *Meter) number(path, literal []byte) {
+	for i := range forms {
+		rest, ok := m.below(i, path)
+		if !ok {
+			continue
+		}
+		to := &m.accounts[i].part
+		if entry, ok := bytes.CutPrefix(rest, []byte("iterations.[].")); ok && forms[i].family == models.Anthropic {
+			rest, to = entry, &m.entry
+		}
+		at, ok := forms[i].figures[string(rest)]
+		if !ok || string(literal) == "null" {
+			continue
+		}
+		n, fault := read(literal)
+		m.result.fault(fault)
+		to[at] = max(to[at], n)
 	}
-	at, ok := names[string(path)]
-	if !ok || string(literal) == "null" {
-		return
-	}
-	n, fault := read(literal)
-	m.result.fault(fault)
-	to[at] = max(to[at], n)
 }
 
 // word takes a string that is not text of the model's.

@@ -1068,6 +1068,11 @@ export interface ModelUse {
   failed?: number;
   /** of calls: used more than was reserved for them */
   over?: number;
+  /**
+   * of calls: their tokens are estimated, at least in part, because the provider did not report
+   * them
+   */
+  estimated?: number;
 }
 
 /**

@@ -667,6 +667,7 @@ class ModelUse:
     cost_micros: int = 0  # millionths of a US dollar
     failed: int = 0  # of calls: without an answer, or with an error
     over: int = 0  # of calls: used more than was reserved for them
+    estimated: int = 0  # of calls: their tokens are estimated, at least in part, because the provider did not report them
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> ModelUse:
@@ -679,6 +680,7 @@ class ModelUse:
             cost_micros=o.get("cost_micros") or 0,
             failed=o.get("failed") or 0,
             over=o.get("over") or 0,
+            estimated=o.get("estimated") or 0,
         )
 
 
