@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -30,6 +32,9 @@ type inference struct {
 	control  *control.Control
 	listener *net.UnixListener
 	current  atomic.Pointer[config.Config]
+	path     func() string // of models.yaml
+	mu       sync.Mutex    // guards seen
+	seen     fileMark      // of the file that was read last, valid or not
 	shared   *shared
 	run      string // cloved's run directory
 	log      *slog.Logger
@@ -41,8 +46,9 @@ type inference struct {
 // with a mistake leaves the models that are built in, so that cloved starts; a reload says what
 // is wrong again.
 func (d *Daemon) openModels(ctx context.Context) error {
-	m := &inference{shared: d.shared, run: d.options.Paths.Run, log: d.log, left: map[string]bool{}}
-	now, err := config.Load(d.config().Models)
+	m := &inference{shared: d.shared, run: d.options.Paths.Run, log: d.log, path: func() string { return d.config().Models }, left: map[string]bool{}}
+	m.seen = markOf(m.path())
+	now, err := config.Load(m.path())
 	if err != nil {
 		d.log.Error("models are not served, but those that are built in", "error", err)
 		now, err = config.Parse(nil)
@@ -51,7 +57,7 @@ func (d *Daemon) openModels(ctx context.Context) error {
 		return err
 	}
 	m.current.Store(now)
-	m.control = control.New(control.Options{Ledger: d.shared.kernel.Ledger, Config: m.current.Load, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
+	m.control = control.New(control.Options{Ledger: d.shared.kernel.Ledger, Config: m.fresh, Programs: runtime.Programs, Log: d.log, Called: d.modelCalled, Contents: d.modelLog,
 		Journals: d.options.Paths.Journals(), Run: d.shared.run,
 		Secret: func(name string) (string, error) { return control.ReadSecret(d.config().Secrets, name) }})
 	d.inference = m
@@ -197,8 +203,46 @@ func (d *Daemon) waiting(run agent.ID) []api.WaitingCall {
 	return d.inference.control.Waiting(run)
 }
 
+// fileMark tells versions of a file apart. A file that is missing has the zero value.
+type fileMark struct {
+	path           string
+	inode          uint64
+	size           int64
+	changed, times syscall.Timespec // the second: of the contents, which a user can set
+}
+
+func markOf(path string) fileMark {
+	mark := fileMark{path: path}
+	var s syscall.Stat_t
+	if syscall.Stat(path, &s) == nil {
+		mark.inode, mark.size, mark.changed, mark.times = s.Ino, s.Size, s.Ctim, s.Mtim
+	}
+	return mark
+}
+
+// fresh is the configuration that holds now. A file that has changed is read first; one with a
+// mistake is logged once, and the configuration before it stays in force.
+func (m *inference) fresh() *config.Config {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	path := m.path()
+	if mark := markOf(path); mark != m.seen {
+		m.seen = mark
+		if now, err := config.Load(path); err != nil {
+			m.log.Error("models.yaml has changed and has a mistake: the models that were read before it stay in force", "error", err, "hint", "correct it: the next call of a model reads it")
+		} else {
+			m.current.Store(now)
+			m.log.Info("models.yaml has changed and was read", "file", path)
+		}
+	}
+	return m.current.Load()
+}
+
 // reload reads the file again.
 func (m *inference) reload(path string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = markOf(path)
 	now, err := config.Load(path)
 	if err == nil {
 		m.current.Store(now)

@@ -17,7 +17,7 @@ type form struct {
 	apart   bool // in leaves out what was cached and written
 }
 
-// forms are those of the providers' and servers' public documents of November 2026. Where an answer
+// forms are those that providers and servers are known to send; not each was compared with a live answer. Where an answer
 // has several, the highest of each figure counts.
 var forms = [...]form{
 	{name: "OpenAI's", family: models.OpenAI, at: []string{"usage", "x_groq.usage", "choices.[].usage"}, figures: map[string]figure{
