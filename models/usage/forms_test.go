@@ -6,8 +6,8 @@ import (
 	"clove.run/clove/models"
 )
 
-// Each row has the shape of a provider's or server's own report, with figures that tell its parts
-// apart.
+// Each row has the shape in which a provider or server is known to report, with figures that tell its
+// parts apart. None was recorded from a live one.
 var reports = []struct {
 	name   string
 	format models.Format
