@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"reflect"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -147,6 +148,9 @@ func (c *Client) Stream(ctx context.Context, method string, params, result any, 
 // request sends a request. cloved refuses a caller as soon as it connects and
 // closes the connection: the answer to a request that could not be sent any more is there already.
 func request(ctx context.Context, conn *rpc.Conn, method string, params any) error {
+	if err := checkText("", reflect.ValueOf(params)); err != nil {
+		return err
+	}
 	err := conn.Request(method, params)
 	if !rpc.IsGone(err) {
 		return err

@@ -66,7 +66,7 @@ func TestEachPassesNotifications(t *testing.T) {
 			return nil, api.Failure(api.CodeParams, "", "asked %s", m.Params)
 		}
 		for _, path := range []string{"a", "b"} {
-			if err := c.Notify(api.NoteChange, api.ChangeNote{ID: 1, Change: agent.Change{Path: path}}); err != nil {
+			if err := c.Notify(api.NoteChange, api.ChangeNote{ID: 1, Change: agent.Change{Path: agent.RawString(path)}}); err != nil {
 				return nil, err
 			}
 		}
