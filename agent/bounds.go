@@ -54,9 +54,7 @@ const (
 	labelKeyMost  = 128     // bytes
 	labelMost     = 4 << 10 // bytes of a value
 	labelsAllMost = 16 << 10
-	wordMost      = 128 << 10 // bytes of one argument or variable: MAX_ARG_STRLEN of execve(2)
-	wordsAllMost  = 6 << 20   // bytes of all: what execve(2) takes at most, whatever the stack limit
-	pathMost      = 4096      // PATH_MAX
+	pathMost      = 4096 // PATH_MAX
 	hostnameMost  = 63
 	scheduleMost  = 256
 	rulesMost     = 1024

@@ -1,16 +1,16 @@
 package agent
 
 // Change is one difference between the agent's files and the host's. The agent chose every
-// string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
+// string in it.
 type Change struct {
-	Kind   string `json:"kind"`             // added, changed, deleted, renamed
-	Path   string `json:"path"`             // inside the sandbox
-	Type   string `json:"type,omitempty"`   // file, dir, symlink, fifo, socket, char, block, ref
-	Size   int64  `json:"size"`             // bytes of a regular file, else 0
-	Mode   uint32 `json:"mode"`             // the permission, setuid, setgid and sticky bits
-	Target string `json:"target,omitempty"` // what a symbolic link says, the commit of a ref
-	Was    string `json:"was,omitempty"`    // the type of the file before, where it was another type
-	From   string `json:"from,omitempty"`   // the former path inside of a renamed directory
+	Kind   string    `json:"kind"`             // added, changed, deleted, renamed
+	Path   RawString `json:"path"`             // inside the sandbox
+	Type   string    `json:"type,omitempty"`   // file, dir, symlink, fifo, socket, char, block, ref
+	Size   int64     `json:"size"`             // bytes of a regular file, else 0
+	Mode   uint32    `json:"mode"`             // the permission, setuid, setgid and sticky bits
+	Target RawString `json:"target,omitempty"` // what a symbolic link says, the commit of a ref
+	Was    string    `json:"was,omitempty"`    // the type of the file before, where it was another type
+	From   RawString `json:"from,omitempty"`   // the former path inside of a renamed directory
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
 	ExecutedBy string `json:"executed_by,omitempty"`

@@ -47,8 +47,8 @@ type Process struct {
 // limits, filter and namespaces, a cgroup below the agent's, and the agent's ids unless
 // others are given. It never gets more rights than the agent.
 type Exec struct {
-	Command  []string      `json:"command"`
-	Env      []string      `json:"env,omitempty"`        // KEY=VALUE, on top of the agent's
+	Command  RawStrings    `json:"command"`
+	Env      RawStrings    `json:"env,omitempty"`        // KEY=VALUE, on top of the agent's
 	Dir      string        `json:"dir,omitempty"`        // empty: the agent's
 	User     *User         `json:"user,omitempty"`       // nil: the agent's; root only where the agent is root
 	Terminal bool          `json:"terminal,omitempty"`   // a pty, with the size of the terminal at stdin

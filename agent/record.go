@@ -47,7 +47,7 @@ type Record struct {
 	Name       string            `json:"name"`
 	Namespace  string            `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 	Parent     ID                `json:"parent,omitempty"`    // the run whose agent started this one; empty: a person did
-	Command    []string          `json:"command"`
+	Command    RawStrings        `json:"command"`
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended"`
 	WallMS     int64             `json:"wall_ms"`               // on CLOCK_BOOTTIME, from the agent's start to its end

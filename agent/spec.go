@@ -12,8 +12,8 @@ type Spec struct {
 	ID         ID                `json:"id"`
 	Name       string            `json:"name"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Command    []string          `json:"command"`                  // argv inside the sandbox
-	Env        []string          `json:"env,omitempty"`            // KEY=VALUE, complete: nothing is inherited
+	Command    RawStrings        `json:"command"`                  // argv inside the sandbox
+	Env        RawStrings        `json:"env,omitempty"`            // KEY=VALUE, complete: nothing is inherited
 	Dir        string            `json:"dir"`                      // working directory inside the sandbox
 	User       User              `json:"user"`                     // the agent's user inside the sandbox
 	CapDrop    []string          `json:"cap_drop,omitempty"`       // capabilities that root inside the sandbox loses: names of Capabilities, or AllCapabilities

@@ -141,28 +141,19 @@ func checkWords(s Spec) error {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return wrong("command", "name a command", "there is nothing to run")
 	}
-	all := 0
 	for field, words := range map[string][]string{"command": s.Command, "env": s.Env} {
 		for _, word := range words {
 			if strings.ContainsRune(word, 0) {
 				return wrong(field, "leave the zero byte out", "%.64q has a zero byte", word)
 			}
-			if len(word) >= wordMost {
-				return wrong(field, "put it into a file", "one of them has %d bytes, and the kernel accepts at most %d", len(word), wordMost-1)
-			}
-			// execve(2) counts the zero byte at the end of each.
-			all += len(word) + 1
 		}
-	}
-	if all > wordsAllMost {
-		return wrong("command", "put some of it into a file", "command and environment have %d bytes, and the kernel accepts at most %d", all, wordsAllMost)
 	}
 	for _, entry := range s.Env {
 		if key, _, is := strings.Cut(entry, "="); !is || key == "" || strings.ContainsAny(key, " \t\n") {
 			return wrong("env", "write KEY=VALUE", "%.64q is not a variable", entry)
 		}
 	}
-	return nil
+	return CheckExecSize(s.Command, s.Env, s.Limits.StackBytes(StackUnknown))
 }
 
 // checkUserInside rejects what would corrupt the sandbox's /etc/passwd: name and home are
@@ -193,6 +184,9 @@ func checkPath(field, p string) error {
 		return wrong(field, fmt.Sprintf("use at most %d bytes", pathMost), "it has %d bytes", len(p))
 	case !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0):
 		return wrong(field, "write an absolute path without \"..\", for example /data", "%.64q is not an absolute path", p)
+	// The record keeps it as JSON, which would name another file.
+	case !utf8.ValidString(p):
+		return wrong(field, "rename it, or lead a symbolic link there", "%.64q is not UTF-8", p)
 	}
 	return nil
 }

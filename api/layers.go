@@ -24,7 +24,7 @@ type ApplyParams struct {
 	To string `json:"to,omitempty"`
 	// Paths inside choose the changes of these files, and of all below them, with the new
 	// folders that hold them. Absent: all. A path that nothing changed is an error.
-	Paths []string `json:"paths,omitempty"`
+	Paths agent.RawStrings `json:"paths,omitempty"`
 	// Digest is the one that run.diff gave for what the caller looked at: where
 	// the workspace's changes are others by now, nothing is applied. Absent: apply
 	// whatever there is.
@@ -33,9 +33,9 @@ type ApplyParams struct {
 	// host's executes them by itself once they are there, and files with an unknown, because
 	// one may. AllowInstructions applies also files with an instructs. Otherwise these are refused,
 	// but for the paths inside that AllowExecutable names, of any of the three.
-	AllowExecutableConfig bool     `json:"allow_executable_config,omitempty"`
-	AllowInstructions     bool     `json:"allow_instructions,omitempty"`
-	AllowExecutable       []string `json:"allow_executable,omitempty"`
+	AllowExecutableConfig bool             `json:"allow_executable_config,omitempty"`
+	AllowInstructions     bool             `json:"allow_instructions,omitempty"`
+	AllowExecutable       agent.RawStrings `json:"allow_executable,omitempty"`
 }
 
 // ChangeNote is the notification of one change: found by run.diff, or made or

@@ -116,5 +116,5 @@ type ExecParams struct {
 // folder, as output "tar" of run.copy_out.
 type CopyParams struct {
 	RunParams
-	Path string `json:"path"`
+	Path agent.RawString `json:"path"`
 }

@@ -1,12 +1,12 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"reflect"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -151,15 +151,10 @@ func (c *Client) Stream(ctx context.Context, method string, params, result any, 
 // JSON has no bytes that are not UTF-8, and encoding/json replaces them: the request would
 // name another file. So it is refused.
 func request(ctx context.Context, conn *rpc.Conn, method string, params any) error {
-	text, err := json.Marshal(params)
-	if err != nil {
+	if err := checkText("", reflect.ValueOf(params)); err != nil {
 		return err
 	}
-	if changed := replaced(text); changed != "" {
-		return &agent.Error{Kind: agent.KindInvalid, Message: "the request has bytes that are not UTF-8, and cloved could not be given them unchanged: " + changed,
-			Hint: "a shell inside can make them: clove exec NAME -- sh -c 'rm bad*'"}
-	}
-	err = conn.Request(method, json.RawMessage(text))
+	err := conn.Request(method, params)
 	if !rpc.IsGone(err) {
 		return err
 	}
@@ -168,29 +163,6 @@ func request(ctx context.Context, conn *rpc.Conn, method string, params any) err
 		return refused
 	}
 	return err
-}
-
-// replaced returns the string in an encoded value in which encoding/json replaced bytes, with
-// its quotes; empty: there is none. A replacement is the escape \ufffd, while U+FFFD itself is
-// encoded as it is.
-func replaced(text []byte) string {
-	const escape = `\ufffd`
-	if !bytes.Contains(text, []byte(escape)) {
-		return ""
-	}
-	inside, begin, found := false, 0, false
-	for i := 0; i < len(text); i++ {
-		switch {
-		case text[i] == '"' && inside && found:
-			return string(text[begin : i+1])
-		case text[i] == '"':
-			inside, begin = !inside, i
-		case text[i] == '\\':
-			found = found || bytes.HasPrefix(text[i:], []byte(escape))
-			i++ // the escaped character is neither a quote nor the beginning of an escape
-		}
-	}
-	return ""
 }
 
 // fault is what rpc.Conn makes of an error object.

@@ -66,7 +66,7 @@ func TestEachPassesNotifications(t *testing.T) {
 			return nil, api.Failure(api.CodeParams, "", "asked %s", m.Params)
 		}
 		for _, path := range []string{"a", "b"} {
-			if err := c.Notify(api.NoteChange, api.ChangeNote{ID: 1, Change: agent.Change{Path: path}}); err != nil {
+			if err := c.Notify(api.NoteChange, api.ChangeNote{ID: 1, Change: agent.Change{Path: agent.RawString(path)}}); err != nil {
 				return nil, err
 			}
 		}
@@ -74,7 +74,7 @@ func TestEachPassesNotifications(t *testing.T) {
 	})
 	var paths []string
 	result, err := Each(context.Background(), dial(t, path), methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: "n"}}, func(n api.ChangeNote) error {
-		paths = append(paths, n.Change.Path)
+		paths = append(paths, string(n.Change.Path))
 		return nil
 	})
 	if err != nil || result.Digest != "d" || !slices.Equal(paths, []string{"a", "b"}) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/internal/rpc"
@@ -52,7 +53,7 @@ func (c *Client) Foreground(ctx context.Context, p api.AttachParams) (*Session, 
 // CopyOut writes a path of a run to to, as a tar archive; of one that has ended, what it made or
 // changed there.
 func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) error {
-	s, err := Open(ctx, c, methods.RunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := Open(ctx, c, methods.RunCopyOut, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: agent.RawString(path)})
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *Client) CopyOut(ctx context.Context, ref, path string, to io.Writer) er
 // CopyIn unpacks a tar archive in a folder of a live run. When it is refused,
 // from may still be read from until it is closed.
 func (c *Client) CopyIn(ctx context.Context, ref, path string, from io.Reader) error {
-	s, err := Open(ctx, c, methods.RunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: path})
+	s, err := Open(ctx, c, methods.RunCopyIn, api.CopyParams{RunParams: api.RunParams{Run: ref}, Path: agent.RawString(path)})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type briefSpec struct {
 	ID       agent.ID          `json:"id"`
 	Name     string            `json:"name"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Command  []string          `json:"command"`
+	Command  agent.RawStrings  `json:"command"`
 	Detached bool              `json:"detached,omitempty"`
 	Schedule string            `json:"schedule,omitempty"`
 	Limits   briefLimits       `json:"limits"`

@@ -172,7 +172,7 @@ func digest(changes []agent.Change) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	for _, change := range changes {
-		if strings.HasPrefix(change.Path, agent.WorkspaceDir+"/") || change.Type == "ref" {
+		if strings.HasPrefix(string(change.Path), agent.WorkspaceDir+"/") || change.Type == "ref" {
 			_ = encoder.Encode(change) // to a hash, of plain fields: it cannot fail
 		}
 	}

@@ -34,7 +34,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 		case api.AttachParams:
 			foreground = p.Foreground
 		case api.CopyParams:
-			inside = p.Path
+			inside = string(p.Path)
 		}
 		return nil, err
 	})

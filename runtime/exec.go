@@ -134,7 +134,10 @@ func (x *execSession) admit(e agent.Exec) (err error) {
 	if err := s.spec.CheckExec(e); err != nil {
 		return err
 	}
-	x.orders.Argv, x.orders.Env = e.Command, merged(x.orders.Env, e.Env)
+	x.orders.Argv, x.orders.Env = initproto.Strings(e.Command), merged(x.orders.Env, e.Env)
+	if err := agent.CheckExecSize(e.Command, x.orders.Env, s.spec.Limits.StackBytes(agent.StackUnknown)); err != nil {
+		return err
+	}
 	if e.User != nil {
 		as := *s.spec
 		as.User = *e.User

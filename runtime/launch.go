@@ -76,7 +76,7 @@ type launch struct {
 func agentOrders(spec agent.Spec, rlimits []agent.Rlimit) *initproto.Orders {
 	limits := spec.Limits
 	orders := &initproto.Orders{
-		Argv: spec.Command, Env: spec.Env, Dir: spec.Dir,
+		Argv: initproto.Strings(spec.Command), Env: initproto.Strings(spec.Env), Dir: spec.Dir,
 		UID: spec.User.UID, GID: spec.User.GID, Caps: capabilitiesOf(spec),
 		WallClock: limits.WallClock, StopGrace: limits.StopGrace, StopSignal: limits.StopSignal,
 	}

@@ -100,8 +100,8 @@ func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func(
 func changesOf(changes []rootfs.Change) []agent.Change {
 	out := make([]agent.Change, len(changes))
 	for i, c := range changes {
-		out[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode,
-			Target: c.Target, Was: string(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+		out[i] = agent.Change{Kind: string(c.Kind), Path: agent.RawString(c.Path), Type: string(c.Type), Size: c.Size, Mode: c.Mode,
+			Target: agent.RawString(c.Target), Was: string(c.Was), From: agent.RawString(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
 			Lost: c.Lost, Refused: c.Refused, Contents: (*agent.ChangeContents)(c.Contents)}
 	}
 	return out

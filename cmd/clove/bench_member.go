@@ -58,7 +58,7 @@ func writePiece(out run.Output, piece api.SessionOutput) error {
 func (s benchByCloved) Collect(ctx context.Context, id agent.ID, most int64) ([]agent.Change, error) {
 	total := int64(0)
 	seen, err := client.Each(ctx, s.client, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: string(id)}}, func(c api.ChangeNote) error {
-		if total <= most && strings.HasPrefix(c.Change.Path, agent.WorkspaceDir+"/") {
+		if total <= most && strings.HasPrefix(string(c.Change.Path), agent.WorkspaceDir+"/") {
 			total += c.Change.Size
 		}
 		return nil

@@ -82,7 +82,7 @@ func (s *benchSandboxes) Collect(_ context.Context, id agent.ID, most int64) ([]
 	}
 	changes := make([]agent.Change, len(applied))
 	for i, c := range applied {
-		changes[i] = agent.Change{Kind: string(c.Kind), Path: c.Path, Type: string(c.Type), Size: c.Size, Mode: c.Mode, Target: c.Target, Was: string(c.Was), Refused: c.Refused}
+		changes[i] = agent.Change{Kind: string(c.Kind), Path: agent.RawString(c.Path), Type: string(c.Type), Size: c.Size, Mode: c.Mode, Target: agent.RawString(c.Target), Was: string(c.Was), Refused: c.Refused}
 	}
 	return changes, err
 }

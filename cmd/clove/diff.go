@@ -103,8 +103,8 @@ func directory(c *cli.Context) (string, error) {
 func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 	return func(note api.ChangeNote) error {
 		c := note.Change
-		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: c.Path, Type: rootfs.FileType(c.Type), Size: c.Size,
-			Mode: c.Mode, Target: c.Target, Was: rootfs.FileType(c.Was), From: c.From, ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
+		*changes = append(*changes, rootfs.Change{Kind: rootfs.ChangeKind(c.Kind), Path: string(c.Path), Type: rootfs.FileType(c.Type), Size: c.Size,
+			Mode: c.Mode, Target: string(c.Target), Was: rootfs.FileType(c.Was), From: string(c.From), ExecutedBy: c.ExecutedBy, Instructs: c.Instructs, Unknown: c.Unknown,
 			Lost: c.Lost, Refused: c.Refused, Contents: (*rootfs.Contents)(c.Contents)})
 		return nil
 	}

@@ -29,7 +29,7 @@ func (v *server) copyIn(c *rpc.Conn, request rpc.Message) {
 		}
 		leave()
 	}()
-	err := v.live.CopyIn(ctx, p.Path, from)
+	err := v.live.CopyIn(ctx, string(p.Path), from)
 	// An unpacking that failed reads no more; this ends the writes of what the caller still
 	// sends.
 	from.Close()
@@ -72,7 +72,7 @@ func (v *server) copyOut(c *rpc.Conn, request rpc.Message) {
 		leave()
 	}()
 	to := bufio.NewWriterSize(noteWriter{c, api.StreamTar}, pipeRead)
-	err := v.live.CopyOut(ctx, p.Path, to)
+	err := v.live.CopyOut(ctx, string(p.Path), to)
 	// Also what came before a failure: a copy that left something out is whole otherwise.
 	if ferr := to.Flush(); err == nil {
 		err = ferr

@@ -126,7 +126,7 @@ func (b *builder) eachVariable(set func(step, key, value string, hasValue bool) 
 		// A zero byte would end the string for execve(2). docker refuses blanks in a name,
 		// too.
 		case key == "" || strings.ContainsAny(key, " \t") || strings.ContainsRune(entry, 0):
-			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%q is not a variable", shorten(entry)), Hint: "write KEY=VALUE, or KEY for the caller's value"}
+			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: fmt.Sprintf("%.64q is not a variable", entry), Hint: "write KEY=VALUE, or KEY for the caller's value"}
 		case isOwn:
 			return &agent.Error{Kind: agent.KindInvalid, Step: step, Message: key + " is clove's own", Hint: "choose another name"}
 		}
@@ -181,59 +181,8 @@ func (b *builder) readEnvFile(path string, read func(step, entry string) error) 
 	return nil
 }
 
-// The limits of execve(2), from fs/exec.c: one string has at most 32 pages, and
-// all of them with their pointers a quarter of the stack limit, at most 3/4 of
-// 8 MiB and at least 32 pages.
-const (
-	execStringBytes  = 32 * 4096
-	execCeilingBytes = 6 << 20
-	pointerBytes     = 8
-)
-
 // checkExecSize finds now what execve(2) would refuse inside with E2BIG, without saying which
 // text is too large.
 func (b *builder) checkExecSize() error {
-	// The agent's own limit counts if it has one: clove-init sets rlimits before execve(2).
-	stack := b.host.StackBytes
-	for _, limit := range b.spec.Limits.Rlimits {
-		if limit.Name == "stack" {
-			stack = limit.Soft
-		}
-	}
-	allowed := int(max(min(stack/4, execCeilingBytes), execStringBytes))
-	total, biggest := 0, ""
-	for _, text := range slices.Concat(b.spec.Command, b.spec.Env) {
-		total += len(text) + 1 + pointerBytes
-		if len(text) > len(biggest) {
-			biggest = text
-		}
-	}
-	switch {
-	// The kernel's limit includes the zero byte at the end.
-	case len(biggest) >= execStringBytes:
-		return invalid("", "pass it in a file of the workspace", "%s has %d bytes, and the kernel takes at most %d in one string",
-			describe(biggest), len(biggest), execStringBytes-1)
-	case total > allowed:
-		return invalid("", "pass large values in files of the workspace; the largest is "+describe(biggest),
-			"arguments and environment have %d bytes, and the kernel takes at most %d", total, allowed)
-	}
-	return nil
-}
-
-// describe names a variable or argument without showing its value, which may
-// be a secret.
-func describe(text string) string {
-	if key, _, isVariable := strings.Cut(text, "="); isVariable && len(key) < 200 {
-		return "variable " + shorten(key)
-	}
-	return "argument " + strconv.Quote(shorten(text))
-}
-
-// shorten keeps a message readable when the mistake has megabytes. The cut may be in the
-// middle of a character, which is dropped.
-func shorten(text string) string {
-	if len(text) > 60 {
-		return strings.ToValidUTF8(text[:60], "") + "…"
-	}
-	return text
+	return agent.CheckExecSize(b.spec.Command, b.spec.Env, b.spec.Limits.StackBytes(b.host.StackBytes))
 }
