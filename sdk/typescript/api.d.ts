@@ -1484,10 +1484,7 @@ export interface ChangeContents {
   omitted?: string;
 }
 
-/**
- * One difference between the agent's files and the host's. The agent chose every string in it. In
- * JSON, bytes of a name that are not UTF-8 are replaced.
- */
+/** One difference between the agent's files and the host's. The agent chose every string in it. */
 export interface Change {
   /** added, changed, deleted, renamed */
   kind: string;

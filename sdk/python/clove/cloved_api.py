@@ -1347,7 +1347,7 @@ class ChangeContents:
 @dataclass(frozen=True)
 class Change:
     """One difference between the agent's files and the host's. The agent chose every
-    string in it. In JSON, bytes of a name that are not UTF-8 are replaced.
+    string in it.
     """
 
     kind: str = ""  # added, changed, deleted, renamed
