@@ -153,7 +153,11 @@ func checkWords(s Spec) error {
 			return wrong("env", "write KEY=VALUE", "%.64q is not a variable", entry)
 		}
 	}
-	return CheckExecSize(s.Command, s.Env, s.Limits.StackBytes(StackUnknown))
+	if err := CheckExecSize(s.Command, s.Env, s.Limits.StackBytes(StackUnknown)); err != nil {
+		f := FailureOf(err)
+		return wrong("command", f.Hint, "%s", f.Message)
+	}
+	return nil
 }
 
 // checkUserInside rejects what would corrupt the sandbox's /etc/passwd: name and home are
