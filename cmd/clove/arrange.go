@@ -70,11 +70,11 @@ func arrange(args []string, commands []*cli.Command) (invocation, error) {
 	return invocation{command: name, argv: slices.Concat(a.global, []string{name}, a.own, []string{terminator}, a.args)}, nil
 }
 
-// refuseBytes rejects flags that are not UTF-8: policies and the store keep values in JSON, which
-// would change such bytes. Arguments and variables may have any bytes (agent.RawStrings).
+// refuseBytes rejects flags that are not UTF-8: urfave/cli, policies and the store keep values in
+// JSON, which would change such bytes. Arguments may have any bytes (agent.RawStrings).
 func (a *arranger) refuseBytes() error {
 	for _, given := range slices.Concat(a.global, a.own) {
-		if name, value, _ := strings.Cut(given, "="); name != "--"+flagEnv && !utf8.ValidString(given) {
+		if name, value, _ := strings.Cut(given, "="); !utf8.ValidString(given) {
 			return invalid(strings.TrimLeft(name, "-"), "rename what it names; arguments of the agent may have any bytes", "%.64q is not UTF-8", value)
 		}
 	}
