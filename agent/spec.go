@@ -136,12 +136,15 @@ type Rlimit struct {
 	Hard uint64 `json:"hard"`
 }
 
+// NoGitDir as Files.GitDir keeps the repository outside.
+const NoGitDir = "none"
+
 // Files describes the agent's root file system.
 type Files struct {
 	Rootfs    string `json:"rootfs,omitempty"`    // host directory that replaces the host base; empty: the host's own system
 	Workspace string `json:"workspace,omitempty"` // host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
 	// GitDir is the repository to which the workspace's .git file leads, if nothing in it says that it
-	// is the workspace's; empty: it must say so to be shown.
+	// is the workspace's; empty: it must say so to be shown; NoGitDir: none is shown.
 	GitDir   string   `json:"git_dir,omitempty"`
 	ReadOnly bool     `json:"read_only,omitempty"` // the root is read-only, except for WritablePlaces and the mounts that the user requested
 	Writable []string `json:"writable,omitempty"`  // with ReadOnly: the only ones of WritablePlaces that stay writable; nil: all

@@ -207,7 +207,7 @@ func checkPlaces(s Spec) error {
 	}
 	paths := map[string][]string{"files.prefixes": f.Prefixes}
 	for field, p := range map[string]string{"dir": s.Dir, "files.rootfs": f.Rootfs, "files.workspace": f.Workspace, "files.git_dir": f.GitDir} {
-		if p != "" {
+		if p != "" && !(field == "files.git_dir" && p == NoGitDir) {
 			paths[field] = []string{p}
 		}
 	}

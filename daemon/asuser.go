@@ -54,7 +54,7 @@ func shown(files agent.Files) error {
 			return fmt.Errorf("cannot use the workspace %.256s: %w", files.Workspace, err)
 		}
 	}
-	if files.GitDir != "" {
+	if files.GitDir != "" && files.GitDir != agent.NoGitDir {
 		if err := readable(files.GitDir, true); err != nil {
 			return fmt.Errorf("cannot use the git directory %.256s: %w", files.GitDir, err)
 		}

@@ -331,6 +331,9 @@ func TestSubmodulesAndSeparateGitDirectories(t *testing.T) {
 	if r := h.clove("run", "--workspace", base+"/folder", "--", "git", "-C", "/workspace", "log"); r.code != 128 || !strings.Contains(r.stderr, "hint: if that repository is yours: --git-dir "+base+"/gitdir") {
 		t.Errorf("control, not named: %d, %s", r.code, r.stderr)
 	}
+	if r := h.clove("run", "--git-dir", "none", "--workspace", base+"/w1", "--", "git", "-C", "/workspace", "log"); r.code != 128 {
+		t.Errorf("none: %d, %s", r.code, r.stdout)
+	}
 	if r := h.clove("run", "--git-dir", base+"/gitdir", "--workspace", base+"/w1", "--", "true"); r.code != 125 || !strings.Contains(r.stderr, "which is not in") {
 		t.Errorf("another repository: %d, %s", r.code, r.stderr)
 	}

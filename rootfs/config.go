@@ -25,6 +25,7 @@ type Config struct {
 	Rootfs             string // host directory that replaces the host's base system; empty: the base system
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
 	GitDir             string // the repository of Workspace, if nothing in it says so; see gitdir.Find
+	NoRepository       bool   // the repository of Workspace is not shown
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
 	// that user may; files of others belong to the user nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.

@@ -39,6 +39,9 @@ type repository struct {
 // is nil if there is none, or none that belongs to the workspace: git does not work inside
 // then, and `clove run` reports the reason. One that was named is shown, or an error.
 func (f *hostInfo) readRepository(cfg Config) (*repository, error) {
+	if cfg.NoRepository {
+		return nil, nil
+	}
 	link, found := gitdir.Find(f.Workspace.Path, cfg.GitDir)
 	if !found && cfg.GitDir != "" {
 		return nil, fmt.Errorf("cannot show the repository %s: the workspace has no file .git that leads to it", cfg.GitDir)

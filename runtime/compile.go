@@ -237,8 +237,11 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		ID: string(spec.ID), HostID: hostID, AgentUID: spec.User.UID, AgentGID: spec.User.GID,
 		Hostname: hostname(spec), StateDir: paths.State, RunDir: paths.runDirectory(spec.ID),
 		DiskBytes: spec.Limits.DiskBytes, MemoryBytes: spec.Limits.MemoryBytes,
-		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, GitDir: spec.Files.GitDir, ReadOnly: spec.Files.ReadOnly, Writable: spec.Files.Writable, Execute: spec.Files.Execute, Command: commandOf(spec),
+		Rootfs: spec.Files.Rootfs, Workspace: spec.Files.Workspace, ReadOnly: spec.Files.ReadOnly, Writable: spec.Files.Writable, Execute: spec.Files.Execute, Command: commandOf(spec),
 		Prefixes: spec.Files.Prefixes, MoreHosts: moreHosts(spec),
+	}
+	if c.NoRepository = spec.Files.GitDir == agent.NoGitDir; !c.NoRepository {
+		c.GitDir = spec.Files.GitDir
 	}
 	if spec.Kernel.HasSocket() {
 		c.Services = paths.services(spec.ID)

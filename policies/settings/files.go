@@ -131,10 +131,12 @@ var Files = sync.OnceValue(func() *Section {
 			Read: one(readWorkspace),
 		},
 		{
-			Flag: GitDir, Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so", Default: "the one that names the workspace",
+			Flag: GitDir, Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so; none: it stays outside", Default: "the one that names the workspace",
 			Pod: "a cluster's nodes do not have this host's repositories: clone it inside",
 			Read: one(func(r *Reader, text string) (err error) {
-				r.Spec.Files.GitDir, err = r.directory(GitDir, text)
+				if r.Spec.Files.GitDir = text; text != agent.NoGitDir {
+					r.Spec.Files.GitDir, err = r.directory(GitDir, text)
+				}
 				return err
 			}),
 		},
