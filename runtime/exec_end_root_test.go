@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/testhost"
 )
 
 // leaves starts a process that no process group, session or parent leads to, and is ready.
@@ -41,7 +42,7 @@ func TestASessionThatIsCutOffEndsAllThatItStarted(t *testing.T) {
 		"rest":                 {script: leaves + "exit 3", change: func(e *agent.Exec) { e.KillRest = true }, code: 3},
 		"caller":               {script: leaves + "while :; do sleep 0.02; done", cut: true, code: 9},
 		"caller, deaf to TERM": {script: "trap '' TERM; " + strings.TrimPrefix(leaves, "trap 'exit 9' TERM; ") + "while :; do sleep 1000; done", cut: true, code: agent.ExitKilled},
-		"time":                 {script: leaves + "while :; do sleep 0.02; done", change: func(e *agent.Exec) { e.Timeout = time.Second }, code: agent.ExitTimeout},
+		"time":                 {script: leaves + "while :; do sleep 0.02; done", change: func(e *agent.Exec) { e.Timeout = testhost.Patience(time.Second) }, code: agent.ExitTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := startLive(t, "exec perl -e 'sleep 1000'", func(s *agent.Spec) { s.Limits.StopGrace = 300 * time.Millisecond })

@@ -58,12 +58,12 @@ func TestAStopOfATraceeIsNoEnd(t *testing.T) {
 // its end from its parent. It is ended; the control is one that waits.
 func TestATracerKeepsNoSession(t *testing.T) {
 	a := startLive(t, "exec sleep 1000", nil)
-	const tracing = `$| = 1; syscall(%d, 0x59616d61, -1, 0, 0, 0); pipe(R, W); # PR_SET_PTRACER, for Yama
+	const tracing = `$| = 1; syscall(%d, 0x59616d61, -1, 0, 0, 0); pipe(R, W); $p = $$; # PR_SET_PTRACER, for Yama
 		if (!fork) { close R; %s or die $!; syswrite(W, "x"); %s; sleep 1000 while 1 }
 		close W; sysread(R, $_, 1) == 1 or exit 9; exit 3`
-	for wait, name := range map[string]string{"waitpid(getppid, 0)": "control", "": "keeps"} {
+	for wait, name := range map[string]string{"waitpid($p, 0)": "control", "": "keeps"} {
 		began := time.Now()
-		r := a.exec(perl(fmt.Sprintf(tracing, unix.SYS_PRCTL, ptrace(unix.PTRACE_SEIZE, "getppid"), wait)), "")
+		r := a.exec(perl(fmt.Sprintf(tracing, unix.SYS_PRCTL, ptrace(unix.PTRACE_SEIZE, "$p+0"), wait)), "")
 		if took := time.Since(began); r.code != 3 || r.err != nil || took >= soon { // then exec has killed both
 			t.Errorf("%s: %+v after %s", name, r, took)
 		}
