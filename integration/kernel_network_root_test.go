@@ -21,7 +21,7 @@ func TestAnAgentKnowsItsNetwork(t *testing.T) {
 	}{
 		"--allow":   {[]string{"--allow=api.example.com"}, "api.example.com (--allow)", "net:api.example.com"},
 		"--network": {[]string{"--network=public"}, "tcp://public:* (mode public)", "net:tcp://public:*"},
-		"--model":   {[]string{"--allow=api.example.com", "--grant=model:small"}, "api.example.com (--allow)", "model:small"},
+		"--model":   {[]string{"--allow=api.example.com", "--grant=model:echo"}, "api.example.com (--allow)", "model:echo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newHost(t).calls(append(row.flags, "--agent-socket")...)
