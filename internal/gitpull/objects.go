@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -30,11 +29,21 @@ const (
 	mostBytes   = 16 << 30 // of all objects
 )
 
-var (
-	looseDir  = regexp.MustCompile(`^[0-9a-f]{2}$`)
-	looseName = regexp.MustCompile(`^([0-9a-f]{38}|[0-9a-f]{62})$`)
-	packName  = regexp.MustCompile(`^pack-[0-9a-f]+\.pack$`)
-)
+// isHex reports whether a name is so many hexadecimal digits, as git writes them; 0: any number.
+func isHex(name string, digits int) bool {
+	return name != "" && (digits == 0 || len(name) == digits) && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+func isLooseDir(name string) bool { return isHex(name, 2) }
+
+// isLoose is for both formats of objects.
+func isLoose(name string) bool { return isHex(name, 38) || isHex(name, 62) }
+
+// isPack reports whether a name is that of a pack, or of a file that belongs to one.
+func isPack(name, suffix string) bool {
+	digits, found := strings.CutPrefix(strings.TrimSuffix(name, suffix), "pack-")
+	return found && strings.HasSuffix(name, suffix) && isHex(digits, 0)
+}
 
 // left is what an agent left of objects, by name.
 type left struct{ loose, packs []string }
@@ -47,15 +56,15 @@ func list(from Source) (l left, err error) {
 	}
 	for _, dir := range dirs {
 		names, err := from.Names(path.Join("objects", dir))
-		if err != nil && (dir == "pack" || looseDir.MatchString(dir)) {
+		if err != nil && (dir == "pack" || isLooseDir(dir)) {
 			return l, err
 		}
 		for _, name := range names {
 			at := path.Join("objects", dir, name)
 			switch {
-			case dir == "pack" && packName.MatchString(name):
+			case dir == "pack" && isPack(name, ".pack"):
 				l.packs = append(l.packs, at)
-			case looseDir.MatchString(dir) && looseName.MatchString(name):
+			case isLooseDir(dir) && isLoose(name):
 				l.loose = append(l.loose, at)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -197,8 +196,6 @@ func (w *work) verify(ctx context.Context) (pack string, err error) {
 	return w.box.git(ctx, w.final(), branch, nil, "index-pack", "--strict", "--stdin")
 }
 
-var finalName = regexp.MustCompile(`^pack-[0-9a-f]+\.(pack|rev|idx)$`)
-
 // keep moves the pack into the repository: its index last, by which git finds it.
 func (w *work) keep() error {
 	return w.owner.Do(func() error {
@@ -208,7 +205,7 @@ func (w *work) keep() error {
 		}
 		for _, suffix := range []string{".pack", ".rev", ".idx"} {
 			for _, e := range entries {
-				if !finalName.MatchString(e.Name()) || filepath.Ext(e.Name()) != suffix {
+				if !isPack(e.Name(), suffix) {
 					continue
 				}
 				to := filepath.Join(w.Common, "objects", "pack", e.Name())

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -25,18 +26,20 @@ var places = []string{
 	".claude/.credentials.json", ".codex/auth.json", ".config/doctl", ".config/heroku", ".config/netlify", ".fly/config.yml",
 }
 
-// names are files that hold credentials wherever they are; those with a pattern only if their
-// text matches it.
-var names = map[string]*regexp.Regexp{
-	"credentials": nil, "credentials.toml": nil, "credentials.json": nil, ".credentials": nil, ".credentials.json": nil,
-	".netrc": nil, "_netrc": nil, ".git-credentials": nil, ".pypirc": nil, "auth.json": nil, "auth.toml": nil, ".htpasswd": nil,
-	"id_rsa": nil, "id_dsa": nil, "id_ecdsa": nil, "id_ed25519": nil, ".env": nil,
-	".npmrc": token, "npmrc": token, ".yarnrc": token, ".yarnrc.yml": token, ".pnpmrc": token, "bunfig.toml": token, ".bunfig.toml": token,
-	"config.toml": token, "pip.conf": token, "uv.toml": token, "settings.xml": token, "gradle.properties": token, "nuget.config": token,
+// names are files that hold credentials wherever they are; those that are true only if
+// their text has a token.
+var names = map[string]bool{
+	"credentials": false, "credentials.toml": false, "credentials.json": false, ".credentials": false, ".credentials.json": false,
+	".netrc": false, "_netrc": false, ".git-credentials": false, ".pypirc": false, "auth.json": false, "auth.toml": false, ".htpasswd": false,
+	"id_rsa": false, "id_dsa": false, "id_ecdsa": false, "id_ed25519": false, ".env": false,
+	".npmrc": true, "npmrc": true, ".yarnrc": true, ".yarnrc.yml": true, ".pnpmrc": true, "bunfig.toml": true, ".bunfig.toml": true,
+	"config.toml": true, "pip.conf": true, "uv.toml": true, "settings.xml": true, "gradle.properties": true, "nuget.config": true,
 }
 
 // token matches a password in an address, and a setting for a token that is not a variable's name.
-var token = regexp.MustCompile(`(?im)://[^\s/:@]+:[^\s/@]+@|^[^#;\n]*(_auth|token|password|secret)\w*["']?\s*[:=>]\s*["']?[^\s"'$<]`)
+var token = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)://[^\s/:@]+:[^\s/@]+@|^[^#;\n]*(_auth|token|password|secret)\w*["']?\s*[:=>]\s*["']?[^\s"'$<]`)
+})
 
 const (
 	readMost  = 64 << 10 // of a file's text
@@ -146,8 +149,8 @@ func exists(dir *os.File, at string) bool {
 // secret reports whether a file of dir is a credential by its name, and where the name does not
 // decide by its text. What cannot be read as a regular file has no text for the agent either.
 func secret(dir *os.File, name string) bool {
-	pattern, known := names[name]
-	if !known || pattern == nil {
+	byText, known := names[name]
+	if !byText {
 		return known
 	}
 	file, err := beneath.OpenChild(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
@@ -159,5 +162,5 @@ func secret(dir *os.File, name string) bool {
 		return false
 	}
 	text, err := io.ReadAll(io.LimitReader(file, readMost))
-	return err != nil || pattern.Match(text)
+	return err != nil || token().Match(text)
 }
