@@ -756,7 +756,7 @@ export interface Files {
   workspace?: string;
   /**
    * the repository to which the workspace's .git file leads, if nothing in it says that it is the
-   * workspace's; empty: it must say so to be shown.
+   * workspace's; empty: it must say so to be shown; NoGitDir: none is shown.
    */
   git_dir?: string;
   /** the root is read-only, except for WritablePlaces and the mounts that the user requested */

@@ -223,7 +223,7 @@ class Files:
 
     rootfs: str = ""  # host directory that replaces the host base; empty: the host's own system
     workspace: str = ""  # host directory shown copy-on-write at WorkspaceDir; empty: an empty directory
-    git_dir: str = ""  # the repository to which the workspace's .git file leads, if nothing in it says that it is the workspace's; empty: it must say so to be shown.
+    git_dir: str = ""  # the repository to which the workspace's .git file leads, if nothing in it says that it is the workspace's; empty: it must say so to be shown; NoGitDir: none is shown.
     read_only: bool = False  # the root is read-only, except for WritablePlaces and the mounts that the user requested
     writable: list[str] = field(default_factory=list)  # with read_only: the only ones of WritablePlaces that stay writable; nil: all
     execute: list[str] = field(default_factory=list)  # the only programs that may be executed: paths inside, directories, or patterns of path.Match; nil: all
