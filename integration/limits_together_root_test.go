@@ -152,8 +152,8 @@ func (d *cloved) outcomes(names []string) (hold, oom int, said string) {
 }
 
 // TestMemoryPromisedTwice: two agents that fit with their reserves, and not with what they
-// then hold. One of them ends, and its end says why. The control is the same with memory
-// for both.
+// then hold. One of them ends, and its end says why; on a busy machine the kernel may end the
+// other, too, before the memory of the first is free. The control is the same with memory for both.
 func TestMemoryPromisedTwice(t *testing.T) {
 	names := []string{"one", "other"}
 	for _, c := range []struct {
@@ -165,7 +165,7 @@ func TestMemoryPromisedTwice(t *testing.T) {
 			begin := d.promise(names, 390, 240, 240)
 			begin()
 			hold, oom, said := d.outcomes(names)
-			if hold != c.hold || oom != 2-c.hold {
+			if hold > c.hold || oom != 2-hold || c.hold == 2 && hold < 2 {
 				t.Errorf("%d hold their memory and %d ended as oom, want %d and %d\n%s", hold, oom, c.hold, 2-c.hold, said)
 			}
 			if oom > 0 && !strings.Contains(said, "had no more") {
