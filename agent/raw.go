@@ -10,7 +10,7 @@ import (
 )
 
 // RawString is text of any bytes: names of files and arguments need not be UTF-8. In JSON each
-// byte that is not UTF-8 is half of a surrogate pair, \udc80 to \udcff, which no other text has.
+// byte that is not UTF-8 is an unpaired surrogate, \udc80 to \udcff, which no other text has.
 // Python's surrogateescape (PEP 383) is the same form.
 type RawString string
 
@@ -49,9 +49,10 @@ func validBytes(text string) int {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Half a pair that stands for no byte is an error.
+// UnmarshalJSON reads the form of MarshalJSON. An unpaired surrogate that stands for no byte is an
+// error.
 func (s *RawString) UnmarshalJSON(text []byte) error {
-	if !mayHaveHalves(text) {
+	if !mayHaveSurrogates(text) {
 		return json.Unmarshal(text, (*string)(s))
 	}
 	var raw strings.Builder
@@ -72,7 +73,7 @@ func (s *RawString) UnmarshalJSON(text []byte) error {
 			to = next + len(`\udc00`)
 			continue
 		case unit < 0xdc80 || unit > 0xdcff:
-			return fmt.Errorf(`\u%04x is half a character, and only \udc80 to \udcff stand for a byte`, unit)
+			return fmt.Errorf(`\u%04x is an unpaired surrogate, and only \udc80 to \udcff stand for a byte`, unit)
 		}
 		if err := flush(); err != nil {
 			return err
@@ -101,8 +102,8 @@ func utf16Unit(text []byte, i int) (unit, next int) {
 	return int(n), i + 6
 }
 
-// mayHaveHalves is false of nearly every text, which then needs no decoding of its own.
-func mayHaveHalves(text []byte) bool {
+// mayHaveSurrogates is false of nearly every text, which then needs no decoding of its own.
+func mayHaveSurrogates(text []byte) bool {
 	return bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`))
 }
 
@@ -118,7 +119,7 @@ func (s RawStrings) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON is RawString's, for each.
 func (s *RawStrings) UnmarshalJSON(text []byte) error {
-	if !mayHaveHalves(text) {
+	if !mayHaveSurrogates(text) {
 		return json.Unmarshal(text, (*[]string)(s))
 	}
 	var raw []RawString
@@ -133,4 +134,24 @@ func converted[To, From ~string](all []From) []To {
 		to[i] = To(text)
 	}
 	return to
+}
+
+// UnpairedSurrogates counts those in a JSON text. encoding/json replaces them in a string, and
+// keeps them in a RawString.
+func UnpairedSurrogates(text []byte) (n int) {
+	if !mayHaveSurrogates(text) {
+		return 0
+	}
+	for i := 0; i < len(text); {
+		unit, next := utf16Unit(text, i)
+		low, behind := utf16Unit(text, next)
+		switch {
+		case unit >= 0xd800 && unit < 0xdc00 && low >= 0xdc00 && low <= 0xdfff:
+			next = behind
+		case unit >= 0xd800 && unit <= 0xdfff:
+			n++
+		}
+		i = next
+	}
+	return n
 }

@@ -34,8 +34,8 @@ func TestRawStringsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// Half a character that stands for no byte is an error, and never another text.
-func TestHalvesThatAreNoBytes(t *testing.T) {
+// An unpaired surrogate that stands for no byte is an error, and never another text.
+func TestSurrogatesThatAreNoBytes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`"\ud83d\ude00"`: "\U0001f600", `"\\udcff"`: `\udcff`, `"\udcff"`: "\xff", `"\uDC80x"`: "\x80x"} {
 		var got RawString

@@ -185,6 +185,13 @@ func DecodeParams(text json.RawMessage, into any) error {
 	if err := decoder.Decode(into); err != nil {
 		return Unreadable(err)
 	}
+	// encoding/json has replaced those that are not in an agent.RawString: another file or run
+	// would be meant.
+	if n := agent.UnpairedSurrogates(text); n > 0 {
+		if kept, err := json.Marshal(into); err != nil || agent.UnpairedSurrogates(kept) != n {
+			return Unreadable(errors.New(`an unpaired surrogate (\udc80 to \udcff) is in a text that is UTF-8`))
+		}
+	}
 	return nil
 }
 

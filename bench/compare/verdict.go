@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Verdict says in a sentence which of two named sides is ahead, and whether the data tell. Passing
-// decides; where both passed as often, or the data do not tell, a score that differs does.
+// Verdict says in a sentence which of two named sides is ahead, and whether the data tell them apart.
+// The share of passed attempts decides; where it does not, the score does.
 func Verdict(first, second string, all []Difference) string {
 	if len(all) < 2 {
 		return ""
@@ -27,7 +27,7 @@ func Verdict(first, second string, all []Difference) string {
 	case d.Mean == 0:
 		return first + " and " + second + " are level: both " + share(what, one, math.NaN(), "") + pairs
 	case d.Distinct():
-		return ahead + " is ahead, and the data tell: " + said
+		return ahead + " is ahead, and the data tell the two apart: " + said
 	case math.IsNaN(d.Interval.Low):
 		return fmt.Sprintf("%s is ahead, but fewer than %d tasks are too few to tell: %s", ahead, tasksLeast, said)
 	}
