@@ -66,6 +66,14 @@ func TestOptionalRefusalsAreQuiet(t *testing.T) {
 		}
 		all.add(d, "", "")
 	}
+	shared := agent.Denial{Kind: agent.DenialFile, Target: "/repo/.git/shared-objects/ca/85", Call: &agent.DeniedCall{Name: "utimensat"}}
+	if !isOptional(shared) {
+		t.Error("git reports that it may not touch the host's objects")
+	}
+	shared.Call = &agent.DeniedCall{Name: "openat"}
+	if isOptional(shared) {
+		t.Error("a write to the host's objects is refused quietly")
+	}
 	if isOptional(agent.Denial{Kind: agent.DenialCapability, Target: "CAP_CHOWN", Call: &agent.DeniedCall{Name: "fchownat"}}) {
 		t.Error("chown(1) is refused quietly")
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/gitdir"
 )
 
 // optional are refusals of what common programs only ask for and do without. They make no line on
@@ -16,6 +17,7 @@ var optional = []struct {
 	{agent.DenialCall, "get_mempolicy", ""},                  // libnuma, below ps and top, assumes one node
 	{agent.DenialCapability, "CAP_CHOWN", "fchown"},          // cp -a and tar keep their own ids; chown(1) calls fchownat
 	{agent.DenialFile, "__pycache__", ""},                    // Python compiles the module once more
+	{agent.DenialFile, gitdir.SharedObjects, "utimensat"},    // git keeps objects that it meets from gc; it writes its own then
 	{agent.DenialFile, "/etc/locale.alias", ""},              // setlocale(3) of glibc
 	{agent.DenialFile, "/etc/ssl/openssl.cnf", ""},           // OpenSSL has defaults
 	{agent.DenialFile, "/etc/python3*/sitecustomize.py", ""}, // there need not be one
