@@ -65,7 +65,8 @@ type Record struct {
 	Shadow     *ShadowUse        `json:"shadow,omitempty"` // absent without a shadow
 	Enforced   map[string]string `json:"enforced"`         // control to mechanism, for example "memory": "cgroup1"
 	Unenforced []string          `json:"unenforced"`
-	Policy     Policy            `json:"policy"` // where the defaults came from
+	Policy     Policy            `json:"policy"`            // where the defaults came from
+	Manifest   Manifest          `json:"manifest,omitzero"` // the agent's file that it was started from
 	Host       Host              `json:"host"`
 }
 

@@ -34,6 +34,7 @@ type Spec struct {
 	Egress     Egress   `json:"egress"`
 	Kernel     Kernel   `json:"kernel,omitzero"`
 	Policy     Policy   `json:"policy"`
+	Manifest   Manifest `json:"manifest,omitzero"`
 	Shadow     *Shadow  `json:"shadow,omitempty"` // decided and recorded beside Policy; nil: none
 	Learn      bool     `json:"learn,omitempty"`  // note what the run uses, see Observed
 	Restart    Restart  `json:"restart,omitzero"`
@@ -80,6 +81,21 @@ type Policy struct {
 	// Claimed is the name that the caller gave, where Name is PolicyCustom: cloved found that
 	// the spec allows more than that policy, or found no such policy.
 	Claimed string `json:"claimed,omitempty"`
+}
+
+// Manifest names the agent's file that a run was started from, as the caller gave it. SHA256,
+// in hex, is the digest of what it said: two runs with the same digest had the same manifest.
+type Manifest struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// String is the manifest for people; empty: there is none.
+func (m Manifest) String() string {
+	if m == (Manifest{}) {
+		return ""
+	}
+	return m.Name + " sha256:" + m.SHA256
 }
 
 // PolicyCustom is the name of the policy of a run that keeps to none that cloved knows.

@@ -91,7 +91,12 @@ func checkIdentity(s Spec) error {
 			return err
 		}
 	}
-	return checkText("policy.sha256", s.Policy.SHA256, labelKeyMost)
+	for name, text := range map[string]string{"policy.sha256": s.Policy.SHA256, "manifest.name": s.Manifest.Name, "manifest.sha256": s.Manifest.SHA256} {
+		if err := checkText(name, text, labelKeyMost); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // IsHostname checks RFC 1123 syntax within hostnameMost bytes: sethostname(2) takes 64.

@@ -72,7 +72,7 @@ func (c *cache) lastRecord(run agent.Run) (agent.Record, bool) {
 		if o.ID == run.Spec.ID && o.ExitCode != nil {
 			return agent.Record{Version: agent.RecordVersion, ID: o.ID, Name: o.Name, Namespace: run.Spec.Kernel.Namespace, Parent: run.Parent,
 				Command: run.Spec.Command, Started: run.Started, Ended: o.Time, WallMS: o.Time.Sub(run.Started).Milliseconds(), Status: o.Status, ExitCode: *o.ExitCode, Denials: []agent.Denial{},
-				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy}, true
+				Enforced: map[string]string{}, Unenforced: []string{}, Policy: run.Spec.Policy, Manifest: run.Spec.Manifest}, true
 		}
 	}
 	return agent.Record{}, false

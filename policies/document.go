@@ -62,19 +62,15 @@ const documentVersion = 1
 // Parse reads a document. Its values are checked when a spec is built from it.
 func Parse(text []byte) (Document, error) {
 	var d Document
-	if len(text) > MostBytes {
-		return d, invalid("write the values out in fewer lines", "it has %d bytes, and may have %d", len(text), MostBytes)
-	}
-	written := reflect.New(form())
-	if err := document.Decode(text, written.Interface()); err != nil {
+	written, err := decode(text, form())
+	if err != nil {
 		return d, err
 	}
-	d = ofForm(written.Elem())
+	d = ofForm(written)
+	if err := checkVersion(d.Version); err != nil {
+		return d, err
+	}
 	switch {
-	case d.Version == 0:
-		return d, invalid("write version: 1 in its first line", "it names no version")
-	case d.Version != documentVersion:
-		return d, invalid("this clove reads version 1", "it has version %d", d.Version)
 	case agent.ValidateName(d.Name) != nil:
 		return d, invalid("write name: and a word of letters, digits, '-', '_' and '.'", "%.64q is no name of a policy", d.Name)
 	case d.Has(settings.Root) && d.Text(settings.Root) != settings.RootWritable && d.Text(settings.Root) != settings.RootReadOnly:
@@ -92,6 +88,26 @@ func Parse(text []byte) (Document, error) {
 		}
 	}
 	return d, nil
+}
+
+// decode reads a text as a form.
+func decode(text []byte, form reflect.Type) (reflect.Value, error) {
+	if len(text) > MostBytes {
+		return reflect.Value{}, invalid("write the values out in fewer lines", "it has %d bytes, and may have %d", len(text), MostBytes)
+	}
+	written := reflect.New(form)
+	err := document.Decode(text, written.Interface())
+	return written.Elem(), err
+}
+
+func checkVersion(version int) error {
+	switch version {
+	case documentVersion:
+		return nil
+	case 0:
+		return invalid("write version: 1 in its first line", "it names no version")
+	}
+	return invalid("this clove reads version 1", "it has version %d", version)
 }
 
 func invalid(hint, format string, values ...any) error {

@@ -29,7 +29,7 @@ func TestMistakesOfADocument(t *testing.T) {
 		"version: 2\nname: a":                    "it has version 2",
 		"version: 1\nname: a b":                  "no name of a policy",
 		"version: 1":                             "no name of a policy",
-		first + "limits: 3":                      "line 3: limits: the number stands where a map of keys belongs",
+		first + "limits: 3":                      "line 3, column 9: limits: the number stands where a map of keys belongs",
 		first + "network: {host_ports: [70000]}": "whole number",
 		first + "widen: {network: \"a\\nb\"}":    "the reason is no such line",
 		first + "widen: {network: ''}":           "the reason is empty",

@@ -14,13 +14,17 @@ import (
 	"clove.run/clove/policies/settings"
 )
 
-// form is a document as a struct with json tags, for the readers and writers of such: the head,
+// form is a policy as a struct with json tags, for the readers and writers of such: the head,
 // and a field for each row with a key, in the order of the table. It is made at its first use:
 // what a package makes at its start, each start of a run pays for twice.
-var form = sync.OnceValue(func() reflect.Type {
-	head := reflect.StructField{Name: "Head", Type: reflect.TypeFor[Head](), Anonymous: true}
-	return reflect.StructOf(append([]reflect.StructField{head}, fieldsOf("")...))
-})
+var form = sync.OnceValue(func() reflect.Type { return formOf[Head](policyKey) })
+
+func formOf[H any](keyOf func(*settings.Setting) string) reflect.Type {
+	head := reflect.TypeFor[H]()
+	return reflect.StructOf(append([]reflect.StructField{{Name: head.Name(), Type: head, Anonymous: true}}, fieldsOf(keyOf, "")...))
+}
+
+func policyKey(s *settings.Setting) string { return s.Key }
 
 // types are what fields hold.
 var types = map[settings.Form]reflect.Type{
@@ -29,11 +33,11 @@ var types = map[settings.Form]reflect.Type{
 }
 
 // fieldsOf are the fields of what holds keys: files, or the document itself.
-func fieldsOf(holder string) (fields []reflect.StructField) {
+func fieldsOf(keyOf func(*settings.Setting) string, holder string) (fields []reflect.StructField) {
 	added := map[string]bool{"": true}
 	for i := range settings.All() {
 		s := &settings.All()[i]
-		rest, below := strings.CutPrefix(s.Key, holder)
+		rest, below := strings.CutPrefix(keyOf(s), holder)
 		name, _, nested := strings.Cut(rest, ".")
 		if !below || added[name] {
 			continue
@@ -41,7 +45,7 @@ func fieldsOf(holder string) (fields []reflect.StructField) {
 		added[name] = true
 		field := reflect.StructField{Name: fieldPrefix + name, Type: types[s.Form], Tag: tagOf(name+",omitempty", cmp.Or(s.Doc, s.Usage), s.Enum)}
 		if nested {
-			field.Type, field.Tag = reflect.StructOf(fieldsOf(name+".")), tagOf(name+",omitzero", settings.Groups[name], "")
+			field.Type, field.Tag = reflect.StructOf(fieldsOf(keyOf, name+".")), tagOf(name+",omitzero", settings.Groups[name], "")
 		}
 		fields = append(fields, field)
 	}
@@ -60,14 +64,17 @@ func tagOf(name, doc, enum string) reflect.StructTag {
 const fieldPrefix = "F_"
 
 // ofForm takes the values out of a form.
-func ofForm(of reflect.Value) (d Document) {
-	d.Head = of.Field(0).Interface().(Head)
-	d.take(of, "")
-	return d
+func ofForm(of reflect.Value) Document {
+	return Document{of.Field(0).Interface().(Head), valuesOf(of)}
+}
+
+func valuesOf(of reflect.Value) (v settings.Values) {
+	take(&v, of, "")
+	return v
 }
 
 // take takes the values of what holds keys.
-func (d *Document) take(of reflect.Value, holder string) {
+func take(v *settings.Values, of reflect.Value, holder string) {
 	for i := range of.NumField() {
 		field := of.Field(i)
 		if field.IsZero() {
@@ -77,9 +84,9 @@ func (d *Document) take(of reflect.Value, holder string) {
 		switch {
 		case !isKey: // the head
 		case field.Kind() == reflect.Struct:
-			d.take(field, name+".")
+			take(v, field, name+".")
 		default:
-			d.SetList(settings.Find(holder+name).Name(), textsOf(field))
+			v.SetList(settings.Find(holder+name).Name(), textsOf(field))
 		}
 	}
 }
@@ -104,17 +111,22 @@ func textsOf(field reflect.Value) []string {
 
 // MarshalJSON writes the document as its form.
 func (d Document) MarshalJSON() ([]byte, error) {
-	of := reflect.New(form()).Elem()
-	of.Field(0).Set(reflect.ValueOf(d.Head))
+	return marshal(form(), d.Head, d.Values, policyKey)
+}
+
+// marshal writes a head and values as their form.
+func marshal(form reflect.Type, head any, v settings.Values, keyOf func(*settings.Setting) string) ([]byte, error) {
+	of := reflect.New(form).Elem()
+	of.Field(0).Set(reflect.ValueOf(head))
 	for i := range settings.All() {
 		s := &settings.All()[i]
-		if texts, has := d.Values[s.Name()]; has && s.Key != "" {
+		if texts, has := v[s.Name()]; has && keyOf(s) != "" {
 			field := of
-			for name := range strings.SplitSeq(s.Key, ".") {
+			for name := range strings.SplitSeq(keyOf(s), ".") {
 				field = field.FieldByName(fieldPrefix + name)
 			}
 			if err := enter(field, texts); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.Key, err)
+				return nil, fmt.Errorf("%s: %w", keyOf(s), err)
 			}
 		}
 	}

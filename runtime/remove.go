@@ -51,7 +51,7 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Namespace: spec.Kernel.Namespace, Command: append([]string{}, spec.Command...),
 		Started: started, Ended: time.Now(),
 		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
-		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy,
+		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy, Manifest: spec.Manifest,
 	}
 }
 

@@ -207,7 +207,7 @@ func (s *Store) Finish(id agent.ID, e agent.Event, record agent.Record, change f
 		}
 		// The supervisor, which writes the record, may not know of a stop that cloved stored, nor
 		// of the policy to which an update has led.
-		record.Stopped, record.Policy = run.Queue.Stopped, run.Spec.Policy
+		record.Stopped, record.Policy, record.Manifest = run.Queue.Stopped, run.Spec.Policy, run.Spec.Manifest
 		run.Lease, run.PID, run.Record = nil, 0, &record
 		return err
 	})

@@ -42,7 +42,7 @@ func TestPolicyCommands(t *testing.T) {
 		{"explain web", 0, []string{"web extends sandboxed extends standard", "reaches a.example.com", "ends after 1m0s", "wider         seccomp: standard instead of strict (web): it connects"}, nil},
 		{"explain readonly", 0, []string{"it writes in /tmp, /dev/shm only"}, nil},
 		{"check web standard", 0, []string{"web: sound; it is wider than what it extends in 3 places, each with a reason\nstandard: sound"}, nil},
-		{"check web bad wide", exitFailed, []string{"web: sound"}, []string{`line 3: there is no key "limts"`, "did you mean limits?", "limits.memory: 2GiB instead of 1GiB"}},
+		{"check web bad wide", exitFailed, []string{"web: sound"}, []string{`line 3, column 1: there is no key "limts"`, "did you mean limits?", "limits.memory: 2GiB instead of 1GiB"}},
 		{"check nothing", exitFailed, nil, []string{`there is no policy "nothing"`}},
 		{"diff sandboxed web", exitFailed, []string{"web allows, and sandboxed does not:", "  network.mode: allowlist instead of none", "sandboxed allows, and web does not:", "  limits.timeout: no limit instead of 1m0s"}, nil},
 		{"diff web web", 0, []string{"they allow the same"}, nil},

@@ -16,7 +16,7 @@ import (
 
 // runSpec builds the spec of a command line of run. With an error it returns as much of
 // the spec as is known, for the record of the refusal.
-func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
+func (p launcher) runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 	request := requestOf(c)
 	err := refuseEmpty(runFlags(), c)
 	if err == nil {
@@ -26,13 +26,14 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		err = checkSwitches(c)
 	}
 	if err != nil {
-		// For the record of the refusal.
-		spec := policies.Standard()
-		spec.ID = id
-		return spec, err
+		return refusedSpec(id), err
 	}
 	if c.String(flagLearnNetwork) == learnAllow {
 		request.Set(settings.NetworkMode, agent.NetworkPublic)
+	}
+	file, request, err := withManifest(request, h)
+	if err != nil {
+		return refusedSpec(id), err
 	}
 	spec, err := resolve.Spec(request, h, id)
 	if err == nil && c.String(flagLearnNetwork) == learnAsk && spec.Network == agent.NetworkNone {
@@ -40,7 +41,20 @@ func runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) {
 		spec, err = resolve.Spec(request, h, id)
 	}
 	spec.Learn = c.String(flagLearn) != ""
+	if file != nil {
+		err = file.Mistake(err, requestOf(c).Values)
+	}
+	if err == nil && !c.Bool(flagJSON) {
+		reportReach(p.screen, file)
+	}
 	return spec, err
+}
+
+// refusedSpec is for the record of a refusal.
+func refusedSpec(id agent.ID) agent.Spec {
+	spec := policies.Standard()
+	spec.ID = id
+	return spec
 }
 
 // requestOf copies the flags into a request, as text: policies/resolve parses them. A

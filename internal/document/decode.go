@@ -31,7 +31,7 @@ func Decode(text []byte, into any) error {
 	if decoder.Decode(&second) == nil {
 		return Wrong("", "remove what follows the line ---", "line %d: there is a second document", second.Line)
 	}
-	r := reader{lines: map[string]int{}}
+	r := reader{places: map[string]string{}}
 	value, err := r.value("", document.Content[0], reflect.TypeOf(into).Elem())
 	if err != nil {
 		return err
@@ -43,9 +43,9 @@ func Decode(text []byte, into any) error {
 	return r.typed(json.Unmarshal(plain, into))
 }
 
-// reader turns nodes into what encoding/json writes, and remembers the line of each place.
+// reader turns nodes into what encoding/json writes, and remembers where each place is.
 type reader struct {
-	lines map[string]int // by place, as limits.memory; those in lists without their number
+	places map[string]string // line and column, by place as limits.memory; those in lists without their number
 }
 
 // value converts a node, whose keys are compared with the fields of t: encoding/json would
@@ -54,8 +54,8 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if _, seen := r.lines[plainPlace(at)]; !seen {
-		r.lines[plainPlace(at)] = node.Line
+	if _, seen := r.places[plainPlace(at)]; !seen {
+		r.places[plainPlace(at)] = positionOf(node)
 	}
 	if node.Anchor != "" || node.Kind == yaml.AliasNode {
 		return nil, r.Wrong(node, at, "write the value out", "anchors are not read here")
@@ -198,11 +198,11 @@ func (r reader) typed(err error) error {
 	return Wrong("", "", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// placed puts the line before a place as encoding/json names it. It names places in lists
+// placed puts line and column before a place as encoding/json names it. It names places in lists
 // without their number.
 func (r reader) placed(at string) string {
-	if line := r.lines[at]; line > 0 {
-		return strings.TrimSuffix(fmt.Sprintf("line %d: %s", line, at), ": ")
+	if place := r.places[at]; place != "" {
+		return strings.TrimSuffix(place+": "+at, ": ")
 	}
 	return at
 }
@@ -216,11 +216,16 @@ var kinds = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "a whol
 
 // Wrong is an error about one node.
 func (r reader) Wrong(node *yaml.Node, at, hint, format string, arguments ...any) error {
-	place := fmt.Sprintf("line %d", node.Line)
+	place := positionOf(node)
 	if at != "" {
 		place += ": " + at
 	}
 	return Wrong(place, hint, format, arguments...)
+}
+
+// positionOf is where a node begins, as editors count.
+func positionOf(node *yaml.Node) string {
+	return fmt.Sprintf("line %d, column %d", node.Line, node.Column)
 }
 
 // Wrong is an error about one place of a document, as providers.openai.url.

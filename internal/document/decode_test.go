@@ -35,18 +35,18 @@ func TestDecode(t *testing.T) {
 		"Hidden: a":                          `there is no key "Hidden"`,
 		"leaf: {}":                           `there is no key "leaf"`,
 		"Text: a":                            `there is no key "Text"`,
-		"named: {x: {}, x: {}}":              `line 1: named: the key "x" stands in line 1 already`,
+		"named: {x: {}, x: {}}":              `line 1, column 16: named: the key "x" stands in line 1 already`,
 		"many: {text: a}":                    "many: a map stands where a list belongs",
 		"text: [a]":                          "text: a list stands where text belongs",
-		"one: {number: 1e99}":                "line 1: one.number: the number 1e99 stands where a whole number belongs",
+		"one: {number: 1e99}":                "line 1, column 15: one.number: the number 1e99 stands where a whole number belongs",
 		"one: {number: 1.5}":                 "number: the number 1.5 stands where a whole number belongs",
 		"text: &a [*a]":                      "anchors are not read here",
 		"text: !!binary Zg==\na: 1":          "values of the type !!binary are not read here",
 		"text: a\n---\ntext: b":              "line 2: there is a second document",
-		"text: a\none:\n  - 1":               "line 3: one: a list stands where a map of keys belongs",
+		"text: a\none:\n  - 1":               "line 3, column 3: one: a list stands where a map of keys belongs",
 		"[a]":                                "a list stands where a map of keys belongs",
 		"text: [":                            "did not find expected node content",
-		"many:\n  - number: 1\n  - numbr: 1": `line 3: many.1: there is no key "numbr"`,
+		"many:\n  - number: 1\n  - numbr: 1": `line 3, column 5: many.1: there is no key "numbr"`,
 	} {
 		if err := Decode([]byte(text), new(tree)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

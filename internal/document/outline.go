@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -52,4 +53,30 @@ func (o *Outline) add(node *yaml.Node, top bool) {
 			o.Top[inner.Value] = node.Content[i+1].Value
 		}
 	}
+}
+
+// PlaceOf is the line and column of a key, as limits.memory, in a text that Decode has read;
+// empty: it is not there.
+func PlaceOf(text []byte, key string) string {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) == 0 {
+		return ""
+	}
+	at := document.Content[0]
+	for name := range strings.SplitSeq(key, ".") {
+		if at = valueOf(at, name); at == nil {
+			return ""
+		}
+	}
+	return positionOf(at)
+}
+
+// valueOf is the value of a key in a map; nil: there is none.
+func valueOf(node *yaml.Node, key string) *yaml.Node {
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			return node.Content[i+1]
+		}
+	}
+	return nil
 }

@@ -87,6 +87,9 @@ func (g Grants) Begin(c *service.Call) error {
 			return err
 		}
 		want.Giver = fmt.Sprintf("uid:%d", c.Run.Owner.UID)
+		if file := c.Run.Spec.Manifest.String(); file != "" {
+			want.Reason = "manifest " + file
+		}
 		if err := g.mayHold(c.Run, want.Scope); err != nil {
 			return err
 		}

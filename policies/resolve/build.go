@@ -78,7 +78,10 @@ var specSteps = []func(*builder) error{
 	read(settings.Privileges),
 	read(settings.Hosts),
 	read(settings.Identity),
-	func(b *builder) error { b.spec.ClockStart = b.asked.ClockStart; return nil },
+	func(b *builder) error {
+		b.spec.ClockStart, b.spec.Manifest = b.asked.ClockStart, b.asked.Manifest
+		return nil
+	},
 	read(settings.Limits),
 	read(settings.Ulimits),
 	read(settings.Files),

@@ -7,11 +7,14 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Stem is the script's or program's name without its ending, with - for every character
+// Stem is the manifest's name, or the script's or program's name without its ending, with - for every character
 // that a run's name may not have. A name begins with a letter or digit, so other characters
 // are removed from its beginning.
 func (r Request) Stem() string {
 	stem := r.Script
+	if r.Manifest.Name != "" {
+		return r.Manifest.Name
+	}
 	if stem == "" {
 		stem = r.Args[0]
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +31,8 @@ type Link struct {
 	Source  string     `json:"source"` // the file, or "built in"
 	Widened []Widening `json:"widened,omitempty"`
 
-	written policies.Document
+	asWritten policies.Document
+	written   policies.Document // with absolute paths
 }
 
 // Widening is a place in which a document allows more than what it extends.
@@ -113,7 +113,7 @@ func loadChain(reference string, h host.Host) (chain []Link, err error) {
 func findPolicy(reference string, h host.Host) (link Link, dir string, err error) {
 	if text, ok := policies.Level(reference); ok {
 		written, err := policies.Parse(text)
-		return Link{Name: reference, Source: builtIn, written: written}, h.Dir, err
+		return Link{Name: reference, Source: builtIn, asWritten: written, written: written}, h.Dir, err
 	}
 	path, text, err := readPolicy(reference, h)
 	if err != nil {
@@ -127,31 +127,17 @@ func findPolicy(reference string, h host.Host) (link Link, dir string, err error
 		return Link{}, "", ofPolicy(Link{Source: path}, "", err)
 	}
 	dir = filepath.Dir(path)
-	return Link{Name: written.Name, Source: path, written: absolute(written, dir)}, dir, nil
+	return Link{Name: written.Name, Source: path, asWritten: written, written: absolute(written, dir)}, dir, nil
 }
 
 // absolute makes paths of the host absolute: they begin at the document.
 func absolute(d policies.Document, dir string) policies.Document {
-	from := host.Host{Dir: dir}
-	d.Values = maps.Clone(d.Values)
-	var volumes []string
-	for _, text := range d.Values[settings.Volume] {
-		if source, rest, _ := strings.Cut(text, ":"); strings.HasPrefix(text, ".") {
-			text = from.Absolute(source) + ":" + rest
-		}
-		volumes = append(volumes, text)
-	}
-	if len(volumes) > 0 {
-		d.SetList(settings.Volume, volumes)
-	}
-	if root := d.Text(settings.Rootfs); root != "" {
-		d.Set(settings.Rootfs, from.Absolute(root))
-	}
-	if filter := d.Text(settings.Seccomp); filter != "" && !slices.Contains(seccomp.Names(), filter) {
-		d.Set(settings.Seccomp, from.Absolute(filter))
-	}
+	d.Values = absoluteValues(d.Values, dir)
 	return d
 }
+
+// isFilterName reports whether a text names a filter of clove's own, and no file.
+func isFilterName(text string) bool { return text == "" || slices.Contains(seccomp.Names(), text) }
 
 // endings of documents.
 var policyEndings = []string{".yaml", ".yml"}
@@ -327,9 +313,9 @@ func ofPolicy(link Link, at string, err error) error {
 func asDocument(err error) error {
 	f := agent.FailureOf(err)
 	message := f.Message
-	if s := settings.Find(strings.TrimPrefix(f.Step, "--")); s != nil && s.Key != "" {
+	if s := settings.Find(strings.TrimPrefix(f.Step, "--")); s != nil && s.ManifestKey() != "" {
 		// The mode of the network and its rules are checked together.
-		message = strings.TrimSuffix(s.Key, ".mode") + ": " + message
+		message = strings.TrimSuffix(s.ManifestKey(), ".mode") + ": " + message
 	}
 	hint := strings.NewReplacer("omit the flag for no limit", "write a longer time", "omit the flag", "omit the key", "add read_only", "write files.root: read-only", "add --read-only", "write files.root: read-only", "--", "").Replace(f.Hint)
 	return &agent.Error{Kind: agent.KindOf(err), Message: message, Hint: hint}

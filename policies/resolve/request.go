@@ -3,6 +3,7 @@ package resolve
 import (
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/policies/settings"
 )
 
@@ -20,6 +21,9 @@ type Request struct {
 	PolicyShadow string // the same, of a policy that is decided beside and refuses nothing; default: none
 
 	settings.Values // by the names of package settings
+
+	// Manifest is the agent's file that the request was laid over, see LoadManifest.
+	Manifest agent.Manifest
 
 	// ClockStart is as agent.Spec has it. No flag sets it; bench does.
 	ClockStart time.Duration

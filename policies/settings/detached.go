@@ -27,32 +27,32 @@ const (
 var Detached = sync.OnceValue(func() *Section {
 	return &Section{After: checkDetached, Rows: []Setting{
 		{
-			Flag: Detach, Short: "d", On: "true", Group: GroupDetached, Usage: "run it under cloved, print its ID and return",
+			Flag: Detach, Manifest: Detach, Short: "d", Form: Switch, On: "true", Group: GroupDetached, Usage: "run it under cloved, print its ID and return",
 			Read: func(r *Reader, _ []string) error { r.Spec.Detached = !r.Image; return nil },
 		},
 		{
-			Flag: Restart, Group: GroupDetached, Usage: "when it has ended: never, on-failure[:MAX] or always[:MAX]", Default: "never",
+			Flag: Restart, Manifest: Restart, Group: GroupDetached, Usage: "when it has ended: never, on-failure[:MAX] or always[:MAX]", Default: "never",
 			Read: one(readRestart),
 		},
 		{
-			Flag: Priority, Group: GroupDetached, Usage: "among those that wait for memory, higher goes first", Default: "0",
+			Flag: Priority, Manifest: Priority, Form: Amount, Group: GroupDetached, Usage: "among those that wait for memory, higher goes first", Default: "0",
 			Pod:  "set the pod's priorityClassName",
 			Read: one(readPriority),
 		},
 		// cloved parses the schedule: it runs in its time zone.
 		{
-			Flag: Schedule, Group: GroupDetached, Usage: "start it at each time of a cron expression, as \"0 3 * * *\" or @hourly; CRON_TZ=ZONE before it",
+			Flag: Schedule, Manifest: Schedule, Group: GroupDetached, Usage: "start it at each time of a cron expression, as \"0 3 * * *\" or @hourly; CRON_TZ=ZONE before it",
 			Pod:  "put the Job's spec into a CronJob's jobTemplate",
 			Read: text(func(s *agent.Spec) *string { return &s.Schedule }),
 		},
 		// Names are not looked up here: the other runs may not exist yet.
 		{
-			Flag: After, Form: List, Group: GroupDetached, Usage: "start only when the run with this name has started",
+			Flag: After, Manifest: After, Form: List, Flags: Join, Group: GroupDetached, Usage: "start only when the run with this name has started",
 			Pod:  "wait for another Job with kubectl wait, or use a workflow engine",
 			Read: func(r *Reader, texts []string) error { r.Spec.After = texts; return nil },
 		},
 		{
-			Flag: KeepFiles, On: "true", Group: GroupDetached, Usage: "with --schedule: continue with the files of the previous start",
+			Flag: KeepFiles, Manifest: "keep_files", Form: Switch, On: "true", Group: GroupDetached, Usage: "with --schedule: continue with the files of the previous start",
 			Pod:  "use a PersistentVolumeClaim",
 			Read: yes(func(s *agent.Spec) *bool { return &s.KeepFiles }),
 		},
@@ -64,15 +64,15 @@ var Result = sync.OnceValue(func() *Section {
 	return &Section{Rows: []Setting{
 		// In a foreground run stdin is always passed on.
 		{
-			Flag: Interactive, Short: "i", On: "true", Group: GroupResult, Usage: "with -d: keep stdin open for clove attach; else it is always passed on",
+			Flag: Interactive, Manifest: Interactive, Short: "i", Form: Switch, On: "true", Group: GroupResult, Usage: "with -d: keep stdin open for clove attach; else it is always passed on",
 			Read: func(r *Reader, _ []string) error { r.Spec.Stdin = r.Image || r.Has(Detach); return nil },
 		},
 		{
-			Flag: TTY, Short: "t", On: "true", Group: GroupResult, Usage: "give the agent a terminal",
+			Flag: TTY, Manifest: TTY, Short: "t", Form: Switch, On: "true", Group: GroupResult, Usage: "give the agent a terminal",
 			Read: yes(func(s *agent.Spec) *bool { return &s.Terminal }),
 		},
 		{
-			Flag: Remove, On: "true", Group: GroupResult, Usage: "keep neither record nor layer",
+			Flag: Remove, Manifest: "remove", Form: Switch, On: "true", Group: GroupResult, Usage: "keep neither record nor layer",
 			Read: yes(func(s *agent.Spec) *bool { return &s.Remove }),
 		},
 	}}

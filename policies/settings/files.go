@@ -115,7 +115,7 @@ var Files = sync.OnceValue(func() *Section {
 			Read:  each(readTmpfs), Write: writeTmpfs, Wider: widerTmpfs,
 		},
 		{
-			Flag: Mount, Form: List, Group: GroupFiles,
+			Flag: Mount, Manifest: "files.mounts", Form: List, Flags: Join, Group: GroupFiles,
 			Usage: "the same and --tmpfs as options, type=bind|tmpfs,source=DIR,target=DIR[,readonly]",
 			Pod:   "for memory write --tmpfs; a cluster's nodes do not have this host's files: add a PersistentVolumeClaim to the Job",
 			Read:  each(readMount),
@@ -127,11 +127,11 @@ var Files = sync.OnceValue(func() *Section {
 			Read: one(readRootfs), Write: func(s agent.Spec) []string { return texts(s.Files.Rootfs) }, Wider: widerRootfs,
 		},
 		{
-			Flag: Workspace, Group: GroupFiles, Usage: "directory that appears, copy on write, at /workspace", Default: "the script's folder",
+			Flag: Workspace, Manifest: Workspace, Group: GroupFiles, Usage: "directory that appears, copy on write, at /workspace", Default: "the script's folder",
 			Read: one(readWorkspace),
 		},
 		{
-			Flag: GitDir, Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so; none: it stays outside", Default: "the one that names the workspace",
+			Flag: GitDir, Manifest: "git_dir", Group: GroupFiles, Usage: "repository of a workspace whose .git is a file, if nothing in it says so; none: it stays outside", Default: "the one that names the workspace",
 			Pod: "a cluster's nodes do not have this host's repositories: clone it inside",
 			Read: one(func(r *Reader, text string) (err error) {
 				if r.Spec.Files.GitDir = text; text != agent.NoGitDir {
@@ -140,7 +140,7 @@ var Files = sync.OnceValue(func() *Section {
 				return err
 			}),
 		},
-		{Flag: Python, Group: GroupFiles, Usage: "Python interpreter, or a virtual environment", Default: "python3 in PATH"},
+		{Flag: Python, Manifest: Python, Group: GroupFiles, Usage: "Python interpreter, or a virtual environment", Default: "python3 in PATH"},
 	}}
 })
 

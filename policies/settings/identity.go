@@ -36,10 +36,10 @@ var Identity = sync.OnceValue(func() *Section {
 			Doc:  "the user inside: agent, root, or UID[:GID]; root is root inside only",
 			Read: one(readUser), Write: writeUser, Wider: widerUser,
 		},
-		{Flag: Hostname, Group: GroupIdentity, Usage: "host name inside, also -h NAME", Default: "the run's ID", Read: one(readHostname)},
-		{Flag: Label, Short: "l", Form: List, Group: GroupIdentity, Usage: "label as KEY=VALUE, kept with the record", Read: each(readLabel)},
+		{Flag: Hostname, Manifest: Hostname, Group: GroupIdentity, Usage: "host name inside, also -h NAME", Default: "the run's ID", Read: one(readHostname)},
+		{Flag: Label, Manifest: "labels", Short: "l", Form: List, Flags: Join, Group: GroupIdentity, Usage: "label as KEY=VALUE, kept with the record", Read: each(readLabel)},
 		{
-			Flag: Workdir, Short: "w", Group: GroupIdentity, Usage: "working directory inside",
+			Flag: Workdir, Manifest: Workdir, Short: "w", Group: GroupIdentity, Usage: "working directory inside",
 			Say:  func(s agent.Spec) string { return s.Dir },
 			Read: one(readWorkdir),
 		},
@@ -52,8 +52,8 @@ var Environment = sync.OnceValue(func() *Section {
 	return &Section{Rows: []Setting{
 		{Key: EnvironmentSet, Form: Map, Extends: ByName, Doc: "variables and their values"},
 		{Key: EnvironmentPass, Form: List, Extends: Union, Doc: "variables that the caller's environment gives the value of"},
-		{Flag: Env, Short: "e", Form: List, Group: GroupIdentity, Usage: "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm"},
-		{Flag: EnvFile, Form: List, Group: GroupIdentity, Usage: "read variables from a file"},
+		{Flag: Env, Short: "e", Form: List, Flags: Join, Group: GroupIdentity, Usage: "set KEY=VALUE, or pass on the caller's KEY; kept in clear until rm"},
+		{Flag: EnvFile, Manifest: "environment.files", Form: List, Flags: Join, Group: GroupIdentity, Usage: "read variables from a file"},
 	}}
 })
 

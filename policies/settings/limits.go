@@ -85,12 +85,12 @@ var Limits = sync.OnceValue(func() *Section {
 			Write: writeGrace,
 		}),
 		{
-			Flag: StopSignal, Group: GroupLimits, Usage: "signal that asks it to end", Default: "TERM",
+			Flag: StopSignal, Manifest: "limits.stop_signal", Group: GroupLimits, Usage: "signal that asks it to end", Default: "TERM",
 			Pod:  "name it in the image with STOPSIGNAL",
 			Read: one(readStopSignal),
 		},
 		amount[time.Duration]{unit: clocks, at: func(s *agent.Spec) *time.Duration { return &s.StartTimeout }, read: readStartTimeout}.row(Setting{
-			Flag: StartTimeout, Group: GroupLimits, Usage: "longest time that a step of the start may take without progress", Default: agent.Spec{}.StartBound().String(),
+			Flag: StartTimeout, Manifest: "limits.start_timeout", Group: GroupLimits, Usage: "longest time that a step of the start may take without progress", Default: agent.Spec{}.StartBound().String(),
 			Pod: "the kubelet waits for the runtime: runtimeRequestTimeout in its configuration",
 		}),
 		amount[int64]{unit: bytes, at: func(s *agent.Spec) *int64 { return &s.Limits.OutputBytes }, read: sizeFrom(1), unlimited: true}.row(Setting{

@@ -63,7 +63,7 @@ var Network = sync.OnceValue(func() *Section {
 			},
 		},
 		{
-			Flag: Publish, Short: "p", Form: List, Group: GroupNetwork,
+			Flag: Publish, Manifest: "network.publish", Short: "p", Form: List, Flags: Join, Group: GroupNetwork,
 			Usage: "let the host's clients reach a port of the agent, [IP:]HOSTPORT:PORT; 127.0.0.1 if no IP",
 			Pod:   "kubectl port-forward reaches a port of the pod; for others make a Service",
 			Read:  each(readPublished),
@@ -100,7 +100,7 @@ var Network = sync.OnceValue(func() *Section {
 // Hosts are lines of /etc/hosts.
 var Hosts = sync.OnceValue(func() *Section {
 	return &Section{Rows: []Setting{{
-		Flag: AddHost, Form: List, Group: GroupNetwork,
+		Flag: AddHost, Manifest: "network.hosts", Form: List, Flags: Join, Group: GroupNetwork,
 		Usage: "line of its /etc/hosts, NAME:ADDRESS; what it may reach, --allow says",
 		Pod:   "add hostAliases to the Job's pod",
 		Read:  each(readHost),

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,10 +20,11 @@ type Setting struct {
 	Say     func(agent.Spec) string // the value in words
 	Pod     string                  // what to do in a cluster, where the flag is refused; empty: a Job has it
 
-	Key  string // in documents: limits.memory
-	Form Form   // of its value
-	Doc  string // the key in the schema; empty: Usage
-	Enum string // its only values, with | between them
+	Key      string // in documents: limits.memory
+	Manifest string // the key in manifests of a setting that is no policy's: restart
+	Form     Form   // of its value
+	Doc      string // the key in the schema; empty: Usage
+	Enum     string // its only values, with | between them
 
 	Flags   Merge                      // a flag over a document's value
 	Extends Merge                      // a document's value over that of the extended one
@@ -62,6 +64,9 @@ func (s *Setting) Name() string {
 	return s.Key
 }
 
+// ManifestKey is the key in manifests, which have all keys of policies.
+func (s *Setting) ManifestKey() string { return cmp.Or(s.Key, s.Manifest) }
+
 // The headings of clove run --help.
 const (
 	GroupLimits   = "limits"
@@ -87,10 +92,10 @@ var All = sync.OnceValue(func() []Setting {
 		Network().Rows, Hosts().Rows, Shared().Rows, Detached().Rows, Result().Rows, Weaken().Rows)
 })
 
-// Find returns the row with a flag or a key; nil: there is none.
+// Find returns the row with a flag or a key, also one of manifests; nil: there is none.
 func Find(name string) *Setting {
 	for i := range All() {
-		if s := &All()[i]; name != "" && (s.Flag == name || s.Key == name) {
+		if s := &All()[i]; name != "" && (s.Flag == name || s.ManifestKey() == name) {
 			return s
 		}
 	}

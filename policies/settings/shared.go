@@ -73,27 +73,27 @@ var Shared = sync.OnceValue(func() *Section {
 			},
 		},
 		{
-			Flag: ModelSetup, Group: GroupShared, Pod: notForContainers,
+			Flag: ModelSetup, Manifest: "model_setup", Group: GroupShared, Pod: notForContainers,
 			Usage: "write the file that a client of models needs into its home: " + strings.Join(agent.ModelSetups(), ", "),
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.ModelSetup }),
 		},
 		{
-			Flag: ModelLog, On: "true", Group: GroupShared, Pod: notForContainers,
+			Flag: ModelLog, Manifest: "model_log", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
 			Usage: "keep what its calls of models say and get, for clove logs --models",
 			Read:  yes(func(s *agent.Spec) *bool { return &s.Kernel.ModelLog }),
 		},
 		{
-			Flag: OnWarn, Group: GroupShared, Pod: notForContainers,
+			Flag: OnWarn, Manifest: "on_warn", Group: GroupShared, Pod: notForContainers,
 			Usage: "when a budget reaches its warning: run this command as you, or post to this URL",
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnWarn }),
 		},
 		{
-			Flag: OnEnd, Group: GroupShared, Pod: notForContainers,
+			Flag: OnEnd, Manifest: "on_end", Group: GroupShared, Pod: notForContainers,
 			Usage: "when a budget is spent: run this command as you, or post to this URL",
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
 		},
 		{
-			Flag: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
+			Flag: Namespace, Manifest: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
 			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Namespace }),
 		},
 	}}

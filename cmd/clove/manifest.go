@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
+)
+
+// manifestVerbs are those of clove manifest. They run nothing.
+type manifestVerbs program
+
+func manifestCommand() command {
+	return command{
+		task: "share", usage: "check, show and compare agents that are files",
+		verbs: []verb{
+			{line: "clove manifest check FILE...", act: of(manifestVerbs.check)},
+			{line: "clove manifest show [--json] FILE", act: of(manifestVerbs.show)},
+			{line: "clove manifest digest FILE...", act: of(manifestVerbs.digest)},
+			{line: "clove manifest schema", act: prints(manifestSchema)},
+		},
+		description: "FILE is a manifest, as agent.yaml: a name, a script or a command, and the settings of clove run by their keys.\n" +
+			"clove run FILE runs it. check builds the run without starting it, and names the first mistake of each file. show\n" +
+			"prints every setting that the run gets, of the file and of what it extends. digest prints what identifies the\n" +
+			"manifest in records: it is the same on another machine. schema prints the JSON Schema of manifests, for editors.",
+		flags: []cli.Flag{jsonFlag("show: write an object")},
+	}
+}
+
+// withManifest lays a request whose script is a manifest over that. file is nil for any other.
+func withManifest(asked resolve.Request, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
+	if !resolve.IsManifest(asked.Script) {
+		return nil, asked, nil
+	}
+	if file, err = resolve.LoadManifest(asked.Script, h); err != nil {
+		return nil, asked, err
+	}
+	asked.Script = ""
+	request, err = file.Request(asked, h)
+	return file, request, err
+}
+
+// check builds the spec of each file.
+func (p manifestVerbs) check(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	failed := false
+	for _, path := range c.Args().Slice()[1:] {
+		if err := checkManifest(path, h); err != nil {
+			p.report(err)
+			failed = true
+			continue
+		}
+		fmt.Fprintln(p.out, printable(path)+": sound")
+	}
+	if failed {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+func checkManifest(path string, h host.Host) error {
+	if !resolve.IsManifest(path) {
+		return invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
+	}
+	file, request, err := withManifest(resolve.Request{Script: path}, h)
+	if err != nil {
+		return err
+	}
+	_, err = resolve.Spec(request, h, agent.NewID())
+	return file.Mistake(err, nil)
+}
+
+// manifestRow is one setting as show prints it.
+type manifestRow struct {
+	Key  string `col:"KEY"`
+	Text string `col:"VALUE"`
+}
+
+func (p manifestVerbs) show(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	m, err := resolve.LoadManifest(c.Args().Get(1), h)
+	if err != nil {
+		return err
+	}
+	digest, err := m.Digest(h)
+	if err != nil {
+		return err
+	}
+	resolved, err := m.Resolved(h)
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return p.printJSON(struct {
+			Manifest policies.Manifest   `json:"manifest"`
+			SHA256   string              `json:"sha256"`
+			Values   map[string][]string `json:"values"`
+		}{m.Written, digest, resolved})
+	}
+	rows := []manifestRow{{"name", m.Written.Name}, {"sha256", digest}}
+	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"args", strings.Join(m.Written.Args, " ")}} {
+		if row.Text != "" {
+			rows = append(rows, row)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(resolved)) {
+		rows = append(rows, manifestRow{key, strings.Join(resolved[key], ", ")})
+	}
+	return p.printList(c, rows)
+}
+
+func (p manifestVerbs) digest(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	for _, path := range c.Args().Slice()[1:] {
+		m, err := resolve.LoadManifest(path, h)
+		if err != nil {
+			return err
+		}
+		digest, err := m.Digest(h)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out, digest+"  "+printable(path))
+	}
+	return nil
+}
+
+func manifestSchema(s *screen, _ *cli.Context) error {
+	_, err := s.out.Write(policies.ManifestSchema())
+	return err
+}

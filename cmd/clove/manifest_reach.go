@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+
+	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
+)
+
+// reaching are the settings of a manifest that take something of the host or of its user into the
+// run, with the words for it.
+var reaching = []struct{ setting, words string }{
+	{settings.Volume, "shows "}, {settings.Mount, "mounts "}, {settings.HomeDir, "shows of your home "}, {settings.Rootfs, "has the root "},
+	{settings.Workspace, "works on "}, {settings.GitDir, "shows the repository "}, {settings.EnvironmentPass, "passes on your "},
+	{settings.EnvFile, "reads variables from "}, {settings.HostPort, "reaches the host's port "}, {settings.Publish, "publishes "},
+	{settings.OnWarn, "runs as you or posts to "}, {settings.OnEnd, "runs as you or posts to "},
+}
+
+// reportReach says at the start what a manifest takes of the host: the file may be another
+// person's, and none of this is seen in the command line.
+func reportReach(s *screen, m *resolve.Manifest) {
+	if m == nil {
+		return
+	}
+	var parts []string
+	for _, row := range reaching {
+		if texts := m.Written.Values[row.setting]; len(texts) > 0 {
+			parts = append(parts, row.words+strings.Join(texts, ", "))
+		}
+	}
+	if len(parts) > 0 {
+		s.say("clove", cyan, m.Source+" "+strings.Join(parts, "; "))
+	}
+}

@@ -1,0 +1,70 @@
+package policies
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/internal/document"
+	"clove.run/clove/policies/settings"
+)
+
+// Manifest is an agent as a file: what to run, and the settings of clove run by their keys. Its
+// keys are those of policies, and those of settings that are no policy's.
+type Manifest struct {
+	ManifestHead
+	settings.Values // as flags would give them; a switch that is off is absent
+}
+
+// ManifestHead is what of a manifest is no setting.
+type ManifestHead struct {
+	Version     int      `json:"version" required:"true" doc:"the version of this format: 1"`
+	Name        string   `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Description string   `json:"description,omitempty" doc:"what it is for, in a sentence"`
+	Extends     string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
+	Script      string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
+	Command     []string `json:"command,omitempty" doc:"a command of the sandbox and its arguments, in place of script"`
+	Args        []string `json:"args,omitempty" doc:"arguments of the script; those of the command line come behind them"`
+}
+
+var manifestForm = sync.OnceValue(func() reflect.Type { return formOf[ManifestHead]((*settings.Setting).ManifestKey) })
+
+// ManifestSchema is the JSON Schema of manifests.
+func ManifestSchema() []byte {
+	return document.Schema("https://clove.run/schema/agent-1.json", "clove agent manifest, version 1", reflect.Zero(manifestForm()).Interface())
+}
+
+// ParseManifest reads a manifest. Its values are checked when a spec is built from it.
+func ParseManifest(text []byte) (m Manifest, err error) {
+	written, err := decode(text, manifestForm())
+	if err != nil {
+		return m, err
+	}
+	m = Manifest{written.Field(0).Interface().(ManifestHead), valuesOf(written)}
+	for name, texts := range m.Values {
+		// As without the flag: a row of which the text is a switch's reads "true" only.
+		if s := settings.Find(name); s.Form == settings.Switch && s.Key == "" && slices.Equal(texts, []string{"false"}) {
+			delete(m.Values, name)
+		}
+	}
+	if err := checkVersion(m.Version); err != nil {
+		return m, err
+	}
+	switch {
+	case agent.ValidateName(m.Name) != nil:
+		return m, invalid("write name: and a word of letters, digits, '-', '_' and '.'", "%.64q is no name of an agent", m.Name)
+	case m.Script == "" && len(m.Command) == 0:
+		return m, invalid("write script: agent.py, or command: [PROGRAM, ARGUMENT]", "it names nothing to run")
+	case m.Script != "" && len(m.Command) > 0:
+		return m, invalid("keep one of them", "it has a script and a command")
+	case len(m.Args) > 0 && m.Script == "":
+		return m, invalid("write them behind the program in command", "args belong to a script")
+	}
+	return m, nil
+}
+
+// MarshalJSON writes the manifest as its form.
+func (m Manifest) MarshalJSON() ([]byte, error) {
+	return marshal(manifestForm(), m.ManifestHead, m.Values, (*settings.Setting).ManifestKey)
+}

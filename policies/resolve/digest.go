@@ -1,0 +1,134 @@
+package resolve
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/policies"
+	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/settings"
+)
+
+// Digest is the SHA-256, in hex, of what the manifest says with all that it extends: canonical
+// JSON, with keys in their order, no blanks, and without the place and the description of the
+// file. A file that it refers to is in it by the digest of its content, a variable by its name,
+// and a path of a folder as it is written: so the digest is the same on another machine.
+func (m *Manifest) Digest(h host.Host) (string, error) {
+	text, err := m.canonical(h)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Resolved are the settings of the manifest with those of the policies that it extends, by their
+// keys. Values of variables are left out.
+func (m *Manifest) Resolved(h host.Host) (map[string][]string, error) {
+	reference := m.extends()
+	if reference == "" {
+		reference = policies.StandardName
+	}
+	chain, err := loadChain(reference, h)
+	if err != nil {
+		return nil, m.wrong(err)
+	}
+	below := settings.Values{}
+	for _, link := range slices.Backward(chain) {
+		below = link.asWritten.Extend(below)
+	}
+	// With the ways of a command line, as in the run.
+	values := m.Written.Ask(below)
+	resolved := map[string][]string{}
+	for i := range settings.All() {
+		s := &settings.All()[i]
+		if texts, has := values[s.Name()]; has && s.ManifestKey() != "" {
+			resolved[s.ManifestKey()] = texts
+		}
+	}
+	set := slices.Concat(below[settings.EnvironmentSet], m.Written.Values[settings.EnvironmentSet])
+	pass := slices.Concat(below[settings.EnvironmentPass], m.Written.Values[settings.EnvironmentPass])
+	enter(resolved, settings.EnvironmentSet, each(set, nameOf))
+	enter(resolved, settings.EnvironmentPass, pass)
+	return resolved, nil
+}
+
+// enter enters a list as a set.
+func enter(resolved map[string][]string, key string, texts []string) {
+	delete(resolved, key)
+	if len(texts) > 0 {
+		slices.Sort(texts)
+		resolved[key] = slices.Compact(texts)
+	}
+}
+
+func nameOf(variable string) string {
+	name, _, _ := strings.Cut(variable, "=")
+	return name
+}
+
+// canonical is the text that the digest is of.
+func (m *Manifest) canonical(h host.Host) ([]byte, error) {
+	resolved, err := m.Resolved(h)
+	if err != nil {
+		return nil, err
+	}
+	whole := map[string]any{"version": m.Written.Version, "name": m.Written.Name, "command": slices.Concat([]string{}, m.Written.Command), "args": slices.Concat([]string{}, m.Written.Args)}
+	for key, texts := range resolved {
+		whole[key] = texts
+	}
+	if script := m.Written.Script; script != "" {
+		if whole["script"], err = digestFile(m.absolute(script)); err != nil {
+			return nil, m.at("script", err)
+		}
+	}
+	files := absoluteValues(m.Written.Values, m.dir)
+	for _, name := range []string{settings.EnvFile, settings.Seccomp} {
+		key := settings.Find(name).ManifestKey()
+		if !m.Written.Has(name) || name == settings.Seccomp && isFilterName(files.Text(name)) {
+			continue
+		}
+		var digests []string
+		for _, path := range files[name] {
+			sum, err := digestFile(path)
+			if err != nil {
+				return nil, m.at(key, err)
+			}
+			digests = append(digests, sum)
+		}
+		whole[key] = digests
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(whole) // sorts keys
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// digestFile is the digest of a file's content. It opens nothing but regular files: another one
+// might never end.
+func digestFile(path string) (string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", &agent.Error{Kind: agent.KindNotFound, Message: "cannot read the file", Hint: "check the path; a relative one begins at the manifest", Err: err}
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("%s is not a regular file", path), Hint: "name a file"}
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", agent.Failed("read", err)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+}
