@@ -47,8 +47,7 @@ func (m *Manifest) Resolved(h host.Host) (map[string][]string, error) {
 	for _, link := range slices.Backward(chain) {
 		below = link.asWritten.Extend(below)
 	}
-	// With the ways of a command line, as in the run.
-	values := m.Written.Ask(below)
+	values := over(m.Written.Values, below)
 	resolved := map[string][]string{}
 	for i := range settings.All() {
 		s := &settings.All()[i]

@@ -61,8 +61,21 @@ func (m *Manifest) Request(asked Request, h host.Host) (Request, error) {
 	delete(values, settings.EnvironmentSet)
 	delete(values, settings.EnvironmentPass)
 	values.Add(settings.Env, variables...)
-	asked.Values = asked.Ask(values)
+	asked.Values = over(asked.Values, values)
 	return asked, nil
+}
+
+// over lays what was typed over a manifest's values. Both are the run's own, so those that a
+// policy has apart from the run's are one list.
+func over(typed, written settings.Values) settings.Values {
+	all := typed.Ask(written)
+	for i := range settings.All() {
+		if s := &settings.All()[i]; s.Flags == settings.Apart {
+			all.SetList(s.Name(), written[s.Name()])
+			all.Add(s.Name(), typed[s.Name()]...)
+		}
+	}
+	return all
 }
 
 func (m *Manifest) absolute(path string) string { return host.Host{Dir: m.dir}.Absolute(path) }

@@ -879,6 +879,15 @@ export interface Policy {
 }
 
 /**
+ * Names the agent's file that a run was started from, as the caller gave it. SHA256, in hex, is
+ * the digest of what it said: two runs with the same digest had the same manifest.
+ */
+export interface Manifest {
+  name: string;
+  sha256: string;
+}
+
+/**
  * A policy that is decided beside a run's own and recorded, and refuses nothing. Its values are
  * what the run would have had under it; nothing of the host is opened for it.
  */
@@ -949,6 +958,7 @@ export interface Spec {
   egress: Egress;
   kernel?: Kernel;
   policy: Policy;
+  manifest?: Manifest;
   /** decided and recorded beside policy; nil: none */
   shadow?: Shadow;
   /** note what the run uses, see Observed */
@@ -1234,6 +1244,8 @@ export interface Record {
   unenforced: string[] | null;
   /** where the defaults came from */
   policy: Policy;
+  /** the agent's file that it was started from */
+  manifest?: Manifest;
   host: Host;
 }
 

@@ -396,6 +396,24 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Manifest:
+    """Names the agent's file that a run was started from, as the caller gave it.
+    SHA256, in hex, is the digest of what it said: two runs with the same digest had
+    the same manifest.
+    """
+
+    name: str = ""
+    sha256: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Manifest:
+        return cls(
+            name=o.get("name") or "",
+            sha256=o.get("sha256") or "",
+        )
+
+
+@dataclass(frozen=True)
 class Shadow:
     """A policy that is decided beside a run's own and recorded, and refuses nothing.
     Its values are what the run would have had under it; nothing of the host is
@@ -474,6 +492,7 @@ class Spec:
     egress: Egress = field(default_factory=Egress)
     kernel: Kernel = field(default_factory=Kernel)
     policy: Policy = field(default_factory=Policy)
+    manifest: Manifest = field(default_factory=Manifest)
     shadow: Optional[Shadow] = None  # decided and recorded beside policy; nil: none
     learn: bool = False  # note what the run uses, see Observed
     restart: Restart = field(default_factory=Restart)
@@ -510,6 +529,7 @@ class Spec:
             egress=Egress.read(o.get("egress") or {}),
             kernel=Kernel.read(o.get("kernel") or {}),
             policy=Policy.read(o.get("policy") or {}),
+            manifest=Manifest.read(o.get("manifest") or {}),
             shadow=Shadow.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
             learn=o.get("learn") or False,
             restart=Restart.read(o.get("restart") or {}),
@@ -903,6 +923,7 @@ class Record:
     enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
     unenforced: list[str] = field(default_factory=list)
     policy: Policy = field(default_factory=Policy)  # where the defaults came from
+    manifest: Manifest = field(default_factory=Manifest)  # the agent's file that it was started from
     host: Host = field(default_factory=Host)
 
     @classmethod
@@ -932,6 +953,7 @@ class Record:
             enforced=dict(o.get("enforced") or {}),
             unenforced=list(o.get("unenforced") or ()),
             policy=Policy.read(o.get("policy") or {}),
+            manifest=Manifest.read(o.get("manifest") or {}),
             host=Host.read(o.get("host") or {}),
         )
 
@@ -2805,6 +2827,7 @@ __all__ = [
     "Egress",
     "Kernel",
     "Policy",
+    "Manifest",
     "Shadow",
     "Restart",
     "Spec",

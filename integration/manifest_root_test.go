@@ -1,0 +1,106 @@
+//go:build root
+
+package integration
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clove.run/clove/api"
+)
+
+// manifestIn writes an agent that prints its arguments, and its manifest with some keys more.
+func manifestIn(t *testing.T, more string) (file string) {
+	t.Helper()
+	dir := userDir(t, map[string]string{
+		"agent.py":   "import os, sys\nprint(*sys.argv[1:], os.environ['GREETING'])\n",
+		"agent.yaml": "version: 1\nname: greeter\nextends: sandboxed\nscript: agent.py\nargs: [one]\nlimits: {memory: 128M}\nenvironment: {set: {GREETING: hello}}\n" + more,
+	})
+	return filepath.Join(dir, "agent.yaml")
+}
+
+// An agent that is a file runs under the limits in it, and its record has its name and digest,
+// which is the same on each machine.
+func TestManifestRuns(t *testing.T) {
+	h := newHost(t)
+	file, record := manifestIn(t, ""), h.recordFile()
+	r := h.clove("run", "--result", record, file, "--", "two")
+	if r.code != 0 || r.stdout != "one two hello\n" {
+		t.Fatalf("%d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+	const golden = "4c58c55100358326ebc98e720340427d6e90ef4590b430d1c74ab61b677fc907"
+	got := readRecord(t, record)
+	if got.Manifest.Name != "greeter" || got.Manifest.SHA256 != golden || !strings.HasPrefix(got.Name, "greeter-") {
+		t.Errorf("%+v", got)
+	}
+	// Control: the script by itself has neither arguments nor variables.
+	if r := h.clove("run", "--result", record, filepath.Join(filepath.Dir(file), "agent.py")); r.code == 0 || readRecord(t, record).Manifest.Name != "" {
+		t.Errorf("without the manifest: %q", r.stdout)
+	}
+}
+
+// A hostile manifest is refused before anything is made, or takes of the host only what a line on
+// stderr names.
+func TestHostileManifests(t *testing.T) {
+	h := newHost(t)
+	for text, want := range map[string]string{
+		"a: &a [x]\n":                          "there is no key",
+		"labels: &a [x, x]\n":                  "anchors are not read",
+		"labels: [*a]\n":                       "unknown anchor",
+		"files: {volumes: [\"/proc/1:/x\"]}\n": "files.volumes",
+		"workspace: /\n":                       "workspace",
+		"files: {mounts: [\"type=bind,source=../../..,target=/etc\"]}\n": "files.mounts",
+		"user: root\n---\nversion: 1\n":                                  "second document",
+		"ulimits: {nofile: 0x7fffffffffffffff}\n":                        "ulimits",
+		"home: ../other\n":                                               "there is no key",
+	} {
+		file := manifestIn(t, text)
+		if r := h.clove("run", file); r.code != 125 || r.stdout != "" || !strings.Contains(r.stderr, want) {
+			t.Errorf("%q: %d, %q, %q", text, r.code, r.stdout, r.stderr)
+		}
+	}
+	// A FIFO in place of the script does not hold clove.
+	file := manifestIn(t, "")
+	script := filepath.Join(filepath.Dir(file), "agent.py")
+	if err := os.Remove(script); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.clove("run", file); r.code != 125 || !strings.Contains(r.stderr, "line 4, column 9: script") {
+		t.Errorf("%+v", r)
+	}
+	if r := h.clove("run", manifestIn(t, "files: {volumes: [\"./:/data:ro\"]}\non_warn: touch /tmp/never\n")); r.code != 0 || !strings.Contains(r.stderr, "shows ./:/data:ro; runs as you or posts to touch /tmp/never") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Each run of a manifest has its grants anew, with the digest as their reason; what was revoked
+// in one is there in the next.
+func TestManifestGrantsAreAnew(t *testing.T) {
+	d := newCloved(t)
+	file := manifestIn(t, "grants: [\"state:/notes\"]\ndetach: true\n")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "agent.py"), []byte("import time\ntime.sleep(1000)\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	grants := func(name string) (all []api.Grant) {
+		t.Helper()
+		d.ok("run", "--name", name, file)
+		r := d.ok("grant", "list", "--json", name)
+		if err := json.Unmarshal([]byte(r), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	first := grants("one")
+	if len(first) != 1 || first[0].Grant != "state:/notes:ro" || !strings.HasPrefix(first[0].Reason, "manifest greeter sha256:") {
+		t.Fatalf("%+v", first)
+	}
+	d.ok("grant", "revoke", "one", first[0].ID)
+	second := grants("two")
+	if len(second) != 1 || second[0].ID == first[0].ID || second[0].Reason != first[0].Reason {
+		t.Errorf("%+v", second)
+	}
+	d.ok("stop", "-t", "0", "one", "two")
+}
