@@ -54,7 +54,7 @@ func TestHostileManifests(t *testing.T) {
 		"workspace: /\n":                       "workspace",
 		"files: {mounts: [\"type=bind,source=../../..,target=/etc\"]}\n": "files.mounts",
 		"user: root\n---\nversion: 1\n":                                  "second document",
-		"ulimits: {nofile: 0x7fffffffffffffff}\n":                        "ulimits",
+		"ulimits: {nofile: .inf}\n":                                      "ulimits",
 		"home: ../other\n":                                               "there is no key",
 	} {
 		file := manifestIn(t, text)
