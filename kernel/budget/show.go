@@ -45,11 +45,19 @@ func (d Dimension) Words(amounts ...int64) string {
 	return text + " " + string(d)
 }
 
+// More is what Larger adds, as clove budget raise takes it.
+func More(d Dimension, granted, used, wanted int64) string {
+	return d.Title() + "=" + d.Show(larger(granted, used, wanted)-granted)
+}
+
+func larger(granted, used, wanted int64) int64 {
+	return min(cmp.Or(max(Sum(granted, granted), Sum(used, wanted)), 1), MaxAmount)
+}
+
 // Larger is the budget that a run which a limit of granted has stopped may be given next, as
 // --budget takes it: twice as much, or what it wants beside what it has used.
 func Larger(d Dimension, granted, used, wanted int64, p Period) string {
-	amount := max(Sum(granted, granted), Sum(used, wanted))
-	text := d.Title() + "=" + d.Show(min(cmp.Or(amount, 1), MaxAmount))
+	text := d.Title() + "=" + d.Show(larger(granted, used, wanted))
 	if p != "" {
 		text += "/" + string(p)
 	}

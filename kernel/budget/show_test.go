@@ -56,9 +56,17 @@ func TestLarger(t *testing.T) {
 		{CPU, 90_000, 90_001, 0, "", "cpu_ms=3m0s"},
 		{WriteBytes, 1 << 30, 0, 0, "hour", "write_bytes=2GiB/hour"},
 	} {
+		if more, err := parseMore(More(row.d, row.granted, row.used, row.wanted)); err != nil || more < row.wanted-(row.granted-row.used) {
+			t.Errorf("%s: %d more, %v", row.want, more, err)
+		}
 		got := Larger(row.d, row.granted, row.used, row.wanted, row.p)
 		if _, err := ParseLimit(got); got != row.want || err != nil {
 			t.Errorf("%s, want %s, %v", got, row.want, err)
 		}
 	}
+}
+
+func parseMore(text string) (int64, error) {
+	l, err := ParseLimit(text)
+	return l.Granted, err
 }

@@ -199,6 +199,11 @@ func LargerBudget(hit agent.LimitHit) string {
 	return budget.Larger(budget.Dimension(hit.Name), hit.Value, hit.Used, hit.Wanted, budget.Period(hit.Period))
 }
 
+// MoreBudget is what LargerBudget adds, as clove budget raise takes it.
+func MoreBudget(hit agent.LimitHit) string {
+	return budget.More(budget.Dimension(hit.Name), hit.Value, hit.Used, hit.Wanted)
+}
+
 // OfLimit names the flag and the key of a limit that ended a run, of a budget with a larger amount.
 // That of a budget which several runs spend from is no flag's.
 func OfLimit(hit agent.LimitHit, status agent.Status) Advice {
