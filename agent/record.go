@@ -99,6 +99,11 @@ type LimitHit struct {
 	Peak  *int64 `json:"peak,omitempty"`
 	// Account is of a budget that other runs spend from too; empty: it is the run's own.
 	Account string `json:"account,omitempty"`
+	// Used, Wanted and Period are of a budget: what is used of it in its period, and the reservation
+	// that did not fit beside that; 0: what was used ended the run.
+	Used   int64  `json:"used,omitempty"`
+	Wanted int64  `json:"wanted,omitempty"`
+	Period string `json:"period,omitempty"` // hour, day or month; empty: the run's whole life
 }
 
 // LimitDiskFiles is the LimitHit of a disk that has free bytes but no free inode; its unit

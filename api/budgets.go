@@ -10,12 +10,12 @@ import (
 // Budget is one dimension of one account that a run spends from.
 type Budget struct {
 	Account   string    `json:"account" col:"ACCOUNT"` // whose: UID, UID/ns:PATH, UID/name:NAME, UID/provider:NAME or UID/run:ID
-	Dimension string    `json:"dimension" col:"DIMENSION"`
-	Granted   *int64    `json:"granted,omitempty" col:"LIMIT"` // absent: used is counted, and nothing limits it
-	Reserved  int64     `json:"reserved" col:"RESERVED"`
-	Used      int64     `json:"used" col:"USED"`
-	Peak      int64     `json:"peak" col:"PEAK"` // the largest used so far
-	WarnAt    *int64    `json:"warn_at,omitempty" col:"WARN AT"`
+	Dimension string    `json:"dimension" col:"DIMENSION,dimension"`
+	Granted   *int64    `json:"granted,omitempty" col:"LIMIT,amount of Dimension"` // absent: used is counted, and nothing limits it
+	Reserved  int64     `json:"reserved" col:"RESERVED,amount of Dimension"`
+	Used      int64     `json:"used" col:"USED,amount of Dimension"`
+	Peak      int64     `json:"peak" col:"PEAK,amount of Dimension"` // the largest used so far
+	WarnAt    *int64    `json:"warn_at,omitempty" col:"WARN AT,amount of Dimension"`
 	AtEnd     string    `json:"at_end,omitempty" col:"AT END"` // end, pause or refuse
 	Period    string    `json:"period,omitempty" col:"PERIOD"` // hour, day or month, UTC
 	Since     time.Time `json:"since,omitzero"`                // when the period began
@@ -126,8 +126,8 @@ type BudgetReportResult struct {
 type DaySum struct {
 	Day       string `json:"day" col:"DAY"` // of UTC, as 2026-11-23
 	Owner     uint32 `json:"owner" col:"OWNER"`
-	Dimension string `json:"dimension" col:"DIMENSION"` // "(other)": those of a user who had very many on that day
-	Used      int64  `json:"used" col:"USED"`
+	Dimension string `json:"dimension" col:"DIMENSION,dimension"` // "(other)": those of a user who had very many on that day
+	Used      int64  `json:"used" col:"USED,amount of Dimension"`
 }
 
 // BudgetTopParams chooses among the runs that spend.
@@ -147,8 +147,8 @@ type Spender struct {
 	Name       string   `json:"name" col:"AGENT"`
 	Owner      uint32   `json:"owner" col:"OWNER"`
 	Namespace  string   `json:"namespace,omitempty" col:"NAMESPACE"`
-	Dimension  string   `json:"dimension" col:"DIMENSION"`
-	LastMinute int64    `json:"last_minute" col:"LAST MINUTE"` // since cloved began, if that is later
-	Used       int64    `json:"used" col:"USED"`               // of the run's own budget, in its period
-	Granted    *int64   `json:"granted,omitempty" col:"LIMIT"` // absent: the run itself has no limit
+	Dimension  string   `json:"dimension" col:"DIMENSION,dimension"`
+	LastMinute int64    `json:"last_minute" col:"LAST MINUTE,amount of Dimension"` // since cloved began, if that is later
+	Used       int64    `json:"used" col:"USED,amount of Dimension"`               // of the run's own budget, in its period
+	Granted    *int64   `json:"granted,omitempty" col:"LIMIT,amount of Dimension"` // absent: the run itself has no limit
 }

@@ -123,7 +123,7 @@ func TestCodingAgentsCallModels(t *testing.T) {
 			}
 			const stopped = 124 // by timeout
 			if r := with("endless", "--at-end=refuse"); r.record.Status != agent.StatusExited || r.code == 0 || r.code == stopped ||
-				!strings.Contains(r.stdout+r.stderr, "of 400000 free") {
+				!strings.Contains(r.stdout+r.stderr, "of 0.4usd free") {
 				t.Errorf("endless: %s, exit %d, %s%s", r.record.Status, r.code, r.stdout, r.stderr)
 			}
 			r := with("over")

@@ -88,7 +88,7 @@ func judge(limits agent.Limits, o outcome) ending {
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.ControlSockets, limits.SocketBytes(), &o.sockets)
 	case o.cause == causeBudget:
 		v := o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
-		v.limit.Account = o.budget.Account
+		v.limit = o.budget
 		return v
 	case o.cause == causePolicy:
 		return o.byPolicy()

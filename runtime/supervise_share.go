@@ -31,7 +31,7 @@ func (s *supervisor) onStanding(now api.Standing) {
 		switch b.AtEnd {
 		case "end":
 			peak := b.Peak
-			hit := agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak}
+			hit := agent.LimitHit{Name: b.Dimension, Value: *b.Granted, Peak: &peak, Used: b.Used, Wanted: b.Wanted, Period: b.Period}
 			if !strings.HasSuffix(b.Account, "/run:"+string(s.spec.ID)) {
 				hit.Account = b.Account
 			}
@@ -132,7 +132,7 @@ func (s *supervisor) readMeters() map[string]int64 {
 func notePaused(paths Paths, id agent.ID, spent *api.Budget) {
 	what, detail := agent.RunResumed, "the budget has more"
 	if spent != nil {
-		what, detail = agent.RunPaused, "nothing is left of "+spent.Dimension+" in "+spent.Account
+		what, detail = agent.RunPaused, "nothing is left of "+budget.Dimension(spent.Dimension).Title()+" in "+spent.Account
 	}
 	_ = paths.withStore(func(st *store.Store) error {
 		_, err := st.Amend(id, what, detail, func(run *agent.Run) { run.SetPaused(spent != nil) })

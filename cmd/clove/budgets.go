@@ -37,7 +37,7 @@ func budgetCommand() command {
 		description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
 			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
 			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero, of a run or of an\n" +
-			"ACCOUNT. Only the user who set a limit may raise or reset it, and root. Amounts are shown in the unit of the dimension.\n" +
+			"ACCOUNT. Only the user who set a limit may raise or reset it, and root. Amounts are shown in the unit that is typed.\n" +
 			"set limits what several runs spend together: ACCOUNT is name:NAME, ns:NAMESPACE or a user's number, for root also\n" +
 			"UID/name:NAME and UID/ns:NAMESPACE, for reset also UID/provider:NAME. A BUDGET is that of clove run --budget. list shows an account and all below it;\n" +
 			"without one, all that you may see.\n" +

@@ -146,7 +146,7 @@ func TestBudgetTop(t *testing.T) {
 	var asked api.BudgetTopParams
 	f.heard(methods.BudgetTop.Name, &asked)
 	lines := strings.Split(stdout, "\n")
-	if status != 0 || asked.Dimension != "cost_micros" || len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "cost_micros 50 worker 1000 acme 70 100" ||
+	if status != 0 || asked.Dimension != "cost_micros" || len(lines) != 4 || strings.Join(strings.Fields(lines[1]), " ") != "cost 0.00005usd worker 1000 acme 0.00007usd 0.0001usd" ||
 		strings.Join(strings.Fields(lines[2]), " ") != "tokens 5 other 0 5 -" {
 		t.Errorf("%d, %q, %q, %+v", status, stdout, stderr, asked)
 	}
@@ -164,12 +164,18 @@ func TestBudgetLines(t *testing.T) {
 		b.backend.streams.Warned(shared)
 		b.backend.streams.PausedFor(own, at)
 		b.backend.streams.PausedFor(shared, time.Time{})
+		money, limit := own, int64(500_000)
+		money.Dimension, money.Granted, money.Used, money.Wanted = "cost_micros", &limit, 470_000, 40_500
+		b.backend.streams.Warned(money)
+		b.backend.streams.PausedFor(money, time.Time{})
 	}
 	_, _, stderr := b.clove("run", "--", "true")
 	const want = "clove: budget: 1050 of 1000 tokens are used\n" +
 		"clove: budget: 1050 of 1000 tokens are used in 1000/ns:acme\n" +
 		"clove: budget: 1050 of 1000 tokens are used; the run is paused until clove budget raise gives more; --timeout ends it at 03:04:05\n" +
-		"clove: budget: 1050 of 1000 tokens are used in 1000/ns:acme, 70 more are wanted; the run is paused until clove budget set gives 1000/ns:acme more or the day ends\n"
+		"clove: budget: 1050 of 1000 tokens are used in 1000/ns:acme, 70 more are wanted; the run is paused until clove budget set gives 1000/ns:acme more or the day ends\n" +
+		"clove: budget: 0.47usd of 0.5usd are used\n" +
+		"clove: budget: 0.47usd of 0.5usd are used, 0.0405usd more are wanted; the run is paused until clove budget raise gives more\n"
 	if stderr != want {
 		t.Errorf("%s", stderr)
 	}

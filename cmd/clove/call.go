@@ -206,7 +206,11 @@ func (s *screen) printResult(c *cli.Context, result, shown any, order []string) 
 	if items.Type().Elem().Kind() == reflect.String {
 		return s.printLines(verbs.Items(shown))
 	}
-	rows, cut := verbs.Rows(shown, forms(), order)
+	of := forms()
+	if c.Bool(flagCSV) {
+		of = nil // programs read it: amounts are numbers
+	}
+	rows, cut := verbs.Rows(shown, of, order)
 	switch {
 	case c.Bool(flagQuiet):
 		for i, row := range rows {

@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/docker/go-units"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/policies/advice"
 )
 
 // endings explain in one line what ended a run and what to change. The two %s are the
@@ -57,23 +58,24 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	return lines
 }
 
-// spent is the end of a run by a budget. One that was not exceeded had less left than the
-// agent wanted to reserve or said that it has used.
+// spent is the end of a run by a budget: what is spent, what the next call would have reserved
+// if that did not fit, and what goes on.
 func spent(limit agent.LimitHit) string {
-	text, more := fmt.Sprintf("budget of %d %s", limit.Value, limit.Name), "--budget"
+	d := budget.Dimension(limit.Name)
+	text, more := "budget of "+d.Words(limit.Value), "--budget "+advice.LargerBudget(limit)
 	if limit.Account != "" {
-		text, more = text+" in "+limit.Account, "clove budget set or reset"
+		text, more = text+" in "+limit.Account, "clove budget set "+limit.Account+" "+advice.LargerBudget(limit)+", or clove budget reset "+limit.Account+" "+d.Title()
 	}
-	if limit.Peak != nil && *limit.Peak <= limit.Value {
-		text += " has less left than the agent wanted to use"
-	} else {
-		text += " spent"
+	switch {
+	case limit.Wanted > 0:
+		text += ": " + d.Show(limit.Used) + " are spent, and the next call would have reserved at least " + d.Show(limit.Wanted)
+	case limit.Peak != nil && *limit.Peak <= limit.Value: // of an earlier clove
+		text += " has less left than the agent wanted to use" + peak(limit.Peak, d.Show)
+	default:
+		text += " spent" + peak(limit.Peak, d.Show)
 	}
-	return text + peak(limit.Peak, plain) + ": give more with " + more + ", or let the agent use less"
+	return text + ": give more with " + more + ", or let the agent use less"
 }
-
-// plain is a figure of a budget, whose dimension says the unit.
-func plain(n int64) string { return strconv.FormatInt(n, 10) }
 
 // peak is empty if this host's cgroup does not report it.
 func peak(value *int64, unit func(int64) string) string {

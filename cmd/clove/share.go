@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -129,7 +128,7 @@ func (p launcher) reportWarned(b api.Budget) { p.say("clove", cyan, "budget: "+u
 func (p launcher) reportPaused(b api.Budget, timeout time.Time, alone bool) {
 	text := "budget: " + usedText(b)
 	if b.Wanted > 0 {
-		text += fmt.Sprintf(", %d more are wanted", b.Wanted)
+		text += ", " + budget.Dimension(b.Dimension).Show(b.Wanted) + " more are wanted"
 	}
 	switch {
 	case alone:
@@ -154,7 +153,7 @@ func (p launcher) reportCallout(flag string, err error) { p.say("clove", red, fl
 
 // usedText is how much of a budget is used. An account that others spend from too is named.
 func usedText(b api.Budget) string {
-	text := fmt.Sprintf("%d of %d %s are used", b.Used, *b.Granted, b.Dimension)
+	text := budget.Dimension(b.Dimension).Words(b.Used, *b.Granted) + " are used"
 	if shared(b) {
 		text += " in " + b.Account
 	}

@@ -168,3 +168,6 @@ func figure(n *int64, unit func(int64) string) string {
 	}
 	return unit(*n)
 }
+
+// plain is a figure without a unit.
+func plain(n int64) string { return strconv.FormatInt(n, 10) }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/advice"
 	"clove.run/clove/api"
 )
 
@@ -137,6 +138,8 @@ func nextStep(run agent.Run) string {
 		return ""
 	case record.Status == agent.StatusStartFailed:
 		return "change what the error names, and run it again"
+	case record.Status == agent.StatusBudget && record.Limit != nil && record.Limit.Account == "" && run.Spec.Detached:
+		return "clove budget raise " + name + " " + advice.MoreBudget(*record.Limit) + ", then clove restart " + name + " goes on with its files"
 	case record.Limit != nil || len(record.Denials) > 0:
 		return "run it again with the flags that clove why " + name + " names"
 	case record.ExitCode != 0 && run.Spec.Detached:

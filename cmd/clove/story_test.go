@@ -21,6 +21,8 @@ func TestStory(t *testing.T) {
 	stopped.Spec.Policy = agent.Policy{Name: agent.PolicyCustom, Claimed: "web"}
 	waits := endedRun(agent.Record{})
 	waits.State, waits.Record, waits.Spec.Restart.Policy, waits.Queue.NotBefore = agent.StateQueued, nil, agent.RestartAlways, at
+	spentRun := endedRun(agent.Record{Status: agent.StatusBudget, Limit: &agent.LimitHit{Name: "cost_micros", Value: 500_000, Used: 470_000, Wanted: 40_500}})
+	spentRun.Spec.Detached = true
 	for _, row := range []struct {
 		run  agent.Run
 		want []string
@@ -29,6 +31,7 @@ func TestStory(t *testing.T) {
 		{stopped, []string{"exit: 143 (signaled)", "stopped: by uid 1000, process 7, at 2026-11-27T12:00:00Z", "timeout 1m0s", "policy: custom, claimed to be web", "next: clove diff web"}},
 		{waits, []string{"restarts: 0 in a row, by --restart always; the next at 2026-11-27T12:00:00Z", "next: clove ps -a says what it waits for"}},
 		{endedRun(agent.Record{Status: agent.StatusStartFailed}), []string{"next: change what the error names"}},
+		{spentRun, []string{"next: clove budget raise web cost=0.5usd, then clove restart web goes on with its files"}},
 		{endedRun(agent.Record{Status: agent.StatusOOM, Limit: &agent.LimitHit{}}), []string{"next: run it again with the flags that clove why web names"}},
 	} {
 		var text strings.Builder

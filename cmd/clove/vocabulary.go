@@ -64,10 +64,15 @@ func forms() verbs.Forms {
 		"age":      func(value any) string { return age(now.Sub(value.(time.Time))) },
 		"breaking": func(value any) string { return map[bool]string{true: "breaking", false: "addition"}[value.(bool)] },
 		"clock":    func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },
-		"money":    func(value any) string { return money(value.(int64)) },
-		"ms":       func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
-		"size":     func(value any) string { return size(value.(int64)) },
-		"took":     func(value any) string { return took(value.(int64)) },
+		"amount": func(value any) string {
+			of := value.(verbs.Of)
+			return budget.Dimension(of.Of.(string)).Show(of.Value.(int64))
+		},
+		"dimension": func(value any) string { return budget.Dimension(value.(string)).Title() },
+		"money":     func(value any) string { return money(value.(int64)) },
+		"ms":        func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
+		"size":      func(value any) string { return size(value.(int64)) },
+		"took":      func(value any) string { return took(value.(int64)) },
 		"unusable": func(value any) string {
 			if value == "" {
 				return ""

@@ -31,7 +31,8 @@ type Exceeded struct {
 }
 
 func (e *Exceeded) Error() string {
-	return fmt.Sprintf("%s: %d wanted, %d of %d free in %s", e.Dimension, e.Wanted, max(0, e.Granted-e.Used-e.Reserved), e.Granted, e.Account)
+	d := e.Dimension
+	return fmt.Sprintf("%s: %s wanted, %s of %s free in %s", d.Title(), d.Show(e.Wanted), d.Show(max(0, e.Granted-e.Used-e.Reserved)), d.Show(e.Granted), e.Account)
 }
 
 func notice(a *Account, d Dimension) Notice {

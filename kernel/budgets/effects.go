@@ -70,7 +70,7 @@ func endedAbove(e budget.Effects) (keys []budget.Key) {
 }
 
 func textOf(n budget.Notice) string {
-	return fmt.Sprintf("%s of %s: %d of %d", n.Dimension, n.Account, n.Used+n.Reserved, n.Granted)
+	return fmt.Sprintf("%s of %s: %s of %s", n.Dimension.Title(), n.Account, n.Dimension.Show(n.Used+n.Reserved), n.Dimension.Show(n.Granted))
 }
 
 func noticeOf(kind string, n budget.Notice) service.Notice {

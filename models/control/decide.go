@@ -39,7 +39,7 @@ func sensible(b link.Begin) bool {
 	if b.Trace != "" && !link.IsTraceparent(b.Trace) {
 		return false
 	}
-	return b.In >= 0 && len(b.Needs) <= len(needs) && b.Out >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out) <= maxTokens && b.Format.Family() != ""
+	return b.In >= 0 && len(b.Needs) <= len(needs) && min(b.Out, b.Least) >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out, b.Least) <= maxTokens && b.Format.Family() != ""
 }
 
 // allowed refuses what no grant covers, before the call waits for its turn.

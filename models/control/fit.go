@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -11,8 +12,9 @@ import (
 	"clove.run/clove/models/link"
 )
 
-// enough is how much output a call without a maximum waits for, in tokens of each answer,
-// while other calls hold what it could have: an answer of a few tokens helps nobody.
+// enough is how much output a call waits for that has no maximum, or a larger one than is left,
+// in tokens of each answer, while other calls hold what it could have: an answer of a few tokens
+// helps nobody. One that names more is refused where less is left.
 const enough = 1024
 
 // maxTokens bounds what a request may say of tokens: above every model's, and sums do not
@@ -49,7 +51,8 @@ func (w *demand) ceiling(uid uint32) *ledger.Ceiling {
 }
 
 // fit chooses what is reserved for a call, its upper bound, and sets out. others are how
-// many calls of the run wait beside it: one without a maximum leaves them their shares.
+// many calls of the run wait beside it: one without a maximum, or with a larger one than is
+// left, leaves them their shares.
 //
 // A call that would not fit even if nothing were held is given its least, so that the kernel
 // refuses that.
@@ -60,11 +63,12 @@ func (w *demand) fit(left budget.Left, others int) (budget.Amounts, error) {
 	if _, limited := left.Unheld[budget.CostMicros]; limited && w.target.Price == nil {
 		return nil, errNoPrice
 	}
-	w.out = max(w.begin.Out, 1)
+	w.out = w.least()
 	if least := w.bound(w.out); !least.Fits(left.Unheld) {
 		return least, nil
 	}
-	if w.begin.Out == 0 {
+	w.out = w.begin.Out
+	if w.out == 0 || !w.bound(w.out).Fits(left.Unheld) {
 		var err error
 		if w.out, err = w.most(left, others); err != nil {
 			return nil, err
@@ -81,18 +85,27 @@ func (w *demand) held(amounts budget.Amounts, left budget.Left) (budget.Amounts,
 	return amounts, nil
 }
 
-// most is how much output each answer of a call without a maximum may have, in tokens: what
-// the model can, and what is left of the budgets. 0: nothing bounds it.
+// least is the smallest maximum of output that a call is made with, in tokens.
+func (w *demand) least() int64 {
+	if w.begin.Out == 0 {
+		return max(w.begin.Least, 1)
+	}
+	return min(w.begin.Out, max(w.begin.Least, enough))
+}
+
+// most is how much output each answer of a call may have whose maximum is missing or too large,
+// in tokens: what it names, else what the model can, and what is left of the budgets. 0: nothing
+// bounds it.
 func (w *demand) most(left budget.Left, others int) (int64, error) {
 	free, unheld := w.room(left.Free), w.room(left.Unheld)
 	if unheld == math.MaxInt64 {
 		return w.target.MaxOutput, nil
 	}
 	top := unheld
-	if w.target.MaxOutput > 0 {
-		top = min(top, w.target.MaxOutput)
+	if bound := cmp.Or(w.begin.Out, w.target.MaxOutput); bound > 0 {
+		top = min(top, bound)
 	}
-	least := min(enough, top)
+	least := min(max(w.begin.Least, enough), top)
 	if free < least {
 		return 0, errHeld
 	}

@@ -199,8 +199,8 @@ func TestTheEndOfABudgetActsOnWhatIsUsedOnly(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	large := ask(3, run, "unbounded")
-	large.Out = 3000
-	if m := front.begin(large); m.Refuse == nil || m.Refuse.Reason != link.ReasonBudget { // 2 answers
+	large.In = 4600
+	if m := front.begin(large); m.Refuse == nil || m.Refuse.Reason != link.ReasonBudget {
 		t.Errorf("control: %+v, %+v", m.Go, m.Refuse)
 	}
 	if all := spent(); len(all) != 1 || all[0].Dimension != "tokens" || all[0].AtEnd != "end" {
@@ -249,7 +249,7 @@ func TestFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.Int64Range(-10, 20_000)
 		k := &demand{begin: link.Begin{Format: models.OpenAIChat, In: amount.Draw(t, "in") + 10, N: rapid.Int64Range(1, 3).Draw(t, "n"),
-			Out: rapid.SampledFrom([]int64{0, 0, 1, 700, 9000}).Draw(t, "out")},
+			Out: rapid.SampledFrom([]int64{0, 0, 1, 700, 9000}).Draw(t, "out"), Least: rapid.SampledFrom([]int64{0, 0, 3000}).Draw(t, "least")},
 			target: config.Target{Factor: 1, Price: price, MaxOutput: rapid.SampledFrom([]int64{0, 300, 4000}).Draw(t, "most")}}
 		left := budget.Left{Free: budget.Amounts{}, Unheld: budget.Amounts{}}
 		for _, d := range []budget.Dimension{budget.Tokens, budget.TokensIn, budget.TokensOut, budget.CostMicros, budget.ModelCalls} {
@@ -260,7 +260,7 @@ func TestFits(t *testing.T) {
 		}
 		others := rapid.IntRange(0, 5).Draw(t, "others")
 		amounts, err := k.fit(left, others)
-		least := k.bound(max(k.begin.Out, 1))
+		least := k.bound(k.least())
 		switch {
 		case err != nil && err != errHeld:
 			t.Fatal(err)
@@ -272,8 +272,12 @@ func TestFits(t *testing.T) {
 			t.Fatal("only others are in its way, and it is refused")
 		case err == nil && k.begin.Out == 0 && k.target.MaxOutput > 0 && k.out > k.target.MaxOutput:
 			t.Fatalf("%d is more than the model can", k.out)
+		case err == nil && amounts.Fits(left.Free) && !maps.Equal(amounts, k.bound(k.out)):
+			t.Fatalf("%v is not the upper bound of an answer of %d", amounts, k.out)
+		case err == nil && k.begin.Out > 0 && (k.out > k.begin.Out || k.out < k.least()):
+			t.Fatalf("%d, between %d and %d", k.out, k.least(), k.begin.Out)
 		}
-		if room := k.room(left.Free); err == nil && k.begin.Out == 0 && room < math.MaxInt64 && k.out > max(enough, room/int64(others+1), 1) {
+		if room := k.room(left.Free); err == nil && k.begin.Out == 0 && room < math.MaxInt64 && k.out > max(enough, k.begin.Least, room/int64(others+1)) {
 			t.Fatalf("it takes %d of %d from %d others", k.out, room, others)
 		}
 	})

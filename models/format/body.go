@@ -10,7 +10,7 @@ import (
 )
 
 // Body returns the body to send to a provider: with the provider's name of the model; with
-// out as the maximum of output where the request has none, unless out is 0; with
+// out as the maximum of output where the request has none or a larger one, unless out is 0; with
 // include_usage in a chat stream; and with store false in a request of OpenAI's responses
 // that does not say it, unless Granted has provider-state. All else is as the agent wrote
 // it, numbers too. The error is not nil if the request was not made by Parse.
@@ -21,7 +21,7 @@ func (r *Request) Body(model string, out int64) ([]byte, error) {
 	w := &writer{}
 	w.WriteByte('{')
 	for i := range r.document.children(0) {
-		r.copy(w, i, model)
+		r.copy(w, i, model, out)
 	}
 	if field := r.missingLimit(); field != "" && out > 0 {
 		w.member(quote(field), strconv.AppendInt(nil, out, 10))
@@ -38,12 +38,14 @@ func (r *Request) Body(model string, out int64) ([]byte, error) {
 
 // copy writes one field of the agent's. Those that are null and written by clove are left
 // out, as they would occur twice.
-func (r *Request) copy(w *writer, i int32, model string) {
+func (r *Request) copy(w *writer, i int32, model string, out int64) {
 	d := r.document
 	name, empty := d.name(i), d.nodes[i].kind == null
 	switch {
 	case name == "model":
 		w.member(quote(name), quote(model))
+	case name == r.limit && !empty && out > 0 && out < r.Out:
+		w.member(d.rawName(i), strconv.AppendInt(nil, out, 10))
 	case name == "stream_options" && r.Format == models.OpenAIChat && r.Stream:
 		w.options = true
 		w.member(quote(name), r.streamOptions(i))

@@ -20,6 +20,12 @@ func TestBody(t *testing.T) {
 		want    string
 	}{
 		{models.OpenAIChat, `{"model":"m","messages":[]}`, nil, 50, `{"model":"M","messages":[],"max_completion_tokens":50}`},
+		{models.OpenAIChat, `{"max_tokens" : 90,"messages":[ 1.50 ],"model":"m"}`, nil, 50, `{"max_tokens":50,"messages":[ 1.50 ],"model":"M"}`},
+		{models.OpenAIChat, `{"max_completion_t\u006fkens":90,"max_tokens":null,"model":"m"}`, nil, 50, `{"max_completion_t\u006fkens":50,"model":"M"}`},
+		{models.OpenAIChat, `{"max_tokens":90,"model":"m"}`, nil, 90, `{"max_tokens":90,"model":"M"}`},
+		{models.OpenAIChat, `{"max_tokens":90,"model":"m"}`, nil, 0, `{"max_tokens":90,"model":"M"}`},
+		{models.OpenAIResponses, `{"model":"m","max_output_tokens":90,"input":"a","store":false}`, nil, 50, `{"model":"M","max_output_tokens":50,"input":"a","store":false}`},
+		{models.AnthropicMessages, `{"model":"m","max_tokens":90,"messages":[],"metadata":{"max_tokens":90}}`, nil, 50, `{"model":"M","max_tokens":50,"messages":[],"metadata":{"max_tokens":90}}`},
 		{models.OpenAIChat, `{"model":"m","messages":[]}`, nil, 0, `{"model":"M","messages":[]}`},
 		{models.OpenAIChat, `{"messages":[],"max_tokens":7,"model":"m"}`, nil, 50, `{"messages":[],"max_tokens":7,"model":"M"}`},
 		{models.OpenAIChat, `{"messages":[],"max_tokens":null,"model":"m"}`, nil, 50, `{"messages":[],"model":"M","max_completion_tokens":50}`},
@@ -97,7 +103,7 @@ func TestBodiesOfClientsKeepTheirMeaning(t *testing.T) {
 		}
 		sameMeaning(t, row.format, []byte(row.body), body)
 		again := mustParse(t, row.format, string(body))
-		if want := max(row.out, 99*min(1, int64(len(r.limits())))); again.Model != "provider's" || row.out == 0 && again.Out != want || again.N != r.N || again.Stream != r.Stream {
+		if want := 99 * min(1, int64(len(r.limits()))); again.Model != "provider's" || row.out == 0 && again.Out != want || row.out > 0 && again.Out != min(row.out, want) || again.N != r.N || again.Stream != r.Stream {
 			t.Errorf("%s: %+v", row.name, again)
 		}
 	}

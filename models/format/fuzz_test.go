@@ -65,7 +65,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", body, sent, err)
 		}
-		if !slices.Equal(again.Needs, r.Needs) || again.N != r.N || again.Stream != r.Stream || again.Out != r.Out && (r.Out != 0 || again.Out != 77) {
+		if !slices.Equal(again.Needs, r.Needs) || again.N != r.N || again.Stream != r.Stream || again.Least != r.Least || again.Out != min(r.Out, 77) && (r.Out != 0 || again.Out != 77) {
 			t.Fatalf("%+v became %+v", r, again)
 		}
 		if format == models.OpenAIChat && again.Usage != again.Stream {

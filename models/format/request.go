@@ -21,6 +21,7 @@ type Request struct {
 	Stream bool
 	In     int64         // estimate of input tokens; see BytesPerToken
 	Out    int64         // maximum of output tokens of each answer; 0: the request names none
+	Least  int64         // least maximum that a provider takes for the request: above that of its reasoning; 0: any
 	N      int64         // answers
 	Needs  []models.Need // rights beside the model's, each once
 	Tiers  []string      // what changes the price, as NAME=VALUE: service_tier=priority, ttl=1h
@@ -64,7 +65,7 @@ func Parse(f models.Format, body []byte) (*Request, error) {
 
 // read takes the fields that control decides by.
 func (r *Request) read(c *check) *Refusal {
-	for _, step := range []func(*check) *Refusal{r.readModel, r.readStream, r.readAnswers, r.readLimit} {
+	for _, step := range []func(*check) *Refusal{r.readModel, r.readStream, r.readAnswers, r.readLimit, r.readReasoning} {
 		if bad := step(c); bad != nil {
 			return bad
 		}
@@ -151,6 +152,21 @@ func (r *Request) readLimit(c *check) *Refusal {
 			return c.refuse(i, "not a whole number from %d to %d", least, MaxOut)
 		}
 		r.limit = name
+	}
+	return nil
+}
+
+// readReasoning takes the maximum of Anthropic's reasoning, which that of the output must exceed.
+// One that is no number is the provider's to refuse.
+func (r *Request) readReasoning(c *check) *Refusal {
+	i, ok := c.member(0, "thinking")
+	if !ok || r.Format != models.AnthropicMessages || c.nodes[i].kind != object {
+		return nil
+	}
+	if i, ok = c.member(i, "budget_tokens"); ok {
+		if n, is := c.integer(i, 1, MaxOut); is {
+			r.Least = n + 1
+		}
 	}
 	return nil
 }

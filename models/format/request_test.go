@@ -152,3 +152,26 @@ func TestNamesOfModels(t *testing.T) {
 	refused(t, models.OpenAIChat, `{"messages":[]}`, Invalid, "missing")
 	refused(t, models.Format("other"), smallest, NotFound, "other")
 }
+
+// The maximum of Anthropic's reasoning must stay below that of the output. Elsewhere, and where it
+// is no number, it bounds nothing.
+func TestTheLeastMaximumOfARequest(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		f    models.Format
+		more string
+		want int64
+	}{
+		{models.AnthropicMessages, `"thinking":{"type":"enabled","budget_tokens":31999}`, 32000},
+		{models.AnthropicMessages, `"thinking":{"type":"adaptive"}`, 0},
+		{models.AnthropicMessages, `"thinking":null`, 0},
+		{models.AnthropicMessages, `"thinking":{"budget_tokens":"1"}`, 0},
+		{models.AnthropicMessages, `"thinking":{"budget_tokens":-5}`, 0},
+		{models.AnthropicCount, `"thinking":{"budget_tokens":31999}`, 0},
+		{models.OpenAIChat, `"thinking":{"budget_tokens":31999}`, 0},
+	} {
+		if r := mustParse(t, row.f, `{"model":"m","messages":[],`+row.more+`}`); r.Least != row.want {
+			t.Errorf("%s %s: %d, want %d", row.f, row.more, r.Least, row.want)
+		}
+	}
+}

@@ -56,9 +56,10 @@ type Begin struct {
 	Format models.Format `json:"format"`
 	Model  string        `json:"model"` // as the agent names it
 	Stream bool          `json:"stream,omitempty"`
-	In     int64         `json:"in"`            // estimate, tokens
-	Out    int64         `json:"out,omitempty"` // the most that the request allows, tokens; 0: it says nothing
-	N      int64         `json:"n"`             // answers
+	In     int64         `json:"in"`              // estimate, tokens
+	Out    int64         `json:"out,omitempty"`   // the most that the request allows, tokens; 0: it says nothing
+	Least  int64         `json:"least,omitempty"` // the least maximum that the provider takes for it, tokens
+	N      int64         `json:"n"`               // answers
 	Needs  []models.Need `json:"needs,omitempty"`
 	Tiers  []string      `json:"tiers,omitempty"` // that change the price, NAME=VALUE; words
 	Betas  []string      `json:"betas,omitempty"` // values of the header anthropic-beta; words
@@ -94,7 +95,7 @@ const traceparentBytes = 55
 type Go struct {
 	Number uint64 `json:"number"`
 	Model  string `json:"model"`         // the provider's name of it
-	Out    int64  `json:"out,omitempty"` // to be written into a request that names no maximum; 0: nothing
+	Out    int64  `json:"out,omitempty"` // to be written into a request that names no maximum, or a larger one; 0: nothing
 	// Granted are the needs that the grants cover, those of the request among them.
 	Granted []models.Need `json:"granted,omitempty"`
 	// Again says that more follows under Number if the target fails before the first byte of its

@@ -9,6 +9,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/seccomp"
 )
 
@@ -193,11 +194,25 @@ var limits = map[string]Advice{
 	agent.LimitDiskFiles:   {Flag: "--disk", Policy: "limits.disk"},
 }
 
-// OfLimit names the flag and the key of a limit that ended a run; that of a budget is its
-// dimension.
+// LargerBudget is what a run may be given whose budget ended it, as --budget takes it.
+func LargerBudget(hit agent.LimitHit) string {
+	return budget.Larger(budget.Dimension(hit.Name), hit.Value, hit.Used, hit.Wanted, budget.Period(hit.Period))
+}
+
+// MoreBudget is what LargerBudget adds, as clove budget raise takes it.
+func MoreBudget(hit agent.LimitHit) string {
+	return budget.More(budget.Dimension(hit.Name), hit.Value, hit.Used, hit.Wanted)
+}
+
+// OfLimit names the flag and the key of a limit that ended a run, of a budget with a larger amount.
+// That of a budget which several runs spend from is no flag's.
 func OfLimit(hit agent.LimitHit, status agent.Status) Advice {
-	if status == agent.StatusBudget {
-		return Advice{Flag: "--budget " + hit.Name + "=AMOUNT", Policy: "budgets: [" + hit.Name + "=AMOUNT]"}
+	switch {
+	case status == agent.StatusBudget && hit.Account != "":
+		return Advice{}
+	case status == agent.StatusBudget:
+		more := LargerBudget(hit)
+		return Advice{Flag: "--budget " + more, Policy: "budgets: [" + more + "]"}
 	}
 	return limits[hit.Name]
 }

@@ -115,7 +115,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if a := OfLimit(agent.LimitHit{Name: "tokens"}, agent.StatusBudget); a.Flag != "--budget tokens=AMOUNT" || a.Policy != "budgets: [tokens=AMOUNT]" {
+	if a := OfLimit(agent.LimitHit{Name: "cost_micros", Value: 500_000}, agent.StatusBudget); a.Flag != "--budget cost=1usd" || a.Policy != "budgets: [cost=1usd]" {
 		t.Errorf("%+v", a)
 	}
 }

@@ -1062,6 +1062,14 @@ export interface LimitHit {
   peak?: number;
   /** of a budget that other runs spend from too; empty: it is the run's own. */
   account?: string;
+  /**
+   * Used, wanted and period are of a budget: what is used of it in its period, and the reservation
+   * that did not fit beside that; 0: what was used ended the run.
+   */
+  used?: number;
+  wanted?: number;
+  /** hour, day or month; empty: the run's whole life */
+  period?: string;
 }
 
 /** What one model's calls cost together. */

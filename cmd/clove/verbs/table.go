@@ -9,8 +9,11 @@ import (
 )
 
 // Forms are the forms of cells, by the names that tags have for them. A form gets the field's value, or
-// what it points to.
+// what it points to; one that a tag writes as "FORM of FIELD" gets an Of.
 type Forms map[string]func(value any) string
+
+// Of is a value whose form another field of the same item decides.
+type Of struct{ Value, Of any }
 
 // column is what the tag `col:"HEADING,form,cut"` of a field says. Fields with the same heading share a
 // column, in which the last that is not empty is shown.
@@ -66,7 +69,8 @@ func Rows(list any, forms Forms, order []string) (rows [][]string, cut []int) {
 
 // cell is the text of one field.
 func (c column) cell(item reflect.Value, forms Forms) string {
-	value, form := item.FieldByIndex(c.field), forms[c.form]
+	name, other, both := strings.Cut(c.form, " of ")
+	value, form := item.FieldByIndex(c.field), forms[name]
 	if value.Kind() == reflect.Pointer {
 		if value.IsNil() && form == nil {
 			return cmp.Or(c.form, "-")
@@ -77,6 +81,8 @@ func (c column) cell(item reflect.Value, forms Forms) string {
 		value = value.Elem()
 	}
 	switch {
+	case form != nil && both:
+		return form(Of{value.Interface(), item.FieldByName(other).Interface()})
 	case form != nil:
 		return form(value.Interface())
 	case value.Kind() == reflect.Slice:

@@ -664,6 +664,9 @@ class LimitHit:
     value: int = 0
     peak: Optional[int] = None
     account: str = ""  # of a budget that other runs spend from too; empty: it is the run's own.
+    used: int = 0  # Used, wanted and period are of a budget: what is used of it in its period, and the reservation that did not fit beside that; 0: what was used ended the run.
+    wanted: int = 0
+    period: str = ""  # hour, day or month; empty: the run's whole life
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> LimitHit:
@@ -672,6 +675,9 @@ class LimitHit:
             value=o.get("value") or 0,
             peak=o.get("peak"),
             account=o.get("account") or "",
+            used=o.get("used") or 0,
+            wanted=o.get("wanted") or 0,
+            period=o.get("period") or "",
         )
 
 
