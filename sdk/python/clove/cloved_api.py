@@ -218,6 +218,23 @@ class Tmpfs:
 
 
 @dataclass(frozen=True)
+class Home:
+    """Names a home that is kept. The same user's runs with the same name for the same
+    folder have it, one after the other.
+    """
+
+    name: str = ""
+    folder: str = ""  # of the host: the workspace, or where the caller was
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Home:
+        return cls(
+            name=o.get("name") or "",
+            folder=o.get("folder") or "",
+        )
+
+
+@dataclass(frozen=True)
 class Files:
     """Describes the agent's root file system."""
 
@@ -231,6 +248,7 @@ class Files:
     prefixes: list[str] = field(default_factory=list)  # host directories of interpreters, bound read-only at the same path
     binds: list[Bind] = field(default_factory=list)
     tmpfs: list[Tmpfs] = field(default_factory=list)
+    home: Optional[Home] = None  # nil: a new one, in the layer
     landlock: str = ""  # LandlockRequired: the run is refused where landlock does not hold the rules, too
 
     @classmethod
@@ -246,6 +264,7 @@ class Files:
             prefixes=list(o.get("prefixes") or ()),
             binds=[Bind.read(x or {}) for x in o.get("binds") or ()],
             tmpfs=[Tmpfs.read(x or {}) for x in o.get("tmpfs") or ()],
+            home=Home.read(o.get("home") or {}) if o.get("home") is not None else None,
             landlock=o.get("landlock") or "",
         )
 
@@ -1418,6 +1437,48 @@ class ApplyResult:
 
 
 @dataclass(frozen=True)
+class KeptHome:
+    """A kept home as it is listed. Nothing in it is read for that."""
+
+    id: str = ""
+    uid: int = 0
+    name: str = ""
+    folder: str = ""  # its path when the home was made
+    bytes: int = 0  # the most that it can have
+    held_bytes: int = 0  # what it has of the host's disk
+    created: Optional[datetime] = None
+    changed: Optional[datetime] = None
+    in_use: bool = False  # a run has it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> KeptHome:
+        return cls(
+            id=o.get("id") or "",
+            uid=o.get("uid") or 0,
+            name=o.get("name") or "",
+            folder=o.get("folder") or "",
+            bytes=o.get("bytes") or 0,
+            held_bytes=o.get("held_bytes") or 0,
+            created=read_time(o.get("created")),
+            changed=read_time(o.get("changed")),
+            in_use=o.get("in_use") or False,
+        )
+
+
+@dataclass(frozen=True)
+class HomesResult:
+    """The kept homes that the caller may see, the one that changed last first."""
+
+    homes: list[KeptHome] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> HomesResult:
+        return cls(
+            homes=[KeptHome.read(x or {}) for x in o.get("homes") or ()],
+        )
+
+
+@dataclass(frozen=True)
 class BudgetListResult:
     """A part of the lines of accounts, in the order of their names."""
 
@@ -2321,6 +2382,29 @@ class RunMethods:
         return Stream(self._caller, "run.apply", params, ChangeNote.read, ApplyResult.read)
 
 
+class HomeMethods:
+    """The methods home.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def list(self) -> HomesResult:
+        """Lists the homes that are kept for runs with Files.Home: those of the caller,
+        to root all. Nothing in a home is read for that.
+        """
+        params = {}
+        return HomesResult.read(await self._caller.call("home.list", params))
+
+    async def remove(self, home: str) -> None:
+        """Removes a kept home that no run has. Root removes everybody's by their ids.
+
+        Args:
+            home: its id, or its name where only one of the caller's has it
+        """
+        params = {"home": home}
+        await self._caller.call("home.remove", params)
+
+
 class AgentMethods:
     """The methods agent.*."""
 
@@ -2770,6 +2854,7 @@ class Methods:
     def __init__(self, caller: Caller) -> None:
         self.daemon = DaemonMethods(caller)
         self.run = RunMethods(caller)
+        self.home = HomeMethods(caller)
         self.agent = AgentMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
@@ -2797,6 +2882,7 @@ __all__ = [
     "Limits",
     "Bind",
     "Tmpfs",
+    "Home",
     "Files",
     "Seccomp",
     "EgressRule",
@@ -2846,6 +2932,8 @@ __all__ = [
     "Change",
     "ChangeNote",
     "ApplyResult",
+    "KeptHome",
+    "HomesResult",
     "BudgetListResult",
     "DaySum",
     "BudgetReportResult",
