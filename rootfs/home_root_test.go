@@ -183,7 +183,7 @@ func TestAKeptHomeIsBounded(t *testing.T) {
 	folder := b.mkdir("project", nil)
 	tree := b.mount(homed(b, "first", folder))
 	b.must(tree, sandboxAgent, "head -c 300000 /usr/bin/bash >/home/agent/fits")
-	b.refused(tree, sandboxAgent, "while cat /usr/bin/bash; do :; done >/home/agent/large", "No space left")
+	b.refused(tree, sandboxAgent, "while cat /usr/bin/bash || exit 1; do :; done >/home/agent/large", "No space left")
 	b.do(tree.Discard)
 	made, err := Homes(b.dir + "/state")
 	if err != nil || len(made) != 1 || made[0].Bytes != testConfig(b.dir).DiskBytes || made[0].Held > made[0].Bytes+1<<20 {

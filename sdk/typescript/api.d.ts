@@ -1471,6 +1471,8 @@ export interface SessionOutput {
   denied?: SessionDenied;
   /** reached its mark, in place of data. */
   budget?: SessionBudget;
+  /** names a kept home that another run has, in place of data: this one has a copy. */
+  home_copied?: string;
 }
 
 /** Says how the process ended. */

@@ -1300,6 +1300,7 @@ class SessionOutput:
     lost_bytes: int = 0  # bytes missing before it: the caller was too slow
     denied: Optional[SessionDenied] = None  # what the network turned away for the first time, in place of data.
     budget: Optional[SessionBudget] = None  # reached its mark, in place of data.
+    home_copied: str = ""  # names a kept home that another run has, in place of data: this one has a copy.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> SessionOutput:
@@ -1309,6 +1310,7 @@ class SessionOutput:
             lost_bytes=o.get("lost_bytes") or 0,
             denied=SessionDenied.read(o.get("denied") or {}) if o.get("denied") is not None else None,
             budget=SessionBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
+            home_copied=o.get("home_copied") or "",
         )
 
 
