@@ -45,6 +45,8 @@ type KeptHome struct {
 	ID      string    `json:"id" col:"ID"`
 	UID     uint32    `json:"uid" col:"OWNER"`
 	Name    string    `json:"name" col:"NAME"`
+	Device  uint64    `json:"device"` // of the folder
+	Inode   uint64    `json:"inode"`
 	Folder  string    `json:"folder" col:"FOLDER,,cut"`      // its path when the home was made
 	Bytes   int64     `json:"bytes" col:"SIZE,size"`         // the most that it can have
 	Held    int64     `json:"held_bytes" col:"ON DISK,size"` // what it has of the host's disk

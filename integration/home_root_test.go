@@ -3,7 +3,9 @@
 package integration
 
 import (
+	"archive/tar"
 	"encoding/json"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -123,4 +125,84 @@ func TestAKeptHomeIsRefused(t *testing.T) {
 	if err := os.RemoveAll(h.state + "/homes"); err != nil {
 		t.Error(err)
 	}
+}
+
+// An export is a tar of what the agent left, links as links, and an import into a new home gives it
+// back. clove reads neither: the archive's paths that lead out of the home and its links lead to nothing
+// of the host. A home in use takes no import. The control is the file beside those.
+func TestAKeptHomeIsCopied(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	outside := userDir(t, map[string]string{"secret": "SECRET\n"})
+	if err := os.Chmod(outside, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range map[string]*host{"root": d.host, "member": d.member()} {
+		folder := userDir(t, nil)
+		t.Chdir(folder)
+		if r := h.clove("run", "--rm", "--home", "mine", "--", "sh", "-c", "cd /home/agent && echo login >token && ln -s "+outside+"/secret link && ln -s "+outside+" dir && mkfifo pipe"); r.code != 0 {
+			t.Fatalf("%s: %s", name, r.stderr)
+		}
+		out := h.clove("home", "export", "mine")
+		kinds := map[string]byte{}
+		for archive := tar.NewReader(strings.NewReader(out.stdout)); ; {
+			header, err := archive.Next()
+			if err != nil {
+				break
+			}
+			kinds[header.Name] = header.Typeflag
+		}
+		if want := map[string]byte{"./": tar.TypeDir, "./token": tar.TypeReg, "./link": tar.TypeSymlink, "./dir": tar.TypeSymlink, "./pipe": tar.TypeFifo}; out.code != 0 || !maps.Equal(kinds, want) || strings.Contains(out.stdout, "SECRET") {
+			t.Errorf("%s: exported: %d, %s, %v", name, out.code, out.stderr, kinds)
+		}
+		if r := h.clove("home", "export", "other"); r.code != 1 || !strings.Contains(r.stderr, "no kept home other") {
+			t.Errorf("%s: another name: %d, %s", name, r.code, r.stderr)
+		}
+		if r := h.cloveWith(out.stdout, "home", "import", "again"); r.code != 0 {
+			t.Errorf("%s: %s", name, r.stderr)
+		}
+		if r := h.cloveWith(hostileArchive(t, outside), "home", "import", "again"); !strings.Contains(r.stderr, "tar: ") {
+			t.Errorf("%s: a hostile archive: %d, %s", name, r.code, r.stderr)
+		}
+		if r := h.clove("run", "--rm", "--home", "again", "--", "sh", "-c", "cd /home/agent && cat token good && readlink link"); r.stdout != "login\ngood\n"+outside+"/secret\n" {
+			t.Errorf("%s: control: %q, %s", name, r.stdout, r.stderr)
+		}
+		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
+			t.Errorf("%s: an archive made %v, %v", name, left, err)
+		}
+		if r := h.clove("run", "-d", "--name", "live", "--home", "mine", "--", "sleep", "600"); r.code != 0 {
+			t.Fatalf("%s: %s", name, r.stderr)
+		}
+		if r := h.cloveWith(out.stdout, "home", "import", "mine"); r.code != 1 || !strings.Contains(r.stderr, "a run has the kept home") {
+			t.Errorf("%s: into a home in use: %d, %s", name, r.code, r.stderr)
+		}
+		if r := h.clove("rm", "--force", "live"); r.code != 0 {
+			t.Error(r.stderr)
+		}
+	}
+}
+
+// hostileArchive has a good file, and others by paths and links that lead to a folder of the host.
+func hostileArchive(t *testing.T, outside string) string {
+	t.Helper()
+	var text strings.Builder
+	archive := tar.NewWriter(&text)
+	for _, header := range []tar.Header{
+		{Name: "good", Size: 5}, {Name: "../../.." + outside + "/up", Size: 5}, {Name: outside + "/absolute", Size: 5},
+		{Name: "out", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "out/through", Size: 5},
+		{Name: "hard", Typeflag: tar.TypeLink, Linkname: outside + "/secret"}, {Name: "disk", Typeflag: tar.TypeBlock, Devmajor: 7},
+	} {
+		header.Mode = 0o4755
+		if err := archive.WriteHeader(&header); err != nil {
+			t.Fatal(err)
+		}
+		if header.Size > 0 {
+			if _, err := archive.Write([]byte("good\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
 }

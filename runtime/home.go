@@ -18,7 +18,7 @@ func (r *Runtime) Homes(uid uint32) ([]agent.KeptHome, error) {
 	all := []agent.KeptHome{}
 	for _, h := range homes {
 		if uid == 0 || h.UID == uid {
-			all = append(all, agent.KeptHome{ID: h.ID(), UID: h.UID, Name: h.Name, Folder: h.Folder,
+			all = append(all, agent.KeptHome{ID: h.ID(), UID: h.UID, Name: h.Name, Device: h.Device, Inode: h.Inode, Folder: h.Folder,
 				Bytes: h.Bytes, Held: h.Held, Created: h.Created, Changed: h.Changed, InUse: h.InUse})
 		}
 	}

@@ -1562,6 +1562,9 @@ export interface KeptHome {
   id: string;
   uid: number;
   name: string;
+  /** of the folder */
+  device: number;
+  inode: number;
   /** its path when the home was made */
   folder: string;
   /** the most that it can have */

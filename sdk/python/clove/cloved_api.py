@@ -1445,6 +1445,8 @@ class KeptHome:
     id: str = ""
     uid: int = 0
     name: str = ""
+    device: int = 0  # of the folder
+    inode: int = 0
     folder: str = ""  # its path when the home was made
     bytes: int = 0  # the most that it can have
     held_bytes: int = 0  # what it has of the host's disk
@@ -1458,6 +1460,8 @@ class KeptHome:
             id=o.get("id") or "",
             uid=o.get("uid") or 0,
             name=o.get("name") or "",
+            device=o.get("device") or 0,
+            inode=o.get("inode") or 0,
             folder=o.get("folder") or "",
             bytes=o.get("bytes") or 0,
             held_bytes=o.get("held_bytes") or 0,
