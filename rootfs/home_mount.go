@@ -125,6 +125,10 @@ func (s homeOp) mount(b *builder, image *os.File) error {
 	return mountExt4(device, b.staged("home"), false)
 }
 
+// liveFlags are of the mount through which a home is copied while its agent may replace a directory
+// by a link: cp has root's rights.
+var liveFlags = cloneFlags{ReadOnly: true, Dir: true, NoLinks: true}
+
 // copy copies the files of another life's home into this run's layer. The image is not attached
 // a second time: a mount of the same device shows the same file system. The other agent may
 // change it meanwhile, so the copy reads it through a read-only mount in which no link is followed.
@@ -138,7 +142,7 @@ func (s homeOp) copy(b *builder, image *os.File, to string) error {
 		return err
 	}
 	defer unix.Unmount(b.staged("home"), unix.MNT_DETACH)
-	clone, err := b.clone(b.staged("home", homeInImage), s.Map, cloneFlags{ReadOnly: true, Dir: true, NoLinks: true})
+	clone, err := b.clone(b.staged("home", homeInImage), s.Map, liveFlags)
 	if err != nil {
 		return err
 	}

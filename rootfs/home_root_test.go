@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/internal/nsthread"
 )
 
@@ -245,4 +247,34 @@ func TestAHostileKeptHome(t *testing.T) {
 	again := b.mount(homed(b, "again", project))
 	b.must(again, sandboxAgent, "test -L /home/agent/.tools")
 	b.do(again.Discard)
+}
+
+// A directory that an agent replaces by a link while its home is copied leads to nothing of the host.
+// The control is the same mount without that property.
+func TestTheCopyOfAHomeFollowsNoLink(t *testing.T) {
+	b := newBench(t)
+	secret := b.mkdir("secret", map[string]string{"key": "SECRET\n"})
+	live, seen := b.mkdir("live", nil), b.mkdir("seen", nil)
+	if err := os.Symlink(secret, filepath.Join(live, "dir")); err != nil {
+		t.Fatal(err)
+	}
+	control := liveFlags
+	control.NoLinks = false
+	for flags, follows := range map[cloneFlags]bool{liveFlags: false, control: true} {
+		b.do(func() error {
+			clone, err := (&builder{}).clone(live, idMap{}, flags)
+			if err != nil {
+				return err
+			}
+			defer clone.Close()
+			if err := attach(clone, seen); err != nil {
+				return err
+			}
+			defer unix.Unmount(seen, unix.MNT_DETACH)
+			if err := copyLive(seen+"/dir", filepath.Join(b.dir, fmt.Sprint("copy-", follows))); (err == nil) != follows {
+				t.Errorf("with %+v: %v", flags, err)
+			}
+			return nil
+		})
+	}
 }
