@@ -169,6 +169,7 @@ type Files struct {
 	Prefixes []string `json:"prefixes,omitempty"`  // host directories of interpreters, bound read-only at the same path
 	Binds    []Bind   `json:"binds,omitempty"`
 	Tmpfs    []Tmpfs  `json:"tmpfs,omitempty"`
+	Home     *Home    `json:"home,omitempty"`     // nil: a new one, in the layer
 	Landlock string   `json:"landlock,omitempty"` // LandlockRequired: the run is refused where Landlock does not hold the rules, too
 }
 

@@ -32,6 +32,8 @@ type SessionOutput struct {
 	Denied *SessionDenied `json:"denied,omitempty"`
 	// Budget reached its mark, in place of data.
 	Budget *SessionBudget `json:"budget,omitempty"`
+	// HomeCopied names a kept home that another run has, in place of data: this one has a copy.
+	HomeCopied string `json:"home_copied,omitempty"`
 }
 
 // SessionBudget is said to the caller of a foreground run.

@@ -5,7 +5,7 @@ package daemon
 // handler can reach. Sessions have none (sessions.go).
 func (d *Daemon) handlers() map[string]handler {
 	all := map[string]handler{}
-	for _, group := range []interface{ methods() []handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), d.logReader(), d.events(), d.containers(), d.inference} {
+	for _, group := range []interface{ methods() []handler }{d.system(), d.shared, d.runs(), d.live(), d.layers(), homes{d.sandboxes}, d.logReader(), d.events(), d.containers(), d.inference} {
 		for _, h := range group.methods() {
 			all[h.Name] = h
 		}

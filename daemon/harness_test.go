@@ -157,6 +157,12 @@ func (r *rig) Remove(ref string) error {
 	return r.records.with(func(s *store.Store) error { return s.Remove(agent.ID(ref)) })
 }
 
+func (r *rig) Homes(uint32) ([]agent.KeptHome, error) { return []agent.KeptHome{}, nil }
+
+func (r *rig) RemoveHome(ref string, _ uint32) error {
+	return &agent.Error{Kind: agent.KindNotFound, Message: "there is no kept home " + ref}
+}
+
 func (r *rig) RemoveLost(time.Time) ([]runtime.Problem, error) { return nil, nil }
 
 func (r *rig) Changes(context.Context, runtime.Reading) ([]agent.Change, error) { return nil, nil }

@@ -30,6 +30,8 @@ type sandboxes interface {
 	Remove(ref string) error
 	RemoveLost(before time.Time) ([]runtime.Problem, error)
 	Changes(ctx context.Context, reading runtime.Reading) ([]agent.Change, error)
+	Homes(uid uint32) ([]agent.KeptHome, error)
+	RemoveHome(ref string, uid uint32) error
 	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 }

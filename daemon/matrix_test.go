@@ -67,6 +67,9 @@ var matrix = map[string]row{
 	methods.RunDiff.Name:    forOwner,
 	methods.RunApply.Name:   forOwner,
 
+	methods.HomeList.Name:   forAll,
+	methods.HomeRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"home":"none"`},
+
 	// GRANT, RESERVATION, ID and RUNNAME are of what the run has, see rig.shares.
 	agents.AgentGet.Name:    forOwner,
 	agents.AgentListen.Name: forAgent,

@@ -26,6 +26,8 @@ type Config struct {
 	Workspace          string // host directory that appears, copy on write, at /workspace; empty: an empty one
 	GitDir             string // the repository of Workspace, if nothing in it says so; see gitdir.Find
 	NoRepository       bool   // the repository of Workspace is not shown
+	Home               string // names a home that is kept: the same at the next run of User for HomeFolder; empty: a new one
+	HomeFolder         string
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
 	// that user may; files of others belong to the user nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.
@@ -115,6 +117,8 @@ func (c Config) check() error {
 		return fmt.Errorf("cannot plan a root: only a read-only one has a list of writable places")
 	case c.Execute != nil && !c.ReadOnly:
 		return fmt.Errorf("cannot plan a root: only a read-only one has a list of programs")
+	case c.Home != "" && !c.staysWritable(agentHome):
+		return fmt.Errorf("cannot keep the home %s: %s is not among the places that stay writable", c.Home, agentHome)
 	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
 		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
 	}
@@ -143,6 +147,9 @@ func (c Config) checkTargets() error {
 		}
 		if slices.Contains(targets[:i], target) {
 			return fmt.Errorf("cannot mount two things at %s", target)
+		}
+		if c.Home != "" && target == agentHome {
+			return fmt.Errorf("cannot mount at %s: the kept home is there", target)
 		}
 		if c.Services != "" && within(target, ServicesDir) {
 			return fmt.Errorf("cannot mount at %s: the agent's own socket is in %s", target, ServicesDir)

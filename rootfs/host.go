@@ -28,7 +28,8 @@ type hostInfo struct {
 	Binds      []source    // as Config.Binds
 	Prefixes   []source    // as Config.Prefixes, without those that the base shows already
 	Repository *repository // of a workspace whose .git is a file; nil: none that is shown
-	Veiled     bool        // something is mounted over a part of /proc
+	Home       Home
+	Veiled     bool // something is mounted over a part of /proc
 	Execute    []executeOp
 
 	layer *template // set by the first planning: it is the same for all host ids
@@ -175,7 +176,7 @@ func (f *hostInfo) readSources(cfg Config) (err error) {
 			return err
 		}
 	}
-	return nil
+	return f.readHome(cfg)
 }
 
 // check refuses a source whose path leads elsewhere now: its owner could have put a link in its

@@ -19,6 +19,9 @@ type Tree struct {
 	// Unmapped are the host directories whose file system cannot be id-mapped. Those of the
 	// base appear as files of the user nobody; a workspace was copied.
 	Unmapped []string
+	// HomeCopied means that another run has the kept home, and that this one has a copy of it,
+	// which is not kept.
+	HomeCopied bool
 
 	userns  *os.File // maps id 0 to HostID, 1 to HostID+1, …: the agent's own
 	image   string   // of the layer

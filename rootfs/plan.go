@@ -202,10 +202,16 @@ func (p *planner) own() []wanted {
 	if p.cfg.shown.target != "" {
 		mounts = append(mounts, wanted{p.cfg.shown.target, func() { p.add(shownOp{p.cfg.shown, shiftMap(p.cfg.HostID)}) }})
 	}
+	if p.cfg.Home != "" {
+		mounts = append(mounts, wanted{agentHome, func() { p.add(homeOp{p.hostInfo.Home, p.cfg.homeMap()}) }})
+	}
 	if !p.cfg.ReadOnly {
 		return mounts
 	}
 	for _, dir := range []string{"/tmp", "/var/tmp", agentHome, workspaceDir} {
+		if dir == agentHome && p.cfg.Home != "" {
+			continue
+		}
 		if p.cfg.staysWritable(dir) && (dir != workspaceDir || source.Path == "") {
 			mounts = append(mounts, wanted{dir, func() { p.scratch(dir) }})
 		}

@@ -243,6 +243,9 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 	if c.NoRepository = spec.Files.GitDir == agent.NoGitDir; !c.NoRepository {
 		c.GitDir = spec.Files.GitDir
 	}
+	if h := spec.Files.Home; h != nil {
+		c.Home, c.HomeFolder = h.Name, h.Folder
+	}
 	if spec.Kernel.HasSocket() {
 		c.Services = paths.services(spec.ID)
 	}

@@ -71,9 +71,10 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 		Rootfs: "/r", Workspace: "/w", GitDir: "/g", ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/e"}, Prefixes: []string{"/p"},
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
+		Home:  &agent.Home{Name: "h", Folder: "/f"},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 11 { // Landlock and Read are no settings of the root's
-		t.Errorf("agent.Files has %d fields, this test knows 11", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 12 { // Landlock and Read are no settings of the root's
+		t.Errorf("agent.Files has %d fields, this test knows 12", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
 	spec.Command, spec.Env, spec.Dir = []string{"tool", "x"}, []string{"A=b", "PATH=/bin::/usr/bin", "PATH=/other"}, "/d"
@@ -81,7 +82,7 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 	if !slices.Equal(c.Execute, []string{"/e"}) || !reflect.DeepEqual(c.Command, rootfs.Command{Name: "tool", Dir: "/d", Path: []string{"/bin", "/d", "/usr/bin"}}) {
 		t.Errorf("%q, %+v", c.Execute, c.Command)
 	}
-	if c.Rootfs != "/r" || c.Workspace != "/w" || c.GitDir != "/g" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" ||
+	if c.Rootfs != "/r" || c.Workspace != "/w" || c.GitDir != "/g" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" || c.Home != "h" || c.HomeFolder != "/f" ||
 		c.Binds[0] != (rootfs.Bind{Source: "/s", Target: "/t", ReadOnly: true}) ||
 		c.Tmpfs[0] != (rootfs.Tmpfs{Target: "/x", SizeBytes: 7, Mode: 0o700}) {
 		t.Errorf("%+v", c)

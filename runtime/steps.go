@@ -70,6 +70,12 @@ func stepFailed(step string, err error) error {
 	}
 	hint := "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"
 	switch {
+	case errors.Is(err, rootfs.ErrHomes):
+		hint = "`clove home ls` shows them, `clove home rm` removes one"
+	case errors.Is(err, rootfs.ErrHomeCopy):
+		hint = "wait until the other run has ended, give this one a larger --disk, or another --home"
+	case errors.Is(err, rootfs.ErrHomeDamaged):
+		hint = "`clove home rm` removes it; a new one is made then"
 	case errors.Is(err, rootfs.ErrLayerDamaged):
 		hint = "`clove restart --fresh` begins with a new layer; what the agent wrote is lost then"
 	case errors.Is(err, rootfs.ErrLayerBusy):
@@ -110,6 +116,9 @@ func (l *launch) makeRoot() (err error) {
 		return err
 	}
 	l.undo.Add("root", func() error { return l.thread.Do(l.closeTree) })
+	if l.tree.HomeCopied && l.streams.HomeCopied != nil {
+		l.streams.HomeCopied(l.spec.Files.Home.Name)
+	}
 	if l.spec.Restart.Policy.Restarts() {
 		return l.tree.Sync() // else the start after a power cut finds nothing to go on with
 	}

@@ -50,6 +50,8 @@ type IO struct {
 	Denied func(d agent.Denial, reason, hint string)
 	// Warned gets a budget that reached its mark.
 	Warned func(b api.Budget)
+	// HomeCopied gets the name of a kept home that another run has: this one has a copy of it.
+	HomeCopied func(name string)
 	// PausedFor gets the budget of which nothing is left, when the run is paused for it.
 	// timeout is when the wall clock ends the run all the same; zero: never.
 	PausedFor func(b api.Budget, timeout time.Time)

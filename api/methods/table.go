@@ -42,6 +42,8 @@ var table = sync.OnceValue(func() api.Table {
 		RunCopyOut.Method(),
 		RunDiff.Method(),
 		RunApply.Method(),
+		HomeList.Method(),
+		HomeRemove.Method(),
 		agents.AgentGet.Method(),
 		agents.AgentListen.Method(),
 		agents.GrantList.Method(),

@@ -149,6 +149,7 @@ type backend interface {
 	cleaner
 	kernelFile
 	insides
+	homes
 }
 
 func openRuntime(paths runtime.Paths) (backend, error) {

@@ -42,7 +42,7 @@ func table() []command {
 		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
-		diffCommand(), applyCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), manifestCommand(), seccompCommand(), benchCommand(),
+		diffCommand(), applyCommand(), homeCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), manifestCommand(), seccompCommand(), benchCommand(),
 		whyCommand(), renderCommand(), nodeCommand(), doctorCommand(), checkCommand(), gcCommand(), backupCommand(), auditCommand(), apiCommand(), debugCommand(), versionCommand(), completionCommand(),
 		superviseCommand(), guardCommand(), manualCommand(),
 	}

@@ -115,9 +115,13 @@ func (f *fakeBackend) Apply(ref, _ string, _ []string, confirm func([]rootfs.Cha
 	}
 	return f.changes, f.failure
 }
-func (f *fakeBackend) Check() ([]runtime.Problem, error) { return f.problems, f.failure }
-func (f *fakeBackend) GC() ([]runtime.Problem, error)    { return f.problems, f.failure }
-func (f *fakeBackend) Lost() []runtime.Problem           { return f.lost }
+func (f *fakeBackend) Check() ([]runtime.Problem, error)      { return f.problems, f.failure }
+func (f *fakeBackend) GC() ([]runtime.Problem, error)         { return f.problems, f.failure }
+func (f *fakeBackend) Lost() []runtime.Problem                { return f.lost }
+func (f *fakeBackend) Homes(uint32) ([]agent.KeptHome, error) { return nil, f.failure }
+
+func (f *fakeBackend) RemoveHome(string, uint32) error { return f.failure }
+
 func (f *fakeBackend) RemoveLost(time.Time) ([]runtime.Problem, error) {
 	removed := f.lost
 	f.lost = nil

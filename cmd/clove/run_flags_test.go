@@ -18,7 +18,7 @@ import (
 var samples = map[string]string{
 	settings.Memory: "64M", settings.MemorySwap: "2G", settings.CPUs: "1", settings.CPUSet: "1", settings.Pids: "64", settings.Ulimit: "nofile=10",
 	settings.CPUTime: "1", settings.Timeout: "1", settings.StopTimeout: "1", settings.StartTimeout: "9", settings.Output: "1M", settings.Disk: "64M", settings.ShmSize: "1M",
-	settings.Volume: "./folder:/data", settings.HomeDir: "folder", settings.Tmpfs: "/run", settings.Root: "", settings.Read: "/usr", flagRootfs: "folder", settings.Workspace: "work", settings.GitDir: "folder", settings.Python: "base/bin/python3.11",
+	settings.Volume: "./folder:/data", settings.HomeDir: "folder", settings.KeptHome: "mine", settings.Tmpfs: "/run", settings.Root: "", settings.Read: "/usr", flagRootfs: "folder", settings.Workspace: "work", settings.GitDir: "folder", settings.Python: "base/bin/python3.11",
 	flagEnv: "A=1", settings.EnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", settings.Label: "a=b", settings.Hostname: "box",
 	flagNetwork: "public", settings.Allow: "example.com", settings.Deny: "example.com", settings.Publish: "8080:80", settings.HostPort: "80",
 	settings.StopSignal: "INT", settings.Mount: "type=bind,source=folder,target=/data", settings.AddHost: "db.example:10.0.0.5", settings.CapDrop: "CHOWN",

@@ -70,3 +70,8 @@ func homeTool(h host.Host, program string) string {
 	}
 	return ""
 }
+
+// reportHomeCopied says that what the agent changes in its home is not kept.
+func (p launcher) reportHomeCopied(name string) {
+	p.say("clove", cyan, "another run has the kept home "+name+": this one has a copy, which is not kept")
+}

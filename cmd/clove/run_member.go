@@ -238,7 +238,7 @@ func (f *foreground) queue(piece api.SessionOutput) error {
 func (f *foreground) showAll() {
 	defer close(f.shown)
 	for piece := range f.pieces {
-		if piece.Denied != nil || piece.Budget != nil {
+		if piece.Denied != nil || piece.Budget != nil || piece.HomeCopied != "" {
 			if !f.json {
 				f.reportPiece(piece)
 			}
@@ -254,6 +254,10 @@ func (f *foreground) showAll() {
 func (f *foreground) reportPiece(piece api.SessionOutput) {
 	if denied := piece.Denied; denied != nil {
 		f.reportDenied(denied.Denial, denied.Reason, denied.Hint)
+		return
+	}
+	if piece.HomeCopied != "" {
+		f.reportHomeCopied(piece.HomeCopied)
 		return
 	}
 	if b := piece.Budget; b.Granted != nil && b.Paused { // a line without a limit has no mark

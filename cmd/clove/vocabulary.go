@@ -19,6 +19,7 @@ func inputs() map[string]verbs.Input {
 		"DIMENSION":        {Field: "Dimension", Read: verbs.One(budget.ParseDimension)},
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
+		"HOME":             {Field: "Home"},
 		"NAME":             {Field: "Model"},
 		"NAME|ID":          {Field: "Run"},
 		"NEW":              {Field: "Name"},

@@ -105,6 +105,9 @@ func (h *host) paused(b api.Budget, timeout time.Time) {
 	h.report(api.SessionOutput{Budget: &api.SessionBudget{Budget: b, Paused: true, Timeout: timeout}})
 }
 
+// homeCopied passes on that another run has the kept home.
+func (h *host) homeCopied(name string) { h.report(api.SessionOutput{HomeCopied: name}) }
+
 // report is say for what clove itself has to say. It never waits.
 func (h *host) report(piece api.SessionOutput) {
 	select {

@@ -105,6 +105,9 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		streams.Models = attach.NewClient(filepath.Dir(s.socket))
 	}
 	streams.CalloutFailed = func(flag string, err error) { s.say(flag + ": " + err.Error()) }
+	streams.HomeCopied = func(name string) {
+		s.say("another run has the kept home " + name + ": this one has a copy, which is not kept")
+	}
 	streams.Step = func(name string, began time.Time) { steps = append(steps, Step{name, began, time.Since(began)}) }
 	streams.Started = func(live *runtime.Live) {
 		started = true
@@ -130,6 +133,7 @@ func (s *supervisor) run(ctx context.Context, launcher Launcher, socket string, 
 		}
 	}
 	if s.hub.host != nil {
+		streams.HomeCopied = s.hub.host.homeCopied
 		streams.Denied, streams.Warned, streams.PausedFor = s.hub.host.denied, s.hub.host.warned, s.hub.host.paused
 		// Runtime handles them while it runs; one that comes later must not end this process.
 		signal.Notify(make(chan os.Signal, 1), hostSignals...)

@@ -88,6 +88,7 @@ var specSteps = []func(*builder) error{
 	(*builder).checkTargets,
 	(*builder).showHomeDirs,
 	(*builder).readCommand,
+	(*builder).placeHome,
 	(*builder).nameRun,
 	read(settings.Shared),
 	(*builder).readEnvironment,

@@ -21,6 +21,7 @@ const (
 	Tmpfs     = "tmpfs"
 	Mount     = "mount"
 	HomeDir   = "home-dir"
+	KeptHome  = "home"
 	Rootfs    = "rootfs"
 	Workspace = "workspace"
 	GitDir    = "git-dir"
@@ -107,6 +108,12 @@ var Files = sync.OnceValue(func() *Section {
 			Pod:   "a cluster's nodes do not have this host's files: build an image with these tools",
 			Doc:   "FOLDER[:secrets], folders of the caller's home that appear in the agent's home; what the agent changes in them stays in its layer, and one with credentials is refused without :secrets",
 			Read:  each(readHomeDirs), Write: writeHomeDirs, Wider: widerHomeDirs,
+		},
+		{
+			Flag: KeptHome, Group: GroupFiles,
+			Usage: "keep the home: your next run with this NAME in this folder has it again, of the size --disk; see clove home", Default: "a new one",
+			Pod:  "a cluster's nodes do not have this host's homes: add a PersistentVolumeClaim to the Job",
+			Read: one(readKeptHome),
 		},
 		{
 			Flag: Tmpfs, Key: "files.tmpfs", Form: List, Flags: Join, Group: GroupFiles,

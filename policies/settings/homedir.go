@@ -64,3 +64,9 @@ func widerHomeDirs(base, wide agent.Spec) []Difference {
 		})
 	})
 }
+
+// readKeptHome leaves the folder to its caller: the command may decide over the workspace.
+func readKeptHome(r *Reader, text string) error {
+	r.Spec.Files.Home = &agent.Home{Name: text}
+	return ofFlag("--"+KeptHome, agent.ValidateName(text))
+}

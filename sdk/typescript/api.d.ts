@@ -377,6 +377,12 @@ export interface ApplyParams {
   allow_executable?: string[];
 }
 
+/** Names a kept home. */
+export interface HomeParams {
+  /** its id, or its name where only one of the caller's has it */
+  home: string;
+}
+
 /** Gives a run a grant. */
 export interface GrantGiveParams {
   run: string;
@@ -748,6 +754,16 @@ export interface Tmpfs {
   mode?: number;
 }
 
+/**
+ * Names a home that is kept. The same user's runs with the same name for the same folder have it,
+ * one after the other.
+ */
+export interface Home {
+  name: string;
+  /** of the host: the workspace, or where the caller was */
+  folder: string;
+}
+
 /** Describes the agent's root file system. */
 export interface Files {
   /** host directory that replaces the host base; empty: the host's own system */
@@ -774,6 +790,8 @@ export interface Files {
   prefixes?: string[];
   binds?: Bind[];
   tmpfs?: Tmpfs[];
+  /** nil: a new one, in the layer */
+  home?: Home;
   /** LandlockRequired: the run is refused where landlock does not hold the rules, too */
   landlock?: string;
 }
@@ -1473,6 +1491,8 @@ export interface SessionOutput {
   denied?: SessionDenied;
   /** reached its mark, in place of data. */
   budget?: SessionBudget;
+  /** names a kept home that another run has, in place of data: this one has a copy. */
+  home_copied?: string;
 }
 
 /** Says how the process ended. */
@@ -1555,6 +1575,31 @@ export interface ChangeNote {
 export interface ApplyResult {
   applied: number;
   refused: number;
+}
+
+/** A kept home as it is listed. Nothing in it is read for that. */
+export interface KeptHome {
+  id: string;
+  uid: number;
+  name: string;
+  /** of the folder */
+  device: number;
+  inode: number;
+  /** its path when the home was made */
+  folder: string;
+  /** the most that it can have */
+  bytes: number;
+  /** what it has of the host's disk */
+  held_bytes: number;
+  created: Time;
+  changed: Time;
+  /** a run has it */
+  in_use: boolean;
+}
+
+/** The kept homes that the caller may see, the one that changed last first. */
+export interface HomesResult {
+  homes: KeptHome[];
 }
 
 /** A part of the lines of accounts, in the order of their names. */
@@ -2076,6 +2121,17 @@ export interface ClovedRunMethods {
   apply(params: ApplyParams, options?: CallOptions): Stream<ChangeNote, ApplyResult>;
 }
 
+/** The methods home.*. */
+export interface ClovedHomeMethods {
+  /**
+   * Lists the homes that are kept for runs with Files.Home: those of the caller, to root all.
+   * Nothing in a home is read for that.
+   */
+  list(params?: NoParams, options?: CallOptions): Promise<HomesResult>;
+  /** Removes a kept home that no run has. Root removes everybody's by their ids. */
+  remove(params: HomeParams, options?: CallOptions): Promise<void>;
+}
+
 /** The methods agent.*. */
 export interface ClovedAgentMethods {
   /**
@@ -2222,6 +2278,7 @@ export interface ClovedEventMethods {
 export interface ClovedMethods {
   readonly daemon: ClovedDaemonMethods;
   readonly run: ClovedRunMethods;
+  readonly home: ClovedHomeMethods;
   readonly agent: ClovedAgentMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;

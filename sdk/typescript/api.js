@@ -87,6 +87,8 @@ export const USER_METHODS = {
   "run.copy_out": { shape: "session" },
   "run.diff": { shape: "stream" },
   "run.apply": { shape: "stream" },
+  "home.list": { shape: "call", lists: ["homes"] },
+  "home.remove": { shape: "call" },
   "agent.get": { shape: "call", lists: ["grants", "budgets"] },
   "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
   "grant.give": { shape: "call", keyed: true },

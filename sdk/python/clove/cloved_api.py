@@ -218,6 +218,23 @@ class Tmpfs:
 
 
 @dataclass(frozen=True)
+class Home:
+    """Names a home that is kept. The same user's runs with the same name for the same
+    folder have it, one after the other.
+    """
+
+    name: str = ""
+    folder: str = ""  # of the host: the workspace, or where the caller was
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Home:
+        return cls(
+            name=o.get("name") or "",
+            folder=o.get("folder") or "",
+        )
+
+
+@dataclass(frozen=True)
 class Files:
     """Describes the agent's root file system."""
 
@@ -231,6 +248,7 @@ class Files:
     prefixes: list[str] = field(default_factory=list)  # host directories of interpreters, bound read-only at the same path
     binds: list[Bind] = field(default_factory=list)
     tmpfs: list[Tmpfs] = field(default_factory=list)
+    home: Optional[Home] = None  # nil: a new one, in the layer
     landlock: str = ""  # LandlockRequired: the run is refused where landlock does not hold the rules, too
 
     @classmethod
@@ -246,6 +264,7 @@ class Files:
             prefixes=list(o.get("prefixes") or ()),
             binds=[Bind.read(x or {}) for x in o.get("binds") or ()],
             tmpfs=[Tmpfs.read(x or {}) for x in o.get("tmpfs") or ()],
+            home=Home.read(o.get("home") or {}) if o.get("home") is not None else None,
             landlock=o.get("landlock") or "",
         )
 
@@ -1309,6 +1328,7 @@ class SessionOutput:
     lost_bytes: int = 0  # bytes missing before it: the caller was too slow
     denied: Optional[SessionDenied] = None  # what the network turned away for the first time, in place of data.
     budget: Optional[SessionBudget] = None  # reached its mark, in place of data.
+    home_copied: str = ""  # names a kept home that another run has, in place of data: this one has a copy.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> SessionOutput:
@@ -1318,6 +1338,7 @@ class SessionOutput:
             lost_bytes=o.get("lost_bytes") or 0,
             denied=SessionDenied.read(o.get("denied") or {}) if o.get("denied") is not None else None,
             budget=SessionBudget.read(o.get("budget") or {}) if o.get("budget") is not None else None,
+            home_copied=o.get("home_copied") or "",
         )
 
 
@@ -1442,6 +1463,52 @@ class ApplyResult:
         return cls(
             applied=o.get("applied") or 0,
             refused=o.get("refused") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class KeptHome:
+    """A kept home as it is listed. Nothing in it is read for that."""
+
+    id: str = ""
+    uid: int = 0
+    name: str = ""
+    device: int = 0  # of the folder
+    inode: int = 0
+    folder: str = ""  # its path when the home was made
+    bytes: int = 0  # the most that it can have
+    held_bytes: int = 0  # what it has of the host's disk
+    created: Optional[datetime] = None
+    changed: Optional[datetime] = None
+    in_use: bool = False  # a run has it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> KeptHome:
+        return cls(
+            id=o.get("id") or "",
+            uid=o.get("uid") or 0,
+            name=o.get("name") or "",
+            device=o.get("device") or 0,
+            inode=o.get("inode") or 0,
+            folder=o.get("folder") or "",
+            bytes=o.get("bytes") or 0,
+            held_bytes=o.get("held_bytes") or 0,
+            created=read_time(o.get("created")),
+            changed=read_time(o.get("changed")),
+            in_use=o.get("in_use") or False,
+        )
+
+
+@dataclass(frozen=True)
+class HomesResult:
+    """The kept homes that the caller may see, the one that changed last first."""
+
+    homes: list[KeptHome] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> HomesResult:
+        return cls(
+            homes=[KeptHome.read(x or {}) for x in o.get("homes") or ()],
         )
 
 
@@ -2349,6 +2416,29 @@ class RunMethods:
         return Stream(self._caller, "run.apply", params, ChangeNote.read, ApplyResult.read)
 
 
+class HomeMethods:
+    """The methods home.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def list(self) -> HomesResult:
+        """Lists the homes that are kept for runs with Files.Home: those of the caller,
+        to root all. Nothing in a home is read for that.
+        """
+        params = {}
+        return HomesResult.read(await self._caller.call("home.list", params))
+
+    async def remove(self, home: str) -> None:
+        """Removes a kept home that no run has. Root removes everybody's by their ids.
+
+        Args:
+            home: its id, or its name where only one of the caller's has it
+        """
+        params = {"home": home}
+        await self._caller.call("home.remove", params)
+
+
 class AgentMethods:
     """The methods agent.*."""
 
@@ -2798,6 +2888,7 @@ class Methods:
     def __init__(self, caller: Caller) -> None:
         self.daemon = DaemonMethods(caller)
         self.run = RunMethods(caller)
+        self.home = HomeMethods(caller)
         self.agent = AgentMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
@@ -2825,6 +2916,7 @@ __all__ = [
     "Limits",
     "Bind",
     "Tmpfs",
+    "Home",
     "Files",
     "Seccomp",
     "EgressRule",
@@ -2875,6 +2967,8 @@ __all__ = [
     "Change",
     "ChangeNote",
     "ApplyResult",
+    "KeptHome",
+    "HomesResult",
     "BudgetListResult",
     "DaySum",
     "BudgetReportResult",
