@@ -128,7 +128,7 @@ func (l *Loop) step(ctx context.Context, iteration int) (text string, err error)
 		l.show("\n")
 	}
 	for _, call := range calls {
-		l.say("%s %.200q", call.Function.Name, call.Function.Arguments)
+		l.say("%s %#.200q", call.Function.Name, call.Function.Arguments)
 		result, err := l.Box.Run(ctx, call.Function)
 		if err != nil {
 			return "", err // the call has no result: the next start says so
@@ -204,7 +204,7 @@ func Status(err error) int {
 		return StatusInterrupted
 	case errors.Is(err, errIterations):
 		return StatusIterations
-	case errors.As(err, &failure) && failure.Status == model.StatusBudget:
+	case errors.As(err, &failure) && failure.Spent:
 		return StatusBudget
 	case errors.As(err, &failure):
 		return StatusModel

@@ -41,15 +41,13 @@ type Client struct {
 type Failure struct {
 	Status  int // of HTTP; 0: there was none
 	Message string
+	Spent   bool // a budget, clove's or the provider's, has no room for the call
 
 	again bool          // a repetition may help
 	after time.Duration // as the server asks
 }
 
 func (f *Failure) Error() string { return f.Message }
-
-// StatusBudget is the status of a call that does not fit in the run's budgets.
-const StatusBudget = http.StatusPaymentRequired
 
 // Ask sends the conversation and reads the answer. text, if not nil, gets the text as it comes.
 // choice is the API's tool_choice; empty: the model's. An interrupted answer comes with the error.
@@ -120,6 +118,10 @@ func (c *Client) client() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
+// codeSpent is the code that OpenAI, and clove in its place, gives a call that does not fit in a
+// budget.
+const codeSpent = "insufficient_quota"
+
 // maxAfter bounds the wait that a server may ask for.
 const maxAfter = time.Minute
 
@@ -130,13 +132,15 @@ func refusal(response *http.Response) *Failure {
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
+			Code    string `json:"code"`
 		} `json:"error"`
 	}
 	if json.Unmarshal(text, &body) == nil && body.Error.Message != "" {
 		f.Message = body.Error.Message
 	}
 	f.Message = fmt.Sprintf("the model's server answered %d: %.2000s", f.Status, strings.ToValidUTF8(f.Message, "?"))
-	f.again = (f.Status == http.StatusTooManyRequests || f.Status >= 500) && response.Header.Get("x-should-retry") != "false"
+	f.Spent = f.Status == http.StatusPaymentRequired || body.Error.Code == codeSpent
+	f.again = !f.Spent && (f.Status == http.StatusTooManyRequests || f.Status >= 500) && response.Header.Get("x-should-retry") != "false"
 	if seconds, err := strconv.Atoi(response.Header.Get("retry-after")); err == nil && seconds > 0 {
 		f.after = min(time.Duration(seconds)*time.Second, maxAfter)
 	}
