@@ -18,6 +18,12 @@ import (
 // the host's that everyone may write.
 const loopScript = `
 turns:
+- match: Sum up what matters
+  text: SUMMARY
+- match: SUMMARY
+  echo: true
+- match: Grow
+  tool_calls: [{name: exec, arguments: {command: "echo Grow; seq 1000"}}]
 - match: Create a hello.py
   tool_calls: [{name: write_file, arguments: {path: hello.py, content: "print('Hello, ' + 'world')\n"}}]
 - match: Go out
@@ -168,6 +174,22 @@ func TestTheLoopGoesOnAfterAKill(t *testing.T) {
 	}
 	if made := d.ok("cat", "sleeper", "made"); made != "made\n" {
 		t.Errorf("the command was made again: %q", made)
+	}
+}
+
+// A conversation that is full is summed up by the model, which goes on with its task and finds all of
+// it in a file.
+func TestTheLoopSumsUp(t *testing.T) {
+	h, asks, _ := newLoopHost(t, "/nowhere")
+	r := asks("--name", "long", "--context", "2000", "Grow until it is full")
+	if r.code != 0 || !strings.Contains(r.stdout, "Grow until it is full") || !strings.Contains(r.stdout, "SUMMARY") || !strings.Contains(r.stderr, "conversation.1.jsonl has them") {
+		t.Fatalf("exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if kept := h.clove("cat", "long", "/home/agent/.clove/conversation.1.jsonl").stdout; !strings.Contains(kept, `998\n999`) || !strings.Contains(kept, "Grow until") {
+		t.Errorf("kept is %.500q", kept)
+	}
+	if now := h.clove("cat", "long", "/home/agent/.clove/conversation.jsonl").stdout; strings.Contains(now, `998\n999`) {
+		t.Errorf("the conversation is still %.500q", now)
 	}
 }
 

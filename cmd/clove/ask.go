@@ -36,8 +36,9 @@ func askCommand() command {
 	return command{
 		task: "run", usage: "have a model do a task in a sandbox",
 		verbs: []verb{{line: "clove ask --model NAME [flags of run] PROMPT", act: of(launcher.ask), free: true}},
-		description: "clove's own agent loop: the model works with tools (exec, read_file, write_file, edit, list) on a copy of this folder, until it is\n" +
-			"done. The answer is on stdout, what it does on stderr. The folder stays as it is until clove apply.\n\n" +
+		description: "clove's own agent loop: the model works with tools (exec, read_file, write_file, edit, list) on a copy of\n" +
+			"this folder until it is done. The answer is on stdout, what it does on stderr. The folder stays as it is until\n" +
+			"clove apply.\n\n" +
 			"Exit status: 0 done; 1 the conversation cannot be kept; 2 a mistake in the order; 3 all iterations are used; 4 the\n" +
 			"model cannot be called, or its answer is too large; 5 a budget refuses the call; 130 interrupted. Else as clove run.",
 		flags: loopFlags(),

@@ -14,9 +14,8 @@ import (
 )
 
 // served asks a server that answers as the functions say, one for each attempt.
-func served(t *testing.T, answers ...http.HandlerFunc) (Answer, error, int) {
+func served(t *testing.T, answers ...http.HandlerFunc) (answer Answer, calls int, err error) {
 	t.Helper()
-	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		calls++
@@ -24,8 +23,8 @@ func served(t *testing.T, answers ...http.HandlerFunc) (Answer, error, int) {
 	}))
 	defer server.Close()
 	c := &Client{URL: server.URL + "/v1", Model: "m", Pause: time.Millisecond}
-	answer, err := c.Ask(context.Background(), []Message{{Role: RoleUser, Content: "hello"}}, "", nil)
-	return answer, err, calls
+	answer, err = c.Ask(context.Background(), []Message{{Role: RoleUser, Content: "hello"}}, "", nil)
+	return answer, calls, err
 }
 
 func events(lines ...string) http.HandlerFunc {
@@ -53,7 +52,7 @@ const (
 )
 
 func TestAnAnswerIsPutTogether(t *testing.T) {
-	answer, err, _ := served(t, events(hello,
+	answer, _, err := served(t, events(hello,
 		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"exec","arguments":"{\"a\":"}}]}}]}`,
 		`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}},{"index":1,"function":{"name":"list"}}]}}]}`, lo, usage, "[DONE]"))
 	if err != nil || answer.Message.Content != "hello" || *answer.Usage != (Usage{7, 0}) || len(answer.Message.ToolCalls) != 2 {
@@ -80,11 +79,11 @@ func TestWhatIsRepeated(t *testing.T) {
 		"another place":    {refuse(302, "", "Location", "http://127.0.0.1:1/"), 1},
 		"an event no JSON": {events("{"), 1},
 	} {
-		if _, err, calls := served(t, row.first, whole); calls != row.calls || (err == nil) != (row.calls == 2) {
+		if _, calls, err := served(t, row.first, whole); calls != row.calls || (err == nil) != (row.calls == 2) {
 			t.Errorf("%s: %d calls, %v", name, calls, err)
 		}
 	}
-	if _, _, calls := served(t, refuse(500, "{}")); calls != attempts {
+	if _, calls, _ := served(t, refuse(500, "{}")); calls != attempts {
 		t.Errorf("a server that is always busy is asked %d times", calls)
 	}
 }
@@ -110,7 +109,7 @@ func TestAnAnswerWithoutAnEnd(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err, calls := served(t, endless(form))
+		_, calls, err := served(t, endless(form))
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		var f *Failure
@@ -121,10 +120,10 @@ func TestAnAnswerWithoutAnEnd(t *testing.T) {
 			t.Errorf("%s: %d bytes are held", name, after.HeapInuse)
 		}
 	}
-	if _, err, _ := served(t, events(fmt.Sprintf(`{"choices":[{"delta":{"content":%q},"finish_reason":"stop"}]}`, strings.Repeat("x", MaxAnswer)))); err != nil {
+	if _, _, err := served(t, events(fmt.Sprintf(`{"choices":[{"delta":{"content":%q},"finish_reason":"stop"}]}`, strings.Repeat("x", MaxAnswer)))); err != nil {
 		t.Errorf("control: %v", err)
 	}
-	if _, err, _ := served(t, events(`{"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"x"}]}}]}`)); err == nil {
+	if _, _, err := served(t, events(`{"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"x"}]}}]}`)); err == nil {
 		t.Error("a call far behind the others is taken")
 	}
 }
