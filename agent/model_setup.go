@@ -90,13 +90,23 @@ var modelRights = []string{":provider-tools", ":provider-state"}
 // name has no character that means something in a file of a client's.
 func (k Kernel) namedModel() string {
 	for _, text := range k.Grants {
-		model, is := strings.CutPrefix(text, "model:")
-		for _, right := range modelRights {
-			model = strings.TrimSuffix(model, right)
-		}
-		if is && strings.Trim(model, "abcdefghijklmnopqrstuvwxyz0123456789_.-/:") == "" {
-			return model
+		if model, is := strings.CutPrefix(text, "model:"); is {
+			if name := NamedModel(model); name != "" {
+				return name
+			}
 		}
 	}
 	return ""
+}
+
+// NamedModel is the model that the text of a grant names, without the rights behind it; empty: it
+// is a pattern.
+func NamedModel(model string) string {
+	for _, right := range modelRights {
+		model = strings.TrimSuffix(model, right)
+	}
+	if strings.Trim(model, "abcdefghijklmnopqrstuvwxyz0123456789_.-/:") != "" {
+		return ""
+	}
+	return model
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,7 @@ func (p program) execute(args []string) int {
 	}
 	p.report(err)
 	// Their other statuses are the process's own.
-	if line.command == runName || line.command == execName {
+	if slices.Contains([]string{runName, askName, chatName, execName}, line.command) {
 		return agent.ExitStartFailed
 	}
 	return exitFailed
@@ -39,7 +40,7 @@ func (p program) execute(args []string) int {
 // table has all commands, in the order of the manual page and of the help in each task.
 func table() []command {
 	return []command{
-		runCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
+		runCommand(), askCommand(), chatCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
 		diffCommand(), applyCommand(), homeCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), manifestCommand(), seccompCommand(), benchCommand(),

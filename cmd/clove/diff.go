@@ -39,18 +39,8 @@ func (p workspace) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	d, b, err := p.either(c)
-	if err != nil {
-		return err
-	}
-	var changes []rootfs.Change
 	paths := insidePaths(c.Args().Tail())
-	if d != nil {
-		defer d.Close()
-		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: c.Args().First()}, To: to, Paths: paths}, collect(&changes))
-	} else {
-		changes, err = b.Diff(c.Args().First(), to, paths)
-	}
+	changes, err := p.changes(c, c.Args().First(), to, paths)
 	if err != nil {
 		return err
 	}
@@ -61,6 +51,20 @@ func (p workspace) diff(c *cli.Context) error {
 		return printChanges(p.screen, c.Bool(flagJSON), changes)
 	}
 	return p.printPatches(changes)
+}
+
+// changes are those of a run, from cloved or without it.
+func (p workspace) changes(c *cli.Context, run, to string, paths []string) (changes []rootfs.Change, err error) {
+	d, b, err := p.either(c)
+	switch {
+	case err != nil:
+	case d != nil:
+		defer d.Close()
+		_, err = client.Each(c.Context, d, methods.RunDiff, api.DiffParams{RunParams: api.RunParams{Run: run}, To: to, Paths: paths}, collect(&changes))
+	default:
+		changes, err = b.Diff(run, to, paths)
+	}
+	return changes, err
 }
 
 // printPatches writes one patch after the other: each is at most a few MiB.

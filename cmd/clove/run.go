@@ -35,8 +35,10 @@ func runCommand() command {
 	}
 }
 
-// run builds the spec, runs it, and turns the record into an exit status.
-func (p launcher) run(c *cli.Context) error {
+func (p launcher) run(c *cli.Context) error { return p.perform(c, p.runSpec) }
+
+// perform builds the spec, runs it, and turns the record into an exit status.
+func (p launcher) perform(c *cli.Context, specOf func(*cli.Context, host.Host, agent.ID) (agent.Spec, error)) error {
 	h, err := p.host()
 	if err != nil {
 		return err
@@ -47,7 +49,7 @@ func (p launcher) run(c *cli.Context) error {
 		return err
 	}
 	started := time.Now()
-	spec, err := p.runSpec(c, h, agent.NewID())
+	spec, err := specOf(c, h, agent.NewID())
 	var lesson *learning
 	if err == nil {
 		lesson, err = newLearning(c, h)

@@ -28,6 +28,11 @@ func (p launcher) runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec,
 	if err != nil {
 		return refusedSpec(id), err
 	}
+	return resolved(c, request, h, id)
+}
+
+// resolved is the spec of a request, with what --learn changes in it.
+func resolved(c *cli.Context, request resolve.Request, h host.Host, id agent.ID) (agent.Spec, error) {
 	if c.String(flagLearnNetwork) == learnAllow {
 		request.Set(settings.NetworkMode, agent.NetworkPublic)
 	}

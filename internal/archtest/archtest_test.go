@@ -31,7 +31,7 @@ var mayImport = []struct {
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
 	{"policies/advice", []string{"agent", "egress", "policies/resolve", "policies/settings", "seccomp"}, "what would let a refused action pass is a value"},
 	{"policies/expect", []string{"agent", "api/agents", "egress", "kernel/grant", "policies/probe", "policies/resolve", "policies/settings", "runtime", "internal/document"}, "says what a run would meet, with what decides in a run"},
-	{"policies/resolve", []string{"agent", "egress", "policies", "policies/host", "policies/interpreter", "policies/settings", "seccomp", "internal/document", "internal/homedir"}, "every edge builds a spec with it, so it knows no command line"},
+	{"policies/resolve", []string{"agent", "egress", "loop/order", "policies", "policies/host", "policies/interpreter", "policies/settings", "seccomp", "internal/document", "internal/homedir"}, "every edge builds a spec with it, so it knows no command line"},
 	{"policies/probe", nil, "what is tried inside a sandbox; it knows no policy"},
 	{"policies/probe/reach", []string{"agent", "api", "api/agents", "client", "policies/probe"}, "what the probe tries over a network"},
 	{"seccomp", nil, "a filter is data and serves any caller"},
@@ -81,6 +81,12 @@ var mayImport = []struct {
 	{"api/methods", []string{"api", "api/agents"}, "rows are values"},
 	{"api/contract", []string{"api", "api/methods"}, "compares tables, and calls nothing"},
 	{"models", nil, "words"},
+	{"loop", []string{"loop/conversation", "loop/model", "loop/order", "loop/tools"}, "runs inside with the agent's rights, and knows nothing of clove"},
+	{"loop/conversation", []string{"loop/model"}, "a file of messages"},
+	{"loop/model", nil, "a client of a published format"},
+	{"loop/order", nil, "clove and its loop share the words alone"},
+	{"loop/tools", []string{"loop/model"}, "processes and files, no protection"},
+	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},
 	{"models/attach", []string{"agent", "internal/packet", "internal/passfd"}, "a supervisor's way to cloved with a listener"},
 	{"models/control", []string{"agent", "api", "kernel/budget", "kernel/ledger", "models", "models/config", "models/link", "models/queue", "models/route", "internal/confine/parent", "internal/descriptor", "internal/packet", "internal/passfd", "internal/pidfd"}, "root's side never meets what parses"},
 	{"models/front", []string{"agent", "models", "models/format", "models/link", "models/scripted", "internal/packet"}, "the side that may be taken over knows no key and no rule"},
@@ -110,7 +116,7 @@ var mayImport = []struct {
 	{"daemon/traces/tracetest", nil, "what tests need of a collector"},
 	{"daemon/supervisor", []string{"agent", "api", "api/methods", "client", "daemon/logs", "models/attach", "runtime", "internal/passfd", "internal/rpc", "internal/undo", "internal/watch"}, "one detached run; knows no callers and no store"},
 	{"cmd/cloved", []string{"agent", "daemon", "daemon/traces", "runtime"}, "flags to one call"},
-	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/lasting", "internal/screen", "internal/sparse"}, "flags to calls"},
+	{"cmd/clove", []string{"agent", "api", "api/agents", "api/contract", "api/methods", "audit", "bench", "bench/compare", "bench/harbor", "bench/machine", "bench/plan", "bench/report", "bench/run", "bench/suite", "client", "cmd/clove/verbs", "daemon/logs", "daemon/supervisor", "deploy/kubernetes", "deploy/node", "egress", "kernel", "kernel/budget", "kernel/grant", "loop/order", "models/attach", "models/config", "models/control", "policies", "policies/advice", "policies/expect", "policies/host", "policies/imports", "policies/learn", "policies/probe", "policies/probe/reach", "policies/resolve", "policies/settings", "policies/shadow", "rootfs", "runtime", "seccomp", "internal/atomicfile", "internal/bundle", "internal/callout", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/lasting", "internal/screen", "internal/sparse"}, "flags to calls"},
 	{"cmd/clove/verbs", nil, "usage lines and tags of results are values; it knows no command"},
 	{"oci/guard", []string{"agent", "api", "api/methods", "client", "netns", "internal/descriptor", "internal/pidfd"}, "a container's side of its network rules; knows no gate"},
 	{"cmd/clove-oci", []string{"agent", "api", "oci", "oci/monitor", "oci/container", "oci/guard", "policies/resolve", "policies/host", "internal/creates"}, "engines start it twice for each container: flags to calls, the ceiling of the host, and nothing of agents that live here"},
@@ -271,7 +277,7 @@ func TestOnlyClovedIsHeavy(t *testing.T) {
 	for _, row := range []struct {
 		program string
 		heavy   bool
-	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-models", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
+	}{{"cmd/clove", false}, {"cmd/clove-init", false}, {"cmd/clove-gate", false}, {"cmd/clove-loop", false}, {"cmd/clove-models", false}, {"cmd/clove-upstream", false}, {"cmd/clove-oci", false}, {"cmd/cloved", true}} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+row.program).Output()
 		if err != nil {
 			t.Fatalf("cannot list what %s is linked with: %v", row.program, err)

@@ -25,6 +25,7 @@ var parts = []struct {
 	{"The network", []string{"egress"}},
 	{"Services that agents share", []string{"kernel"}},
 	{"Models", []string{"models"}},
+	{"clove's own agent", []string{"loop"}},
 	{"The daemon and its clients", []string{"api", "daemon", "client", "sdk"}},
 	{"Benchmarks of agents", []string{"bench"}},
 	{"Engines and clusters", []string{"oci", "deploy"}},
