@@ -16,10 +16,11 @@ const (
 	pointerBytes     = 8
 )
 
-// StackUnknown is a stack limit that only the host of the start has: the ceiling applies.
+// StackUnknown is a stack limit that only the process that starts the run has: the ceiling applies.
 const StackUnknown = math.MaxUint64
 
-// StackBytes is the agent's soft limit of the stack; inherited where the run has none of its own.
+// StackBytes is the agent's soft limit of the stack; inherited, which is that of the process that
+// starts the run, where the run has none of its own.
 func (l Limits) StackBytes(inherited uint64) uint64 {
 	for _, limit := range l.Rlimits {
 		if limit.Name == "stack" {
@@ -34,6 +35,9 @@ func (l Limits) StackBytes(inherited uint64) uint64 {
 func CheckExecSize(command, env []string, stack uint64) error {
 	allowed := int(max(min(stack/4, execCeilingBytes), execStringBytes))
 	total, biggest := 0, ""
+	if len(command) > 0 {
+		total = len(command[0]) + 1 // the name of the program, which the kernel copies beside the arguments
+	}
 	for _, text := range slices.Concat(command, env) {
 		total += len(text) + 1 + pointerBytes
 		if len(text) > len(biggest) {

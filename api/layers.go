@@ -14,7 +14,7 @@ type DiffParams struct {
 	// Paths inside choose the changes of these files, and of all below them, as those of
 	// run.apply do; they come with their contents, those of files up to 1 MiB. Absent: all
 	// changes, without contents.
-	Paths []string `json:"paths,omitempty"`
+	Paths agent.RawStrings `json:"paths,omitempty"`
 }
 
 // ApplyParams writes a run's workspace back to the host.

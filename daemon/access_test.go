@@ -193,7 +193,7 @@ func TestUsersMayNotHave(t *testing.T) {
 	r.add("two", ownerCaller.owner, agent.StateRunning)
 	r.add("not-mine", otherCaller.owner, agent.StateRunning)
 	must(t, r.d.cache.refresh())
-	err := r.d.limits().checkCount(user)
+	err := r.d.limits().checkCount(user, spec("x"))
 	wantCode(t, err, api.CodeBusy)
 	wantRule(t, err, "user:runs")
 }

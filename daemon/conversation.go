@@ -17,8 +17,10 @@ import (
 // Bounds of one connection. All of it is memory that a caller can make cloved hold; the
 // sum over the connections of one user is the ledger's to bound.
 const (
-	maxMessage = 1 << 20  // bytes of a line
-	maxSmall   = 64 << 10 // bytes of a line that starts no run
+	// maxMessage is bytes of a line. What execve(2) takes at most fits, and with it what a
+	// supervisor's connection passes on (rpc.MaxLine).
+	maxMessage = 7<<20 + 512<<10
+	maxSmall   = 64 << 10 // bytes of a line that starts no run and no command
 	maxBatch   = 256      // requests in one line
 	maxPending = 64       // lines, and requests, that are being answered; the next one waits
 )
@@ -93,7 +95,7 @@ func (c *conversation) next() (*inputLine, error) {
 		// than a user may have.
 		text, err := c.conn.LineWithin(maxMessage, c.owes.read)
 		if errors.Is(err, rpc.ErrTooLong) {
-			err = api.Failure(api.CodeTooLarge, "send less at once", "a message has at most %d bytes", maxMessage)
+			err = api.Failure(api.CodeTooLarge, "pass large values in files of the workspace", "a message has at most %d bytes", maxMessage)
 		}
 		var fault *api.Error
 		if errors.As(err, &fault) {

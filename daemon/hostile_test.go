@@ -123,12 +123,12 @@ func TestKeptRunsAreCounted(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Users.Kept = 2 })
 	r.add("one", ownerCaller.owner, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	must(t, r.d.limits().checkCount(r.as(ownerCaller)))
+	must(t, r.d.limits().checkCount(r.as(ownerCaller), spec("x")))
 	r.add("two", ownerCaller.owner, agent.StateEnded)
 	must(t, r.d.cache.refresh())
-	wantCode(t, r.d.limits().checkCount(r.as(ownerCaller)), api.CodeBusy)
-	must(t, r.d.limits().checkCount(r.as(otherCaller)))
-	must(t, r.d.limits().checkCount(r.as(rootCaller)))
+	wantCode(t, r.d.limits().checkCount(r.as(ownerCaller), spec("x")), api.CodeBusy)
+	must(t, r.d.limits().checkCount(r.as(otherCaller), spec("x")))
+	must(t, r.d.limits().checkCount(r.as(rootCaller), spec("x")))
 }
 
 // An update allows no more than a start would.

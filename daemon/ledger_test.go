@@ -299,12 +299,39 @@ func TestAnswersToABatchAreBounded(t *testing.T) {
 	r.d.owed.owing(t, func(sum int) bool { return sum == 0 })
 }
 
-// A user's runs may have less text than root's; more is refused at once.
+// A user's runs may have less text than root's, beside command and environment; more is refused at once.
 func TestTextOfAUsersRunIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	s := spec("a")
 	s.Env = []string{"X=" + strings.Repeat("x", 120<<10), "Y=" + strings.Repeat("y", 120<<10), "Z=" + strings.Repeat("z", 20<<10)}
-	must(t, r.d.limits().checkSpec(r.as(rootCaller), s))
+	must(t, r.d.limits().checkUser(r.as(member), s))
+	for i := range 300 {
+		s.Egress.Rules = append(s.Egress.Rules, agent.EgressRule{Target: strings.Repeat("x", 500) + fmt.Sprint(i), Source: strings.Repeat("s", 500)})
+	}
 	wantCode(t, r.d.limits().checkUser(r.as(member), s), api.CodeDenied)
+}
+
+// What a user's runs keep of long commands is bounded in all; short ones, others and root's go on.
+func TestLongCommandsOfAUserAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	long, short := spec("long"), spec("short")
+	long.Command = append([]string{"true"}, slices.Repeat([]string{strings.Repeat("x", 100<<10)}, 20)...)
+	taken := 0
+	for err := error(nil); err == nil && taken < 100; taken++ {
+		s := long
+		s.ID, s.Name = agent.NewID(), fmt.Sprintf("long-%02d", taken)
+		if err = r.d.runs().admit(r.as(member), agent.Run{Spec: s, Owner: member.owner}); err != nil {
+			wantCode(t, err, api.CodeBusy)
+			wantRule(t, err, api.RuleUser+"words")
+			break
+		}
+	}
+	if most := maxUserWords / wordBytes(long); taken != most || most < 2 {
+		t.Errorf("%d were taken, want %d", taken, most)
+	}
+	must(t, r.d.limits().checkCount(r.as(member), short))
+	must(t, r.d.limits().checkCount(r.as(otherCaller), long))
+	must(t, r.d.limits().checkCount(r.as(rootCaller), long))
 }

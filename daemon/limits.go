@@ -39,6 +39,9 @@ func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 	if err := l.paths.CheckAmounts(spec.Limits); err != nil {
 		return err
 	}
+	if err := runtime.CheckExecSize(spec.Command, spec.Env, spec.Limits); err != nil {
+		return err
+	}
 	if spec.Kernel.HasModels() {
 		if err := l.models.control.Check(spec.Kernel, c.peer.owner); err != nil {
 			return err
@@ -110,9 +113,23 @@ func circle(name agent.RunName, after []agent.RunName, runs []agent.Run) string 
 	return walk(after, name.Name)
 }
 
-// maxUserSpec bounds what a run of a user holds of cloved's memory and of the store, in
-// bytes: they are kept as long as the run.
-const maxUserSpec = 256 << 10
+// Bounds of what runs of a user hold of cloved's memory and of the store, in bytes: they are kept
+// as long as the run. Commands and environments are bounded by execve(2) alone, and together.
+const (
+	maxUserSpec  = 256 << 10 // of a run; its command and environment do not count
+	maxUserWords = 32 << 20  // of commands and environments of all runs, from which on one has maxUserSpec, too
+)
+
+// wordBytes is what a run's command, which its records have as well, and environment hold.
+func wordBytes(spec agent.Spec) (n int) {
+	for _, word := range spec.Command {
+		n += 3 * len(word)
+	}
+	for _, entry := range spec.Env {
+		n += len(entry)
+	}
+	return n
+}
 
 // checkUser refuses what a caller other than root could not do without cloved:
 // read or change host files, use the host's network, do without a protection, or
@@ -127,8 +144,10 @@ func (l admissionRules) checkUser(c *request, spec agent.Spec) error {
 			return api.Failure(api.CodeDenied, "ask root to start it", "only root may use %s", rule.what).By("", api.RuleUser+rule.name)
 		}
 	}
-	if n := spec.TextBytes(); n > maxUserSpec {
-		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (command, environment, labels and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec).By("", api.RuleUser+"text")
+	rest := spec
+	rest.Command, rest.Env = nil, nil
+	if n := rest.TextBytes(); n > maxUserSpec {
+		return api.Failure(api.CodeDenied, "put some of it into the workspace, or ask root to start it", "the run's own text (labels, files, rules and the rest) has %d bytes, and a user's may have %d", n, maxUserSpec).By("", api.RuleUser+"text")
 	}
 	if err := l.checkAmounts(spec.Limits); err != nil {
 		return err
@@ -182,15 +201,18 @@ func checkRlimits(asked []agent.Rlimit) error {
 	return nil
 }
 
-// checkCount bounds the caller's runs. runs.admission is held, or many requests at
+// checkCount bounds the caller's runs, with one more. runs.admission is held, or many requests at
 // once would all see one free place.
-func (l admissionRules) checkCount(c *request) error {
+func (l admissionRules) checkCount(c *request, one agent.Spec) error {
 	if c.peer.root() {
 		return nil
 	}
 	users := l.config().Users
 	var live, ended int
+	words := wordBytes(one)
+	long := words > maxUserSpec
 	for _, run := range l.cache.all(func(run *agent.Run) bool { return run.Owner.UID == c.peer.owner.UID }) {
+		words += wordBytes(run.Spec)
 		if run.State == agent.StateEnded {
 			ended++
 		} else {
@@ -200,6 +222,9 @@ func (l admissionRules) checkCount(c *request) error {
 	switch {
 	case users.Runs > 0 && live >= users.Runs:
 		return api.Failure(api.CodeBusy, "end or remove some", "you have %d runs that have not ended, and may have %d", live, users.Runs).By("", api.RuleUser+"runs")
+	case long && words > maxUserWords:
+		return api.Failure(api.CodeBusy, "remove some (clove prune), or pass large values in files of the workspace",
+			"the commands and environments of your runs would have %d bytes, and one with more than %d is taken up to %d", words, maxUserSpec, maxUserWords).By("", api.RuleUser+"words")
 	case users.Kept > 0 && ended >= users.Kept:
 		return api.Failure(api.CodeBusy, "remove some: clove prune", "you keep %d runs that have ended, and may keep %d", ended, users.Kept).By("", api.RuleUser+"kept")
 	}

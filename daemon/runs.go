@@ -166,7 +166,7 @@ func (r runs) admit(c *request, run agent.Run) error {
 	if err := r.cache.refresh(); err != nil {
 		return err
 	}
-	if err := r.limits.checkCount(c); err != nil {
+	if err := r.limits.checkCount(c, run.Spec); err != nil {
 		return err
 	}
 	// The log of a run can outlive its record. A caller that chooses the same id could

@@ -47,39 +47,39 @@ const (
 )
 
 // Change is one difference between the agent's files and the host's. The agent chose every
-// string in it: print it with String only. JSON replaces bytes of a name that are not
-// UTF-8.
+// string in it: print it with String only. It has no JSON form, which would replace bytes of a
+// name that are not UTF-8: agent.Change has.
 type Change struct {
-	Kind ChangeKind `json:"kind"`
-	Path string     `json:"path"` // inside the sandbox
+	Kind ChangeKind
+	Path string // inside the sandbox
 	// Type, Size, Mode and Target describe the agent's file, for a deleted path the former
 	// one. A deleted directory stands for everything below it. Type is empty if the layer
 	// no longer shows what was deleted.
-	Type   FileType `json:"type,omitempty"`
-	Size   int64    `json:"size"`             // bytes of a regular file, else 0
-	Mode   uint32   `json:"mode"`             // the permission, setuid, setgid and sticky bits
-	Target string   `json:"target,omitempty"` // the target of a symbolic link, the commit of a ref
+	Type   FileType
+	Size   int64  // bytes of a regular file, else 0
+	Mode   uint32 // the permission, setuid, setgid and sticky bits
+	Target string // the target of a symbolic link, the commit of a ref
 	// Was is the former type, if it was another one. A directory is gone with everything below it.
-	Was FileType `json:"was,omitempty"`
+	Was FileType
 	// From is the former path of a renamed directory, inside the sandbox.
-	From string `json:"from,omitempty"`
+	From string
 	// ExecutedBy names the host program that executes the file without being asked, as git
 	// does with a hook; empty: clove knows none.
-	ExecutedBy string `json:"executed_by,omitempty"`
+	ExecutedBy string
 	// Instructs names the agents that follow the file's text in this folder; empty: clove knows
 	// none.
-	Instructs string `json:"instructs,omitempty"`
+	Instructs string
 	// Unknown says why a program that clove does not know may execute it; empty: nothing points
 	// to that.
-	Unknown string `json:"unknown,omitempty"`
+	Unknown string
 	// Lost names what Apply did not write of a file that it wrote, such as extended attributes;
 	// empty: nothing.
-	Lost string `json:"lost,omitempty"`
+	Lost string
 	// Refused is why Apply did not make this change, or why Diff did not descend into it;
 	// empty otherwise.
-	Refused string `json:"refused,omitempty"`
+	Refused string
 	// Contents are those of files and links that Access.Contents names; nil otherwise.
-	Contents *Contents `json:"contents,omitempty"`
+	Contents *Contents
 }
 
 // Class is the class of consent that the change needs, or "" if a yes to all is enough.

@@ -13,11 +13,11 @@ import (
 // Contents are both sides of a change of a file or a link, whose content is its target. A side
 // that does not exist, or is of another type, has none.
 type Contents struct {
-	Before []byte `json:"before,omitempty"` // the host's
-	After  []byte `json:"after,omitempty"`  // the agent's
-	Mode   uint32 `json:"mode"`             // as Change.Mode, of the host's; 0 if it has none
+	Before []byte // the host's
+	After  []byte // the agent's
+	Mode   uint32 // as Change.Mode, of the host's; 0 if it has none
 	// Omitted is why both are missing; empty otherwise.
-	Omitted string `json:"omitted,omitempty"`
+	Omitted string
 }
 
 // addContents reads both sides of a change, if its path was asked for. before and now are nil for

@@ -8,6 +8,17 @@ import (
 	"clove.run/clove/agent"
 )
 
+// CheckExecSize refuses a command and an environment that execve(2) would refuse inside without
+// saying which text is too long. A run without a limit of its stack inherits that of the process
+// that starts it: this one, or a supervisor, which has cloved's.
+func CheckExecSize(command, env []string, limits agent.Limits) error {
+	var stack unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil {
+		return agent.Failed("getrlimit", err)
+	}
+	return agent.CheckExecSize(command, env, limits.StackBytes(stack.Cur))
+}
+
 // CheckAmounts refuses memory and disk beyond what this host has at all: such a limit would hold nothing. What a run
 // has without asking is never refused. The limits of OCI containers are their engine's.
 func (p Paths) CheckAmounts(asked agent.Limits) error {

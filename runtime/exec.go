@@ -135,7 +135,7 @@ func (x *execSession) admit(e agent.Exec) (err error) {
 		return err
 	}
 	x.orders.Argv, x.orders.Env = initproto.Strings(e.Command), merged(x.orders.Env, e.Env)
-	if err := agent.CheckExecSize(e.Command, x.orders.Env, s.spec.Limits.StackBytes(agent.StackUnknown)); err != nil {
+	if err := CheckExecSize(e.Command, x.orders.Env, s.spec.Limits); err != nil {
 		return err
 	}
 	if e.User != nil {

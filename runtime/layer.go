@@ -62,7 +62,7 @@ func (r *Runtime) Apply(ref, to string, paths []string, confirm func([]rootfs.Ch
 // only what the user could read.
 func (r *Runtime) Changes(ctx context.Context, reading Reading) ([]agent.Change, error) {
 	found, err := r.changes(ctx, reading)
-	return changesOf(found), err
+	return ChangesOf(found), err
 }
 
 func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootfs.Change, err error) {
@@ -87,12 +87,13 @@ func (r *Runtime) changes(ctx context.Context, reading Reading) (changes []rootf
 // the rights of the user, as far as agree consents. It returns those that were
 // written and those that were refused, also beside an error.
 func (r *Runtime) ApplyChanges(ctx context.Context, reading Reading, agree func([]agent.Change) (Consent, error)) ([]agent.Change, error) {
-	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(changesOf(found)) })
-	return changesOf(applied), err
+	applied, err := r.applyChanges(ctx, reading, func(found []rootfs.Change) (Consent, error) { return agree(ChangesOf(found)) })
+	return ChangesOf(applied), err
 }
 
-// changesOf is a list of changes for callers that do not know package rootfs.
-func changesOf(changes []rootfs.Change) []agent.Change {
+// ChangesOf is a list of changes for callers that do not know package rootfs, and for JSON: their
+// names keep each byte.
+func ChangesOf(changes []rootfs.Change) []agent.Change {
 	out := make([]agent.Change, len(changes))
 	for i, c := range changes {
 		out[i] = agent.Change{Kind: string(c.Kind), Path: agent.RawString(c.Path), Type: string(c.Type), Size: c.Size, Mode: c.Mode,

@@ -61,6 +61,9 @@ func (l *launch) prepare() (err error) {
 	if err = l.runtime.paths.CheckAmounts(l.spec.Limits); err != nil {
 		return err
 	}
+	if err = CheckExecSize(l.spec.Command, l.spec.Env, l.spec.Limits); err != nil {
+		return err
+	}
 	if err = checkMeters(l.spec, l.probes.cgroups.Mode() == cgroups.ModeV2); err != nil {
 		return err
 	}

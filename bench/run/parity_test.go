@@ -27,7 +27,7 @@ func TestProbeHasItsOwnTime(t *testing.T) {
 	t.Parallel()
 	with := &asked{ended: ended{record: agent.Record{Status: agent.StatusExited}}}
 	s := &suite.Suite{Name: "s", Seeds: []int64{1}, Limits: suite.Limits{Memory: "64M", Timeout: "20ms", CPUTime: "10ms"}}
-	r := &Runner{Suite: s, Dir: t.TempDir(), Sandboxes: with, Host: host.Host{Dir: "/", CPUs: []int{0}, StackBytes: 8 << 20, Base: host.BaseDirs}}
+	r := &Runner{Suite: s, Dir: t.TempDir(), Sandboxes: with, Host: host.Host{Dir: "/", CPUs: []int{0}, Base: host.BaseDirs}}
 	if _, err := r.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}

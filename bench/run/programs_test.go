@@ -74,7 +74,7 @@ func (*ended) KeepLayer(context.Context, agent.ID, string) (bool, error)        
 
 func oneAttempt(t *testing.T, with *ended) (*Runner, plan.Attempt) {
 	s := &suite.Suite{Name: "s", Dir: t.TempDir(), Seeds: []int64{1}}
-	r := &Runner{Suite: s, Dir: t.TempDir(), Sandboxes: with, Retries: 2, Host: host.Host{Dir: "/", CPUs: []int{0}, StackBytes: 8 << 20, Base: host.BaseDirs}}
+	r := &Runner{Suite: s, Dir: t.TempDir(), Sandboxes: with, Retries: 2, Host: host.Host{Dir: "/", CPUs: []int{0}, Base: host.BaseDirs}}
 	return r, plan.Attempt{Task: suite.Task{Name: "t", Grade: suite.Grade{Command: []string{"grader"}}}, Agent: suite.Agent{Name: "a", Command: []string{"program"}}, Seed: 1}
 }
 

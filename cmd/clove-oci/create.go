@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -187,7 +186,7 @@ func loadBundle(directory string) (*specs.Spec, error) {
 	defer file.Close()
 	// A pointer: `null` is valid JSON and leaves it nil.
 	var spec *specs.Spec
-	if err := json.NewDecoder(file).Decode(&spec); err != nil {
+	if err := decode(file, &spec); err != nil {
 		return nil, err
 	}
 	if spec == nil {

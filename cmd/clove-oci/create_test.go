@@ -35,6 +35,10 @@ func TestABundleThatMakesNoSenseIsRefused(t *testing.T) {
 		`{"process":{}}`:                       "Cwd property must not be empty",
 		`{"process":{"cwd":"a","args":["a"]}}`: "Cwd must be an absolute path",
 		`{"process":{"cwd":"/"}}`:              "args must not be empty",
+		// Else another file's name would be passed on.
+		"{\"process\":{\"cwd\":\"/\",\"args\":[\"rm\",\"bad\xff\"]}}": "cannot read config.json: it has bytes that are not UTF-8, which JSON cannot carry: rename what it names",
+		`{"process":{"cwd":"/","args":["rm","bad\udcff"]}}`:           "cannot read config.json: it has surrogates that are not in pairs, which JSON cannot carry: rename what it names",
+		`{"process":{"cwd":"x","args":["rm","bad\ud83d\ude00"]}}`:     "Cwd must be an absolute path", // a whole pair is read
 	} {
 		root := t.TempDir()
 		got := try(t, "--root", root, "create", "--bundle", bundleOf(t, config), "one")

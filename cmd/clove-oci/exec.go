@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -175,7 +174,7 @@ func readProcess(path string) (*specs.Process, error) {
 	}
 	defer file.Close()
 	var process specs.Process
-	if err := json.NewDecoder(file).Decode(&process); err != nil {
+	if err := decode(file, &process); err != nil {
 		return nil, err
 	}
 	return &process, container.CheckProcess(&process)

@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/client"
 	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/rootfs"
+	"clove.run/clove/runtime"
 )
 
 // workspace has the commands about the files of a run.
@@ -116,7 +117,7 @@ func collect(changes *[]rootfs.Change) func(api.ChangeNote) error {
 
 func printChanges(s *screen, asJSON bool, changes []rootfs.Change) error {
 	if asJSON {
-		return s.printJSON(append([]rootfs.Change{}, changes...)) // [] for none, not null
+		return s.printJSON(runtime.ChangesOf(changes)) // [] for none, not null
 	}
 	return s.printLines(verbs.Items(listed(changes)))
 }

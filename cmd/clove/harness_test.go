@@ -164,7 +164,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { null.Close() })
 	return &bench{t: t, in: null, host: host.Host{
 		Environ: []string{"PATH=" + filepath.Join(dir, "nothing")}, Dir: filepath.Join(dir), CPUs: []int{0, 1, 2, 3},
-		StackBytes: 8 << 20, Machine: elf.EM_X86_64, Base: host.BaseDirs,
+		Machine: elf.EM_X86_64, Base: host.BaseDirs,
 	}}
 }
 

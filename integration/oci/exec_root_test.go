@@ -47,6 +47,19 @@ func TestExecIsWhatItsFlagsSay(t *testing.T) {
 	}
 }
 
+// A word that is not UTF-8 is refused: as JSON, in which libcontainer passes it on, it would be the
+// control's.
+func TestExecPassesNoOtherBytes(t *testing.T) {
+	r := newRuntime(t)
+	id := waiting(t, r)
+	if got := r.Do("exec", id, "sh", "-c", "echo $1 | od -An -tx1", "sh", "bad\xff"); got.Status == 0 || !strings.Contains(got.Err, "is not UTF-8") {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Do("exec", id, "sh", "-c", "echo $1 | od -An -tx1", "sh", "bad\ufffd"); got.Status != 0 || strings.TrimSpace(got.Out) != "62 61 64 ef bf bd 0a" {
+		t.Errorf("the control: %+v", got)
+	}
+}
+
 func TestExecOfAProcessFile(t *testing.T) {
 	r := newRuntime(t)
 	id := waiting(t, r)

@@ -25,7 +25,7 @@ var numbers = []struct{ document, says, source, declares string }{
 	{"docs/decisions/01-oci-config.md", "opencontainers/cgroups 0.1.0", "go.mod", "github.com/opencontainers/cgroups v0.1.0"},
 	{"docs/decisions/05-host-ids.md", "65536 host ids, from 0x70000000 on", "agent/run.go", "FirstHostID = 0x70000000"},
 	{"docs/api.md", "a line of 64 KiB", "daemon/conversation.go", "maxSmall = 64 << 10"},
-	{"docs/api.md", "alone 1 MiB", "daemon/conversation.go", "maxMessage = 1 << 20"},
+	{"docs/api.md", "alone 7.5 MiB", "daemon/conversation.go", "maxMessage = 7<<20 + 512<<10"},
 	{"docs/api.md", "64 levels of nesting", "internal/rpc/document.go", "maxDepth = 64"},
 	{"docs/api.md", "256 requests in a batch", "daemon/conversation.go", "maxBatch = 256"},
 	{"docs/api.md", "64 lines being answered", "daemon/conversation.go", "maxPending = 64"},

@@ -2,7 +2,10 @@ package container
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/opencontainers/selinux/go-selinux"
@@ -24,6 +27,12 @@ func CheckProcess(p *specs.Process) error {
 		return errors.New("args must not be empty")
 	case p.SelinuxLabel != "" && !selinux.GetEnabled():
 		return errors.New("selinux label is specified in config, but selinux is disabled or not supported")
+	}
+	// libcontainer passes them on as JSON, which would replace the bytes.
+	for _, text := range slices.Concat(p.Args, p.Env, []string{p.Cwd}) {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%.64q is not UTF-8, which a container's process cannot have: rename what it names", text)
+		}
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func TestAProcessThatCouldOnlyFailIsRefused(t *testing.T) {
 		"no directory": {&specs.Process{Args: good.Args}, "Cwd property must not be empty"},
 		"relative":     {&specs.Process{Args: good.Args, Cwd: "tmp"}, "Cwd must be an absolute path"},
 		"no command":   {&specs.Process{Cwd: "/"}, "args must not be empty"},
+		"other bytes":  {&specs.Process{Cwd: "/", Args: []string{"rm", "bad\xff"}}, `"bad\xff" is not UTF-8, which a container's process cannot have: rename what it names`},
 	} {
 		if err := CheckProcess(row.process); err == nil || err.Error() != row.want {
 			t.Errorf("%s: %v", name, err)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 )
@@ -19,7 +18,6 @@ type Host struct {
 	Dir        string      // the caller's working directory, absolute
 	UID        int         // the caller's effective user ID; only root may show directories beside the workspace
 	CPUs       []int       // numbers of the online CPUs, ascending
-	StackBytes uint64      // soft RLIMIT_STACK: execve(2) takes a quarter of it for arguments and environment
 	Machine    elf.Machine // of the programs that run here
 	Base       []string    // directories that appear inside at the same path
 	Policies   []string    // directories of policies that have a name; the first counts
@@ -77,11 +75,6 @@ func Current() (Host, error) {
 			h.CPUs = append(h.CPUs, cpu)
 		}
 	}
-	var stack unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil {
-		return Host{}, agent.Failed("getrlimit", err)
-	}
-	h.StackBytes = stack.Cur
 	h.Policies, h.Ceiling = h.policies(), PoliciesDir()
 	return h, nil
 }

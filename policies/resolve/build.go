@@ -93,7 +93,6 @@ var specSteps = []func(*builder) error{
 	read(settings.Shared),
 	(*builder).readEnvironment,
 	(*builder).checkModelSetup,
-	(*builder).checkExecSize,
 	(*builder).readShadow,
 	(*builder).checkWhole,
 	(*builder).checkCeiling,

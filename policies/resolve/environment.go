@@ -180,9 +180,3 @@ func (b *builder) readEnvFile(path string, read func(step, entry string) error) 
 	}
 	return nil
 }
-
-// checkExecSize finds now what execve(2) would refuse inside with E2BIG, without saying which
-// text is too large.
-func (b *builder) checkExecSize() error {
-	return agent.CheckExecSize(b.spec.Command, b.spec.Env, b.spec.Limits.StackBytes(b.host.StackBytes))
-}
