@@ -12,8 +12,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/loop/order"
-	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
@@ -35,7 +35,7 @@ const loopProgram = "clove-loop"
 func askCommand() command {
 	return command{
 		task: "run", usage: "have a model do a task in a sandbox",
-		verbs: []verb{{line: "clove ask --model NAME [flags of run] PROMPT", act: of(launcher.ask), free: true}},
+		verbs: []verb{{line: "clove ask [flags of run] AGENT.yaml PROMPT\nclove ask --model NAME [flags of run] PROMPT", act: of(launcher.ask), free: true}},
 		description: "clove's own agent loop: the model works with tools (exec, read_file, write_file, edit, list) on a copy of\n" +
 			"this folder until it is done. The answer is on stdout, what it does on stderr. The folder stays as it is until\n" +
 			"clove apply.\n\n" +
@@ -48,7 +48,7 @@ func askCommand() command {
 func chatCommand() command {
 	return command{
 		task: "run", usage: "talk with a model that works in a sandbox",
-		verbs: []verb{{line: "clove chat --model NAME [flags of run]", act: of(launcher.chat), free: true}},
+		verbs: []verb{{line: "clove chat [flags of run] AGENT.yaml\nclove chat --model NAME [flags of run]", act: of(launcher.chat), free: true}},
 		description: "As clove ask, with a prompt a line. Ctrl-C interrupts the current answer. /tools lists the tools, /cost says what was\n" +
 			"used, /quit or the end of the input ends it.",
 		flags: loopFlags(),
@@ -85,46 +85,58 @@ func (p launcher) performLoop(c *cli.Context, chat bool) error {
 	return err
 }
 
-// loopSpec is runSpec for the loop.
+// loopSpec is runSpec for the loop. The first word can be a manifest, whose model works then.
 func (p launcher) loopSpec(c *cli.Context, h host.Host, id agent.ID, chat bool) (agent.Spec, error) {
-	refused := policies.Standard() // for the record of the refusal
-	refused.ID = id
-	o, err := orderOf(c, chat)
+	file, words := "", c.Args().Slice()
+	if len(words) > 0 && resolve.IsManifest(words[0]) {
+		file, words = words[0], words[1:]
+	}
+	o, err := orderOf(c, file, words, chat)
 	if err == nil {
 		err = checkSwitches(c)
 	}
 	if err != nil {
-		return refused, err
-	}
-	programs, err := runtime.Programs()
-	if err != nil {
-		return refused, err
-	}
-	program := filepath.Join(programs, loopProgram)
-	if !host.IsProgram(program) {
-		return refused, &agent.Error{Kind: agent.KindNotFound, Step: askName, Message: program + " is not there", Hint: "build it with `make build`, or install clove's programs in one directory"}
+		return refusedSpec(id), err
 	}
 	request := requestOf(c)
-	if !request.Has(settings.Workspace) {
-		request.Set(settings.Workspace, ".")
-	}
 	if chat && isTerminal(p.in) && isTerminal(p.out) {
 		request.Set(settings.TTY, "true")
 	}
-	if err := request.RunLoop(program, o); err != nil {
-		return refused, err
+	if file != "" {
+		request.Script, request.Args = file, words
+		return p.resolved(c, request, o, h, id)
 	}
-	return resolved(c, request, h, id)
+	if err := runLoop(&request, o); err != nil {
+		return refusedSpec(id), err
+	}
+	return p.resolved(c, request, o, h, id)
 }
 
-// orderOf reads what the loop is to do.
-func orderOf(c *cli.Context, chat bool) (o order.Order, err error) {
+// runLoop makes the request one for the loop, on a copy of the caller's folder.
+func runLoop(request *resolve.Request, o order.Order) error {
+	programs, err := runtime.Programs()
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(programs, loopProgram)
+	if !host.IsProgram(program) {
+		return &agent.Error{Kind: agent.KindNotFound, Step: askName, Message: program + " is not there", Hint: "build it with `make build`, or install clove's programs in one directory"}
+	}
+	if !request.Has(settings.Workspace) {
+		request.Set(settings.Workspace, ".")
+	}
+	return request.RunLoop(program, o)
+}
+
+// orderOf reads what the loop is to do. words are behind the file, which is empty without a
+// manifest.
+func orderOf(c *cli.Context, file string, words []string, chat bool) (o order.Order, err error) {
 	o = order.Order{Instructions: c.String(flagInstruct), Chat: chat}
 	models := c.StringSlice(settings.Model)
 	if len(models) > 0 {
 		o.Model = agent.NamedModel(models[0])
 	}
-	if o.Model == "" {
+	if o.Model == "" && file == "" {
 		return o, invalid(settings.Model, "clove models list shows what there is; echo needs no key", "name the model that works, without *")
 	}
 	for _, number := range []struct {
@@ -137,10 +149,11 @@ func orderOf(c *cli.Context, chat bool) (o order.Order, err error) {
 			}
 		}
 	}
-	words := c.Args().Slice()
 	switch {
 	case chat && len(words) > 0:
 		return o, invalid("", "clove ask asks once", "a chat takes its prompts from standard input")
+	case !chat && len(words) != 1 && file != "":
+		return o, invalid("", `clove ask `+file+` "what to do"`, "it takes one prompt, not %d words", len(words))
 	case !chat && len(words) != 1:
 		return o, invalid("", `clove ask --model `+o.Model+` "what to do"`, "it takes one prompt, not %d words", len(words))
 	case !chat:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/loop/order"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/resolve"
@@ -34,17 +36,34 @@ func manifestCommand() command {
 	}
 }
 
-// withManifest lays a request whose script is a manifest over that. file is nil for any other.
-func withManifest(asked resolve.Request, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
+// withManifest lays a request whose script is a manifest over that. file is nil for any other. Of
+// a manifest that is a model and instructions, the request's only argument is the prompt; o says
+// what else the loop is told.
+func withManifest(asked resolve.Request, o order.Order, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
 	if !resolve.IsManifest(asked.Script) {
 		return nil, asked, nil
 	}
 	if file, err = resolve.LoadManifest(asked.Script, h); err != nil {
 		return nil, asked, err
 	}
+	name := asked.Script
 	asked.Script = ""
-	request, err = file.Request(asked, h)
-	return file, request, err
+	if file.Written.Model == "" {
+		request, err = file.Request(asked, h)
+		return file, request, err
+	}
+	switch {
+	case len(asked.Args) == 1 && !o.Chat:
+		o.Prompt, asked.Args = asked.Args[0], nil
+	case !o.Chat:
+		return file, asked, invalid("", `clove ask `+name+` "what to do", or clove chat `+name, "it is a model with instructions, and needs one prompt")
+	}
+	o.Model = cmp.Or(o.Model, file.Written.Model)
+	o.Instructions = cmp.Or(o.Instructions, file.Written.Instructions)
+	if request, err = file.Request(asked, h); err != nil {
+		return file, request, err
+	}
+	return file, request, runLoop(&request, o)
 }
 
 // check builds the spec of each file.
@@ -72,7 +91,12 @@ func checkManifest(path string, h host.Host) error {
 	if !resolve.IsManifest(path) {
 		return invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
 	}
-	file, request, err := withManifest(resolve.Request{Script: path}, h)
+	// A model's needs a prompt, and takes any.
+	var args []string
+	if m, err := resolve.LoadManifest(path, h); err == nil && m.Written.Model != "" {
+		args = []string{"check"}
+	}
+	file, request, err := withManifest(resolve.Request{Script: path, Args: args}, order.Order{}, h)
 	if err != nil {
 		return err
 	}
@@ -111,7 +135,8 @@ func (p manifestVerbs) show(c *cli.Context) error {
 		}{m.Written, digest, resolved})
 	}
 	rows := []manifestRow{{"name", m.Written.Name}, {"sha256", digest}}
-	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"args", strings.Join(m.Written.Args, " ")}} {
+	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"args", strings.Join(m.Written.Args, " ")},
+		{"model", m.Written.Model}, {"instructions", m.Written.Instructions}, {"home", m.Written.Home}} {
 		if row.Text != "" {
 			rows = append(rows, row)
 		}

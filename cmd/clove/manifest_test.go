@@ -25,8 +25,9 @@ var others = map[string][]string{
 	settings.ModelLog: {"", settings.Model, "echo"}, settings.ModelSetup: {"codex", settings.Model, "echo"}, flagInteractive: {"", settings.Detach, "true"},
 }
 
-// withoutKey are flags of run whose key is another: the agent's name, and the variables.
-var withoutKey = []string{flagName, flagEnv}
+// withoutKey are flags of run whose key is another: the agent's name, the variables, and the kept home, which
+// has the agent's name so that no manifest names another's.
+var withoutKey = []string{flagName, flagEnv, settings.KeptHome}
 
 // Each flag of run that is part of a spec has a key, and both give the same spec.
 func TestKeysOfManifestsAreFlags(t *testing.T) {
@@ -136,7 +137,7 @@ func TestFlagsOverAManifest(t *testing.T) {
 func TestManifestCommands(t *testing.T) {
 	b := manifestBench(t)
 	b.file("agent.yaml", "version: 1\nname: web\ncommand: [\"true\"]\nenvironment: {set: {KEY: hidden}}\nfiles: {volumes: [\"./folder:/data\"]}\n", 0o644)
-	for name, text := range map[string]string{"key": "limits: {memroy: 1G}", "value": "limits: {memory: 12Q}", "type": "labels: 3", "later": "home: somewhere", "anchor": "labels: &a [x]",
+	for name, text := range map[string]string{"key": "limits: {memroy: 1G}", "value": "limits: {memory: 12Q}", "type": "labels: 3", "later": "home: ../other", "anchor": "labels: &a [x]",
 		"detached": "restart: always", "twice": "user: agent\nuser: root", "script": "script: agent.py", "second": "---\nversion: 1"} {
 		b.file(name+".yaml", "version: 1\nname: web\ncommand: [\"true\"]\n"+text+"\n", 0o644)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/loop/order"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/resolve"
@@ -28,15 +29,15 @@ func (p launcher) runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec,
 	if err != nil {
 		return refusedSpec(id), err
 	}
-	return resolved(c, request, h, id)
+	return p.resolved(c, request, order.Order{}, h, id)
 }
 
 // resolved is the spec of a request, with what --learn changes in it.
-func resolved(c *cli.Context, request resolve.Request, h host.Host, id agent.ID) (agent.Spec, error) {
+func (p launcher) resolved(c *cli.Context, request resolve.Request, o order.Order, h host.Host, id agent.ID) (agent.Spec, error) {
 	if c.String(flagLearnNetwork) == learnAllow {
 		request.Set(settings.NetworkMode, agent.NetworkPublic)
 	}
-	file, request, err := withManifest(request, h)
+	file, request, err := withManifest(request, o, h)
 	if err != nil {
 		return refusedSpec(id), err
 	}

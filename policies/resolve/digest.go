@@ -83,6 +83,11 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 		return nil, err
 	}
 	whole := map[string]any{"version": m.Written.Version, "name": m.Written.Name, "command": slices.Concat([]string{}, m.Written.Command), "args": slices.Concat([]string{}, m.Written.Args)}
+	for key, text := range map[string]string{"model": m.Written.Model, "instructions": m.Written.Instructions, "home": m.Written.Home} {
+		if text != "" {
+			whole[key] = text
+		}
+	}
 	for key, texts := range resolved {
 		whole[key] = texts
 	}

@@ -2,8 +2,10 @@ package resolve
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/loop/order"
 	"clove.run/clove/policies/settings"
 )
@@ -23,7 +25,7 @@ func (r *Request) RunLoop(program string, o order.Order) error {
 		r.Values = settings.Values{}
 	}
 	r.Add(settings.Volume, program+":"+order.Program+":ro")
-	if !r.Has(settings.Model) {
+	if !slices.ContainsFunc(r.Values[settings.Model], func(text string) bool { return agent.NamedModel(text) == o.Model }) {
 		r.Add(settings.Model, o.Model)
 	}
 	return nil

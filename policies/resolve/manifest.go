@@ -61,6 +61,9 @@ func (m *Manifest) Request(asked Request, h host.Host) (Request, error) {
 	delete(values, settings.EnvironmentSet)
 	delete(values, settings.EnvironmentPass)
 	values.Add(settings.Env, variables...)
+	if m.Written.Home == policies.HomeKept {
+		values.Set(settings.KeptHome, m.Written.Name)
+	}
 	asked.Values = over(asked.Values, values)
 	return asked, nil
 }
