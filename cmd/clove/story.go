@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/policies/advice"
 	"clove.run/clove/api"
+	"clove.run/clove/policies/advice"
 )
 
 // fact is one line about a run, for clove show and clove why.
