@@ -29,7 +29,7 @@ var mayImport = []struct {
 	{"policies/shadow", []string{"agent", "kernel/budget", "kernel/grant", "policies/settings"}, "what another policy would have refused is a value"},
 	{"policies/host", []string{"agent"}, "a machine and a caller as a value"},
 	{"policies/interpreter", []string{"agent", "policies/host"}, "looks at files, and knows no spec"},
-	{"policies/advice", []string{"agent", "egress", "policies/resolve", "policies/settings", "seccomp"}, "what would let a refused action pass is a value"},
+	{"policies/advice", []string{"agent", "egress", "kernel/budget", "policies/resolve", "policies/settings", "seccomp"}, "what would let a refused action pass is a value"},
 	{"policies/expect", []string{"agent", "api/agents", "egress", "kernel/grant", "policies/probe", "policies/resolve", "policies/settings", "runtime", "internal/document"}, "says what a run would meet, with what decides in a run"},
 	{"policies/resolve", []string{"agent", "egress", "loop/order", "policies", "policies/host", "policies/interpreter", "policies/settings", "seccomp", "internal/document", "internal/homedir"}, "every edge builds a spec with it, so it knows no command line"},
 	{"policies/probe", nil, "what is tried inside a sandbox; it knows no policy"},
@@ -195,7 +195,7 @@ var owners = []struct {
 	{"k8s.io/apimachinery", "internal/kubetest", "comes with the API's types"},
 	{"sigs.k8s.io/agent-sandbox", "internal/kubetest", "for tests only"},
 	{"github.com/aymanbagabas/go-udiff", "cmd/clove", "patches of clove diff; its search is bounded, for files that an agent chose"},
-	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci policies/advice policies/settings", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
+	{"github.com/docker/go-units", "cmd/clove cmd/clove-oci kernel/budget policies/advice policies/settings", "sizes that are shown, also in errors, and those of runc's own flags; agent.ParseSize reads clove's"},
 }
 
 type listed struct {
