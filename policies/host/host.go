@@ -8,20 +8,19 @@ import (
 	"slices"
 	"strings"
 
-
 	"clove.run/clove/agent"
 )
 
 // Host is what building a spec needs to know of this machine and of the caller.
 type Host struct {
-	Environ    []string    // the caller's environment, KEY=VALUE
-	Dir        string      // the caller's working directory, absolute
-	UID        int         // the caller's effective user ID; only root may show directories beside the workspace
-	CPUs       []int       // numbers of the online CPUs, ascending
-	Machine    elf.Machine // of the programs that run here
-	Base       []string    // directories that appear inside at the same path
-	Policies   []string    // directories of policies that have a name; the first counts
-	Ceiling    string      // directory with the policy that bounds every run; empty: none does
+	Environ  []string    // the caller's environment, KEY=VALUE
+	Dir      string      // the caller's working directory, absolute
+	UID      int         // the caller's effective user ID; only root may show directories beside the workspace
+	CPUs     []int       // numbers of the online CPUs, ascending
+	Machine  elf.Machine // of the programs that run here
+	Base     []string    // directories that appear inside at the same path
+	Policies []string    // directories of policies that have a name; the first counts
+	Ceiling  string      // directory with the policy that bounds every run; empty: none does
 }
 
 // policiesDir is where root keeps the policies of a host, and its ceiling.
