@@ -49,23 +49,40 @@ func (p workspace) copy(c *cli.Context) error {
 		return invalid("", "write an absolute path inside, for example NAME:/workspace/out", "a path inside begins with /")
 	}
 	if from.run != "" {
-		send, done, err := p.sender(c, from.run)
-		if err != nil {
-			return err
-		}
-		defer done()
-		folder, err := copyOut(c.Context, p.screen, send, from.path, to.path)
-		if err == nil && folder {
-			p.sayPartial(c, from)
-		}
-		return err
+		return p.misspelled(c, from.run, p.takeOut(c, from, to.path))
 	}
 	d, err := p.cloved(c)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return copyIn(c.Context, p.screen, d, from.path, to)
+	return p.misspelled(c, to.run, copyIn(c.Context, p.screen, d, from.path, to))
+}
+
+// misspelled adds the run that was probably meant where the run does not exist: a path of either side
+// may be what does not.
+func (p workspace) misspelled(c *cli.Context, run string, err error) error {
+	if agent.KindOf(err) != agent.KindNotFound {
+		return err
+	}
+	if _, missing := p.stored(c, run); agent.KindOf(missing) == agent.KindNotFound {
+		return program(p).nearRun(c, run, missing)
+	}
+	return err
+}
+
+// takeOut copies from a run to the host.
+func (p workspace) takeOut(c *cli.Context, from place, to string) error {
+	send, done, err := p.sender(c, from.run)
+	if err != nil {
+		return err
+	}
+	defer done()
+	folder, err := copyOut(c.Context, p.screen, send, from.path, to)
+	if err == nil && folder {
+		p.sayPartial(c, from)
+	}
+	return err
 }
 
 // sayPartial says that a folder of a run at rest may lack files: the copy looks complete.

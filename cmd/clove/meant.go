@@ -180,6 +180,9 @@ func (a *arranger) near(flag string) string {
 	for spelled := range maps.Keys(a.flags) {
 		names = append(names, strings.TrimLeft(spelled, "-"))
 	}
+	if a.command == "" {
+		names = append(names, "version") // arrange takes it alone
+	}
 	slices.Sort(names) // a name is before those that begin with it
 	short := len(word) == 1
 	names = slices.DeleteFunc(names, func(name string) bool { return (len(name) == 1) != short || short && name != word })

@@ -55,7 +55,11 @@ func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) 
 	case err == nil:
 		return run, true, nil
 	case kind == agent.KindNotFound:
-		p.say("clove", cyan, fmt.Sprintf("there is no run %q, so it is taken as a host", reference))
+		text := fmt.Sprintf("there is no run %q, so it is taken as a host", reference)
+		if near := agent.FailureOf(p.nearRun(c, reference, err)); near.Hint != agent.FailureOf(err).Hint {
+			text += "; " + near.Hint
+		}
+		p.say("clove", cyan, text)
 	case kind == agent.KindInvalid: // the beginning of several ids
 		return run, false, err
 	}

@@ -113,6 +113,9 @@ func TestWhyTellsRunsFromHosts(t *testing.T) {
 			t.Errorf("%s: %d\n%s%s", line, status, stdout, stderr)
 		}
 	}
+	if _, _, stderr := b.clove("--root", b.host.Dir, "why", "webb"); !strings.Contains(stderr, "as a host; did you mean web?") {
+		t.Errorf("%s", stderr)
+	}
 	if _, _, stderr := b.clove("--root", b.host.Dir, "why", "nobody"); !strings.Contains(stderr, `no run "nobody", so it is taken as a host`) {
 		t.Errorf("%s", stderr)
 	}
