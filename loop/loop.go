@@ -34,7 +34,7 @@ type Loop struct {
 	Box   *tools.Box
 	File  *conversation.File
 
-	Text func(string) // gets the model's text as it comes; nil: nobody does
+	Text func(string) // gets the model's text as it comes; nil: it is not shown
 	Log  io.Writer    // gets a line for each thing that is done
 
 	Calls int         // answers since the start

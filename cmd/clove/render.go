@@ -124,6 +124,9 @@ func clusterRequestOf(c *cli.Context, args []string, h host.Host) (*clusterReque
 	if r.asked.Script, r.asked.Args, err = splitArguments(args, c.String(flagEntry), h); err != nil {
 		return nil, err
 	}
+	if resolve.IsManifest(r.asked.Script) {
+		return nil, invalid("", "write the command and its flags in place of the file: clove manifest show "+r.asked.Script+" prints them", "a manifest cannot be rendered")
+	}
 	if err := cmp.Or(r.asked.CheckCommand(), refuseLocal(c)); err != nil {
 		return nil, err
 	}
