@@ -104,3 +104,29 @@ func TestManifestGrantsAreAnew(t *testing.T) {
 	}
 	d.ok("stop", "-t", "0", "one", "two")
 }
+
+// An agent that is a model and instructions runs clove's loop, and goes on with its conversation in
+// the home that stays. Without home: kept each run begins anew.
+func TestManifestOfAModel(t *testing.T) {
+	h := newHost(t)
+	for _, home := range []string{"home: kept\n", ""} {
+		dir := userDir(t, map[string]string{"helper.yaml": "version: 1\nname: helper\nmodel: echo\ninstructions: be brief\nworkspace: .\n" + home})
+		file := filepath.Join(dir, "helper.yaml")
+		if r := h.clove("run", file); r.code != 125 || !strings.Contains(r.stderr, "needs one prompt") {
+			t.Fatalf("without a prompt: %+v", r)
+		}
+		for _, prompt := range []string{"first prompt", "second prompt"} {
+			if r := h.clove("ask", "--rm", file, prompt); r.code != 0 || !strings.Contains(r.stdout, prompt) {
+				t.Fatalf("%s: %+v", prompt, r)
+			}
+		}
+		r := h.clove("run", "--rm", "--home", "helper", "--workspace", dir, "--", "sh", "-c", "cat /home/agent/.clove/*.jsonl")
+		if kept := strings.Contains(r.stdout, "first prompt") && strings.Contains(r.stdout, "second prompt"); kept != (home != "") {
+			t.Errorf("%q: %+v", home, r)
+		}
+		// The folder of another agent's manifest has another home.
+		if r := h.clove("run", "--rm", "--home", "helper", "--workspace", userDir(t, nil), "--", "ls", "-A", "/home/agent"); strings.Contains(r.stdout, ".clove") {
+			t.Errorf("another folder has the home: %+v", r)
+		}
+	}
+}

@@ -270,7 +270,7 @@ func TestFits(t *testing.T) {
 			t.Fatal("it waits, and does not fit")
 		case err == nil && !amounts.Fits(left.Free) && amounts.Fits(left.Unheld):
 			t.Fatal("only others are in its way, and it is refused")
-		case err == nil && k.begin.Out == 0 && k.target.MaxOutput > 0 && k.out > k.target.MaxOutput:
+		case err == nil && amounts.Fits(left.Unheld) && k.begin.Out == 0 && k.target.MaxOutput > 0 && k.out > k.target.MaxOutput:
 			t.Fatalf("%d is more than the model can", k.out)
 		case err == nil && amounts.Fits(left.Free) && !maps.Equal(amounts, k.bound(k.out)):
 			t.Fatalf("%v is not the upper bound of an answer of %d", amounts, k.out)
