@@ -153,7 +153,7 @@ func TestManifestCommands(t *testing.T) {
 		{"check anchor.yaml", exitFailed, "", "anchors are not read here"},
 		{"check detached.yaml", exitFailed, "", "detached.yaml: line 4, column 10: restart: only cloved can do that\nhint: add -d"},
 		{"check twice.yaml", exitFailed, "", "the key \"user\" stands in line 4 already"},
-		{"check script.yaml", exitFailed, "", "it has a script and a command"},
+		{"check script.yaml", exitFailed, "", "it has two of script, command and model"},
 		{"check second.yaml", exitFailed, "", "there is a second document"},
 		{"check gone.yaml agent.yaml", exitFailed, "agent.yaml: sound", `cannot read the manifest "gone.yaml"`},
 		{"check work/agent.py", exitFailed, "", "has not the ending of a manifest"},
