@@ -309,7 +309,7 @@ func TestBenchRefusals(t *testing.T) {
 		{"cpus: 4000", nil, "t.a.1 needs more processors than this machine has"},
 		{"cpus: none", nil, `"none" is no number of processors`},
 		{"timeout: soon", nil, "--timeout"},
-		{"memry: 1G", nil, `line 5, column 14: tasks.0.limits: there is no key "memry"`},
+		{"memry: 1G", nil, `line 5, column 40: tasks.0.limits: there is no key "memry"`},
 		{"", []string{"--filter", "x"}, "no attempt matches x"},
 		{"", []string{"--retries", "-1"}, `"-1" is none`},
 		{"", []string{"--require-quiet"}, "this machine makes figures vary: "},

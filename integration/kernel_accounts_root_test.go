@@ -52,7 +52,7 @@ func TestAReservationThatCannotFitEndsTheRun(t *testing.T) {
 				if hit := end.record.Limit; end.record.Status != agent.StatusBudget || end.code != agent.ExitKilled || hit == nil || hit.Name != "reviews" || hit.Value != 10 || *hit.Peak != 4 {
 					t.Errorf("%s, exit %d, %+v\n%s", end.record.Status, end.code, hit, end.stderr)
 				}
-				if !strings.Contains(end.stderr, "less left than the agent wanted to use") {
+				if !strings.Contains(end.stderr, "4 are spent, and the next call would have reserved at least 7: give more with --budget reviews=20") {
 					t.Errorf("%s", end.stderr)
 				}
 			}

@@ -55,7 +55,7 @@ func TestHostileManifests(t *testing.T) {
 		"files: {mounts: [\"type=bind,source=../../..,target=/etc\"]}\n": "files.mounts",
 		"user: root\n---\nversion: 1\n":                                  "second document",
 		"ulimits: {nofile: .inf}\n":                                      "ulimits",
-		"home: ../other\n":                                               "there is no key",
+		"home: ../other\n":                                               "is not kept",
 	} {
 		file := manifestIn(t, text)
 		if r := h.clove("run", file); r.code != 125 || r.stdout != "" || !strings.Contains(r.stderr, want) {
