@@ -119,7 +119,10 @@ func TestTheGatesPlaceCannotBeTaken(t *testing.T) {
 func waiting(t *testing.T, file *os.File) (ready bool) {
 	t.Helper()
 	err := control(file, func(fd int) error {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10)
+		n, err := 0, error(unix.EINTR) // Go's own signals interrupt a poll, whatever SA_RESTART says (signal(7))
+		for err == unix.EINTR {
+			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10)
+		}
 		ready = n > 0
 		return err
 	})
