@@ -88,7 +88,8 @@ func (p launcher) performLoop(c *cli.Context, chat bool) error {
 // loopSpec is runSpec for the loop. The first word can be a manifest, whose model works then.
 func (p launcher) loopSpec(c *cli.Context, h host.Host, id agent.ID, chat bool) (agent.Spec, error) {
 	file, words := "", c.Args().Slice()
-	if len(words) > 0 && resolve.IsManifest(words[0]) {
+	// The only word beside --model is a prompt, which may end in a file's name.
+	if len(words) > 0 && resolve.IsManifest(words[0]) && (chat || len(words) > 1 || !c.IsSet(settings.Model)) {
 		file, words = words[0], words[1:]
 	}
 	o, err := orderOf(c, file, words, chat)
@@ -104,12 +105,12 @@ func (p launcher) loopSpec(c *cli.Context, h host.Host, id agent.ID, chat bool) 
 	}
 	if file != "" {
 		request.Script, request.Args = file, words
-		return p.resolved(c, request, o, h, id)
+		return p.resolved(c, request, &o, h, id)
 	}
 	if err := runLoop(&request, o); err != nil {
 		return refusedSpec(id), err
 	}
-	return p.resolved(c, request, o, h, id)
+	return p.resolved(c, request, &o, h, id)
 }
 
 // runLoop makes the request one for the loop, on a copy of the caller's folder.

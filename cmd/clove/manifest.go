@@ -37,9 +37,9 @@ func manifestCommand() command {
 }
 
 // withManifest lays a request whose script is a manifest over that. file is nil for any other. Of
-// a manifest that is a model and instructions, the request's only argument is the prompt; o says
-// what else the loop is told.
-func withManifest(asked resolve.Request, o order.Order, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
+// a manifest that is a model and instructions, the request's only argument is the prompt. ordered
+// is what clove ask or clove chat say beside it, which take no other manifest; nil: neither asks.
+func withManifest(asked resolve.Request, ordered *order.Order, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
 	if !resolve.IsManifest(asked.Script) {
 		return nil, asked, nil
 	}
@@ -48,7 +48,13 @@ func withManifest(asked resolve.Request, o order.Order, h host.Host) (file *reso
 	}
 	name := asked.Script
 	asked.Script = ""
-	if file.Written.Model == "" {
+	var o order.Order
+	switch {
+	case ordered != nil && file.Written.Model == "":
+		return file, asked, invalid("", "clove run "+name+"; an agent that can be asked has model: NAME", "%s names no model", name)
+	case ordered != nil:
+		o = *ordered
+	case file.Written.Model == "":
 		request, err = file.Request(asked, h)
 		return file, request, err
 	}
@@ -96,7 +102,7 @@ func checkManifest(path string, h host.Host) error {
 	if m, err := resolve.LoadManifest(path, h); err == nil && m.Written.Model != "" {
 		args = []string{"check"}
 	}
-	file, request, err := withManifest(resolve.Request{Script: path, Args: args}, order.Order{}, h)
+	file, request, err := withManifest(resolve.Request{Script: path, Args: args}, nil, h)
 	if err != nil {
 		return err
 	}

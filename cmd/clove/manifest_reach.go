@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 )
@@ -18,7 +19,7 @@ var reaching = []struct{ setting, words string }{
 
 // reportReach says at the start what a manifest takes of the host: the file may be another
 // person's, and none of this is seen in the command line.
-func reportReach(s *screen, m *resolve.Manifest) {
+func reportReach(s *screen, m *resolve.Manifest, spec agent.Spec) {
 	if m == nil {
 		return
 	}
@@ -27,6 +28,10 @@ func reportReach(s *screen, m *resolve.Manifest) {
 		if texts := m.Written.Values[row.setting]; len(texts) > 0 {
 			parts = append(parts, row.words+strings.Join(texts, ", "))
 		}
+	}
+	// The folder of the script appears with it, and a link leads to that of its file.
+	if m.Written.Script != "" && !m.Written.Has(settings.Workspace) && !m.Holds(spec.Files.Workspace) {
+		parts = append(parts, "works on "+spec.Files.Workspace)
 	}
 	if len(parts) > 0 {
 		s.say("clove", cyan, m.Source+" "+strings.Join(parts, "; "))

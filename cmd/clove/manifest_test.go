@@ -167,6 +167,26 @@ func TestManifestCommands(t *testing.T) {
 			t.Errorf("%s: %d, %q, %q", row.words, status, stdout, stderr)
 		}
 	}
+	for line, want := range map[string]string{
+		"ask agent.yaml x":        "agent.yaml names no model",
+		"chat agent.yaml":         "agent.yaml names no model",
+		"ask --model echo x.yaml": "",
+	} {
+		if status, _, stderr := b.clove(strings.Fields(line)...); !strings.Contains(stderr, want) || want == "" && strings.Contains(stderr, "manifest") || want != "" && status == 0 {
+			t.Errorf("%s: %d, %q", line, status, stderr)
+		}
+	}
+	b.file("sub/out.yaml", "version: 1\nname: out\nscript: ../work/agent.py\n", 0o644)
+	b.file("work/in.yaml", "version: 1\nname: in\nscript: agent.py\n", 0o644)
+	if err := os.Symlink("../work/agent.py", filepath.Join(b.host.Dir, "sub/link.py")); err != nil {
+		t.Fatal(err)
+	}
+	b.file("sub/link.yaml", "version: 1\nname: link\nscript: link.py\n", 0o644)
+	for file, says := range map[string]bool{"sub/out.yaml": true, "sub/link.yaml": true, "work/in.yaml": false} {
+		if _, _, stderr := b.clove("run", file); strings.Contains(stderr, "works on "+filepath.Join(b.host.Dir, "work")) != says {
+			t.Errorf("%s: %q", file, stderr)
+		}
+	}
 	_, _, stderr := b.clove("run", "agent.yaml")
 	if !strings.Contains(stderr, "agent.yaml shows ./folder:/data") {
 		t.Errorf("a run does not say what it takes of the host: %q", stderr)
@@ -200,6 +220,21 @@ func TestDigestOfAManifest(t *testing.T) {
 		if same != plain {
 			t.Errorf("%s became %s", plain, same)
 		}
+	}
+	filter := func(path, text string) string {
+		t.Helper()
+		b := manifestBench(t)
+		b.file("web.yaml", "version: 1\nname: web\nextends: ./own.yaml\ncommand: [\"true\"]\n", 0o644)
+		b.file("own.yaml", "version: 1\nname: own\nseccomp: ./"+path+"\n", 0o644)
+		b.file(path, text, 0o644)
+		_, stdout, stderr := b.clove("manifest", "digest", "web.yaml")
+		if stderr != "" {
+			t.Fatal(stderr)
+		}
+		return stdout
+	}
+	if filter("a.json", "{}") != filter("b.json", "{}") || filter("a.json", "{}") == filter("a.json", "{ }") {
+		t.Error("the filter of a policy counts by another thing than its content")
 	}
 	for _, other := range []string{
 		digest("a", "environment: {set: {B: x1}}\n", "1", "limits: {pids: 50}\n"),

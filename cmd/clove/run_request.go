@@ -29,11 +29,11 @@ func (p launcher) runSpec(c *cli.Context, h host.Host, id agent.ID) (agent.Spec,
 	if err != nil {
 		return refusedSpec(id), err
 	}
-	return p.resolved(c, request, order.Order{}, h, id)
+	return p.resolved(c, request, nil, h, id)
 }
 
 // resolved is the spec of a request, with what --learn changes in it.
-func (p launcher) resolved(c *cli.Context, request resolve.Request, o order.Order, h host.Host, id agent.ID) (agent.Spec, error) {
+func (p launcher) resolved(c *cli.Context, request resolve.Request, o *order.Order, h host.Host, id agent.ID) (agent.Spec, error) {
 	if c.String(flagLearnNetwork) == learnAllow {
 		request.Set(settings.NetworkMode, agent.NetworkPublic)
 	}
@@ -51,7 +51,7 @@ func (p launcher) resolved(c *cli.Context, request resolve.Request, o order.Orde
 		err = file.Mistake(err, requestOf(c).Values)
 	}
 	if err == nil && !c.Bool(flagJSON) {
-		reportReach(p.screen, file)
+		reportReach(p.screen, file, spec)
 	}
 	return spec, err
 }

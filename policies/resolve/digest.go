@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -35,13 +36,9 @@ func (m *Manifest) Digest(h host.Host) (string, error) {
 // Resolved are the settings of the manifest with those of the policies that it extends, by their
 // keys. Values of variables are left out.
 func (m *Manifest) Resolved(h host.Host) (map[string][]string, error) {
-	reference := m.extends()
-	if reference == "" {
-		reference = policies.StandardName
-	}
-	chain, err := loadChain(reference, h)
+	chain, err := m.chain(h)
 	if err != nil {
-		return nil, m.wrong(err)
+		return nil, err
 	}
 	below := settings.Values{}
 	for _, link := range slices.Backward(chain) {
@@ -60,6 +57,26 @@ func (m *Manifest) Resolved(h host.Host) (map[string][]string, error) {
 	enter(resolved, settings.EnvironmentSet, each(set, nameOf))
 	enter(resolved, settings.EnvironmentPass, pass)
 	return resolved, nil
+}
+
+// chain is the policy below and all that it extends.
+func (m *Manifest) chain(h host.Host) ([]Link, error) {
+	chain, err := loadChain(cmp.Or(m.extends(), policies.StandardName), h)
+	if err != nil {
+		err = m.wrong(err)
+	}
+	return chain, err
+}
+
+// filterBelow is the filter of the policies below: a name, or the absolute path of a file.
+func (m *Manifest) filterBelow(h host.Host) (string, error) {
+	chain, err := m.chain(h)
+	for _, link := range chain {
+		if text := link.written.Text(settings.Seccomp); text != "" {
+			return text, nil
+		}
+	}
+	return "", err
 }
 
 // enter enters a list as a set.
@@ -97,9 +114,14 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 		}
 	}
 	files := absoluteValues(m.Written.Values, m.dir)
+	if filter, err := m.filterBelow(h); err != nil {
+		return nil, err
+	} else if !files.Has(settings.Seccomp) {
+		files.Set(settings.Seccomp, filter)
+	}
 	for _, name := range []string{settings.EnvFile, settings.Seccomp} {
 		key := settings.Find(name).ManifestKey()
-		if !m.Written.Has(name) || name == settings.Seccomp && isFilterName(files.Text(name)) {
+		if !files.Has(name) || name == settings.Seccomp && isFilterName(files.Text(name)) {
 			continue
 		}
 		var digests []string

@@ -83,6 +83,12 @@ func over(typed, written settings.Values) settings.Values {
 
 func (m *Manifest) absolute(path string) string { return host.Host{Dir: m.dir}.Absolute(path) }
 
+// Holds reports whether a folder of the host is the manifest's or below it. No folder is.
+func (m *Manifest) Holds(folder string) bool {
+	dir, err := filepath.EvalSymlinks(m.dir)
+	return folder == "" || err == nil && host.Within(folder, dir)
+}
+
 // extends is the policy below. The path of one begins at the manifest.
 func (m *Manifest) extends() string {
 	if e := m.Written.Extends; strings.Contains(e, "/") || IsManifest(e) {
