@@ -240,7 +240,7 @@ var testNames = []string{"api.example.com", "API.EXAMPLE.com.", "example.com", "
 // same.
 func FuzzParseTarget(f *testing.F) {
 	for _, text := range []string{"tcp://*.api.example.com:443", "[2001:db8::]/32:1-2", "10.0.0.0/8:*", "public", "fd00::1:443",
-		"https://u:p@h/x", "tcp://https://x", "udp://bücher.example:443", "[::ffff:1.2.3.4/120]:5", "0x7f.1", "a@b:1/2", "[::1%lo]", "*.*", "::/0"} {
+		"https://u:p@h/x", "tcp://https://x", "udp://bücher.example:443", "[::ffff:1.2.3.4/120]:5", "0x7f.1", "a@b:1/2", "@b:1", "[::1%lo]", "*.*", "::/0"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -255,7 +255,7 @@ func FuzzParseTarget(f *testing.F) {
 		if err != nil || again != target || again.String() != target.String() {
 			t.Fatalf("%q became %q, that became %q, %v", text, target, again, err)
 		}
-		if strings.Trim(target.String(), "abcdefghijklmnopqrstuvwxyz0123456789-_.:/*[]") != "" {
+		if strings.Trim(target.String(), "abcdefghijklmnopqrstuvwxyz0123456789-_.:/*[]@") != "" {
 			t.Fatalf("%q became %q", text, target)
 		}
 	})
