@@ -4,6 +4,7 @@ import (
 	"embed"
 	"reflect"
 	"slices"
+	"strings"
 
 	"clove.run/clove/internal/document"
 )
@@ -15,6 +16,24 @@ func Schema() []byte {
 
 //go:embed levels/*.yaml
 var levelFiles embed.FS
+
+//go:embed agents/*.yaml
+var agentFiles embed.FS
+
+// Agents are the names of the manifests that are shipped with clove.
+func Agents() (names []string) {
+	entries, _ := agentFiles.ReadDir("agents") // embedded with the program, in the order of names
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Agent returns the text of a manifest that is shipped with clove; ok is false if there is none of that name.
+func Agent(name string) (text []byte, ok bool) {
+	text, err := agentFiles.ReadFile("agents/" + name + ".yaml")
+	return text, err == nil
+}
 
 // Levels are the names of the built-in levels, from the widest to the narrowest.
 var Levels = []string{"unrestricted", StandardName, "sandboxed", "readonly", "minimal"}

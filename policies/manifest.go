@@ -2,7 +2,9 @@ package policies
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"clove.run/clove/agent"
@@ -25,10 +27,13 @@ type ManifestHead struct {
 	Extends      string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
 	Script       string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
 	Command      []string `json:"command,omitempty" doc:"a command of the sandbox and its arguments, in place of script"`
-	Model        string   `json:"model,omitempty" doc:"in place of both: clove's own loop has this model work, which is also one that the agent may call"`
+	Program      string   `json:"program,omitempty" doc:"the name of a program of the caller's, in place of script: it is looked for in PATH and where installers put programs into a home, and shown read-only with what it needs"`
+	Install      string   `json:"install,omitempty" doc:"with program: npm:PACKAGE@VERSION, which is installed once where the caller has no such program"`
+	Login        []string `json:"login,omitempty" doc:"with program: targets that it may reach in a run without a model of clove's, for an account of the caller's own; as network.allow"`
+	Model        string   `json:"model,omitempty" doc:"in place of all three: clove's own loop has this model work, which is also one that the agent may call"`
 	Instructions string   `json:"instructions,omitempty" doc:"with model: what it is told before each prompt"`
 	Home         string   `json:"home,omitempty" enum:"kept" doc:"kept: a home that stays, under the agent's name, as clove run --home"`
-	Args         []string `json:"args,omitempty" doc:"arguments of the script; those of the command line come behind them"`
+	Args         []string `json:"args,omitempty" doc:"arguments of the script or program; those of the command line come behind them"`
 }
 
 var manifestForm = sync.OnceValue(func() reflect.Type { return formOf[ManifestHead]((*settings.Setting).ManifestKey) })
@@ -58,28 +63,51 @@ func ParseManifest(text []byte) (m Manifest, err error) {
 	case agent.ValidateName(m.Name) != nil:
 		return m, invalid("write name: and a word of letters, digits, '-', '_' and '.'", "%.64q is no name of an agent", m.Name)
 	case m.ways() == 0:
-		return m, invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], or model: NAME", "it names nothing to run")
+		return m, invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], program: NAME, or model: NAME", "it names nothing to run")
 	case m.ways() > 1:
-		return m, invalid("keep one of them", "it has two of script, command and model")
+		return m, invalid("keep one of them", "it has two of script, command, program and model")
 	case m.Instructions != "" && m.Model == "":
 		return m, invalid("write model: NAME", "instructions belong to a model")
 	case m.Home != "" && m.Home != HomeKept:
 		return m, invalid("write home: kept, or omit the key", "home: %.64q is not kept", m.Home)
-	case len(m.Args) > 0 && m.Script == "":
-		return m, invalid("write them behind the program in command", "args belong to a script")
+	case len(m.Args) > 0 && m.Script == "" && m.Program == "":
+		return m, invalid("write them behind the program in command", "args belong to a script or program")
+	case m.Program == "" && (m.Install != "" || len(m.Login) > 0):
+		return m, invalid("write program: NAME", "install and login belong to a program")
+	case strings.ContainsAny(m.Program, "/\x00") || strings.HasPrefix(m.Program, "-") || m.Program == "." || m.Program == "..":
+		return m, invalid("write the name alone; script: PATH names a file", "%.64q is no name of a program", m.Program)
+	case m.Install != "" && m.Package() == (Package{}):
+		return m, invalid("write npm:PACKAGE@VERSION, with the whole version, as npm:opencode-ai@1.18.33", "%.64q names no version of a package", m.Install)
 	}
 	return m, nil
 }
 
 // ways are how many things it says to run.
 func (m Manifest) ways() (n int) {
-	for _, is := range []bool{m.Script != "", len(m.Command) > 0, m.Model != ""} {
+	for _, is := range []bool{m.Script != "", len(m.Command) > 0, m.Program != "", m.Model != ""} {
 		if is {
 			n++
 		}
 	}
 	return n
 }
+
+// Package is one version of a package of npm's.
+type Package struct{ Name, Version string }
+
+// packages are the texts of install: npm's rules for names, and a version without a range.
+var packages = regexp.MustCompile(`^npm:((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
+
+// Package is what the manifest installs; the zero Package: nothing.
+func (m Manifest) Package() Package {
+	if parts := packages.FindStringSubmatch(m.Install); parts != nil {
+		return Package{parts[1], parts[2]}
+	}
+	return Package{}
+}
+
+// String is the text by which npm installs it.
+func (p Package) String() string { return p.Name + "@" + p.Version }
 
 // HomeKept is the value of home.
 const HomeKept = "kept"

@@ -69,17 +69,23 @@ func loopFlags() []cli.Flag {
 func (p launcher) ask(c *cli.Context) error  { return p.performLoop(c, false) }
 func (p launcher) chat(c *cli.Context) error { return p.performLoop(c, true) }
 
-// performLoop runs the loop and says what it changed.
+// performLoop runs the loop.
 func (p launcher) performLoop(c *cli.Context, chat bool) error {
+	specOf := func(c *cli.Context, h host.Host, id agent.ID) (agent.Spec, error) { return p.loopSpec(c, h, id, chat) }
+	return p.performShowing(c, specOf, func(agent.Spec) bool { return true })
+}
+
+// performShowing is perform for an agent whose changes are shown at the end if its spec asks for that.
+func (p launcher) performShowing(c *cli.Context, specOf func(*cli.Context, host.Host, agent.ID) (agent.Spec, error), shown func(agent.Spec) bool) error {
 	var started agent.Spec
 	err := p.perform(c, func(c *cli.Context, h host.Host, id agent.ID) (spec agent.Spec, err error) {
-		spec, err = p.loopSpec(c, h, id, chat)
+		spec, err = specOf(c, h, id)
 		if err == nil {
 			started = spec
 		}
 		return spec, err
 	})
-	if started.Name != "" && !started.Detached && !p.json {
+	if started.Name != "" && shown(started) && !started.Detached && !p.json {
 		p.reportChanges(c, started)
 	}
 	return err
@@ -89,7 +95,7 @@ func (p launcher) performLoop(c *cli.Context, chat bool) error {
 func (p launcher) loopSpec(c *cli.Context, h host.Host, id agent.ID, chat bool) (agent.Spec, error) {
 	file, words := "", c.Args().Slice()
 	// The only word beside --model is a prompt, which may end in a file's name.
-	if len(words) > 0 && resolve.IsManifest(words[0]) && (chat || len(words) > 1 || !c.IsSet(settings.Model)) {
+	if len(words) > 0 && resolve.NamesManifest(words[0], h) && (chat || len(words) > 1 || !c.IsSet(settings.Model)) {
 		file, words = words[0], words[1:]
 	}
 	o, err := orderOf(c, file, words, chat)
@@ -107,14 +113,14 @@ func (p launcher) loopSpec(c *cli.Context, h host.Host, id agent.ID, chat bool) 
 		request.Script, request.Args = file, words
 		return p.resolved(c, request, &o, h, id)
 	}
-	if err := runLoop(&request, o); err != nil {
+	if err := runLoop(&request, o, h); err != nil {
 		return refusedSpec(id), err
 	}
 	return p.resolved(c, request, &o, h, id)
 }
 
 // runLoop makes the request one for the loop, on a copy of the caller's folder.
-func runLoop(request *resolve.Request, o order.Order) error {
+func runLoop(request *resolve.Request, o order.Order, h host.Host) error {
 	programs, err := runtime.Programs()
 	if err != nil {
 		return err
@@ -124,7 +130,9 @@ func runLoop(request *resolve.Request, o order.Order) error {
 		return &agent.Error{Kind: agent.KindNotFound, Step: askName, Message: program + " is not there", Hint: "build it with `make build`, or install clove's programs in one directory"}
 	}
 	if !request.Has(settings.Workspace) {
-		request.Set(settings.Workspace, ".")
+		if err := request.ShowFolder(h); err != nil {
+			return err
+		}
 	}
 	return request.RunLoop(program, o)
 }

@@ -47,18 +47,22 @@ func (p program) importHome(c *cli.Context) error {
 
 // inHome runs a command with the home in a sandbox.
 func (p program) inHome(c *cli.Context, name string, flags []string, command ...string) error {
-	var line []string
-	for _, flag := range []string{flagRoot, flagRunDir, flagSocket} {
-		if c.IsSet(flag) {
-			line = append(line, "--"+flag, c.String(flag))
-		}
-	}
-	line = append(line, runName, "--rm", "--"+settings.KeptHome, name)
+	line := append(ownDirectories(c), runName, "--rm", "--"+settings.KeptHome, name)
 	line = slices.Concat(line, flags, []string{"--"}, command)
 	if status := p.execute(line); status != 0 {
 		return exitStatus(status)
 	}
 	return nil
+}
+
+// ownDirectories are the flags of another command line that works with the same clove as this one.
+func ownDirectories(c *cli.Context) (line []string) {
+	for _, flag := range []string{flagRoot, flagRunDir, flagSocket} {
+		if c.IsSet(flag) {
+			line = append(line, "--"+flag, c.String(flag))
+		}
+	}
+	return line
 }
 
 // homeHere finds the caller's kept home of this folder.

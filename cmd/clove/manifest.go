@@ -40,7 +40,7 @@ func manifestCommand() command {
 // a manifest that is a model and instructions, the request's only argument is the prompt. ordered
 // is what clove ask or clove chat say beside it, which take no other manifest; nil: neither asks.
 func withManifest(asked resolve.Request, ordered *order.Order, h host.Host) (file *resolve.Manifest, request resolve.Request, err error) {
-	if !resolve.IsManifest(asked.Script) {
+	if !resolve.NamesManifest(asked.Script, h) {
 		return nil, asked, nil
 	}
 	if file, err = resolve.LoadManifest(asked.Script, h); err != nil {
@@ -69,7 +69,7 @@ func withManifest(asked resolve.Request, ordered *order.Order, h host.Host) (fil
 	if request, err = file.Request(asked, h); err != nil {
 		return file, request, err
 	}
-	return file, request, runLoop(&request, o)
+	return file, request, runLoop(&request, o, h)
 }
 
 // check builds the spec of each file.
@@ -94,7 +94,7 @@ func (p manifestVerbs) check(c *cli.Context) error {
 }
 
 func checkManifest(path string, h host.Host) error {
-	if !resolve.IsManifest(path) {
+	if !resolve.NamesManifest(path, h) {
 		return invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
 	}
 	// A model's needs a prompt, and takes any.
@@ -141,8 +141,8 @@ func (p manifestVerbs) show(c *cli.Context) error {
 		}{m.Written, digest, resolved})
 	}
 	rows := []manifestRow{{"name", m.Written.Name}, {"sha256", digest}}
-	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"args", strings.Join(m.Written.Args, " ")},
-		{"model", m.Written.Model}, {"instructions", m.Written.Instructions}, {"home", m.Written.Home}} {
+	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"program", m.Written.Program}, {"args", strings.Join(m.Written.Args, " ")},
+		{"install", m.Written.Install}, {"login", strings.Join(m.Written.Login, ", ")}, {"model", m.Written.Model}, {"instructions", m.Written.Instructions}, {"home", m.Written.Home}} {
 		if row.Text != "" {
 			rows = append(rows, row)
 		}

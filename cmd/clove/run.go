@@ -22,11 +22,12 @@ type launcher program
 func runCommand() command {
 	return command{
 		task: "run", usage: "run one agent until it ends, and exit as it did",
-		verbs: []verb{{line: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] AGENT.yaml [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]", act: of(launcher.run), free: true}},
+		verbs: []verb{{line: "clove run [flags] SCRIPT [flags] [-- ARGS...]\nclove run [flags] AGENT [flags] [-- ARGS...]\nclove run [flags] -- COMMAND [ARGS...]", act: of(launcher.run), free: true}},
 		description: "SCRIPT ending in .py, .js, .mjs, .sh, .rb or .pl runs with that language's interpreter; any other\n" +
 			"must be a program or begin with #!. Its folder appears, copy on write, at /workspace.\n" +
 			"COMMAND is looked up inside the sandbox, and sees an empty /workspace, or with --workspace . your folder.\n" +
-			"AGENT.yaml is a manifest (clove manifest): what to run, and the flags by their keys; what is typed comes over it.\n" +
+			"AGENT is a manifest (clove manifest), as agent.yaml, or the name of one (clove agents), as claude-code: what to run,\n" +
+			"and the flags by their keys; what is typed comes over it. ./claude-code is a file.\n" +
 			"A Python script with a .venv beside it runs in that, unless you are in another one.\n\n" +
 			"Sizes: 512K, 256M, 1.5G (powers of 1024). Durations: 90, 1.5s, 10m, 2h30m.\n\n" +
 			"Exit status: the agent's own; 128+n when signal n ended it; 124 time is up; 137 memory, output,\n" +
@@ -35,7 +36,10 @@ func runCommand() command {
 	}
 }
 
-func (p launcher) run(c *cli.Context) error { return p.perform(c, p.runSpec) }
+// run says what an agent that is a file has changed: it works in a folder that the command line need not name.
+func (p launcher) run(c *cli.Context) error {
+	return p.performShowing(c, p.runSpec, func(s agent.Spec) bool { return s.Manifest.Name != "" })
+}
 
 // perform builds the spec, runs it, and turns the record into an exit status.
 func (p launcher) perform(c *cli.Context, specOf func(*cli.Context, host.Host, agent.ID) (agent.Spec, error)) error {

@@ -8,12 +8,9 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/homedir"
 	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/interpreter"
 	"clove.run/clove/policies/settings"
 )
-
-// toolDirs are where installers put programs into a home, for callers whose PATH does not have
-// them, as sudo's does not.
-var toolDirs = []string{".cargo/bin", ".local/bin", "go/bin", "bin", ".bun/bin", ".deno/bin", ".npm-global/bin", ".yarn/bin"}
 
 // reportHomeTools names the flag that shows a program which the command names, and which a shell
 // inside has not found.
@@ -47,7 +44,7 @@ func homeTool(h host.Host, program string) string {
 		return ""
 	}
 	path, _ := h.Lookup("PATH")
-	dirs := slices.Clone(toolDirs)
+	dirs := slices.Clone(interpreter.HomeDirs)
 	for _, dir := range filepath.SplitList(path) {
 		if rel, err := filepath.Rel(given, dir); err == nil && filepath.IsLocal(rel) && rel != "." {
 			dirs = append(dirs, rel)

@@ -41,6 +41,11 @@ func (p launcher) resolved(c *cli.Context, request resolve.Request, o *order.Ord
 	if err != nil {
 		return refusedSpec(id), err
 	}
+	if file != nil && file.Written.Program != "" {
+		if err := p.readyProgram(c, file, &request, h); err != nil {
+			return refusedSpec(id), err
+		}
+	}
 	spec, err := resolve.Spec(request, h, id)
 	if err == nil && c.String(flagLearnNetwork) == learnAsk && spec.Network == agent.NetworkNone {
 		request.Set(settings.NetworkMode, agent.NetworkAllowlist) // with no rule: each target is refused, or asked about

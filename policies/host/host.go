@@ -20,6 +20,7 @@ type Host struct {
 	Machine  elf.Machine // of the programs that run here
 	Base     []string    // directories that appear inside at the same path
 	Policies []string    // directories of policies that have a name; the first counts
+	Agents   []string    // directories of manifests that have a name; the first counts
 	Ceiling  string      // directory with the policy that bounds every run; empty: none does
 }
 
@@ -36,15 +37,17 @@ func PoliciesDir() string {
 	return policiesDir
 }
 
-// policies are the caller's own directory and the host's.
-func (h Host) policies() []string {
+// agentsDirs are those of the host's agents, and of those that packages bring.
+var agentsDirs = []string{"/etc/clove/agents", "/usr/share/clove/agents"}
+
+// own puts the caller's own directory of that name before the host's.
+func (h Host) own(name string, dirs ...string) []string {
 	config, set := h.Lookup("XDG_CONFIG_HOME")
 	if home, has := h.Lookup("HOME"); !set && has {
 		config = filepath.Join(home, ".config")
 	}
-	dirs := []string{PoliciesDir()}
 	if filepath.IsAbs(config) {
-		dirs = append([]string{filepath.Join(config, "clove/policies")}, dirs...)
+		dirs = append([]string{filepath.Join(config, "clove", name)}, dirs...)
 	}
 	return dirs
 }
@@ -74,7 +77,7 @@ func Current() (Host, error) {
 			h.CPUs = append(h.CPUs, cpu)
 		}
 	}
-	h.Policies, h.Ceiling = h.policies(), PoliciesDir()
+	h.Policies, h.Agents, h.Ceiling = h.own("policies", PoliciesDir()), h.own("agents", agentsDirs...), PoliciesDir()
 	return h, nil
 }
 

@@ -144,7 +144,7 @@ func invalid(field, hint, format string, values ...any) error {
 // CheckCommand rejects a request that names nothing to run.
 func (r Request) CheckCommand() error {
 	switch {
-	case r.Script != "":
+	case r.Script != "" || r.Program != "":
 		return nil
 	case len(r.Args) == 0 && r.Has(settings.Hostname):
 		return invalid("", "clove run -h NAME SCRIPT, or clove run -h NAME -- COMMAND; -h alone shows the help", "there is nothing to run")

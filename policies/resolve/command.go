@@ -46,7 +46,10 @@ const pythonProgram = "python3"
 // readCommand decides what is executed inside, and what must appear there for it: the
 // workspace and the interpreter's directories.
 func (b *builder) readCommand() error {
-	if b.asked.Script == "" {
+	switch {
+	case b.asked.Program != "":
+		return b.ownProgram()
+	case b.asked.Script == "":
 		return b.plainCommand()
 	}
 	shown, err := b.findScript()
@@ -119,7 +122,13 @@ func (b *builder) checkScript(given string) (string, error) {
 		if strings.Contains(b.asked.Script, "/") {
 			hint = "check the path; it is one of the host's"
 		}
-		if near := document.Nearest(filepath.Base(given), beside(given)); near != "" {
+		names := beside(given)
+		if !strings.Contains(b.asked.Script, "/") {
+			for _, a := range Agents(b.host) {
+				names = append(names, a.Name)
+			}
+		}
+		if near := document.Nearest(filepath.Base(given), names); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		return "", &agent.Error{Kind: agent.KindNotFound, Step: "script", Message: b.asked.Script + " does not exist", Hint: hint}

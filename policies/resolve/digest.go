@@ -100,10 +100,13 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 		return nil, err
 	}
 	whole := map[string]any{"version": m.Written.Version, "name": m.Written.Name, "command": slices.Concat([]string{}, m.Written.Command), "args": slices.Concat([]string{}, m.Written.Args)}
-	for key, text := range map[string]string{"model": m.Written.Model, "instructions": m.Written.Instructions, "home": m.Written.Home} {
+	for key, text := range map[string]string{"model": m.Written.Model, "instructions": m.Written.Instructions, "home": m.Written.Home, "program": m.Written.Program, "install": m.Written.Install} {
 		if text != "" {
 			whole[key] = text
 		}
+	}
+	if len(m.Written.Login) > 0 {
+		whole["login"] = m.Written.Login
 	}
 	for key, texts := range resolved {
 		whole[key] = texts

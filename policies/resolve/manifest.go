@@ -23,23 +23,43 @@ type Manifest struct {
 	dir  string // where its relative paths begin
 }
 
-// IsManifest reports whether a name has the ending of a manifest.
-func IsManifest(name string) bool { return slices.Contains(policyEndings, filepath.Ext(name)) }
+// IsManifest reports whether a text has the ending of a manifest.
+func IsManifest(text string) bool { return slices.Contains(policyEndings, filepath.Ext(text)) }
 
-// LoadManifest reads a manifest. An error names the file and the place in it.
-func LoadManifest(path string, h host.Host) (*Manifest, error) {
-	m := &Manifest{Source: path}
-	full := h.Absolute(path)
-	text, err := host.ReadBounded(full, policies.MostBytes)
-	if err != nil {
-		return nil, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("cannot read the manifest %q", path), Hint: "name an agent's file, as agent.yaml", Err: err}
+// NamesManifest reports whether a word of a command line means a manifest: a path with its ending, or the
+// name of an agent that this host has.
+func NamesManifest(word string, h host.Host) bool {
+	_, _, found := agentNamed(word, h)
+	return found || IsManifest(word)
+}
+
+// LoadManifest reads the manifest that a word of a command line means. An error names the file and the
+// place in it.
+func LoadManifest(word string, h host.Host) (*Manifest, error) {
+	path, text, named := agentNamed(word, h)
+	m := &Manifest{Source: path, text: text}
+	if !named {
+		m.Source = word
+		path = h.Absolute(word)
 	}
-	m.text, m.dir = text, filepath.Dir(full)
-	if m.Written, err = policies.ParseManifest(text); err != nil {
+	var err error
+	if m.text == nil {
+		if m.text, err = host.ReadBounded(path, policies.MostBytes); err != nil {
+			return nil, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("cannot read the manifest %q", m.Source), Hint: "name an agent's file, as agent.yaml; `clove agents` lists those that have a name", Err: err}
+		}
+	}
+	m.dir = filepath.Dir(path)
+	if m.Written, err = policies.ParseManifest(m.text); err == nil && named && m.Written.Name != word {
+		err = invalid("", "rename the file, or write name: "+word, "it has the name %s", m.Written.Name)
+	}
+	if err != nil {
 		return nil, m.wrong(err)
 	}
 	return m, nil
 }
+
+// Text is the file.
+func (m *Manifest) Text() []byte { return m.text }
 
 // Request lays what a command line asks for over the manifest. The command line has no script;
 // its arguments come behind the manifest's.
@@ -56,6 +76,12 @@ func (m *Manifest) Request(asked Request, h host.Host) (Request, error) {
 	asked.Args = slices.Concat(m.Written.Command, m.Written.Args, asked.Args)
 	if m.Written.Script != "" {
 		asked.Script = m.absolute(m.Written.Script)
+	}
+	if m.Written.Program != "" {
+		asked.Program = m.Written.Program
+		if err := m.prepareProgram(&asked, values, h); err != nil {
+			return asked, err
+		}
 	}
 	variables := slices.Concat(values[settings.EnvironmentSet], values[settings.EnvironmentPass])
 	delete(values, settings.EnvironmentSet)

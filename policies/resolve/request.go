@@ -15,8 +15,12 @@ import (
 // host begin at Host.Dir.
 type Request struct {
 	Script string   // host path of a script or program, which runs inside with its interpreter; empty: Args is the whole command
-	Args   []string // the script's arguments, or the command and its arguments
-	Policy string   // level, name or file of the policy that the defaults come from, see LoadPolicy; default: standard
+	Args   []string // the script's or program's arguments, or the command and its arguments
+	// Program is the name of a program of the caller's, in place of a script: it is shown read-only
+	// with what it needs. Installed is the folder of a package to look in last.
+	Program   string
+	Installed string
+	Policy    string // level, name or file of the policy that the defaults come from, see LoadPolicy; default: standard
 
 	PolicyShadow string // the same, of a policy that is decided beside and refuses nothing; default: none
 
