@@ -41,6 +41,31 @@ func opencodeSetup(family string) ModelSetup {
 	return ModelSetup{".config/opencode/opencode.json", strings.ReplaceAll(text, "<family>", family)}
 }
 
+// ModelClient says to a client by its variables and its first arguments what its file of ModelSetup would
+// say: nothing of it is left in a home that stays, where a later run may have another model, or none.
+type ModelClient struct{ Env, Args []string }
+
+var modelClients = map[string]ModelClient{
+	"claude-code": {Env: []string{"ANTHROPIC_MODEL=<model>", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}},
+	"codex": {Args: []string{"-c", `model="<model>"`, "-c", `model_provider="clove"`, "-c", `web_search="disabled"`,
+		"-c", `model_providers.clove={name="clove", base_url="<url>/v1", env_key="OPENAI_API_KEY", wire_api="responses"}`}},
+	"opencode":           {Env: []string{"OPENCODE_CONFIG_CONTENT=" + strings.TrimSpace(opencodeSetup("openai").Text)}},
+	"opencode-anthropic": {Env: []string{"OPENCODE_CONFIG_CONTENT=" + strings.TrimSpace(opencodeSetup("anthropic").Text)}},
+}
+
+// ModelClientOf sets a client up for a model; ok is false if there is none of that name.
+func ModelClientOf(name, model string) (c ModelClient, ok bool) {
+	row, ok := modelClients[name]
+	fill := strings.NewReplacer("<model>", model, "<url>", ModelURL)
+	for _, text := range row.Env {
+		c.Env = append(c.Env, fill.Replace(text))
+	}
+	for _, text := range row.Args {
+		c.Args = append(c.Args, fill.Replace(text))
+	}
+	return c, ok
+}
+
 // ModelSetups are the clients that Kernel.ModelSetup may name, sorted.
 func ModelSetups() []string { return slices.Sorted(maps.Keys(modelSetups)) }
 

@@ -40,7 +40,7 @@ func (n *internet) serveClients(t *testing.T) {
 	n.web.HandleFunc("/npm/demo", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"name":"demo","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"demo","version":"1.0.0",
-"dist":{"tarball":"https://%s/files/demo-1.0.0.tgz","integrity":"sha512-%s"}}}}`, r.Host, base64.StdEncoding.EncodeToString(sum[:]))
+"bin":{"demo":"demo.js"},"dist":{"tarball":"%s://%s/files/demo-1.0.0.tgz","integrity":"sha512-%s"}}}}`, map[bool]string{true: "https", false: "http"}[r.TLS != nil], r.Host, base64.StdEncoding.EncodeToString(sum[:]))
 	})
 	if testhost.Lane() != testhost.LaneVM {
 		n.web.Handle("/git/", http.StripPrefix("/git/", http.FileServer(http.Dir(repositories(t)))))
@@ -79,7 +79,8 @@ func tarballOfDemo(t *testing.T) []byte {
 	compressed := gzip.NewWriter(&out)
 	w := tar.NewWriter(compressed)
 	for _, file := range []struct{ name, text string }{
-		{"package/package.json", `{"name":"demo","version":"1.0.0","main":"index.js"}`},
+		{"package/package.json", `{"name":"demo","version":"1.0.0","main":"index.js","bin":{"demo":"demo.js"}}`},
+		{"package/demo.js", "#!/usr/bin/env node\nconsole.log('" + reached + "', ...process.argv.slice(2))\n"},
 		{"package/index.js", "// " + reached + "\n"},
 	} {
 		if err := w.WriteHeader(&tar.Header{Name: file.name, Mode: 0o644, Size: int64(len(file.text))}); err != nil {

@@ -80,8 +80,7 @@ func (p agentVerbs) print(name string, h host.Host) error {
 	return err
 }
 
-// readyProgram installs an agent's program if the caller has none, gives it the caller's terminal, and says
-// which program it is.
+// readyProgram installs an agent's program if the caller has none, and gives it the caller's terminal.
 func (p launcher) readyProgram(c *cli.Context, m *resolve.Manifest, request *resolve.Request, h host.Host) error {
 	if !request.Has(settings.Detach) && isTerminal(p.in) && isTerminal(p.out) {
 		request.Set(settings.TTY, "true")
@@ -89,17 +88,12 @@ func (p launcher) readyProgram(c *cli.Context, m *resolve.Manifest, request *res
 	if request.Has(settings.Rootfs) {
 		return nil // it is the root's
 	}
-	found, err := resolve.FindProgram(m.Written.Program, request.Installed, h)
-	if err != nil && m.Written.Install != "" {
-		if agent.KindOf(err) != agent.KindNotFound {
-			p.report(err)
-		}
-		if err = p.install(c, m.Written.Package(), request.Installed, h); err == nil {
-			found, err = resolve.FindProgram(m.Written.Program, request.Installed, h)
-		}
+	_, err := resolve.FindProgram(m.Written.Program, request.Installed, h)
+	if err == nil || m.Written.Install == "" {
+		return err
 	}
-	if err == nil && !p.json && !h.InBase(found.Path) {
-		p.say("clove", cyan, m.Written.Name+" is "+found.Path+", shown read-only")
+	if agent.KindOf(err) != agent.KindNotFound {
+		p.report(err) // one is there, and cannot be shown
 	}
-	return err
+	return p.install(c, m.Written.Package(), request.Installed, h)
 }

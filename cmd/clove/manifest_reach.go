@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/policies/interpreter"
 	"clove.run/clove/policies/resolve"
 	"clove.run/clove/policies/settings"
 )
@@ -32,6 +33,16 @@ func reportReach(s *screen, m *resolve.Manifest, spec agent.Spec) {
 	// The folder of the script appears with it, and a link leads to that of its file.
 	if m.Written.Script != "" && !m.Written.Has(settings.Workspace) && !m.Holds(spec.Files.Workspace) {
 		parts = append(parts, "works on "+spec.Files.Workspace)
+	}
+	if m.Written.Program != "" {
+		for _, b := range spec.Files.Binds {
+			if strings.HasPrefix(b.Target, interpreter.ProgramDir+"/") {
+				parts = append(parts, "shows its program "+b.Source)
+			}
+		}
+		if !spec.Kernel.HasModels() && len(m.Written.Login) > 0 {
+			parts = append(parts, "reaches "+strings.Join(m.Written.Login, ", "))
+		}
 	}
 	if len(parts) > 0 {
 		s.say("clove", cyan, m.Source+" "+strings.Join(parts, "; "))

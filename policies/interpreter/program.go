@@ -21,7 +21,7 @@ type Program struct {
 
 // Inside, these directories hold what is shown of a user's program, and of its interpreter.
 const (
-	programDir     = "/opt/clove/program"
+	ProgramDir     = "/opt/clove/program"
 	interpreterDir = "/opt/clove/interpreter"
 )
 
@@ -141,7 +141,7 @@ func (f Finder) show(at string) (Program, error) {
 		if machine, _ := head.Machine(); machine != f.Host.Machine {
 			return refused("it is no program for this machine", "install it for this machine")
 		}
-		p.Command = []string{p.shown(place, real, programDir)}
+		p.Command = []string{p.shown(place, real, ProgramDir)}
 		return p, nil
 	}
 	interpreter, err := f.lineInterpreter(line, at)
@@ -172,7 +172,7 @@ func (f Finder) show(at string) (Program, error) {
 		program = p.shown(prefixes[0], program, interpreterDir)
 		p.Bin = path.Dir(program)
 	}
-	p.Command = slices.Concat([]string{program}, line.Argument, []string{p.shown(place, real, programDir)})
+	p.Command = slices.Concat([]string{program}, line.Argument, []string{p.shown(place, real, ProgramDir)})
 	return p, nil
 }
 

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,11 +72,29 @@ func (m *Manifest) prepareProgram(asked *Request, values settings.Values, h host
 	if !asked.Has(settings.Model) && !values.Has(settings.Model) {
 		delete(values, settings.ModelSetup)
 		values.Add(settings.Allow, m.Written.Login...)
+	} else {
+		setUpClient(asked, values)
 	}
 	if asked.Has(settings.Workspace) || values.Has(settings.Workspace) {
 		return nil
 	}
 	return asked.ShowFolder(h)
+}
+
+// setUpClient sets the program up for the first model that the run names, without a file. A client that is
+// not known, or a run that names patterns alone, is refused where the spec is checked.
+func setUpClient(asked *Request, values settings.Values) {
+	client := cmp.Or(asked.Text(settings.ModelSetup), values.Text(settings.ModelSetup))
+	for _, text := range slices.Concat(values[settings.Model], asked.Values[settings.Model]) {
+		model := agent.NamedModel(text)
+		if setup, known := agent.ModelClientOf(client, model); known && model != "" {
+			delete(asked.Values, settings.ModelSetup)
+			delete(values, settings.ModelSetup)
+			asked.Args = slices.Concat(setup.Args, asked.Args)
+			values.SetList(settings.Env, slices.Concat(setup.Env, values[settings.Env]))
+			return
+		}
+	}
 }
 
 // ShowFolder makes the caller's folder the workspace. A home is not shown unless it is named: it holds
