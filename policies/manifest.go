@@ -96,7 +96,7 @@ func (m Manifest) ways() (n int) {
 type Package struct{ Name, Version string }
 
 // packages are the texts of install: npm's rules for names, and a version without a range.
-var packages = regexp.MustCompile(`^npm:((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
+var packages = regexp.MustCompile(`^npm:((?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
 
 // Package is what the manifest installs; the zero Package: nothing.
 func (m Manifest) Package() Package {

@@ -138,8 +138,12 @@ func TestManifestCommands(t *testing.T) {
 	b := manifestBench(t)
 	b.file("agent.yaml", "version: 1\nname: web\ncommand: [\"true\"]\nenvironment: {set: {KEY: hidden}}\nfiles: {volumes: [\"./folder:/data\"]}\n", 0o644)
 	for name, text := range map[string]string{"key": "limits: {memroy: 1G}", "value": "limits: {memory: 12Q}", "type": "labels: 3", "later": "home: ../other", "anchor": "labels: &a [x]",
-		"detached": "restart: always", "twice": "user: agent\nuser: root", "script": "script: agent.py", "second": "---\nversion: 1"} {
+		"detached": "restart: always", "twice": "user: agent\nuser: root", "script": "script: agent.py", "install": "install: npm:x@1.0.0", "login": "login: [x]", "second": "---\nversion: 1"} {
 		b.file(name+".yaml", "version: 1\nname: web\ncommand: [\"true\"]\n"+text+"\n", 0o644)
+	}
+	for name, text := range map[string]string{"path": "program: ../tool", "range": "program: x\ninstall: npm:x@^1", "url": "program: x\ninstall: npm:https://x@1.0.0",
+		"flag": "program: x\ninstall: npm:--x@1.0.0", "absent": "program: absent\nworkspace: folder"} {
+		b.file(name+".yaml", "version: 1\nname: web\n"+text+"\n", 0o644)
 	}
 	for _, row := range []struct {
 		words          string
@@ -153,7 +157,14 @@ func TestManifestCommands(t *testing.T) {
 		{"check anchor.yaml", exitFailed, "", "anchors are not read here"},
 		{"check detached.yaml", exitFailed, "", "detached.yaml: line 4, column 10: restart: only cloved can do that\nhint: add -d"},
 		{"check twice.yaml", exitFailed, "", "the key \"user\" stands in line 4 already"},
-		{"check script.yaml", exitFailed, "", "it has two of script, command and model"},
+		{"check script.yaml", exitFailed, "", "it has two of script, command, program and model"},
+		{"check install.yaml", exitFailed, "", "install and login belong to a program"},
+		{"check login.yaml", exitFailed, "", "install and login belong to a program"},
+		{"check path.yaml", exitFailed, "", `"../tool" is no name of a program` + "\nhint: write the name alone; script: PATH names a file"},
+		{"check range.yaml", exitFailed, "", `"npm:x@^1" names no version of a package`},
+		{"check url.yaml", exitFailed, "", `"npm:https://x@1.0.0" names no version of a package`},
+		{"check flag.yaml", exitFailed, "", `"npm:--x@1.0.0" names no version of a package`},
+		{"check absent.yaml", exitFailed, "", "absent.yaml: line 3, column 10: program: absent is neither in PATH nor in your home"},
 		{"check second.yaml", exitFailed, "", "there is a second document"},
 		{"check gone.yaml agent.yaml", exitFailed, "agent.yaml: sound", `cannot read the manifest "gone.yaml"`},
 		{"check work/agent.py", exitFailed, "", "has not the ending of a manifest"},

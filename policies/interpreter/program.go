@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"bufio"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -82,11 +83,20 @@ func (f Finder) homeDirs() (dirs []string) {
 	if !filepath.IsAbs(nvm) {
 		nvm = filepath.Join(home, ".nvm")
 	}
-	versions, _ := filepath.Glob(filepath.Join(nvm, "versions/node/*/bin"))
-	fnm, _ := filepath.Glob(filepath.Join(home, ".local/share/fnm/node-versions/*/installation/bin"))
-	versions = append(versions, fnm...)
-	slices.SortFunc(versions, func(a, b string) int { return compareVersions(b, a) })
-	return append(dirs, versions...)
+	dirs = append(dirs, newestFirst(filepath.Join(nvm, "versions/node"), "bin")...)
+	return append(dirs, newestFirst(filepath.Join(home, ".local/share/fnm/node-versions"), "installation/bin")...)
+}
+
+// newestFirst are the directories with this name in each version's.
+func newestFirst(versions, name string) (dirs []string) {
+	entries, _ := os.ReadDir(versions) // none if there is no such manager
+	slices.SortFunc(entries, func(a, b os.DirEntry) int {
+		return compareVersions(strings.TrimPrefix(b.Name(), "v"), strings.TrimPrefix(a.Name(), "v"))
+	})
+	for _, e := range entries {
+		dirs = append(dirs, filepath.Join(versions, e.Name(), name))
+	}
+	return dirs
 }
 
 // npmPrefix is the prefix that ~/.npmrc sets; empty: none.

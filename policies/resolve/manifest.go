@@ -133,8 +133,8 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 	step, _, _ := strings.Cut(strings.TrimPrefix(f.Step, "--"), " ")
 	s := settings.Find(step)
 	switch {
-	case f.Step == "script":
-		return m.at("script", err)
+	case f.Step == "script" || f.Step == "program":
+		return m.at(f.Step, err)
 	case s == nil || typed.Has(s.Name()):
 		return err
 	case s.Name() == settings.Env:
