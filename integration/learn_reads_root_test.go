@@ -25,11 +25,11 @@ func (l lesson) reading(t *testing.T, h *host, dir, locked string, first agent.R
 	if r := h.agent(l.command(dir, "--policy", policy), "/bin/sh", "-c", l.run); r.code != 0 || !strings.Contains(r.stdout, l.ends) || len(newlyRefused(r.record, first)) > 0 {
 		t.Errorf("it does not run with a list of reads: %d %q %s %v\n%s", r.code, r.stdout, r.stderr, r.record.Denials, learned.text)
 	}
-	const other = "read x </etc/debian_version; echo got $x"
-	if r := h.agent(l.command(dir, "--policy", locked), "/bin/sh", "-c", other); !strings.Contains(r.stdout, "got 1") {
+	const other = "read x </etc/issue; echo got $x"
+	if r := h.agent(l.command(dir, "--policy", locked), "/bin/sh", "-c", other); !strings.Contains(r.stdout, "got Debian") {
 		t.Fatalf("control: %q %s", r.stdout, r.stderr)
 	}
-	if r := h.agent(l.command(dir, "--policy", policy), "/bin/sh", "-c", other); strings.Contains(r.stdout, "got 1") || !isUnread(r.record, "/etc/debian_version") {
+	if r := h.agent(l.command(dir, "--policy", policy), "/bin/sh", "-c", other); strings.Contains(r.stdout, "got Debian") || !isUnread(r.record, "/etc/issue") {
 		t.Errorf("it read what the learned run did not: %q %v", r.stdout, r.record.Denials)
 	}
 }
