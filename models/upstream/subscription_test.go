@@ -34,7 +34,9 @@ func TestHeadersOfASubscription(t *testing.T) {
 			s.Providers["p"] = p
 		})
 		betas := []string{"effort-2025-11-24"}
-		r.call(link.Call{Format: row.format, Betas: betas, Headers: given}, "{}")
+		if a, _ := r.call(link.Call{Format: row.format, Betas: betas, Headers: given}, "{}"); a.err != nil {
+			t.Fatalf("%s: %+v", row.subscription, a)
+		}
 		h := <-seen
 		if h.Get("Content-Type") != "application/json" || h.Get("Accept-Encoding") != "identity" {
 			t.Errorf("%v", h)
