@@ -28,5 +28,5 @@
 // agents of this owner may use, within what control has reserved, and what it used is what
 // clove-upstream has read from the provider.
 //
-// This package has the types that the others share.
+// This package has the types that the others share, and the table of subscriptions.
 package models

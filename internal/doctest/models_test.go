@@ -57,3 +57,28 @@ func conditionOf(f format.Field) string {
 	}
 	return ""
 }
+
+// docs/models.md lists what passes to the provider of a subscription.
+func TestDocumentsListPassedHeaders(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString("| `subscription` | family, formats | headers of the agent's that pass, with the most bytes | added |\n|---|---|---|---|\n")
+	for _, s := range models.Subscriptions {
+		var formats, passes []string
+		for _, f := range s.Formats {
+			formats = append(formats, "`"+string(f)+"`")
+		}
+		for _, h := range s.Passes {
+			passes = append(passes, fmt.Sprintf("`%s` %d", h.Name, h.MaxBytes))
+		}
+		added := "`Authorization: Bearer`"
+		if s.Beta != "" {
+			added += ", `" + s.Beta + "` in `Anthropic-Beta`"
+		}
+		if s.Account != "" {
+			added += ", `" + s.Account + "` of `account`"
+		}
+		fmt.Fprintf(&text, "| `%s` | `%s`: %s | %s | %s |\n", s.Client, s.Family, strings.Join(formats, ", "), strings.Join(passes, ", "), added)
+	}
+	holdTo(t, "docs/models.md", "passed headers", text.String())
+}

@@ -174,7 +174,7 @@ func TestBuiltIn(t *testing.T) {
 		if err != nil || len(targets) != 1 || targets[0].Price.Cost(models.Usage{In: 1e9, Out: 1e9}, "priority") != 0 {
 			t.Errorf("%+v, %v", targets, err)
 		}
-		if p := targets[0].Provider; !p.Own() || !p.Speaks(models.Anthropic) || p.Endpoint(models.OpenAIChat) != "" {
+		if p := targets[0].Provider; !p.Own() || !p.Speaks(models.AnthropicMessages) || p.Endpoint(models.OpenAIChat) != "" {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -227,7 +227,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := parsed(t, string(text)); len(c.Providers) != 7 || c.Providers["claude"].Timeouts != c.Providers["openai"].Timeouts {
+	if c := parsed(t, string(text)); len(c.Providers) != 8 || c.Providers["claude"].Timeouts != c.Providers["openai"].Timeouts {
 		t.Errorf("%d providers, %+v", len(c.Providers), c.Providers["openai"].Timeouts)
 	}
 	for key := range document.Keys(reflect.TypeFor[file]()) {

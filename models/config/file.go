@@ -19,17 +19,19 @@ type file struct {
 }
 
 type providerFile struct {
-	Family   models.Family       `json:"family"`
-	URL      string              `json:"url"`
-	Plain    bool                `json:"plain"`
-	Script   string              `json:"script"`
-	Key      string              `json:"key"`
-	CA       string              `json:"ca"`
-	Users    []principal         `json:"users"`
-	Groups   []principal         `json:"groups"`
-	Budgets  map[string][]string `json:"budgets"`
-	Limits   Limits              `json:"limits"`
-	Timeouts timeoutsFile        `json:"timeouts"`
+	Family       models.Family       `json:"family"`
+	URL          string              `json:"url"`
+	Plain        bool                `json:"plain"`
+	Script       string              `json:"script"`
+	Key          string              `json:"key"`
+	Subscription string              `json:"subscription"`
+	Account      string              `json:"account"`
+	CA           string              `json:"ca"`
+	Users        []principal         `json:"users"`
+	Groups       []principal         `json:"groups"`
+	Budgets      map[string][]string `json:"budgets"`
+	Limits       Limits              `json:"limits"`
+	Timeouts     timeoutsFile        `json:"timeouts"`
 }
 
 type timeoutsFile struct {

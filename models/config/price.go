@@ -147,8 +147,13 @@ func (c *Config) priceOf(p *Provider, name grant.Scope) *Price {
 	return nil
 }
 
-// fits reports whether p is the price of a model at a provider.
+// fits reports whether p is the price of a model at a provider. A subscription has no price for a
+// token but what the file says.
 func (p *Price) fits(provider *Provider, name grant.Scope) bool {
+	return p.isFor(provider, name) && (p.host == "" || provider.Subscription == nil)
+}
+
+func (p *Price) isFor(provider *Provider, name grant.Scope) bool {
 	return (p.Provider == "" || p.Provider == provider.Name) && (p.Family == "" || p.Family == provider.Family) &&
 		(p.host == "" || p.host == provider.Host()) && p.scope.Covers(name)
 }

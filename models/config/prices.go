@@ -108,7 +108,7 @@ func (l long) of(r Rates) *Rates {
 func knownFor(p *Provider, name grant.Scope) *known {
 	for i := range builtin {
 		for _, price := range builtin[i].prices() {
-			if price.fits(p, name) {
+			if price.isFor(p, name) {
 				return &builtin[i]
 			}
 		}

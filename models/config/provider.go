@@ -26,6 +26,10 @@ type Provider struct {
 	// Key names the file in /etc/clove/secrets, or the systemd credential, that holds the
 	// key; empty: none is sent.
 	Key string
+	// Subscription is the row of the client whose token the key is; nil: the key is one of the
+	// family's own.
+	Subscription *models.Subscription
+	Account      string // the id of the subscription's account; empty: none is sent
 	// CA is a file with the certificates of the authorities that are believed for it; empty:
 	// those of the host.
 	CA       string
@@ -70,13 +74,15 @@ var routes = map[models.Format]string{
 // Own reports whether package scripted answers for p, without a network.
 func (p *Provider) Own() bool { return p.URL == "" }
 
-// Speaks reports whether p takes requests of a family. One of clove's own takes all.
-func (p *Provider) Speaks(f models.Family) bool { return p.Own() || p.Family == f }
+// Speaks reports whether p takes requests of a format. One of clove's own takes all.
+func (p *Provider) Speaks(f models.Format) bool {
+	return p.Own() || p.Family == f.Family() && (p.Subscription == nil || slices.Contains(p.Subscription.Formats, f))
+}
 
 // Endpoint returns the URL that takes requests of a format; empty if p does not speak it or
 // is one of clove's own.
 func (p *Provider) Endpoint(f models.Format) string {
-	if p.Own() || f.Family() != p.Family {
+	if p.Own() || !p.Speaks(f) {
 		return ""
 	}
 	return p.URL + routes[f]
@@ -111,7 +117,7 @@ func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 		return document.Wrong(at, "choose another name", "%s is a provider of clove's own", name)
 	}
 	p := &Provider{Name: name, Family: f.Family, Script: f.Script, Key: f.Key, CA: f.CA, Limits: f.Limits, Timeouts: defaultTimeouts}
-	for _, err := range []error{checkName(at, name), p.checkKind(at, f), checkLimits(at, f.Limits), p.setTimeouts(at, f.Timeouts), p.allow(at, f, ids)} {
+	for _, err := range []error{checkName(at, name), p.checkKind(at, f), p.subscribe(at, f), checkLimits(at, f.Limits), p.setTimeouts(at, f.Timeouts), p.allow(at, f, ids)} {
 		if err != nil {
 			return err
 		}
@@ -124,8 +130,8 @@ func (c *Config) addProvider(name string, f providerFile, ids lookup) error {
 func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	if f.Script != "" {
 		switch {
-		case f.URL != "" || f.Family != "" || f.Key != "" || f.CA != "" || f.Plain:
-			return document.Wrong(at, "remove family, url, plain, key and ca", "a script answers without a network")
+		case f.URL != "" || f.Family != "" || f.Key != "" || f.CA != "" || f.Plain || f.Subscription != "" || f.Account != "":
+			return document.Wrong(at, "remove family, url, plain, key, subscription, account and ca", "a script answers without a network")
 		case !path.IsAbs(f.Script):
 			return document.Wrong(document.Join(at, "script"), "write the whole path", "%.256q is not an absolute path", f.Script)
 		}
@@ -145,6 +151,31 @@ func (p *Provider) checkKind(at string, f providerFile) (err error) {
 	}
 	p.URL, err = checkURL(document.Join(at, "url"), f.URL, f.Plain)
 	return err
+}
+
+// subscribe sets what is known of a subscription's provider.
+func (p *Provider) subscribe(at string, f providerFile) error {
+	p.Subscription, p.Account = models.SubscriptionOf(f.Subscription), f.Account
+	key := document.Join(at, "subscription")
+	switch s := p.Subscription; {
+	case f.Subscription == "" && f.Account == "":
+		return nil
+	case f.Subscription == "":
+		return document.Wrong(document.Join(at, "account"), "write subscription: codex, or remove account", "there is no subscription whose account it is")
+	case s == nil:
+		var names []string
+		for _, s := range models.Subscriptions {
+			names = append(names, s.Client)
+		}
+		return document.Wrong(key, document.Meant(f.Subscription, names, "use "+strings.Join(names, " or ")), "%.64q is not a client whose subscription is known", f.Subscription)
+	case s.Family != f.Family:
+		return document.Wrong(key, "write family: "+string(s.Family), "the service of %s is of another family", s.Client)
+	case f.Key == "":
+		return document.Wrong(key, "write the token into a file in /etc/clove/secrets, and its name as key", "a subscription has a token")
+	case f.Account != "" && (s.Account == "" || !isFileName(f.Account)):
+		return document.Wrong(document.Join(at, "account"), "it is for codex: the id in tokens.account_id of ~/.codex/auth.json", "it is not the id of an account of %s", s.Client)
+	}
+	return nil
 }
 
 // checkURL returns a base URL in canonical form. Without TLS, a name could lead anywhere, so

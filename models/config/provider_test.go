@@ -110,7 +110,7 @@ func TestSpeaks(t *testing.T) {
 	c := parsed(t, example)
 	for name, want := range map[string][2]bool{"openai": {true, false}, "claude": {false, true}, "demo": {true, true}, Echo: {true, true}, Scripted: {true, true}} {
 		p := c.Providers[name]
-		if got := [2]bool{p.Speaks(models.OpenAI), p.Speaks(models.Anthropic)}; got != want || p.Name != name {
+		if got := [2]bool{p.Speaks(models.OpenAIChat), p.Speaks(models.AnthropicMessages)}; got != want || p.Name != name {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -139,13 +139,20 @@ func (k *call) launch() *link.Refuse {
 	}
 	k.tries++
 	goes := &link.Go{Number: k.begin.Number, Model: k.target.Model, Out: k.out, Granted: k.granted, Again: k.mayGoOn()}
+	var headers map[string]string
+	if s := k.target.Provider.Subscription; s != nil {
+		headers, goes.Renew = k.begin.Headers, keyHint(k.target.Provider)
+		if s.NoMaximum { // clove-upstream cuts the answer off where its reservation ends
+			goes.Out = 0
+		}
+	}
 	var ticket json.RawMessage // none: the call ends with control
 	if k.desk.Journals != "" {
 		ticket = k.ticket(k.served.run.Spec.ID) // before the call can end
 	}
 	k.fly(u)
 	err = u.conn.Send(link.ToUpstream{Call: &link.Call{Number: k.try.number, Owner: k.served.run.Owner.UID, Provider: k.target.Provider.Name, Format: k.begin.Format,
-		In: k.reserved[budget.TokensIn], MostOut: k.reserved[budget.TokensOut], Betas: k.begin.Betas, Ticket: ticket}}, files...)
+		In: k.reserved[budget.TokensIn], MostOut: k.reserved[budget.TokensOut], Betas: k.begin.Betas, Headers: headers, Ticket: ticket}}, files...)
 	packet.CloseAll(files) // before the answer, which waits for clove-models to read
 	if err != nil {
 		return failed(errors.New("the provider's side is gone"))

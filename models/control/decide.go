@@ -39,7 +39,7 @@ func sensible(b link.Begin) bool {
 	if b.Trace != "" && !link.IsTraceparent(b.Trace) {
 		return false
 	}
-	return b.In >= 0 && len(b.Needs) <= len(needs) && min(b.Out, b.Least) >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out, b.Least) <= maxTokens && b.Format.Family() != ""
+	return b.In >= 0 && len(b.Needs) <= len(needs) && min(b.Out, b.Least) >= 0 && b.N >= 1 && b.N <= maxAnswers && max(b.In, b.Out, b.Least) <= maxTokens && b.Format.Family() != "" && models.ArePassed(b.Format, b.Headers)
 }
 
 // allowed refuses what no grant covers, before the call waits for its turn.
@@ -90,9 +90,9 @@ func (k *call) choose() *link.Refuse {
 	case err != nil:
 		return refuse(link.ReasonNotGranted, err.Error(), "")
 	}
-	targets = slices.DeleteFunc(targets, func(t config.Target) bool { return !t.Provider.Speaks(b.Format.Family()) })
+	targets = slices.DeleteFunc(targets, func(t config.Target) bool { return !t.Provider.Speaks(b.Format) })
 	if len(targets) == 0 {
-		return refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format.Family()), "call it with a client of its own family")
+		return refuse(link.ReasonUnknown, "the model "+b.Model+" does not speak "+string(b.Format), "call it with a client of its own format")
 	}
 	at := k.desk.health.choose(s.caller(), targets)
 	k.target = targets[at]

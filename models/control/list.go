@@ -58,7 +58,7 @@ func least(a, b int64) int64 {
 func formats(targets []config.Target) []string {
 	all := []string{}
 	for _, f := range []models.Format{models.OpenAIChat, models.OpenAIResponses, models.AnthropicMessages, models.AnthropicCount} {
-		if slices.ContainsFunc(targets, func(t config.Target) bool { return t.Provider.Speaks(f.Family()) }) {
+		if slices.ContainsFunc(targets, func(t config.Target) bool { return t.Provider.Speaks(f) }) {
 			all = append(all, string(f))
 		}
 	}

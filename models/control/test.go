@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,11 +33,9 @@ func (c *Control) Test(ctx context.Context, name string) (result api.ModelTestRe
 	if err != nil {
 		return result, api.Failure(api.CodeNotFound, "clove models list shows the models", "%s", err)
 	}
-	w := &demand{begin: link.Begin{Format: models.OpenAIChat, Stream: true, In: testIn, Out: testOut, N: 1}}
+	w := &demand{begin: link.Begin{Stream: true, In: testIn, Out: testOut, N: 1}}
 	w.target = targets[c.desk.health.choose(route.Caller{}, targets)]
-	if w.target.Provider.Family == models.Anthropic {
-		w.begin.Format = models.AnthropicMessages
-	}
+	w.begin.Format = testFormats[slices.IndexFunc(testFormats, w.target.Provider.Speaks)]
 	limited, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
 	done, said, err := c.try(limited, w)
@@ -108,16 +107,24 @@ func (t tested) more() int64 { return 0 }
 
 func (t tested) lost() {} // the process is gone, which try notices
 
+// testFormats are those of a test; each provider speaks one.
+var testFormats = []models.Format{models.OpenAIChat, models.AnthropicMessages, models.OpenAIResponses}
+
 // testWords are what a test asks.
 const testWords = "Answer with one word: ready"
 
-// testBody is a request that every server of the format takes.
+// testBody is a request that every server of the format takes. In that of responses, it is for the
+// service of Codex, which wants instructions and takes no maximum.
 func testBody(f models.Format, model string) []byte {
-	body := map[string]any{"model": model, "stream": true, "messages": []map[string]string{{"role": "user", "content": testWords}}}
-	if f == models.AnthropicMessages {
-		body["max_tokens"] = testOut
-	} else {
-		body["max_completion_tokens"], body["stream_options"] = testOut, map[string]bool{"include_usage": true}
+	messages := []map[string]string{{"role": "user", "content": testWords}}
+	body := map[string]any{"model": model, "stream": true}
+	switch f {
+	case models.AnthropicMessages:
+		body["messages"], body["max_tokens"] = messages, testOut
+	case models.OpenAIResponses:
+		body["input"], body["instructions"], body["store"] = messages, testWords, false
+	default:
+		body["messages"], body["max_completion_tokens"], body["stream_options"] = messages, testOut, map[string]bool{"include_usage": true}
 	}
 	text, _ := json.Marshal(body) // maps of words and numbers
 	return text

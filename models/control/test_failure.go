@@ -44,6 +44,8 @@ func wrongAnswer(t config.Target, d link.Done) *api.ModelFailure {
 	switch {
 	case d.Status == statusUnauthorized || d.Status == statusForbidden:
 		return &api.ModelFailure{Reason: api.FailedKey, Message: status + " to the key", Hint: keyHint(p)}
+	case d.Status == statusBad && p.Subscription != nil:
+		return &api.ModelFailure{Reason: api.FailedRefused, Message: status, Hint: "the service of a subscription may refuse what is not from its client: try " + p.Subscription.Client + " itself in a run"}
 	case d.Status == statusNotFound:
 		return &api.ModelFailure{Reason: api.FailedName, Message: fmt.Sprintf("%s to the model %q", status, t.Model),
 			Hint: "check the model's name in its target, and url of the provider " + p.Name + ": with /v1 for openai, without for anthropic"}
@@ -64,5 +66,9 @@ func keyHint(p *config.Provider) string {
 	if p.Key == "" {
 		return fmt.Sprintf("no key is sent: write it into %s/%s (mode 0600), and key: %s into the provider %s of models.yaml", SecretsDir, p.Name, p.Name, p.Name)
 	}
-	return "write the right key into " + SecretsDir + "/" + p.Key + " (or the systemd credential of this name), and reload cloved where it runs"
+	hint := "write the right key into "
+	if p.Subscription != nil {
+		hint = "on the host, write a new token (" + p.Subscription.Renew + ") into "
+	}
+	return hint + SecretsDir + "/" + p.Key + " (or the systemd credential of this name): the next call reads it"
 }

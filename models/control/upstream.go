@@ -47,19 +47,22 @@ type upstreams struct {
 type upstream struct {
 	*process
 	all     *upstreams
-	config  *config.Config    // whose providers and keys it has
+	config  *config.Config    // whose providers it has
+	keys    keysDigest        // of the keys that it has
 	flights map[uint64]flight // by number; all.mu guards it
 }
 
-// get returns a clove-upstream that knows the present configuration.
+// get returns a clove-upstream that knows the present configuration and keys. Where keys cannot be
+// read, as while a file is written, those that were read before hold.
 func (a *upstreams) get() (*upstream, error) {
 	now := a.config()
+	keys, err := digestKeys(now, a.secret)
 	return obtain(&a.pool, func() *upstream {
-		if u := a.current; u != nil && u.config == now && !u.ended() {
+		if u := a.current; u != nil && u.config == now && (u.keys == keys || err != nil) && !u.ended() {
 			return u
 		}
 		return nil
-	}, func() (*upstream, error) { return a.start(now) }, func(u *upstream) {
+	}, func() (*upstream, error) { return a.start(now, keys) }, func(u *upstream) {
 		old := a.current
 		a.current = u
 		if old != nil {
@@ -137,7 +140,7 @@ func (u *upstream) lost() {
 	}
 }
 
-func (a *upstreams) start(now *config.Config) (*upstream, error) {
+func (a *upstreams) start(now *config.Config, keys keysDigest) (*upstream, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -156,7 +159,7 @@ func (a *upstreams) start(now *config.Config) (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{process: p, all: a, config: now, flights: map[uint64]flight{}}, nil
+	return &upstream{process: p, all: a, config: now, keys: keys, flights: map[uint64]flight{}}, nil
 }
 
 // receive takes messages until the process ends.
@@ -309,6 +312,9 @@ func setup(now *config.Config, secret func(name string) (string, error)) (link.S
 				return s, fmt.Errorf("provider %s: %w", name, err)
 			}
 			to.Key = key
+		}
+		if p.Subscription != nil {
+			to.Subscription, to.Account = p.Subscription.Client, p.Account
 		}
 		roots, err := authorities(p)
 		if err != nil {

@@ -14,6 +14,7 @@ type Cause string
 const (
 	Invalid       Cause = "invalid"        // the request is malformed, or has what no right allows
 	NotGranted    Cause = "not-granted"    // a right is missing
+	TokenRefused  Cause = "token"          // the provider does not accept the token that clove has for it
 	BudgetSpent   Cause = "budget"         // nothing is left to spend
 	NotFound      Cause = "not-found"      // no such path
 	NoUpgrade     Cause = "no-upgrade"     // another protocol than HTTP is asked for
@@ -56,12 +57,13 @@ type form struct {
 // 500 on (openai-python and anthropic-sdk-python, _should_retry). So what time does not
 // change has another status. A spent budget is Anthropic's 402. OpenAI's own 429
 // insufficient_quota would be sent again, and codex sends everything but 400 again:
-// therefore 400, as for OpenAI's billing_hard_limit_reached. After 426 codex goes on over HTTP
+// therefore 400, as for OpenAI's billing_hard_limit_reached, and for a token that is not accepted. After 426 codex goes on over HTTP
 // at once; after any other status it tries WebSockets five times more.
 var forms = map[Cause]struct{ openai, anthropic form }{
 	Invalid:       {form{400, "invalid_request_error", "invalid_request", false}, form{400, "invalid_request_error", "", false}},
 	NotGranted:    {form{403, "permission_error", "permission_denied", false}, form{403, "permission_error", "", false}},
 	BudgetSpent:   {form{400, "insufficient_quota", "insufficient_quota", false}, form{402, "billing_error", "", false}},
+	TokenRefused:  {form{400, "invalid_request_error", "invalid_api_key", false}, form{401, "authentication_error", "", false}},
 	NotFound:      {form{404, "invalid_request_error", "not_found", false}, form{404, "not_found_error", "", false}},
 	NoUpgrade:     {form{426, "invalid_request_error", "upgrade_required", false}, form{426, "invalid_request_error", "", false}},
 	UnknownModel:  {form{404, "invalid_request_error", "model_not_found", false}, form{404, "not_found_error", "", false}},

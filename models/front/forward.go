@@ -17,7 +17,8 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, request *forma
 	ctx := r.Context()
 	a, q, err := h.server.ask(ctx, func(n uint64) link.FromFront {
 		return link.FromFront{Begin: &link.Begin{Number: n, Run: h.run, Format: request.Format, Model: request.Model, Stream: request.Stream,
-			In: request.In, Out: request.Out, Least: request.Least, N: request.N, Needs: request.Needs, Tiers: tiers(request), Betas: betas(r, request), Trace: traceparent(r)}}
+			In: request.In, Out: request.Out, Least: request.Least, N: request.N, Needs: request.Needs, Tiers: tiers(request), Betas: betas(r, request), Trace: traceparent(r),
+			Headers: models.PassedHeaders(request.Format, r.Header.Values)}}
 	})
 	if err != nil {
 		return // the client is gone

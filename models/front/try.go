@@ -19,11 +19,12 @@ type try struct {
 	err    error    // there is no head
 	held   [][]byte // what hold has read
 	end    error    // how what was held ends; nil: nothing was held
+	renew  string   // as Go's
 }
 
 // begin sends a request to the target that control names, and reads the head of its answer.
 func begin(ctx context.Context, request *format.Request, a fromControl) *try {
-	t := &try{stream: a.stream, reader: link.NewReader(a.stream)}
+	t := &try{stream: a.stream, reader: link.NewReader(a.stream), renew: a.message.Go.Renew}
 	// A client that goes away ends the call: clove-upstream sees the stream close.
 	t.gone = context.AfterFunc(ctx, func() { a.stream.Close() })
 	request.Granted = a.message.Go.Granted
@@ -83,6 +84,11 @@ func (t *try) pass(w http.ResponseWriter, request *format.Request) {
 	defer t.close()
 	if t.err != nil {
 		refuse(w, request.Format, failed(t.err))
+		return
+	}
+	if t.head.Status == http.StatusUnauthorized && t.renew != "" {
+		t.hold() // to its end: else the call would count as one whose client went
+		fail(w, request.Format, format.Refusal{Cause: format.TokenRefused, Message: "the provider does not accept the token of its subscription", Hint: t.renew}, 0)
 		return
 	}
 	w.Header().Set("Content-Type", t.head.Type)

@@ -64,6 +64,8 @@ type Begin struct {
 	Tiers  []string      `json:"tiers,omitempty"` // that change the price, NAME=VALUE; words
 	Betas  []string      `json:"betas,omitempty"` // values of the header anthropic-beta; words
 	Trace  string        `json:"trace,omitempty"` // the client's header traceparent
+	// Headers are what may go on to the provider of a subscription (models.PassedHeaders).
+	Headers map[string]string `json:"headers,omitempty"`
 }
 
 const (
@@ -101,6 +103,9 @@ type Go struct {
 	// Again says that more follows under Number if the target fails before the first byte of its
 	// answer: a Go for another target, or a Refuse, which lets the failure stand.
 	Again bool `json:"again,omitempty"`
+	// Renew says how the token of a subscription is renewed, in the place of an answer with status
+	// 401; empty: that passes.
+	Renew string `json:"renew,omitempty"`
 }
 
 // Overloaded reports whether a status of HTTP says that another target may serve the same
@@ -167,10 +172,14 @@ const MaxKey = 8 << 10
 type Provider struct {
 	Endpoints map[models.Format]string `json:"endpoints"` // where each format is served
 	Key       string                   `json:"key,omitempty"`
-	First     time.Duration            `json:"first"`   // the longest wait for the first byte of an answer's body
-	Pause     time.Duration            `json:"between"` // the longest wait for more of it
-	Total     time.Duration            `json:"total"`
-	Roots     []byte                   `json:"roots,omitempty"` // its own authorities, PEM; empty: those of the setup
+	// Subscription is the client whose token the key is (models.SubscriptionOf); empty: it is one
+	// of the family's own. Account is the id of its account.
+	Subscription string        `json:"subscription,omitempty"`
+	Account      string        `json:"account,omitempty"`
+	First        time.Duration `json:"first"`   // the longest wait for the first byte of an answer's body
+	Pause        time.Duration `json:"between"` // the longest wait for more of it
+	Total        time.Duration `json:"total"`
+	Roots        []byte        `json:"roots,omitempty"` // its own authorities, PEM; empty: those of the setup
 }
 
 // ToUpstream is a message of control to clove-upstream. Exactly one field is set.
@@ -191,6 +200,8 @@ type Call struct {
 	In       int64         `json:"in"`       // estimate of the input, which counts where the provider reports nothing, tokens
 	MostOut  int64         `json:"most_out"` // tokens of output that are reserved, after which an answer is cut off; 0: nothing bounds it
 	Betas    []string      `json:"betas,omitempty"`
+	// Headers are the agent's, of which a subscription's provider gets those of its client's row.
+	Headers map[string]string `json:"headers,omitempty"`
 	// Ticket is what settles the call when control is gone; clove-upstream does not read it.
 	Ticket json.RawMessage `json:"ticket,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -152,10 +153,10 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
-	e.authorize(request.Header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept-Encoding", "identity")
 	request.Header.Set("User-Agent", "clove")
+	e.authorize(request.Header)
 	e.wait = time.AfterFunc(e.provider.First, func() { e.stop(errSlow) })
 	defer func() { e.wait.Stop() }()
 	answer, err := e.provider.client.Do(request.WithContext(e.trace(ctx)))
@@ -179,21 +180,43 @@ func (e *exchange) run(ctx context.Context, body []byte) error {
 	return e.copy(answer, head)
 }
 
-// authorize adds the key in the family's own way.
+// authorize adds the key in the family's own way, or as a subscription's token.
 func (e *exchange) authorize(h http.Header) {
-	if e.call.Format.Family() == models.Anthropic {
-		h.Set("Anthropic-Version", anthropicVersion)
-		if len(e.call.Betas) > 0 {
-			h.Set("Anthropic-Beta", strings.Join(e.call.Betas, ","))
-		}
-		if e.provider.Key != "" {
-			h.Set("X-Api-Key", e.provider.Key)
-		}
-		return
+	betas, s := e.call.Betas, models.SubscriptionOf(e.provider.Subscription)
+	if s != nil {
+		betas = e.subscribe(h, s)
 	}
-	if e.provider.Key != "" {
+	anthropic := e.call.Format.Family() == models.Anthropic
+	if anthropic {
+		h.Set("Anthropic-Version", anthropicVersion)
+		if len(betas) > 0 {
+			h.Set("Anthropic-Beta", strings.Join(betas, ","))
+		}
+	}
+	switch {
+	case e.provider.Key == "":
+	case anthropic && s == nil:
+		h.Set("X-Api-Key", e.provider.Key)
+	default:
 		h.Set("Authorization", "Bearer "+e.provider.Key)
 	}
+}
+
+// subscribe adds what a subscription's provider gets beside the token: of the agent's headers
+// those that the client's row lets pass. It returns the values of anthropic-beta.
+func (e *exchange) subscribe(h http.Header, s *models.Subscription) (betas []string) {
+	for name, value := range e.call.Headers {
+		if s.Lets(name, value) {
+			h.Set(name, value)
+		}
+	}
+	if e.provider.Account != "" && s.Account != "" {
+		h.Set(s.Account, e.provider.Account)
+	}
+	if s.Beta == "" {
+		return e.call.Betas
+	}
+	return append(slices.Clone(e.call.Betas), s.Beta)
 }
 
 // copy passes the answer on as it comes, and measures it. The head goes with the first byte: until
