@@ -89,7 +89,7 @@ func TestCodingAgentsCallModels(t *testing.T) {
 	for _, a := range codingAgents {
 		t.Run(a.name, func(t *testing.T) {
 			h := newHost(t)
-			scriptedModels(t, "agents", a.model+"-task", a.model+"-endless", a.model+"-over")
+			scriptedModels(t, "agents", a.model+"-fix", a.model+"-endless", a.model+"-over")
 			home := userHome(t)
 			if err := os.MkdirAll(home+"/.local/bin", 0o755); err != nil {
 				t.Fatal(err)
@@ -108,14 +108,14 @@ func TestCodingAgentsCallModels(t *testing.T) {
 			with := func(kind string, more ...string) result {
 				return run(append(more, "--model="+a.model+"-"+kind, "--budget=cost=0.40usd")...)
 			}
-			r := with("task", "--name=task")
-			if r.code != 0 || !strings.Contains(r.stderr, "the agent changed ") || !strings.Contains(r.stderr, "clove apply task") {
+			r := with("fix", "--name=fix")
+			if r.code != 0 || !strings.Contains(r.stderr, "the agent changed ") || !strings.Contains(r.stderr, "clove apply fix") {
 				t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 			}
 			if passes(dir) {
 				t.Error("the folder of the host is mended before clove apply")
 			}
-			if r := h.clove("apply", "task", "--yes"); r.code != 0 || !passes(dir) {
+			if r := h.clove("apply", "fix", "--yes"); r.code != 0 || !passes(dir) {
 				t.Errorf("apply: %s%s", r.stdout, r.stderr)
 			}
 			r = with("endless", "--at-end=refuse")

