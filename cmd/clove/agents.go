@@ -92,8 +92,8 @@ func (p launcher) readyProgram(c *cli.Context, m *resolve.Manifest, request *res
 	if err == nil || m.Written.Install == "" {
 		return err
 	}
-	if agent.KindOf(err) != agent.KindNotFound {
-		p.report(err) // one is there, and cannot be shown
+	if agent.KindOf(err) != agent.KindNotFound && !p.json {
+		p.say("clove", cyan, agent.FailureOf(err).Message) // one is there, and another is used
 	}
 	return p.install(c, m.Written.Package(), request.Installed, h)
 }

@@ -45,15 +45,19 @@ func (p launcher) install(c *cli.Context, what policies.Package, folder string, 
 		return agent.Failed("program", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	in, err := os.Open(os.DevNull)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return agent.Failed("program", err)
 	}
-	defer in.Close()
-	p.say("clove", cyan, "installing "+what.String()+" with npm, in a sandbox that reaches "+strings.Join(targets, ", ")+" only; once")
-	// Its output is no agent's. Its end is not this program's.
+	defer null.Close()
+	// Its output is no agent's, and for people. Its end is not this program's.
 	s, a := *p.screen, *p.access
-	s.in, s.out, a.ending = in, p.err, nil
+	s.in, s.out, a.ending = null, p.err, nil
+	if p.json {
+		s.out, s.err = null, null
+	} else {
+		p.say("clove", cyan, "installing "+what.String()+" with npm, in a sandbox that reaches "+strings.Join(targets, ", ")+" only; once")
+	}
 	line := append(ownDirectories(c), runName, "--rm", "--"+settings.Memory, "2G", "--"+settings.Timeout, "20m", "--"+settings.Disk, "4G",
 		"--"+settings.Volume, work+":/installed")
 	for _, target := range targets {
