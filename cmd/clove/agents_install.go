@@ -58,7 +58,7 @@ func (p launcher) install(c *cli.Context, what policies.Package, folder string, 
 	} else {
 		p.say("clove", cyan, "installing "+what.String()+" with npm, in a sandbox that reaches "+strings.Join(targets, ", ")+" only; once")
 	}
-	line := append(ownDirectories(c), runName, "--rm", "--"+settings.Memory, "2G", "--"+settings.Timeout, "20m", "--"+settings.Disk, "4G",
+	line := append(ownDirectories(c), runName, "--rm", "--"+settings.Memory, "2G", "--"+settings.Timeout, "20m", "--"+settings.Disk, "2G",
 		"--"+settings.Volume, work+":/installed")
 	for _, target := range targets {
 		line = append(line, "--"+settings.Allow, target)
