@@ -33,6 +33,9 @@ func reportReach(s *screen, m *resolve.Manifest, spec agent.Spec) {
 	if m.Written.Script != "" && !m.Written.Has(settings.Workspace) && !m.Holds(spec.Files.Workspace) {
 		parts = append(parts, "works on "+spec.Files.Workspace)
 	}
+	if !m.HoldsInstructions() {
+		parts = append(parts, "tells the model what is in "+m.Written.InstructionsFile)
+	}
 	if len(parts) > 0 {
 		s.say("clove", cyan, m.Source+" "+strings.Join(parts, "; "))
 	}
