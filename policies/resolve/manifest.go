@@ -145,7 +145,7 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 	step, _, _ := strings.Cut(strings.TrimPrefix(f.Step, "--"), " ")
 	s := settings.Find(step)
 	switch {
-	case f.Step == "script":
+	case f.Step == "script", m.Written.Script != "" && f.Step == m.absolute(m.Written.Script):
 		return m.at("script", err)
 	case s == nil || typed.Has(s.Name()):
 		return err
