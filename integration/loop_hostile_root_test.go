@@ -182,3 +182,28 @@ func TestAStopEndsACallOfTheLoop(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Each step of Clove C++'s run_task is in the audit log as a call of the model, and what was said and
+// done, with --model-log, outside of the sandbox. The control is a run without the flag.
+func TestTheStepsOfATaskAreKept(t *testing.T) {
+	d := newCloved(t)
+	config, folder := loopModel(t, "/nowhere")
+	d.stop(15)
+	d.settings = "models: " + config + "\n"
+	d.serve()
+	for name, flags := range map[string][]string{"task": {"--model-log"}, "control": nil} {
+		r := d.clove(append(append([]string{"ask", "--name", name, "--network", "none", "--model", "worker", "--workspace", folder}, flags...), "--max-iterations", "20", "Create a hello.py and run it")...)
+		if r.code != 0 || r.stdout != "It prints Hello, world\n" || !strings.Contains(r.stderr, "loop: answers: 3; tokens: ") {
+			t.Fatalf("%s: %d, %s%s", name, r.code, r.stdout, r.stderr)
+		}
+		if log := d.ok("audit", "query", "--run", string(d.inspected(name).Spec.ID)); strings.Count(log, " model.call ") != 3 || strings.Count(log, " model.settle ") != 3 {
+			t.Errorf("%s: %s", name, log)
+		}
+		said := d.clove("logs", "--models", name).stdout
+		for _, step := range []string{"write_file", "python3 hello.py", "It prints Hello, world"} {
+			if strings.Contains(said, step) != (flags != nil) {
+				t.Errorf("%s: %s: %.2000s", name, step, said)
+			}
+		}
+	}
+}
