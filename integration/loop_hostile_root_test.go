@@ -82,7 +82,7 @@ func TestTwoLivesOfOneAgent(t *testing.T) {
 	}
 	d.in(folder, "", "ask", "-d", "--name", "first", "agent.yaml", "Sleep")
 	d.until("first", "test -s /workspace/made")
-	if r := d.in(folder, "", "ask", "--rm", "agent.yaml", "from the second"); r.code != 0 || r.stdout != "from the second\n" || strings.Count(r.stderr, "this one has a copy") != 1 {
+	if r := d.in(folder, "", "ask", "--rm", "agent.yaml", "from the second"); r.code != 0 || r.stdout != "I was interrupted\n" || strings.Count(r.stderr, "this one has a copy") != 1 {
 		t.Errorf("the second: %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 	d.ok("rm", "--force", "first")
