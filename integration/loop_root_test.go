@@ -28,6 +28,26 @@ turns:
   tool_calls: [{name: write_file, arguments: {path: hello.py, content: "print('Hello, ' + 'world')\n"}}]
 - match: Go out
   tool_calls: [{name: write_file, arguments: {path: "%[1]s", content: "was here"}}, {name: exec, arguments: {command: "echo was here > %[1]s"}}, {name: done, arguments: {answer: tried}}]
+- match: Links
+  tool_calls:
+  - {name: exec, arguments: {command: "ln -s %[1]s ours; ln -s %[1]s/file direct; echo x >/etc/hostname; mkdir -p /home/other; echo x >/home/agent/token; echo x >../../..%[1]s/up; true"}}
+  - {name: write_file, arguments: {path: theirs/new, content: x}}
+  - {name: write_file, arguments: {path: ours/new, content: x}}
+  - {name: write_file, arguments: {path: direct, content: x}}
+  - {name: write_file, arguments: {path: /etc/hostname, content: x}}
+  - {name: write_file, arguments: {path: "../../..%[1]s/above", content: x}}
+  - {name: edit, arguments: {path: theirs/file, old: x, new: y}}
+  - {name: write_file, arguments: {path: made, content: here}}
+  - {name: done, arguments: {answer: tried}}
+- match: Print much
+  tool_calls: [{name: exec, arguments: {command: "head -c 1000000000 /dev/zero | tr '\\0' x"}}]
+- match: bytes left out
+  tool_calls: [{name: done, arguments: {answer: printed}}]
+- match: Slowly
+  text: "a word "
+  chunk: 7
+  pace: 20ms
+  endless: true
 - match: Sleep
   tool_calls: [{name: exec, arguments: {command: "echo made >> made; sleep 600"}}]
 - match: Flood
@@ -152,6 +172,9 @@ func TestTheLoopEnds(t *testing.T) {
 	}
 }
 
+// killLoop kills clove-loop from inside.
+const killLoop = `for p in /proc/[0-9]*; do if tr '\0' ' ' < $p/cmdline | grep -q "^` + order.Program + ` "; then kill -9 ${p#/proc/}; fi; done`
+
 // The loop is killed in the middle of a command, and a restart goes on with the conversation: the
 // command is not made again, and its result is that it was interrupted.
 func TestTheLoopGoesOnAfterAKill(t *testing.T) {
@@ -166,7 +189,7 @@ func TestTheLoopGoesOnAfterAKill(t *testing.T) {
 			t.Fatalf("the command was not made: %s", d.ok("logs", "sleeper"))
 		}
 	}
-	d.clove("exec", "sleeper", "--", "sh", "-c", `for p in /proc/[0-9]*; do if tr '\0' ' ' < $p/cmdline | grep -q "^`+order.Program+` "; then kill -9 ${p#/proc/}; fi; done`)
+	d.clove("exec", "sleeper", "--", "sh", "-c", killLoop)
 	d.ok("wait", "sleeper")
 	r := d.clove("logs", "sleeper")
 	if all := r.stdout + r.stderr; !strings.Contains(all, "I was interrupted") || !strings.Contains(all, "going on after 1 answers") {

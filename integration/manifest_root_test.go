@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"clove.run/clove/api"
 )
@@ -103,6 +105,83 @@ func TestManifestGrantsAreAnew(t *testing.T) {
 		t.Errorf("%+v", second)
 	}
 	d.ok("stop", "-t", "0", "one", "two")
+}
+
+// deriveNotes is an agent's own narrower grant, and what it holds then.
+const deriveNotes = `import json, socket
+s = socket.socket(socket.AF_UNIX); s.connect("/run/clove/agent.sock"); f = s.makefile("rw")
+def call(method, params):
+    print(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), file=f, flush=True)
+    return json.loads(f.readline())["result"]
+top = next(g for g in call("grant.list", {})["grants"] if g["grant"] == "state:/notes:ro")
+print(call("grant.derive", {"from": top["id"], "grant": "state:/notes/today:ro"})["grant"]["grant"])`
+
+// A member's agent with restart: always goes on with its conversation when its loop is killed in the
+// middle of a command, which is not made again. Each of its lives has the manifest's grants anew: what was
+// revoked is there, what was passed on is gone. The control is the life before.
+func TestLivesOfAMembersAgent(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	config, folder := loopModel(t, "/nowhere")
+	d.stop(15)
+	d.settings = "models: " + config + "\n"
+	d.serve()
+	m := d.member()
+	if err := os.WriteFile(filepath.Join(folder, "agent.yaml"), []byte("version: 1\nname: fixer\nmodel: worker\nhome: kept\nworkspace: .\nnetwork: {mode: none}\ngrants: [\"tool:fetch\", \"state:/notes\"]\ndetach: true\nrestart: always\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.in(folder, "", "ask", "--name", "fixer", "agent.yaml", "Sleep"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	grants := func() (all []api.Grant) {
+		t.Helper()
+		if r := m.clove("grant", "list", "--json", "fixer"); r.code != 0 || json.Unmarshal([]byte(r.stdout), &all) != nil {
+			t.Fatalf("%+v", r)
+		}
+		return slices.DeleteFunc(all, func(g api.Grant) bool {
+			return !strings.HasPrefix(g.Grant, "tool:") && !strings.HasPrefix(g.Grant, "state:")
+		})
+	}
+	d.until(members("fixer"), "test -s /workspace/made")
+	first := grants()
+	if r := m.clove("exec", "fixer", "--", "python3", "-c", deriveNotes); r.stdout != "state:/notes/today:ro\n" {
+		t.Fatalf("%+v", r)
+	}
+	for _, g := range first {
+		if g.Grant == "tool:fetch" {
+			if r := m.clove("grant", "revoke", "fixer", g.ID); r.code != 0 {
+				t.Fatal(r.stderr)
+			}
+		}
+	}
+	if control := grants(); len(first) != 2 || len(control) != 2 || slices.ContainsFunc(control, func(g api.Grant) bool { return g.Grant == "tool:fetch" }) {
+		t.Errorf("control: %+v, at first %+v", control, first)
+	}
+	m.clove("exec", "fixer", "--", "sh", "-c", killLoop)
+	for deadline := time.Now().Add(patience()); !strings.Contains(m.clove("logs", "fixer").stdout, "I was interrupted"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", m.clove("logs", "fixer"))
+		}
+	}
+	if r := m.clove("logs", "fixer"); strings.Count(r.stdout+r.stderr, "going on after 1 answers") != 1 {
+		t.Errorf("%+v", r)
+	}
+	next := grants()
+	for _, g := range next {
+		if g.Parent != "" || g.Reason != first[0].Reason || !strings.HasPrefix(g.Reason, "manifest fixer sha256:") || slices.ContainsFunc(first, func(old api.Grant) bool { return old.ID == g.ID }) {
+			t.Errorf("%+v", g)
+		}
+	}
+	if len(next) != 2 {
+		t.Errorf("%+v", next)
+	}
+	if r := m.clove("rm", "--force", "fixer"); r.code != 0 {
+		t.Error(r.stderr)
+	}
+	for _, home := range keptHomes(t, m) {
+		if r := m.clove("home", "rm", home.ID); r.code != 0 {
+			t.Error(r.stderr)
+		}
+	}
 }
 
 // An agent that is a model and instructions runs clove's loop, and goes on with its conversation in

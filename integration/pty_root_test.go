@@ -81,12 +81,18 @@ func (p *pty) mode() unix.Termios {
 	return mode
 }
 
-// run starts clove as the terminal's session leader.
+// run starts clove run as the terminal's session leader.
 func (p *pty) run(args ...string) {
+	p.h.t.Helper()
+	p.begin(append([]string{"run", "--rm"}, args...)...)
+}
+
+// begin starts a command of clove's as the terminal's session leader.
+func (p *pty) begin(args ...string) {
 	p.h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	p.h.t.Cleanup(cancel)
-	p.cmd = p.h.command(ctx, append([]string{"run", "--rm"}, args...)...)
+	p.cmd = p.h.command(ctx, args...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.slave, p.slave, p.slave
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Credential: p.h.user}
 	if err := p.h.begin(p.cmd); err != nil {

@@ -57,6 +57,42 @@ func TestFirstGrantsAreGivenOnce(t *testing.T) {
 	}
 }
 
+// Each start of a manifest's run has what the manifest grants anew, with the digest as the reason: what
+// was revoked or used up is there again, and what was derived is gone. What people gave stays. The control
+// is a run without a manifest.
+func TestAManifestGrantsAnewAtEachStart(t *testing.T) {
+	t.Parallel()
+	run := newRun(1000, agent.Kernel{Grants: []string{"tool:fetch", "state:/notes:ro", "state:/all:ro"}})
+	run.Spec.Manifest = agent.Manifest{Name: "web", SHA256: strings.Repeat("a", 64)}
+	r := newRigOf(t, run)
+	first := r.grants()
+	if reason := first["tool:fetch"].Reason; reason != "manifest web sha256:"+run.Spec.Manifest.SHA256 {
+		t.Errorf("the reason is %q", reason)
+	}
+	given := answerOf[api.GrantResult](t)(r.asUser(1000, methods.GrantGive.Name, api.GrantGiveParams{Grant: "tool:given"})).Grant
+	for _, from := range []api.Grant{first["state:/notes:ro"], given} {
+		narrow := map[string]string{"state:/notes:ro": "state:/notes/today:ro", "tool:given": "tool:given"}[from.Grant]
+		_, err := r.asAgent(agents.GrantDerive.Name, api.GrantDeriveParams{From: from.ID, Grant: narrow})
+		must(t, err)
+	}
+	_, err := r.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: first["tool:fetch"].ID})
+	must(t, err)
+	r.attach(false) // cloved is back: the same life
+	if rows := r.rows(run.Spec.ID); rows != "account true, 0 reservations, 5 grants" {
+		t.Error("control: ", rows)
+	}
+	r.attach(true)
+	next := r.grants()
+	if len(next) != 4 || next["tool:given"].ID != given.ID || r.rows(run.Spec.ID) != "account true, 0 reservations, 4 grants" {
+		t.Errorf("%s: %+v", r.rows(run.Spec.ID), next)
+	}
+	for _, grant := range run.Spec.Kernel.Grants {
+		if next[grant].ID == "" || next[grant].ID == first[grant].ID || next[grant].Reason != first[grant].Reason {
+			t.Errorf("%s: %+v", grant, next[grant])
+		}
+	}
+}
+
 // A check costs nothing, and says which grant decides, or what is missing.
 func TestCheckSaysWhy(t *testing.T) {
 	t.Parallel()

@@ -46,8 +46,8 @@ func (k *Kernel) spentBefore(run agent.Run) (notices []service.Notice, err error
 	return notices, err
 }
 
-// begin makes a run's account and its first grants, at its first start. Where the run
-// starts it returns the number of the start.
+// begin makes a run's account and its first grants, at its first start; those of a manifest at each.
+// Where the run starts it returns the number of the start.
 func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 	if err := k.engine.Room(); err != nil && begins {
 		return 0, err
@@ -61,7 +61,9 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 		case fresh:
 			err = k.grants.Begin(c)
 		case begins:
-			out, err = k.settleOpen(c.Tx, run.Spec.ID, time.Time{})
+			if out, err = k.settleOpen(c.Tx, run.Spec.ID, time.Time{}); err == nil {
+				err = k.grants.Anew(c)
+			}
 		default:
 			return out, nil
 		}

@@ -192,6 +192,11 @@ func (l *Loop) append(r conversation.Record) error {
 	return nil
 }
 
+// Sum says what the turn took: its answers in all its starts, and the tokens of this one.
+func (l *Loop) Sum() {
+	l.say("answers: %d; tokens: %d in, %d out", l.File.Turn().Iterations, l.Used.In, l.Used.Out)
+}
+
 func (l *Loop) say(format string, values ...any) { fmt.Fprintf(l.Log, "loop: "+format+"\n", values...) }
 
 // Status is the exit status for an error of Turn.

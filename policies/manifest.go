@@ -21,19 +21,22 @@ type Manifest struct {
 
 // ManifestHead is what of a manifest is no setting.
 type ManifestHead struct {
-	Version      int      `json:"version" required:"true" doc:"the version of this format: 1"`
-	Name         string   `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
-	Description  string   `json:"description,omitempty" doc:"what it is for, in a sentence"`
-	Extends      string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
-	Script       string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
-	Command      []string `json:"command,omitempty" doc:"a command of the sandbox and its arguments, in place of script"`
-	Program      string   `json:"program,omitempty" doc:"the name of a program of the caller's, in place of script: it is looked for in PATH and where installers put programs into a home, and shown read-only with what it needs"`
-	Install      string   `json:"install,omitempty" doc:"with program: npm:PACKAGE@VERSION, which is installed once where the caller has no such program"`
-	Login        []string `json:"login,omitempty" doc:"with program: targets that it may reach in a run without a model of clove's, for an account of the caller's own; as network.allow"`
-	Model        string   `json:"model,omitempty" doc:"in place of all three: clove's own loop has this model work, which is also one that the agent may call"`
-	Instructions string   `json:"instructions,omitempty" doc:"with model: what it is told before each prompt"`
-	Home         string   `json:"home,omitempty" enum:"kept" doc:"kept: a home that stays, under the agent's name, as clove run --home"`
-	Args         []string `json:"args,omitempty" doc:"arguments of the script or program; those of the command line come behind them"`
+	Version          int      `json:"version" required:"true" doc:"the version of this format: 1"`
+	Name             string   `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Description      string   `json:"description,omitempty" doc:"what it is for, in a sentence"`
+	Extends          string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
+	Script           string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
+	Command          []string `json:"command,omitempty" doc:"a command of the sandbox and its arguments, in place of script"`
+	Program          string   `json:"program,omitempty" doc:"the name of a program of the caller's, in place of script: it is looked for in PATH and where installers put programs into a home, and shown read-only with what it needs"`
+	Install          string   `json:"install,omitempty" doc:"with program: npm:PACKAGE@VERSION, which is installed once where the caller has no such program"`
+	Login            []string `json:"login,omitempty" doc:"with program: targets that it may reach in a run without a model of clove's, for an account of the caller's own; as network.allow"`
+	Model            string   `json:"model,omitempty" doc:"in place of all three: clove's own loop has this model work, which is also one that the agent may call"`
+	Instructions     string   `json:"instructions,omitempty" doc:"with model: what it is told before each prompt"`
+	InstructionsFile string   `json:"instructions_file,omitempty" doc:"in place of instructions: a file that has them, of at most 64 KiB; a relative path begins at the manifest"`
+	MaxIterations    int      `json:"max_iterations,omitempty" doc:"with model: answers for one prompt, at most; as clove ask --max-iterations"`
+	Context          int      `json:"context,omitempty" doc:"with model: tokens of the conversation before the model sums it up; as clove ask --context"`
+	Home             string   `json:"home,omitempty" enum:"kept" doc:"kept: a home that stays, under the agent's name, as clove run --home"`
+	Args             []string `json:"args,omitempty" doc:"arguments of the script or program; those of the command line come behind them"`
 }
 
 var manifestForm = sync.OnceValue(func() reflect.Type { return formOf[ManifestHead]((*settings.Setting).ManifestKey) })
@@ -66,8 +69,10 @@ func ParseManifest(text []byte) (m Manifest, err error) {
 		return m, invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], program: NAME, or model: NAME", "it names nothing to run")
 	case m.ways() > 1:
 		return m, invalid("keep one of them", "it has two of script, command, program and model")
-	case m.Instructions != "" && m.Model == "":
-		return m, invalid("write model: NAME", "instructions belong to a model")
+	case m.Model == "" && (m.Instructions != "" || m.InstructionsFile != "" || m.MaxIterations != 0 || m.Context != 0):
+		return m, invalid("write model: NAME", "instructions, max_iterations and context belong to a model")
+	case m.Instructions != "" && m.InstructionsFile != "":
+		return m, invalid("keep one of them", "it has both instructions and instructions_file")
 	case m.Home != "" && m.Home != HomeKept:
 		return m, invalid("write home: kept, or omit the key", "home: %.64q is not kept", m.Home)
 	case len(m.Args) > 0 && m.Script == "" && m.Program == "":

@@ -249,7 +249,8 @@ func (l *launch) order() error {
 		return err
 	}
 	if setup.Path != "" {
-		orders.Home = &initproto.HomeFile{Home: l.spec.User.Home, Path: setup.Path, Text: setup.Text, Keep: l.run.Previous != nil}
+		orders.Home = &initproto.HomeFile{Home: l.spec.User.Home, Path: setup.Path, Text: setup.Text,
+			Keep: l.run.Previous != nil && l.spec.Files.Home == nil, Replace: l.spec.Files.Home != nil}
 	}
 	if err := orders.Validate(); err != nil {
 		return err

@@ -47,6 +47,11 @@ func below(dir int, name string) (int, error) {
 
 // create writes the file. A part of it is not left: the client would read it.
 func create(dir int, name string, h *initproto.HomeFile) error {
+	if h.Replace {
+		if err := unix.Unlinkat(dir, name, 0); err != nil && err != unix.ENOENT {
+			return err
+		}
+	}
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err == unix.EEXIST && h.Keep {
 		return nil

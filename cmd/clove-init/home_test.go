@@ -34,6 +34,9 @@ func TestWriteHome(t *testing.T) {
 	if err := write(initproto.HomeFile{Path: ".client/deep/file", Text: "second", Keep: true}); err != nil || text(".client/deep/file") != "first" {
 		t.Errorf("over its own: %v, %q", err, text(".client/deep/file"))
 	}
+	if err := write(initproto.HomeFile{Path: ".client/deep/file", Text: "third", Replace: true}); err != nil || text(".client/deep/file") != "third" {
+		t.Errorf("in the place of an earlier run's: %v, %q", err, text(".client/deep/file"))
+	}
 	for link, target := range map[string]string{"dir": outside, "file": filepath.Join(outside, "none")} {
 		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
 			t.Fatal(err)
@@ -42,6 +45,14 @@ func TestWriteHome(t *testing.T) {
 	for _, path := range []string{"dir/x", "file", "plain/x"} {
 		if err := write(initproto.HomeFile{Path: path, Text: "x"}); err == nil {
 			t.Errorf("%s was written", path)
+		}
+	}
+	if err := write(initproto.HomeFile{Path: "file", Text: "mine", Replace: true}); err != nil || text("file") != "mine" {
+		t.Errorf("in the place of a link: %v, %q", err, text("file"))
+	}
+	for _, path := range []string{"dir/x", "plain/x", ".client"} {
+		if err := write(initproto.HomeFile{Path: path, Text: "x", Replace: true}); err == nil {
+			t.Errorf("%s was replaced", path)
 		}
 	}
 	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {

@@ -36,6 +36,7 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	answer, err := l.Turn(ctx, o.Prompt)
+	l.Sum()
 	if err != nil {
 		return fail(loop.Status(err), err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"clove.run/clove/bench/plan"
 	"clove.run/clove/bench/suite"
+	"clove.run/clove/policies/resolve"
 )
 
 const benchName = "bench"
@@ -95,8 +96,12 @@ func (p benchVerbs) attempts(c *cli.Context) (*suite.Suite, []plan.Attempt, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := suite.Load(h.Absolute(c.Args().Get(1)))
+	path := c.Args().Get(1)
+	s, err := suite.Load(h.Absolute(path))
 	if err != nil {
+		if _, other := resolve.LoadManifest(path, h); other == nil && resolve.IsManifest(path) {
+			err = invalid("", "write it as one of the suite's agents, whose keys docs/bench.md has: clove manifest show "+path+" prints its settings", "%s is the manifest of an agent, and no suite", path)
+		}
 		return nil, nil, err
 	}
 	attempts, err := plan.Filter(plan.All(s), c.StringSlice(flagFilter))

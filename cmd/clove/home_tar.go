@@ -28,7 +28,8 @@ func (p program) exportHome(c *cli.Context) error {
 	} else if !found {
 		return &agent.Error{Kind: agent.KindNotFound, Message: "this folder has no kept home " + name, Hint: "`clove home ls` lists them; go to its folder"}
 	}
-	return p.inHome(c, name, nil, "tar", "-C", agent.HomeDir, "-cf", "-", ".")
+	// Holes stay holes: a file with them can be larger than the home, and than the host's disk.
+	return p.inHome(c, name, nil, "tar", "-C", agent.HomeDir, "--sparse", "-cf", "-", ".")
 }
 
 // importHome adds the files of a tar to the home of this folder.

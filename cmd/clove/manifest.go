@@ -65,7 +65,8 @@ func withManifest(asked resolve.Request, ordered *order.Order, h host.Host) (fil
 		return file, asked, invalid("", `clove ask `+name+` "what to do", or clove chat `+name, "it is a model with instructions, and needs one prompt")
 	}
 	o.Model = cmp.Or(o.Model, file.Written.Model)
-	o.Instructions = cmp.Or(o.Instructions, file.Written.Instructions)
+	o.Instructions = cmp.Or(o.Instructions, file.Instructions)
+	o.Iterations, o.Context = cmp.Or(o.Iterations, file.Written.MaxIterations), cmp.Or(o.Context, file.Written.Context)
 	if request, err = file.Request(asked, h); err != nil {
 		return file, request, err
 	}
@@ -142,7 +143,7 @@ func (p manifestVerbs) show(c *cli.Context) error {
 	}
 	rows := []manifestRow{{"name", m.Written.Name}, {"sha256", digest}}
 	for _, row := range []manifestRow{{"script", m.Written.Script}, {"command", strings.Join(m.Written.Command, " ")}, {"program", m.Written.Program}, {"args", strings.Join(m.Written.Args, " ")},
-		{"install", m.Written.Install}, {"login", strings.Join(m.Written.Login, ", ")}, {"model", m.Written.Model}, {"instructions", m.Written.Instructions}, {"home", m.Written.Home}} {
+		{"install", m.Written.Install}, {"login", strings.Join(m.Written.Login, ", ")}, {"model", m.Written.Model}, {"instructions", m.Instructions}, {"home", m.Written.Home}} {
 		if row.Text != "" {
 			rows = append(rows, row)
 		}

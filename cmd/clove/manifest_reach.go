@@ -44,6 +44,9 @@ func reportReach(s *screen, m *resolve.Manifest, spec agent.Spec) {
 			parts = append(parts, "reaches "+strings.Join(m.Written.Login, ", "))
 		}
 	}
+	if !m.HoldsInstructions() {
+		parts = append(parts, "tells the model what is in "+m.Written.InstructionsFile)
+	}
 	if len(parts) > 0 {
 		s.say("clove", cyan, m.Source+" "+strings.Join(parts, "; "))
 	}

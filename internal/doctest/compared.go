@@ -26,7 +26,7 @@ type Try struct {
 var tryForm = regexp.MustCompile("^(outside|inside|api|test): `([^`]+)`(?: prints `([^`]+)`)?$")
 
 // ComparedSystems are the titles of the tables, with the number of methods of each system.
-var ComparedSystems = map[string]int{"CheetahClaws": 58, "Microsoft agent_os_kernel": 20, "kernel.chat agent-os": 8, "aaOS": 10}
+var ComparedSystems = map[string]int{"CheetahClaws": 58, "Microsoft agent_os_kernel": 20, "kernel.chat agent-os": 8, "aaOS": 10, "Clove C++": 4}
 
 // ComparedRows reads the tables.
 func ComparedRows(t *testing.T) (all []Compared) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,6 +21,9 @@ import (
 // Values of types with a method UnmarshalJSON are read by it; an agent.Error of theirs gets
 // the place in front.
 func Decode(text []byte, into any) error {
+	if !utf8.Valid(text) {
+		return Wrong("", "save it as UTF-8", "it is no text in UTF-8")
+	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -60,6 +64,10 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 	if node.Anchor != "" || node.Kind == yaml.AliasNode {
 		return nil, r.Wrong(node, at, "write the value out", "anchors are not read here")
 	}
+	switch tag := node.ShortTag(); {
+	case node.Kind == yaml.MappingNode && tag != "!!map", node.Kind == yaml.SequenceNode && tag != "!!seq":
+		return nil, r.tagged(node, at)
+	}
 	switch node.Kind {
 	case yaml.MappingNode:
 		return r.mapping(at, node, t)
@@ -88,6 +96,9 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 		key := name.Value
 		if name.Kind != yaml.ScalarNode {
 			return nil, r.Wrong(name, at, "a key is a word", "a list or a map stands where a key belongs")
+		}
+		if name.Anchor != "" || name.Style&yaml.TaggedStyle != 0 {
+			return nil, r.Wrong(name, at, "write the key alone", "anchors and tags of keys are not read here")
 		}
 		if before := seen[key]; before > 0 {
 			return nil, r.Wrong(name, at, "keep one of them", "the key %.64q stands in line %d already", key, before)
@@ -136,7 +147,11 @@ func (r reader) scalar(at string, node *yaml.Node) (any, error) {
 	case "!!str", "!!timestamp":
 		return node.Value, nil
 	}
-	return nil, r.Wrong(node, at, "remove the tag", "values of the type %.64s are not read here", node.Tag)
+	return nil, r.tagged(node, at)
+}
+
+func (r reader) tagged(node *yaml.Node, at string) error {
+	return r.Wrong(node, at, "remove the tag", "values of the type %.64s are not read here", node.Tag)
 }
 
 // Keys returns all keys of a type and of what it holds, for tests that compare a type with
@@ -193,9 +208,18 @@ func (r reader) typed(err error) error {
 		return err
 	case errors.As(err, &mismatch):
 		what, number, _ := strings.Cut(mismatch.Value, " ")
-		return Wrong(r.placed(mismatch.Field), "", "%s stands where %s belongs", strings.TrimSpace(values[what]+" "+number), kinds[mismatch.Type.Kind()])
+		return Wrong(r.placed(unembedded(mismatch.Field)), "", "%s stands where %s belongs", strings.TrimSpace(values[what]+" "+number), kinds[mismatch.Type.Kind()])
 	}
 	return Wrong("", "", "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// unembedded leaves names of embedded structs out of a place: they are Go's, and no key begins with a
+// capital.
+func unembedded(field string) string {
+	for first, rest, more := strings.Cut(field, "."); more && first != "" && first[0] >= 'A' && first[0] <= 'Z'; first, rest, more = strings.Cut(field, ".") {
+		field = rest
+	}
+	return field
 }
 
 // placed puts line and column before a place as encoding/json names it. It names places in lists

@@ -51,12 +51,15 @@ type Orders struct {
 }
 
 // HomeFile is a file in the agent's home. It is written with the agent's own rights, in
-// directories that are made where they are missing, and never over another file.
+// directories that are made where they are missing, and through no link.
 type HomeFile struct {
 	Home string `json:"home"` // absolute; it exists
 	Path string `json:"path"` // below Home
 	Text string `json:"text"`
 	Keep bool   `json:"keep,omitempty"` // a file that is there is an earlier start's, and stays
+	// Replace removes a file that is there, as an earlier run has left in a kept home. With neither
+	// it is an error.
+	Replace bool `json:"replace,omitempty"`
 }
 
 // Terminal is the first size of the agent's pty; 0 by 0 is fine.

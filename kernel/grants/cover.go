@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -79,6 +80,31 @@ func refusedBy(rule string, err error) error {
 	return api.ErrorOf(err).By(service.StageGrant, rule)
 }
 
+// Anew gives the run of a manifest what the manifest grants, as at its first start. What was left
+// of that, and all that was derived in the life before, is removed; what people gave stays.
+func (g Grants) Anew(c *service.Call) error {
+	reason := manifestReason(c.Run)
+	if reason == "" {
+		return nil
+	}
+	held, err := store.Grants.HeldBy(c.Tx, string(c.Run.Spec.ID))
+	for _, own := range held {
+		if own.Parent != "" || own.Reason == reason {
+			_, gone := store.Grants.Delete(c.Tx, own.ID)
+			err = cmp.Or(err, gone)
+		}
+	}
+	return cmp.Or(err, g.Begin(c))
+}
+
+// manifestReason is the reason of what a manifest grants; empty: the run has none.
+func manifestReason(run agent.Run) string {
+	if file := run.Spec.Manifest.String(); file != "" {
+		return "manifest " + file
+	}
+	return ""
+}
+
 // Begin stores the grants that a run starts with.
 func (g Grants) Begin(c *service.Call) error {
 	for _, text := range c.Run.Spec.Kernel.Grants {
@@ -87,9 +113,7 @@ func (g Grants) Begin(c *service.Call) error {
 			return err
 		}
 		want.Giver = fmt.Sprintf("uid:%d", c.Run.Owner.UID)
-		if file := c.Run.Spec.Manifest.String(); file != "" {
-			want.Reason = "manifest " + file
-		}
+		want.Reason = manifestReason(c.Run)
 		if err := g.mayHold(c.Run, want.Scope); err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,19 +58,38 @@ func IsProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// ReadBounded reads a regular file of at most limit bytes. It does not open anything else:
-// opening a FIFO would wait for a writer.
-func ReadBounded(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+// kernelWait bounds the reading of files that wait for something to read, such as /proc/kmsg. On
+// disks there is none.
+const kernelWait = time.Second
+
+// OpenRegular opens a regular file for reading, and nothing else: the open of a FIFO would wait for a
+// writer.
+func OpenRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
-	return os.ReadFile(path)
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		file.Close()
+		return nil, cmp.Or(err, fmt.Errorf("%s is not a regular file", path))
+	}
+	_ = file.SetReadDeadline(time.Now().Add(kernelWait)) // fails where no read waits
+	return file, nil
+}
+
+// ReadBounded reads a regular file of at most limit bytes. The size that the kernel's files report is
+// no bound.
+func ReadBounded(path string, limit int64) ([]byte, error) {
+	file, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return text, err
 }
 
 // Resolve returns the canonical path of a host file; shown is how the user wrote it, for

@@ -6,13 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/policies"
@@ -100,13 +96,18 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 		return nil, err
 	}
 	whole := map[string]any{"version": m.Written.Version, "name": m.Written.Name, "command": slices.Concat([]string{}, m.Written.Command), "args": slices.Concat([]string{}, m.Written.Args)}
-	for key, text := range map[string]string{"model": m.Written.Model, "instructions": m.Written.Instructions, "home": m.Written.Home, "program": m.Written.Program, "install": m.Written.Install} {
+	for key, text := range map[string]string{"model": m.Written.Model, "instructions": m.Instructions, "home": m.Written.Home, "program": m.Written.Program, "install": m.Written.Install} {
 		if text != "" {
 			whole[key] = text
 		}
 	}
 	if len(m.Written.Login) > 0 {
 		whole["login"] = m.Written.Login
+	}
+	for key, number := range map[string]int{"max_iterations": m.Written.MaxIterations, "context": m.Written.Context} {
+		if number != 0 {
+			whole[key] = number
+		}
 	}
 	for key, texts := range resolved {
 		whole[key] = texts
@@ -144,20 +145,27 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// digestFile is the digest of a file's content. It opens nothing but regular files: another one
-// might never end.
+// digestMost bounds a file that is in the digest by its content, in bytes: a file with holes would be
+// read for days.
+const digestMost = 4 << 30
+
+// digestFile is the digest of a file's content.
 func digestFile(path string) (string, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := host.OpenRegular(path)
 	if err != nil {
-		return "", &agent.Error{Kind: agent.KindNotFound, Message: "cannot read the file", Hint: "check the path; a relative one begins at the manifest", Err: err}
+		return "", &agent.Error{Kind: agent.KindInvalid, Message: "cannot read the file", Hint: "name a file; a relative path begins at the manifest", Err: err}
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("%s is not a regular file", path), Hint: "name a file"}
+	sum, size := sha256.New(), int64(0)
+	info, err := file.Stat()
+	if err == nil && info.Size() <= digestMost {
+		size, err = io.Copy(sum, io.LimitReader(file, digestMost+1))
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
+	switch {
+	case err != nil:
 		return "", agent.Failed("read", err)
+	case max(info.Size(), size) > digestMost:
+		return "", invalid("", "name another file", "%s has more than %d bytes", path, int64(digestMost))
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -1,14 +1,18 @@
 package resolve
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/document"
+	"clove.run/clove/loop/order"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/settings"
@@ -18,6 +22,8 @@ import (
 type Manifest struct {
 	Written policies.Manifest
 	Source  string // path of the file
+	// Instructions are those of the manifest, or of the file that it names.
+	Instructions string
 
 	text []byte
 	dir  string // where its relative paths begin
@@ -52,10 +58,40 @@ func LoadManifest(word string, h host.Host) (*Manifest, error) {
 	if m.Written, err = policies.ParseManifest(m.text); err == nil && named && m.Written.Name != word {
 		err = invalid("", "rename the file, or write name: "+word, "it has the name %s", m.Written.Name)
 	}
+	if err == nil && !named && m.Written.Home == policies.HomeKept {
+		if at, _, is := agentNamed(m.Written.Name, h); is && at != path {
+			err = invalid("", "choose another name; clove run "+m.Written.Name+" is that agent", "name: %s is an agent of this host, whose kept home this file would have", m.Written.Name)
+		}
+	}
 	if err != nil {
 		return nil, m.wrong(err)
 	}
-	return m, nil
+	if w := m.Written; w.Model != "" {
+		if err := (order.Order{Model: w.Model, Chat: true, Iterations: w.MaxIterations, Context: w.Context}).Check(); err != nil {
+			return nil, m.wrong(invalid("", "write another number, or omit the key", "%s", err))
+		}
+	}
+	m.Instructions = m.Written.Instructions
+	if m.Written.InstructionsFile != "" {
+		err = m.readInstructions()
+	}
+	return m, err
+}
+
+// instructionsMost is what a file of instructions may have, in bytes: they are one argument of the
+// agent's command, of which the kernel takes 128 KiB.
+const instructionsMost = 64 << 10
+
+func (m *Manifest) readInstructions() error {
+	text, err := host.ReadBounded(m.absolute(m.Written.InstructionsFile), instructionsMost)
+	if err == nil && (len(text) == 0 || !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0) {
+		err = errors.New("it is no text in UTF-8")
+	}
+	if err != nil {
+		err = m.at("instructions_file", &agent.Error{Kind: agent.KindInvalid, Message: "cannot read " + m.Written.InstructionsFile, Hint: "name a file of at most 64 KiB; a relative path begins at the manifest", Err: err})
+	}
+	m.Instructions = string(text)
+	return err
 }
 
 // Text is the file.
@@ -115,6 +151,13 @@ func (m *Manifest) Holds(folder string) bool {
 	return folder == "" || err == nil && host.Within(folder, dir)
 }
 
+// HoldsInstructions reports whether their file, if there is one, is in the manifest's folder or below
+// it, through links.
+func (m *Manifest) HoldsInstructions() bool {
+	real, err := filepath.EvalSymlinks(m.absolute(m.Written.InstructionsFile))
+	return m.Written.InstructionsFile == "" || err == nil && m.Holds(real)
+}
+
 // extends is the policy below. The path of one begins at the manifest.
 func (m *Manifest) extends() string {
 	if e := m.Written.Extends; strings.Contains(e, "/") || IsManifest(e) {
@@ -133,8 +176,10 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 	step, _, _ := strings.Cut(strings.TrimPrefix(f.Step, "--"), " ")
 	s := settings.Find(step)
 	switch {
-	case f.Step == "script" || f.Step == "program":
-		return m.at(f.Step, err)
+	case f.Step == "program":
+		return m.at("program", err)
+	case f.Step == "script", m.Written.Script != "" && f.Step == m.absolute(m.Written.Script):
+		return m.at("script", err)
 	case s == nil || typed.Has(s.Name()):
 		return err
 	case s.Name() == settings.Env:
