@@ -142,8 +142,8 @@ func TestManifestCommands(t *testing.T) {
 		b.file(name+".yaml", "version: 1\nname: web\ncommand: [\"true\"]\n"+text+"\n", 0o644)
 	}
 	for name, text := range map[string]string{"path": "program: ../tool", "range": "program: x\ninstall: npm:x@^1", "url": "program: x\ninstall: npm:https://x@1.0.0",
-		"flag": "program: x\ninstall: npm:--x@1.0.0", "absent": "program: absent\nworkspace: folder"} {
-		b.file(name+".yaml", "version: 1\nname: web\n"+text+"\n", 0o644)
+		"flag": "program: x\ninstall: npm:--x@1.0.0", "stranger": "command: [\"true\"]\nhome: kept", "absent": "program: absent\nworkspace: folder"} {
+		b.file(name+".yaml", "version: 1\nname: "+map[bool]string{true: "claude-code", false: "web"}[name == "stranger"]+"\n"+text+"\n", 0o644)
 	}
 	for _, row := range []struct {
 		words          string
@@ -164,6 +164,7 @@ func TestManifestCommands(t *testing.T) {
 		{"check range.yaml", exitFailed, "", `"npm:x@^1" names no version of a package`},
 		{"check url.yaml", exitFailed, "", `"npm:https://x@1.0.0" names no version of a package`},
 		{"check flag.yaml", exitFailed, "", `"npm:--x@1.0.0" names no version of a package`},
+		{"check stranger.yaml", exitFailed, "", "claude-code is an agent of this host, whose kept home this file would have"},
 		{"check absent.yaml", exitFailed, "", "absent.yaml: line 3, column 10: program: absent is neither in PATH nor in your home"},
 		{"check second.yaml", exitFailed, "", "there is a second document"},
 		{"check gone.yaml agent.yaml", exitFailed, "agent.yaml: sound", `cannot read the manifest "gone.yaml"`},
