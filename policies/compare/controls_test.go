@@ -129,6 +129,14 @@ func controls() []control {
 			wider: change{func(s *agent.Spec) { s.Files.Tmpfs = s.Files.Tmpfs[:1] }, binds(agent.Bind{Source: "/srv/a/secret", Target: "/a/secret/in", ReadOnly: true}), binds(agent.Bind{Source: "/srv/a/secret/key", Target: "/key", ReadOnly: true}),
 				binds(agent.Bind{Source: "/srv/a", Target: "/b", ReadOnly: true})},
 			narrower: change{binds(agent.Bind{Source: "/srv/a/open", Target: "/b", ReadOnly: true})}},
+		// A tmpfs makes everything below it a place of the agent's own, which no list keeps from it.
+		{field: "files.binds.source", given: func(s *agent.Spec) {
+			s.Files.ReadOnly, s.Files.Writable, s.Files.Execute, s.Files.Prefixes, s.Files.Tmpfs = false, nil, nil, nil, nil
+			s.Files.Read, s.Files.Binds[0].Target = []string{"/usr"}, "/d/a"
+		}, wider: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/d"}} }}, narrower: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/e"}} }}},
+		{field: "files.prefixes", given: func(s *agent.Spec) {
+			s.Files.ReadOnly, s.Files.Writable, s.Files.Execute, s.Files.Tmpfs, s.Files.Binds = false, nil, nil, nil, nil
+		}, wider: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/opt"}} }}, narrower: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/e"}} }}},
 		{field: "files.binds.source", now: &Now{}, given: anywhere, wider: change{binds(agent.Bind{Source: "/srv/w/x", Target: "/x"})}, narrower: change{binds(agent.Bind{Source: "/srv/w", Target: "/x"})}},
 		{field: "files.binds.read_only", wider: change{binds(agent.Bind{Source: "/srv/a", Target: "/a"})}, narrower: change{binds(agent.Bind{Source: "/srv/w", Target: "/w", ReadOnly: true})}},
 		{field: "files.binds.copy_on_write", wider: change{binds(agent.Bind{Source: "/home/u/.cargo", Target: "/home/agent/.cargo", ReadOnly: true}), binds(agent.Bind{Source: "/srv/a", Target: "/a", ReadOnly: true, CopyOnWrite: true})},
