@@ -38,7 +38,7 @@ func rlimits(limits ...agent.Rlimit) func(*agent.Spec) {
 	return func(s *agent.Spec) { s.Limits.Rlimits = limits }
 }
 
-// bind replaces the child's binds, and leaves tmpfs where the parent's hide something.
+// binds replaces the child's binds, and leaves tmpfs where the parent's hide something.
 func binds(all ...agent.Bind) func(*agent.Spec) {
 	return func(s *agent.Spec) { s.Files.Binds = all }
 }

@@ -66,8 +66,8 @@ func morePublished(p pair) (all []Difference) {
 	has, asks := p.parent.Egress.Publish, p.child.Egress.Publish
 	at := func(list []agent.PublishedPort, host netip.AddrPort) (n int) {
 		for _, published := range list {
-			any := published.Host.Addr().IsUnspecified() && published.Host.Addr().Is4() == host.Addr().Is4() && host.Port() != 0
-			if published.Host == host || any && published.Host.Port() == host.Port() {
+			everywhere := published.Host.Addr().IsUnspecified() && published.Host.Addr().Is4() == host.Addr().Is4() && host.Port() != 0
+			if published.Host == host || everywhere && published.Host.Port() == host.Port() {
 				n++
 			}
 		}
