@@ -79,7 +79,8 @@ func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) 
 	}
 }
 
-// checkNet holds a rule against what the owner may have.
+// checkNet holds a rule against what the owner may have, and a ceiling's denials: whether the run
+// itself denies that is not looked at.
 func (d *Daemon) checkNet(rule agent.EgressRule, owner agent.Owner) error {
 	spec := agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{rule}}}
 	if err := d.config().Users.checkReach(spec, principal{owner: owner}); err != nil {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"slices"
 	"strings"
 
 	"clove.run/clove/agent"
@@ -26,13 +27,17 @@ func ceilingOf(config Config) (Ceiling, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c Ceiling
-	for _, rule := range rules.order {
+	return rules.opened(), nil
+}
+
+// opened are the targets of the allow rules, that of a mode too.
+func (r *Rules) opened() (c Ceiling) {
+	for _, rule := range r.order {
 		if !rule.deny {
 			c = append(c, rule.Target)
 		}
 	}
-	return c, nil
+	return c
 }
 
 // allowing makes allow rules of the targets.
@@ -50,12 +55,13 @@ func (c Ceiling) Covers(target string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, most := range c {
-		if t.protoOf() == most.protoOf() && portsWithin(t.ports, most.ports) && t.placeWithin(most) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return c.holds(t), nil
+}
+
+func (c Ceiling) holds(t Target) bool {
+	return slices.ContainsFunc(c, func(most Target) bool {
+		return t.protoOf() == most.protoOf() && portsWithin(t.ports, most.ports) && t.placeWithin(most)
+	})
 }
 
 // String is the targets in canonical form.

@@ -24,6 +24,7 @@ var mayImport = []struct {
 	{"agent", []string{"internal/atomicfile", "internal/rlimits"}, "the vocabulary: everybody imports it, so it imports no more than leaves"},
 	{"policies", []string{"agent", "policies/settings", "internal/document"}, "defaults and documents are values"},
 	{"policies/settings", []string{"agent", "egress", "kernel/budget", "kernel/grant", "policies/host", "seccomp", "internal/document", "internal/rlimits"}, "a setting is one row: every edge reads the table, so it knows no command line and no YAML"},
+	{"policies/compare", []string{"agent", "egress", "policies/settings"}, "whether a child has more than its parent is a value; what a policy bounds, the settings compare"},
 	{"policies/imports", []string{"agent", "egress", "internal/document", "policies", "policies/host", "policies/settings", "seccomp"}, "settings of other systems become a document, bytes to text"},
 	{"policies/learn", []string{"agent", "egress", "internal/document", "policies", "policies/settings", "seccomp"}, "what a run used becomes a document; values in, text out"},
 	{"policies/shadow", []string{"agent", "kernel/budget", "kernel/grant", "policies/settings"}, "what another policy would have refused is a value"},

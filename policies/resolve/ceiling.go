@@ -38,12 +38,18 @@ func CheckCeiling(spec agent.Spec, dir string, places ...string) error {
 		return err
 	}
 	for _, difference := range settings.Wider(ceiling.Spec, spec) {
-		if ceiling.bounds(difference.Place) && (len(places) == 0 || slices.Contains(places, difference.Place)) {
+		if ceiling.bounds(difference.Place) && (len(places) == 0 || concerns(places, difference.Place)) {
 			return &agent.Error{Kind: agent.KindPrivilege, Step: "ceiling", Message: fmt.Sprintf("this host allows no agent that much: %s", difference),
 				Hint: "ask for less, by a flag of " + difference.Place + "; root's " + path + " is the ceiling of every run"}
 		}
 	}
 	return nil
+}
+
+// concerns reports whether one of the places is that of the difference. A denial that was missing
+// before may matter only now, because a rule was added.
+func concerns(places []string, place string) bool {
+	return slices.Contains(places, place) || place == "network.deny" && slices.Contains(places, "network.allow")
 }
 
 // unheld are keys that a ceiling cannot bound: nothing compares them.

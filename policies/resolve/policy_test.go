@@ -160,6 +160,34 @@ func TestExtendsLooksBesideTheDocument(t *testing.T) {
 	}
 }
 
+// A denial of the ceiling's bounds a run that opens what it denies, also by what is added to it later.
+func TestACeilingsDenials(t *testing.T) {
+	t.Parallel()
+	h, without := policyHost(t, map[string]string{"host": "network: {mode: allowlist, allow: ['*.example.com'], deny: [bad.example.com]}\n"}), policyHost(t, nil)
+	for _, row := range []struct {
+		values settings.Values
+		places []string // that were changed
+		want   string
+	}{
+		{settings.Values{settings.Allow: {"good.example.com"}}, nil, ""},
+		{settings.Values{settings.Allow: {"*.example.com"}}, nil, "network.deny: not denied instead of bad.example.com denied"},
+		{settings.Values{settings.Allow: {"*.example.com"}}, []string{"network.allow"}, "network.deny: not denied"},
+		{settings.Values{settings.Allow: {"*.example.com"}}, []string{"limits.memory"}, ""},
+		{settings.Values{settings.Allow: {"*.example.com"}, settings.Deny: {"*.example.com:*"}}, nil, ""},
+		{settings.Values{settings.Grant: {"net:bad.example.com:443"}}, nil, "network.deny: not denied"},
+		{settings.Values{settings.Grant: {"net:good.example.com:443"}}, nil, ""},
+	} {
+		spec, err := Spec(Request{Args: []string{"/bin/true"}, Values: row.values}, without, agent.NewID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = CheckCeiling(spec, h.Dir, row.places...)
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%v: %v", row.values, err)
+		}
+	}
+}
+
 // The ceiling bounds what it names, for any caller and any form of request.
 func TestCeiling(t *testing.T) {
 	t.Parallel()

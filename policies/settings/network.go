@@ -59,6 +59,9 @@ var Network = sync.OnceValue(func() *Section {
 			Doc:   "ports of the host's 127.0.0.1",
 			Read:  readHostPorts, Write: func(s agent.Spec) []string { return PortTexts(s.Egress.HostPorts) },
 			Wider: func(base, wide agent.Spec) []Difference {
+				if base.Network == agent.NetworkHost {
+					return nil
+				}
 				return beyond(PortTexts(base.Egress.HostPorts), PortTexts(wide.Egress.HostPorts), slices.Contains)
 			},
 		},
@@ -74,8 +77,11 @@ var Network = sync.OnceValue(func() *Section {
 			Doc:  "name servers",
 			Read: each(readDNS), Write: func(s agent.Spec) []string { return servers(s) },
 			Wider: func(base, wide agent.Spec) []Difference {
-				if wide.Network == agent.NetworkNone {
+				if !HasRules(wide.Network) || base.Network == agent.NetworkHost {
 					return nil
+				}
+				if len(base.Egress.DNS) > 0 && len(wide.Egress.DNS) == 0 {
+					return more(true, list(servers(base)), "the host's")
 				}
 				return beyond(servers(base), servers(wide), slices.Contains)
 			},
@@ -187,28 +193,46 @@ func widerAllow(base, wide agent.Spec) []Difference {
 		return nil
 	}
 	reach, err := egress.Reach(base.Network, base.Egress.Rules)
-	covers := func(target string) bool {
-		if err != nil {
-			return false
-		}
-		covered, cerr := reach.Covers(target)
-		return cerr == nil && covered
+	extra := targets(wide, false)
+	if more, merr := egress.MoreThan(reachOf(base), egress.Config{Rules: wide.Egress.Rules}); err == nil && merr == nil {
+		extra = more.Targets
 	}
-	extra := slices.DeleteFunc(targets(wide, false), covers)
 	for _, text := range wide.Kernel.Grants {
-		target, isNet := strings.CutPrefix(text, string(grant.Net)+":")
-		if isNet && !granted(base.Kernel.Grants, text) && !covers(target) {
-			extra = append(extra, text)
+		if target, isNet := strings.CutPrefix(text, netGrant); isNet && !granted(base.Kernel.Grants, text) {
+			if covered, cerr := reach.Covers(target); err != nil || cerr != nil || !covered {
+				extra = append(extra, text)
+			}
 		}
 	}
 	return more(len(extra) > 0, cmp.Or(reach.String(), "nothing"), list(extra))
 }
 
+const netGrant = string(grant.Net) + ":"
+
+func reachOf(s agent.Spec) egress.Config {
+	return egress.Config{Mode: s.Network, Rules: s.Egress.Rules}
+}
+
+// widerDeny names the denials that matter: of what they deny, wide opens something, also by a
+// grant.
 func widerDeny(base, wide agent.Spec) []Difference {
-	have := targets(wide, true)
-	gone := slices.DeleteFunc(targets(base, true), func(target string) bool { return slices.Contains(have, target) })
-	counts := base.Network != agent.NetworkNone && HasRules(wide.Network)
-	return more(counts && len(gone) > 0, list(gone)+" denied", "not denied")
+	if !HasRules(base.Network) || wide.Network == agent.NetworkHost {
+		return nil
+	}
+	reach := reachOf(wide)
+	if reach.Mode == agent.NetworkNone {
+		reach.Mode = ""
+	}
+	for _, text := range wide.Kernel.Grants {
+		if target, isNet := strings.CutPrefix(text, netGrant); isNet {
+			reach.Rules = append(slices.Clip(reach.Rules), agent.EgressRule{Target: target})
+		}
+	}
+	gone := targets(base, true)
+	if more, err := egress.MoreThan(reachOf(base), reach); err == nil {
+		gone = more.Denials
+	}
+	return more(len(gone) > 0, list(gone)+" denied", "not denied")
 }
 
 // readHostPorts sorts the ports and drops repeated ones: the list is a set, and the same

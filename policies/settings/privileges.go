@@ -127,8 +127,15 @@ func widerFilter(b, w agent.Spec) []Difference {
 	return more(len(calls) > 0, b.Seccomp.Profile, fmt.Sprintf("%s, with %s", w.Seccomp.Profile, few(calls)))
 }
 
-// moreCalls are those that wide allows and base does not, or with further arguments.
+// moreCalls are those that wide allows and base does not, or with further arguments. Those that
+// no table has yet are decided by the default.
 func moreCalls(base, wide *specs.LinuxSeccomp) (more []string) {
+	unnamed := func(p *specs.LinuxSeccomp) bool {
+		return p == nil || seccomp.Decision{Action: p.DefaultAction}.Allowed()
+	}
+	if unnamed(wide) && !unnamed(base) {
+		more = append(more, "calls that it does not name")
+	}
 	compared := seccomp.Compare(base, wide)
 	for _, d := range slices.Concat(compared.OnlyB, compared.Other) {
 		// A call that base allows with all arguments can only be narrower.

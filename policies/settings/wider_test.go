@@ -1,16 +1,19 @@
 package settings
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"pgregory.net/rapid"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/egress"
+	"clove.run/clove/seccomp"
 )
 
 func base() agent.Spec {
@@ -35,7 +38,7 @@ var keyring = []byte(`{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names":
 
 // incomparable are changes that allow something else, and not only more.
 var incomparable = []string{"files.rootfs: /srv/root instead of the host's base system", "seccomp: /srv/f.json, with keyctl instead of strict", "limits.cpuset: CPUs 1-3 instead of CPUs 0-2", "grants: tool:write instead of tool:read*",
-	"budgets: tokens=100/day instead of tokens=100"}
+	"budgets: tokens=100/day instead of tokens=100", "network.dns: 9.9.9.9:53 instead of none"}
 
 // Each change allows more in one place, and the change back in none.
 func TestWider(t *testing.T) {
@@ -127,6 +130,64 @@ func TestCapabilitiesOfRoot(t *testing.T) {
 	a.User.UID = 0
 	a.CapDrop = []string{agent.AllCapabilities}
 	if found := Wider(a, b); len(found) != 1 || !strings.Contains(found[0].To, "CAP_CHOWN") || strings.Contains(found[0].To, "CAP_KILL") {
+		t.Error(found)
+	}
+}
+
+// A denial counts where something that it denies is opened, by a rule or a grant.
+func TestDenialsCountByMeaning(t *testing.T) {
+	t.Parallel()
+	for target, counts := range map[string]bool{"good.example.com": false, "bad.example.com:443": true, "*.example.com": true} {
+		a, b := base(), base()
+		b.Egress.Rules = []agent.EgressRule{{Target: target}}
+		ruled := Wider(a, b)
+		b.Network, b.Egress.Rules, b.Egress.HostPorts, b.Kernel.Grants = agent.NetworkNone, nil, nil, []string{"tool:read", "net:" + target}
+		for _, found := range [][]Difference{ruled, Wider(a, b)} {
+			if is := slices.ContainsFunc(found, func(d Difference) bool { return d.Place == "network.deny" }); is != counts {
+				t.Errorf("%s: %v", target, found)
+			}
+		}
+	}
+}
+
+// The host's name servers are others than those that were named, and a network of the host's own has
+// all of its ports.
+func TestNameServersAndPortsOfTheHost(t *testing.T) {
+	t.Parallel()
+	a, b := base(), base()
+	a.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")}
+	if found := Wider(a, b); len(found) != 1 || found[0].String() != "network.dns: the host's instead of 9.9.9.9:53" {
+		t.Error(found)
+	}
+	b.Network, b.Egress.Rules, b.Egress.HostPorts = agent.NetworkNone, nil, nil
+	if found := Wider(a, b); len(found) != 0 {
+		t.Error(found)
+	}
+	a, b = base(), base()
+	a.Network, a.Egress = agent.NetworkHost, agent.Egress{Limits: a.Egress.Limits}
+	b.Egress.DNS = []netip.AddrPort{netip.MustParseAddrPort("9.9.9.9:53")}
+	for _, d := range Wider(a, b) {
+		if d.Place == "network.dns" || d.Place == "network.host_ports" {
+			t.Error(d)
+		}
+	}
+}
+
+// A filter without a default refusal lets calls through that no table names yet.
+func TestCallsWithoutAName(t *testing.T) {
+	t.Parallel()
+	names := []string{}
+	for _, d := range seccomp.Compare(nil, &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}).OnlyA {
+		names = append(names, d.Call)
+	}
+	document, err := json.Marshal(map[string]any{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": []any{map[string]any{"names": names, "action": "SCMP_ACT_ALLOW"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := base(), base()
+	a.Seccomp, b.Seccomp, a.Files.Execute, a.Files.Read = agent.Seccomp{Profile: "/f.json", Document: document}, agent.Seccomp{Profile: "unconfined"}, nil, nil
+	b.Files = a.Files
+	if found := Wider(a, b); len(found) != 1 || !strings.Contains(found[0].To, "calls that it does not name") {
 		t.Error(found)
 	}
 }
