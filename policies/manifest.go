@@ -19,8 +19,13 @@ type Manifest struct {
 
 // ManifestHead is what of a manifest is no setting.
 type ManifestHead struct {
-	Version      int      `json:"version" required:"true" doc:"the version of this format: 1"`
-	Name         string   `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Version int    `json:"version" required:"true" doc:"the version of this format: 1"`
+	Name    string `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Task
+}
+
+// Task is what an agent runs, and the policy below.
+type Task struct {
 	Description  string   `json:"description,omitempty" doc:"what it is for, in a sentence"`
 	Extends      string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
 	Script       string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
@@ -45,35 +50,46 @@ func ParseManifest(text []byte) (m Manifest, err error) {
 		return m, err
 	}
 	m = Manifest{written.Field(0).Interface().(ManifestHead), valuesOf(written)}
-	for name, texts := range m.Values {
-		// As without the flag: a row of which the text is a switch's reads "true" only.
-		if s := settings.Find(name); s.Form == settings.Switch && s.Key == "" && slices.Equal(texts, []string{"false"}) {
-			delete(m.Values, name)
-		}
-	}
+	dropOff(m.Values)
 	if err := checkVersion(m.Version); err != nil {
 		return m, err
 	}
-	switch {
-	case agent.ValidateName(m.Name) != nil:
+	if agent.ValidateName(m.Name) != nil {
 		return m, invalid("write name: and a word of letters, digits, '-', '_' and '.'", "%.64q is no name of an agent", m.Name)
-	case m.ways() == 0:
-		return m, invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], or model: NAME", "it names nothing to run")
-	case m.ways() > 1:
-		return m, invalid("keep one of them", "it has two of script, command and model")
-	case m.Instructions != "" && m.Model == "":
-		return m, invalid("write model: NAME", "instructions belong to a model")
-	case m.Home != "" && m.Home != HomeKept:
-		return m, invalid("write home: kept, or omit the key", "home: %.64q is not kept", m.Home)
-	case len(m.Args) > 0 && m.Script == "":
-		return m, invalid("write them behind the program in command", "args belong to a script")
 	}
-	return m, nil
+	return m, m.Task.check()
+}
+
+// dropOff removes switches that are off, as without the flag: a row of which the text is a switch's
+// reads "true" only.
+func dropOff(values settings.Values) {
+	for name, texts := range values {
+		if s := settings.Find(name); s.Form == settings.Switch && s.Key == "" && slices.Equal(texts, []string{"false"}) {
+			delete(values, name)
+		}
+	}
+}
+
+// check refuses a task that runs nothing, or two things.
+func (t Task) check() error {
+	switch {
+	case t.ways() == 0:
+		return invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], or model: NAME", "it names nothing to run")
+	case t.ways() > 1:
+		return invalid("keep one of them", "it has two of script, command and model")
+	case t.Instructions != "" && t.Model == "":
+		return invalid("write model: NAME", "instructions belong to a model")
+	case t.Home != "" && t.Home != HomeKept:
+		return invalid("write home: kept, or omit the key", "home: %.64q is not kept", t.Home)
+	case len(t.Args) > 0 && t.Script == "":
+		return invalid("write them behind the program in command", "args belong to a script")
+	}
+	return nil
 }
 
 // ways are how many things it says to run.
-func (m Manifest) ways() (n int) {
-	for _, is := range []bool{m.Script != "", len(m.Command) > 0, m.Model != ""} {
+func (t Task) ways() (n int) {
+	for _, is := range []bool{t.Script != "", len(t.Command) > 0, t.Model != ""} {
 		if is {
 			n++
 		}

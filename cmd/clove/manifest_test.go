@@ -92,7 +92,7 @@ func compareSpecs(t *testing.T, flags []string, values settings.Values) {
 		return asked.Spec
 	}
 	typed := build(append(flags, "work/agent.py", "--", "one")...)
-	m := policies.Manifest{ManifestHead: policies.ManifestHead{Version: 1, Name: "agent", Script: "work/agent.py", Args: []string{"one"}}, Values: values}
+	m := policies.Manifest{ManifestHead: policies.ManifestHead{Version: 1, Name: "agent", Task: policies.Task{Script: "work/agent.py", Args: []string{"one"}}}, Values: values}
 	text, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)

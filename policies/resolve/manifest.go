@@ -19,8 +19,9 @@ type Manifest struct {
 	Written policies.Manifest
 	Source  string // path of the file
 
-	text []byte
-	dir  string // where its relative paths begin
+	text  []byte
+	dir   string // where its relative paths begin
+	below string // of a team's agent: what is before its keys, as "agents.plan."
 }
 
 // IsManifest reports whether a name has the ending of a manifest.
@@ -35,7 +36,10 @@ func LoadManifest(path string, h host.Host) (*Manifest, error) {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Message: fmt.Sprintf("cannot read the manifest %q", path), Hint: "name an agent's file, as agent.yaml", Err: err}
 	}
 	m.text, m.dir = text, filepath.Dir(full)
-	if m.Written, err = policies.ParseManifest(text); err != nil {
+	if m.Written, err = policies.ParseManifest(text); err != nil && policies.IsTeam(text) {
+		err = invalid("", "clove up "+path, "it is a team")
+	}
+	if err != nil {
 		return nil, m.wrong(err)
 	}
 	return m, nil
@@ -123,6 +127,7 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 func (m *Manifest) at(key string, err error) error {
 	f := agent.FailureOf(err)
 	message := strings.TrimPrefix(f.Message, key+": ")
+	key = m.below + key
 	if place := document.PlaceOf(m.text, key); place != "" {
 		key = place + ": " + key
 	}
