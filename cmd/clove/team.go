@@ -84,7 +84,7 @@ func (p teams) up(c *cli.Context) error {
 		return err
 	}
 	if c.Bool(settings.Detach) {
-		return l.start(c.Context)
+		return l.start(c.Context, func(waits string) { p.say("clove", cyan, waits) })
 	}
 	p.displayFor(c)
 	return l.attached(c)
@@ -183,8 +183,8 @@ func (l *lineup) compare(ctx context.Context, specs []agent.Spec, replace bool) 
 	return nil
 }
 
-// start starts what is missing, in order.
-func (l *lineup) start(ctx context.Context) error {
+// start starts what is missing, in order, and reports what waits.
+func (l *lineup) start(ctx context.Context, report func(waits string)) error {
 	for _, step := range l.steps {
 		var result api.RunResult
 		var err error
@@ -199,7 +199,7 @@ func (l *lineup) start(ctx context.Context) error {
 			return &agent.Error{Kind: agent.KindOf(err), Message: step.spec.Name + ": " + f.Message, Hint: cmp.Or(f.Hint, "clove up "+l.file+" goes on from here")}
 		}
 		if result.Reason != "" {
-			l.say("clove", cyan, step.spec.Name+" waits: "+result.Reason)
+			report(step.spec.Name + " waits: " + result.Reason)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func (l *lineup) attached(c *cli.Context) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	began := time.Now()
-	if err := l.start(c.Context); err != nil {
+	if err := l.start(c.Context, func(string) {}); err != nil {
 		if agent.KindOf(err) != agent.KindInternal { // cloved answers
 			l.stop(c.Context)
 		}
@@ -123,7 +123,11 @@ func (l *lineup) release(ctx context.Context, one teamEnd, held map[int]bool) er
 		held[i], stuck = true, append(stuck, step.spec.Name)
 	}
 	if code := one.record.ExitCode; code != 0 {
-		l.say("clove", red, strings.Join(append([]string{fmt.Sprintf("%s: exit status %d", first.Spec.Name, code)}, ending(one.record, first.Spec.Limits)...), ": "))
+		parts := []string{fmt.Sprintf("%s: exit status %d", first.Spec.Name, code)}
+		if one.record.Error != nil {
+			parts = append(parts, one.record.Error.Message)
+		}
+		l.say("clove", red, strings.Join(append(parts, ending(one.record, first.Spec.Limits)...), ": "))
 	}
 	if len(stuck) > 0 {
 		l.say("clove", red, strings.Join(stuck, ", ")+" cannot start behind "+first.Spec.Name)

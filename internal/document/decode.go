@@ -60,6 +60,9 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 	if node.Anchor != "" || node.Kind == yaml.AliasNode {
 		return nil, r.Wrong(node, at, "write the value out", "anchors are not read here")
 	}
+	if what, wanted := contentOf(node), kinds[t.Kind()]; what != "" && wanted != "" && !fits(node, t) {
+		return nil, Wrong(r.placed(plainPlace(at)), "", "%s stands where %s belongs", what, wanted)
+	}
 	switch node.Kind {
 	case yaml.MappingNode:
 		return r.mapping(at, node, t)
@@ -109,6 +112,43 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 		result[key] = value
 	}
 	return result, nil
+}
+
+// contentOf is what a node has, in words; empty: nothing that a field could not hold.
+func contentOf(node *yaml.Node) string {
+	switch tag := node.ShortTag(); {
+	case node.Kind == yaml.MappingNode:
+		return values["object"]
+	case node.Kind == yaml.SequenceNode:
+		return values["array"]
+	case tag == "!!bool":
+		return values["bool"]
+	case tag == "!!int", tag == "!!float":
+		return values["number"] + " " + node.Value
+	case tag == "!!str", tag == "!!timestamp":
+		return values["string"]
+	}
+	return ""
+}
+
+// fits reports whether a type holds what a node has. encoding/json finds the same, but does not
+// name the key of a map. A type that reads itself decides by itself, and so does a number's range.
+func fits(node *yaml.Node, t reflect.Type) bool {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return true
+	}
+	tag := node.ShortTag()
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return node.Kind == yaml.MappingNode
+	case reflect.Slice:
+		return node.Kind == yaml.SequenceNode
+	case reflect.String:
+		return tag == "!!str" || tag == "!!timestamp"
+	case reflect.Bool:
+		return tag == "!!bool"
+	}
+	return tag == "!!int" || tag == "!!float"
 }
 
 // scalar keeps numbers as they are written: a binary fraction would not be what a price says.

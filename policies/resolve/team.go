@@ -47,6 +47,12 @@ func LoadTeam(path string, h host.Host) (*Team, error) {
 	if err != nil {
 		return nil, file.wrong(err)
 	}
+	for setting, texts := range map[string][]string{settings.Budget: written.Budgets, settings.AtEnd: {written.AtEnd}} {
+		row := settings.Find(setting)
+		if err := row.Read(&settings.Reader{Spec: &agent.Spec{}}, slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })); err != nil {
+			return nil, file.at(row.Key, err)
+		}
+	}
 	if written.Namespace == "" {
 		written.Namespace = written.Name
 	}
