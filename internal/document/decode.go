@@ -124,7 +124,7 @@ func contentOf(node *yaml.Node) string {
 	case tag == "!!bool":
 		return values["bool"]
 	case tag == "!!int", tag == "!!float":
-		return values["number"] + " " + node.Value
+		return values["number"]
 	case tag == "!!str", tag == "!!timestamp":
 		return values["string"]
 	}
