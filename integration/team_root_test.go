@@ -222,7 +222,7 @@ func TestTeamKeepsItsBudget(t *testing.T) {
 		text := "name: " + name + "\nbudgets: [cost=" + limit + "]\nat_end: refuse\nagents:\n"
 		for i, count := range []int{22, 21, 21} {
 			script, _ := json.Marshal(askScript + strings.Replace(callsAtOnce, `"messages": said}`, `"messages": said, "max_tokens": 500}`, 1) + fmt.Sprintf("at_once(%d)\n", count))
-			text += fmt.Sprintf("  a%d: {command: [python3, -c, %s], models: [small]}\n", i, script)
+			text += fmt.Sprintf("  a%d: {extends: standard, command: [python3, -c, %s], models: [small]}\n", i, script)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
 		defer cancel()
