@@ -16,19 +16,6 @@ type RunName struct {
 // Name returns the run's name together with its owner.
 func (r Run) Name() RunName { return RunName{r.Owner.UID, r.Spec.Name} }
 
-// AfterNames returns the names in Spec.After. They are stored as the run's owner
-// writes them.
-func (r Run) AfterNames() []RunName {
-	names := make([]RunName, len(r.Spec.After))
-	for i, text := range r.Spec.After {
-		var err error
-		if names[i], err = ParseRunName(text, r.Owner.UID); err != nil {
-			names[i] = RunName{r.Owner.UID, text} // no run has such a name
-		}
-	}
-	return names
-}
-
 // String returns UID/NAME, which means the same run for every caller. No name
 // contains a '/' (ValidateName), so nothing else has this form.
 func (n RunName) String() string { return strconv.FormatUint(uint64(n.UID), 10) + "/" + n.Name }

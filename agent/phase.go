@@ -165,7 +165,14 @@ func (r *Run) Restart(fresh bool, now time.Time) {
 
 // join is what every way from an end into the queue has in common.
 func (r *Run) join(now time.Time) {
-	r.Queue.Since, r.Queue.Starts, r.Queue.Paused = now, r.Queue.Starts+1, false
+	r.Queue.Since, r.Queue.Starts, r.Queue.Paused, r.Queue.Ready = now, r.Queue.Starts+1, false, time.Time{}
+}
+
+// SetReady notes that the agent is ready, the first time in each start.
+func (r *Run) SetReady(now time.Time) {
+	if r.Queue.Ready.IsZero() && (r.State == StateStarting || r.State == StateRunning) {
+		r.Queue.Ready = now
+	}
 }
 
 // SetPaused notes that the agent was frozen, or thawed.

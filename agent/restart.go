@@ -44,6 +44,7 @@ type QueueState struct {
 	GivenUp   bool      `json:"given_up,omitempty"`   // mark: its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until a person resumes it
 	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer
+	Ready     time.Time `json:"ready,omitzero"`       // when it said so, since its last start
 	Scheduled bool      `json:"scheduled,omitempty"`  // mark: it waits for the next time of its schedule
 	Settled   time.Time `json:"settled,omitzero"`     // the schedule's times up to here were started or skipped
 	// Next is when its schedule starts it next. cloved answers with it; it is

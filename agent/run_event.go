@@ -75,6 +75,7 @@ const (
 	RunGivenUp       RunEventKind = "given-up" // its restart policy has no restarts left
 	RunDue           RunEventKind = "due"      // the time of its schedule has come
 	RunSkipped       RunEventKind = "skipped"  // the time of its schedule came while the previous time still ran
+	RunReady         RunEventKind = "ready"    // the agent said so, or the command of its Spec.Ready did
 	// RunShadowed comes with an end: what the run's shadow policy would have refused.
 	RunShadowed RunEventKind = "shadowed"
 	// ContainerEnded reports the end of an OCI container. The counters of agents do not include it.

@@ -40,8 +40,9 @@ type Spec struct {
 	Restart    Restart  `json:"restart,omitzero"`
 	Schedule   string   `json:"schedule,omitempty"`   // when to start it, in the format of crontab(5)
 	KeepFiles  bool     `json:"keep_files,omitempty"` // each time of the schedule reuses the layer of the previous one
-	After      []string `json:"after,omitempty"`      // names of runs that must have started first
-	Priority   int      `json:"priority,omitempty"`   // order among queued runs that wait for memory: higher first
+	After      []string `json:"after,omitempty"`      // runs that come first: NAME or NAME:CONDITION, see After
+	Ready      Ready    `json:"ready,omitzero"`
+	Priority   int      `json:"priority,omitempty"` // order among queued runs that wait for memory: higher first
 	// StartTimeout bounds how long one launch step may make no progress; 0: see StartBound.
 	StartTimeout time.Duration `json:"start_timeout_ns,omitempty"`
 	// AllowUnenforced lists the controls (Control* words) that may be weakened.

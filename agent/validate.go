@@ -305,11 +305,17 @@ func checkSupervision(s Spec) error {
 	case s.KeepFiles && s.Schedule == "":
 		return wrong("keep_files", "omit it: a restart keeps them anyway", "only a scheduled run begins with new files each time")
 	}
-	if s.Foreground && (r.Policy.Restarts() || s.Schedule != "" || len(s.After) > 0) {
+	if err := s.Ready.validate(); err != nil {
+		return err
+	}
+	if s.Foreground && (r.Policy.Restarts() || s.Schedule != "" || len(s.After) > 0 || s.Ready.Within > 0) {
 		return wrong("foreground", "omit it: only a detached run can wait or start again", "a run in the foreground starts once, and at once")
 	}
 	for _, name := range s.After {
 		if err := checkText("after", name, labelKeyMost); err != nil {
+			return err
+		}
+		if _, _, err := SplitAfter(name); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Services: s.services()})
+		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Services: s.services()})
 	return s, err
 }
 
@@ -77,6 +77,12 @@ func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) 
 	if err != nil {
 		log.Error("the audit log of a run is not linked", "error", err)
 	}
+}
+
+// ready notes what an agent said. Runs that wait for it are looked at as the store has changed.
+func (d *Daemon) ready(id agent.ID) error {
+	_, err := d.records.amend(id, agent.RunReady, "", func(run *agent.Run) { run.SetReady(time.Now().UTC()) })
+	return err
 }
 
 // checkNet holds a rule against what the owner may have, and a ceiling's denials: whether the run

@@ -64,12 +64,20 @@ func (l admissionRules) checkSpec(c *request, spec agent.Spec) error {
 // writes them, and refuses those that do not exist.
 func (l admissionRules) comesAfter(c *request, after []string) ([]string, error) {
 	var names []string
-	for _, reference := range after {
+	for _, text := range after {
+		reference, condition, err := agent.SplitAfter(text)
+		if err != nil {
+			return nil, err
+		}
 		first, err := l.cache.resolve(reference, c.peer.principal)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, first.Name().For(c.peer.owner.UID))
+		name := first.Name().For(c.peer.owner.UID)
+		if condition != agent.AfterStarted {
+			name += ":" + condition
+		}
+		names = append(names, name)
 	}
 	return names, nil
 }

@@ -73,6 +73,7 @@ var matrix = map[string]row{
 	// GRANT, RESERVATION, ID and RUNNAME are of what the run has, see rig.shares.
 	agents.AgentGet.Name:    forOwner,
 	agents.AgentListen.Name: forAgent,
+	agents.AgentReady.Name:  forAgent,
 
 	agents.GrantList.Name:   forOwner,
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),

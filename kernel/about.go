@@ -1,16 +1,27 @@
 package kernel
 
 import (
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/grants"
 	"clove.run/clove/kernel/service"
 )
 
-// about is the service that says what a run is and has.
-func (k *Kernel) about() *service.Service {
-	return service.New("agent").On(service.Read(agents.AgentGet, service.Stages[api.RunParams]{}, k.get))
+// about is the service that says what a run is and has. ready notes that a run is ready.
+func (k *Kernel) about(ready func(agent.ID) error) *service.Service {
+	return service.New("agent").On(
+		service.Read(agents.AgentGet, service.Stages[api.RunParams]{}, k.get),
+		// It changes nothing in the engine's store: the run is in another.
+		service.Read(agents.AgentReady, service.Stages[api.Nothing]{}, func(c *service.Call, _ api.Nothing) (none api.Nothing, out service.Outcome, err error) {
+			if !c.Run.Queue.Ready.IsZero() || ready == nil {
+				return none, out, nil
+			}
+			out.Verdict = audit.VerdictAllow
+			return none, out, ready(c.Run.Spec.ID)
+		}))
 }
 
 func (k *Kernel) get(c *service.Call, _ api.RunParams) (a api.AgentResult, out service.Outcome, err error) {

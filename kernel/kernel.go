@@ -37,6 +37,8 @@ type Config struct {
 	Called func(c service.Caller, method string, err error, took time.Duration)
 	// Waiting returns a run's calls of models that wait; nil: no models are served.
 	Waiting func(run agent.ID) []api.WaitingCall
+	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
+	Ready func(run agent.ID) error
 	// Services are those of the caller's own, beside the ones of this package.
 	Services []*service.Service
 	// Clock is the wall clock; nil: the host's.
@@ -62,7 +64,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,13 @@ type Manifest struct {
 
 // ManifestHead is what of a manifest is no setting.
 type ManifestHead struct {
-	Version          int      `json:"version" required:"true" doc:"the version of this format: 1"`
-	Name             string   `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Version int    `json:"version" required:"true" doc:"the version of this format: 1"`
+	Name    string `json:"name" required:"true" doc:"the agent's name, of letters, digits, '-', '_' and '.'; a run of it is called NAME- and the first digits of its ID"`
+	Task
+}
+
+// Task is what an agent runs, and the policy below.
+type Task struct {
 	Description      string   `json:"description,omitempty" doc:"what it is for, in a sentence"`
 	Extends          string   `json:"extends,omitempty" doc:"the policy below, as clove run --policy: a level, the name of a document, or the path of one; standard if it is absent"`
 	Script           string   `json:"script,omitempty" doc:"a script or program of the host, as SCRIPT of clove run; a relative path begins at the manifest"`
@@ -53,43 +58,54 @@ func ParseManifest(text []byte) (m Manifest, err error) {
 		return m, err
 	}
 	m = Manifest{written.Field(0).Interface().(ManifestHead), valuesOf(written)}
-	for name, texts := range m.Values {
-		// As without the flag: a row of which the text is a switch's reads "true" only.
-		if s := settings.Find(name); s.Form == settings.Switch && s.Key == "" && slices.Equal(texts, []string{"false"}) {
-			delete(m.Values, name)
-		}
-	}
+	dropOff(m.Values)
 	if err := checkVersion(m.Version); err != nil {
 		return m, err
 	}
-	switch {
-	case agent.ValidateName(m.Name) != nil:
+	if agent.ValidateName(m.Name) != nil {
 		return m, invalid("write name: and a word of letters, digits, '-', '_' and '.'", "%.64q is no name of an agent", m.Name)
-	case m.ways() == 0:
-		return m, invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], program: NAME, or model: NAME", "it names nothing to run")
-	case m.ways() > 1:
-		return m, invalid("keep one of them", "it has two of script, command, program and model")
-	case m.Model == "" && (m.Instructions != "" || m.InstructionsFile != "" || m.MaxIterations != 0 || m.Context != 0):
-		return m, invalid("write model: NAME", "instructions, max_iterations and context belong to a model")
-	case m.Instructions != "" && m.InstructionsFile != "":
-		return m, invalid("keep one of them", "it has both instructions and instructions_file")
-	case m.Home != "" && m.Home != HomeKept:
-		return m, invalid("write home: kept, or omit the key", "home: %.64q is not kept", m.Home)
-	case len(m.Args) > 0 && m.Script == "" && m.Program == "":
-		return m, invalid("write them behind the program in command", "args belong to a script or program")
-	case m.Program == "" && (m.Install != "" || len(m.Login) > 0):
-		return m, invalid("write program: NAME", "install and login belong to a program")
-	case strings.ContainsAny(m.Program, "/\x00") || strings.HasPrefix(m.Program, "-") || m.Program == "." || m.Program == "..":
-		return m, invalid("write the name alone; script: PATH names a file", "%.64q is no name of a program", m.Program)
-	case m.Install != "" && m.Package() == (Package{}):
-		return m, invalid("write npm:PACKAGE@VERSION, with the whole version, as npm:opencode-ai@1.18.33", "%.64q names no version of a package", m.Install)
 	}
-	return m, nil
+	return m, m.Task.check()
+}
+
+// dropOff removes switches that are off, as without the flag: a row of which the text is a switch's
+// reads "true" only.
+func dropOff(values settings.Values) {
+	for name, texts := range values {
+		if s := settings.Find(name); s.Form == settings.Switch && s.Key == "" && slices.Equal(texts, []string{"false"}) {
+			delete(values, name)
+		}
+	}
+}
+
+// check refuses a task that runs nothing, or two things.
+func (t Task) check() error {
+	switch {
+	case t.ways() == 0:
+		return invalid("write script: agent.py, command: [PROGRAM, ARGUMENT], program: NAME, or model: NAME", "it names nothing to run")
+	case t.ways() > 1:
+		return invalid("keep one of them", "it has two of script, command, program and model")
+	case t.Model == "" && (t.Instructions != "" || t.InstructionsFile != "" || t.MaxIterations != 0 || t.Context != 0):
+		return invalid("write model: NAME", "instructions, max_iterations and context belong to a model")
+	case t.Instructions != "" && t.InstructionsFile != "":
+		return invalid("keep one of them", "it has both instructions and instructions_file")
+	case t.Home != "" && t.Home != HomeKept:
+		return invalid("write home: kept, or omit the key", "home: %.64q is not kept", t.Home)
+	case len(t.Args) > 0 && t.Script == "" && t.Program == "":
+		return invalid("write them behind the program in command", "args belong to a script or program")
+	case t.Program == "" && (t.Install != "" || len(t.Login) > 0):
+		return invalid("write program: NAME", "install and login belong to a program")
+	case strings.ContainsAny(t.Program, "/\x00") || strings.HasPrefix(t.Program, "-") || t.Program == "." || t.Program == "..":
+		return invalid("write the name alone; script: PATH names a file", "%.64q is no name of a program", t.Program)
+	case t.Install != "" && t.Package() == (Package{}):
+		return invalid("write npm:PACKAGE@VERSION, with the whole version, as npm:opencode-ai@1.18.33", "%.64q names no version of a package", t.Install)
+	}
+	return nil
 }
 
 // ways are how many things it says to run.
-func (m Manifest) ways() (n int) {
-	for _, is := range []bool{m.Script != "", len(m.Command) > 0, m.Program != "", m.Model != ""} {
+func (t Task) ways() (n int) {
+	for _, is := range []bool{t.Script != "", len(t.Command) > 0, t.Program != "", t.Model != ""} {
 		if is {
 			n++
 		}
@@ -104,8 +120,8 @@ type Package struct{ Name, Version string }
 var packages = regexp.MustCompile(`^npm:((?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
 
 // Package is what the manifest installs; the zero Package: nothing.
-func (m Manifest) Package() Package {
-	if parts := packages.FindStringSubmatch(m.Install); parts != nil {
+func (t Task) Package() Package {
+	if parts := packages.FindStringSubmatch(t.Install); parts != nil {
 		return Package{parts[1], parts[2]}
 	}
 	return Package{}

@@ -209,8 +209,8 @@ func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake
 		*wake = Sooner(*wake, due)
 		return wait(ForTime, "it starts at %s", due.Format(time.RFC3339))
 	}
-	for _, name := range run.AfterNames() {
-		if reason := comesFirst(byName[name], name.For(run.Owner.UID)); reason != "" {
+	for _, after := range run.Afters() {
+		if reason := comesFirst(byName[after.RunName], after, after.For(run.Owner.UID)); reason != "" {
 			return Wait{ForOrder, reason}
 		}
 	}
@@ -222,18 +222,19 @@ func (q Queue) unready(run *agent.Run, byName map[agent.RunName]*agent.Run, wake
 	return Wait{}
 }
 
-// comesFirst says why a run that must come first has not; empty: it has.
-func comesFirst(first *agent.Run, name string) string {
-	if first == nil {
-		return fmt.Sprintf("it comes after %s, which does not exist", name)
-	}
-	last := first.LastRecord()
+// comesFirst says why a run that must come first has not come so far; empty: it has.
+func comesFirst(first *agent.Run, after agent.After, name string) string {
 	switch {
-	// A run that waits for its next scheduled time counts by its last start (LastRecord).
-	case first.State == agent.StateRunning, last != nil && last.ExitCode == 0:
+	case first == nil:
+		return fmt.Sprintf("it comes after %s, which does not exist", name)
+	case after.Met(first):
 		return ""
+	case first.State == agent.StateEnded && first.Record.ExitCode == 0:
+		return fmt.Sprintf("it comes after %s, which ended before it was ready: restart that, or remove this", name)
 	case first.State == agent.StateEnded:
 		return fmt.Sprintf("it comes after %s, which failed: restart that, or remove this", name)
+	case first.State == agent.StateRunning && after.Condition == agent.AfterReady:
+		return fmt.Sprintf("it comes after %s, which is not ready", name)
 	}
 	return fmt.Sprintf("it comes after %s, which is %s", name, first.State)
 }

@@ -14,6 +14,9 @@ var (
 	AgentListen = api.Row[api.Nothing, api.Nothing]{Name: "agent.listen", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Sends the agent's notifications on this connection from now on: those that waited first. 256 wait at most; then the oldest go, and agent.lost says how many."}
 
+	AgentReady = api.Row[api.Nothing, api.Nothing]{Name: "agent.ready", Access: api.AccessSelf, Tier: api.Experimental,
+		Doc: "Says that the agent is ready, for runs that come after it with the condition ready. It holds until the agent ends. A repetition changes nothing."}
+
 	GrantList = api.Row[api.GrantListParams, api.GrantListResult]{Name: "grant.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
@@ -53,6 +56,7 @@ var table = sync.OnceValue(func() api.Table {
 	return api.Table{
 		AgentGet.Method(),
 		AgentListen.Method(),
+		AgentReady.Method(),
 		GrantList.Method(),
 		GrantDerive.Method(),
 		GrantRevoke.Method(),

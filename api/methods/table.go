@@ -46,6 +46,7 @@ var table = sync.OnceValue(func() api.Table {
 		HomeRemove.Method(),
 		agents.AgentGet.Method(),
 		agents.AgentListen.Method(),
+		agents.AgentReady.Method(),
 		agents.GrantList.Method(),
 		GrantGive.Method(),
 		agents.GrantDerive.Method(),

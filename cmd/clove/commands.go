@@ -40,7 +40,7 @@ func (p program) execute(args []string) int {
 // table has all commands, in the order of the manual page and of the help in each task.
 func table() []command {
 	return []command{
-		runCommand(), askCommand(), chatCommand(), agentsCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
+		runCommand(), askCommand(), chatCommand(), agentsCommand(), upCommand(), downCommand(), psCommand(), showCommand(), inspectCommand(), logsCommand(), attachCommand(), execCommand(), cpCommand(), catCommand(), waitCommand(),
 		stopCommand(), killCommand(), pauseCommand(), resumeCommand(), restartCommand(), updateCommand(), statsCommand(), topCommand(),
 		rmCommand(), renameCommand(), pruneCommand(), eventsCommand(), drainCommand(), panicCommand(),
 		diffCommand(), applyCommand(), homeCommand(), grantCommand(), budgetCommand(), modelsCommand(), policyCommand(), manifestCommand(), seccompCommand(), benchCommand(),

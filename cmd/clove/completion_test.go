@@ -38,7 +38,7 @@ func TestCompletionIsWhole(t *testing.T) {
 func TestBashCompletes(t *testing.T) {
 	text := script(t, "bash")
 	for _, c := range []struct{ words, want string }{
-		{"clove d", "drain diff doctor debug"},
+		{"clove d", "down drain diff doctor debug"},
 		{"clove run --mem", "--memory --memory-swap"},
 		{"clove run agent.py --cpu-t", "--cpu-time"},
 		{"clove --root x run --rm", ""}, // "x" looks like the command; bash then completes files

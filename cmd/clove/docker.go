@@ -88,7 +88,7 @@ var (
 		"build":     "there are no images; put the agent's programs into a directory and name it with --rootfs",
 		"buildx":    "there are no images; put the agent's programs into a directory and name it with --rootfs",
 		"commit":    "clove apply NAME takes what the agent changed over into the workspace",
-		"compose":   "run each with clove run -d; --after NAME orders them",
+		"compose":   "clove up TEAM.yaml starts several agents in order (docs/teams.md)",
 		"container": "omit the word: clove ps, clove inspect NAME, clove rm NAME",
 		"context":   "--socket, or CLOVE_SOCKET, names another cloved",
 		"create":    "clove run -d --delay 1h prepares a run, clove restart NAME starts it at once",

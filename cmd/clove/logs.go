@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/policies/settings"
 )
@@ -24,7 +25,8 @@ const (
 func logsCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show what a detached run wrote",
-		verbs: []verb{{line: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID", act: by(showLogs)}},
+		verbs:       []verb{{line: "clove logs [-f] [--since WHEN] [--tail N] [--models] NAME|ID", act: by(showLogs)}},
+		description: "The name of a team (clove up) shows those of its agents together, each line behind the agent's name.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, Usage: "go on until the run has ended", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagSince, Usage: "only what is newer: 10m, or 2026-01-02T15:04:05Z"},
@@ -60,13 +62,29 @@ func showLogs(p program, c *cli.Context) error {
 	}
 	defer d.Close()
 	printer := &linePrinter{screen: p.screen, json: c.Bool(flagJSON), stamps: c.Bool(flagTimestamps), open: map[string]bool{}}
-	return d.Logs(c.Context, params, printer.print)
+	err = d.Logs(c.Context, params, printer.print)
+	if err == nil || agent.KindOf(err) != agent.KindNotFound {
+		return err
+	}
+	team, terr := teams(p).runs(c.Context, d, func(run agent.Run) bool { return ofTeam(run, params.Run) })
+	switch {
+	case terr != nil || len(team) == 0:
+		return err
+	case c.Bool(flagJSON):
+		return invalid(flagJSON, "name one of its runs", "%s is a team, whose lines are mixed", params.Run)
+	}
+	return teams(p).together(c, d, team, func(_ int, one *api.LogsParams) {
+		run := one.RunParams
+		*one = params
+		one.RunParams = run
+	})
 }
 
 // linePrinter prints the lines of a log.
 type linePrinter struct {
 	*screen
 	json, stamps bool
+	name         string          // before each line, of one of several runs
 	open         map[string]bool // streams whose last line continues in the next piece
 	text         bytes.Buffer    // collected output for one stream
 	to           *os.File
@@ -102,11 +120,15 @@ func (l *linePrinter) add(line api.LogLine) error {
 	case l.json:
 		return writeLine(&l.text, line)
 	case line.LostLines > 0:
-		l.say("clove", cyan, fmt.Sprintf("%d lines (%d bytes) are lost here", line.LostLines, line.LostBytes))
+		l.say("clove", cyan, fmt.Sprintf(l.name+"%d lines (%d bytes) are lost here", line.LostLines, line.LostBytes))
 		return nil
 	case clovesOwn:
-		l.say("clove", cyan, string(line.Content()))
+		l.say("clove", cyan, l.name+string(line.Content()))
 		return nil
+	}
+	if l.name != "" {
+		line.Partial = false // the next line may be another run's
+		l.text.WriteString(l.name)
 	}
 	// A line that came in pieces has one time, that of its beginning.
 	if l.stamps && !l.open[line.Stream] {

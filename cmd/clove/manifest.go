@@ -46,31 +46,36 @@ func withManifest(asked resolve.Request, ordered *order.Order, h host.Host) (fil
 	if file, err = resolve.LoadManifest(asked.Script, h); err != nil {
 		return nil, asked, err
 	}
-	name := asked.Script
 	asked.Script = ""
+	request, err = laid(file, asked, ordered, h)
+	return file, request, err
+}
+
+// laid lays a request over a manifest that was read, as withManifest does.
+func laid(file *resolve.Manifest, asked resolve.Request, ordered *order.Order, h host.Host) (request resolve.Request, err error) {
+	name := file.Source
 	var o order.Order
 	switch {
 	case ordered != nil && file.Written.Model == "":
-		return file, asked, invalid("", "clove run "+name+"; an agent that can be asked has model: NAME", "%s names no model", name)
+		return asked, invalid("", "clove run "+name+"; an agent that can be asked has model: NAME", "%s names no model", name)
 	case ordered != nil:
 		o = *ordered
 	case file.Written.Model == "":
-		request, err = file.Request(asked, h)
-		return file, request, err
+		return file.Request(asked, h)
 	}
 	switch {
 	case len(asked.Args) == 1 && !o.Chat:
 		o.Prompt, asked.Args = asked.Args[0], nil
 	case !o.Chat:
-		return file, asked, invalid("", `clove ask `+name+` "what to do", or clove chat `+name, "it is a model with instructions, and needs one prompt")
+		return asked, invalid("", `clove ask `+name+` "what to do", or clove chat `+name, "it is a model with instructions, and needs one prompt")
 	}
 	o.Model = cmp.Or(o.Model, file.Written.Model)
 	o.Instructions = cmp.Or(o.Instructions, file.Instructions)
 	o.Iterations, o.Context = cmp.Or(o.Iterations, file.Written.MaxIterations), cmp.Or(o.Context, file.Written.Context)
 	if request, err = file.Request(asked, h); err != nil {
-		return file, request, err
+		return request, err
 	}
-	return file, request, runLoop(&request, o, h)
+	return request, runLoop(&request, o, h)
 }
 
 // check builds the spec of each file.
@@ -97,6 +102,13 @@ func (p manifestVerbs) check(c *cli.Context) error {
 func checkManifest(path string, h host.Host) error {
 	if !resolve.NamesManifest(path, h) {
 		return invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
+	}
+	if resolve.IsTeam(path, h) {
+		team, err := resolve.LoadTeam(path, h)
+		if err == nil {
+			_, err = teamSpecs(team, h)
+		}
+		return err
 	}
 	// A model's needs a prompt, and takes any.
 	var args []string

@@ -21,6 +21,7 @@ import (
 var others = map[string][]string{
 	settings.DNS: {"9.9.9.9", settings.NetworkMode, "public"}, settings.Execute: {"/usr", settings.Root, settings.RootReadOnly}, settings.Detach: {""},
 	flagRestart: {"on-failure:3", settings.Detach, "true"}, flagAfter: {"db", settings.Detach, "true"}, settings.Priority: {"7", settings.Detach, "true"},
+	settings.Ready: {"true", settings.Detach, "true"}, settings.ReadyIn: {"5s", settings.Detach, "true"},
 	settings.Schedule: {"@hourly", settings.Detach, "true"}, settings.KeepFiles: {"", settings.Schedule, "@hourly", settings.Detach, "true"},
 	settings.ModelLog: {"", settings.Model, "echo"}, settings.ModelSetup: {"codex", settings.Model, "echo"}, flagInteractive: {"", settings.Detach, "true"},
 }
@@ -92,7 +93,7 @@ func compareSpecs(t *testing.T, flags []string, values settings.Values) {
 		return asked.Spec
 	}
 	typed := build(append(flags, "work/agent.py", "--", "one")...)
-	m := policies.Manifest{ManifestHead: policies.ManifestHead{Version: 1, Name: "agent", Script: "work/agent.py", Args: []string{"one"}}, Values: values}
+	m := policies.Manifest{ManifestHead: policies.ManifestHead{Version: 1, Name: "agent", Task: policies.Task{Script: "work/agent.py", Args: []string{"one"}}}, Values: values}
 	text, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func psCommand() command {
 		task: "look", usage: "list the live runs, newest first",
 		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: by(listRuns)}},
 		description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, stopped, given-up, lost, or a status such as timeout),\n" +
-			"label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
+			"team=TEAM, label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
 			"Root sees the runs of other users as UID/NAME, which means them in every command.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},

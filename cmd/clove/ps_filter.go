@@ -17,6 +17,7 @@ const (
 	filterName  = "name"
 	filterState = "state"
 	filterLabel = "label"
+	filterTeam  = "team"
 )
 
 // filterKeys says for each key how a run matches a value.
@@ -30,6 +31,7 @@ var filterKeys = map[string]func(run agent.Run, value string) bool{
 		have, found := run.Spec.Labels[key]
 		return found && (!valued || have == wanted)
 	},
+	filterTeam: func(run agent.Run, value string) bool { return ofTeam(run, value) },
 }
 
 // The ends that a status does not say: the agent's own, after a request, or not the last of
@@ -65,7 +67,7 @@ func parseFilters(texts []string) ([]filter, error) {
 	for _, text := range texts {
 		key, value, found := strings.Cut(text, "=")
 		if filterKeys[key] == nil || !found || value == "" {
-			return nil, invalid(flagFilter, "write name=PART, state=STATE, label=KEY or label=KEY=VALUE", "%q is not a filter", text)
+			return nil, invalid(flagFilter, "write name=PART, state=STATE, team=TEAM, label=KEY or label=KEY=VALUE", "%q is not a filter", text)
 		}
 		if key == filterState && !slices.Contains(stateNames, value) {
 			return nil, invalid(flagFilter, "it is one of "+strings.Join(stateNames, ", "), "there is no state %q", value)

@@ -211,6 +211,9 @@ func (s *supervisor) begin(socket string, live *runtime.Live) {
 	if s.hub.host != nil {
 		s.expectHost(live)
 	}
+	if s.spec.Ready.Within > 0 {
+		go live.AwaitReady(s.spec.Ready)
+	}
 	// gofail: var superviseListening string
 	// failpoint(superviseListening, "")
 

@@ -68,6 +68,9 @@ func (r reader) value(at string, node *yaml.Node, t reflect.Type) (any, error) {
 	case node.Kind == yaml.MappingNode && tag != "!!map", node.Kind == yaml.SequenceNode && tag != "!!seq":
 		return nil, r.tagged(node, at)
 	}
+	if what, wanted := contentOf(node), kinds[t.Kind()]; what != "" && wanted != "" && !fits(node, t) {
+		return nil, Wrong(r.placed(plainPlace(at)), "", "%s stands where %s belongs", what, wanted)
+	}
 	switch node.Kind {
 	case yaml.MappingNode:
 		return r.mapping(at, node, t)
@@ -120,6 +123,43 @@ func (r reader) mapping(at string, node *yaml.Node, t reflect.Type) (any, error)
 		result[key] = value
 	}
 	return result, nil
+}
+
+// contentOf is what a node has, in words; empty: nothing that a field could not hold.
+func contentOf(node *yaml.Node) string {
+	switch tag := node.ShortTag(); {
+	case node.Kind == yaml.MappingNode:
+		return values["object"]
+	case node.Kind == yaml.SequenceNode:
+		return values["array"]
+	case tag == "!!bool":
+		return values["bool"]
+	case tag == "!!int", tag == "!!float":
+		return values["number"]
+	case tag == "!!str", tag == "!!timestamp":
+		return values["string"]
+	}
+	return ""
+}
+
+// fits reports whether a type holds what a node has. encoding/json finds the same, but does not
+// name the key of a map. A type that reads itself decides by itself, and so does a number's range.
+func fits(node *yaml.Node, t reflect.Type) bool {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return true
+	}
+	tag := node.ShortTag()
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return node.Kind == yaml.MappingNode
+	case reflect.Slice:
+		return node.Kind == yaml.SequenceNode
+	case reflect.String:
+		return tag == "!!str" || tag == "!!timestamp"
+	case reflect.Bool:
+		return tag == "!!bool"
+	}
+	return tag == "!!int" || tag == "!!float"
 }
 
 // scalar keeps numbers as they are written: a binary fraction would not be what a price says.

@@ -25,8 +25,9 @@ type Manifest struct {
 	// Instructions are those of the manifest, or of the file that it names.
 	Instructions string
 
-	text []byte
-	dir  string // where its relative paths begin
+	text  []byte
+	dir   string // where its relative paths begin
+	below string // of a team's agent: what is before its keys, as "agents.plan."
 }
 
 // IsManifest reports whether a text has the ending of a manifest.
@@ -58,6 +59,9 @@ func LoadManifest(word string, h host.Host) (*Manifest, error) {
 	if m.Written, err = policies.ParseManifest(m.text); err == nil && named && m.Written.Name != word {
 		err = invalid("", "rename the file, or write name: "+word, "it has the name %s", m.Written.Name)
 	}
+	if err != nil && policies.IsTeam(m.text) {
+		err = invalid("", "clove up "+word, "it is a team")
+	}
 	if err == nil && !named && m.Written.Home == policies.HomeKept {
 		if at, _, is := agentNamed(m.Written.Name, h); is && at != path {
 			err = invalid("", "choose another name; clove run "+m.Written.Name+" is that agent", "name: %s is an agent of this host, whose kept home this file would have", m.Written.Name)
@@ -66,16 +70,21 @@ func LoadManifest(word string, h host.Host) (*Manifest, error) {
 	if err != nil {
 		return nil, m.wrong(err)
 	}
+	return m, m.readOrder()
+}
+
+// readOrder checks what a model is told, and reads its instructions.
+func (m *Manifest) readOrder() error {
 	if w := m.Written; w.Model != "" {
 		if err := (order.Order{Model: w.Model, Chat: true, Iterations: w.MaxIterations, Context: w.Context}).Check(); err != nil {
-			return nil, m.wrong(invalid("", "write another number, or omit the key", "%s", err))
+			return m.wrong(invalid("", "write another number, or omit the key", "%s", err))
 		}
 	}
 	m.Instructions = m.Written.Instructions
 	if m.Written.InstructionsFile != "" {
-		err = m.readInstructions()
+		return m.readInstructions()
 	}
-	return m, err
+	return nil
 }
 
 // instructionsMost is what a file of instructions may have, in bytes: they are one argument of the
@@ -194,6 +203,7 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 func (m *Manifest) at(key string, err error) error {
 	f := agent.FailureOf(err)
 	message := strings.TrimPrefix(f.Message, key+": ")
+	key = m.below + key
 	if place := document.PlaceOf(m.text, key); place != "" {
 		key = place + ": " + key
 	}

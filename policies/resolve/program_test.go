@@ -33,7 +33,7 @@ func TestInstalledLinkOut(t *testing.T) {
 		f.Close()
 	}
 	h := host.Host{Dir: dir, Machine: head, Environ: []string{"HOME=" + dir + "/home", "XDG_DATA_HOME=" + dir + "/data", "PATH=/nowhere"}}
-	m := Manifest{Written: policies.Manifest{ManifestHead: policies.ManifestHead{Program: "tool", Install: "npm:tool@1.0.0"}}}
+	m := Manifest{Written: policies.Manifest{ManifestHead: policies.ManifestHead{Task: policies.Task{Program: "tool", Install: "npm:tool@1.0.0"}}}}
 	if m.Installed(h) != installed {
 		t.Errorf("%s", m.Installed(h))
 	}

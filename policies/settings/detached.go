@@ -15,6 +15,8 @@ const (
 	Restart     = "restart"
 	Schedule    = "schedule"
 	KeepFiles   = "keep-files"
+	Ready       = "ready"
+	ReadyIn     = "ready-timeout"
 	After       = "after"
 	Priority    = "priority"
 	Interactive = "interactive"
@@ -47,9 +49,22 @@ var Detached = sync.OnceValue(func() *Section {
 		},
 		// Names are not looked up here: the other runs may not exist yet.
 		{
-			Flag: After, Manifest: After, Form: List, Flags: Join, Group: GroupDetached, Usage: "start only when the run with this name has started",
+			Flag: After, Manifest: After, Form: List, Flags: Join, Group: GroupDetached, Usage: "start only when this run has: NAME[:started], NAME:ready or NAME:ended",
 			Pod:  "wait for another Job with kubectl wait, or use a workflow engine",
 			Read: func(r *Reader, texts []string) error { r.Spec.After = texts; return nil },
+		},
+		{
+			Flag: Ready, Manifest: Ready, Form: List, Group: GroupDetached, Usage: "a command inside that exits 0 when the agent is ready, once for each of its words",
+			Pod:  "give the pod a readinessProbe",
+			Read: func(r *Reader, texts []string) error { r.Spec.Ready.Command = texts; return nil },
+		},
+		{
+			Flag: ReadyIn, Manifest: "ready_timeout", Form: Amount, Group: GroupDetached, Usage: "end it when it is not ready in this time", Default: "1m with --ready, else none",
+			Pod: "give the pod a readinessProbe",
+			Read: one(func(r *Reader, text string) (err error) {
+				r.Spec.Ready.Within, err = ParseClock(ReadyIn, text)
+				return err
+			}),
 		},
 		{
 			Flag: KeepFiles, Manifest: "keep_files", Form: Switch, On: "true", Group: GroupDetached, Usage: "with --schedule: continue with the files of the previous start",
@@ -83,6 +98,9 @@ func checkDetached(r *Reader) error {
 	restart := &r.Spec.Restart.Policy
 	if *restart == "" && (r.Spec.Detached || r.Image) {
 		*restart = agent.RestartNever
+	}
+	if ready := &r.Spec.Ready; len(ready.Command) > 0 && ready.Within == 0 {
+		ready.Within = agent.ReadyWithin
 	}
 	if r.Has(Remove) && restart.Restarts() && !r.Image {
 		return Invalid(Restart, "omit --rm", "a run that is removed when it ends cannot be restarted")

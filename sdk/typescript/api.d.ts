@@ -932,6 +932,17 @@ export interface Restart {
 }
 
 /**
+ * How long a run may take until it is ready, and how that is seen. An agent also says so itself
+ * (agent.ready).
+ */
+export interface Ready {
+  /** argv inside the sandbox: it is ready when this exits 0; none: only the agent says so */
+  command?: string[];
+  /** one that is not ready then is ended; 0: nothing waits for it */
+  within_ns?: number;
+}
+
+/**
  * The complete request for one run, with defaults merged in. It is stored with the run and used at
  * each start, so a later change of a default does not affect existing runs. Update changes it too.
  */
@@ -986,8 +997,9 @@ export interface Spec {
   schedule?: string;
   /** each time of the schedule reuses the layer of the previous one */
   keep_files?: boolean;
-  /** names of runs that must have started first */
+  /** runs that come first: NAME or NAME:CONDITION, see after */
   after?: string[];
+  ready?: Ready;
   /** order among queued runs that wait for memory: higher first */
   priority?: number;
   /** bounds how long one launch step may make no progress; 0: see StartBound. */
@@ -1032,6 +1044,8 @@ export interface QueueState {
   paused?: boolean;
   /** the next start begins with a new layer */
   fresh?: boolean;
+  /** when it said so, since its last start */
+  ready?: Time;
   /** mark: it waits for the next time of its schedule */
   scheduled?: boolean;
   /** the schedule's times up to here were started or skipped */
@@ -1911,6 +1925,11 @@ export interface AgentAgentMethods {
    * refused.
    */
   get(params?: NoParams, options?: CallOptions): Promise<AgentResult>;
+  /**
+   * Says that the agent is ready, for runs that come after it with the condition ready. It holds
+   * until the agent ends. A repetition changes nothing.
+   */
+  ready(params?: NoParams, options?: CallOptions): Promise<void>;
 }
 
 /** The methods grant.*. */

@@ -44,6 +44,7 @@ export const ERRORS = {
 
 export const AGENT_METHODS = {
   "agent.get": { shape: "call", lists: ["grants", "budgets"] },
+  "agent.ready": { shape: "call" },
   "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
   "grant.derive": { shape: "call", keyed: true },
   "grant.revoke": { shape: "call", keyed: true, lists: ["revoked"] },

@@ -391,6 +391,13 @@ class AgentMethods:
         params = {}
         return AgentResult.read(self._call("agent.get", params))
 
+    def ready(self) -> None:
+        """Says that the agent is ready, for runs that come after it with the condition
+        ready. It holds until the agent ends. A repetition changes nothing.
+        """
+        params = {}
+        self._call("agent.ready", params)
+
 
 class GrantMethods:
     """The methods grant.*."""
@@ -594,6 +601,12 @@ METHODS: dict[str, Method] = {
     "agent.get": Method(
         "agent.get",
         "Returns what a run is, what it may do, what it may spend, and how many of its calls were refused.",
+        [
+        ],
+    ),
+    "agent.ready": Method(
+        "agent.ready",
+        "Says that the agent is ready, for runs that come after it with the condition ready. It holds until the agent ends. A repetition changes nothing.",
         [
         ],
     ),

@@ -482,6 +482,23 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class Ready:
+    """How long a run may take until it is ready, and how that is seen. An agent also
+    says so itself (agent.ready).
+    """
+
+    command: list[str] = field(default_factory=list)  # argv inside the sandbox: it is ready when this exits 0; none: only the agent says so
+    within_ns: int = 0  # one that is not ready then is ended; 0: nothing waits for it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Ready:
+        return cls(
+            command=list(o.get("command") or ()),
+            within_ns=o.get("within_ns") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class Spec:
     """The complete request for one run, with defaults merged in. It is stored with the
     run and used at each start, so a later change of a default does not affect
@@ -517,7 +534,8 @@ class Spec:
     restart: Restart = field(default_factory=Restart)
     schedule: str = ""  # when to start it, in the format of crontab(5)
     keep_files: bool = False  # each time of the schedule reuses the layer of the previous one
-    after: list[str] = field(default_factory=list)  # names of runs that must have started first
+    after: list[str] = field(default_factory=list)  # runs that come first: NAME or NAME:CONDITION, see after
+    ready: Ready = field(default_factory=Ready)
     priority: int = 0  # order among queued runs that wait for memory: higher first
     start_timeout_ns: int = 0  # bounds how long one launch step may make no progress; 0: see StartBound.
     allow_unenforced: list[str] = field(default_factory=list)  # lists the controls (Control* words) that may be weakened.
@@ -555,6 +573,7 @@ class Spec:
             schedule=o.get("schedule") or "",
             keep_files=o.get("keep_files") or False,
             after=list(o.get("after") or ()),
+            ready=Ready.read(o.get("ready") or {}),
             priority=o.get("priority") or 0,
             start_timeout_ns=o.get("start_timeout_ns") or 0,
             allow_unenforced=list(o.get("allow_unenforced") or ()),
@@ -608,6 +627,7 @@ class QueueState:
     given_up: bool = False  # mark: its policy has no restarts left
     paused: bool = False  # frozen until a person resumes it
     fresh: bool = False  # the next start begins with a new layer
+    ready: Optional[datetime] = None  # when it said so, since its last start
     scheduled: bool = False  # mark: it waits for the next time of its schedule
     settled: Optional[datetime] = None  # the schedule's times up to here were started or skipped
     next: Optional[datetime] = None  # when its schedule starts it next. cloved answers with it; it is not stored.
@@ -625,6 +645,7 @@ class QueueState:
             given_up=o.get("given_up") or False,
             paused=o.get("paused") or False,
             fresh=o.get("fresh") or False,
+            ready=read_time(o.get("ready")),
             scheduled=o.get("scheduled") or False,
             settled=read_time(o.get("settled")),
             next=read_time(o.get("next")),
@@ -2928,6 +2949,7 @@ __all__ = [
     "Manifest",
     "Shadow",
     "Restart",
+    "Ready",
     "Spec",
     "Owner",
     "Stopped",
