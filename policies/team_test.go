@@ -37,7 +37,7 @@ func TestMistakesOfATeam(t *testing.T) {
 		"agents:\n  a: {command: [x], namespace: b}\n":                                   `there is no key "namespace"`,
 		"agents:\n  a: {command: [true]}\n":                                              "line 4, column 16: agents.a.command: true or false stands where text belongs",
 		"agents:\n  a: {}\n":                                                             "line 4, column 6: agents.a: it names nothing to run",
-		"agents:\n  a: {script: x, command: [x]}\n":                                      "agents.a: it has two of script, command and model",
+		"agents:\n  a: {script: x, command: [x]}\n":                                      "agents.a: it has two of script, command, program and model",
 		"agents:\n  a: {file: x.yaml, command: [x]}\n":                                   "line 4, column 13: agents.a.file: beside file only depends_on may stand",
 		"agents:\n  a: {file: x.yaml, limits: {pids: 9}}\n":                              "beside file only depends_on",
 		"agents:\n  a: {model: echo}\n":                                                  "line 4, column 14: agents.a.model: it is a model, and has no prompt",

@@ -40,7 +40,6 @@ func TestTheCeilingBoundsAnnotations(t *testing.T) {
 		oci.AnnotationTimeout:      {oci.AnnotationTimeout: "61m"},
 		oci.AnnotationNetworkMode:  {oci.AnnotationNetworkMode: "public"},
 		oci.AnnotationNetworkAllow: {oci.AnnotationNetworkMode: "allowlist", oci.AnnotationNetworkAllow: "example.org", oci.AnnotationNetworkDeny: "bad.example.com"},
-		oci.AnnotationNetworkDeny:  {oci.AnnotationNetworkMode: "allowlist", oci.AnnotationNetworkAllow: "api.example.com"},
 	} {
 		rules := parse(given)
 		err := checkCeiling(rules, dir)
@@ -50,6 +49,15 @@ func TestTheCeilingBoundsAnnotations(t *testing.T) {
 		if err := checkCeiling(rules, t.TempDir()); err != nil {
 			t.Errorf("control without a ceiling, %v: %v", given, err)
 		}
+	}
+	// A denial of the ceiling holds where the annotation opens what it denies.
+	opens := parse(map[string]string{oci.AnnotationNetworkMode: "allowlist", oci.AnnotationNetworkAllow: "*.example.com"})
+	if err := checkCeiling(opens, dir); err == nil || !strings.Contains(err.Error(), "bad.example.com") {
+		t.Errorf("a denial is not held: %v", err)
+	}
+	beside := parse(map[string]string{oci.AnnotationNetworkMode: "allowlist", oci.AnnotationNetworkAllow: "api.example.com"})
+	if err := checkCeiling(beside, dir); err != nil {
+		t.Errorf("control: nothing that is denied is opened: %v", err)
 	}
 	// One that cannot be read lets no annotation pass, and a bundle without one.
 	if err := os.WriteFile(filepath.Join(dir, "host.yaml"), []byte("version: 1\nname: host\nlimit: {}\n"), 0o600); err != nil {

@@ -57,7 +57,10 @@ func TestKernelPageHasEveryMethod(t *testing.T) {
 		}
 	}
 	known := map[string]bool{api.NoteBudgetWarning: true, api.NoteBudgetPause: true, api.NoteGrantsChanged: true, api.NoteLost: true}
-	for _, match := range quotedMethod.FindAllStringSubmatch(text+readDocument(t, "docs/budgets.md"), -1) {
+	// The rows of what a child may have are fields of a spec.
+	before, fields, _ := strings.Cut(text, "\n## Never more than the parent\n")
+	_, after, _ := strings.Cut(fields, "\n## ")
+	for _, match := range quotedMethod.FindAllStringSubmatch(before+after+readDocument(t, "docs/budgets.md"), -1) {
 		if _, found := methods.Find(match[1]); !found && !known[match[1]] && !strings.HasSuffix(match[1], ".py") && !strings.HasSuffix(match[1], ".yaml") {
 			t.Errorf("there is no method %s", match[1])
 		}

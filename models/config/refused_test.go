@@ -18,7 +18,7 @@ var refused = []struct{ text, message, hint string }{
 	{"models: {a: {targets: [{provider: echo, modle: x}]}}", `models.a.targets.0: there is no key "modle"`, "did you mean model?"},
 	{"zzzzzz: 1", `there is no key "zzzzzz"`, "aliases, models, prices, providers"},
 	{"[1]", "a list stands where a map of keys belongs", "docs/models.yaml"},
-	{"models: {a: {factor: wide}}", "models.factor: text stands where a number belongs", "docs/models.yaml"},
+	{"models: {a: {factor: wide}}", "models.a.factor: text stands where a number belongs", "docs/models.yaml"},
 	{"a: [", "", "indent with spaces"},
 
 	{"providers: {echo: {script: /x}}", "providers.echo: echo is a provider of clove's own", "another name"},

@@ -201,6 +201,8 @@ func controls() []control {
 		{field: "schedule", given: func(s *agent.Spec) { s.Schedule = "@daily" }, wider: change{func(s *agent.Spec) { s.Schedule = "@hourly" }}, narrower: change{func(s *agent.Spec) { s.Schedule = "" }}},
 		{field: "keep_files", wider: change{func(s *agent.Spec) { s.KeepFiles = true }}, narrower: change{func(*agent.Spec) {}}},
 		anyValue("after", func(s *agent.Spec) { s.After = []string{"other"} }),
+		anyValue("ready.command", func(s *agent.Spec) { s.Ready.Command = []string{"true"} }),
+		anyValue("ready.within_ns", func(s *agent.Spec) { s.Ready.Within = time.Hour }),
 		{field: "priority", wider: change{func(s *agent.Spec) { s.Priority++ }}, narrower: change{func(s *agent.Spec) { s.Priority-- }}},
 		{field: "start_timeout_ns", wider: change{func(s *agent.Spec) { s.StartTimeout = 21 * time.Second }, func(s *agent.Spec) { s.StartTimeout = 0 }}, narrower: change{func(s *agent.Spec) { s.StartTimeout = time.Second }}},
 		{field: "allow_unenforced", setting: "allow_unenforced", given: func(s *agent.Spec) { s.AllowUnenforced = []string{"disk", "shm"} }, wider: change{func(s *agent.Spec) { s.AllowUnenforced = []string{"seccomp"} }}, narrower: change{func(s *agent.Spec) { s.AllowUnenforced = []string{"shm"} }}},

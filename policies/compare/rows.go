@@ -215,6 +215,8 @@ func detached() []Row {
 		compared("schedule", "none, or the parent's: it would start after the parent's end", never, noOther(func(s agent.Spec) string { return s.Schedule }), nil),
 		compared("keep_files", "only if the parent keeps its own", never, switched(func(s agent.Spec) bool { return s.KeepFiles }), nil),
 		free("it only waits", "after")[0],
+		free("a command in the child's own sandbox", "ready.command")[0],
+		free("bounds the child alone", "ready.within_ns")[0],
 		compared("priority", "at most the parent's", "give it the parent's priority", func(p pair) []Difference {
 			return more(p.child.Priority > p.parent.Priority, p.parent.Priority, p.child.Priority)
 		}, func(p pair, child *agent.Spec) {
