@@ -25,3 +25,15 @@ func TestModelSetup(t *testing.T) {
 		}
 	}
 }
+
+// Models are refused beside a filter under which the agent could not call them, also one of a level. The
+// control: with the standard filter they are not.
+func TestModelsNeedSockets(t *testing.T) {
+	b := newBench(t)
+	for _, line := range []string{"--model small --seccomp strict", "--model small --policy sandboxed", "--model gpt-* --policy minimal", "--grant model:small --seccomp minimal"} {
+		if stderr := b.refuse(append(strings.Fields(line), "--", "true")...); !strings.Contains(stderr, "lets the agent make none") || !strings.Contains(stderr, "--seccomp standard") {
+			t.Errorf("%s: %s", line, stderr)
+		}
+	}
+	b.spec("--model", "small", "--policy", "sandboxed", "--seccomp", "standard", "--", "true")
+}

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/settings"
+	"clove.run/clove/seccomp"
 )
 
 // builder is one request on its way to a spec.
@@ -92,7 +93,7 @@ var specSteps = []func(*builder) error{
 	(*builder).nameRun,
 	read(settings.Shared),
 	(*builder).readEnvironment,
-	(*builder).checkModelSetup,
+	(*builder).checkModels,
 	(*builder).readShadow,
 	(*builder).checkWhole,
 	(*builder).checkCeiling,
@@ -219,8 +220,12 @@ func (b *builder) checkTargets() error {
 	return nil
 }
 
-// checkModelSetup comes behind the files and the environment, which decide where the home is.
-func (b *builder) checkModelSetup() error {
+// checkModels refuses models beside a filter under which no socket can be made to call them. Its setup comes
+// behind the files and the environment, which decide where the home is.
+func (b *builder) checkModels() error {
+	if profile := b.spec.Seccomp.Profile; b.spec.Kernel.HasModels() && (profile == seccomp.Strict || profile == seccomp.Minimal) {
+		return invalid(settings.Model, "add --seccomp standard, or seccomp: standard in the file; the network stays as closed as it is", "models are called over a socket, and the filter %s lets the agent make none", profile)
+	}
 	if _, err := b.spec.ModelSetupFile(); err != nil {
 		f := agent.FailureOf(err)
 		return invalid(settings.ModelSetup, f.Hint, "%s", f.Message)
