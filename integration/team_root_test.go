@@ -98,7 +98,7 @@ func TestTeamWithAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "name: fails\nagents:\n  a: {command: [sh, -c, \"test -e /data/mended || exit 3\"], files: {volumes: [\"" + dir + ":/data\"]}}\n" +
-		"  b: {command: [echo, b], depends_on: {a: ended}}\n  c: {command: [echo, c], depends_on: {b: started}}\n"
+		"  b: {command: [echo, b], depends_on: {a: ended}}\n  c: {command: [echo, c], depends_on: {b: ended}}\n"
 	file := teamIn(t, text)
 	r := d.clove("up", file)
 	if r.code != 3 || strings.Contains(r.stdout, "b | b") || strings.Count(r.stderr, "fails.b, fails.c cannot start behind fails.a") != 1 {

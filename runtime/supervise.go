@@ -76,6 +76,8 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 		case <-s.last.C:
 			s.seen.blame(causeDeadline)
 			s.killNow()
+		case <-s.again.C:
+			s.killNow()
 		case signal := <-signals.incoming:
 			s.pass(signal, signals)
 		case standing := <-s.standings:

@@ -119,11 +119,15 @@ func (s *supervisor) untilCPULimit(left time.Duration) time.Duration {
 	return max(time.Duration(float64(left)/cpus), 10*time.Millisecond)
 }
 
-// killNow kills without asking, and notes that nothing executes any more.
+// killNow kills without asking, and notes that nothing executes any more. A kill that fails, as where the
+// host has no descriptor or memory left for it, is repeated until clove-init is gone: nothing else would
+// end the agent.
 func (s *supervisor) killNow() {
-	if killAll(s.group) == nil {
-		s.noteExecuted(time.Duration(boottime.NowNS() - s.began))
+	if killAll(s.group) != nil {
+		s.again.Reset(lastResort)
+		return
 	}
+	s.noteExecuted(time.Duration(boottime.NowNS() - s.began))
 }
 
 // killAgent kills what clove-init is about to kill as well, but clove-init

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,40 @@ func TestTheLastResort(t *testing.T) {
 		kill.wait()
 	}
 	if seen := s.ends(); seen.cause != causeDeadline {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// TestAKillThatFailsIsRepeated: a stop without a grace kills at once, and until the kill has succeeded.
+func TestAKillThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newSupervised(t, func(spec *agent.Spec) { spec.Limits.StopGrace = 0 })
+	s.put("cgroup.procs", "4194305\n") // above every pid
+	at := filepath.Join(s.cgroup, "cgroup.kill")
+	for _, err := range []error{os.Remove(at), os.Mkdir(at, 0o755)} { // nothing can be written there
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.begin()
+	s.started()
+	s.cancel()
+	select {
+	case seen := <-s.outcome:
+		t.Fatalf("it has ended: %+v", seen)
+	case <-time.After(lastResort / 4): // the first kill has failed
+	}
+	for _, err := range []error{os.Remove(at), os.WriteFile(at, nil, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill := s.watchFile("cgroup.kill", unix.IN_MODIFY)
+	kill.wait()
+	if err := os.WriteFile(filepath.Join(s.cgroup, "cgroup.procs"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if seen := s.ends(); seen.cause != causeUser {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -61,6 +61,7 @@ type supervisor struct {
 	ended     chan struct{}
 	freezer   freezer
 	due       *time.Timer // the wall clock's end, for an agent that is frozen then
+	again     *time.Timer // when to kill once more: the last kill has failed
 	noting    chan error  // of a note under way that the agent runs; nil: none is
 	note      *time.Timer // when to note it again; stopped once it is
 	noted     bool        // the first note has ended, well or not
@@ -83,7 +84,7 @@ func newSupervisor(l *launch) *supervisor {
 	s := supervisorOf(l)
 	s.messages, s.asks, s.ended, s.terminals = receive(l.conn), make(chan func()), make(chan struct{}), map[*terminal]bool{}
 	s.admitted = make(chan error, 1)
-	s.cpu, s.over, s.last, s.due, s.note = stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer()
+	s.cpu, s.over, s.last, s.due, s.note, s.again = stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer(), stoppedTimer()
 	s.refusals, s.denials, s.denied = l.refusals, l.denials, stoppedTimer()
 	s.metered = time.NewTicker(time.Hour)
 	s.metered.Stop()
@@ -100,7 +101,7 @@ func newSupervisor(l *launch) *supervisor {
 
 // close ends what newSupervisor began, and the calls of Live that still wait.
 func (s *supervisor) close() {
-	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.starting, s.denied} {
+	for _, timer := range []*time.Timer{s.cpu, s.over, s.last, s.due, s.note, s.again, s.starting, s.denied} {
 		timer.Stop()
 	}
 	s.metered.Stop()
