@@ -37,6 +37,10 @@ func newRig(t *testing.T, answer func([]model.Message) model.Message) *rig {
 func (r *rig) turn(ctx context.Context, prompt string) (string, error) {
 	r.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.Method == http.MethodGet { // it does not say in which format the model is served
+			http.NotFound(w, q)
+			return
+		}
 		var body struct{ Messages []model.Message }
 		if err := json.NewDecoder(q.Body).Decode(&body); err != nil {
 			r.t.Error(err)

@@ -84,7 +84,7 @@ var mayImport = []struct {
 	{"models", nil, "words"},
 	{"loop", []string{"loop/conversation", "loop/model", "loop/order", "loop/tools"}, "runs inside with the agent's rights, and knows nothing of clove"},
 	{"loop/conversation", []string{"loop/model"}, "a file of messages"},
-	{"loop/model", nil, "a client of a published format"},
+	{"loop/model", nil, "a client of two published formats"},
 	{"loop/order", nil, "clove and its loop share the words alone"},
 	{"loop/tools", []string{"loop/model"}, "processes and files, no protection"},
 	{"cmd/clove-loop", []string{"loop", "loop/conversation", "loop/model", "loop/order", "loop/tools"}, "the program inside has nothing of clove's but the loop"},

@@ -10,7 +10,7 @@ const (
 	RoleTool      = "tool"
 )
 
-// Message is one message of a conversation, in the form that the API has.
+// Message is one message of a conversation, in the form that OpenAI's chat completions have.
 type Message struct {
 	Role       string     `json:"role"`
 	Content    string     `json:"content"`
@@ -57,31 +57,4 @@ type Answer struct {
 	Message Message
 	Usage   *Usage // nil: none was reported
 	Cut     bool   // the provider ended it at the maximum of output
-}
-
-type wireTool struct {
-	Type     string   `json:"type"`
-	Function wireSpec `json:"function"`
-}
-
-type wireSpec struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-}
-
-// requestBody is the body of a call.
-func requestBody(name string, messages []Message, tools []Tool, choice string) ([]byte, error) {
-	wire := make([]wireTool, len(tools))
-	for i, t := range tools {
-		wire[i] = wireTool{"function", wireSpec(t)}
-	}
-	body := map[string]any{"model": name, "messages": messages, "stream": true, "stream_options": map[string]any{"include_usage": true}}
-	if len(wire) > 0 {
-		body["tools"] = wire
-	}
-	if choice != "" {
-		body["tool_choice"] = choice
-	}
-	return json.Marshal(body)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// stream puts the pieces of an answer together.
+// stream puts the pieces of an answer together, in either format.
 type stream struct {
 	text func(string)
 
@@ -19,43 +19,23 @@ type stream struct {
 	bytes   int // kept
 	raw     int // read
 	usage   *Usage
-	reason  string // empty: not over
+	ended   bool // the provider has said why the answer ends
+	cut     bool // and that was the maximum of output
+	over    bool // nothing more is read
 }
 
 type pendingCall struct {
+	index     int // by which pieces name it
 	id, name  string
 	arguments strings.Builder
 }
 
-// event is one event of a stream.
-type event struct {
-	Choices []struct {
-		Delta struct {
-			Content   string      `json:"content"`
-			ToolCalls []callPiece `json:"tool_calls"`
-		} `json:"delta"`
-		FinishReason string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage *Usage `json:"usage"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-type callPiece struct {
-	Index    int    `json:"index"`
-	ID       string `json:"id"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
 // read takes events until the stream ends. alive is called for each line.
-func (s *stream) read(body io.Reader, alive func()) error {
+func (s *stream) read(body io.Reader, f format, alive func()) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 4096), maxLine)
-	for lines.Scan() {
+	lines.Split(wholeLines)
+	for !s.over && lines.Scan() {
 		alive()
 		if s.raw += len(lines.Bytes()); s.raw > maxStream {
 			return &Failure{Message: fmt.Sprintf("the model's answer has taken more than %d bytes", maxStream)}
@@ -65,10 +45,7 @@ func (s *stream) read(body io.Reader, alive func()) error {
 		if !is || len(data) == 0 {
 			continue // a comment, or another field
 		}
-		if string(data) == "[DONE]" {
-			break
-		}
-		if err := s.event(data); err != nil {
+		if err := f.event(s, data); err != nil {
 			return err
 		}
 	}
@@ -77,60 +54,54 @@ func (s *stream) read(body io.Reader, alive func()) error {
 		return &Failure{Message: fmt.Sprintf("an event of the model's answer is larger than %d bytes", maxLine)}
 	case err != nil:
 		return &Failure{Message: "the model's answer broke off: " + err.Error(), again: true}
-	case s.reason == "":
+	case !s.ended:
 		return &Failure{Message: "the model's answer broke off", again: true}
 	}
 	return nil
 }
 
-func (s *stream) event(data []byte) error {
-	var e event
-	if err := json.Unmarshal(data, &e); err != nil {
-		return &Failure{Message: "the model's answer has an event that is no JSON: " + err.Error()}
+// wholeLines is a bufio.SplitFunc that leaves out a last line that broke off.
+func wholeLines(data []byte, _ bool) (advance int, line []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
 	}
-	if e.Error != nil {
-		return &Failure{Message: fmt.Sprintf("the model's answer ended with an error: %.2000s", e.Error.Message), again: true}
-	}
-	if e.Usage != nil {
-		s.usage = &Usage{In: max(e.Usage.In, 0), Out: max(e.Usage.Out, 0)}
-	}
-	if len(e.Choices) == 0 {
-		return nil
-	}
-	choice := e.Choices[0]
-	if choice.FinishReason != "" {
-		s.reason = choice.FinishReason
-	}
-	if err := s.grow(len(choice.Delta.Content)); err != nil {
-		return err
-	}
-	if choice.Delta.Content != "" {
-		s.content.WriteString(choice.Delta.Content)
-		s.text(choice.Delta.Content)
-	}
-	for _, piece := range choice.Delta.ToolCalls {
-		if err := s.call(piece); err != nil {
-			return err
-		}
+	return 0, nil, nil
+}
+
+func decode(data []byte, event any) error {
+	if err := json.Unmarshal(data, event); err != nil {
+		return &Failure{Message: "the model's answer has an event that is not as the format has it: " + err.Error()}
 	}
 	return nil
 }
 
-// call adds a piece to the call with its index.
-func (s *stream) call(piece callPiece) error {
-	if piece.Index < 0 || piece.Index > len(s.calls) || piece.Index >= maxCalls {
-		return &Failure{Message: fmt.Sprintf("the model's answer has tool call %d, and may have %d in order", piece.Index, maxCalls)}
-	}
-	if piece.Index == len(s.calls) {
-		s.calls = append(s.calls, &pendingCall{})
-	}
-	if err := s.grow(len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)); err != nil {
+// say adds text.
+func (s *stream) say(text string) error {
+	if err := s.grow(len(text)); err != nil || text == "" {
 		return err
 	}
-	c := s.calls[piece.Index]
-	c.id += piece.ID
-	c.name += piece.Function.Name
-	c.arguments.WriteString(piece.Function.Arguments)
+	s.content.WriteString(text)
+	s.text(text)
+	return nil
+}
+
+// begin adds a call.
+func (s *stream) begin(index int) error {
+	if len(s.calls) == maxCalls {
+		return &Failure{Message: fmt.Sprintf("the model's answer has more than %d tool calls", maxCalls)}
+	}
+	s.calls = append(s.calls, &pendingCall{index: index})
+	return nil
+}
+
+// add adds a piece to a call.
+func (s *stream) add(c *pendingCall, id string, piece Function) error {
+	if err := s.grow(len(id) + len(piece.Name) + len(piece.Arguments)); err != nil {
+		return err
+	}
+	c.id += id
+	c.name += piece.Name
+	c.arguments.WriteString(piece.Arguments)
 	return nil
 }
 
@@ -144,7 +115,7 @@ func (s *stream) grow(bytes int) error {
 
 // answer is what there is so far.
 func (s *stream) answer() Answer {
-	a := Answer{Message: Message{Role: RoleAssistant, Content: s.content.String()}, Usage: s.usage, Cut: s.reason == "length"}
+	a := Answer{Message: Message{Role: RoleAssistant, Content: s.content.String()}, Usage: s.usage, Cut: s.cut}
 	for i, c := range s.calls {
 		if c.id == "" {
 			c.id = fmt.Sprintf("call_%d", i)

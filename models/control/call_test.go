@@ -88,6 +88,16 @@ func TestRunsOfAnotherOwner(t *testing.T) {
 	if m := within(t, front.front); m.Names == nil || fmt.Sprint(m.Names.Names) != "[echo free haiku metered queued small]" {
 		t.Errorf("control: %+v", m.Names)
 	}
+	for model, want := range map[string]string{"haiku": "[anthropic-messages anthropic-count]", "small": "[openai-chat openai-responses]", "nothing": "[]"} {
+		front.send(link.FromFront{List: &link.List{Number: 4, Run: run.Spec.ID, Model: model}})
+		if m := within(t, front.front); m.Names == nil || fmt.Sprint(m.Names.Formats) != want {
+			t.Errorf("%s: %+v", model, m.Names)
+		}
+	}
+	front.send(link.FromFront{List: &link.List{Number: 5, Run: other.Spec.ID, Model: "small"}})
+	if m := within(t, front.front); m.Names == nil || m.Names.Formats != nil {
+		t.Errorf("another owner's: %+v", m.Names)
+	}
 	if m := front.begin(ask(4, run, "small")); m.Go == nil {
 		t.Errorf("control: %+v", m)
 	}

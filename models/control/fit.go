@@ -17,6 +17,10 @@ import (
 // helps nobody. One that names more is refused where less is left.
 const enough = 1024
 
+// needed is the maximum of output of a call that must have one, where nothing else gives it: all
+// models of Anthropic's since 2024 can answer as much, in tokens.
+const needed = 8192
+
 // maxTokens bounds what a request may say of tokens: above every model's, and sums do not
 // overflow.
 const maxTokens = 1 << 40
@@ -95,14 +99,18 @@ func (w *demand) least() int64 {
 
 // most is how much output each answer of a call may have whose maximum is missing or too large,
 // in tokens: what it names, else what the model can, and what is left of the budgets. 0: nothing
-// bounds it.
+// bounds it, and the format needs no maximum.
 func (w *demand) most(left budget.Left, others int) (int64, error) {
 	free, unheld := w.room(left.Free), w.room(left.Unheld)
+	bound := cmp.Or(w.begin.Out, w.target.MaxOutput)
+	if bound == 0 && w.begin.Format == models.AnthropicMessages {
+		bound = max(needed, w.begin.Least)
+	}
 	if unheld == math.MaxInt64 {
-		return w.target.MaxOutput, nil
+		return bound, nil
 	}
 	top := unheld
-	if bound := cmp.Or(w.begin.Out, w.target.MaxOutput); bound > 0 {
+	if bound > 0 {
 		top = min(top, bound)
 	}
 	least := min(max(w.begin.Least, enough), top)

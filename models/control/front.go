@@ -168,15 +168,19 @@ func (f *front) list(l link.List) {
 }
 
 func (f *front) answerList(l link.List) {
-	names := []string{}
-	if s := f.servedBy(l.Run); s != nil {
-		for _, name := range f.fronts.desk.Config().Names(s.run.Owner.UID, s.groups) {
-			if ok, err := f.fronts.desk.Ledger.Allowed(s.run, "model:"+name); ok && err == nil {
-				names = append(names, name)
+	names := &link.Names{Number: l.Number, Names: []string{}}
+	if s, c := f.servedBy(l.Run), f.fronts.desk.Config(); s != nil {
+		for _, name := range c.Names(s.run.Owner.UID, s.groups) {
+			if ok, err := f.fronts.desk.Ledger.Allowed(s.run, "model:"+name); !ok || err != nil {
+				continue
+			}
+			names.Names = append(names.Names, name)
+			if targets, err := c.Resolve(name, s.run.Owner.UID, s.groups); name == l.Model && err == nil {
+				names.Formats = formats(targets)
 			}
 		}
 	}
-	f.answer(link.ToFront{Names: &link.Names{Number: l.Number, Names: names}})
+	f.answer(link.ToFront{Names: names})
 }
 
 // fronts are the clove-models, one for each owner.

@@ -1,9 +1,12 @@
 package control
 
 import (
+	"math"
 	"testing"
 
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/models"
+	"clove.run/clove/models/config"
 	"clove.run/clove/models/link"
 )
 
@@ -74,5 +77,32 @@ func TestALargerMaximumWaitsForItsLeast(t *testing.T) {
 	up.ends(first.Number, 100, 900)
 	if m := within(t, front.front); m.Go == nil || m.Go.Out != 3900 {
 		t.Errorf("%+v, %+v", m.Go, m.Refuse)
+	}
+}
+
+// A call of Anthropic's messages that names no maximum, of a model whose own is not known, gets
+// one: the provider would refuse it. The controls are another format, and a maximum that is known.
+func TestMessagesGetAMaximum(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		format                  models.Format
+		limit, known, reasoning int64
+		want                    int64
+	}{
+		"nothing bounds it":        {models.AnthropicMessages, math.MaxInt64, 0, 0, needed},
+		"more is left":             {models.AnthropicMessages, 100_000, 0, 0, needed},
+		"less is left":             {models.AnthropicMessages, 2100, 0, 0, 2000},
+		"its reasoning needs more": {models.AnthropicMessages, math.MaxInt64, 0, 20_001, 20_001},
+		"control: another format":  {models.OpenAIChat, math.MaxInt64, 0, 0, 0},
+		"control: it is known":     {models.AnthropicMessages, math.MaxInt64, 500, 0, 500},
+	} {
+		w := demand{begin: link.Begin{Format: row.format, In: 100, N: 1, Least: row.reasoning}, target: config.Target{Factor: 1, MaxOutput: row.known}}
+		left := budget.Amounts{}
+		if row.limit < math.MaxInt64 {
+			left[budget.Tokens] = row.limit
+		}
+		if _, err := w.fit(budget.Left{Free: left, Unheld: left}, 0); err != nil || w.out != row.want {
+			t.Errorf("%s: %d, %v", name, w.out, err)
+		}
 	}
 }

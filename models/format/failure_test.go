@@ -102,16 +102,18 @@ func TestModels(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, row := range []struct {
-		family models.Family
-		names  []string
-		want   string
+		family  models.Family
+		names   []string
+		formats []string
+		want    string
 	}{
-		{models.OpenAI, nil, `{"object":"list","data":[]}`},
-		{models.OpenAI, []string{"a", "b"}, `{"object":"list","data":[{"id":"a","object":"model","created":1767323045,"owned_by":"clove"},{"id":"b","object":"model","created":1767323045,"owned_by":"clove"}]}`},
-		{models.Anthropic, nil, `{"data":[],"has_more":false,"first_id":null,"last_id":null}`},
-		{models.Anthropic, []string{"a"}, `{"data":[{"type":"model","id":"a","display_name":"a","created_at":"2026-01-02T03:04:05Z"}],"has_more":false,"first_id":"a","last_id":"a"}`},
+		{models.OpenAI, nil, nil, `{"object":"list","data":[]}`},
+		{models.OpenAI, []string{"a", "b"}, nil, `{"object":"list","data":[{"id":"a","object":"model","created":1767323045,"owned_by":"clove"},{"id":"b","object":"model","created":1767323045,"owned_by":"clove"}]}`},
+		{models.Anthropic, nil, nil, `{"data":[],"has_more":false,"first_id":null,"last_id":null}`},
+		{models.OpenAI, []string{"a"}, []string{"openai-chat"}, `{"object":"list","data":[{"id":"a","object":"model","created":1767323045,"owned_by":"clove","formats":["openai-chat"]}]}`},
+		{models.Anthropic, []string{"a"}, nil, `{"data":[{"type":"model","id":"a","display_name":"a","created_at":"2026-01-02T03:04:05Z"}],"has_more":false,"first_id":"a","last_id":"a"}`},
 	} {
-		if got := string(Models(row.family, row.names, at)); got != row.want {
+		if got := string(Models(row.family, row.names, row.formats, at)); got != row.want {
 			t.Errorf("%s %v:\n got %s\nwant %s", row.family, row.names, got, row.want)
 		}
 	}

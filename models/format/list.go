@@ -6,33 +6,38 @@ import (
 	"clove.run/clove/models"
 )
 
-// Models returns the answer to GET /v1/models: the names, with one time of creation.
-func Models(family models.Family, names []string, at time.Time) []byte {
+// Models returns the answer to GET /v1/models: the names, with one time of creation. formats, a
+// field of clove's own, are those that each can be called in; nil: they are left out.
+func Models(family models.Family, names []string, formats []string, at time.Time) []byte {
 	if family == models.Anthropic {
-		return anthropicModels(names, at)
+		return anthropicModels(names, formats, at)
 	}
 	type model struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Created int64  `json:"created"`
 		OwnedBy string `json:"owned_by"`
+
+		Formats []string `json:"formats,omitempty"`
 	}
 	list := struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
 	}{"list", []model{}}
 	for _, name := range names {
-		list.Data = append(list.Data, model{name, "model", at.Unix(), "clove"})
+		list.Data = append(list.Data, model{name, "model", at.Unix(), "clove", formats})
 	}
 	return marshal(list)
 }
 
-func anthropicModels(names []string, at time.Time) []byte {
+func anthropicModels(names []string, formats []string, at time.Time) []byte {
 	type model struct {
 		Type        string `json:"type"`
 		ID          string `json:"id"`
 		DisplayName string `json:"display_name"`
 		CreatedAt   string `json:"created_at"`
+
+		Formats []string `json:"formats,omitempty"`
 	}
 	list := struct {
 		Data    []model `json:"data"`
@@ -41,7 +46,7 @@ func anthropicModels(names []string, at time.Time) []byte {
 		LastID  *string `json:"last_id"`
 	}{Data: []model{}}
 	for _, name := range names {
-		list.Data = append(list.Data, model{"model", name, name, at.UTC().Format(time.RFC3339)})
+		list.Data = append(list.Data, model{"model", name, name, at.UTC().Format(time.RFC3339), formats})
 	}
 	if len(names) > 0 {
 		list.FirstID, list.LastID = &names[0], &names[len(names)-1]

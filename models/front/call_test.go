@@ -111,6 +111,7 @@ func TestPaths(t *testing.T) {
 		{"GET", "/v1/models", "", 200, `"id":"small"`},
 		{"GET", "/models", "2023-06-01", 200, `"type":"model"`},
 		{"GET", "/v1/models/small", "", 200, `"id":"small"`},
+		{"GET", "/v1/models/small", "", 200, `"formats":["openai-chat"]`},
 		{"GET", "/v1/models/other", "", 404, "there is no model"},
 		{"GET", "/v1/models/..%2f..%2fsmall", "", 404, "there is no model"},
 		{"GET", "/v1/chat/completions", "", 404, "not served here"},

@@ -76,7 +76,9 @@ func fail(w http.ResponseWriter, f models.Format, e format.Refusal, after int) {
 
 // list answers with the models that the run may call, or with the one that is named.
 func (h *handler) list(w http.ResponseWriter, r *http.Request, name string) {
-	a, q, err := h.server.ask(r.Context(), func(n uint64) link.FromFront { return link.FromFront{List: &link.List{Number: n, Run: h.run}} })
+	a, q, err := h.server.ask(r.Context(), func(n uint64) link.FromFront {
+		return link.FromFront{List: &link.List{Number: n, Run: h.run, Model: name}}
+	})
 	if err != nil {
 		return
 	}
@@ -87,13 +89,13 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	names := a.message.Names.Names
-	body := format.Models(f.Family(), names, time.Now())
+	body := format.Models(f.Family(), names, nil, time.Now())
 	if name != "" {
 		if !slices.Contains(names, name) {
 			refuse(w, f, &link.Refuse{Reason: link.ReasonUnknown, Message: "there is no model " + strconv.QuoteToASCII(name)})
 			return
 		}
-		body = onlyOf(format.Models(f.Family(), []string{name}, time.Now()))
+		body = onlyOf(format.Models(f.Family(), []string{name}, a.message.Names.Formats, time.Now()))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(body)

@@ -98,7 +98,7 @@ func (r *rig) control() {
 			r.begun <- *m.Begin
 			r.answer(r.decide(*m.Begin))
 		case m.List != nil:
-			_ = r.conn.Send(link.ToFront{Names: &link.Names{Number: m.List.Number, Names: []string{"echo", "small"}}})
+			_ = r.conn.Send(link.ToFront{Names: &link.Names{Number: m.List.Number, Names: []string{"echo", "small"}, Formats: map[string][]string{"small": {"openai-chat"}}[m.List.Model]}})
 		case m.Cancel != 0:
 			r.cancels <- m.Cancel
 		}

@@ -150,12 +150,14 @@ var Reasons = []Reason{ReasonUnknown, ReasonNotGranted, ReasonNeed, ReasonBudget
 type List struct {
 	Number uint64   `json:"number"`
 	Run    agent.ID `json:"run"`
+	Model  string   `json:"model,omitempty"` // whose formats are wanted; empty: of none
 }
 
 // Names answers List.
 type Names struct {
-	Number uint64   `json:"number"`
-	Names  []string `json:"names"`
+	Number  uint64   `json:"number"`
+	Names   []string `json:"names"`
+	Formats []string `json:"formats,omitempty"` // of the model, if the run may call it
 }
 
 // Setup is the first that clove-upstream reads, as JSON from a pipe, while it still has all
