@@ -17,6 +17,7 @@ import (
 
 // sent are sound parameters of each method for agents. GRANT and RESERVATION are the agent's own.
 var sent = map[string]string{
+	agents.AgentReady.Name:    `{}`,
 	agents.AgentGet.Name:      `{}`,
 	agents.AgentListen.Name:   `{}`,
 	agents.GrantList.Name:     `{}`,

@@ -117,11 +117,13 @@ func (t Task) ways() (n int) {
 type Package struct{ Name, Version string }
 
 // packages are the texts of install: npm's rules for names, and a version without a range.
-var packages = regexp.MustCompile(`^npm:((?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
+var packages = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^npm:((?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)@([0-9][0-9A-Za-z.+-]*)$`)
+})
 
 // Package is what the manifest installs; the zero Package: nothing.
 func (t Task) Package() Package {
-	if parts := packages.FindStringSubmatch(t.Install); parts != nil {
+	if parts := packages().FindStringSubmatch(t.Install); parts != nil {
 		return Package{parts[1], parts[2]}
 	}
 	return Package{}
