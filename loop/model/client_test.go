@@ -312,7 +312,9 @@ func TestTheEndsOfAnswers(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	if a, err := client(s).Ask(context.Background(), greeting, "", nil); err != nil || a.Message.Content != "hel" {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if a, err := client(s).Ask(ctx, greeting, "", nil); err != nil || a.Message.Content != "hel" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
