@@ -72,11 +72,6 @@ var teamForm = sync.OnceValue(func() reflect.Type {
 		{Name: fieldPrefix + "agents", Type: reflect.MapOf(reflect.TypeFor[string](), agents), Tag: tagOf("agents", "the agents, by name", "")}})
 })
 
-// TeamSchema is the JSON Schema of teams.
-func TeamSchema() []byte {
-	return document.Schema("https://clove.run/schema/team-1.json", "clove team, version 1", reflect.Zero(teamForm()).Interface())
-}
-
 // IsTeam reports whether a text is a team's and not a manifest's.
 func IsTeam(text []byte) bool { return document.PlaceOf(text, "agents") != "" }
 
