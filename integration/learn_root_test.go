@@ -17,16 +17,17 @@ import (
 
 // lesson is a real program: what it needs in its workspace, and what it does.
 type lesson struct {
-	name  string
-	needs []string                                  // programs of the host
-	files map[string]string                         // of the workspace
-	make  func(t *testing.T, dir string)            // makes the rest of it
-	flags []string                                  // of both runs
-	under []string                                  // flags of the first run alone
-	run   string                                    // a shell's command
-	ends  string                                    // what it prints at its end
-	want  func(t *testing.T, learned *lockedPolicy) // more about the document
-	built bool                                      // it executes what it has built, so no list of programs is learned
+	name     string
+	needs    []string                                  // programs of the host
+	files    map[string]string                         // of the workspace
+	make     func(t *testing.T, dir string)            // makes the rest of it
+	flags    []string                                  // of both runs
+	under    []string                                  // flags of the first run alone
+	run      string                                    // a shell's command
+	ends     string                                    // what it prints at its end
+	want     func(t *testing.T, learned *lockedPolicy) // more about the document
+	built    bool                                      // it executes what it has built, so no list of programs is learned
+	listsEtc bool                                      // it looks for what the distribution is called
 }
 
 // lockedPolicy is a document that was learned, and its files.
@@ -59,7 +60,7 @@ var lessons = []lesson{
 			writeFile(t, filepath.Join(dir, "demo-1.0.0.tgz"), string(tarballOfDemo(t)))
 		},
 		run: `npm install --offline --no-audit --no-fund --silent ./demo-1.0.0.tgz && node -e 'require("demo"); console.log("hello")'`, ends: "hello"},
-	{name: "pip", needs: []string{"pip"}, flags: []string{"-e", "HOME=/home/agent"},
+	{name: "pip", needs: []string{"pip"}, listsEtc: true, flags: []string{"-e", "HOME=/home/agent"},
 		make: func(t *testing.T, dir string) {
 			writeFile(t, filepath.Join(dir, "demo-1.0-py3-none-any.whl"), string(wheelOfDemo(t)))
 		},
