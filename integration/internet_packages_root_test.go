@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"clove.run/clove/internal/testhost"
@@ -22,11 +23,10 @@ import (
 // serveClients adds to every site what package managers and git look for.
 func (n *internet) serveClients(t *testing.T) {
 	t.Helper()
-	wheel, tarball := wheelOfDemo(t), tarballOfDemo(t)
+	wheel := wheelOfDemo(t)
 	pages := map[string][]byte{
 		"/simple/demo/":                    []byte(`<a href="../../files/demo-1.0-py3-none-any.whl">demo-1.0-py3-none-any.whl</a>`),
 		"/files/demo-1.0-py3-none-any.whl": wheel,
-		"/files/demo-1.0.0.tgz":            tarball,
 	}
 	for path, body := range pages {
 		n.web.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
@@ -36,15 +36,22 @@ func (n *internet) serveClients(t *testing.T) {
 			w.Write(body)
 		})
 	}
-	sum := sha512.Sum512(tarball)
-	n.web.HandleFunc("/npm/demo", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"name":"demo","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"demo","version":"1.0.0",
-"bin":{"demo":"demo.js"},"dist":{"tarball":"%s://%s/files/demo-1.0.0.tgz","integrity":"sha512-%s"}}}}`, map[bool]string{true: "https", false: "http"}[r.TLS != nil], r.Host, base64.StdEncoding.EncodeToString(sum[:]))
-	})
+	n.servePackage("demo", tarballOfDemo(t))
 	if testhost.Lane() != testhost.LaneVM {
 		n.web.Handle("/git/", http.StripPrefix("/git/", http.FileServer(http.Dir(repositories(t)))))
 	}
+}
+
+// servePackage serves version 1.0.0 of a package, whose program NAME is NAME.js, below /npm/.
+func (n *internet) servePackage(name string, content []byte) {
+	n.web.HandleFunc("/files/"+name+"-1.0.0.tgz", func(w http.ResponseWriter, _ *http.Request) { w.Write(content) })
+	sum := sha512.Sum512(content)
+	n.web.HandleFunc("/npm/"+name, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"name":"%[1]s","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"%[1]s","version":"1.0.0","hasInstallScript":true,
+"bin":{"%[1]s":"%[1]s.js"},"dist":{"tarball":"%[2]s://%[3]s/files/%[1]s-1.0.0.tgz","integrity":"sha512-%[4]s"}}}}`,
+			name, map[bool]string{true: "https", false: "http"}[r.TLS != nil], r.Host, base64.StdEncoding.EncodeToString(sum[:]))
+	})
 }
 
 // wheelOfDemo is a Python package, PEP 427.
@@ -72,21 +79,26 @@ func wheelOfDemo(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// tarballOfDemo is an npm package.
+// tarballOfDemo is an npm package with a program.
 func tarballOfDemo(t *testing.T) []byte {
+	t.Helper()
+	return tarball(t, "package/package.json", `{"name":"demo","version":"1.0.0","main":"index.js","bin":{"demo":"demo.js"}}`,
+		"package/demo.js", "#!/usr/bin/env node\nconsole.log('"+reached+"', ...process.argv.slice(2))\n",
+		"package/index.js", "// "+reached+"\n")
+}
+
+// tarball has files of these names and texts.
+func tarball(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)
 	w := tar.NewWriter(compressed)
-	for _, file := range []struct{ name, text string }{
-		{"package/package.json", `{"name":"demo","version":"1.0.0","main":"index.js","bin":{"demo":"demo.js"}}`},
-		{"package/demo.js", "#!/usr/bin/env node\nconsole.log('" + reached + "', ...process.argv.slice(2))\n"},
-		{"package/index.js", "// " + reached + "\n"},
-	} {
-		if err := w.WriteHeader(&tar.Header{Name: file.name, Mode: 0o644, Size: int64(len(file.text))}); err != nil {
+	for pair := range slices.Chunk(files, 2) {
+		name, text := pair[0], pair[1]
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Write([]byte(file.text)); err != nil {
+		if _, err := w.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

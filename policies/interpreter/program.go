@@ -160,9 +160,12 @@ func (f Finder) show(at string) (Program, error) {
 	}
 	prefixes := interpreter.Prefixes
 	inPrefix := slices.IndexFunc(prefixes, func(prefix string) bool { return host.Within(real, prefix) })
+	// A package's author wrote the line: it must not choose which directory of the user's is shown.
 	switch {
 	case inPrefix >= 0:
 		place = prefixes[inPrefix]
+	case len(prefixes) > 0 && (!line.ViaPATH || !isLanguage(line.Program)):
+		return refused("its first line names "+interpreter.Path+", which belongs to another installation", "install an interpreter that is in the base system")
 	case place == real:
 		return refused("it is a script that may start any other program", "name the program that it starts, or put its directory into PATH")
 	}
@@ -184,6 +187,11 @@ func (f Finder) show(at string) (Program, error) {
 	}
 	p.Command = slices.Concat([]string{program}, line.Argument, []string{p.shown(place, real, ProgramDir)})
 	return p, nil
+}
+
+// isLanguage reports whether a name is that of an interpreter of packages, and not of any program in PATH.
+func isLanguage(name string) bool {
+	return IsPython(name) || slices.Contains([]string{"node", "nodejs", "bun", "deno", "ruby", "perl"}, name)
 }
 
 // lineInterpreter finds the interpreter of a script's first line: beside the script first, as a version

@@ -47,8 +47,20 @@ func TestProgramsOfAHome(t *testing.T) {
 			b.file("home/.local/pipx/venvs/tool/bin/tool", "#!"+b.dir+"/home/.local/pipx/venvs/tool/bin/python\n", 0o755)
 			b.link("../pipx/venvs/tool/bin/tool", "home/.local/bin/tool")
 		}, "/opt/clove/interpreter/tool/bin/python /opt/clove/interpreter/tool/bin/tool", []string{"home/.local/pipx/venvs/tool"}, "/opt/clove/interpreter/tool/bin"},
-		"the base system":               {func(b tree) { b.file("base/bin/tool", elfFile, 0o755) }, "BASE/bin/tool", nil, ""},
-		"a script that starts another":  {func(b tree) { b.file("home/bin/tool", "#!/bin/sh\nexec something\n", 0o755) }, "", nil, ""},
+		"the base system":              {func(b tree) { b.file("base/bin/tool", elfFile, 0o755) }, "BASE/bin/tool", nil, ""},
+		"a script that starts another": {func(b tree) { b.file("home/bin/tool", "#!/bin/sh\nexec something\n", 0o755) }, "", nil, ""},
+		"a line that names a project": {func(b tree) {
+			b.file("home/project/lib/secret", "", 0o644)
+			b.file("home/project/bin/node", elfFile, 0o755)
+			b.file("home/.bun/install/global/node_modules/tool/tool.js", "#!"+b.dir+"/home/project/bin/node\n", 0o755)
+			b.link("../install/global/node_modules/tool/tool.js", "home/.bun/bin/tool")
+		}, "", nil, ""},
+		"a line that names a program of a project in PATH": {func(b tree) {
+			b.file("home/project/lib/secret", "", 0o644)
+			b.file("home/project/bin/rails", elfFile, 0o755)
+			b.file("home/.bun/install/global/node_modules/tool/tool.js", "#!/usr/bin/env rails\n", 0o755)
+			b.link("../install/global/node_modules/tool/tool.js", "home/.bun/bin/tool")
+		}, "", nil, ""},
 		"a program of another machine":  {func(b tree) { b.file("home/bin/tool", elfHeader(byte(elf.ELFCLASS64), uint16(elf.EM_AARCH64)), 0o755) }, "", nil, ""},
 		"a launcher of another program": {func(b tree) { b.file("home/bin/mise", elfFile, 0o755); b.link("mise", "home/bin/tool") }, "", nil, ""},
 		"nothing":                       {func(tree) {}, "", nil, ""},
@@ -57,7 +69,7 @@ func TestProgramsOfAHome(t *testing.T) {
 		b.file("base/bin/python3", elfFile, 0o755)
 		b.file("base/bin/node", elfFile, 0o755)
 		c.make(b)
-		h := host.Host{Dir: b.dir, Machine: elf.EM_X86_64, Base: []string{b.dir + "/base", "/usr", "/bin"}, Environ: []string{"HOME=" + b.dir + "/home", "PATH=" + b.dir + "/base/bin"}}
+		h := host.Host{Dir: b.dir, Machine: elf.EM_X86_64, Base: []string{b.dir + "/base", "/usr", "/bin"}, Environ: []string{"HOME=" + b.dir + "/home", "PATH=" + b.dir + "/base/bin:" + b.dir + "/home/project/bin"}}
 		got, err := Finder{Host: h, Dir: b.dir}.Program("tool")
 		if c.command == "" {
 			if err == nil || agent.FailureOf(err).Hint == "" {

@@ -124,7 +124,7 @@ func (m *Manifest) Request(asked Request, h host.Host) (Request, error) {
 	}
 	if m.Written.Program != "" {
 		asked.Program = m.Written.Program
-		if err := m.prepareProgram(&asked, values, h); err != nil {
+		if err := m.prepareProgram(&asked, &values, h); err != nil {
 			return asked, err
 		}
 	}

@@ -67,10 +67,10 @@ func (m *Manifest) Installed(h host.Host) string {
 
 // prepareProgram says where else the program may be, shows the caller's folder if the manifest names none,
 // and lets the program reach its own servers where the run has no model of clove's.
-func (m *Manifest) prepareProgram(asked *Request, values settings.Values, h host.Host) error {
+func (m *Manifest) prepareProgram(asked *Request, values *settings.Values, h host.Host) error {
 	asked.Installed = m.Installed(h)
 	if !asked.Has(settings.Model) && !values.Has(settings.Model) {
-		delete(values, settings.ModelSetup)
+		values.Set(settings.ModelSetup, "")
 		values.Add(settings.Allow, m.Written.Login...)
 	} else {
 		setUpClient(asked, values)
@@ -83,15 +83,15 @@ func (m *Manifest) prepareProgram(asked *Request, values settings.Values, h host
 
 // setUpClient sets the program up for the first model that the run names, without a file. A client that is
 // not known, or a run that names patterns alone, is refused where the spec is checked.
-func setUpClient(asked *Request, values settings.Values) {
+func setUpClient(asked *Request, values *settings.Values) {
 	client := cmp.Or(asked.Text(settings.ModelSetup), values.Text(settings.ModelSetup))
-	for _, text := range slices.Concat(values[settings.Model], asked.Values[settings.Model]) {
+	for _, text := range slices.Concat((*values)[settings.Model], asked.Values[settings.Model]) {
 		model := agent.NamedModel(text)
 		if setup, known := agent.ModelClientOf(client, model); known && model != "" {
-			delete(asked.Values, settings.ModelSetup)
-			delete(values, settings.ModelSetup)
+			asked.Set(settings.ModelSetup, "")
+			values.Set(settings.ModelSetup, "")
 			asked.Args = slices.Concat(setup.Args, asked.Args)
-			values.SetList(settings.Env, slices.Concat(setup.Env, values[settings.Env]))
+			values.SetList(settings.Env, slices.Concat(setup.Env, (*values)[settings.Env]))
 			return
 		}
 	}
