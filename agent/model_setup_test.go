@@ -71,3 +71,32 @@ func TestModelSetupRefusals(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// Variables and arguments say to a client what its file says: each client has both, and no fact is in one alone.
+func TestClientsAreToldWhatTheirFilesSay(t *testing.T) {
+	plain := strings.NewReplacer(`"`, "", " ", "", "{", "", "}", "", "[", "", "]", "", ",", "", ":", "", "=", "", "\n", "").Replace
+	for _, name := range ModelSetups() {
+		client, known := ModelClientOf(name, "small")
+		file := strings.NewReplacer("<model>", "small", "<url>", ModelURL).Replace(modelSetups[name].Text)
+		var facts []string
+		for _, variable := range client.Env {
+			key, value, _ := strings.Cut(variable, "=")
+			if key != "OPENCODE_CONFIG_CONTENT" {
+				value = key + value
+			}
+			facts = append(facts, value)
+		}
+		for i := 1; i < len(client.Args); i += 2 {
+			facts = append(facts, client.Args[i])
+		}
+		for _, fact := range facts {
+			if !strings.Contains(plain(file), plain(fact)) {
+				t.Errorf("%s: %s is not in %s", name, fact, file)
+			}
+			file = strings.Replace(plain(file), plain(fact), "", 1)
+		}
+		if rest := strings.TrimPrefix(plain(file), "env"); !known || rest != "" {
+			t.Errorf("%s: only its file says %q", name, rest)
+		}
+	}
+}
