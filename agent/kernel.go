@@ -20,6 +20,23 @@ type Kernel struct {
 	// agent's home before it starts; empty: none.
 	ModelSetup string `json:"model_setup,omitempty"`
 	ModelLog   bool   `json:"model_log,omitempty"` // keep what its calls of models say and get
+	// SpawnDepth is how many levels of runs may be below this one; 0: its children start none.
+	SpawnDepth int `json:"spawn_depth,omitempty"`
+	// Orphans is OrphansKeep, or empty: the run's children are ended with it.
+	Orphans string `json:"orphans,omitempty"`
+}
+
+// OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
+const OrphansKeep = "keep"
+
+// SpawnDepthMost bounds Kernel.SpawnDepth.
+const SpawnDepthMost = 8
+
+// HasChildren reports whether the agent may start others: it has a grant for that, or may get one,
+// because a budget says how many.
+func (k Kernel) HasChildren() bool {
+	return slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") }) ||
+		slices.ContainsFunc(k.Budgets, func(text string) bool { return strings.HasPrefix(text, "children=") })
 }
 
 // SocketPath is where an agent finds its own socket, inside.

@@ -25,6 +25,24 @@ type Run struct {
 	// Parent is the run whose agent started this one; empty: a person did. Only
 	// cloved will set it, from the socket that asked: a caller cannot name one.
 	Parent ID `json:"parent,omitempty"`
+	// Above are the runs above it, its parent first, as they were when it was started; empty: a
+	// person started it. It spends from their accounts, and its cgroup is below theirs.
+	Above []Ancestor `json:"above,omitempty"`
+	// Deadline is when it ends at the latest, whatever its own limit is: its parent does; zero: never.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Ancestor is a run above another, with its names when the other was started.
+type Ancestor struct {
+	ID        ID     `json:"id"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Under is the list of runs above a child of this run.
+func (r Run) Under() []Ancestor {
+	own := Ancestor{ID: r.Spec.ID, Name: r.Spec.Name, Namespace: r.Spec.Kernel.Namespace}
+	return append([]Ancestor{own}, r.Above...)
 }
 
 // Lease is what a live run holds on this host. Decision 5 (docs/decisions) says why each

@@ -31,6 +31,9 @@ func checkKernel(s Spec) error {
 	case k.AtEnd != "" && !slices.Contains(AtEnds, k.AtEnd):
 		return wrong("kernel.at_end", "use "+strings.Join(AtEnds, ", "), "%.64q is not an action for a spent budget", k.AtEnd)
 	}
+	if err := k.checkChildren(); err != nil {
+		return err
+	}
 	for _, text := range slices.Concat(k.Grants, k.Budgets) {
 		if err := checkText("kernel", text, grantTextMost); err != nil {
 			return err
@@ -49,6 +52,19 @@ func checkKernel(s Spec) error {
 		return err
 	}
 	return ValidateNamespace(k.Namespace)
+}
+
+// checkChildren refuses what is said about children of a run that has none.
+func (k Kernel) checkChildren() error {
+	switch {
+	case k.SpawnDepth < 0 || k.SpawnDepth > SpawnDepthMost:
+		return wrong("kernel.spawn_depth", fmt.Sprintf("use 0 to %d", SpawnDepthMost), "%d is no depth", k.SpawnDepth)
+	case k.Orphans != "" && k.Orphans != OrphansKeep:
+		return wrong("kernel.orphans", "use "+OrphansKeep+", or omit it", "%.64q is not an action for children", k.Orphans)
+	case (k.SpawnDepth != 0 || k.Orphans != "") && !k.HasChildren():
+		return wrong("kernel", "add --grant spawn:NAME", "it says what holds for children, and may start none")
+	}
+	return nil
 }
 
 // ValidateNamespace refuses a path that is not names joined by "/". The empty one is the

@@ -2,9 +2,11 @@ package settings
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -26,6 +28,8 @@ const (
 	OnEnd       = "on-end"
 	OnDenial    = "on-denial"
 	Namespace   = "namespace"
+	SpawnDepth  = "spawn-depth"
+	Orphans     = "orphans"
 )
 
 // notForContainers is what to do about a setting that needs a socket of the agent's own.
@@ -91,6 +95,19 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: OnEnd, Manifest: "on_end", Group: GroupShared, Pod: notForContainers,
 			Usage: "when a budget is spent: run this command as you, or post to this URL",
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
+		},
+		{
+			Flag: SpawnDepth, Manifest: "spawn_depth", Group: GroupShared, Usage: "levels of agents below its children", Default: "0", Pod: notForContainers,
+			Read: one(func(r *Reader, text string) (err error) {
+				if r.Spec.Kernel.SpawnDepth, err = strconv.Atoi(text); err != nil {
+					err = Invalid(SpawnDepth, fmt.Sprintf("use 0 to %d", agent.SpawnDepthMost), "%.64q is no number", text)
+				}
+				return err
+			}),
+		},
+		{
+			Flag: Orphans, Manifest: Orphans, Group: GroupShared, Usage: "keep: children that it starts go on after its end", Pod: notForContainers,
+			Read: text(func(s *agent.Spec) *string { return &s.Kernel.Orphans }),
 		},
 		{
 			Flag: Namespace, Manifest: Namespace, Group: GroupShared, Usage: "path below you that its names and budgets belong to",
