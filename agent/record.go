@@ -109,10 +109,14 @@ type LimitHit struct {
 // LimitDiskFiles is the LimitHit of a disk that has free bytes but no free inode; its unit
 // is files. LimitHostMemory is that of an agent that ended as oom below its own limit, which
 // is the value: all agents together, the host, or the container that clove runs in had no
-// more. The name of every other LimitHit is a control's.
+// more. LimitTreeMemory is that of one that ended as oom below its own limit too, at that of an
+// agent which starts others: it and they together had no more. LimitSignal is that of an agent that the
+// signal BUDGET ended. The name of every other LimitHit is a control's or a dimension's.
 const (
+	LimitSignal     = "signal"
 	LimitDiskFiles  = "disk-files"
 	LimitHostMemory = "host-memory"
+	LimitTreeMemory = "tree-memory"
 )
 
 // Usage is what all processes of the agent consumed together. CPUMS excludes what clove's

@@ -37,11 +37,12 @@ type Ancestor struct {
 	ID        ID     `json:"id"`
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
+	Depth     int    `json:"depth,omitempty"` // its Kernel.SpawnDepth
 }
 
 // Under is the list of runs above a child of this run.
 func (r Run) Under() []Ancestor {
-	own := Ancestor{ID: r.Spec.ID, Name: r.Spec.Name, Namespace: r.Spec.Kernel.Namespace}
+	own := Ancestor{ID: r.Spec.ID, Name: r.Spec.Name, Namespace: r.Spec.Kernel.Namespace, Depth: r.Spec.Kernel.SpawnDepth}
 	return append([]Ancestor{own}, r.Above...)
 }
 

@@ -88,6 +88,7 @@ const (
 	RunBudgetEnded  RunEventKind = "budget-ended"  // nothing is left of one
 	RunBudgetPaused RunEventKind = "budget-paused" // the same, and the agent is frozen until there is more
 	RunRefused      RunEventKind = "refused"       // a call of the agent
+	RunSpawned      RunEventKind = "spawned"       // its agent started another; Detail is the name of that run
 	RunDenied       RunEventKind = "denied"        // something that the sandbox refused: see Record.Denials
 	RunModelCalled  RunEventKind = "model-called"  // a call of a model has ended
 )

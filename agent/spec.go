@@ -91,6 +91,12 @@ type Manifest struct {
 	SHA256 string `json:"sha256"`
 }
 
+// ManifestFile is a file of the host that a run of a manifest executes.
+type ManifestFile struct {
+	Path   string `json:"path"`   // absolute
+	SHA256 string `json:"sha256"` // in hex
+}
+
 // String is the manifest for people; empty: there is none.
 func (m Manifest) String() string {
 	if m == (Manifest{}) {

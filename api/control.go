@@ -20,23 +20,32 @@ type RestartParams struct {
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// SignalParams sends the agent a signal of the Linux kernel's, or ends it by policy.
+// SignalParams sends the agent a signal of the Linux kernel's, or ends it by policy or for a budget.
 type SignalParams struct {
 	RunParams
 	Signal int `json:"signal"`
 	// Policy is clove's own signal, with Signal 0: the run ends with status policy-kill.
 	Policy bool `json:"policy,omitempty"`
-	// Reason, of Policy only, is in the record and in the audit log; absent: who asked.
+	// Budget is clove's own signal, too: the run ends with status budget, in place of Policy.
+	Budget bool `json:"budget,omitempty"`
+	// Reason, of Policy and Budget only, is in the record and in the audit log; absent: who asked.
 	Reason string `json:"reason,omitempty"`
 }
 
-// AuditText is why the run is to end, of Policy with a sound reason; empty: the audit log has
+// Own reports whether it is one of clove's own signals.
+func (p SignalParams) Own() bool { return p.Policy || p.Budget }
+
+// AuditText is why the run is to end, of one of clove's own with a sound reason; empty: the audit log has
 // the call's digest.
 func (p SignalParams) AuditText() string {
-	if !p.Policy || agent.ValidateReason(p.Reason) != nil {
+	if !p.Own() || agent.ValidateReason(p.Reason) != nil {
 		return ""
 	}
-	return strings.TrimSuffix("signal POLICY: "+p.Reason, ": ")
+	name := "signal POLICY: "
+	if p.Budget {
+		name = "signal BUDGET: "
+	}
+	return strings.TrimSuffix(name+p.Reason, ": ")
 }
 
 // UpdateParams changes limits and rules of a live run: all that is named, or

@@ -95,15 +95,19 @@ type ErrorData struct {
 
 // The rules that refuse. Behind those that end with a colon stands what they name.
 const (
-	RuleMethods = "methods"       // the method is not for this caller
-	RuleOwnRun  = "own-run"       // an agent calls for its own run
-	RuleGrant   = "grant:"        // the grant with this id
-	RuleBudget  = "budget:"       // ACCOUNT DIMENSION
-	RuleCounted = "counted:"      // clove counts this dimension itself
-	RuleNetwork = "network"       // what the run's own network, or its owner's rules, can reach
-	RuleUser    = "user:"         // what users may not use, or have so much of
-	RuleCeiling = "ceiling"       // the host's policy that bounds every run
-	RulePanic   = agent.RulePanic // clove panic
+	RuleMethods  = "methods"       // the method is not for this caller
+	RuleOwnRun   = "own-run"       // an agent calls for its own run
+	RuleRequest  = "request:"      // and a field: a request would be wider than the manifest
+	RuleParent   = "parent:"       // and a field of the spec: a child would have more than its parent
+	RuleGrant    = "grant:"        // the grant with this id
+	RuleMailbox  = "mailbox"       // a mailbox is full
+	RuleManifest = "manifest"      // what the manifest or the command line of the run says that it may get
+	RuleBudget   = "budget:"       // ACCOUNT DIMENSION
+	RuleCounted  = "counted:"      // clove counts this dimension itself
+	RuleNetwork  = "network"       // what the run's own network, or its owner's rules, can reach
+	RuleUser     = "user:"         // what users may not use, or have so much of
+	RuleCeiling  = "ceiling"       // the host's policy that bounds every run
+	RulePanic    = agent.RulePanic // clove panic
 )
 
 // By notes in a refusal which rule decided, and in which step of the call; empty: in none

@@ -17,6 +17,7 @@ type Grant struct {
 	Expires  time.Time `json:"expires,omitzero" col:"EXPIRES,until"`
 	UsesLeft *int64    `json:"uses_left,omitempty" col:"USES,any"` // absent: not counted
 	Reason   string    `json:"reason,omitempty" col:"REASON,,cut"`
+	Digest   string    `json:"digest,omitempty" col:"MANIFEST,,cut"` // of kind spawn: of the manifest that it starts
 	// Rule is where a rule of the run's network comes from, such as --allow or its policy. It is no
 	// grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
 	Rule string `json:"rule,omitempty" col:"REASON,,cut"`
@@ -53,7 +54,7 @@ type GrantGiveParams struct {
 type GrantDeriveParams struct {
 	RunParams
 	From    string    `json:"from"`         // the id of a grant that the run holds
-	To      agent.ID  `json:"to,omitempty"` // the run that gets it; empty: the run itself
+	To      agent.ID  `json:"to,omitempty"` // the run that gets it, one below this run; empty: the run itself
 	Grant   string    `json:"grant"`        // KIND:PATTERN[:RIGHTS], covered by From
 	Expires time.Time `json:"expires,omitzero"`
 	Uses    *int64    `json:"uses,omitempty"`

@@ -75,6 +75,7 @@ type Row[P, R any] struct {
 	Notes  string // of a stream: its notification's method
 	Errors []Code // besides those that every method can give
 	Audit  Audit  // empty: cloved records no call
+	Waits  bool   // a call waits until there is something, also while cloved is away
 	Doc    string
 }
 
@@ -89,6 +90,7 @@ type Method struct {
 	Notes  string
 	Errors []Code
 	Audit  Audit
+	Waits  bool
 	Doc    string
 	// Decode is the row's Decode; the value has the type of Params.
 	Decode func(text json.RawMessage) (any, error)
@@ -97,7 +99,7 @@ type Method struct {
 // Method returns the row as tables have it.
 func (r Row[P, R]) Method() Method {
 	return Method{Name: r.Name, Shape: cmp.Or(r.Shape, ShapeCall), Access: r.Access, Tier: r.Tier, Params: *new(P), Result: *new(R),
-		Notes: r.Notes, Errors: r.Errors, Audit: r.Audit, Doc: r.Doc, Decode: func(text json.RawMessage) (any, error) { return r.Decode(text) }}
+		Notes: r.Notes, Errors: r.Errors, Audit: r.Audit, Waits: r.Waits, Doc: r.Doc, Decode: func(text json.RawMessage) (any, error) { return r.Decode(text) }}
 }
 
 // Decode reads the method's parameters, in which no field may be unknown; none are {}. With an

@@ -10,7 +10,11 @@ const (
 	NoteBudgetWarning = "budget.warning" // BudgetNote
 	NoteBudgetPause   = "budget.paused"  // BudgetNote
 	NoteGrantsChanged = "grant.changed"  // GrantsNote: ask grant.list
+	NoteOffer         = "agent.offer"    // OfferNote
+	NoteAccepted      = "agent.accepted" // AcceptedNote
 	NoteLost          = "agent.lost"     // LostNote
+	NoteChildEnded    = "agent.ended"    // ChildNote
+	NoteMail          = "mail.came"      // MailNote: ask mail.receive
 )
 
 // LostNote counts the notifications that were dropped before this one: too many waited.

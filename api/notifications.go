@@ -36,5 +36,7 @@ var Notifications = []Notification{
 	{NoteBudgetWarning, FromClove, true, BudgetNote{}},
 	{NoteBudgetPause, FromClove, true, BudgetNote{}},
 	{NoteGrantsChanged, FromClove, true, GrantsNote{}},
+	{NoteOffer, FromClove, true, OfferNote{}},
+	{NoteAccepted, FromClove, true, AcceptedNote{}},
 	{NoteLost, FromClove, true, LostNote{}},
 }

@@ -19,10 +19,28 @@ func (r ListResult) Part() ([]RunResult, string) {
 }
 
 // WithAfter returns the parameters with another cursor.
+func (p ManifestListParams) WithAfter(cursor string) ManifestListParams { p.After = cursor; return p }
+
+// Part returns the manifests.
+func (r ManifestListResult) Part() ([]AddedManifest, string) { return r.Manifests, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p ChildListParams) WithAfter(cursor string) ChildListParams { p.After = cursor; return p }
+
+// Part returns the runs.
+func (r ChildListResult) Part() ([]Child, string) { return r.Children, r.Next }
+
+// WithAfter returns the parameters with another cursor.
 func (p GrantListParams) WithAfter(cursor string) GrantListParams { p.After = cursor; return p }
 
 // Part returns the grants.
 func (r GrantListResult) Part() ([]Grant, string) { return r.Grants, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p OfferListParams) WithAfter(cursor string) OfferListParams { p.After = cursor; return p }
+
+// Part returns the offers.
+func (r OfferListResult) Part() ([]Offer, string) { return r.Offers, r.Next }
 
 // WithAfter returns the parameters with another cursor.
 func (p BudgetListParams) WithAfter(cursor string) BudgetListParams { p.After = cursor; return p }

@@ -133,23 +133,25 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Remove removes the group's directories and all below them. An absent one is no error. A
 // directory with living processes cannot be removed, which is an error when ctx ends: call
-// Kill first. The parent of all agents stays.
+// Kill first. A tree goes with the last agent in it; the parent of all agents stays.
 func (g *Group) Remove(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var failures []error
 	for _, dir := range g.dirs {
-		if err := removeTree(ctx, dir); err != nil {
+		if err := removeBelow(ctx, dir); err != nil {
 			failures = append(failures, err)
+			continue
 		}
+		removeTrees(dir)
 	}
 	return errors.Join(failures...)
 }
 
-// removeTree removes dir, children first. The kernel takes a process out of its cgroup a
+// removeBelow removes dir, children first. The kernel takes a process out of its cgroup a
 // moment after its end is visible and sends no event, so EBUSY is retried with a growing
 // pause.
-func removeTree(ctx context.Context, dir string) error {
+func removeBelow(ctx context.Context, dir string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		// Tried before the children are listed: an agent rarely makes sub-cgroups. Only an
 		// attempt shows whether the kernel has released the last process.
@@ -165,7 +167,7 @@ func removeTree(ctx context.Context, dir string) error {
 			return lerr
 		}
 		for _, child := range children {
-			if cerr := removeTree(ctx, child); cerr != nil {
+			if cerr := removeBelow(ctx, child); cerr != nil {
 				return cerr
 			}
 		}

@@ -105,7 +105,8 @@ func (g *Group) strike(round int) error {
 
 // letGo thaws without waiting: a process frozen on v1 dies only when thawed, one frozen on
 // v2 dies frozen. Sub-cgroups are thawed too, because a process that could write to the
-// group may have frozen one. If an ancestor is frozen, this has no effect, and the final
+// group may have frozen one. If a tree above is frozen (the pause of the agent that started
+// this one), v1's processes leave it; if another ancestor is, this has no effect, and the final
 // error names the survivors.
 func (g *Group) letGo() {
 	top, name, value := g.paths["freezer"], "freezer.state", "THAWED"
@@ -118,6 +119,24 @@ func (g *Group) letGo() {
 	_ = walkDir(top, func(dir string) error {
 		_ = write(dir, name, value)
 		return nil
+	})
+	if dir := g.paths["freezer"]; isTree(filepath.Dir(dir)) {
+		leaveFrozen(dir)
+	}
+}
+
+// leaveFrozen moves the processes of an agent out of a frozen tree on v1, which thaws them. They
+// have been sent SIGKILL, and execute nothing more.
+func leaveFrozen(dir string) {
+	if above, err := readFields(dir, "freezer.parent_freezing"); err != nil || len(above) != 1 || above[0] != "1" {
+		return
+	}
+	_ = walkDir(dir, func(from string) error {
+		pids, err := readPids(from)
+		for _, pid := range pids {
+			_ = write(agentsDir(dir), "cgroup.procs", strconv.Itoa(pid)) // one that has ended needs none of it
+		}
+		return err
 	})
 }
 

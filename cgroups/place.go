@@ -56,11 +56,11 @@ type Placement struct {
 func (h *Host) Place(name string) Placement {
 	if h.mode == ModeV2 {
 		return Placement{
-			OCIPath: "/" + parentV2 + "/" + name,
+			OCIPath: h.ociParent() + "/" + name,
 			Paths:   map[string]string{unified: filepath.Join(h.parent(unified), name)},
 		}
 	}
-	p := Placement{OCIPath: parentV1 + "/" + name, Paths: map[string]string{}}
+	p := Placement{OCIPath: h.ociParent() + "/" + name, Paths: map[string]string{}}
 	for controller, t := range h.trees {
 		// A hierarchy in which clove's own cgroup is not visible has no path that could be
 		// named here. Missing reports it, and the run is refused unless it may do without.
@@ -69,6 +69,14 @@ func (h *Host) Place(name string) Placement {
 		}
 	}
 	return p
+}
+
+// ociParent is the beginning of every Placement.OCIPath.
+func (h *Host) ociParent() string {
+	if h.mode == ModeV2 {
+		return "/" + parentV2
+	}
+	return parentV1
 }
 
 // slice and unit return the directories on v2 that systemd knows.
@@ -173,7 +181,7 @@ func enable(dir string) error {
 }
 
 // List returns the names of all agents that have a cgroup below the parent in any
-// hierarchy, sorted. Whether one is a leftover only the store of its installation can tell.
+// hierarchy, sorted; one whose tree alone is left, with no agent in it, is among them. Whether one is a leftover only the store of its installation can tell.
 // A run whose teardown was interrupted may be left in one hierarchy only, so all are read.
 func (h *Host) List() ([]string, error) {
 	names := []string{}
@@ -182,25 +190,20 @@ func (h *Host) List() ([]string, error) {
 			continue
 		}
 		// The parent may not exist yet in a hierarchy; then it holds no agent.
-		entries, err := os.ReadDir(h.parent(name))
-		if err != nil && !isGone(err) {
-			return nil, fmt.Errorf("cannot list agents: %w", err)
-		}
-		for _, entry := range entries {
-			if entry.IsDir() && namePattern().MatchString(entry.Name()) {
-				names = append(names, entry.Name())
-			}
+		if err := eachAgent(h.parent(name), func(path string) { names = append(names, filepath.Base(path)) }); err != nil {
+			return nil, err
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
 
-// isAgentDir reports whether path has the form that Place returns. Group kills and removes
-// what it opens, and the paths come from the store, so a damaged entry must not name
+// isAgentDir reports whether path has the form that Place or PlaceIn returns. Group kills and
+// removes what it opens, and the paths come from the store, so a damaged entry must not name
 // another directory.
 func isAgentDir(path string) bool {
-	dir, name := filepath.Split(path)
-	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(path, "/") > 2 &&
-		namePattern().MatchString(name) && (strings.HasSuffix(dir, "/"+parentV1+"/") || strings.HasSuffix(dir, "/"+unitV2+"/"+agentsV2+"/"))
+	dir := agentsDir(path)
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && strings.Count(dir, "/") > 1 &&
+		strings.Count(path, "/")-strings.Count(dir, "/") <= treesMost+1 && namePattern().MatchString(filepath.Base(path)) &&
+		(strings.HasSuffix(dir, "/"+parentV1) || strings.HasSuffix(dir, "/"+unitV2+"/"+agentsV2))
 }

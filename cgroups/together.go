@@ -3,7 +3,6 @@ package cgroups
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -119,7 +118,7 @@ func UseTogether(agents []map[string]string) (total int64, err error) {
 		if dir == "" {
 			dir, names = paths[unified], memoryV2
 		}
-		parent := filepath.Dir(dir)
+		parent := agentsDir(dir)
 		if dir == "" || seen[parent] {
 			continue
 		}

@@ -22,6 +22,7 @@ type briefRun struct {
 	PID     int              `json:"pid,omitempty"`
 	Layer   string           `json:"layer,omitempty"`
 	Record  *briefRecord     `json:"record,omitempty"`
+	Parent  agent.ID         `json:"parent,omitempty"`
 }
 
 type briefSpec struct {
@@ -72,7 +73,7 @@ func briefCommand(arguments []string) []string {
 // briefText encodes what a table shows of a run.
 func briefText(run agent.Run) (json.RawMessage, error) {
 	s := run.Spec
-	brief := briefRun{State: run.State, Owner: run.Owner, Queue: run.Queue, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer,
+	brief := briefRun{State: run.State, Owner: run.Owner, Queue: run.Queue, Created: run.Created, Started: run.Started, PID: run.PID, Layer: run.Layer, Parent: run.Parent,
 		Spec: briefSpec{s.ID, s.Name, s.Labels, briefCommand(s.Command), s.Detached, s.Schedule, briefLimits{s.Limits.MemoryBytes}}}
 	if r := run.Record; r != nil {
 		brief.Record = &briefRecord{r.Version, r.ID, r.Name, r.Started, r.Ended, r.WallMS, r.Status, r.ExitCode, r.Signal, r.Error}

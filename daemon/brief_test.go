@@ -19,7 +19,7 @@ func TestBriefIsPartOfARun(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	want := agent.Run{Spec: agent.Spec{ID: "1234567890abcdef", Name: "a", Labels: map[string]string{"k": "v"}, Command: []string{"x", "<&>"}, Detached: true,
 		Schedule: "@daily", Limits: agent.Limits{MemoryBytes: 5}}, State: agent.StateEnded, Owner: agent.Owner{UID: 7, GID: 8}, Queue: agent.QueueState{Starts: 2, Paused: true},
-		Created: at, Started: at, PID: 9, Layer: "/l", Record: &agent.Record{Version: 1, ID: "1234567890abcdef", Name: "a", Started: at, Ended: at, WallMS: 3,
+		Created: at, Started: at, PID: 9, Layer: "/l", Parent: "fedcba0987654321", Record: &agent.Record{Version: 1, ID: "1234567890abcdef", Name: "a", Started: at, Ended: at, WallMS: 3,
 			Status: agent.StatusKilled, ExitCode: 137, Signal: &signal, Error: &agent.Failure{Step: agent.StepSupervise}}}
 	whole := want
 	record := *want.Record

@@ -239,6 +239,21 @@ func (c *cache) resolve(ref string, peer principal) (agent.Run, error) {
 	return *c.runs[id], nil
 }
 
+// find returns the run of an owner and namespace that a name or an id means.
+func (c *cache) find(owner uint32, namespace, reference string) (agent.Run, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := agent.ID(reference)
+	if named, found := c.names[agent.RunName{UID: owner, Name: reference}]; found {
+		id = named
+	}
+	run, found := c.runs[id]
+	if !found || run.Owner.UID != owner || run.Spec.Kernel.Namespace != namespace {
+		return agent.Run{}, false
+	}
+	return *run, true
+}
+
 // visible is the agent.Index of what one caller may see. The cache's mu is held.
 type visible struct {
 	*cache

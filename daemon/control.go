@@ -140,10 +140,11 @@ func (r runs) signal(c *request, p api.SignalParams) (api.Nothing, error) {
 	if err := reachable(c.run); err != nil {
 		return api.Nothing{}, err
 	}
-	if p.Policy && p.Reason == "" {
-		p.Reason = "the signal POLICY of " + c.peer.String()
+	if p.Own() && p.Reason == "" {
+		name := map[bool]string{true: "BUDGET", false: "POLICY"}[p.Budget]
+		p.Reason = "the signal " + name + " of " + c.peer.String()
 	}
-	if number := unix.Signal(p.Signal); p.Policy || number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
+	if number := unix.Signal(p.Signal); p.Own() || number == unix.SIGKILL || number == unix.SIGTERM || p.Signal == c.run.Spec.Limits.StopSignal {
 		// Stored before the signal is sent, as for a stop: the agent may end of it at once,
 		// and the policy must know then.
 		if err := r.noteStop(c); err != nil && !expendable(c.run) {
@@ -156,10 +157,10 @@ func (r runs) signal(c *request, p api.SignalParams) (api.Nothing, error) {
 // checkSignal refuses a request that means no signal, or two.
 func checkSignal(p api.SignalParams) error {
 	switch {
-	case p.Policy && p.Signal != 0, !p.Policy && (p.Signal < 1 || p.Signal > 64):
-		return api.Failure(api.CodeParams, "name a signal from 1 to 64, or policy alone", "%d is not a signal", p.Signal)
-	case !p.Policy && p.Reason != "":
-		return api.Failure(api.CodeParams, "omit it: only policy has one", "a signal has no reason")
+	case p.Policy && p.Budget, p.Own() && p.Signal != 0, !p.Own() && (p.Signal < 1 || p.Signal > 64):
+		return api.Failure(api.CodeParams, "name a signal from 1 to 64, or policy or budget alone", "%d is not a signal", p.Signal)
+	case !p.Own() && p.Reason != "":
+		return api.Failure(api.CodeParams, "omit it: only policy and budget have one", "a signal has no reason")
 	}
 	return agent.ValidateReason(p.Reason)
 }

@@ -131,6 +131,7 @@ func (d *Daemon) Serve(ctx context.Context, listener *net.UnixListener, group in
 	}
 	defer func() { err = errors.Join(err, d.inference.close()) }()
 	d.shared.recover(d.log, d.inference.flies)
+	d.shared.files.recover(d.shared.kernel.ChildWaits)
 	go d.inference.recover(serving)
 	if err := d.inference.accept(serving); err != nil {
 		return err

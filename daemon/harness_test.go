@@ -176,6 +176,10 @@ func (r *rig) ClearPanic() error {
 	return r.d.records.with(func(s *store.Store) error { return s.SetPanic(nil) })
 }
 
+func (r *rig) CopyChanges(context.Context, runtime.Reading, io.Writer) (runtime.Copied, error) {
+	return runtime.Copied{}, nil
+}
+
 func (r *rig) CopyKept(context.Context, string, string, io.Writer) error { return nil }
 
 func (r *rig) ApplyChanges(context.Context, runtime.Reading, func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error) {

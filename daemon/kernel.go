@@ -32,6 +32,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	}()
 	paths := d.options.Paths
 	s.cache, s.sandboxes, s.logDir, s.tracer, s.audits = d.cache, d.sandboxes, audit.Dir(paths.State), d.tracer, d.audits
+	s.files = files{paths.Spools(), d.cache, d.layers(), d.log}
 	if s.file, err = store.OpenKernel(paths.Kernel(), storeTimeout, kernel.Tables()...); err != nil {
 		return s, err
 	}
@@ -48,7 +49,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Services: s.services()})
+		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Find: d.cache.find, Services: s.services()})
 	return s, err
 }
 
@@ -63,6 +64,9 @@ func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) 
 	known := func(id agent.ID) bool { _, found := s.cache.get(id); return found }
 	if err := s.kernel.Sweep(known, lives, flies); err != nil {
 		log.Error("budgets of runs that are gone are left", "error", err)
+	}
+	if err := s.kernel.RecoverChildren(); err != nil {
+		log.Error("children of agents are not queued", "error", err)
 	}
 	runs, err := audit.Unlinked(s.logDir)
 	for _, id := range runs {
@@ -123,6 +127,7 @@ type shared struct {
 	notes     *notes
 	tracer    *traces.Tracer
 	audits    *slots // queries of the audit log
+	files     files
 }
 
 func (s *shared) methods() []handler {

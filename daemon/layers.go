@@ -33,6 +33,7 @@ type sandboxes interface {
 	Homes(uid uint32) ([]agent.KeptHome, error)
 	RemoveHome(ref string, uid uint32) error
 	CopyKept(ctx context.Context, ref, inside string, to io.Writer) error
+	CopyChanges(ctx context.Context, reading runtime.Reading, to io.Writer) (runtime.Copied, error)
 	ApplyChanges(ctx context.Context, reading runtime.Reading, agree func([]agent.Change) (runtime.Consent, error)) ([]agent.Change, error)
 }
 
@@ -151,14 +152,20 @@ func (l layers) read(c *request, reading runtime.Reading, use func(ctx context.C
 	defer leave()
 	// With the caller's supplementary groups, which are known here, unlike those of a
 	// start: the caller waits for the answer.
-	reading.Run, reading.For, reading.ListBytes = c.run, c.peer.identity(), maxChangeBytes
-	if atRest(c.run) {
-		return use(c, reading) // its start would wait until the layer is read
+	reading.For = c.peer.identity()
+	return l.of(c, c.run, reading, use)
+}
+
+// of calls use with the layer of a run, whether it executes or has ended.
+func (l layers) of(ctx context.Context, run agent.Run, reading runtime.Reading, use func(ctx context.Context, reading runtime.Reading) error) error {
+	reading.Run, reading.ListBytes = run, maxChangeBytes
+	if atRest(run) {
+		return use(ctx, reading) // its start would wait until the layer is read
 	}
-	if err := reachable(c.run); err != nil {
+	if err := reachable(run); err != nil {
 		return err
 	}
-	return supervisor.Layer(c, l.supervisors.runDir, c.run.Spec.ID, func(ctx context.Context, layer *os.File) error {
+	return supervisor.Layer(ctx, l.supervisors.runDir, run.Spec.ID, func(ctx context.Context, layer *os.File) error {
 		reading.Live = layer
 		return use(ctx, reading)
 	})

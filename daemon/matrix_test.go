@@ -71,9 +71,30 @@ var matrix = map[string]row{
 	methods.HomeRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"home":"none"`},
 
 	// GRANT, RESERVATION, ID and RUNNAME are of what the run has, see rig.shares.
-	agents.AgentGet.Name:    forOwner,
-	agents.AgentListen.Name: forAgent,
-	agents.AgentReady.Name:  forAgent,
+	agents.AgentGet.Name:     forOwner,
+	agents.AgentListen.Name:  forAgent,
+	agents.AgentReady.Name:   forAgent,
+	agents.AgentCollect.Name: forAgent,
+	agents.AgentSpawn.Name:   forAgent,
+	agents.AgentWait.Name:    forAgent,
+	agents.AgentSignal.Name:  forAgent,
+	agents.AgentResult.Name:  forAgent,
+	agents.AgentList.Name:    forOwner,
+	agents.AgentTree.Name:    forOwner,
+
+	methods.ManifestAdd.Name:    row{api.CodeParams, api.CodeParams, api.CodeParams, `-"name":"no name","spec":{}`},
+	methods.ManifestList.Name:   forAll,
+	methods.ManifestRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
+
+	agents.AgentHandoff.Name: forAgent,
+	agents.AgentAccept.Name:  forAgent,
+	agents.AgentOffers.Name:  forAgent,
+
+	agents.MailSend.Name:    forAgent,
+	agents.MailReceive.Name: forAgent,
+	agents.MailAck.Name:     forAgent,
+	agents.MailReply.Name:   forAgent,
+	agents.MailAnswer.Name:  forAgent,
 
 	agents.GrantList.Name:   forOwner,
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),

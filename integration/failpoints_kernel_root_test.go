@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ import (
 
 // inKernel are the failpoints of each transaction of kernel.db: before its commit, and after.
 var inKernel = decided("start", methods.BudgetSet.Name, agents.BudgetReserve.Name, agents.BudgetCharge.Name, agents.BudgetSettle.Name, agents.BudgetRelease.Name,
-	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, "meter", "audit", "sweep", "ended", "removed")
+	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, methods.ManifestAdd.Name, agents.AgentSpawn.Name, "spawn", "meter", "audit", "sweep", "ended", "removed")
 
 func decided(whats ...string) (all []failpoint) {
 	for _, what := range whats {
@@ -134,7 +135,7 @@ func (s *sharing) begin() {
 			return err
 		}
 		spec := s.spec(s.name, "sleep 1000")
-		spec.Kernel = agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=100", "wall_ms=1000000000"}}
+		spec.Kernel = agent.Kernel{Grants: []string{"tool:fetch"}, Budgets: []string{"reviews=100", "wall_ms=1000000000", "children=1"}}
 		s.id = spec.ID
 		_, err := client.Do(ctx, c, methods.RunStart, api.StartParams{Spec: spec})
 		return err
@@ -190,6 +191,36 @@ func (s *sharing) everyChange() {
 	s.agent(agents.GrantDerive.Name, map[string]any{"from": given.Grant.ID, "grant": "tool:search"}, &derived)
 	s.agent(agents.GrantDerive.Name, map[string]any{"from": derived.Grant.ID, "grant": "tool:search"}, nil)
 	s.agent(agents.GrantRevoke.Name, map[string]any{"id": derived.Grant.ID}, nil)
+	s.oneChild()
+}
+
+// oneChild has the agent start another, and waits for its end.
+func (s *sharing) oneChild() {
+	s.t.Helper()
+	manifest := s.spec("", "exit 3")
+	manifest.ID, manifest.Name = "", ""
+	manifest.Limits.MemoryBytes, manifest.Limits.MemorySwapBytes = 64<<20, 64<<20
+	s.keys++
+	s.do(methods.ManifestAdd.Name, map[string]any{"name": "worker", "spec": manifest, "key": fmt.Sprint(s.name, s.keys)}, nil)
+	s.owner(methods.GrantGive.Name, map[string]any{"grant": "spawn:worker"}, nil)
+	var spawned api.SpawnResult
+	s.agent(agents.AgentSpawn.Name, map[string]any{"manifest": "worker"}, &spawned)
+	until(s.t, "the child has ended", func() bool { return s.children() == "exited 3" })
+}
+
+// children are the ends of the run's children.
+func (s *sharing) children() string {
+	s.t.Helper()
+	var list api.ChildListResult
+	s.do(agents.AgentList.Name, map[string]any{"run": s.id}, &list)
+	var ends []string
+	for _, k := range list.Children {
+		if k.ExitCode == nil {
+			return ""
+		}
+		ends = append(ends, fmt.Sprint(k.Status, " ", *k.ExitCode))
+	}
+	return strings.Join(ends, ", ")
 }
 
 // awaitFailure waits for a failure that no request meets, unless it comes later.
@@ -251,7 +282,7 @@ func (s *sharing) stored() string {
 		grants = append(grants, fmt.Sprintf("%s derived %t", g.Grant, g.Parent != ""))
 	}
 	slices.Sort(grants)
-	return fmt.Sprintf("%q\n%s\n%s", grants, s.account(fmt.Sprintf("0/run:%s", s.id)), s.account("0/name:"+s.name))
+	return fmt.Sprintf("%q\n%s\n%s\n%s", grants, s.children(), s.account(fmt.Sprintf("0/run:%s", s.id)), s.account("0/name:"+s.name))
 }
 
 // account is the line of reviews of an account.

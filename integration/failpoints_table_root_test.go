@@ -41,5 +41,5 @@ var inSupervisor = append(append([]failpoint{
 	{"startedUnnoted", "", false}, {"superviseListening", "", false}, {"superviseAnswered", "", false},
 	{"updateApplied", "", true},
 	{"finishKilled", "", false}, {"finishTornDown", "", true}, {"finishRecorded", "", false}, {"superviseEnded", "", false},
-}, launched("network", "gate", "rootfs", "streams", "create", "start", "verify", "orders")...),
+}, launched("network", "gate", "rootfs", "streams", "create", "start", "verify", "files", "orders")...),
 	noted("starting", "started", "updated", "ended")...)

@@ -18,8 +18,23 @@ import (
 // sent are sound parameters of each method for agents. GRANT and RESERVATION are the agent's own.
 var sent = map[string]string{
 	agents.AgentReady.Name:    `{}`,
+	agents.AgentCollect.Name:  `{"child":"none","path":"/workspace/from-child"}`,
+	agents.AgentSpawn.Name:    `{"manifest":"none"}`,
+	agents.AgentWait.Name:     `{"child":"none"}`,
+	agents.AgentSignal.Name:   `{"child":"none","signal":"USR1"}`,
+	agents.AgentList.Name:     `{}`,
+	agents.AgentTree.Name:     `{}`,
+	agents.AgentResult.Name:   `{"result":{"found":3}}`,
 	agents.AgentGet.Name:      `{}`,
 	agents.AgentListen.Name:   `{}`,
+	agents.AgentOffers.Name:   `{}`,
+	agents.MailSend.Name:      `{"to":"none","body":1}`,
+	agents.MailReceive.Name:   `{"most":65}`,
+	agents.MailAck.Name:       `{"ids":["none"]}`,
+	agents.MailReply.Name:     `{"id":"none","body":1}`,
+	agents.MailAnswer.Name:    `{"id":"none"}`,
+	agents.AgentHandoff.Name:  `{"to":"0123456789abcdef","task":"review"}`,
+	agents.AgentAccept.Name:   `{"offer":"none"}`,
 	agents.GrantList.Name:     `{}`,
 	agents.GrantCheck.Name:    `{"what":"tool:fetch"}`,
 	agents.GrantDerive.Name:   `{"from":"GRANT","grant":"tool:fetch"}`,
@@ -32,6 +47,10 @@ var sent = map[string]string{
 	agents.ModelQueue.Name:    `{}`,
 	agents.AuditRead.Name:     `{"namespace":"acme"}`,
 }
+
+// needAnother are methods that a run without another has no use for.
+var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
+	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name}
 
 // namedIn fills in what a call names: each is made for it.
 func (r *running) namedIn(params string) string {
@@ -85,6 +104,9 @@ func TestEveryMethodForAgentsIsAnswered(t *testing.T) {
 					t.Errorf("%s takes nonsense", m.Name)
 				}
 				answer := r.call(m.Name, r.namedIn(params))
+				if slices.Contains(needAnother, m.Name) && slices.ContainsFunc([]api.Code{api.CodeNotFound, api.CodeDenied, api.CodeParams}, func(code api.Code) bool { return refusedWith(answer, code) }) {
+					continue
+				}
 				result := reflect.New(reflect.TypeOf(m.Result)).Interface()
 				decoder := json.NewDecoder(bytes.NewReader(answer.Result))
 				decoder.DisallowUnknownFields()

@@ -15,7 +15,7 @@ import (
 // beside attaches another run to the kernel of a rig.
 func (r *rig) beside(run agent.Run) *rig {
 	r.t.Helper()
-	return &rig{t: r.t, Kernel: r.Kernel, dir: r.dir, file: r.file, log: r.log, run: run, close: func() {}}
+	return &rig{t: r.t, Kernel: r.Kernel, dir: r.dir, file: r.file, log: r.log, run: run, manifests: r.manifests, runs: r.runs, close: func() {}}
 }
 
 // set sets the limits of an account that several runs spend from.

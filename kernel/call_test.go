@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"clove.run/clove/kernel/service"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -99,7 +101,12 @@ func TestAnAgentOfRootsIsNotRoot(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, newRun(0, agent.Kernel{Budgets: []string{"reviews=100"}}))
 	for _, m := range methods.All() {
-		_, err := r.asAgent(m.Name, api.Nothing{})
+		ctx, cancel := context.WithCancel(context.Background())
+		if m.Waits {
+			cancel() // there is nothing to wait for
+		}
+		_, err := r.Call(ctx, service.Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, service.Request{Method: m.Name, Text: encode(api.Nothing{})})
+		cancel()
 		_, served := r.Methods()[m.Name]
 		if exists := err == nil || api.ErrorOf(err).Code != api.CodeMethod; exists != (m.ForAgents() && served) {
 			t.Errorf("%s exists for agents: %t (%v)", m.Name, exists, err)
@@ -129,7 +136,7 @@ func TestAnAgentNamesNoOtherRun(t *testing.T) {
 	r.run = newRun(0, own.Spec.Kernel)
 	r.attach(true)
 	for _, m := range methods.All() {
-		if _, served := r.Methods()[m.Name]; !served || !m.ForAgents() || m.Name == agents.AgentReady.Name { // it takes no parameters
+		if _, served := r.Methods()[m.Name]; !served || !m.ForAgents() || m.Access == api.AccessSelf { // its parameters name none
 			continue
 		}
 		var messages []string

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
 )
 
@@ -27,14 +28,17 @@ const patience = time.Minute
 type rig struct {
 	t *testing.T
 	*Kernel
-	dir    string
-	file   *store.Kernel
-	log    *audit.Log
-	run    agent.Run
-	config Config
-	clock  atomic.Int64 // seconds since 1970
-	note   atomic.Pointer[func(agent.RunEvent)]
-	close  func() // may be called again
+	dir      string
+	file     *store.Kernel
+	log      *audit.Log
+	run      agent.Run
+	config   Config
+	children spawn.Runs   // nil: agents start no others
+	clock    atomic.Int64 // seconds since 1970
+	note     atomic.Pointer[func(agent.RunEvent)]
+	// manifests are digests by name, runs are those that were attached, by id.
+	manifests, runs *sync.Map
+	close           func() // may be called again
 }
 
 // newRig attaches a run of user 1000.
@@ -49,7 +53,8 @@ func newRun(uid uint32, has agent.Kernel) agent.Run {
 
 func newRigOf(t *testing.T, run agent.Run) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), run: run}
+	r := &rig{t: t, dir: t.TempDir(), run: run, manifests: &sync.Map{}, runs: &sync.Map{}}
+	r.manifests.Store("writer", "sha256:writer")
 	r.clock.Store(1_800_000_000)
 	r.open()
 	r.attach(true)
@@ -67,10 +72,39 @@ func (r *rig) open() {
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
-		Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted}
+		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Runs: r.children, Find: r.find}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
+}
+
+// manifest knows those that the test has added.
+func (r *rig) manifest(_ *store.KernelTx, owner uint32, name string) (string, error) {
+	if digest, found := r.manifests.Load(name); found && owner == 1000 {
+		return digest.(string), nil
+	}
+	return "", api.Failure(api.CodeNotFound, "clove manifest add FILE", "there is no manifest %.64q", name)
+}
+
+// known returns the runs that the test has attached.
+func (r *rig) known(id agent.ID) (agent.Run, bool) {
+	run, found := r.runs.Load(id)
+	if !found {
+		return agent.Run{}, false
+	}
+	return run.(agent.Run), true
+}
+
+// find returns a run that the test has attached, by its owner, its namespace and its name.
+func (r *rig) find(owner uint32, namespace, reference string) (found agent.Run, is bool) {
+	r.runs.Range(func(_, value any) bool {
+		run := value.(agent.Run)
+		if run.Owner.UID == owner && run.Spec.Kernel.Namespace == namespace && (run.Spec.Name == reference || string(run.Spec.ID) == reference) {
+			found, is = run, true
+		}
+		return !is
+	})
+	return found, is
 }
 
 // serve begins a Kernel.
@@ -118,6 +152,7 @@ func (r *rig) attach(begins bool) <-chan api.Standing {
 	ctx, leave := context.WithCancel(context.Background())
 	r.t.Cleanup(leave)
 	standings := make(chan api.Standing, 1000)
+	r.runs.Store(r.run.Spec.ID, r.run)
 	must(r.t, r.Attach(ctx, r.run, begins, func(now api.Standing) { standings <- now }))
 	return standings
 }

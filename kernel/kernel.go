@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -12,9 +13,13 @@ import (
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/grants"
+	"clove.run/clove/kernel/handoff"
+	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/ledger"
+	"clove.run/clove/kernel/mail"
 	"clove.run/clove/kernel/records"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
 )
 
@@ -28,6 +33,9 @@ type Config struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+	// Manifest and Run are as in grants.Grants.
+	Manifest func(tx *store.KernelTx, owner uint32, name string) (digest string, err error)
+	Run      func(id agent.ID) (run agent.Run, found bool)
 	// LogDir is where Log lies, for reading.
 	LogDir string
 	// Note gets what happened to the grants and budgets of runs, and must not block; nil: it is
@@ -39,6 +47,10 @@ type Config struct {
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
 	Ready func(run agent.ID) error
+	// Find returns the live run of an owner and namespace with a name or id.
+	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Runs are those that agents start; nil: they start none.
+	Runs spawn.Runs
 	// Services are those of the caller's own, beside the ones of this package.
 	Services []*service.Service
 	// Clock is the wall clock; nil: the host's.
@@ -52,34 +64,44 @@ type Kernel struct {
 	engine  *service.Engine
 	grants  grants.Grants
 	budgets *budgets.Budgets
+	spawn   *spawn.Spawn
 	log     service.Log
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
 // killed process left in it.
 func New(c Config) (*Kernel, error) {
-	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet}, budgets: &budgets.Budgets{}, log: c.Log}
+	if c.Runs != nil {
+		c.Manifest, c.Run = spawn.Digest, c.Runs.Get
+	}
+	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log}
 	k.Ledger = ledger.New(k.grants, k.budgets)
+	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
+	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
+	k.spawn.Serve(k.engine)
 	return k, nil
 }
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
-func Tables() []store.Declared { return []store.Declared{service.Questions} }
+func Tables() []store.Declared {
+	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers})
+}
 
 // Queued is service.Queued.
 func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.Queued(file, logDir) }
 
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
+	k.spawn.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)
 }

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
+	"clove.run/clove/kernel/mail"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
@@ -31,6 +32,9 @@ func kindOf(e agent.RunEventKind) audit.Kind {
 // Happened records what happened to a run of a namespace. Where the run ends, what its agent
 // had reserved is settled; where it is removed, its grants and its account are forgotten.
 func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
+	if err := k.spawn.Happened(e); err != nil {
+		return err
+	}
 	kind := kindOf(e.Kind)
 	if kind == "" {
 		return nil
@@ -81,19 +85,24 @@ func (k *Kernel) end(e agent.RunEvent, entry audit.Entry) error {
 			return out, err
 		}
 		if e.Kind == agent.RunRemoved {
-			if err := c.Tx.ForgetRun(e.Owner.UID, e.ID); err != nil {
+			holders, err := forgetRun(c.Tx, e.Owner.UID, e.ID)
+			if err != nil {
 				return out, err
 			}
+			out.Changed = append(out.Changed, holders...)
 		}
 		return out, service.Record(c.Tx, entry)
 	})
 }
 
 // Sweep forgets the accounts of runs that are not known any more, and settles what runs
-// that do not live have reserved, and as Ledger.Recover does: a cloved that was killed may have left
+// that do not live have reserved, children that do not live among that, and as Ledger.Recover does: a cloved that was killed may have left
 // all of that. Reservations that flies reports are left, as a service still works for them.
 func (k *Kernel) Sweep(known, lives func(agent.ID) bool, flies func(budget.Reservation) bool) error {
 	err := k.Ledger.Recover(func(r budget.Reservation) bool {
+		if budgets.OfChild(r) {
+			return !lives(r.Run) || !lives(agent.ID(r.ID))
+		}
 		return !budgets.OfCalls(r) && (!flies(r) || !lives(r.Run))
 	})
 	if err != nil {
@@ -123,6 +132,19 @@ func (k *Kernel) sweep(key budget.Key, run agent.ID, known bool) error {
 		if _, err := k.settleOpen(tx, run, time.Time{}); err != nil || known {
 			return err
 		}
-		return tx.ForgetRun(uid, run)
+		_, err := forgetRun(tx, uid, run)
+		return err
 	})
+}
+
+// RecoverChildren is spawn.Recover.
+func (k *Kernel) RecoverChildren() error { return k.spawn.Recover() }
+
+// ChildWaits is spawn.Waits.
+func (k *Kernel) ChildWaits(id agent.ID) (bool, error) { return k.spawn.Waits(id) }
+
+// forgetRun is store.KernelTx.ForgetRun, with the run's mailbox.
+func forgetRun(tx *store.KernelTx, uid uint32, run agent.ID) ([]agent.ID, error) {
+	holders, err := tx.ForgetRun(uid, run)
+	return holders, cmp.Or(err, mail.Forget(tx, uid, run))
 }

@@ -9,7 +9,9 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budgets"
+	"clove.run/clove/kernel/handoff"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
 )
 
@@ -62,7 +64,10 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 			err = k.grants.Begin(c)
 		case begins:
 			if out, err = k.settleOpen(c.Tx, run.Spec.ID, time.Time{}); err == nil {
-				err = k.grants.Anew(c)
+				var anew service.Outcome
+				anew, err = k.grants.Anew(c)
+				out.Add(anew)
+				err = cmp.Or(err, spawn.Begins(c.Tx, run.Spec.ID))
 			}
 		default:
 			return out, nil
@@ -78,10 +83,10 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 }
 
 // settleOpen settles what was reserved for a run until a moment; zero: all. Its calls that wait for
-// people are gone with it.
+// people are gone with it, and so are offers to it and of it.
 func (k *Kernel) settleOpen(tx *store.KernelTx, run agent.ID, until time.Time) (service.Outcome, error) {
 	out, err := budgets.SettleOpen(tx, run, until, k.engine.Now(), func(id string) bool { return k.Ledger.Unused(run, id) })
-	return out, cmp.Or(err, service.ForgetQuestions(tx, run))
+	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until))
 }
 
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.

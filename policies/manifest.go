@@ -41,6 +41,7 @@ type Task struct {
 	MaxIterations    int      `json:"max_iterations,omitempty" doc:"with model: answers for one prompt, at most; as clove ask --max-iterations"`
 	Context          int      `json:"context,omitempty" doc:"with model: tokens of the conversation before the model sums it up; as clove ask --context"`
 	Home             string   `json:"home,omitempty" enum:"kept" doc:"kept: a home that stays, under the agent's name, as clove run --home"`
+	Spawn            []string `json:"spawn,omitempty" doc:"agents that it may start: their manifests, which are added (clove manifest add) when this one is run, or agents of this host; a relative path begins at the manifest"`
 	Args             []string `json:"args,omitempty" doc:"arguments of the script or program; those of the command line come behind them"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/sparse"
 )
 
@@ -55,9 +56,9 @@ func copyFailed(path string, err error) error {
 	case isAny(err, unix.ENOSPC, unix.EDQUOT):
 		kind, hint = agent.KindConflict, "the file system there is full: --disk is the size of the agent's own"
 	case errors.As(err, new(notCopied)):
-		kind, hint = agent.KindPrivilege, "only files, folders and links are copied, with at most 1 TiB of holes"
+		kind, hint = agent.KindPrivilege, "only files, folders and links are copied, with at most 1 TiB of holes, and 16 GiB between agents"
 	case errors.Is(err, sparse.ErrHoles):
-		kind, hint = agent.KindInvalid, "an archive may have 1 TiB of them"
+		kind, hint = agent.KindInvalid, "an archive may have 1 TiB of them, and 16 GiB between agents"
 	}
 	return &agent.Error{Kind: kind, Step: "copy", Message: "cannot copy " + path, Hint: hint, Err: err}
 }
@@ -72,4 +73,45 @@ type copier struct {
 	hostID   uint32 // of id 0 inside
 	uid, gid uint32 // the agent's, inside
 	kept     bool   // it reads a layer, not a root: a whiteout is no file
+	// confined says that an agent asks for the copy: it gets no further than the agent itself, by its Landlock
+	// rules, and nothing goes where no disk of the agent's is charged.
+	confined bool
+	ruleset  *os.File // of confined; nil: there are none
+}
+
+// do runs f on a thread that is the agent to the file systems, and ends with it.
+func (c copier) do(f func() error) error {
+	thread, err := nsthread.Start(0)
+	if err != nil {
+		return err
+	}
+	defer thread.Close()
+	return thread.Do(func() error {
+		if err := becomeAgent(c.hostID+c.uid, c.hostID+c.gid); err != nil {
+			return err
+		}
+		if c.ruleset != nil {
+			// Raw, for this thread alone. It keeps CAP_SYS_ADMIN, so it needs no no_new_privs.
+			if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, c.ruleset.Fd(), 0, 0); errno != 0 {
+				return fmt.Errorf("cannot take the agent's Landlock rules: %w", errno)
+			}
+		}
+		return f()
+	})
+}
+
+// onDisk refuses a folder in memory to an agent's copy: the kernel would charge it to clove.
+func (c copier) onDisk(folder *os.File) error {
+	if !c.confined {
+		return nil
+	}
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(folder.Fd()), &s); err != nil {
+		return err
+	}
+	if s.Type == unix.TMPFS_MAGIC {
+		return &agent.Error{Kind: agent.KindInvalid, Step: "copy", Message: "the folder is in memory, and files of others go to a disk only",
+			Hint: "name a path below " + agent.WorkspaceDir}
+	}
+	return nil
 }

@@ -95,7 +95,7 @@ func (r *Runtime) Clean() ([]Problem, error) {
 func (r *reaper) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 	switch p.Kind {
 	case ProblemCgroup:
-		return "", r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Place(r.cgroupName(agent.ID(p.Subject))).Paths) })
+		return "", r.whileClaimed(agent.ID(p.Subject), func(agent.Run) error { return removeCgroups(h.Find(r.cgroupName(agent.ID(p.Subject)))) })
 	case ProblemCommand:
 		return "", r.endCommandsOn(h, agent.ID(p.Subject))
 	case ProblemDir:

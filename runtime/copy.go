@@ -17,7 +17,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/internal/beneath"
-	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/sparse"
 )
 
@@ -27,17 +26,21 @@ import (
 // files, folders and links (pipes, sockets, devices), and what the agent may not
 // read, is left out; the error that names it comes after everything else.
 func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
+	return l.copyOut(ctx, false, to, func(c copier, archive io.Writer) error { return c.out(path, archive) })
+}
+
+func (l *Live) copyOut(ctx context.Context, confined bool, to io.Writer, out func(copier, io.Writer) error) error {
 	from, archive := io.Pipe()
 	copied := make(chan error, 1)
 	begun := false
-	err := l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); from.CloseWithError(cause) }, func(c copier) error {
+	err := l.withFiles(ctx, confined, func(cause error) { archive.CloseWithError(cause); from.CloseWithError(cause) }, func(c copier) error {
 		begun = true
 		go func() {
 			_, err := io.Copy(to, from)
 			from.CloseWithError(err) // ends the archive if its reader is gone
 			copied <- err
 		}()
-		err := c.out(path, archive)
+		err := out(c, archive)
 		var left *leftOut
 		if errors.As(err, &left) {
 			archive.Close() // it is whole but for what the error names
@@ -59,35 +62,39 @@ func (l *Live) CopyOut(ctx context.Context, path string, to io.Writer) error {
 // dropped. A file takes the place of what had its name, and is never written
 // through it. Only files, folders and symbolic links are taken.
 func (l *Live) CopyIn(ctx context.Context, path string, from io.Reader) error {
+	return l.copyIn(ctx, false, from, func(c copier, archive io.Reader) error { return c.in(path, archive) })
+}
+
+func (l *Live) copyIn(ctx context.Context, confined bool, from io.Reader, in func(copier, io.Reader) error) error {
 	archive, to := io.Pipe()
-	return l.withFiles(ctx, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
+	return l.withFiles(ctx, confined, func(cause error) { archive.CloseWithError(cause); to.CloseWithError(cause) }, func(c copier) error {
 		go func() {
 			// It may outlast the copy, in a read from the caller's side; its next write
 			// fails then.
 			_, err := io.Copy(to, from)
 			to.CloseWithError(err)
 		}()
-		err := c.in(path, archive)
+		err := in(c, archive)
 		archive.CloseWithError(err)
 		return err
 	})
 }
 
-// withFiles calls f with the agent's root, which it holds open no longer than
-// the agent lives: stop is called at the end of the agent or of ctx and must
+// withFiles calls f with the agent's root, and confined by the agent's Landlock rules if that is asked
+// for. It holds the root open no longer than the agent lives: stop is called at the end of the agent or of ctx and must
 // make f return. Data goes through a pipe for that reason: a caller that does
 // not read or write keeps nothing of the agent's.
-func (l *Live) withFiles(ctx context.Context, stop func(cause error), f func(copier) error) error {
+func (l *Live) withFiles(ctx context.Context, confined bool, stop func(cause error), f func(copier) error) error {
 	var c copier
 	var ended func()
 	err := l.do(func() (err error) {
 		s := l.s
 		c.hostID, c.uid, c.gid = s.run.Lease.HostID(), s.spec.User.UID, s.spec.User.GID
-		// proc's link leads to the root that the agent has now, in its mount namespace.
-		// O_PATH needs no permission on it and suffices for openat2.
-		c.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", s.box.pid), unix.O_PATH|syscall.O_DIRECTORY, 0)
-		if err != nil {
-			return copyFailed("/", err)
+		if confined {
+			c.confined, c.ruleset = true, s.entrance.ruleset
+		}
+		if c.root, err = rootOf(s.box.pid); err != nil {
+			return err
 		}
 		// Still in the loop, so that the teardown cannot begin between the open and the
 		// registration.
@@ -110,18 +117,17 @@ func (l *Live) withFiles(ctx context.Context, stop func(cause error), f func(cop
 			stop(ctx.Err())
 		}
 	}()
-	// A thread that changed its ids must end with the copy.
-	thread, err := nsthread.Start(0)
+	return c.do(func() error { return f(c) })
+}
+
+// rootOf opens the root that a process has now, in its mount namespace: proc's link leads there.
+// O_PATH needs no permission on it and suffices for openat2.
+func rootOf(pid int) (*os.File, error) {
+	root, err := os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|syscall.O_DIRECTORY, 0)
 	if err != nil {
-		return err
+		return nil, copyFailed("/", err)
 	}
-	defer thread.Close()
-	return thread.Do(func() error {
-		if err := becomeAgent(c.hostID+c.uid, c.hostID+c.gid); err != nil {
-			return err
-		}
-		return f(c)
-	})
+	return root, nil
 }
 
 // in unpacks an archive in a folder.
@@ -133,7 +139,12 @@ func (c copier) in(name string, from io.Reader) error {
 		return copyFailed(name, err)
 	}
 	defer folder.Close()
-	archive, room := tar.NewReader(from), int64(maxHoles)
+	return c.unpack(folder, name, from)
+}
+
+// unpack makes what an archive has in a folder, which is at name.
+func (c copier) unpack(folder *os.File, name string, from io.Reader) error {
+	archive, room := tar.NewReader(from), c.maxHoles()
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -175,6 +186,9 @@ func (c copier) take(top *os.File, h *tar.Header, data io.Reader, room *int64) e
 		return err
 	}
 	defer parent.Close()
+	if err := c.onDisk(parent); err != nil {
+		return err
+	}
 	base := path.Base(name)
 	switch h.Typeflag {
 	case tar.TypeDir:

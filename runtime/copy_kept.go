@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
-	"clove.run/clove/internal/nsthread"
 )
 
 // CopyKept writes what a run at rest has in its layer at path, as CopyOut does for a live one: with
@@ -40,18 +39,8 @@ func (r *Runtime) CopyKept(ctx context.Context, ref, inside string, to io.Writer
 		}
 		defer place.Close()
 		c := copier{hostID: l.layer.HostID(), uid: run.Spec.User.UID, gid: run.Spec.User.GID, kept: true}
-		// Not the thread that has mounted the layer: this one is the agent until it ends.
-		thread, err := nsthread.Start(0)
-		if err != nil {
-			return err
-		}
-		defer thread.Close()
-		return thread.Do(func() error {
-			if err := becomeAgent(c.hostID+c.uid, c.hostID+c.gid); err != nil {
-				return err
-			}
-			return c.archive(place, inside, to)
-		})
+		// Not on the thread that has mounted the layer: this one is the agent until it ends.
+		return c.do(func() error { return c.archive(place, inside, to) })
 	})
 }
 

@@ -37,10 +37,14 @@ func (c copier) out(name string, to io.Writer) error {
 
 // archive writes the archive of what was opened at name.
 func (c copier) archive(place *os.File, name string, to io.Writer) error {
-	o := &outward{copier: c, to: to, archive: tar.NewWriter(to)}
 	// "/" has no last element; its archive begins with ".".
-	top := strings.TrimPrefix(path.Base(name), "/")
-	if err := o.add(place, path.Join(".", top), 0); err != nil {
+	return c.archiveAs(place, name, path.Join(".", strings.TrimPrefix(path.Base(name), "/")), to)
+}
+
+// archiveAs is archive with names that begin with top.
+func (c copier) archiveAs(place *os.File, name, top string, to io.Writer) error {
+	o := &outward{copier: c, to: to, archive: tar.NewWriter(to)}
+	if err := o.add(place, top, 0); err != nil {
 		return copyFailed(name, err)
 	}
 	// Nothing at all was written, so the only path itself is what could not be read.
@@ -66,18 +70,22 @@ type leftPath struct {
 	why  error
 }
 
+// reason is why, without the path.
+func (p leftPath) reason() string {
+	var errno unix.Errno
+	if errors.As(p.why, &errno) {
+		return errno.Error()
+	}
+	return p.why.Error()
+}
+
 // namedLeft bounds the paths that the error itself names; the rest is counted.
 const namedLeft = 5
 
 func (l *leftOut) Error() string {
 	var named []string
 	for _, p := range l.paths[:min(len(l.paths), namedLeft)] {
-		why := p.why
-		var errno unix.Errno
-		if errors.As(why, &errno) {
-			why = errno // without the path, which is named
-		}
-		named = append(named, fmt.Sprintf("%s (%v)", p.name, why))
+		named = append(named, fmt.Sprintf("%s (%s)", p.name, p.reason()))
 	}
 	text := strings.Join(named, ", ")
 	if more := len(l.paths) - namedLeft; more > 0 {
@@ -91,12 +99,22 @@ func (l *leftOut) Error() string {
 const maxLeft = 1000
 
 // Bounds on the holes of one copy, because an agent makes 16 TiB of them out of one block: maxHoles
-// on those that the archive has as holes, which its reader skips, and maxZeros on what is sent for
+// on those that the archive has as holes, which its reader passes over at some 10 GiB a second, and maxZeros on what is sent for
 // others, of a file with many parts.
+// An agent's own copies have fewer: their time is clove's.
 const (
-	maxHoles = 1 << 40
-	maxZeros = 1 << 30
+	maxHoles         = 1 << 40
+	maxConfinedHoles = 16 << 30
+	maxZeros         = 1 << 30
 )
+
+// maxHoles is the bound for a copy.
+func (c copier) maxHoles() int64 {
+	if c.confined {
+		return maxConfinedHoles
+	}
+	return maxHoles
+}
 
 // notCopied is why something is never copied.
 type notCopied string
@@ -121,10 +139,16 @@ type outward struct {
 	holes   int64 // bytes that the archive has as holes
 	zeros   int64 // bytes that were sent for nothing on the agent's disk
 	left    []leftPath
+	missing int   // as many as left, without its bound
+	flat    bool  // a folder is added without what is in it
+	entries int   // that were written
+	files   int   // and links
+	bytes   int64 // of the files
 }
 
 // leave notes a path that the archive will lack.
 func (o *outward) leave(name string, why error) {
+	o.missing++
 	if len(o.left) < maxLeft {
 		o.left = append(o.left, leftPath{name, why})
 	}
@@ -173,8 +197,26 @@ func (o *outward) header(kind byte, name string, s unix.Stat_t) *tar.Header {
 }
 
 func (o *outward) write(h *tar.Header) error {
-	o.wrote = true
+	if err := o.count(h); err != nil {
+		return err
+	}
 	return o.archive.WriteHeader(h)
+}
+
+// maxEntries bounds what an agent's copy has of files, folders and links: each costs an inode.
+const maxEntries = 100_000
+
+// count counts an entry that is written next.
+func (o *outward) count(h *tar.Header) error {
+	if o.entries++; o.confined && o.entries > maxEntries {
+		return &agent.Error{Kind: agent.KindConflict, Step: "copy", Message: fmt.Sprintf("there are more than %d files", maxEntries),
+			Hint: "copy a part of them, or put them into one file"}
+	}
+	if h.Typeflag != tar.TypeDir {
+		o.files, o.bytes = o.files+1, o.bytes+h.Size
+	}
+	o.wrote = true
+	return nil
 }
 
 // addLink reads the link that place refers to, whatever has its name by now. A target that
@@ -206,13 +248,17 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 		return nil
 	}
 	sent := sparse.Sum(parts)
-	o.holes, o.zeros = o.holes+s.Size-sent, o.zeros+max(0, sent-s.Blocks*512)
-	if o.holes > maxHoles || o.zeros > maxZeros {
-		o.leave(name, errManyHoles)
+	holes, zeros := o.holes+s.Size-sent, o.zeros+max(0, sent-s.Blocks*512)
+	if holes > o.maxHoles() || zeros > maxZeros {
+		o.leave(name, errManyHoles) // the next one may fit
 		return nil
 	}
+	o.holes, o.zeros = holes, zeros
 	h := o.header(tar.TypeReg, name, s)
-	h.Size, o.wrote = s.Size, true
+	h.Size = s.Size
+	if err := o.count(h); err != nil {
+		return err
+	}
 	// The header promises a size: what a growing file has beyond it is not sent, and of a shorter
 	// one zeros, as in tar(1).
 	short, err := sparse.Write(o.to, o.archive, h, file, parts)
@@ -226,7 +272,7 @@ func (o *outward) addFile(place *os.File, name string, s unix.Stat_t) error {
 // the archive at least.
 func (o *outward) addFolder(place *os.File, name string, s unix.Stat_t, depth int) error {
 	h := o.header(tar.TypeDir, name+"/", s)
-	if err := o.write(h); err != nil {
+	if err := o.write(h); err != nil || o.flat {
 		return err
 	}
 	folder, err := beneath.OpenChild(place, ".", unix.O_RDONLY|unix.O_DIRECTORY)

@@ -18,6 +18,7 @@
 //	  │               no_new_privs, seccomp …
 //	  │               └─ exec clove-init through a descriptor (PID 1)   sandbox
 //	  │ verify        no_new_privs is on, read from outside
+//	  │ files         Landlock rules; what the run's parent gives it is unpacked
 //	  │ orders        argv, environment, ids, rlimits over a socket
 //	  │               └─ clove-init starts the agent as its own user, under Landlock rules and
 //	  │                  its filter, which is read from outside, too

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -22,7 +23,7 @@ import (
 // directory, whose lock is the sign of life, goes last.
 func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	began := time.Now()
-	failures := []error{l.empty()}
+	failures := []error{l.empty(), kinship{l}.end()}
 	ended := time.Now()
 	l.calls.close()
 	l.uses.settle(l.tree)
@@ -30,6 +31,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	// and the refusals that were only counted come with the gate's end.
 	l.gate.end(seen.cause == causeNone)
 	stats := l.measure(&seen)
+	kinship{l}.blameParent(&seen)
 	l.denials.close(l.runtime.withStore)
 	if l.pipes != nil {
 		l.pipes.drain(signals.incoming)
@@ -161,6 +163,7 @@ func (l *launch) measure(seen *outcome) cgroups.Stats {
 		stats, _ = l.group.Stats() // a figure that is missing stays absent
 		seen.oomKills, _ = l.group.OOMKills()
 		seen.below = belowLimit(stats, l.spec.Limits.MemoryBytes)
+		seen.inTree = slices.ContainsFunc(cgroups.TreesAbove(l.run.Lease.Cgroups), (*cgroups.Group).Exhausted)
 		// Then no agent has used anything: all that the cgroup counted belongs to the
 		// launch.
 		if !seen.launched {

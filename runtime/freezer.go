@@ -14,6 +14,7 @@ import (
 type freezer struct {
 	name   string // the run's
 	group  *cgroups.Group
+	sum    *cgroups.Group // of it and all that it starts; nil: it starts none
 	paused bool
 	holds  map[*hold]bool
 }
@@ -35,10 +36,10 @@ func (f *freezer) pause(ending bool) error {
 	case ending:
 		return &agent.Error{Kind: agent.KindConflict, Step: "pause", Message: f.name + " is being ended"}
 	}
-	if err := f.group.Freeze(); err != nil { // it may be frozen already, for a reader
+	if err := f.whole().Freeze(); err != nil { // it may be frozen already, for a reader
 		f.releaseAll() // a part of it may be frozen, so all of it is thawed
 		return &agent.Error{Kind: freezeKind(err), Step: "pause", Message: "cannot freeze all processes of " + f.name,
-			Hint: "it continues to run; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.group.Thaw())}
+			Hint: "it continues to run; `clove doctor` shows whether this host has a freezer", Err: errors.Join(err, f.release())}
 	}
 	f.paused = true
 	return nil
@@ -60,8 +61,11 @@ func (f *freezer) resume() error {
 		return &agent.Error{Kind: agent.KindConflict, Step: "resume", Message: f.name + " is not paused"}
 	}
 	if len(f.holds) > 0 {
-		f.paused = false // the last reader lets it go on
-		return nil
+		f.paused = false // the last reader lets it go on; what it has started goes on now
+		if f.sum == nil {
+			return nil
+		}
+		return agent.Failed("resume", errors.Join(f.group.Freeze(), f.sum.Thaw()))
 	}
 	return agent.Failed("resume", f.thaw())
 }
@@ -73,9 +77,26 @@ func (f *freezer) thaw() error {
 		return nil
 	}
 	f.releaseAll()
-	err := f.group.Thaw()
+	err := f.release()
 	f.paused = err != nil
 	return err
+}
+
+// whole is what a pause freezes: the agent, and with it all that it has started. A reader of the
+// layer needs the agent alone.
+func (f *freezer) whole() *cgroups.Group {
+	if f.sum != nil {
+		return f.sum
+	}
+	return f.group
+}
+
+// release thaws the tree first: below a frozen one nothing can be thawed.
+func (f *freezer) release() error {
+	if f.sum == nil {
+		return f.group.Thaw()
+	}
+	return errors.Join(f.sum.Thaw(), f.group.Thaw())
 }
 
 // hold freezes the agent for a reader, unless its end has begun.

@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/egress"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/internal/nsthread"
 	"clove.run/clove/internal/undo"
@@ -44,6 +45,11 @@ type launch struct {
 	known     atomic.Bool // the run is in the store: all above and dir and run are set, and change no more
 	leftovers leftovers
 
+	placement cgroups.Placement // where its cgroups are to be
+	parent    *parent           // nil: a person started it
+	sum       *cgroups.Group    // of it and all that it starts; nil: it starts none, or is not so far
+	bound     *boottime.Alarm   // its deadline; nil: it has none
+
 	undo undo.Stack // takes back everything below, last first
 	dir  *runDirectory
 	run  agent.Run
@@ -68,6 +74,7 @@ type launch struct {
 	sessions sync.WaitGroup          // exec sessions, copies and readers of a Live, from before they start until they are gone
 	occupied bool                    // a session did not end: the launch thread may not be free
 	keep     bool                    // the layer outlives the run
+	goesOn   func() error            // says that the present step makes progress; an error: it must end
 	stale    error                   // why an old layer is still there, or the log has no description
 }
 

@@ -212,7 +212,7 @@ func liveIDs(s *store.Store) (map[agent.ID]bool, error) {
 func (r *reaper) removeOrphans(run agent.Run, id agent.ID) error {
 	h, err := detect()
 	if err == nil {
-		err = removeCgroups(h.Place(r.cgroupName(id)).Paths)
+		err = removeCgroups(h.Find(r.cgroupName(id)))
 	}
 	if err != nil || run.Layer != "" {
 		return err
@@ -227,7 +227,7 @@ func (r *reaper) removeOrphans(run agent.Run, id agent.ID) error {
 func (r *reaper) conclude(run agent.Run, e agent.Event, record agent.Record, keepLayer bool) error {
 	spec := run.Spec
 	if spec.Remove {
-		if err := r.paths.RemoveLog(spec.ID); err != nil {
+		if err := errors.Join(r.paths.RemoveLog(spec.ID), r.paths.Spools().Drop(spec.ID)); err != nil {
 			return err
 		}
 	} else {

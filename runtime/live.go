@@ -50,13 +50,21 @@ func (l *Live) Signal(number syscall.Signal) error {
 	})
 }
 
-// EndByPolicy kills all of the agent's processes; the record says policy-kill, and the reason.
-func (l *Live) EndByPolicy(reason string) error {
+// EndBy kills all of the agent's processes; the record says policy-kill, or with budget set budget, and
+// the reason.
+func (l *Live) EndBy(budget bool, reason string) error {
+	why := causePolicy
+	if budget {
+		why = causeBudget
+	}
 	return l.do(func() error {
+		if budget {
+			l.s.seen.blameBudget(agent.LimitHit{Name: agent.LimitSignal})
+		}
 		if l.s.seen.cause == causeNone {
 			l.s.seen.reason = reason
 		}
-		l.s.end(causePolicy, 0)
+		l.s.end(why, 0)
 		return nil
 	})
 }

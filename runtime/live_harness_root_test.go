@@ -27,7 +27,12 @@ type liveAgent struct {
 // agent.
 func startLive(t *testing.T, script string, change func(*agent.Spec)) *liveAgent {
 	t.Helper()
-	r := newRuntime(t)
+	return startLiveIn(t, newRuntime(t), script, change)
+}
+
+// startLiveIn is startLive in an installation.
+func startLiveIn(t *testing.T, r *Runtime, script string, change func(*agent.Spec)) *liveAgent {
+	t.Helper()
 	spec := sleeper()
 	spec.Command = []string{"sh", "-c", script}
 	if change != nil {

@@ -252,8 +252,8 @@ func TestAFreshStartDeletesTheLayerFirst(t *testing.T) {
 		r := testRuntime(t)
 		run := keptRun(t, r, agent.Owner{})
 		err := r.withStore(func(s *store.Store) error {
-			_, err := s.Requeue(run.Spec.ID, func(run *agent.Run) { run.Queue.Fresh = fresh })
-			return errors.Join(err, r.removeStale(s, run.Spec.ID))
+			queued, err := s.Requeue(run.Spec.ID, func(run *agent.Run) { run.Queue.Fresh = fresh })
+			return errors.Join(err, r.removeStale(queued))
 		})
 		if err != nil || exists(r.paths.layer(run.Spec.ID)) == fresh {
 			t.Errorf("fresh %v: the layer is there: %v, %v", fresh, exists(r.paths.layer(run.Spec.ID)), err)

@@ -24,13 +24,16 @@ type outcome struct {
 	launched   bool // the agent executed
 	oomKills   int64
 	below      bool            // the agent's own memory limit was not what had no more
+	inTree     bool            // the limit of a tree above had no more
+	parent     string          // name of the run that started it; empty: a person did
+	bound      *time.Duration  // from its start to its deadline, which ended it; nil: that did not
 	diskFull   *agent.LimitHit // what the writable layer had none left of at the end; nil: enough of all
 	wall       time.Duration
 	executed   *time.Duration  // nothing of the agent executed after this; nil: unknown
 	cpu        *time.Duration  // the agent's own
 	spent      initproto.Spent // the launch's; all that was counted, if the agent never executed
 	output     int64
-	reason     string          // of causePolicy; empty: what the run says of refusals
+	reason     string          // of causePolicy, and of causeBudget by a signal; empty: what the run says of refusals
 	budget     *agent.LimitHit // the dimension of which nothing was left
 	sockets    int64           // bytes that sockets held beside memory, when they were too many
 	memoryPeak *int64
@@ -50,6 +53,7 @@ const (
 	causePolicy   cause = "policy"   // what the run says of refusals, or the signal POLICY
 	causeUser     cause = "user"     // asked to stop
 	causeLifeline cause = "lifeline" // the supervisor is gone
+	causeParent   cause = "parent"   // the run that started it has ended
 )
 
 // execFailure describes a command that clove-init could not execute.
@@ -78,6 +82,12 @@ func judge(limits agent.Limits, o outcome) ending {
 		return ending{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
 	case o.execFailed != nil:
 		return execVerdict(*o.execFailed)
+	case o.cause == causeDeadline && o.bound != nil:
+		v := o.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, o.bound.Milliseconds(), millis(&o.wall))
+		v.failure = &agent.Failure{Step: agent.StepDeadline, Message: "its deadline came: it ends no later than the run that started it"}
+		return v
+	case o.cause == causeParent:
+		return o.byParent()
 	case o.cause == causeDeadline:
 		return o.byLimit(agent.StatusTimeout, agent.ExitTimeout, agent.ControlWallClock, limits.WallClock.Milliseconds(), millis(&o.wall))
 	case o.cause == causeCPUTime:
@@ -89,11 +99,14 @@ func judge(limits agent.Limits, o outcome) ending {
 	case o.cause == causeBudget:
 		v := o.byLimit(agent.StatusBudget, agent.ExitKilled, o.budget.Name, o.budget.Value, o.budget.Peak)
 		v.limit = o.budget
+		v.failure = o.given("budget")
 		return v
 	case o.cause == causePolicy:
 		return o.byPolicy()
 	// After the causes above: a limit that clove enforced first ended the run, whatever the
 	// kernel killed on the way.
+	case o.oomKills > 0 && o.below && o.inTree:
+		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.LimitTreeMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.oomKills > 0 && o.below:
 		return o.byLimit(agent.StatusOOM, agent.ExitKilled, agent.LimitHostMemory, limits.MemoryBytes, o.memoryPeak)
 	case o.oomKills > 0:
@@ -124,10 +137,22 @@ func (o outcome) byLimit(status agent.Status, code int, name string, value int64
 // byPolicy is the end by a refusal, or by a user with a reason.
 func (o outcome) byPolicy() ending {
 	v := ending{status: agent.StatusPolicyKill, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
-	if o.reason != "" {
-		v.failure = &agent.Failure{Step: "policy", Message: o.reason}
-	}
+	v.failure = o.given("policy")
 	return v
+}
+
+// given is the reason of a user or a parent that has ended the run; nil: none.
+func (o outcome) given(step string) *agent.Failure {
+	if o.reason == "" {
+		return nil
+	}
+	return &agent.Failure{Step: step, Message: o.reason}
+}
+
+// byParent is the end of a run with the one that started it.
+func (o outcome) byParent() ending {
+	return ending{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL)),
+		failure: &agent.Failure{Step: agent.StepParent, Message: "its parent " + o.parent + " ended"}}
 }
 
 // own is the end that the agent chose; a full disk is named when it failed. A program that

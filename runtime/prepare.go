@@ -114,14 +114,18 @@ func (l *launch) register() (err error) {
 	// gofail: var registerDirectory string
 	// if err := failpoint(registerDirectory, ""); err != nil { return err }
 
-	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
+	if l.spec.Kernel.HasChildren() {
+		if err = l.dir.holdChildren(); err != nil {
+			return agent.Failed("run directory", err)
+		}
+	}
 	var dead []agent.Run
 	var live map[agent.ID]bool
 	enter := func(s *store.Store) (err error) {
-		if err = l.runtime.removeStale(s, l.spec.ID); err != nil {
+		if l.placement, err = (kinship{l}).place(s); err != nil {
 			return err
 		}
-		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(placement.Paths)})
+		l.run, err = s.Begin(agent.Run{Spec: l.spec, Created: time.Now(), Lease: newLease(l.placement.Paths)})
 		// cloved waits for the end of every supervisor, so a detached run leaves
 		// the others alone: to look at each of many locks would hold the store up.
 		if err == nil && !l.spec.Detached || agent.KindOf(err) == agent.KindConflict {
@@ -161,12 +165,11 @@ func (l *launch) register() (err error) {
 
 // removeStale removes the layer that a fresh start does not continue with, before the store
 // forgets it.
-func (r *reaper) removeStale(s *store.Store, id agent.ID) error {
-	run, err := s.Get(string(id))
-	if err != nil || !run.Queue.Fresh || run.State != agent.StateQueued {
+func (r *reaper) removeStale(run agent.Run) error {
+	if !run.Queue.Fresh || run.State != agent.StateQueued {
 		return nil // Begin says what is wrong
 	}
-	return removeLayer(r.paths.layer(id))
+	return removeLayer(r.paths.layer(run.Spec.ID))
 }
 
 // clearUp removes what killed cloves have left. cloved does it for a detached run.

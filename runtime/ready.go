@@ -19,7 +19,7 @@ const readyEvery = 500 * time.Millisecond
 func (l *Live) AwaitReady(ready agent.Ready) {
 	late := time.AfterFunc(ready.Within, func() {
 		if !l.isReady() {
-			_ = l.EndByPolicy(fmt.Sprintf("it was not ready within %s", ready.Within)) // one that has ended needs no end
+			_ = l.EndBy(false, fmt.Sprintf("it was not ready within %s", ready.Within)) // one that has ended needs no end
 		}
 	})
 	defer late.Stop()

@@ -19,6 +19,18 @@ func (r *Runtime) Remove(ref string) error {
 		if err != nil {
 			return err
 		}
+		below, err := belowEnded(s, run)
+		if err != nil {
+			return err
+		}
+		for _, child := range below {
+			if err := r.removeFiles(child); err != nil {
+				return err
+			}
+			if err := s.Remove(child.Spec.ID); err != nil {
+				return err
+			}
+		}
 		if err := r.endCommands(run); err != nil {
 			return err
 		}
@@ -32,6 +44,25 @@ func (r *Runtime) Remove(ref string) error {
 	})
 }
 
+// belowEnded are the runs below an ended one, which go with it. It is an error if one of them has not ended:
+// it spends from the accounts of those above.
+func belowEnded(s *store.Store, run agent.Run) (below []agent.Run, err error) {
+	if !run.Spec.Kernel.HasChildren() {
+		return nil, nil
+	}
+	all, err := s.List()
+	for _, other := range all {
+		if !other.Descends(run.Spec.ID) {
+			continue
+		}
+		if other.State != agent.StateEnded {
+			return nil, &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " has started " + other.Spec.Name + ", which is " + string(other.State), Hint: "clove stop " + other.Spec.Name + " comes first"}
+		}
+		below = append(below, other)
+	}
+	return below, err
+}
+
 func (r *reaper) removeFiles(run agent.Run) error {
 	for _, image := range []string{run.Layer, r.paths.layer(run.Spec.ID)} { // clove's directory may have been moved
 		if image == "" {
@@ -40,6 +71,9 @@ func (r *reaper) removeFiles(run agent.Run) error {
 		if err := removeLayer(image); err != nil {
 			return agent.Failed("layer", err)
 		}
+	}
+	if err := r.paths.Spools().Drop(run.Spec.ID); err != nil {
+		return err
 	}
 	return r.paths.RemoveLog(run.Spec.ID)
 }

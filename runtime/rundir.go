@@ -28,7 +28,9 @@ type runDirectory struct {
 	lock *os.File
 	sign *os.File // in the state directory: the same sign, which outlives a removal of the run directory
 	exit *os.File // clove-init writes its end here; it outlives clove
-	made bool     // by a claim: the run had none
+	// children is locked while children of the run may live; nil: it may have none.
+	children *os.File
+	made     bool // by a claim: the run had none
 }
 
 // claimPatience is how long a start waits for the process that still has the run's
@@ -159,6 +161,7 @@ func (d *runDirectory) letGo() {
 	if d.exit != nil {
 		d.exit.Close()
 	}
+	d.endChildren()
 	_ = unlock(d.lock)
 	takeBack(d.sign)
 }

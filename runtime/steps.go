@@ -34,6 +34,7 @@ var steps = []startStep{
 	{"create", (*launch).create},
 	{"start", (*launch).start},
 	{"verify", (*launch).verify},
+	{"files", func(l *launch) error { return given{l}.put() }},
 	{"observe", func(l *launch) error { return l.uses.watch(l.box.pid, l.group, l.tree, &l.undo) }},
 	{"orders", (*launch).order},
 }
@@ -42,7 +43,8 @@ var steps = []startStep{
 // forbid each.
 func (l *launch) execute(begin func(step string) error) error {
 	for _, s := range steps {
-		if err := begin(s.name); err != nil {
+		l.goesOn = func() error { return begin(s.name) }
+		if err := l.goesOn(); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -139,10 +141,9 @@ func (l *launch) connect() error {
 // create compiles the config and makes libcontainer's container from it. It runs on the
 // launch thread, because only that thread sees the root.
 func (l *launch) create() error {
-	placement := l.probes.cgroups.Place(l.runtime.cgroupName(l.spec.ID))
 	// At every start: systemd may have disabled controllers of the slice since the last
 	// one.
-	if err := l.probes.cgroups.Prepare(); err != nil {
+	if err := errors.Join(l.probes.cgroups.Prepare(), kinship{l}.makeTree()); err != nil {
 		return err
 	}
 	// Which files there are depends on the processors, so they are looked up at each start.
@@ -150,7 +151,7 @@ func (l *launch) create() error {
 	now := hostClocks()
 	config := compile(l.spec, surroundings{
 		Root: l.tree.Root, HostID: l.run.Lease.HostID(), NetworkPath: l.network.path(),
-		CgroupsPath: placement.OCIPath, CgroupV2: l.probes.cgroups.Mode() == cgroups.ModeV2,
+		CgroupsPath: l.placement.OCIPath, CgroupV2: l.probes.cgroups.Mode() == cgroups.ModeV2,
 		SwapLimited: l.probes.cgroups.SwapAccounting(), Unenforced: l.held.unenforced,
 		Raised: raised(attainableRlimits(l.spec, l.held, l.probes), l.probes), ThermalDirs: thermal, Clocks: now,
 	})
@@ -209,6 +210,10 @@ func (l *launch) start() error {
 	if err != nil {
 		return err
 	}
+	// Behind the cgroup's making: while that is there, the trees above it stay, with their limits.
+	if l.parent != nil && !l.parent.lives() {
+		return goneError(l.run)
+	}
 	// Before clove-init is executed: the limit applies only to sockets that are created
 	// later.
 	if err := limitSockets(l.group, l.spec.Limits, l.held, l.probes); err != nil {
@@ -237,9 +242,6 @@ func (l *launch) order() error {
 	l.answerCalls()
 	l.filters.order(orders)
 	orders.Init = l.filters.init
-	if err := l.makeRuleset(); err != nil {
-		return err
-	}
 	orders.Confined, orders.Ruleset = l.ruleset != nil, l.ruleset
 	if l.spec.Terminal {
 		orders.Terminal = terminalSize(l.streams.Stdin)
@@ -262,7 +264,7 @@ func (l *launch) order() error {
 		}
 		l.undo.Add("netlink sockets", l.sockets.close)
 	}
-	if err := l.mayWrite(); err != nil {
+	if err := errors.Join(kinship{l}.bind(), l.mayWrite(), l.runtime.paths.Spools().Drop(l.spec.ID)); err != nil {
 		return err
 	}
 	return l.conn.Send(initproto.Message{Orders: orders})

@@ -73,6 +73,10 @@ func (s *supervisor) watch(done <-chan struct{}, signals *signals) {
 			s.giveUp()
 		case <-s.over.C:
 			s.killAgent()
+		case <-above{s}.due():
+			above{s}.onDue()
+		case <-s.parentGone:
+			above{s}.onGone()
 		case <-s.last.C:
 			s.seen.blame(causeDeadline)
 			s.killNow()

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/cgroups"
+	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
 	"clove.run/clove/rootfs"
 )
@@ -29,6 +30,7 @@ type supervisor struct {
 	conn     *initproto.Conn
 	box      *sandbox
 	group    *cgroups.Group
+	sum      *cgroups.Group // of it and all that it starts; nil: it starts none
 	tree     *rootfs.Tree
 	gate     *gated // nil: none
 	entrance *entrance
@@ -55,18 +57,22 @@ type supervisor struct {
 	groups    []*cgroups.Below
 	lastGroup int // number of the last one that was made
 	// terminals are those of exec sessions.
-	terminals map[*terminal]bool
-	gateEnd   <-chan error // why the gate ended; nil: there is none to watch
-	asks      chan func()  // what others want to be done here, see Live
-	ended     chan struct{}
-	freezer   freezer
-	due       *time.Timer // the wall clock's end, for an agent that is frozen then
-	again     *time.Timer // when to kill once more: the last kill has failed
-	noting    chan error  // of a note under way that the agent runs; nil: none is
-	note      *time.Timer // when to note it again; stopped once it is
-	noted     bool        // the first note has ended, well or not
-	starting  *time.Timer // when to give the start up; stopped once the agent executes
-	wanted    error       // why the start is to end; nil: it is not
+	terminals  map[*terminal]bool
+	gateEnd    <-chan error // why the gate ended; nil: there is none to watch
+	asks       chan func()  // what others want to be done here, see Live
+	ended      chan struct{}
+	freezer    freezer
+	parent     *parent // nil: a person started it
+	parentGone <-chan struct{}
+	bound      *boottime.Alarm // its deadline; nil: it has none
+	notice     time.Duration   // by which the agent is asked to end before the deadline
+	due        *time.Timer     // the wall clock's end, for an agent that is frozen then
+	again      *time.Timer     // when to kill once more: the last kill has failed
+	noting     chan error      // of a note under way that the agent runs; nil: none is
+	note       *time.Timer     // when to note it again; stopped once it is
+	noted      bool            // the first note has ended, well or not
+	starting   *time.Timer     // when to give the start up; stopped once the agent executes
+	wanted     error           // why the start is to end; nil: it is not
 }
 
 // supervisorOf is a supervisor with what it takes over from a launch, and no clocks.
@@ -75,7 +81,8 @@ func supervisorOf(l *launch) *supervisor {
 		spec: &l.spec, run: &l.run, held: &l.held, paths: l.runtime.paths, probes: l.probes, streams: l.streams, pipes: l.pipes,
 		conn: l.conn, box: l.box, group: l.group, tree: l.tree, gate: l.gate, sessions: &l.sessions,
 		entrance: &entrance{l.runtime.init, l.thread, l.box, l.filters, l.calls, l.ruleset},
-		freezer:  freezer{name: l.spec.Name, group: l.group, holds: map[*hold]bool{}},
+		freezer:  freezer{name: l.spec.Name, group: l.group, sum: l.sum, holds: map[*hold]bool{}},
+		sum:      l.sum, parent: l.parent, parentGone: l.parent.ended(), bound: l.bound,
 	}
 }
 
@@ -89,6 +96,9 @@ func newSupervisor(l *launch) *supervisor {
 	s.metered = time.NewTicker(time.Hour)
 	s.metered.Stop()
 	s.starting = time.NewTimer(l.spec.StartBound())
+	if s.bound != nil {
+		above{s}.set()
+	}
 	if l.gate != nil {
 		s.gateEnd = l.gate.Lost()
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/cgroups"
 	"clove.run/clove/egress"
 	"clove.run/clove/internal/boottime"
 	"clove.run/clove/internal/initproto"
@@ -35,7 +36,7 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	var steps undo.Stack
 	defer func() { err = errors.Join(err, steps.Run()) }()
 	// The store comes last of what can fail, because a restart begins with the stored spec.
-	if err := s.limiter().apply(s.spec.Limits, next.spec.Limits, &steps); err != nil {
+	if err := s.limit(s.spec.Limits, next.spec.Limits, &steps); err != nil {
 		return err
 	}
 	if u.WallClock != nil {
@@ -70,9 +71,41 @@ func (s *supervisor) update(u agent.Update) (err error) {
 	return nil
 }
 
-func (s *supervisor) limiter() limiter {
-	return limiter{name: s.spec.Name, group: s.group, paths: s.run.Lease.Cgroups, host: s.probes.cgroups, frozen: s.freezer.frozen(),
-		bound: func(limits agent.Limits) error { return limitSockets(s.group, limits, *s.held, s.probes) }}
+// limit changes the limits of the agent's cgroup, and those of the tree above it. v1 takes none of
+// a cgroup that is above its parent's: so the tree is never below the agent.
+func (s *supervisor) limit(from, to agent.Limits, steps *undo.Stack) error {
+	own := limiterOf(s, s.group, s.freezer.frozen())
+	if s.sum == nil {
+		return own.apply(from, to, steps)
+	}
+	all, between := limiterOf(s, s.sum, s.freezer.paused), wider(from, to)
+	for _, step := range []struct {
+		limiter
+		from, to agent.Limits
+	}{{all, from, between}, {own, from, to}, {all, between, to}} {
+		if err := step.apply(step.from, step.to, steps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func limiterOf(s *supervisor, group *cgroups.Group, frozen bool) limiter {
+	return limiter{name: s.spec.Name, group: group, paths: group.Paths(), host: s.probes.cgroups, frozen: frozen,
+		bound: func(limits agent.Limits) error { return limitSockets(group, limits, *s.held, s.probes) }}
+}
+
+// wider has the larger of each limit that a cgroup holds.
+func wider(a, b agent.Limits) agent.Limits {
+	w := b
+	w.MemoryBytes, w.Pids = max(a.MemoryBytes, b.MemoryBytes), max(a.Pids, b.Pids)
+	if w.MemorySwapBytes = max(a.MemorySwapBytes, b.MemorySwapBytes); a.MemorySwapBytes == -1 || b.MemorySwapBytes == -1 {
+		w.MemorySwapBytes = -1
+	}
+	if w.CPUs = max(a.CPUs, b.CPUs); a.CPUs == 0 || b.CPUs == 0 {
+		w.CPUs = 0
+	}
+	return w
 }
 
 // planned is an update that is checked, and not yet carried out.

@@ -32,12 +32,21 @@ type Memory struct {
 // that use more at once than there is meet the limit of all agents together.
 func Reserve(limit int64) int64 { return min(limit, max(limit/8, agent.MemoryFloorBytes)) }
 
+// ReserveOf is Reserve of a run. One that an agent started has none: its memory is a part of that agent's,
+// which the cgroup above both limits.
+func ReserveOf(run agent.Run) int64 {
+	if run.Parent != "" {
+		return 0
+	}
+	return Reserve(run.Spec.Limits.MemoryBytes)
+}
+
 // Reserves adds up the reserves of the runs that start or run. Foreground runs count too:
 // their memory is as real.
 func Reserves(runs []agent.Run) (sum int64) {
 	for i := range runs {
 		if state := runs[i].State; state == agent.StateStarting || state == agent.StateRunning {
-			sum += Reserve(runs[i].Spec.Limits.MemoryBytes)
+			sum += ReserveOf(runs[i])
 		}
 	}
 	return sum
@@ -75,7 +84,7 @@ func (q Queue) Decide(runs []agent.Run) Decision {
 			// A run that this decision starts counts for the rest of it: no supervisor has
 			// stored anything yet.
 			host.starting++
-			host.reserved += Reserve(run.Spec.Limits.MemoryBytes)
+			host.reserved += ReserveOf(*run)
 			continue
 		}
 		// For people, why the start failed says more than until when it is held back.
@@ -151,13 +160,13 @@ const memoryPause = 5 * time.Second
 // noRoom says what a run that could start lacks on the host, and brings wake forward to the
 // time at which it may have it.
 func (q Queue) noRoom(run *agent.Run, host *load, wake *time.Time) Wait {
-	m, wanted := q.Memory, run.Spec.Limits.MemoryBytes
+	m, wanted, own := q.Memory, run.Spec.Limits.MemoryBytes, run.Parent == ""
 	switch {
 	// Before the room itself is looked at: a small run that fits must not pass a large one
 	// that waits, again and again.
-	case host.heldUpBy != "":
+	case own && host.heldUpBy != "":
 		return wait(ForMemory, "it waits behind %s, which waits for memory", host.heldUpBy)
-	case m.Limit > 0 && (m.Used+host.reserved+Reserve(wanted) > m.Limit || m.Available < m.Floor):
+	case own && m.Limit > 0 && (m.Used+host.reserved+Reserve(wanted) > m.Limit || m.Available < m.Floor):
 		host.heldUpBy = run.Spec.Name
 		*wake = Sooner(*wake, q.Now.Add(memoryPause))
 		return wait(ForMemory, "it wants %d MiB of memory, of which %d count at first: agents use %d MiB and have %d MiB in reserve, of %d MiB; the host has %d MiB available, and needs %d MiB for a start",

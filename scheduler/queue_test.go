@@ -216,3 +216,27 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// The memory of a run that an agent started is a part of that agent's: it neither waits for memory, nor
+// holds others up, nor counts. The control is the same run without a parent.
+func TestAChildHasItsParentsMemory(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	parent := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "parent"}, State: agent.StateRunning}
+	parent.Spec.Limits.MemoryBytes = 800 * mib
+	child := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "child"}, State: agent.StateQueued, Parent: parent.Spec.ID}
+	child.Spec.Limits.MemoryBytes = 800 * mib
+	q := Queue{Now: time.Now(), AtOnce: 4, Memory: Memory{Limit: 810 * mib, Used: 700 * mib, Available: 1 << 40}}
+	if d := q.Decide([]agent.Run{parent, child}); len(d.Start) != 1 {
+		t.Errorf("%+v", d.Waiting)
+	}
+	live := child
+	live.State = agent.StateRunning
+	if with, without := Reserves([]agent.Run{parent, live}), Reserves([]agent.Run{parent}); with != without {
+		t.Errorf("%d, %d", with, without)
+	}
+	child.Parent = ""
+	if d := q.Decide([]agent.Run{parent, child}); d.Waiting[child.Spec.ID].For != ForMemory {
+		t.Errorf("control: %+v", d)
+	}
+}

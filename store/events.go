@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,9 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 
 	o := agent.RunEvent{Time: time.Now().UTC(), Kind: what, Detail: detail}
 	ends := what == agent.RunEnded || what == agent.RunLost
+	if run.Record != nil && ends {
+		o.Detail = cmp.Or(detail, run.Record.EndedWith())
+	}
 	if run.Record != nil && (ends || what == agent.ContainerEnded) {
 		code := run.Record.ExitCode
 		o.Status, o.ExitCode = run.Record.Status, &code

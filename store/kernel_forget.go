@@ -9,24 +9,42 @@ import (
 // ForgetRun removes everything of a run: its account, its reservations, the grants that it
 // held with all derived from them, and its rows of all tables that belong to runs. Reserved
 // amounts are released in all accounts; a reservation whose service may have begun is settled
-// first by the caller (budget.Chain.Recover).
-func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) error {
+// first by the caller (budget.Chain.Recover). Runs below it, whose reservations its account holds
+// too, go on without that. It returns the runs that held the derived grants.
+func (t *KernelTx) ForgetRun(uid uint32, run agent.ID) (holders []agent.ID, err error) {
 	open, err := Reservations.Below(t, RunKey(run, ""))
 	for _, r := range open {
 		err = cmp.Or(err, t.release(*r))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	held, err := Grants.HeldBy(t, string(run))
 	for _, g := range held {
-		if _, err := Grants.Delete(t, g.ID); err != nil {
-			return err
+		deleted, err := Grants.Delete(t, g.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range deleted {
+			holders = append(holders, agent.ID(g.Holder))
 		}
 	}
-	err = cmp.Or(err, Accounts.Delete(t, string(budget.RunKey(uid, run))))
+	key := budget.RunKey(uid, run)
+	err = cmp.Or(err, t.withhold(key), Accounts.Delete(t, string(key)))
 	for _, d := range t.tables {
 		err = cmp.Or(err, d.forget(t, run))
+	}
+	return holders, err
+}
+
+// withhold takes an account out of the reservations that it holds of other runs.
+func (t *KernelTx) withhold(key budget.Key) error {
+	open, err := Reservations.Below(t, "")
+	for _, r := range open {
+		if _, held := r.Held[key]; held && err == nil {
+			delete(r.Held, key)
+			err = Reservations.Put(t, r)
+		}
 	}
 	return err
 }

@@ -65,9 +65,9 @@ func (b GrantTable) Put(t *KernelTx, g *grant.Grant) error {
 	return b.replace(t, old, g)
 }
 
-// Delete removes a grant and all that were derived from it, and returns their ids, each before
+// Delete removes a grant and all that were derived from it, and returns them, each before
 // those derived from it. One that is not there is no error.
-func (b GrantTable) Delete(t *KernelTx, id string) (deleted []string, err error) {
+func (b GrantTable) Delete(t *KernelTx, id string) (deleted []*grant.Grant, err error) {
 	g, err := b.Get(t, id)
 	if err != nil || g == nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (b GrantTable) Delete(t *KernelTx, id string) (deleted []string, err error)
 	if err != nil {
 		return nil, err
 	}
-	deleted = append(deleted, id)
+	deleted = append(deleted, g)
 	for _, child := range derived {
 		more, err := b.Delete(t, child.ID)
 		if err != nil {

@@ -228,8 +228,12 @@ func TestGrants(t *testing.T) {
 	if err := k.Update(func(tx *KernelTx) error { return Grants.Put(tx, newGrant("a", "other", "", 0)) }); err == nil {
 		t.Error("a grant has changed hands")
 	}
-	wantDeleted := func(want ...string) func([]string, error) {
-		return func(got []string, err error) {
+	wantDeleted := func(want ...string) func([]*grant.Grant, error) {
+		return func(gone []*grant.Grant, err error) {
+			var got []string
+			for _, g := range gone {
+				got = append(got, g.ID)
+			}
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("deleted: %q, %v, want %q", got, err, want)
 			}
@@ -304,10 +308,11 @@ func TestForgetRun(t *testing.T) {
 		if len(open) != 2 {
 			t.Errorf("%d are open before", len(open))
 		}
-		return firstOf(err, tx.ForgetRun(7, gone.run))
+		_, forgetErr := tx.ForgetRun(7, gone.run)
+		return firstOf(err, forgetErr)
 	})
 	inTx(t, k, func(tx *KernelTx) error {
-		err := tx.ForgetRun(7, gone.run) // again is no error
+		_, err := tx.ForgetRun(7, gone.run) // again is no error
 		account, err4 := Accounts.Get(tx, string(budget.RunKey(7, gone.run)))
 		open, err5 := Reservations.Below(tx, RunKey(gone.run, ""))
 		given, err6 := Grants.Get(tx, string(gone.run)+"-g")

@@ -68,7 +68,7 @@ func (b notebook) apply(tx *KernelTx, c noteChange) error {
 	switch {
 	case c.what == 0:
 		maps.DeleteFunc(b, func(_ string, other note) bool { return other.Run == c.n.Run })
-		err := tx.ForgetRun(7, c.n.Run)
+		_, err := tx.ForgetRun(7, c.n.Run)
 		return err
 	case c.what < 5:
 		delete(b, notes.Key(&c.n))

@@ -127,7 +127,7 @@ func TestATableOfAnotherPackage(t *testing.T) {
 	inTx(t, k, func(tx *KernelTx) error {
 		wantNotes(t, "of x, after one left it", "a1")(notes.Indexed(tx, "note-topics", "x"))
 		wantNotes(t, "of y, after one is deleted", "a2")(notes.Indexed(tx, "note-topics", "y"))
-		err := tx.ForgetRun(7, aRun)
+		_, err := tx.ForgetRun(7, aRun)
 		return firstOf(err, putNotes(tx, bRun, "4:z"))
 	})
 	inTx(t, k, func(tx *KernelTx) error {

@@ -23,7 +23,7 @@ func (s *Store) Enqueue(run agent.Run) (agent.Run, error) {
 			return err
 		}
 		// An error of any of them takes the whole transaction back (bbolt's Update).
-		return errors.Join(t.putName(run), t.put(run), t.note(run, agent.RunQueued, ""))
+		return errors.Join(t.putName(run), t.put(run), t.note(run, agent.RunQueued, run.StartedBy()))
 	})
 	if err != nil {
 		return agent.Run{}, err

@@ -17,6 +17,36 @@ var (
 	AgentReady = api.Row[api.Nothing, api.Nothing]{Name: "agent.ready", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Says that the agent is ready, for runs that come after it with the condition ready. It holds until the agent ends. A repetition changes nothing."}
 
+	AgentHandoff = api.Row[api.HandoffParams, api.HandoffResult]{Name: "agent.handoff", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict},
+		Doc: "Gives another run a task, with parts of grants and a reservation, which the agent then has no more. A run below this one has them at once. One of the same user and namespace, for which the agent has a grant of kind send, has them when it accepts. Either gets the task with agent.accept."}
+
+	AgentAccept = api.Row[api.AcceptParams, api.AcceptResult]{Name: "agent.accept", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict},
+		Doc: "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once."}
+
+	AgentOffers = api.Row[api.OfferListParams, api.OfferListResult]{Name: "agent.offers", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
+		Doc: "Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With wait the answer comes when there is one."}
+
+	AgentSpawn = api.Row[api.SpawnParams, api.SpawnResult]{Name: "agent.spawn", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict, api.CodeBudget, api.CodeUnenforceable},
+		Doc: "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. Its ends are notifications, agent.ended. Needs cloved."}
+
+	AgentWait = api.Row[api.ChildParams, api.ChildEnd]{Name: "agent.wait", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors, Waits: true,
+		Doc: "Returns how a descendant ended, with the end of its output and its result, when it has. The call waits also while cloved is away."}
+
+	AgentSignal = api.Row[api.ChildSignalParams, api.Nothing]{Name: "agent.signal", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Sends a descendant a signal, or ends it with status policy-kill or budget."}
+
+	AgentList = api.Row[api.ChildListParams, api.ChildListResult]{Name: "agent.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Lists the children of a run, with those that have ended. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	AgentTree = api.Row[api.ChildListParams, api.ChildListResult]{Name: "agent.tree", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Lists all runs below a run, each behind its parent. It continues as agent.list."}
+
+	AgentResult = api.Row[api.ResultParams, api.Nothing]{Name: "agent.result", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Gives the result of the run to what started it, once: agent.wait returns it."}
+
+	AgentCollect = api.Row[api.CollectParams, api.CollectResult]{Name: "agent.collect", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Copies what a run below the caller's has changed in its files to a path of the caller's, with the caller's rights: a live run, which is frozen while it is read, or one that has ended and whose layer is kept. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole. Deletions, devices, pipes, sockets and what the run itself may not read are left out, and named in the answer."}
+
 	GrantList = api.Row[api.GrantListParams, api.GrantListResult]{Name: "grant.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
@@ -44,6 +74,21 @@ var (
 	BudgetCharge = api.Row[api.BudgetChargeParams, api.BudgetResult]{Name: "budget.charge", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Records what was used of own dimensions. It may exceed the run's own limit, because it has happened; then at_end is done. In accounts above the run it counts at most what is left of that limit and there; a run without a limit of its own is refused what is not left there, and every run where nothing is."}
 
+	MailSend = api.Row[api.MailSendParams, api.MailSendResult]{Name: "mail.send", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeBudget},
+		Doc: "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it."}
+
+	MailReceive = api.Row[api.MailReceiveParams, api.MailReceiveResult]{Name: "mail.receive", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
+		Doc: "Returns messages of the agent's mailbox when there are some: those of a higher priority first, of one sender in the order in which it sent them. They come again until they are acknowledged."}
+
+	MailAck = api.Row[api.MailAckParams, api.Nothing]{Name: "mail.ack", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters."}
+
+	MailReply = api.Row[api.MailReplyParams, api.MailSendResult]{Name: "mail.reply", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy},
+		Doc: "Answers a message that asks, once. It needs no grant."}
+
+	MailAnswer = api.Row[api.MailAnswerParams, api.MailAnswerResult]{Name: "mail.answer", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound}, Waits: true,
+		Doc: "Returns the answer to a message that the agent sent with asks, when it has come."}
+
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
 
@@ -57,6 +102,16 @@ var table = sync.OnceValue(func() api.Table {
 		AgentGet.Method(),
 		AgentListen.Method(),
 		AgentReady.Method(),
+		AgentHandoff.Method(),
+		AgentAccept.Method(),
+		AgentOffers.Method(),
+		AgentSpawn.Method(),
+		AgentWait.Method(),
+		AgentSignal.Method(),
+		AgentList.Method(),
+		AgentTree.Method(),
+		AgentResult.Method(),
+		AgentCollect.Method(),
 		GrantList.Method(),
 		GrantDerive.Method(),
 		GrantRevoke.Method(),
@@ -66,6 +121,11 @@ var table = sync.OnceValue(func() api.Table {
 		BudgetSettle.Method(),
 		BudgetRelease.Method(),
 		BudgetCharge.Method(),
+		MailSend.Method(),
+		MailReceive.Method(),
+		MailAck.Method(),
+		MailReply.Method(),
+		MailAnswer.Method(),
 		ModelQueue.Method(),
 		AuditRead.Method(),
 	}

@@ -13,6 +13,15 @@ var (
 	BudgetReset = api.Row[api.BudgetResetParams, api.BudgetResult]{Name: "budget.reset", Access: api.AccessOwner, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Sets what a run has used of dimensions back to zero."}
 
+	ManifestAdd = api.Row[api.ManifestAddParams, api.ManifestResult]{Name: "manifest.add", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict, api.CodeUnenforceable},
+		Doc: "Keeps a manifest of the caller's, which agents with a spawn grant of its name may start. Grants that were given before hold what the name meant then."}
+
+	ManifestList = api.Row[api.ManifestListParams, api.ManifestListResult]{Name: "manifest.list", Access: api.AccessMember, Tier: api.Experimental,
+		Doc: "Lists the manifests that the caller has added, also those that newer ones of the same name have replaced. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	ManifestRemove = api.Row[api.ManifestNameParams, api.ManifestRemoveResult]{Name: "manifest.remove", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Forgets a manifest with those that it has replaced. Agents start nothing of it from now on; runs of it go on."}
+
 	BudgetSet = api.Row[api.BudgetSetParams, api.BudgetResult]{Name: "budget.set", Access: api.AccessMember, Tier: api.Experimental,
 		Doc: "Sets what all runs of a user, of a namespace or with a name may spend together, or with reset what they have used back to zero. Root sets the budget of a user, and a user those below it; only root changes or resets a limit that another user set."}
 

@@ -24,7 +24,7 @@ func budgetCommand() command {
 	return command{
 		task: "share", runs: completeAll, usage: "show and change what an agent may spend",
 		verbs: []verb{
-			{line: "clove budget show [--json] AGENT", act: ask(agents.BudgetGet).columns(budgetColumns...)},
+			{line: "clove budget show [--json] AGENT", act: onCloved(budgetShow)},
 			{line: "clove budget raise [--json] AGENT DIMENSION=AMOUNT...",
 				act: ask(methods.BudgetRaise).shows(says(func(l *line, _ api.BudgetResult) string { return l.args[0] }))},
 			{line: "clove budget reset [--json] AGENT|ACCOUNT DIMENSION...", act: onCloved(budgetReset)},
@@ -35,7 +35,7 @@ func budgetCommand() command {
 				act: ask(methods.BudgetTop).columns("DIMENSION", "LAST MINUTE", "AGENT", "OWNER", "NAMESPACE", "USED", "LIMIT")},
 		},
 		description: "AGENT is the name or id of a run. show lists every line that it spends from: its own, and those of its name, its\n" +
-			"namespace and its owner. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
+			"namespace and its owner; of a run that an agent started also those of the runs above it, as a tree. raise adds an amount to the run's own limit, such as tokens=20k, cost=0.50usd, cpu_ms=90s or\n" +
 			"write_bytes=1G: a run that was paused for it continues. reset sets what was used back to zero, of a run or of an\n" +
 			"ACCOUNT. Only the user who set a limit may raise or reset it, and root. Amounts are shown in the unit that is typed.\n" +
 			"set limits what several runs spend together: ACCOUNT is name:NAME, ns:NAMESPACE or a user's number, for root also\n" +
@@ -55,6 +55,24 @@ func budgetCommand() command {
 
 // budgetColumns is the order in which tables show budgets.
 var budgetColumns = []string{"ACCOUNT", "DIMENSION", "USED", "RESERVED", "LIMIT", "PEAK", "WARN AT", "AT END", "PERIOD", "STATE"}
+
+// budgetShow shows the accounts of runs above this one as a tree.
+func budgetShow(s *screen, c *cli.Context, d *client.Client) error {
+	of := api.RunParams{Run: c.Args().Get(1)}
+	found, err := client.Do(c.Context, d, methods.RunGet, of)
+	if err != nil {
+		return err
+	}
+	of.Run = string(found.Run.Spec.ID)
+	has, err := client.Do(c.Context, d, agents.BudgetGet, of)
+	switch {
+	case err != nil:
+		return err
+	case c.Bool(flagJSON):
+		return s.printJSON(append([]api.Budget{}, has.Budgets...))
+	}
+	return s.printFitting(budgetTree(found.Run, has.Budgets))
+}
 
 // oneForm refuses two forms of the report.
 func oneForm(l *line, _ *api.BudgetReportParams) error {

@@ -27,6 +27,9 @@ func someBudgets() []api.Budget {
 func TestBudgetShow(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()
+	run := agent.Run{Owner: agent.Owner{UID: 1000}}
+	run.Spec.ID, run.Spec.Name = "1111111111111111", "one"
+	f.answer(methods.RunGet.Name, api.RunResult{Run: run})
 	f.answer(agents.BudgetGet.Name, api.BudgetResult{Budgets: someBudgets()})
 	f.answer(methods.BudgetList.Name, api.BudgetListResult{Budgets: someBudgets()})
 	for _, line := range []string{"budget show one", "budget list", "budget list 1000"} {

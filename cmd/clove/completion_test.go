@@ -42,7 +42,7 @@ func TestBashCompletes(t *testing.T) {
 		{"clove run --mem", "--memory --memory-swap"},
 		{"clove run agent.py --cpu-t", "--cpu-time"},
 		{"clove --root x run --rm", ""}, // "x" looks like the command; bash then completes files
-		{"clove ps --", "--all --quiet --filter --last --latest --format --json --root --run-dir --socket"},
+		{"clove ps --", "--all --quiet --filter --last --latest --tree --format --json --root --run-dir --socket"},
 		{"clove run -- --mem", ""},
 	} {
 		words := strings.Fields(c.words)

@@ -15,8 +15,9 @@ const (
 	flagSignal = "signal"
 	flagTime   = "time"
 	flagFresh  = "fresh"
-	// policySignal is no signal of the Linux kernel's: it ends a run with status policy-kill.
+	// These are no signals of the Linux kernel's: they end a run with status policy-kill or budget.
 	policySignal = "POLICY"
+	budgetSignal = "BUDGET"
 )
 
 // A stop returns when the runs have ended. A caller that leaves earlier cancels nothing: the request is
@@ -34,12 +35,13 @@ func stopCommand() command {
 func killCommand() command {
 	return command{
 		task: "change", runs: completeLive, usage: "send runs a signal, KILL if no other is named",
-		verbs: []verb{{line: "clove kill [-s SIGNAL] NAME|ID...\nclove kill -s POLICY [--reason TEXT] NAME|ID...",
+		verbs: []verb{{line: "clove kill [-s SIGNAL] NAME|ID...\nclove kill -s POLICY|BUDGET [--reason TEXT] NAME|ID...",
 			act: each(methods.RunSignal).fills(fillSignal)}},
-		description: "POLICY is clove's own: it kills every process of the run at once, as KILL does, and the record says policy-kill and why.",
+		description: "POLICY and BUDGET are clove's own: they kill every process of the run at once, as KILL does, and the record says\n" +
+			"policy-kill or budget, and why.",
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: flagSignal, Aliases: []string{"s"}, Usage: "name or number, for example HUP; or POLICY", Value: "KILL"},
-			&cli.StringFlag{Name: flagReason, Usage: "of POLICY: why, for the record and the audit log", DefaultText: "who asked"},
+			&cli.StringFlag{Name: flagSignal, Aliases: []string{"s"}, Usage: "name or number, for example HUP; or POLICY or BUDGET", Value: "KILL"},
+			&cli.StringFlag{Name: flagReason, Usage: "of POLICY and BUDGET: why, for the record and the audit log", DefaultText: "who asked"},
 		},
 	}
 }
@@ -95,12 +97,16 @@ func readGrace(text string) (int64, error) {
 
 func fillSignal(l *line, params *api.SignalParams) error {
 	text := l.String(flagSignal)
-	if strings.TrimPrefix(strings.ToUpper(text), "SIG") == policySignal {
+	switch strings.TrimPrefix(strings.ToUpper(text), "SIG") {
+	case policySignal:
 		params.Policy = true
+		return nil
+	case budgetSignal:
+		params.Budget = true
 		return nil
 	}
 	if params.Reason != "" {
-		return invalid(flagReason, "omit it, or write -s "+policySignal, "only the signal %s has a reason", policySignal)
+		return invalid(flagReason, "omit it, or write -s "+policySignal, "only the signals %s and %s have a reason", policySignal, budgetSignal)
 	}
 	number, err := settings.ParseSignal(flagSignal, text)
 	params.Signal = int(number)

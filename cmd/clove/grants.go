@@ -26,7 +26,7 @@ const (
 
 // grantColumns is the order in which tables show grants. Reasons are last: they may be long. That of a
 // rule of the network is where it comes from.
-var grantColumns = []string{"ID", "GRANT", "EXPIRES", "USES", "GIVER", "PARENT", "REASON"}
+var grantColumns = []string{"ID", "GRANT", "EXPIRES", "USES", "GIVER", "PARENT", "MANIFEST", "REASON"}
 
 func grantCommand() command {
 	return command{

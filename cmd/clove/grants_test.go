@@ -210,6 +210,7 @@ func TestShow(t *testing.T) {
 	run.Spec.ID, run.Spec.Name, run.Spec.Command, run.Spec.Kernel.Namespace = "1111111111111111", "one", []string{"python3", "\x1b[2J"}, "acme/research"
 	f.answer(methods.RunGet.Name, api.RunResult{Run: run})
 	f.answer(agents.AgentGet.Name, api.AgentResult{ID: run.Spec.ID, Budgets: someBudgets(), Refused: 7})
+	f.answer(agents.AgentTree.Name, api.ChildListResult{})
 	f.answer(agents.GrantList.Name, api.GrantListResult{Grants: someGrants()})
 	f.answers[methods.EventFollow.Name] = func(c *rpc.Conn, _ json.RawMessage) (any, error) {
 		for i := range 12 {

@@ -56,7 +56,8 @@ func TestKernelPageHasEveryMethod(t *testing.T) {
 			t.Errorf("docs/kernel.md has no row for %s", m.Name)
 		}
 	}
-	known := map[string]bool{api.NoteBudgetWarning: true, api.NoteBudgetPause: true, api.NoteGrantsChanged: true, api.NoteLost: true}
+	known := map[string]bool{api.NoteBudgetWarning: true, api.NoteBudgetPause: true, api.NoteGrantsChanged: true, api.NoteLost: true,
+		api.NoteOffer: true, api.NoteAccepted: true, api.NoteChildEnded: true, api.NoteMail: true}
 	// The rows of what a child may have are fields of a spec.
 	before, fields, _ := strings.Cut(text, "\n## Never more than the parent\n")
 	_, after, _ := strings.Cut(fields, "\n## ")

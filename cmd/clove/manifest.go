@@ -10,10 +10,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/client"
 	"clove.run/clove/loop/order"
 	"clove.run/clove/policies"
 	"clove.run/clove/policies/host"
 	"clove.run/clove/policies/resolve"
+	"clove.run/clove/policies/settings"
 )
 
 // manifestVerbs are those of clove manifest. They run nothing.
@@ -27,12 +31,17 @@ func manifestCommand() command {
 			{line: "clove manifest show [--json] FILE", act: of(manifestVerbs.show)},
 			{line: "clove manifest digest FILE...", act: of(manifestVerbs.digest)},
 			{line: "clove manifest schema", act: prints(manifestSchema)},
+			{line: "clove manifest add [--json] FILE...", act: of(manifestVerbs.add)},
+			{line: "clove manifest ls [--json]", act: list(methods.ManifestList).columns("NAME", "DIGEST", "ADDED", "GRANTS")},
+			{line: "clove manifest rm MANIFEST", act: ask(methods.ManifestRemove).shows(says(func(l *line, _ api.ManifestRemoveResult) string { return l.args[0] }))},
 		},
 		description: "FILE is a manifest, as agent.yaml: a name, a script or a command, and the settings of clove run by their keys.\n" +
 			"clove run FILE runs it. check builds the run without starting it, and names the first mistake of each file. show\n" +
 			"prints every setting that the run gets, of the file and of what it extends. digest prints what identifies the\n" +
-			"manifest in records: it is the same on another machine. schema prints the JSON Schema of manifests, for editors.",
-		flags: []cli.Flag{jsonFlag("show: write an object")},
+			"manifest in records: it is the same on another machine. schema prints the JSON Schema of manifests, for editors.\n" +
+			"add keeps what a manifest means now, for agents with --grant spawn:NAME: they may start it, and nothing of the file is\n" +
+			"read again. A grant holds what the name meant when it was given. ls lists what you have added, and rm forgets a name.",
+		flags: []cli.Flag{jsonFlag("show: write an object; add, ls: an array")},
 	}
 }
 
@@ -183,6 +192,91 @@ func (p manifestVerbs) digest(c *cli.Context) error {
 		fmt.Fprintln(p.out, digest+"  "+printable(path))
 	}
 	return nil
+}
+
+// add keeps the spec of each file.
+func (p manifestVerbs) add(c *cli.Context) error {
+	h, err := p.host()
+	if err != nil {
+		return err
+	}
+	var files []*resolve.Manifest
+	for _, path := range c.Args().Slice()[1:] {
+		file, err := resolve.LoadManifest(path, h)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	added, err := program(p).addManifests(c, files, h)
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return p.printJSON(added)
+	}
+	for _, m := range added {
+		fmt.Fprintln(p.out, m.Name+"@"+m.Digest)
+	}
+	return nil
+}
+
+// addManifests keeps manifests, each behind those that it starts. All are resolved before one is kept.
+func (p program) addManifests(c *cli.Context, files []*resolve.Manifest, h host.Host) ([]api.AddedManifest, error) {
+	all, err := manifestsToAdd(files, h)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	d, err := p.cloved(c)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	added := []api.AddedManifest{}
+	for _, one := range all {
+		result, err := client.Do(c.Context, d, methods.ManifestAdd, one)
+		if err != nil {
+			return nil, err
+		}
+		added = append(added, result.Manifest)
+	}
+	return added, nil
+}
+
+func manifestsToAdd(files []*resolve.Manifest, h host.Host) (all []api.ManifestAddParams, err error) {
+	for _, file := range files {
+		below, err := manifestsToAdd(file.Children, h)
+		if err != nil {
+			return nil, err
+		}
+		one, err := manifestToAdd(file, h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, below...), one)
+	}
+	return all, nil
+}
+
+// manifestToAdd resolves a manifest as clove run does. Of a model's, agents that start it give the prompt.
+func manifestToAdd(file *resolve.Manifest, h host.Host) (p api.ManifestAddParams, err error) {
+	var ordered *order.Order
+	if file.Written.Model != "" {
+		ordered = &order.Order{Chat: true}
+	}
+	var asked resolve.Request
+	asked.Values.Set(settings.Detach, "true")
+	request, err := laid(file, asked, ordered, h)
+	if err != nil {
+		return p, err
+	}
+	p.Name = file.Written.Name
+	if p.Spec, err = resolve.Spec(request, h, agent.NewID()); err != nil {
+		return p, file.Mistake(err, nil)
+	}
+	p.Spec.ID = ""
+	p.Files, err = file.Executes()
+	return p, err
 }
 
 func manifestSchema(s *screen, _ *cli.Context) error {

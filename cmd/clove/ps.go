@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ const (
 	flagQuiet  = "quiet"
 	flagLast   = "last"
 	flagLatest = "latest"
+	flagTree   = "tree"
 )
 
 const psName = "ps"
@@ -29,9 +31,10 @@ const psName = "ps"
 func psCommand() command {
 	return command{
 		task: "look", usage: "list the live runs, newest first",
-		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: by(listRuns)}},
+		verbs: []verb{{line: "clove ps [-a] [-q] [--last N] [--tree] [--filter KEY=VALUE] [--format TEMPLATE] [--json]", act: by(listRuns)}},
 		description: "Filters are name=PART, state=STATE (queued, starting, running, paused, ended, stopped, given-up, lost, or a status such as timeout),\n" +
 			"team=TEAM, label=KEY and label=KEY=VALUE. All that are given must hold; one for a state shows ended runs too.\n" +
+			"--tree shows a run that an agent started below that agent's run, if both are listed.\n" +
 			"Root sees the runs of other users as UID/NAME, which means them in every command.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagAll, Aliases: []string{"a"}, Usage: "also those that have ended", DisableDefaultText: true},
@@ -39,6 +42,7 @@ func psCommand() command {
 			&cli.StringSliceFlag{Name: flagFilter, Usage: "only those that match KEY=VALUE"},
 			value("", flagLast, "n", "the last N that were made, ended ones too", "all"),
 			boolean("", flagLatest, "l", "the same as --last 1"),
+			boolean("", flagTree, "", "each run below the one that started it"),
 			value("", flagFormat, "", "write each by a Go template, such as '{{.ID}} {{.Names}}' or 'table {{.ID}}\\t{{.Status}}'", ""),
 			jsonFlag("write the runs as a JSON array"),
 		},
@@ -52,7 +56,7 @@ func listRuns(p program, c *cli.Context) error {
 		return err
 	}
 	last, err := readLast(c)
-	if err != nil {
+	if err := cmp.Or(err, tableOnly(c)); err != nil {
 		return err
 	}
 	format, err := formatOf(c, psHeadings, psFormatHint)
@@ -96,7 +100,15 @@ func listRuns(p program, c *cli.Context) error {
 		}
 		return nil
 	}
-	return printRuns(p.screen, listed)
+	return printRuns(p.screen, listed, c.Bool(flagTree))
+}
+
+// tableOnly refuses --tree beside forms that have no indentation. JSON has the parent of each run.
+func tableOnly(c *cli.Context) error {
+	if c.Bool(flagTree) && (c.Bool(flagQuiet) || c.String(flagFormat) != "") {
+		return invalid(flagTree, "omit one of them; --json has the parent of each run", "--quiet and --format are lists")
+	}
+	return nil
 }
 
 // readLast returns how many runs are wanted; 0 means all.
@@ -116,7 +128,11 @@ func readLast(c *cli.Context) (int, error) {
 }
 
 // printRuns prints the table, and below it on stderr why queued runs wait.
-func printRuns(s *screen, listed []api.RunResult) error {
+func printRuns(s *screen, listed []api.RunResult, tree bool) error {
+	var places []branch
+	if tree {
+		listed, places = runTree(listed)
+	}
 	rows := [][]string{{"ID", "NAME", "STATE", "EXIT", "CREATED", "RAN", "COMMAND"}}
 	timed := slices.ContainsFunc(listed, func(one api.RunResult) bool { return one.Run.Spec.Schedule != "" })
 	if timed {
@@ -125,8 +141,11 @@ func printRuns(s *screen, listed []api.RunResult) error {
 	if len(listed) == 0 {
 		s.none("there is no such run; clove ps -a lists those that have ended, too")
 	}
-	for _, one := range listed {
+	for i, one := range listed {
 		row := psRow(one.Run, time.Now())
+		if tree {
+			row[nameColumn] = places[i].indented(row[nameColumn])
+		}
 		if timed {
 			row = slices.Insert(row, nextColumn, nextStart(one.Run))
 		}

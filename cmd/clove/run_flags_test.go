@@ -35,7 +35,23 @@ var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, f
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
 // read-only root, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads}
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans}
+
+// What holds for children is in the spec of a run that may start some, and is refused for another.
+func TestFlagsForChildren(t *testing.T) {
+	for flag, sample := range map[string]string{settings.SpawnDepth: "2", settings.Orphans: agent.OrphansKeep} {
+		b := interpreterBench(t)
+		b.cloved()
+		b.file("work/agent.py", "", 0o644)
+		spec := b.spec("--grant", "spawn:worker", "--"+flag, sample, "work/agent.py")
+		if k := spec.Kernel; (k.SpawnDepth == 2) != (flag == settings.SpawnDepth) || (k.Orphans == agent.OrphansKeep) != (flag == settings.Orphans) {
+			t.Errorf("%s: %+v", flag, k)
+		}
+		if status, _, stderr := b.clove("run", "--"+flag, sample, "work/agent.py"); status != 125 || !strings.Contains(stderr, "add --grant spawn:NAME") {
+			t.Errorf("%s: %d, %s", flag, status, stderr)
+		}
+	}
+}
 
 // A log of what calls of models say is kept only where the run asks for it.
 func TestModelLog(t *testing.T) {

@@ -58,6 +58,9 @@ func (p launcher) resolved(c *cli.Context, request resolve.Request, o *order.Ord
 	if err == nil && !c.Bool(flagJSON) {
 		reportReach(p.screen, file, spec)
 	}
+	if err == nil && file != nil {
+		_, err = program(p).addManifests(c, file.Children, h)
+	}
 	return spec, err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +15,14 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
 	"clove.run/clove/cmd/clove/verbs"
+	"clove.run/clove/kernel/budget"
 )
 
 func showCommand() command {
 	return command{
 		task: "look", runs: completeAll, usage: "show an agent on one page: its run, grants, budgets and refusals",
 		verbs: []verb{{line: "clove show [--json] NAME|ID", act: by(showAgent)}},
-		description: "What the run is, how it ended and who stopped it, its limits, policy, restarts and last lines of log, what its agent may do,\n" +
+		description: "What the run is, how it ended and who stopped it, its limits, policy, restarts and last lines of log, runs that its agent started, what it may do,\n" +
 			"what it has spent, how many of its calls were refused, what happened last, and the next step.\n" +
 			"clove inspect has all of the run, clove audit query the single decisions.",
 		flags: []cli.Flag{jsonFlag("write one JSON object")},
@@ -29,16 +31,17 @@ func showCommand() command {
 
 // page is all that clove show writes.
 type page struct {
-	Run     agent.Run        `json:"run"`
-	Facts   []fact           `json:"facts"` // how it ended, its terms, its log and the next step
-	Grants  []api.Grant      `json:"grants"`
-	Budgets []api.Budget     `json:"budgets"`
-	Refused int64            `json:"refused"` // calls of the agent
-	Events  []agent.RunEvent `json:"events"`  // the last ones about its grants, budgets, refusals and models
+	Run      agent.Run        `json:"run"`
+	Facts    []fact           `json:"facts"` // how it ended, its terms, its log and the next step
+	Grants   []api.Grant      `json:"grants"`
+	Budgets  []api.Budget     `json:"budgets"`
+	Children []api.Child      `json:"children"` // all runs below it, each behind its parent
+	Refused  int64            `json:"refused"`  // calls of the agent
+	Events   []agent.RunEvent `json:"events"`   // the last ones about its grants, budgets, refusals and models
 }
 
 // pageEvents are the events of a page, and how many it has.
-var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled}
+var pageEvents = []agent.RunEventKind{agent.RunGrantGiven, agent.RunGrantRevoked, agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused, agent.RunRefused, agent.RunModelCalled, agent.RunSpawned}
 
 const pageEventsMost = 10
 
@@ -74,7 +77,11 @@ func readPage(c *cli.Context, d *client.Client) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	of := page{Run: found.Run, Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
+	children, err := client.Collect(client.All(c.Context, d, agents.AgentTree, api.ChildListParams{RunParams: api.RunParams{Run: id}}))
+	if err != nil {
+		return page{}, err
+	}
+	of := page{Run: found.Run, Children: append([]api.Child{}, children...), Grants: append([]api.Grant{}, grants...), Budgets: append([]api.Budget{}, shared.Budgets...), Refused: shared.Refused, Events: []agent.RunEvent{}}
 	_, err = client.Each(c.Context, d, methods.EventFollow, api.EventParams{After: new(uint64), Run: id, What: pageEvents}, func(n api.EventNote) error {
 		if n.Event != nil {
 			of.Events = append(of.Events[max(0, len(of.Events)-pageEventsMost+1):], *n.Event)
@@ -90,12 +97,17 @@ func printPage(s *screen, of page) error {
 		return err
 	}
 	grants, _ := verbs.Rows(of.Grants, forms(), grantColumns)
-	budgets, _ := verbs.Rows(of.Budgets, forms(), budgetColumns)
+	budgets := budgetTree(of.Run, of.Budgets)
 	events, _ := verbs.Rows(of.Events, forms(), nil)
-	for _, part := range []struct {
+	type part struct {
 		title string
 		rows  [][]string
-	}{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", events}} {
+	}
+	parts := []part{{"GRANTS", grants}, {"BUDGETS", budgets}, {"EVENTS", events}}
+	if len(of.Children) > 0 {
+		parts = slices.Insert(parts, 0, part{"CHILDREN", childTree(of.Children)})
+	}
+	for _, part := range parts {
 		if len(part.rows) == 1 { // its heading
 			part.rows = [][]string{{"none"}}
 		}
@@ -107,6 +119,17 @@ func printPage(s *screen, of page) error {
 		}
 	}
 	return nil
+}
+
+// childrenText is how many children a run has of those that it may have at once; empty: it may have none.
+func childrenText(lines []api.Budget, run agent.Run) string {
+	own := budget.RunKey(run.Owner.UID, run.Spec.ID)
+	for _, l := range lines {
+		if l.Account == string(own) && l.Dimension == string(budget.Children) && l.Granted != nil {
+			return fmt.Sprintf("%d of %d", l.Reserved, *l.Granted)
+		}
+	}
+	return ""
 }
 
 // runFacts are the lines about the run itself. Those without a value are left out.
@@ -127,6 +150,13 @@ func runFacts(of page, now time.Time) [][]string {
 	add("owner", "uid "+strconv.FormatUint(uint64(run.Owner.UID), 10))
 	add("namespace", run.Spec.Kernel.Namespace)
 	add("command", strings.Join(run.Spec.Command, " "))
+	if run.Parent != "" {
+		add("parent", run.ParentName()+" ("+string(run.Parent)+")")
+	}
+	if !run.Deadline.IsZero() {
+		add("deadline", run.Deadline.Local().Format(time.RFC3339)+", its parent's")
+	}
+	add("children", childrenText(of.Budgets, run))
 	add("created", age(now.Sub(run.Created)))
 	if !run.Started.IsZero() {
 		add("started", age(now.Sub(run.Started)))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,11 +21,13 @@ const flagInterval = "interval"
 func statsCommand() command {
 	return command{
 		task: "look", runs: completeLive, usage: "show what live runs use",
-		verbs:       []verb{{line: "clove stats [--once] [--interval DUR] [--json] [NAME|ID...]", act: by(showStats)}},
-		description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.",
+		verbs: []verb{{line: "clove stats [--once] [--interval DUR] [--tree] [--json] [NAME|ID...]", act: by(showStats)}},
+		description: "Without a name: all live runs. On a terminal the table is drawn anew until ctrl-c.\n" +
+			"--tree shows each run below the one that started it, and in the line of a run the sums of those below it, too.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagOnce, Usage: "show it once and end", DisableDefaultText: true},
 			&cli.StringFlag{Name: flagInterval, Usage: "time between two samples", Value: "1s"},
+			boolean("", flagTree, "", "each run below the one that started it, with sums"),
 			jsonFlag("write one JSON object for each sample, with a list of runs"),
 		},
 	}
@@ -35,6 +38,8 @@ type usage struct {
 	Run   string      `json:"run"`
 	ID    agent.ID    `json:"id"`
 	Stats agent.Stats `json:"stats"`
+
+	parent agent.ID
 }
 
 // showStats queries again and again. The interval has a floor of 100 ms, because each query
@@ -123,7 +128,7 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	if err != nil {
 		return "", err
 	}
-	u.ID = found.Run.Spec.ID
+	u.ID, u.parent = found.Run.Spec.ID, found.Run.Parent
 	used, err := client.Do(c.Context, d, methods.RunStats, api.RunParams{Run: u.Run})
 	u.Stats = used.Stats
 	return shown(found.Run.Name()), err
@@ -139,26 +144,74 @@ func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]age
 		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
 	}
 	table := [][]string{{"ID", "NAME", "CPU", "MEMORY", "LIMIT", "PIDS", "NET IN", "NET OUT", "DISK", "RAN"}}
-	for _, row := range rows {
+	shares := make([]*float64, len(rows))
+	for i, row := range rows {
+		shares[i] = cpuShare(before[row.ID], row.Stats)
+	}
+	places := make([]branch, len(rows))
+	for i := range rows {
+		places[i].at = i
+	}
+	if c.Bool(flagTree) {
+		places = treeOf(len(rows), func(i int) agent.ID { return rows[i].ID }, func(i int) agent.ID { return rows[i].parent })
+		rows = sums(rows, shares, places)
+	}
+	for _, b := range places {
+		row, cpu := rows[b.at], "-"
+		if share := shares[b.at]; share != nil {
+			cpu = strconv.FormatFloat(*share, 'f', 1, 64) + "%"
+		}
 		s := row.Stats
-		table = append(table, []string{string(row.ID)[:shortID], row.Run, cpuShare(before[row.ID], s), figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
+		table = append(table, []string{string(row.ID)[:shortID], b.indented(row.Run), cpu, figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
 			figure(s.Pids, plain), figure(s.Usage.NetRxBytes, size), figure(s.Usage.NetTxBytes, size), figure(s.Usage.DiskBytes, size),
 			(time.Duration(s.WallMS) * time.Millisecond).Round(time.Second).String()})
 	}
 	return printTable(s.out, table)
 }
 
+// sums adds to each row of a tree the figures of those below it.
+func sums(rows []usage, shares []*float64, places []branch) []usage {
+	rows = slices.Clone(rows)
+	at := map[agent.ID]int{}
+	for i, row := range rows {
+		at[row.ID] = i
+	}
+	for _, b := range slices.Backward(places) { // what is below comes first
+		i, found := at[rows[b.at].parent]
+		if !found || b.depth == 0 {
+			continue
+		}
+		to, from := &rows[i].Stats, rows[b.at].Stats
+		plus(&to.MemoryBytes, from.MemoryBytes)
+		plus(&to.Pids, from.Pids)
+		plus(&to.Usage.NetRxBytes, from.Usage.NetRxBytes)
+		plus(&to.Usage.NetTxBytes, from.Usage.NetTxBytes)
+		plus(&to.Usage.DiskBytes, from.Usage.DiskBytes)
+		plus(&shares[i], shares[b.at])
+	}
+	return rows
+}
+
+// plus adds a figure to a sum. The sum of figures of which one is not known is not known either.
+func plus[N int64 | float64](sum **N, one *N) {
+	if *sum == nil || one == nil {
+		*sum = nil
+		return
+	}
+	*sum = new(**sum + *one)
+}
+
 // cpuShare is in percent of one CPU since the last query. The first query shows the
-// average of the run's whole life.
-func cpuShare(before, now agent.Stats) string {
+// average of the run's whole life. nil: this host does not report it.
+func cpuShare(before, now agent.Stats) *float64 {
 	if now.Usage.CPUMS == nil {
-		return "-"
+		return nil
 	}
 	used, wall := *now.Usage.CPUMS, now.WallMS
 	if before.Usage.CPUMS != nil && now.WallMS > before.WallMS {
 		used, wall = used-*before.Usage.CPUMS, wall-before.WallMS
 	}
-	return strconv.FormatFloat(100*float64(used)/float64(max(wall, 1)), 'f', 1, 64) + "%"
+	return new(100 * float64(used) / float64(max(wall, 1)))
 }
 
 // figure shows a dash for what this host's cgroups do not report.

@@ -77,6 +77,11 @@ func (p teams) up(c *cli.Context) error {
 	if err := l.compare(c.Context, specs, c.Bool(flagReplace)); err != nil {
 		return err
 	}
+	for _, a := range team.Agents {
+		if _, err := program(p).addManifests(c, a.Children, h); err != nil {
+			return err
+		}
+	}
 	for i, spec := range specs {
 		reportReach(p.screen, team.Agents[i].Manifest, spec)
 	}

@@ -20,6 +20,7 @@ func inputs() map[string]verbs.Input {
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
+		"MANIFEST":         {Field: "Name"},
 		"NAME":             {Field: "Model"},
 		"NAME|ID":          {Field: "Run"},
 		"NEW":              {Field: "Name"},

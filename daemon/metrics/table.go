@@ -117,7 +117,7 @@ const (
 const otherRule = "none"
 
 // Rules are the values of the label rule: those of errors, without what they name.
-var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleNetwork, otherRule}
+var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleManifest, api.RuleNetwork, otherRule}
 
 // ruleWord is a rule without what it names, such as a grant's id.
 func ruleWord(rule string) string {

@@ -18,6 +18,8 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	methods.RunCopyIn.Name:  (*server).copyIn,
 	methods.RunCopyOut.Name: (*server).copyOut,
 	MethodForeground:        (*server).foreground,
+	MethodPack:              (*server).pack,
+	MethodUnpack:            (*server).unpack,
 	MethodLayer:             (*server).giveLayer,
 }
 

@@ -157,9 +157,9 @@ var calls = map[string]func(v *server, params json.RawMessage) (any, error){
 		return api.Nothing{}, v.live.Stop(grace)
 	}),
 	methods.RunSignal.Name: with(func(v *server, p api.SignalParams) (any, error) {
-		if p.Policy {
+		if p.Own() {
 			v.hurryHost()
-			return api.Nothing{}, v.live.EndByPolicy(p.Reason)
+			return api.Nothing{}, v.live.EndBy(p.Budget, p.Reason)
 		}
 		if unix.Signal(p.Signal) == unix.SIGKILL {
 			v.hurryHost()

@@ -31,6 +31,7 @@ var launchSteps = map[string]string{
 	"create":  "compiles the Spec into an OCI config, and creates libcontainer's container from it",
 	"start":   "libcontainer makes the cgroup, the namespaces and the mounts, and changes the root; clove-init is executed",
 	"verify":  "reads from outside that no_new_privs is on",
+	"files":   "makes the Landlock rules; puts the `files` of agent.spawn into the sandbox, with the agent's rights",
 	"observe": "for `--learn`: watches the files of each mount of the sandbox",
 	"orders":  "sends clove-init the command, environment, ids and limits over its socket",
 }

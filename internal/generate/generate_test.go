@@ -24,7 +24,8 @@ func TestFilesAreCurrent(t *testing.T) {
 // is safe only if a call that changes something has a key.
 func TestEveryChangeHasAKey(t *testing.T) {
 	t.Parallel()
-	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name,
+	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name, agents.AgentOffers.Name,
+		agents.MailReceive.Name, agents.MailAnswer.Name, agents.AgentWait.Name, agents.AgentList.Name, agents.AgentTree.Name,
 		agents.AgentReady.Name} // that an agent is ready holds until it ends: a repetition changes nothing
 	for _, m := range tableOf(t).Agent {
 		if keyed := m.Keyed(); keyed == slices.Contains(reading, m.Name) {

@@ -5,9 +5,12 @@ import (
 	"time"
 )
 
-// Claimed reports whether an agent's word fills a line of k that other runs spend from too:
-// k is an account above the runs, and d a dimension that agents charge.
-func (k Key) Claimed(d Dimension) bool { return !k.ofRun() && !d.Counted() }
+// Claimed reports whether an agent's word fills a line of k that other runs spend from too: k is
+// an account above that of the run whose own is own, and d a dimension that agents charge.
+func (k Key) Claimed(d Dimension, own Key) bool { return !(k.ofRun() && k == own) && !d.Counted() }
+
+// above reports whether an account is one above the run's own.
+func (c Chain) above(a *Account) bool { return !a.Key.ofRun() || a.Key != c[0].Key }
 
 // Claim settles r with what an agent says it has used; the zero Reservation: nothing was
 // reserved for it. The run's own account counts all, also beyond its limit. An account above
@@ -31,7 +34,7 @@ func (c Chain) Claim(r Reservation, claimed Amounts, now time.Time) (e Effects, 
 		e.Used[d] = min(claimed[d], max(own, r.Amounts[d]))
 		for _, a := range c.with(d) {
 			amount := claimed[d]
-			if !a.Key.ofRun() {
+			if c.above(a) {
 				amount = min(amount, max(min(own, a.Lines[d].Free()), r.Amounts[d]))
 			}
 			c.add(&e, a, d, amount, e.Used[d], used)
@@ -46,7 +49,7 @@ func (c Chain) unclaimable(r Reservation, claimed Amounts) *Exceeded {
 		for _, a := range c.with(d) {
 			left := a.Lines[d].Free() + r.Held[a.Key][d]
 			bounded := c.ownLeft(d) < math.MaxInt64 && left > 0
-			if !a.Key.ofRun() && claimed[d] > max(left, r.Amounts[d]) && !bounded {
+			if c.above(a) && claimed[d] > max(left, r.Amounts[d]) && !bounded {
 				return &Exceeded{Notice: notice(a, d), Wanted: claimed[d]}
 			}
 		}
@@ -76,7 +79,7 @@ func (c Chain) add(e *Effects, a *Account, d Dimension, amount, wanted, used int
 	l, before := a.Lines[d], len(e.Ended)
 	had := l.Used < l.Granted
 	e.charge(a, d, amount)
-	if !a.Key.Claimed(d) || !c[0].Key.ofRun() || l.Unlimited || !had || l.Used < l.Granted {
+	if !a.Key.Claimed(d, c[0].Key) || !c[0].Key.ofRun() || l.Unlimited || !had || l.Used < l.Granted {
 		return
 	}
 	over := &Exceeded{Notice: notice(a, d), Wanted: wanted}

@@ -7,7 +7,8 @@
 //	1000 ── 1000/ns:acme ── 1000/name:writer ── 1000/run:6f1d…      a Chain, the run's first
 //
 // A run spends from each account of its Chain that has the dimension. So the runs below an
-// account have never spent more in sum than the account says.
+// account have never spent more in sum than the account says. The Chain of a run that an agent
+// started also has the accounts of the runs above it, each of which is to it an account above.
 //
 // Amounts are reserved first and settled afterwards:
 //

@@ -10,9 +10,10 @@ import (
 	"clove.run/clove/agent"
 )
 
-// ledger is two runs below one user, what is open, and what each account should say.
+// ledger is two runs below one user, the second possibly below the first, what is open, and what each account should say.
 type ledger struct {
 	runs  []Chain
+	child bool // the second run is below the first
 	owner *Account
 	open  []Reservation
 	used  []int64 // by run, as a sum of what was settled and charged
@@ -39,6 +40,9 @@ func newLedger(t *rapid.T) *ledger {
 			set(run, walked, "")
 		}
 		l.runs = append(l.runs, Chain{run, l.owner})
+	}
+	if l.child = rapid.Bool().Draw(t, "child"); l.child {
+		l.runs[1] = Chain{l.runs[1][0], l.runs[0][0], l.owner}
 	}
 	return l
 }
@@ -155,8 +159,15 @@ func (l *ledger) check(t *rapid.T) {
 	sum := int64(0)
 	for i, c := range l.runs {
 		sum += l.used[i]
-		if line := c[0].Lines[walked]; line != nil && line.Used != l.used[i] || line == nil && l.used[i] != 0 {
-			t.Fatalf("run %d: %+v, want %d used", i, line, l.used[i])
+		want := l.used[i]
+		if line := c[0].Lines[walked]; i == 0 && l.child && line != nil {
+			want = line.Used // what both used since it counts
+			if want < l.used[0] || want > l.used[0]+l.used[1] {
+				t.Fatalf("the run above: %+v, %v are used", line, l.used)
+			}
+		}
+		if line := c[0].Lines[walked]; line != nil && line.Used != want || line == nil && l.used[i] != 0 {
+			t.Fatalf("run %d: %+v, want %d used", i, line, want)
 		}
 	}
 	if got := l.owner.Lines[walked].Used; got != sum {

@@ -34,7 +34,7 @@ func (c Chain) stop(e *Exceeded, used int64) bool {
 	if e.AtEnd == Refuse || e.Wanted <= e.Granted-e.Used || i < 0 || !c[0].Key.ofRun() {
 		return false
 	}
-	if e.Account.Claimed(e.Dimension) && Sum(used, e.Wanted) <= e.Granted {
+	if e.Account.Claimed(e.Dimension, c[0].Key) && Sum(used, e.Wanted) <= e.Granted {
 		return false
 	}
 	c[0].Short = &Shortage{Account: e.Account, Dimension: e.Dimension, Wanted: e.Wanted, Granted: e.Granted, Used: e.Used,

@@ -10,9 +10,9 @@ import (
 	"clove.run/clove/agent"
 )
 
-// Chain is the account of a run followed by those above it that exist. A run's own account
-// counts what is used also where it has no limit. The methods change the accounts, or
-// return an error and change no amount in them.
+// Chain is the account of a run followed by those above it that exist, also those of the runs above
+// it. A run's own account counts what is used also where it has no limit. The methods change the
+// accounts, or return an error and change no amount in them.
 type Chain []*Account
 
 // Reservation is an upper bound that was taken from a chain and is not settled.
@@ -30,17 +30,23 @@ type Reservation struct {
 }
 
 // Accounts returns the keys of the accounts that r was reserved in, as those of a chain: the
-// run's first.
+// run's own first.
 func (r Reservation) Accounts() []Key {
 	return slices.SortedFunc(maps.Keys(r.Held), func(a, b Key) int {
-		switch {
-		case a.ofRun() == b.ofRun():
-			return cmp.Compare(a, b)
-		case a.ofRun():
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(r.place(a), r.place(b)), cmp.Compare(a, b))
 	})
+}
+
+// place orders the accounts of r: its run's, those of other runs, and the rest.
+func (r Reservation) place(k Key) int {
+	run, ofRun := k.Run()
+	switch {
+	case ofRun && run == r.Run:
+		return 0
+	case ofRun:
+		return 1
+	}
+	return 2
 }
 
 // Reserve takes r.Amounts from every account that has the dimension, and enters in r what

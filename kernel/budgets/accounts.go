@@ -159,7 +159,7 @@ func list(c *service.Call, p api.BudgetListParams) (answer api.BudgetListResult,
 			answer.Next = string(all[at+i-1].Key)
 			break
 		}
-		answer.Budgets = append(answer.Budgets, linesOf(a, budget.Chain{a}.Short(c.Now), c.Now)...)
+		answer.Budgets = append(answer.Budgets, linesOf(a, a.Key, budget.Chain{a}.Short(c.Now), c.Now)...)
 	}
 	return answer, out, nil
 }

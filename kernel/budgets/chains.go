@@ -13,19 +13,34 @@ import (
 	"clove.run/clove/store"
 )
 
-// keysOf are the accounts that a run spends from, its own first.
-func keysOf(run agent.Run) []budget.Key {
+// keysOf are the accounts that a run spends from, each once: its own first, then those of the runs
+// above it, and its owner's.
+func keysOf(run agent.Run) (keys []budget.Key) {
 	uid := run.Owner.UID
-	keys := []budget.Key{budget.RunKey(uid, run.Spec.ID), budget.NameKey(uid, run.Spec.Name)}
-	if namespace := run.Spec.Kernel.Namespace; namespace != "" {
-		keys = append(keys, budget.NamespaceKey(uid, namespace))
+	add := func(key budget.Key) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, spender := range run.Under() {
+		add(budget.RunKey(uid, spender.ID))
+		add(budget.NameKey(uid, spender.Name))
+		if spender.Namespace != "" {
+			add(budget.NamespaceKey(uid, spender.Namespace))
+		}
 	}
 	return append(keys, budget.OwnerKey(uid))
 }
 
-// chainOf returns the accounts that a run spends from, as far as there are any.
+// chainOf returns the accounts that a run spends from, as far as there are any. One that has runs
+// above it and no account gets an empty one: theirs is not taken for its own.
 func chainOf(tx *store.KernelTx, run agent.Run) (budget.Chain, error) {
-	return store.Accounts.Chain(tx, keysOf(run)...)
+	chain, err := store.Accounts.Chain(tx, keysOf(run)...)
+	own := budget.RunKey(run.Owner.UID, run.Spec.ID)
+	if len(run.Above) > 0 && (len(chain) == 0 || chain[0].Key != own) {
+		chain = slices.Insert(chain, 0, &budget.Account{Key: own})
+	}
+	return chain, err
 }
 
 // Chain returns the accounts that a run spends from, as far as there are any.
@@ -54,19 +69,19 @@ func linesAt(chain budget.Chain, now time.Time) api.BudgetResult {
 	all := api.BudgetResult{Budgets: []api.Budget{}}
 	short := chain.Short(now)
 	for _, a := range chain {
-		all.Budgets = append(all.Budgets, linesOf(a, short, now)...)
+		all.Budgets = append(all.Budgets, linesOf(a, chain[0].Key, short, now)...)
 	}
 	return all
 }
 
-// linesOf are the lines of an account as callers see them at now. short is what stops
-// the run that they are shown for; nil: nothing does.
-func linesOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.Budget {
+// linesOf are the lines of an account as callers see them at now, for the run whose account is own.
+// short is what stops that run; nil: nothing does.
+func linesOf(a *budget.Account, own budget.Key, short *budget.Shortage, now time.Time) []api.Budget {
 	var all []api.Budget
 	for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
 		l := a.Lines[d].At(now)
 		b := api.Budget{Account: string(a.Key), Dimension: string(d), Reserved: l.Reserved, Used: l.Used, Peak: l.Peak,
-			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached || spentAbove(a.Key, d, l)}
+			Period: string(l.Period), Since: l.PeriodStart, Warned: l.Warned, Spent: l.Breached || spentAbove(a.Key, own, d, l)}
 		if short != nil && short.Account == a.Key && short.Dimension == d {
 			b.Spent, b.Wanted = true, short.Wanted
 		}
@@ -83,10 +98,10 @@ func linesOf(a *budget.Account, short *budget.Shortage, now time.Time) []api.Bud
 	return all
 }
 
-// spentAbove reports whether an account above the runs has nothing left of what agents charge,
-// which never exceeds its limit.
-func spentAbove(key budget.Key, d budget.Dimension, l budget.Line) bool {
-	return key.Claimed(d) && !l.Unlimited && l.Used >= l.Granted
+// spentAbove reports whether an account above the run whose own is own has nothing left of what
+// agents charge, which never exceeds its limit.
+func spentAbove(key, own budget.Key, d budget.Dimension, l budget.Line) bool {
+	return key.Claimed(d, own) && !l.Unlimited && l.Used >= l.Granted
 }
 
 // Exceeded is exceeded, for what a part of clove's reserves.
@@ -105,17 +120,22 @@ func exceeded(c *service.Call, chain budget.Chain, err error, out *service.Outco
 	if _, own := over.Account.Run(); !own {
 		hint = "clove budget set or reset gives more"
 	}
-	refusal := api.Failure(api.CodeBudget, hint, "%v", over).By(service.StageBudget, rule(over.Account, over.Dimension))
+	refused := refusal(over, hint)
 	if !chain.Stop(over) {
-		return refusal
+		return refused
 	}
-	out.Refusal, out.Changed = refusal, append(out.Changed, c.Run.Spec.ID)
+	out.Refusal, out.Changed = refused, append(out.Changed, c.Run.Spec.ID)
 	if over.AtEnd == budget.Pause {
 		note := noteOf(over.Notice)
 		note.Budget.Wanted = over.Wanted
 		out.Notify(c.Run.Spec.ID, service.Notice{Kind: api.NoteBudgetPause, Key: note.Budget.Account + " " + note.Budget.Dimension, Params: note})
 	}
 	return store.Accounts.Put(c.Tx, chain[0])
+}
+
+// refusal is the typed error of what does not fit.
+func refusal(over *budget.Exceeded, hint string) *api.Error {
+	return api.Failure(api.CodeBudget, hint, "%v", over).By(service.StageBudget, rule(over.Account, over.Dimension))
 }
 
 // rule names one line of an account.

@@ -79,6 +79,6 @@ func changed(c *service.Call, a *budget.Account, out service.Outcome) (api.Budge
 	if err := store.Accounts.Put(c.Tx, a); err != nil {
 		return api.BudgetResult{}, out, err
 	}
-	out.Changed = append(out.Changed, c.Run.Spec.ID)
+	out.Changed, out.Below = append(out.Changed, c.Run.Spec.ID), below(a.Key)
 	return lines(c, out)
 }

@@ -36,11 +36,11 @@ func putSpent(tx *store.KernelTx, chain budget.Chain, now time.Time, effects ...
 	return store.Accounts.PutChain(tx, chain)
 }
 
-// note adds what a change of the chain means for the run, and which accounts above it have nothing
-// left: that concerns all runs below them. The effect that ends or pauses a run is the cause of its end.
+// note adds what a change of the chain means for the run, and which accounts have nothing left: that
+// concerns all runs below them. The effect that ends or pauses a run is the cause of its end.
 func note(c *service.Call, e budget.Effects, out *service.Outcome) {
 	run := c.Run.Spec.ID
-	out.Add(service.Outcome{Below: below(endedAbove(e)...)})
+	out.Add(service.Outcome{Below: below(ended(e)...)})
 	for _, n := range e.Warned {
 		out.Notify(run, noticeOf(api.NoteBudgetWarning, n))
 		out.Events = append(out.Events, service.Event{Kind: agent.RunBudgetWarned, Detail: textOf(n)})
@@ -59,12 +59,11 @@ func note(c *service.Call, e budget.Effects, out *service.Outcome) {
 	}
 }
 
-// endedAbove are the accounts of several runs that exceeded a limit.
-func endedAbove(e budget.Effects) (keys []budget.Key) {
+// ended are the accounts that exceeded a limit. A run's own is among them: the runs that its agent
+// started spend from it.
+func ended(e budget.Effects) (keys []budget.Key) {
 	for _, n := range e.Ended {
-		if _, ofRun := n.Account.Run(); !ofRun {
-			keys = append(keys, n.Account)
-		}
+		keys = append(keys, n.Account)
 	}
 	return keys
 }

@@ -41,7 +41,7 @@ func Begin(c *service.Call, starts bool) (start int, fresh bool, err error) {
 			return 0, false, err
 		}
 	}
-	return start, true, store.Accounts.Put(c.Tx, a)
+	return start, true, cmp.Or(setChildren(a, c.Run, c.Now), store.Accounts.Put(c.Tx, a))
 }
 
 // nextStart is above every start of which something was metered.
@@ -101,7 +101,7 @@ func SettleOpen(tx *store.KernelTx, run agent.ID, until, now time.Time, unused f
 		if err != nil {
 			return out, err
 		}
-		out.Add(service.Outcome{Below: below(endedAbove(effects)...)})
+		out.Add(service.Outcome{Below: below(ended(effects)...)})
 	}
 	return out, nil
 }
@@ -135,7 +135,7 @@ func OfCalls(r budget.Reservation) bool { return r.Service == serviceAgent || r.
 func Standing(tx *store.KernelTx, run agent.Run, now time.Time, s *api.Standing) (until time.Time, err error) {
 	chain, err := chainOf(tx, run)
 	for _, b := range linesAt(chain, now).Budgets {
-		if b.Spent && b.Wanted == 0 && budget.Key(b.Account).Claimed(budget.Dimension(b.Dimension)) {
+		if b.Spent && b.Wanted == 0 && budget.Key(b.Account).Claimed(budget.Dimension(b.Dimension), chain[0].Key) {
 			b.AtEnd = string(budget.Refuse) // what other runs have claimed refuses calls of this one, and no more
 		}
 		if b.Spent {

@@ -43,7 +43,7 @@ type FromGate struct {
 
 // Call is one call of the agent.
 type Call struct {
-	Number uint64          `json:"number"` // the gate's own; it never repeats
+	Number uint64          `json:"number"` // the gate's own; it repeats only for a call that waits, and is sent again when its process has gone
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }

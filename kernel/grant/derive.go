@@ -8,7 +8,7 @@ import (
 )
 
 // Derive returns a grant that passes on a part of parent, which is as Effective returns it.
-// It is never wider. What Request leaves out, the parent decides: its expiry, and as many
+// It is never wider, and of the same manifest. What Request leaves out, the parent decides: its expiry, and as many
 // uses as it has left. The error is of KindInvalid for a request that no caller could make,
 // and of KindPrivilege for one that this parent does not permit.
 func Derive(parent Grant, want Request, now time.Time) (Grant, error) {
@@ -27,7 +27,7 @@ func Derive(parent Grant, want Request, now time.Time) (Grant, error) {
 		want.Uses = parent.UsesLeft
 	}
 	g, err := New(want, now)
-	g.Parent, g.Depth = parent.ID, parent.Depth+1
+	g.Parent, g.Depth, g.Digest = parent.ID, parent.Depth+1, parent.Digest
 	return g, err
 }
 

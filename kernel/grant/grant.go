@@ -33,6 +33,7 @@ type Grant struct {
 	Parent   string    `json:"parent,omitempty"` // the grant that it was derived from
 	Depth    int       `json:"depth,omitempty"`  // how many parents are above it
 	Reason   string    `json:"reason,omitempty"` // why it was given, for people
+	Digest   string    `json:"digest,omitempty"` // of kind spawn: of the manifest that Pattern named when it was given
 	Created  time.Time `json:"created"`          // in UTC
 }
 

@@ -3,6 +3,7 @@ package grants
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -81,20 +82,22 @@ func refusedBy(rule string, err error) error {
 }
 
 // Anew gives the run of a manifest what the manifest grants, as at its first start. What was left
-// of that, and all that was derived in the life before, is removed; what people gave stays.
-func (g Grants) Anew(c *service.Call) error {
+// of that, and all that was derived in the life before, is removed, and what other runs handed over; what people gave stays. A run
+// that an agent started keeps what it has, as Begin does.
+func (g Grants) Anew(c *service.Call) (out service.Outcome, err error) {
 	reason := manifestReason(c.Run)
-	if reason == "" {
-		return nil
+	if reason == "" || c.Run.Parent != "" {
+		return out, nil
 	}
 	held, err := store.Grants.HeldBy(c.Tx, string(c.Run.Spec.ID))
 	for _, own := range held {
-		if own.Parent != "" || own.Reason == reason {
-			_, gone := store.Grants.Delete(c.Tx, own.ID)
-			err = cmp.Or(err, gone)
+		if own.Parent != "" || own.Reason == reason || own.Reason == handedOver {
+			gone, goneErr := store.Grants.Delete(c.Tx, own.ID)
+			err = cmp.Or(err, goneErr)
+			changed(&out, slices.DeleteFunc(holders(gone), func(run agent.ID) bool { return run == c.Run.Spec.ID })...)
 		}
 	}
-	return cmp.Or(err, g.Begin(c))
+	return out, cmp.Or(err, g.Begin(c))
 }
 
 // manifestReason is the reason of what a manifest grants; empty: the run has none.
@@ -105,8 +108,12 @@ func manifestReason(run agent.Run) string {
 	return ""
 }
 
-// Begin stores the grants that a run starts with.
+// Begin stores the grants that a run starts with. Those of a run that an agent started were
+// derived when that was (ForChild), and are not given again.
 func (g Grants) Begin(c *service.Call) error {
+	if c.Run.Parent != "" {
+		return nil
+	}
 	for _, text := range c.Run.Spec.Kernel.Grants {
 		want, _, err := request{text: text}.read(c)
 		if err != nil {
@@ -114,10 +121,7 @@ func (g Grants) Begin(c *service.Call) error {
 		}
 		want.Giver = fmt.Sprintf("uid:%d", c.Run.Owner.UID)
 		want.Reason = manifestReason(c.Run)
-		if err := g.mayHold(c.Run, want.Scope); err != nil {
-			return err
-		}
-		first, err := grant.New(want, c.Now)
+		first, err := g.first(c, want)
 		if err != nil {
 			return err
 		}

@@ -37,16 +37,31 @@ func effective(tx *store.KernelTx, run agent.ID) ([]grant.Grant, error) {
 	}
 	held := make([]grant.Grant, len(all))
 	for i, g := range all {
-		chain, err := chainAbove(tx, *g)
-		if err == nil {
-			held[i], err = grant.Effective(chain)
-		}
-		if err != nil {
+		if held[i], err = left(tx, *g); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(held, func(a, b grant.Grant) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	return held, nil
+}
+
+// left is a grant as its ancestors leave it.
+func left(tx *store.KernelTx, g grant.Grant) (grant.Grant, error) {
+	chain, err := chainAbove(tx, g)
+	if err != nil {
+		return g, err
+	}
+	return grant.Effective(chain)
+}
+
+// holders are those of grants, each once.
+func holders(all []*grant.Grant) (runs []agent.ID) {
+	for _, g := range all {
+		if run := agent.ID(g.Holder); !slices.Contains(runs, run) {
+			runs = append(runs, run)
+		}
+	}
+	return runs
 }
 
 // shown is a grant as callers see it.
@@ -55,7 +70,7 @@ func shown(g grant.Grant) api.Grant {
 	if scope, err := g.Scope(); err == nil {
 		text = scope.String()
 	}
-	a := api.Grant{ID: g.ID, Grant: text, Holder: agent.ID(g.Holder), Giver: g.Giver, Parent: g.Parent, Created: g.Created, Expires: g.Expires, Reason: g.Reason}
+	a := api.Grant{ID: g.ID, Grant: text, Holder: agent.ID(g.Holder), Giver: g.Giver, Parent: g.Parent, Created: g.Created, Expires: g.Expires, Reason: g.Reason, Digest: g.Digest}
 	if g.UsesLeft != grant.Unlimited {
 		a.UsesLeft = &g.UsesLeft
 	}

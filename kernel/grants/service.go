@@ -1,7 +1,6 @@
 package grants
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -25,6 +24,10 @@ type Grants struct {
 	IsHost func(netip.Addr) bool
 	// CheckNet refuses a network rule that a run of the owner's could not start with.
 	CheckNet func(rule agent.EgressRule, owner agent.Owner) error
+	// Manifest returns the digest of a manifest that the owner has added; nil: there are none.
+	Manifest func(tx *store.KernelTx, owner uint32, name string) (digest string, err error)
+	// Run returns a run by its id; nil: no run is below another.
+	Run func(id agent.ID) (run agent.Run, found bool)
 }
 
 // Service returns its methods.
@@ -110,54 +113,78 @@ func giver(c *service.Call) string {
 
 func (g Grants) give(c *service.Call, p api.GrantGiveParams) (result api.GrantResult, out service.Outcome, err error) {
 	want, out, err := request{p.Grant, p.Expires, p.Uses, p.Reason}.read(c)
-	if err == nil {
-		err = g.mayHold(c.Run, want.Scope)
-	}
 	if err != nil {
 		return result, out, err
 	}
-	given, err := grant.New(want, c.Now)
+	given, err := g.first(c, want)
 	if err != nil {
 		return result, out, err
 	}
 	return enter(c, given, out)
 }
 
-// enter stores a new grant of the run.
+// first makes a grant of the call's run that is derived from none.
+func (g Grants) first(c *service.Call, want grant.Request) (given grant.Grant, err error) {
+	if err := g.mayHold(c.Run, want.Scope); err != nil {
+		return given, err
+	}
+	digest, err := g.pinned(c, want.Scope)
+	if err != nil {
+		return given, err
+	}
+	given, err = grant.New(want, c.Now)
+	given.Digest = digest
+	return given, err
+}
+
+// enter stores a new grant.
 func enter(c *service.Call, g grant.Grant, out service.Outcome) (api.GrantResult, service.Outcome, error) {
 	if err := store.Grants.Put(c.Tx, &g); err != nil {
 		return api.GrantResult{}, out, err
 	}
 	out.Rule = g.ID
-	changed(c, &out, agent.RunGrantGiven, shown(g).Grant)
+	out.Happened(agent.RunGrantGiven, eventText(c, g))
+	changed(&out, agent.ID(g.Holder))
 	return api.GrantResult{Grant: shown(g)}, out, nil
 }
 
-// changed notes that the grants of the call's run are others now.
-func changed(c *service.Call, out *service.Outcome, event agent.RunEventKind, text string) {
-	out.Changed = append(out.Changed, c.Run.Spec.ID)
-	out.Happened(event, text)
-	out.Notify(c.Run.Spec.ID, service.Notice{Kind: api.NoteGrantsChanged, Params: api.GrantsNote{}})
+// eventText is a grant in an event of the call's run.
+func eventText(c *service.Call, g grant.Grant) string {
+	text := shown(g).Grant
+	if g.Holder != string(c.Run.Spec.ID) {
+		text += " of " + g.Holder
+	}
+	return text
+}
+
+// changed notes that the grants of runs are others now.
+func changed(out *service.Outcome, holders ...agent.ID) {
+	for _, holder := range holders {
+		out.Changed = append(out.Changed, holder)
+		out.Notify(holder, service.Notice{Kind: api.NoteGrantsChanged, Params: api.GrantsNote{}})
+	}
 }
 
 func (g Grants) derive(c *service.Call, p api.GrantDeriveParams) (result api.GrantResult, out service.Outcome, err error) {
-	if to := cmp.Or(p.To, c.Run.Spec.ID); to != c.Run.Spec.ID {
-		// A run has no descendants: agents start no runs.
-		return result, out, api.Failure(api.CodeNotFound, "derive for the run itself", "no run %.64q", string(to)).By(service.StageGrant, api.RuleOwnRun)
-	}
 	want, out, err := request{p.Grant, p.Expires, p.Uses, p.Reason}.read(c)
 	if err != nil {
 		return result, out, err
 	}
+	if p.To != "" && p.To != c.Run.Spec.ID {
+		to, err := g.below(c, p.To)
+		if err == nil {
+			err = g.mayReceive(to, want.Scope)
+		}
+		if err != nil {
+			return result, out, err
+		}
+		want.Holder = string(to.Spec.ID)
+	}
 	from, err := held(c, p.From)
-	if err != nil {
-		return result, out, err
+	if err == nil {
+		from, err = left(c.Tx, from)
 	}
-	chain, err := chainAbove(c.Tx, from)
 	if err != nil {
-		return result, out, err
-	}
-	if from, err = grant.Effective(chain); err != nil {
 		return result, out, err
 	}
 	derived, err := grant.Derive(from, want, c.Now)
@@ -168,7 +195,7 @@ func (g Grants) derive(c *service.Call, p api.GrantDeriveParams) (result api.Gra
 }
 
 func (g Grants) revoke(c *service.Call, p api.GrantRevokeParams) (result api.GrantRevokeResult, out service.Outcome, err error) {
-	own, err := held(c, p.ID)
+	own, err := g.revocable(c, p.ID)
 	if err != nil {
 		return result, out, err
 	}
@@ -176,9 +203,14 @@ func (g Grants) revoke(c *service.Call, p api.GrantRevokeParams) (result api.Gra
 		return result, out, api.Failure(api.CodeDenied, "ask its giver", "grant %s was not derived by this agent", own.ID).By(service.StageGrant, api.RuleGrant+own.ID)
 	}
 	out.About, out.Rule = shown(own).Grant, own.ID
-	if result.Revoked, err = store.Grants.Delete(c.Tx, own.ID); err != nil {
+	gone, err := store.Grants.Delete(c.Tx, own.ID)
+	if err != nil {
 		return result, out, err
 	}
-	changed(c, &out, agent.RunGrantRevoked, out.About)
+	out.Happened(agent.RunGrantRevoked, eventText(c, own))
+	for _, g := range gone {
+		result.Revoked = append(result.Revoked, g.ID)
+	}
+	changed(&out, holders(gone)...)
 	return result, out, nil
 }

@@ -21,7 +21,7 @@ type Call struct {
 	Method string
 	Tx     *store.KernelTx // nil for a method that acts, or is a stream
 	Now    time.Time
-	// Context ends with the request. It is for streams.
+	// Context ends with the request. It is for streams, and for what is prepared.
 	Context context.Context
 
 	declared Declared
@@ -29,6 +29,7 @@ type Call struct {
 	key      string
 	text     json.RawMessage // the parameters as they came
 	digested string          // the digest, once it was needed
+	prepared any             // by the method, before its transaction
 	out      Outcome
 }
 
@@ -136,5 +137,5 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
-	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested}
+	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested, prepared: c.prepared}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"clove.run/clove/agent"
@@ -89,8 +90,9 @@ type Engine struct {
 	now     func() time.Time
 	methods table
 
-	turns  *turns
-	topics topics
+	turns     *turns
+	topics    topics
+	preparing sync.Map // keys of calls that work before their transactions
 	*supervisors
 	*mover
 	causes

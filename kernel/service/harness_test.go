@@ -70,6 +70,7 @@ type rig struct {
 	run    agent.Run
 	stages *answers
 	change func(*Config)
+	more   Method // of the service, from the next open on; without a name: none
 	close  func() // may be called again
 }
 
@@ -141,7 +142,11 @@ func (r *rig) service() *Service {
 		Approve: func(p putParams) string { return map[bool]string{true: "put " + p.Name}[p.Ask] },
 		About:   func(p putParams) string { return p.Name },
 	}
-	return New("note", notes).On(
+	s := New("note", notes)
+	if r.more.Name != "" {
+		s.On(r.more)
+	}
+	return s.On(
 		Write(putRow, stages, func(c *Call, p putParams) (note, Outcome, error) {
 			n := note{c.Run.Spec.ID, p.Name, p.Text}
 			return n, Outcome{About: p.Name, Topics: []Topic{topicOf(c, p.Name)}}, notes.Put(c.Tx, &n)

@@ -93,7 +93,7 @@ func (w *waiter) conclude(result json.RawMessage, err error) {
 
 // pass takes a call through its stages.
 func (w *waiter) pass() (json.RawMessage, error) {
-	e, c := w.engine, w.call
+	e := w.engine
 	switch w.method.mode {
 	case acts:
 		return e.act(w)
@@ -101,11 +101,10 @@ func (w *waiter) pass() (json.RawMessage, error) {
 		return e.stream(w)
 	case writes:
 		w.leaveTurn() // it waits for the disk
-		defer e.place(c.Caller)()
-		return e.write(w)
+		return e.writeWith(w)
 	}
 	if !w.turn { // it has waited
-		e.turns.enter(c.queue())
+		e.turns.enter(w.call.queue())
 		w.turn = true
 	}
 	defer w.leaveTurn()
@@ -161,6 +160,20 @@ func (e *Engine) read(w *waiter) (result json.RawMessage, err error) {
 	return json.Marshal(answer)
 }
 
+// writeWith is write after the work of the method that comes before it.
+func (e *Engine) writeWith(w *waiter) (json.RawMessage, error) {
+	first, undone, err := e.prepared(w)
+	if err != nil || first != nil {
+		return first, err
+	}
+	defer e.place(w.call.Caller)()
+	result, err := e.write(w)
+	if err != nil || w.repeats {
+		undone()
+	}
+	return result, err
+}
+
 // write serves a method that changes something: the change, its audit entry and the answer that a
 // repetition gets are one transaction.
 func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
@@ -200,7 +213,7 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 	case asked:
 		return nil, cmp.Or(e.settled(c), errAsked)
 	case !first:
-		c.out = Outcome{}
+		c.out, w.repeats = Outcome{}, true
 		return result, nil
 	}
 	return result, e.settled(c)

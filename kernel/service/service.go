@@ -64,12 +64,14 @@ func (s Stages[P]) declare(p P) (d Declared, err error) {
 	return d, err
 }
 
-// Method is one method that the engine serves. Read, Write, Act, Stream and Wait make it.
+// Method is one method that the engine serves. Read, Write, Prepared, Act, Stream and Wait make it.
 type Method struct {
 	api.Method
 	mode    mode
 	declare func(params any) (Declared, error)
 	do      func(c *Call, params any) (any, Outcome, error)
+	prepare func(c *Call, params any) (any, error) // nil: nothing
+	drop    func(prepared any)                     // with prepare
 	topic   func(c *Call, params any) Topic
 	asks    bool // a call may wait for people
 	keyed   bool // the parameters have a key
@@ -137,6 +139,9 @@ func tableOf(services []*Service) (table, error) {
 			}
 			if m.mode != writes && (m.costs || m.asks) {
 				return nil, fmt.Errorf("%s changes nothing, and declares costs or a question", m.Name)
+			}
+			if m.asks && m.prepare != nil {
+				return nil, fmt.Errorf("%s may wait for people, and what it prepares would wait with it", m.Name)
 			}
 			if m.asks && !m.keyed {
 				return nil, fmt.Errorf("%s may wait for people, and its parameters have no key", m.Name)

@@ -17,15 +17,16 @@ type Topic string
 // waiter is a call that has not been answered. While it waits it is a value in topics, and has no
 // goroutine.
 type waiter struct {
-	engine *Engine
-	call   *Call
-	method Method
-	params any
-	began  time.Time
-	reply  Reply
-	try    func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
-	turn   bool                            // it has the caller's turn since the stage known
-	stop   func() bool                     // takes the context's end back; nil: it has not waited
+	engine  *Engine
+	call    *Call
+	method  Method
+	params  any
+	began   time.Time
+	reply   Reply
+	try     func() (json.RawMessage, error) // takes the call as far as it gets; ErrNotYet: it waits
+	turn    bool                            // it has the caller's turn since the stage known
+	repeats bool                            // its answer is that of an earlier call with the key
+	stop    func() bool                     // takes the context's end back; nil: it has not waited
 
 	// Guarded by topics.mu:
 	topic   Topic

@@ -86,17 +86,19 @@ func (c *connection) take(line []byte) {
 
 // call passes a request on. One without an id is a call whose answer no client reads.
 func (c *connection) call(r rpc.Request) {
-	params, err := typed(r.Method, r.Params)
+	params, waits, err := typed(r.Method, r.Params)
 	if err != nil {
 		c.fail(r.ID, api.ErrorOf(err))
 		return
 	}
-	number, ok := c.server.enter(c, r.ID)
+	call := channel.Call{Method: r.Method, Params: params}
+	number, ok := c.server.enter(c, r.ID, call, waits)
 	if !ok {
 		c.fail(r.ID, api.Failure(api.CodeBusy, "", "%d calls of the agent are in flight already", channel.MaxCalls))
 		return
 	}
-	err = c.server.channel.Send(channel.FromGate{Call: &channel.Call{Number: number, Method: r.Method, Params: params}})
+	call.Number = number
+	err = c.server.channel.Send(channel.FromGate{Call: &call})
 	if err == nil {
 		return
 	}
@@ -107,17 +109,17 @@ func (c *connection) call(r rpc.Request) {
 }
 
 // typed decodes parameters into their method's type, and encodes that: no process behind
-// the gate reads text of the agent's.
-func typed(method string, params json.RawMessage) (json.RawMessage, error) {
+// the gate reads text of the agent's. waits is the row's Waits.
+func typed(method string, params json.RawMessage) (text json.RawMessage, waits bool, err error) {
 	row, known := agents.Find(method)
 	if !known {
-		return nil, api.Failure(api.CodeMethod, "agent.get is one", "there is no method %.64q for agents", method)
+		return nil, false, api.Failure(api.CodeMethod, "agent.get is one", "there is no method %.64q for agents", method)
 	}
 	value, err := row.Decode(params)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		text, err = json.Marshal(value)
 	}
-	return json.Marshal(value)
+	return text, row.Waits, err
 }
 
 // cancel ends a call of this connection.

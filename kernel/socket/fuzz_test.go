@@ -108,7 +108,7 @@ func FuzzTake(f *testing.F) {
 			t.Fatalf("%+v", m)
 		}
 		row, known := methods.Find(m.Call.Method)
-		again, err := typed(m.Call.Method, m.Call.Params)
+		again, _, err := typed(m.Call.Method, m.Call.Params)
 		if !known || !row.ForAgents() || err != nil || !bytes.Equal(again, m.Call.Params) {
 			t.Fatalf("%s %s becomes %s, %v", m.Call.Method, m.Call.Params, again, err)
 		}

@@ -3,7 +3,9 @@ package socket
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +43,14 @@ type Server struct {
 type pending struct {
 	connection *connection
 	id         json.RawMessage
+	// again is the call of a method that waits: it is sent again when the process that would answer
+	// has gone. nil: it is answered then.
+	again *channel.Call
+	due   bool // it is about to be sent again
 }
+
+// againTime is between a call that waits and the next attempt to have it answered.
+const againTime = 200 * time.Millisecond
 
 // New makes a server for the agent whose host ids begin at first. The calls of the
 // agent go to calls.
@@ -120,14 +129,18 @@ func (s *Server) forget(c *connection) {
 }
 
 // enter numbers a call, unless there are too many.
-func (s *Server) enter(c *connection, id json.RawMessage) (uint64, bool) {
+func (s *Server) enter(c *connection, id json.RawMessage, call channel.Call, waits bool) (uint64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls) >= channel.MaxCalls {
 		return 0, false
 	}
 	s.last++
-	s.calls[s.last] = &pending{c, id}
+	p := &pending{connection: c, id: id}
+	if call.Number = s.last; waits {
+		p.again = &call
+	}
+	s.calls[s.last] = p
 	c.flying++
 	return s.last, true
 }
@@ -153,6 +166,9 @@ func (s *Server) Receive() error {
 		}
 		switch {
 		case m.Answer != nil:
+			if m.Answer.Error != nil && m.Answer.Error.Code == api.CodeBusy && s.later(m.Answer.Number) {
+				continue
+			}
 			if call := s.leave(m.Answer.Number); call != nil {
 				call.connection.answer(call.id, *m.Answer)
 			}
@@ -164,15 +180,48 @@ func (s *Server) Receive() error {
 	}
 }
 
-// away answers all calls in flight.
-func (s *Server) away(why *api.Error) {
+// later reports whether a call waits, and sends it again after a moment.
+func (s *Server) later(number uint64) bool {
 	s.mu.Lock()
-	calls := s.calls
-	s.calls = map[uint64]*pending{}
-	for _, call := range calls {
-		call.connection.flying--
+	defer s.mu.Unlock()
+	call := s.calls[number]
+	if call == nil || call.again == nil {
+		return false
+	}
+	if !call.due {
+		call.due = true
+		time.AfterFunc(againTime, func() { s.sendAgain(number) })
+	}
+	return true
+}
+
+// sendAgain sends a call that has not been cancelled meanwhile.
+func (s *Server) sendAgain(number uint64) {
+	s.mu.Lock()
+	call := s.calls[number]
+	if call != nil {
+		call.due = false
 	}
 	s.mu.Unlock()
+	if call != nil {
+		_ = s.channel.Send(channel.FromGate{Call: call.again}) // without a channel the gate ends
+	}
+}
+
+// away answers the calls in flight, but for those that wait.
+func (s *Server) away(why *api.Error) {
+	calls := map[uint64]*pending{}
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.calls))
+	s.mu.Unlock()
+	for _, number := range all {
+		if s.later(number) {
+			continue
+		}
+		if call := s.leave(number); call != nil {
+			calls[number] = call
+		}
+	}
 	for _, call := range calls {
 		call.connection.fail(call.id, why)
 	}

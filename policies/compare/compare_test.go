@@ -234,20 +234,3 @@ func TestInherit(t *testing.T) {
 		}
 	})
 }
-
-// Each level of runs is below one more: a child of the last has no children.
-func TestAChildHasALevelLess(t *testing.T) {
-	t.Parallel()
-	of := func(depth int) (s agent.Spec) {
-		s.Kernel = agent.Kernel{Grants: []string{"spawn:a"}, SpawnDepth: depth}
-		return s
-	}
-	for _, c := range []struct {
-		parent, child int
-		wider         bool
-	}{{0, 0, true}, {1, 0, false}, {1, 1, true}, {3, 2, false}, {3, 3, true}} {
-		if got := has(Wider(of(c.parent), of(c.child), now), "kernel.spawn_depth"); got != c.wider {
-			t.Errorf("%d levels below a parent with %d: %v", c.child, c.parent, got)
-		}
-	}
-}

@@ -182,7 +182,7 @@ func controls() []control {
 		{field: "kernel.on_denial", setting: "on_denial", wider: change{func(s *agent.Spec) { s.Kernel.OnDenial = "" }, func(s *agent.Spec) { s.Kernel.OnDenial = "end-after:4" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnDenial = "end" }}},
 		{field: "kernel.on_warn", wider: change{func(s *agent.Spec) { s.Kernel.OnWarn = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnWarn = "" }}},
 		{field: "kernel.on_end", wider: change{func(s *agent.Spec) { s.Kernel.OnEnd = "rm" }}, narrower: change{func(s *agent.Spec) { s.Kernel.OnEnd = "" }}},
-		{field: "kernel.spawn_depth", wider: change{func(s *agent.Spec) { s.Kernel.Grants = []string{"spawn:a"} }, func(s *agent.Spec) { s.Kernel.Budgets, s.Kernel.SpawnDepth = []string{"children=1"}, 1 }}, narrower: change{func(*agent.Spec) {}}},
+		anyValue("kernel.spawn_depth", func(s *agent.Spec) { s.Kernel.SpawnDepth = 3 }),
 		{field: "kernel.orphans", wider: change{func(s *agent.Spec) { s.Kernel.Orphans = "keep" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Orphans = "" }}},
 		{field: "kernel.namespace", wider: change{func(s *agent.Spec) { s.Kernel.Namespace = "" }, func(s *agent.Spec) { s.Kernel.Namespace = "teams" }}, narrower: change{func(s *agent.Spec) { s.Kernel.Namespace = "team/a" }}},
 		anyValue("kernel.model_setup", func(s *agent.Spec) { s.Kernel.ModelSetup = agent.ModelSetups()[0] }),

@@ -131,14 +131,6 @@ func moreOften(p pair) []Difference {
 	return more(counted && (asks.Max == 0 || asks.Max > has.Max), has.Max, asks.Max)
 }
 
-// levels are how many levels of runs may be below one.
-func levels(k agent.Kernel) int {
-	if !k.HasChildren() {
-		return 0
-	}
-	return 1 + k.SpawnDepth
-}
-
 // moreNamespace: what is spent in a namespace is spent in those above it, too.
 func moreNamespace(p pair) []Difference {
 	has, asks := p.parent.Kernel.Namespace, p.child.Kernel.Namespace

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -192,10 +191,7 @@ func shared() []Row {
 		bySetting("kernel.on_denial", "on_denial", "ended or paused after no more refusals than the parent", absent(func(s *agent.Spec) *string { return &s.Kernel.OnDenial })),
 		compared("kernel.on_warn", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnWarn }), nil),
 		compared("kernel.on_end", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnEnd }), nil),
-		compared("kernel.spawn_depth", "fewer levels than the parent", "let its children start fewer levels, or none", func(p pair) []Difference {
-			has, asks := levels(p.parent.Kernel), levels(p.child.Kernel)
-			return more(asks > 0 && asks >= has, fmt.Sprintf("%d levels below it", has), fmt.Sprintf("%d levels", asks))
-		}, nil),
+		elsewhere("kernel.spawn_depth", "each run above allows so many levels below its children (kernel/spawn)"),
 		compared("kernel.orphans", "its children end with it, if the parent's do", "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.Orphans }), nil),
 		compared("kernel.namespace", "the parent's or one below it", "leave it out", moreNamespace, absent(func(s *agent.Spec) *string { return &s.Kernel.Namespace })),
 		free("one of a closed list of files in its home; calls of models need a grant", "kernel.model_setup")[0],

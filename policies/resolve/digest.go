@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -109,6 +110,14 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 			whole[key] = number
 		}
 	}
+	if len(m.Children) > 0 {
+		whole["spawn"] = map[string]string{}
+	}
+	for _, child := range m.Children {
+		if whole["spawn"].(map[string]string)[child.Written.Name], err = child.Digest(h); err != nil {
+			return nil, err
+		}
+	}
 	for key, texts := range resolved {
 		whole[key] = texts
 	}
@@ -143,6 +152,22 @@ func (m *Manifest) canonical(h host.Host) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err = encoder.Encode(whole) // sorts keys
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// Executes are the files of the host that a run of the manifest executes, with their digests.
+func (m *Manifest) Executes() (files []agent.ManifestFile, err error) {
+	if m.Written.Script == "" {
+		return nil, nil
+	}
+	real, err := filepath.EvalSymlinks(m.absolute(m.Written.Script))
+	if err != nil {
+		return nil, m.at("script", err)
+	}
+	sum, err := digestFile(real)
+	if err != nil {
+		return nil, m.at("script", err)
+	}
+	return []agent.ManifestFile{{Path: real, SHA256: strings.TrimPrefix(sum, "sha256:")}}, nil
 }
 
 // digestMost bounds a file that is in the digest by its content, in bytes: a file with holes would be

@@ -25,6 +25,9 @@ type Manifest struct {
 	// Instructions are those of the manifest, or of the file that it names.
 	Instructions string
 
+	// Children are the manifests that Task.Spawn names.
+	Children []*Manifest
+
 	text  []byte
 	dir   string // where its relative paths begin
 	below string // of a team's agent: what is before its keys, as "agents.plan."
@@ -42,7 +45,10 @@ func NamesManifest(word string, h host.Host) bool {
 
 // LoadManifest reads the manifest that a word of a command line means. An error names the file and the
 // place in it.
-func LoadManifest(word string, h host.Host) (*Manifest, error) {
+func LoadManifest(word string, h host.Host) (*Manifest, error) { return loadManifest(word, h, 0) }
+
+// loadManifest is LoadManifest for one that is so many levels below.
+func loadManifest(word string, h host.Host, level int) (*Manifest, error) {
 	path, text, named := agentNamed(word, h)
 	m := &Manifest{Source: path, text: text}
 	if !named {
@@ -70,7 +76,32 @@ func LoadManifest(word string, h host.Host) (*Manifest, error) {
 	if err != nil {
 		return nil, m.wrong(err)
 	}
-	return m, m.readOrder()
+	if err := m.readOrder(); err != nil {
+		return nil, err
+	}
+	return m, m.readChildren(h, level)
+}
+
+// readChildren reads the manifests of agents that it may start. One that starts itself has a grant in
+// place of that.
+func (m *Manifest) readChildren(h host.Host, level int) error {
+	for _, word := range m.Written.Spawn {
+		if level == agent.SpawnDepthMost {
+			return m.at("spawn", invalid("", `an agent that starts itself has grants: ["spawn:NAME"]`, "%s is %d levels below, or a circle leads to it", word, level+1))
+		}
+		if IsManifest(word) {
+			word = m.absolute(word)
+		}
+		child, err := loadManifest(word, h, level+1)
+		if err == nil && slices.ContainsFunc(m.Children, func(other *Manifest) bool { return other.Written.Name == child.Written.Name }) {
+			err = invalid("", "name each once", "there are two agents %s", child.Written.Name)
+		}
+		if err != nil {
+			return m.at("spawn", err)
+		}
+		m.Children = append(m.Children, child)
+	}
+	return nil
 }
 
 // readOrder checks what a model is told, and reads its instructions.
@@ -132,6 +163,9 @@ func (m *Manifest) Request(asked Request, h host.Host) (Request, error) {
 	delete(values, settings.EnvironmentSet)
 	delete(values, settings.EnvironmentPass)
 	values.Add(settings.Env, variables...)
+	for _, child := range m.Children {
+		values.Add(settings.Grant, "spawn:"+child.Written.Name)
+	}
 	if m.Written.Home == policies.HomeKept {
 		values.Set(settings.KeptHome, m.Written.Name)
 	}

@@ -78,6 +78,9 @@ func LoadTeam(path string, h host.Host) (*Team, error) {
 			if err := a.readOrder(); err != nil {
 				return nil, err
 			}
+			if err := a.readChildren(h, 0); err != nil {
+				return nil, err
+			}
 		}
 		if a.Written.Extends == "" {
 			a.Written.Extends = file.extends()

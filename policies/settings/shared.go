@@ -97,7 +97,7 @@ var Shared = sync.OnceValue(func() *Section {
 			Read:  text(func(s *agent.Spec) *string { return &s.Kernel.OnEnd }),
 		},
 		{
-			Flag: SpawnDepth, Manifest: "spawn_depth", Group: GroupShared, Usage: "levels of agents below its children", Default: "0", Pod: notForContainers,
+			Flag: SpawnDepth, Manifest: "spawn_depth", Form: Amount, Group: GroupShared, Usage: "levels of agents that may be below its children", Default: "0", Pod: notForContainers,
 			Read: one(func(r *Reader, text string) (err error) {
 				if r.Spec.Kernel.SpawnDepth, err = strconv.Atoi(text); err != nil {
 					err = Invalid(SpawnDepth, fmt.Sprintf("use 0 to %d", agent.SpawnDepthMost), "%.64q is no number", text)

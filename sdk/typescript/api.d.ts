@@ -94,6 +94,108 @@ export interface RunParams {
   run: string;
 }
 
+/** Give a task to another run. */
+export interface HandoffParams {
+  /** a run below this one, or one of the same user and namespace that a grant of kind send covers */
+  to: string;
+  /** a text or any other JSON, at most 48 KiB */
+  task: unknown;
+  /** at most 8 */
+  grants?: HandoffGrant[];
+  /** by budget.reserve; all of it is handed over */
+  reservation?: string;
+  /** of the offer; absent: in an hour; at most in a day */
+  expires?: Time | Date;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Name an offer. */
+export interface AcceptParams {
+  offer: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Ask for the offers to a run. */
+export interface OfferListParams {
+  /** answer when there is one */
+  wait?: boolean;
+  after?: string;
+}
+
+/**
+ * Starts a child from a manifest, of which each field makes it narrower. What is absent is the
+ * manifest's.
+ */
+export interface SpawnParams {
+  /** a name, which a spawn grant of the caller's covers */
+  manifest: string;
+  /** what the caller calls it, beside its id; no other live child has the same */
+  name?: string;
+  /** arguments behind the manifest's; of a model one, the prompt */
+  args?: string[];
+  /** KEY=VALUE */
+  env?: string[];
+  /** of a model: behind the manifest's */
+  instructions?: string;
+  limits?: SpawnLimits;
+  /** none: no network at all */
+  network?: string;
+  /** targets that are denied as well */
+  deny?: string[];
+  /** KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all */
+  grants?: string[];
+  /** DIMENSION=AMOUNT, no more than the manifest's */
+  budgets?: string[];
+  /** copied before it starts */
+  files?: SpawnFile[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a descendant by its id, or a child by the name that its parent gave it. */
+export interface ChildParams {
+  child: string;
+}
+
+/** Sends a descendant a signal, or ends it. */
+export interface ChildSignalParams {
+  child: string;
+  /** TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status */
+  signal: string;
+  /** of POLICY: in its record */
+  reason?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks for runs below one. */
+export interface ChildListParams {
+  run: string;
+  after?: string;
+}
+
+/** What a run gives to what started it. */
+export interface ResultParams {
+  /** JSON of at most 48 KiB */
+  result: unknown;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Ask for what a descendant has changed in its files, as files below a path of the caller's own. */
+export interface CollectParams {
+  /** id or name */
+  child: string;
+  /** inside; at it must be nothing, or an empty folder */
+  path: string;
+  /** inside of the child, as run.diff lists them: only these, and what is below them */
+  paths?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Names the run, and where the last answer ended. */
 export interface GrantListParams {
   run: string;
@@ -105,7 +207,7 @@ export interface GrantDeriveParams {
   run: string;
   /** the id of a grant that the run holds */
   from: string;
-  /** the run that gets it; empty: the run itself */
+  /** the run that gets it, one below this run; empty: the run itself */
   to?: string;
   /** KIND:PATTERN[:RIGHTS], covered by from */
   grant: string;
@@ -163,6 +265,57 @@ export interface BudgetChargeParams {
   amounts: { [key: string]: number };
   /** the same key gets the same answer again */
   key?: string;
+}
+
+/** Sends a message. */
+export interface MailSendParams {
+  /** the name or the id of a run in the sender's namespace, or parent */
+  to: string;
+  body: unknown;
+  /** 0 to 9; higher ones are received first */
+  priority?: number;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** absent: a new one, or that of the message it answers */
+  trace?: string;
+  /** mail.answer waits for what the receiver replies */
+  asks?: boolean;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks for messages of the caller's mailbox. */
+export interface MailReceiveParams {
+  /** the id of the last one that the caller has; absent: from the first that is not acknowledged */
+  after?: string;
+  /** 1 to 64; absent: 1 */
+  most?: number;
+}
+
+/** Takes messages out of the caller's mailbox. */
+export interface MailAckParams {
+  /** 1 to 64 */
+  ids: string[];
+  /** why; they become dead letters */
+  reject?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Answers a message that asks. */
+export interface MailReplyParams {
+  /** of the message, which is in the caller's mailbox or was acknowledged by the same call */
+  id: string;
+  body: unknown;
+  /** take the message out of the mailbox */
+  ack?: boolean;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Waits for the answer to a message that the caller sent. */
+export interface MailAnswerParams {
+  id: string;
 }
 
 /** Name a namespace, and where the last answer ended. */
@@ -243,13 +396,15 @@ export interface StopParams {
   grace_ns?: number;
 }
 
-/** Sends the agent a signal of the Linux kernel's, or ends it by policy. */
+/** Sends the agent a signal of the Linux kernel's, or ends it by policy or for a budget. */
 export interface SignalParams {
   run: string;
   signal: number;
   /** clove's own signal, with signal 0: the run ends with status policy-kill. */
   policy?: boolean;
-  /** Reason, of policy only, is in the record and in the audit log; absent: who asked. */
+  /** clove's own signal, too: the run ends with status budget, in place of policy. */
+  budget?: boolean;
+  /** Reason, of policy and budget only, is in the record and in the audit log; absent: who asked. */
   reason?: string;
 }
 
@@ -383,6 +538,30 @@ export interface HomeParams {
   home: string;
 }
 
+/** Keeps a resolved manifest for agents that may start it. */
+export interface ManifestAddParams {
+  /** of the agent in it */
+  name: string;
+  /** without id */
+  spec: Spec;
+  /** that the spec refers to */
+  files?: ManifestFile[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Says where the last answer ended. */
+export interface ManifestListParams {
+  after?: string;
+}
+
+/** Names manifests of the caller's. */
+export interface ManifestNameParams {
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Gives a run a grant. */
 export interface GrantGiveParams {
   run: string;
@@ -514,6 +693,8 @@ export interface Grant {
   /** absent: not counted */
   uses_left?: number;
   reason?: string;
+  /** of kind spawn: of the manifest that it starts */
+  digest?: string;
   /**
    * where a rule of the run's network comes from, such as --allow or its policy. It is no grant:
    * it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
@@ -565,6 +746,364 @@ export interface AgentResult {
   refused: number;
 }
 
+/** Names the offer. */
+export interface HandoffResult {
+  offer: string;
+  /** what goes with the task has changed hands; false: it does when the other run accepts */
+  handed: boolean;
+}
+
+/** The task with what goes with it. */
+export interface AcceptResult {
+  task: unknown;
+  /** the run that gave it */
+  from: string;
+  grants?: Grant[];
+  /** for budget.settle or budget.release */
+  reservation?: string;
+}
+
+/** A task that a run may accept. */
+export interface Offer {
+  id: string;
+  /** the run that gives it */
+  from: string;
+  /** of that run */
+  name: string;
+  grants?: string[];
+  /** of the reservation, by dimension */
+  amounts?: { [key: string]: number };
+  /** they are this run's already */
+  handed?: boolean;
+  created: Time;
+  expires: Time;
+}
+
+/** A part of them, in the order of their ids. */
+export interface OfferListResult {
+  offers: Offer[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A run that an agent has started, or that is below one. */
+export interface Child {
+  id: string;
+  /** the run's name */
+  run: string;
+  /** what its parent calls it */
+  name?: string;
+  parent: string;
+  manifest: string;
+  digest: string;
+  created: Time;
+  state: string;
+  /** of its end */
+  status?: string;
+  exit_code?: number;
+}
+
+/** The child. It is queued; agent.wait reports also that it could not start. */
+export interface SpawnResult {
+  child: Child;
+}
+
+/** Says who requested a run's stop, and when. */
+export interface Stopped {
+  /** credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711" */
+  by: string;
+  time: Time;
+}
+
+/** An Error as it is stored in a Record. */
+export interface Failure {
+  step: string;
+  message: string;
+  /** the system's text for the error number */
+  errno?: string;
+  hint?: string;
+}
+
+/**
+ * Names the limit that ended the run. Value and Peak are in the limit's own unit: bytes,
+ * milliseconds for clocks, or files. Of a budget Name is the dimension, and the unit is the
+ * dimension's.
+ */
+export interface LimitHit {
+  name: string;
+  value: number;
+  peak?: number;
+  /** of a budget that other runs spend from too; empty: it is the run's own. */
+  account?: string;
+  /**
+   * Used, wanted and period are of a budget: what is used of it in its period, and the reservation
+   * that did not fit beside that; 0: what was used ended the run.
+   */
+  used?: number;
+  wanted?: number;
+  /** hour, day or month; empty: the run's whole life */
+  period?: string;
+}
+
+/** What one model's calls cost together. */
+export interface ModelUse {
+  model: string;
+  calls: number;
+  /** without those read from the provider's cache */
+  tokens_in: number;
+  tokens_out: number;
+  tokens_cached: number;
+  /** millionths of a US dollar */
+  cost_micros: number;
+  /** of calls: without an answer, or with an error */
+  failed?: number;
+  /** of calls: used more than was reserved for them */
+  over?: number;
+  /**
+   * of calls: their tokens are estimated, at least in part, because the provider did not report
+   * them
+   */
+  estimated?: number;
+}
+
+/**
+ * What all processes of the agent consumed together. CPUMS excludes what clove's launch had used
+ * in the same cgroup before the agent's execve; StartCPUMS is that part. All other figures include
+ * the launch.
+ */
+export interface Usage {
+  cpu_ms?: number;
+  /** the launch's part, not in CPUMS */
+  start_cpu_ms?: number;
+  cpu_user_ms?: number;
+  cpu_system_ms?: number;
+  cpu_throttled_ms?: number;
+  memory_peak_bytes?: number;
+  /**
+   * the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the
+   * launch, not by the agent.
+   */
+  start_memory_peak_bytes?: number;
+  pids_peak?: number;
+  io_read_bytes?: number;
+  io_write_bytes?: number;
+  net_rx_bytes?: number;
+  net_tx_bytes?: number;
+  /** held by the writable layer at the end */
+  disk_bytes?: number;
+  /** stdout and stderr together */
+  output_bytes?: number;
+  /**
+   * what clove's model service counted, in the order of the models' names; empty: the agent called
+   * none. Charges of the agent itself are in its budget only.
+   */
+  models?: ModelUse[];
+}
+
+/** Counts what the kernel did to the agent. */
+export interface Events {
+  oom_kill?: number;
+  /** forks refused by the pids limit */
+  pids_max?: number;
+  memory_high?: number;
+  cpu_throttled_periods?: number;
+}
+
+/** Enforced by the gate and by the broker. Bytes 0 means no limit. */
+export interface EgressLimits {
+  /** open at once, in and out, UDP flows included */
+  connections: number;
+  /** new ones; twice as many in a burst */
+  per_second: number;
+  /** in and out together, over the whole run */
+  bytes?: number;
+}
+
+/** Counts what went through the gate. */
+export interface NetworkUse {
+  mode: string;
+  /** opened, in and out, UDP flows included */
+  connections: number;
+  /** open at once */
+  connections_peak: number;
+  /** connections, flows and names */
+  refused: number;
+  limits: EgressLimits;
+  /** why the network failed during the run; empty: it did not */
+  lost?: string;
+}
+
+/** The system call of a denial. */
+export interface DeniedCall {
+  name: string;
+  number: number;
+  /** the six registers in hexadecimal */
+  args: string[] | null;
+}
+
+/**
+ * One refused target with its count. Everything below Count is of the first time, and empty where
+ * it means nothing or cannot be known.
+ */
+export interface Denial {
+  time: Time;
+  kind: string;
+  /** an address, a call's name, a path, a capability */
+  target: string;
+  rule: string;
+  count: number;
+  /** path inside of the program that tried */
+  program?: string;
+  /** what it was answered: "EPERM" */
+  errno?: string;
+  /** absent for network */
+  call?: DeniedCall;
+}
+
+/**
+ * Names the document that the defaults came from. SHA256, in hex, is the digest of the defaults
+ * that it set: two records with the same digest had the same defaults.
+ */
+export interface Policy {
+  name: string;
+  sha256: string;
+  /**
+   * the places in which it allows more than what it extends, each with the document and the
+   * reason: "network (research): reads two sites".
+   */
+  widened?: string[];
+  /**
+   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
+   * more than that policy, or found no such policy.
+   */
+  claimed?: string;
+}
+
+/**
+ * A limit of a shadow that the run exceeded. Value and Peak are in the unit of the place: bytes,
+ * milliseconds, or a number.
+ */
+export interface ShadowLimit {
+  /** key of a policy document; of a budget budgets.DIMENSION */
+  place: string;
+  value: number;
+  peak: number;
+}
+
+/** What a run's shadow would have refused of what the run's own policy allowed. */
+export interface ShadowUse {
+  policy: Policy;
+  /** all that it would have refused, those that are left out too */
+  refused: number;
+  /** by rule and target, the first first; at most ShadowDenialsMost */
+  denials: Denial[] | null;
+  /** of refused: of targets for which denials has no space */
+  others?: number;
+  /** of the shadow's limits and budgets those that were exceeded */
+  limits?: ShadowLimit[];
+  /** places in which it allows more than the run's own policy: there it says nothing */
+  wider?: string[];
+  /** places in which it is narrower, and which were not watched */
+  unseen?: string[];
+}
+
+/**
+ * Names the agent's file that a run was started from, as the caller gave it. SHA256, in hex, is
+ * the digest of what it said: two runs with the same digest had the same manifest.
+ */
+export interface Manifest {
+  name: string;
+  sha256: string;
+}
+
+/** The host that the run ran on. */
+export interface Host {
+  kernel: string;
+  /** v2, hybrid, v1 */
+  cgroup: string;
+}
+
+/** Says how a run ended. A figure that this host cannot supply is nil, never 0. */
+export interface Record {
+  version: number;
+  id: string;
+  name: string;
+  /** below the owner; empty: the owner's own */
+  namespace?: string;
+  /** the run whose agent started this one; empty: a person did */
+  parent?: string;
+  command: string[] | null;
+  started: Time;
+  ended: Time;
+  /** on CLOCK_BOOTTIME, from the agent's start to its end */
+  wall_ms: number;
+  /**
+   * as wall_ms, rounded up: no process of the agent executed after this. The kernel may take
+   * longer to free what they held
+   */
+  executed_ms?: number;
+  status: string;
+  /** what clove run exits with */
+  exit_code: number;
+  /** "SIGKILL", null when none */
+  signal: string;
+  /** set where a user requested the stop, even if the run ended by itself meanwhile */
+  stopped?: Stopped;
+  error?: Failure;
+  limit?: LimitHit;
+  usage: Usage;
+  events: Events;
+  /** absent without a gate */
+  network?: NetworkUse;
+  denials: Denial[] | null;
+  /** absent without a shadow */
+  shadow?: ShadowUse;
+  /** control to mechanism, for example "memory": "cgroup1" */
+  enforced: { [key: string]: string } | null;
+  unenforced: string[] | null;
+  /** where the defaults came from */
+  policy: Policy;
+  /** the agent's file that it was started from */
+  manifest?: Manifest;
+  host: Host;
+}
+
+/** How a descendant ended. */
+export interface ChildEnd {
+  child: Child;
+  /** without its command */
+  record: Record;
+  /** the end of what it wrote to stdout and stderr, at most 4 KiB */
+  output?: string;
+  /** what it gave with agent.result */
+  result?: unknown;
+}
+
+/** A part of the runs below one. */
+export interface ChildListResult {
+  children: Child[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A change that was left out. */
+export interface CollectLeft {
+  path: string;
+  why: string;
+}
+
+/** Counts what was copied. */
+export interface CollectResult {
+  /** and links */
+  files: number;
+  /** of the files */
+  bytes: number;
+  /** changes that were left out */
+  missing: number;
+  /** the first of them */
+  left: CollectLeft[];
+}
+
 /** A part of a run's grants. */
 export interface GrantListResult {
   grants: Grant[];
@@ -600,6 +1139,44 @@ export interface BudgetReserveResult {
   reservation: string;
 }
 
+/** Names the message. */
+export interface MailSendResult {
+  id: string;
+  trace: string;
+}
+
+/** A message as its receiver gets it. All but Body, Priority, Expires and Trace is set by clove. */
+export interface Mail {
+  /** opaque */
+  id: string;
+  /** the run that sent it; empty: a user did */
+  from: string;
+  sender: string;
+  /** as the sender wrote it */
+  to: string;
+  sent: Time;
+  /** then it becomes a dead letter */
+  expires?: Time;
+  /** the same in all messages that answer one another, causation the call that sent it. */
+  trace?: string;
+  causation: string;
+  /** its sender waits for an answer (mail.reply) */
+  asks?: boolean;
+  /** the id of the message that it answers */
+  answers?: string;
+  body: unknown;
+}
+
+/** Has messages, at least one. Each comes again until it is acknowledged. */
+export interface MailReceiveResult {
+  messages: Mail[];
+}
+
+/** The answer. It is taken out of the mailbox by mail.ack. */
+export interface MailAnswerResult {
+  message: Mail;
+}
+
 /** A call of a model that a limit lets wait. */
 export interface WaitingCall {
   model: string;
@@ -626,6 +1203,35 @@ export interface AuditReadResult {
   next?: number;
 }
 
+/** A part of a grant that is handed over, whose rest is lost. */
+export interface HandoffGrant {
+  /** the id of a grant that the run holds */
+  from: string;
+  /** KIND:PATTERN[:RIGHTS], covered by from */
+  grant: string;
+  expires?: Time;
+  uses?: number;
+}
+
+/** Limits of a child, each at most the manifest's; 0: the manifest's. */
+export interface SpawnLimits {
+  memory_bytes?: number;
+  cpus?: number;
+  pids?: number;
+  disk_bytes?: number;
+  output_bytes?: number;
+  cpu_time_ms?: number;
+  timeout_ms?: number;
+}
+
+/** A file or folder of the parent's that the child gets a copy of. */
+export interface SpawnFile {
+  /** a path inside the parent's sandbox */
+  from: string;
+  /** a path inside the child's */
+  to: string;
+}
+
 /** Says that a dimension reached a mark. */
 export interface BudgetNote {
   budget: Budget;
@@ -635,6 +1241,22 @@ export interface BudgetNote {
 
 /** Says that the grants of the run are others now. */
 export interface GrantsNote {
+  /** of how many it is the last; absent: of one */
+  count?: number;
+}
+
+/** Says that there is a task: ask agent.offers, or accept it. */
+export interface OfferNote {
+  offer: string;
+  from: string;
+  /** of how many it is the last; absent: of one */
+  count?: number;
+}
+
+/** Says that another run has accepted a task of this one. */
+export interface AcceptedNote {
+  offer: string;
+  to: string;
   /** of how many it is the last; absent: of one */
   count?: number;
 }
@@ -826,16 +1448,6 @@ export interface PublishedPort {
   port: number;
 }
 
-/** Enforced by the gate and by the broker. Bytes 0 means no limit. */
-export interface EgressLimits {
-  /** open at once, in and out, UDP flows included */
-  connections: number;
-  /** new ones; twice as many in a burst */
-  per_second: number;
-  /** in and out together, over the whole run */
-  bytes?: number;
-}
-
 /** What the agent may reach through the gate, and which of its ports the host may reach. */
 export interface Egress {
   rules?: EgressRule[];
@@ -875,34 +1487,10 @@ export interface Kernel {
   model_setup?: string;
   /** keep what its calls of models say and get */
   model_log?: boolean;
-}
-
-/**
- * Names the document that the defaults came from. SHA256, in hex, is the digest of the defaults
- * that it set: two records with the same digest had the same defaults.
- */
-export interface Policy {
-  name: string;
-  sha256: string;
-  /**
-   * the places in which it allows more than what it extends, each with the document and the
-   * reason: "network (research): reads two sites".
-   */
-  widened?: string[];
-  /**
-   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
-   * more than that policy, or found no such policy.
-   */
-  claimed?: string;
-}
-
-/**
- * Names the agent's file that a run was started from, as the caller gave it. SHA256, in hex, is
- * the digest of what it said: two runs with the same digest had the same manifest.
- */
-export interface Manifest {
-  name: string;
-  sha256: string;
+  /** how many levels of runs may be below this one; 0: its children start none. */
+  spawn_depth?: number;
+  /** OrphansKeep, or empty: the run's children are ended with it. */
+  orphans?: string;
 }
 
 /**
@@ -1014,13 +1602,6 @@ export interface Owner {
   gid: number;
 }
 
-/** Says who requested a run's stop, and when. */
-export interface Stopped {
-  /** credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711" */
-  by: string;
-  time: Time;
-}
-
 /**
  * What cloved keeps of a run besides what it asks for: where it stands in the queue and between
  * its starts. Of the marks, phase.go is the only writer.
@@ -1074,221 +1655,6 @@ export interface Lease {
   cgroups: { [key: string]: string } | null;
 }
 
-/** An Error as it is stored in a Record. */
-export interface Failure {
-  step: string;
-  message: string;
-  /** the system's text for the error number */
-  errno?: string;
-  hint?: string;
-}
-
-/**
- * Names the limit that ended the run. Value and Peak are in the limit's own unit: bytes,
- * milliseconds for clocks, or files. Of a budget Name is the dimension, and the unit is the
- * dimension's.
- */
-export interface LimitHit {
-  name: string;
-  value: number;
-  peak?: number;
-  /** of a budget that other runs spend from too; empty: it is the run's own. */
-  account?: string;
-  /**
-   * Used, wanted and period are of a budget: what is used of it in its period, and the reservation
-   * that did not fit beside that; 0: what was used ended the run.
-   */
-  used?: number;
-  wanted?: number;
-  /** hour, day or month; empty: the run's whole life */
-  period?: string;
-}
-
-/** What one model's calls cost together. */
-export interface ModelUse {
-  model: string;
-  calls: number;
-  /** without those read from the provider's cache */
-  tokens_in: number;
-  tokens_out: number;
-  tokens_cached: number;
-  /** millionths of a US dollar */
-  cost_micros: number;
-  /** of calls: without an answer, or with an error */
-  failed?: number;
-  /** of calls: used more than was reserved for them */
-  over?: number;
-  /**
-   * of calls: their tokens are estimated, at least in part, because the provider did not report
-   * them
-   */
-  estimated?: number;
-}
-
-/**
- * What all processes of the agent consumed together. CPUMS excludes what clove's launch had used
- * in the same cgroup before the agent's execve; StartCPUMS is that part. All other figures include
- * the launch.
- */
-export interface Usage {
-  cpu_ms?: number;
-  /** the launch's part, not in CPUMS */
-  start_cpu_ms?: number;
-  cpu_user_ms?: number;
-  cpu_system_ms?: number;
-  cpu_throttled_ms?: number;
-  memory_peak_bytes?: number;
-  /**
-   * the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the
-   * launch, not by the agent.
-   */
-  start_memory_peak_bytes?: number;
-  pids_peak?: number;
-  io_read_bytes?: number;
-  io_write_bytes?: number;
-  net_rx_bytes?: number;
-  net_tx_bytes?: number;
-  /** held by the writable layer at the end */
-  disk_bytes?: number;
-  /** stdout and stderr together */
-  output_bytes?: number;
-  /**
-   * what clove's model service counted, in the order of the models' names; empty: the agent called
-   * none. Charges of the agent itself are in its budget only.
-   */
-  models?: ModelUse[];
-}
-
-/** Counts what the kernel did to the agent. */
-export interface Events {
-  oom_kill?: number;
-  /** forks refused by the pids limit */
-  pids_max?: number;
-  memory_high?: number;
-  cpu_throttled_periods?: number;
-}
-
-/** Counts what went through the gate. */
-export interface NetworkUse {
-  mode: string;
-  /** opened, in and out, UDP flows included */
-  connections: number;
-  /** open at once */
-  connections_peak: number;
-  /** connections, flows and names */
-  refused: number;
-  limits: EgressLimits;
-  /** why the network failed during the run; empty: it did not */
-  lost?: string;
-}
-
-/** The system call of a denial. */
-export interface DeniedCall {
-  name: string;
-  number: number;
-  /** the six registers in hexadecimal */
-  args: string[] | null;
-}
-
-/**
- * One refused target with its count. Everything below Count is of the first time, and empty where
- * it means nothing or cannot be known.
- */
-export interface Denial {
-  time: Time;
-  kind: string;
-  /** an address, a call's name, a path, a capability */
-  target: string;
-  rule: string;
-  count: number;
-  /** path inside of the program that tried */
-  program?: string;
-  /** what it was answered: "EPERM" */
-  errno?: string;
-  /** absent for network */
-  call?: DeniedCall;
-}
-
-/**
- * A limit of a shadow that the run exceeded. Value and Peak are in the unit of the place: bytes,
- * milliseconds, or a number.
- */
-export interface ShadowLimit {
-  /** key of a policy document; of a budget budgets.DIMENSION */
-  place: string;
-  value: number;
-  peak: number;
-}
-
-/** What a run's shadow would have refused of what the run's own policy allowed. */
-export interface ShadowUse {
-  policy: Policy;
-  /** all that it would have refused, those that are left out too */
-  refused: number;
-  /** by rule and target, the first first; at most ShadowDenialsMost */
-  denials: Denial[] | null;
-  /** of refused: of targets for which denials has no space */
-  others?: number;
-  /** of the shadow's limits and budgets those that were exceeded */
-  limits?: ShadowLimit[];
-  /** places in which it allows more than the run's own policy: there it says nothing */
-  wider?: string[];
-  /** places in which it is narrower, and which were not watched */
-  unseen?: string[];
-}
-
-/** The host that the run ran on. */
-export interface Host {
-  kernel: string;
-  /** v2, hybrid, v1 */
-  cgroup: string;
-}
-
-/** Says how a run ended. A figure that this host cannot supply is nil, never 0. */
-export interface Record {
-  version: number;
-  id: string;
-  name: string;
-  /** below the owner; empty: the owner's own */
-  namespace?: string;
-  /** the run whose agent started this one; empty: a person did */
-  parent?: string;
-  command: string[] | null;
-  started: Time;
-  ended: Time;
-  /** on CLOCK_BOOTTIME, from the agent's start to its end */
-  wall_ms: number;
-  /**
-   * as wall_ms, rounded up: no process of the agent executed after this. The kernel may take
-   * longer to free what they held
-   */
-  executed_ms?: number;
-  status: string;
-  /** what clove run exits with */
-  exit_code: number;
-  /** "SIGKILL", null when none */
-  signal: string;
-  /** set where a user requested the stop, even if the run ended by itself meanwhile */
-  stopped?: Stopped;
-  error?: Failure;
-  limit?: LimitHit;
-  usage: Usage;
-  events: Events;
-  /** absent without a gate */
-  network?: NetworkUse;
-  denials: Denial[] | null;
-  /** absent without a shadow */
-  shadow?: ShadowUse;
-  /** control to mechanism, for example "memory": "cgroup1" */
-  enforced: { [key: string]: string } | null;
-  unenforced: string[] | null;
-  /** where the defaults came from */
-  policy: Policy;
-  /** the agent's file that it was started from */
-  manifest?: Manifest;
-  host: Host;
-}
-
 /**
  * Identifies an OCI container that an engine ran with clove-oci. A run with a Container is only
  * the record of that container: clove owns no layer, log or process of it.
@@ -1298,6 +1664,15 @@ export interface Container {
   id: string;
   /** of the container, absolute; two engines may use the same id */
   directory: string;
+}
+
+/** A run above another, with its names when the other was started. */
+export interface Ancestor {
+  id: string;
+  name: string;
+  namespace?: string;
+  /** its kernel.SpawnDepth */
+  depth?: number;
 }
 
 /** What the store keeps of one run from its creation on. */
@@ -1334,6 +1709,13 @@ export interface Run {
    * socket that asked: a caller cannot name one.
    */
   parent?: string;
+  /**
+   * the runs above it, its parent first, as they were when it was started; empty: a person started
+   * it. It spends from their accounts, and its cgroup is below theirs.
+   */
+  above?: Ancestor[];
+  /** when it ends at the latest, whatever its own limit is: its parent does; zero: never. */
+  deadline?: Time;
 }
 
 /** A run, and where it waits, why. Values of its environment that look like secrets are redacted. */
@@ -1614,6 +1996,34 @@ export interface KeptHome {
 /** The kept homes that the caller may see, the one that changed last first. */
 export interface HomesResult {
   homes: KeptHome[];
+}
+
+/** One that its owner has added. */
+export interface AddedManifest {
+  owner: number;
+  name: string;
+  /** sha256: and hex, of the spec and the files */
+  digest: string;
+  added: Time;
+  /** what a run of it may do at most */
+  grants?: string[];
+}
+
+/** One manifest. */
+export interface ManifestResult {
+  manifest: AddedManifest;
+}
+
+/** A part of the caller's manifests, in the order of their names. */
+export interface ManifestListResult {
+  manifests: AddedManifest[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** Has what is forgotten. */
+export interface ManifestRemoveResult {
+  removed: AddedManifest[];
 }
 
 /** A part of the lines of accounts, in the order of their names. */
@@ -1918,6 +2328,14 @@ export interface Exec {
   kill_rest?: boolean;
 }
 
+/** A file of the host that a run of a manifest executes. */
+export interface ManifestFile {
+  /** absolute */
+  path: string;
+  /** in hex */
+  sha256: string;
+}
+
 /** The methods agent.*. */
 export interface AgentAgentMethods {
   /**
@@ -1930,6 +2348,60 @@ export interface AgentAgentMethods {
    * until the agent ends. A repetition changes nothing.
    */
   ready(params?: NoParams, options?: CallOptions): Promise<void>;
+  /**
+   * Gives another run a task, with parts of grants and a reservation, which the agent then has no
+   * more. A run below this one has them at once. One of the same user and namespace, for which the
+   * agent has a grant of kind send, has them when it accepts. Either gets the task with
+   * agent.accept.
+   */
+  handoff(params: Omit<HandoffParams, "run">, options?: CallOptions): Promise<HandoffResult>;
+  /**
+   * Accepts a task that another run has offered to this one, with what goes with it. Each offer is
+   * accepted once.
+   */
+  accept(params: Omit<AcceptParams, "run">, options?: CallOptions): Promise<AcceptResult>;
+  /**
+   * Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With
+   * wait the answer comes when there is one.
+   */
+  offers(params?: Omit<OfferListParams, "run">, options?: CallOptions): Promise<OfferListResult>;
+  /** Yields the offers of all parts of agent.offers, in as many calls as that takes. */
+  offersAll(params?: Omit<OfferListParams, "run">, options?: CallOptions): AsyncGenerator<Offer, void, void>;
+  /**
+   * Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the
+   * parameters name, and in nothing with more than the agent itself has. Its ends are
+   * notifications, agent.ended. Needs cloved.
+   */
+  spawn(params: Omit<SpawnParams, "run">, options?: CallOptions): Promise<SpawnResult>;
+  /**
+   * Returns how a descendant ended, with the end of its output and its result, when it has. The
+   * call waits also while cloved is away.
+   */
+  wait(params: Omit<ChildParams, "run">, options?: CallOptions): Promise<ChildEnd>;
+  /** Sends a descendant a signal, or ends it with status policy-kill or budget. */
+  signal(params: Omit<ChildSignalParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Lists the children of a run, with those that have ended. If there are more, the answer has
+   * next, and the same request with that as after returns the following part.
+   */
+  list(params?: Omit<ChildListParams, "run">, options?: CallOptions): Promise<ChildListResult>;
+  /** Yields the children of all parts of agent.list, in as many calls as that takes. */
+  listAll(params?: Omit<ChildListParams, "run">, options?: CallOptions): AsyncGenerator<Child, void, void>;
+  /** Lists all runs below a run, each behind its parent. It continues as agent.list. */
+  tree(params?: Omit<ChildListParams, "run">, options?: CallOptions): Promise<ChildListResult>;
+  /** Yields the children of all parts of agent.tree, in as many calls as that takes. */
+  treeAll(params?: Omit<ChildListParams, "run">, options?: CallOptions): AsyncGenerator<Child, void, void>;
+  /** Gives the result of the run to what started it, once: agent.wait returns it. */
+  result(params: Omit<ResultParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Copies what a run below the caller's has changed in its files to a path of the caller's, with
+   * the caller's rights: a live run, which is frozen while it is read, or one that has ended and
+   * whose layer is kept. Below the path the files have the paths that they had inside. At the path
+   * must be nothing, or an empty folder, and what is copied appears as a whole. Deletions,
+   * devices, pipes, sockets and what the run itself may not read are left out, and named in the
+   * answer.
+   */
+  collect(params: Omit<CollectParams, "run">, options?: CallOptions): Promise<CollectResult>;
 }
 
 /** The methods grant.*. */
@@ -1978,6 +2450,26 @@ export interface AgentBudgetMethods {
   charge(params: Omit<BudgetChargeParams, "run">, options?: CallOptions): Promise<BudgetResult>;
 }
 
+/** The methods mail.*. */
+export interface AgentMailMethods {
+  /**
+   * Sends a message, which is durable when the call is answered. It needs a grant of kind send
+   * that covers the receiver. A full mailbox refuses it.
+   */
+  send(params: Omit<MailSendParams, "run">, options?: CallOptions): Promise<MailSendResult>;
+  /**
+   * Returns messages of the agent's mailbox when there are some: those of a higher priority first,
+   * of one sender in the order in which it sent them. They come again until they are acknowledged.
+   */
+  receive(params?: Omit<MailReceiveParams, "run">, options?: CallOptions): Promise<MailReceiveResult>;
+  /** Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. */
+  ack(params: Omit<MailAckParams, "run">, options?: CallOptions): Promise<void>;
+  /** Answers a message that asks, once. It needs no grant. */
+  reply(params: Omit<MailReplyParams, "run">, options?: CallOptions): Promise<MailSendResult>;
+  /** Returns the answer to a message that the agent sent with asks, when it has come. */
+  answer(params: Omit<MailAnswerParams, "run">, options?: CallOptions): Promise<MailAnswerResult>;
+}
+
 /** The methods model.*. */
 export interface AgentModelMethods {
   /**
@@ -2003,6 +2495,7 @@ export interface AgentAuditMethods {
 export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
   readonly budget: AgentBudgetMethods;
+  readonly mail: AgentMailMethods;
   readonly model: AgentModelMethods;
   readonly audit: AgentAuditMethods;
 }
@@ -2158,6 +2651,39 @@ export interface ClovedAgentMethods {
    * refused.
    */
   get(params: RunParams, options?: CallOptions): Promise<AgentResult>;
+  /**
+   * Lists the children of a run, with those that have ended. If there are more, the answer has
+   * next, and the same request with that as after returns the following part.
+   */
+  list(params: ChildListParams, options?: CallOptions): Promise<ChildListResult>;
+  /** Yields the children of all parts of agent.list, in as many calls as that takes. */
+  listAll(params: ChildListParams, options?: CallOptions): AsyncGenerator<Child, void, void>;
+  /** Lists all runs below a run, each behind its parent. It continues as agent.list. */
+  tree(params: ChildListParams, options?: CallOptions): Promise<ChildListResult>;
+  /** Yields the children of all parts of agent.tree, in as many calls as that takes. */
+  treeAll(params: ChildListParams, options?: CallOptions): AsyncGenerator<Child, void, void>;
+}
+
+/** The methods manifest.*. */
+export interface ClovedManifestMethods {
+  /**
+   * Keeps a manifest of the caller's, which agents with a spawn grant of its name may start.
+   * Grants that were given before hold what the name meant then.
+   */
+  add(params: ManifestAddParams, options?: CallOptions): Promise<ManifestResult>;
+  /**
+   * Lists the manifests that the caller has added, also those that newer ones of the same name
+   * have replaced. If there are more, the answer has next, and the same request with that as after
+   * returns the following part.
+   */
+  list(params?: ManifestListParams, options?: CallOptions): Promise<ManifestListResult>;
+  /** Yields the manifests of all parts of manifest.list, in as many calls as that takes. */
+  listAll(params?: ManifestListParams, options?: CallOptions): AsyncGenerator<AddedManifest, void, void>;
+  /**
+   * Forgets a manifest with those that it has replaced. Agents start nothing of it from now on;
+   * runs of it go on.
+   */
+  remove(params: ManifestNameParams, options?: CallOptions): Promise<ManifestRemoveResult>;
 }
 
 /** The methods grant.*. */
@@ -2299,6 +2825,7 @@ export interface ClovedMethods {
   readonly run: ClovedRunMethods;
   readonly home: ClovedHomeMethods;
   readonly agent: ClovedAgentMethods;
+  readonly manifest: ClovedManifestMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;
   readonly model: ClovedModelMethods;
@@ -2311,5 +2838,7 @@ export interface NoteParams {
   "budget.warning": BudgetNote;
   "budget.paused": BudgetNote;
   "grant.changed": GrantsNote;
+  "agent.offer": OfferNote;
+  "agent.accepted": AcceptedNote;
   "agent.lost": LostNote;
 }

@@ -118,6 +118,7 @@ class Grant:
     expires: Optional[datetime] = None
     uses_left: Optional[int] = None  # absent: not counted
     reason: str = ""
+    digest: str = ""  # of kind spawn: of the manifest that it starts
     rule: str = ""  # where a rule of the run's network comes from, such as --allow or its policy. It is no grant: it is changed with run.update, and nothing is derived from it. Empty: it is a grant.
 
     @classmethod
@@ -132,6 +133,7 @@ class Grant:
             expires=read_time(o.get("expires")),
             uses_left=o.get("uses_left"),
             reason=o.get("reason") or "",
+            digest=o.get("digest") or "",
             rule=o.get("rule") or "",
         )
 
@@ -199,6 +201,595 @@ class AgentResult:
             grants=[Grant.read(x or {}) for x in o.get("grants") or ()],
             budgets=[Budget.read(x or {}) for x in o.get("budgets") or ()],
             refused=o.get("refused") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class HandoffResult:
+    """Names the offer."""
+
+    offer: str = ""
+    handed: bool = False  # what goes with the task has changed hands; false: it does when the other run accepts
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> HandoffResult:
+        return cls(
+            offer=o.get("offer") or "",
+            handed=o.get("handed") or False,
+        )
+
+
+@dataclass(frozen=True)
+class AcceptResult:
+    """The task with what goes with it."""
+
+    task: Any = None
+    from_: str = ""  # the run that gave it
+    grants: list[Grant] = field(default_factory=list)
+    reservation: str = ""  # for budget.settle or budget.release
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AcceptResult:
+        return cls(
+            task=o.get("task"),
+            from_=o.get("from") or "",
+            grants=[Grant.read(x or {}) for x in o.get("grants") or ()],
+            reservation=o.get("reservation") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A task that a run may accept."""
+
+    id: str = ""
+    from_: str = ""  # the run that gives it
+    name: str = ""  # of that run
+    grants: list[str] = field(default_factory=list)
+    amounts: dict[str, int] = field(default_factory=dict)  # of the reservation, by dimension
+    handed: bool = False  # they are this run's already
+    created: Optional[datetime] = None
+    expires: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Offer:
+        return cls(
+            id=o.get("id") or "",
+            from_=o.get("from") or "",
+            name=o.get("name") or "",
+            grants=list(o.get("grants") or ()),
+            amounts=dict(o.get("amounts") or {}),
+            handed=o.get("handed") or False,
+            created=read_time(o.get("created")),
+            expires=read_time(o.get("expires")),
+        )
+
+
+@dataclass(frozen=True)
+class OfferListResult:
+    """A part of them, in the order of their ids."""
+
+    offers: list[Offer] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> OfferListResult:
+        return cls(
+            offers=[Offer.read(x or {}) for x in o.get("offers") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Child:
+    """A run that an agent has started, or that is below one."""
+
+    id: str = ""
+    run: str = ""  # the run's name
+    name: str = ""  # what its parent calls it
+    parent: str = ""
+    manifest: str = ""
+    digest: str = ""
+    created: Optional[datetime] = None
+    state: str = ""
+    status: str = ""  # of its end
+    exit_code: Optional[int] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Child:
+        return cls(
+            id=o.get("id") or "",
+            run=o.get("run") or "",
+            name=o.get("name") or "",
+            parent=o.get("parent") or "",
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            created=read_time(o.get("created")),
+            state=o.get("state") or "",
+            status=o.get("status") or "",
+            exit_code=o.get("exit_code"),
+        )
+
+
+@dataclass(frozen=True)
+class SpawnResult:
+    """The child. It is queued; agent.wait reports also that it could not start."""
+
+    child: Child = field(default_factory=Child)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SpawnResult:
+        return cls(
+            child=Child.read(o.get("child") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Says who requested a run's stop, and when."""
+
+    by: str = ""  # credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711"
+    time: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Stopped:
+        return cls(
+            by=o.get("by") or "",
+            time=read_time(o.get("time")),
+        )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An Error as it is stored in a Record."""
+
+    step: str = ""
+    message: str = ""
+    errno: str = ""  # the system's text for the error number
+    hint: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Failure:
+        return cls(
+            step=o.get("step") or "",
+            message=o.get("message") or "",
+            errno=o.get("errno") or "",
+            hint=o.get("hint") or "",
+        )
+
+
+@dataclass(frozen=True)
+class LimitHit:
+    """Names the limit that ended the run. Value and Peak are in the limit's own unit:
+    bytes, milliseconds for clocks, or files. Of a budget Name is the dimension, and
+    the unit is the dimension's.
+    """
+
+    name: str = ""
+    value: int = 0
+    peak: Optional[int] = None
+    account: str = ""  # of a budget that other runs spend from too; empty: it is the run's own.
+    used: int = 0  # Used, wanted and period are of a budget: what is used of it in its period, and the reservation that did not fit beside that; 0: what was used ended the run.
+    wanted: int = 0
+    period: str = ""  # hour, day or month; empty: the run's whole life
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> LimitHit:
+        return cls(
+            name=o.get("name") or "",
+            value=o.get("value") or 0,
+            peak=o.get("peak"),
+            account=o.get("account") or "",
+            used=o.get("used") or 0,
+            wanted=o.get("wanted") or 0,
+            period=o.get("period") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """What one model's calls cost together."""
+
+    model: str = ""
+    calls: int = 0
+    tokens_in: int = 0  # without those read from the provider's cache
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost_micros: int = 0  # millionths of a US dollar
+    failed: int = 0  # of calls: without an answer, or with an error
+    over: int = 0  # of calls: used more than was reserved for them
+    estimated: int = 0  # of calls: their tokens are estimated, at least in part, because the provider did not report them
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ModelUse:
+        return cls(
+            model=o.get("model") or "",
+            calls=o.get("calls") or 0,
+            tokens_in=o.get("tokens_in") or 0,
+            tokens_out=o.get("tokens_out") or 0,
+            tokens_cached=o.get("tokens_cached") or 0,
+            cost_micros=o.get("cost_micros") or 0,
+            failed=o.get("failed") or 0,
+            over=o.get("over") or 0,
+            estimated=o.get("estimated") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What all processes of the agent consumed together. CPUMS excludes what clove's
+    launch had used in the same cgroup before the agent's execve; StartCPUMS is that
+    part. All other figures include the launch.
+    """
+
+    cpu_ms: Optional[int] = None
+    start_cpu_ms: Optional[int] = None  # the launch's part, not in CPUMS
+    cpu_user_ms: Optional[int] = None
+    cpu_system_ms: Optional[int] = None
+    cpu_throttled_ms: Optional[int] = None
+    memory_peak_bytes: Optional[int] = None
+    start_memory_peak_bytes: Optional[int] = None  # the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the launch, not by the agent.
+    pids_peak: Optional[int] = None
+    io_read_bytes: Optional[int] = None
+    io_write_bytes: Optional[int] = None
+    net_rx_bytes: Optional[int] = None
+    net_tx_bytes: Optional[int] = None
+    disk_bytes: Optional[int] = None  # held by the writable layer at the end
+    output_bytes: Optional[int] = None  # stdout and stderr together
+    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. Charges of the agent itself are in its budget only.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Usage:
+        return cls(
+            cpu_ms=o.get("cpu_ms"),
+            start_cpu_ms=o.get("start_cpu_ms"),
+            cpu_user_ms=o.get("cpu_user_ms"),
+            cpu_system_ms=o.get("cpu_system_ms"),
+            cpu_throttled_ms=o.get("cpu_throttled_ms"),
+            memory_peak_bytes=o.get("memory_peak_bytes"),
+            start_memory_peak_bytes=o.get("start_memory_peak_bytes"),
+            pids_peak=o.get("pids_peak"),
+            io_read_bytes=o.get("io_read_bytes"),
+            io_write_bytes=o.get("io_write_bytes"),
+            net_rx_bytes=o.get("net_rx_bytes"),
+            net_tx_bytes=o.get("net_tx_bytes"),
+            disk_bytes=o.get("disk_bytes"),
+            output_bytes=o.get("output_bytes"),
+            models=[ModelUse.read(x or {}) for x in o.get("models") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class Events:
+    """Counts what the kernel did to the agent."""
+
+    oom_kill: Optional[int] = None
+    pids_max: Optional[int] = None  # forks refused by the pids limit
+    memory_high: Optional[int] = None
+    cpu_throttled_periods: Optional[int] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Events:
+        return cls(
+            oom_kill=o.get("oom_kill"),
+            pids_max=o.get("pids_max"),
+            memory_high=o.get("memory_high"),
+            cpu_throttled_periods=o.get("cpu_throttled_periods"),
+        )
+
+
+@dataclass(frozen=True)
+class EgressLimits:
+    """Enforced by the gate and by the broker. Bytes 0 means no limit."""
+
+    connections: int = 0  # open at once, in and out, UDP flows included
+    per_second: int = 0  # new ones; twice as many in a burst
+    bytes: int = 0  # in and out together, over the whole run
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EgressLimits:
+        return cls(
+            connections=o.get("connections") or 0,
+            per_second=o.get("per_second") or 0,
+            bytes=o.get("bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class NetworkUse:
+    """Counts what went through the gate."""
+
+    mode: str = ""
+    connections: int = 0  # opened, in and out, UDP flows included
+    connections_peak: int = 0  # open at once
+    refused: int = 0  # connections, flows and names
+    limits: EgressLimits = field(default_factory=EgressLimits)
+    lost: str = ""  # why the network failed during the run; empty: it did not
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NetworkUse:
+        return cls(
+            mode=o.get("mode") or "",
+            connections=o.get("connections") or 0,
+            connections_peak=o.get("connections_peak") or 0,
+            refused=o.get("refused") or 0,
+            limits=EgressLimits.read(o.get("limits") or {}),
+            lost=o.get("lost") or "",
+        )
+
+
+@dataclass(frozen=True)
+class DeniedCall:
+    """The system call of a denial."""
+
+    name: str = ""
+    number: int = 0
+    args: list[str] = field(default_factory=list)  # the six registers in hexadecimal
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DeniedCall:
+        return cls(
+            name=o.get("name") or "",
+            number=o.get("number") or 0,
+            args=list(o.get("args") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Denial:
+    """One refused target with its count. Everything below Count is of the first time,
+    and empty where it means nothing or cannot be known.
+    """
+
+    time: Optional[datetime] = None
+    kind: str = ""
+    target: str = ""  # an address, a call's name, a path, a capability
+    rule: str = ""
+    count: int = 0
+    program: str = ""  # path inside of the program that tried
+    errno: str = ""  # what it was answered: "EPERM"
+    call: Optional[DeniedCall] = None  # absent for network
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Denial:
+        return cls(
+            time=read_time(o.get("time")),
+            kind=o.get("kind") or "",
+            target=o.get("target") or "",
+            rule=o.get("rule") or "",
+            count=o.get("count") or 0,
+            program=o.get("program") or "",
+            errno=o.get("errno") or "",
+            call=DeniedCall.read(o.get("call") or {}) if o.get("call") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Names the document that the defaults came from. SHA256, in hex, is the digest of
+    the defaults that it set: two records with the same digest had the same defaults.
+    """
+
+    name: str = ""
+    sha256: str = ""
+    widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
+    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Policy:
+        return cls(
+            name=o.get("name") or "",
+            sha256=o.get("sha256") or "",
+            widened=list(o.get("widened") or ()),
+            claimed=o.get("claimed") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ShadowLimit:
+    """A limit of a shadow that the run exceeded. Value and Peak are in the unit of the
+    place: bytes, milliseconds, or a number.
+    """
+
+    place: str = ""  # key of a policy document; of a budget budgets.DIMENSION
+    value: int = 0
+    peak: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ShadowLimit:
+        return cls(
+            place=o.get("place") or "",
+            value=o.get("value") or 0,
+            peak=o.get("peak") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class ShadowUse:
+    """What a run's shadow would have refused of what the run's own policy allowed."""
+
+    policy: Policy = field(default_factory=Policy)
+    refused: int = 0  # all that it would have refused, those that are left out too
+    denials: list[Denial] = field(default_factory=list)  # by rule and target, the first first; at most ShadowDenialsMost
+    others: int = 0  # of refused: of targets for which denials has no space
+    limits: list[ShadowLimit] = field(default_factory=list)  # of the shadow's limits and budgets those that were exceeded
+    wider: list[str] = field(default_factory=list)  # places in which it allows more than the run's own policy: there it says nothing
+    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and which were not watched
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ShadowUse:
+        return cls(
+            policy=Policy.read(o.get("policy") or {}),
+            refused=o.get("refused") or 0,
+            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            others=o.get("others") or 0,
+            limits=[ShadowLimit.read(x or {}) for x in o.get("limits") or ()],
+            wider=list(o.get("wider") or ()),
+            unseen=list(o.get("unseen") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Names the agent's file that a run was started from, as the caller gave it.
+    SHA256, in hex, is the digest of what it said: two runs with the same digest had
+    the same manifest.
+    """
+
+    name: str = ""
+    sha256: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Manifest:
+        return cls(
+            name=o.get("name") or "",
+            sha256=o.get("sha256") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Host:
+    """The host that the run ran on."""
+
+    kernel: str = ""
+    cgroup: str = ""  # v2, hybrid, v1
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Host:
+        return cls(
+            kernel=o.get("kernel") or "",
+            cgroup=o.get("cgroup") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """Says how a run ended. A figure that this host cannot supply is nil, never 0."""
+
+    version: int = 0
+    id: str = ""
+    name: str = ""
+    namespace: str = ""  # below the owner; empty: the owner's own
+    parent: str = ""  # the run whose agent started this one; empty: a person did
+    command: list[str] = field(default_factory=list)
+    started: Optional[datetime] = None
+    ended: Optional[datetime] = None
+    wall_ms: int = 0  # on CLOCK_BOOTTIME, from the agent's start to its end
+    executed_ms: Optional[int] = None  # as wall_ms, rounded up: no process of the agent executed after this. The kernel may take longer to free what they held
+    status: str = ""
+    exit_code: int = 0  # what clove run exits with
+    signal: Optional[str] = None  # "SIGKILL", null when none
+    stopped: Optional[Stopped] = None  # set where a user requested the stop, even if the run ended by itself meanwhile
+    error: Optional[Failure] = None
+    limit: Optional[LimitHit] = None
+    usage: Usage = field(default_factory=Usage)
+    events: Events = field(default_factory=Events)
+    network: Optional[NetworkUse] = None  # absent without a gate
+    denials: list[Denial] = field(default_factory=list)
+    shadow: Optional[ShadowUse] = None  # absent without a shadow
+    enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
+    unenforced: list[str] = field(default_factory=list)
+    policy: Policy = field(default_factory=Policy)  # where the defaults came from
+    manifest: Manifest = field(default_factory=Manifest)  # the agent's file that it was started from
+    host: Host = field(default_factory=Host)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Record:
+        return cls(
+            version=o.get("version") or 0,
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            namespace=o.get("namespace") or "",
+            parent=o.get("parent") or "",
+            command=list(o.get("command") or ()),
+            started=read_time(o.get("started")),
+            ended=read_time(o.get("ended")),
+            wall_ms=o.get("wall_ms") or 0,
+            executed_ms=o.get("executed_ms"),
+            status=o.get("status") or "",
+            exit_code=o.get("exit_code") or 0,
+            signal=o.get("signal"),
+            stopped=Stopped.read(o.get("stopped") or {}) if o.get("stopped") is not None else None,
+            error=Failure.read(o.get("error") or {}) if o.get("error") is not None else None,
+            limit=LimitHit.read(o.get("limit") or {}) if o.get("limit") is not None else None,
+            usage=Usage.read(o.get("usage") or {}),
+            events=Events.read(o.get("events") or {}),
+            network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
+            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
+            enforced=dict(o.get("enforced") or {}),
+            unenforced=list(o.get("unenforced") or ()),
+            policy=Policy.read(o.get("policy") or {}),
+            manifest=Manifest.read(o.get("manifest") or {}),
+            host=Host.read(o.get("host") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class ChildEnd:
+    """How a descendant ended."""
+
+    child: Child = field(default_factory=Child)
+    record: Record = field(default_factory=Record)  # without its command
+    output: str = ""  # the end of what it wrote to stdout and stderr, at most 4 KiB
+    result: Any = None  # what it gave with agent.result
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ChildEnd:
+        return cls(
+            child=Child.read(o.get("child") or {}),
+            record=Record.read(o.get("record") or {}),
+            output=o.get("output") or "",
+            result=o.get("result"),
+        )
+
+
+@dataclass(frozen=True)
+class ChildListResult:
+    """A part of the runs below one."""
+
+    children: list[Child] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ChildListResult:
+        return cls(
+            children=[Child.read(x or {}) for x in o.get("children") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class CollectLeft:
+    """A change that was left out."""
+
+    path: str = ""
+    why: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> CollectLeft:
+        return cls(
+            path=o.get("path") or "",
+            why=o.get("why") or "",
+        )
+
+
+@dataclass(frozen=True)
+class CollectResult:
+    """Counts what was copied."""
+
+    files: int = 0  # and links
+    bytes: int = 0  # of the files
+    missing: int = 0  # changes that were left out
+    left: list[CollectLeft] = field(default_factory=list)  # the first of them
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> CollectResult:
+        return cls(
+            files=o.get("files") or 0,
+            bytes=o.get("bytes") or 0,
+            missing=o.get("missing") or 0,
+            left=[CollectLeft.read(x or {}) for x in o.get("left") or ()],
         )
 
 
@@ -287,6 +878,82 @@ class BudgetReserveResult:
 
 
 @dataclass(frozen=True)
+class MailSendResult:
+    """Names the message."""
+
+    id: str = ""
+    trace: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailSendResult:
+        return cls(
+            id=o.get("id") or "",
+            trace=o.get("trace") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A message as its receiver gets it. All but Body, Priority, Expires and Trace is
+    set by clove.
+    """
+
+    id: str = ""  # opaque
+    from_: str = ""  # the run that sent it; empty: a user did
+    sender: str = ""
+    to: str = ""  # as the sender wrote it
+    sent: Optional[datetime] = None
+    expires: Optional[datetime] = None  # then it becomes a dead letter
+    trace: str = ""  # the same in all messages that answer one another, causation the call that sent it.
+    causation: str = ""
+    asks: bool = False  # its sender waits for an answer (mail.reply)
+    answers: str = ""  # the id of the message that it answers
+    body: Any = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Mail:
+        return cls(
+            id=o.get("id") or "",
+            from_=o.get("from") or "",
+            sender=o.get("sender") or "",
+            to=o.get("to") or "",
+            sent=read_time(o.get("sent")),
+            expires=read_time(o.get("expires")),
+            trace=o.get("trace") or "",
+            causation=o.get("causation") or "",
+            asks=o.get("asks") or False,
+            answers=o.get("answers") or "",
+            body=o.get("body"),
+        )
+
+
+@dataclass(frozen=True)
+class MailReceiveResult:
+    """Has messages, at least one. Each comes again until it is acknowledged."""
+
+    messages: list[Mail] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailReceiveResult:
+        return cls(
+            messages=[Mail.read(x or {}) for x in o.get("messages") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class MailAnswerResult:
+    """The answer. It is taken out of the mailbox by mail.ack."""
+
+    message: Mail = field(default_factory=Mail)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailAnswerResult:
+        return cls(
+            message=Mail.read(o.get("message") or {}),
+        )
+
+
+@dataclass(frozen=True)
 class WaitingCall:
     """A call of a model that a limit lets wait."""
 
@@ -338,6 +1005,65 @@ class AuditReadResult:
 
 
 @dataclass(frozen=True)
+class HandoffGrant:
+    """A part of a grant that is handed over, whose rest is lost."""
+
+    from_: str = ""  # the id of a grant that the run holds
+    grant: str = ""  # KIND:PATTERN[:RIGHTS], covered by from
+    expires: Optional[datetime] = None
+    uses: Optional[int] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> HandoffGrant:
+        return cls(
+            from_=o.get("from") or "",
+            grant=o.get("grant") or "",
+            expires=read_time(o.get("expires")),
+            uses=o.get("uses"),
+        )
+
+
+@dataclass(frozen=True)
+class SpawnLimits:
+    """Limits of a child, each at most the manifest's; 0: the manifest's."""
+
+    memory_bytes: int = 0
+    cpus: float = 0.0
+    pids: int = 0
+    disk_bytes: int = 0
+    output_bytes: int = 0
+    cpu_time_ms: int = 0
+    timeout_ms: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SpawnLimits:
+        return cls(
+            memory_bytes=o.get("memory_bytes") or 0,
+            cpus=o.get("cpus") or 0.0,
+            pids=o.get("pids") or 0,
+            disk_bytes=o.get("disk_bytes") or 0,
+            output_bytes=o.get("output_bytes") or 0,
+            cpu_time_ms=o.get("cpu_time_ms") or 0,
+            timeout_ms=o.get("timeout_ms") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class SpawnFile:
+    """A file or folder of the parent's that the child gets a copy of."""
+
+    from_: str = ""  # a path inside the parent's sandbox
+    to: str = ""  # a path inside the child's
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SpawnFile:
+        return cls(
+            from_=o.get("from") or "",
+            to=o.get("to") or "",
+        )
+
+
+@dataclass(frozen=True)
 class BudgetNote:
     """Says that a dimension reached a mark."""
 
@@ -361,6 +1087,40 @@ class GrantsNote:
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> GrantsNote:
         return cls(
+            count=o.get("count") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class OfferNote:
+    """Says that there is a task: ask agent.offers, or accept it."""
+
+    offer: str = ""
+    from_: str = ""
+    count: int = 0  # of how many it is the last; absent: of one
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> OfferNote:
+        return cls(
+            offer=o.get("offer") or "",
+            from_=o.get("from") or "",
+            count=o.get("count") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class AcceptedNote:
+    """Says that another run has accepted a task of this one."""
+
+    offer: str = ""
+    to: str = ""
+    count: int = 0  # of how many it is the last; absent: of one
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AcceptedNote:
+        return cls(
+            offer=o.get("offer") or "",
+            to=o.get("to") or "",
             count=o.get("count") or 0,
         )
 
@@ -398,6 +1158,195 @@ class AgentMethods:
         params = {}
         self._call("agent.ready", params)
 
+    def handoff(
+        self,
+        to: str,
+        task: Any,
+        *,
+        grants: Optional[Sequence[Union[HandoffGrant, Mapping[str, Any]]]] = None,
+        reservation: Optional[str] = None,
+        expires: Optional[datetime] = None,
+        key: Optional[str] = None,
+    ) -> HandoffResult:
+        """Gives another run a task, with parts of grants and a reservation, which the
+        agent then has no more. A run below this one has them at once. One of the
+        same user and namespace, for which the agent has a grant of kind send, has
+        them when it accepts. Either gets the task with agent.accept.
+
+        Args:
+            to: a run below this one, or one of the same user and namespace that a grant of kind send covers
+            task: a text or any other JSON, at most 48 KiB
+            grants: at most 8
+            reservation: by budget.reserve; all of it is handed over
+            expires: of the offer; absent: in an hour; at most in a day
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "to": to,
+            "task": task,
+            "grants": grants,
+            "reservation": reservation,
+            "expires": expires,
+            "key": key,
+        }
+        return HandoffResult.read(self._call("agent.handoff", params))
+
+    def accept(self, offer: str, *, key: Optional[str] = None) -> AcceptResult:
+        """Accepts a task that another run has offered to this one, with what goes with
+        it. Each offer is accepted once.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"offer": offer, "key": key}
+        return AcceptResult.read(self._call("agent.accept", params))
+
+    def offers(self, *, wait: Optional[bool] = None, after: Optional[str] = None) -> OfferListResult:
+        """Lists the tasks that were offered to the run and are not accepted, in parts
+        of at most 8. With wait the answer comes when there is one.
+
+        Args:
+            wait: answer when there is one
+        """
+        params = {"wait": wait, "after": after}
+        return OfferListResult.read(self._call("agent.offers", params))
+
+    def offers_all(self, *, wait: Optional[bool] = None) -> Iterator[Offer]:
+        """Yields the offers of all parts of agent.offers, in as many calls as that takes."""
+        return pages(self.offers, "offers", {"wait": wait})
+
+    def spawn(
+        self,
+        manifest: str,
+        *,
+        name: Optional[str] = None,
+        args: Optional[Sequence[str]] = None,
+        env: Optional[Sequence[str]] = None,
+        instructions: Optional[str] = None,
+        limits: Optional[Union[SpawnLimits, Mapping[str, Any]]] = None,
+        network: Optional[str] = None,
+        deny: Optional[Sequence[str]] = None,
+        grants: Optional[Sequence[str]] = None,
+        budgets: Optional[Sequence[str]] = None,
+        files: Optional[Sequence[Union[SpawnFile, Mapping[str, Any]]]] = None,
+        key: Optional[str] = None,
+    ) -> SpawnResult:
+        """Starts a child from a manifest that a spawn grant of the agent's holds,
+        narrower by what the parameters name, and in nothing with more than the agent
+        itself has. Its ends are notifications, agent.ended. Needs cloved.
+
+        Args:
+            manifest: a name, which a spawn grant of the caller's covers
+            name: what the caller calls it, beside its id; no other live child has the same
+            args: arguments behind the manifest's; of a model one, the prompt
+            env: KEY=VALUE
+            instructions: of a model: behind the manifest's
+            network: none: no network at all
+            deny: targets that are denied as well
+            grants: KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all
+            budgets: DIMENSION=AMOUNT, no more than the manifest's
+            files: copied before it starts
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "manifest": manifest,
+            "name": name,
+            "args": args,
+            "env": env,
+            "instructions": instructions,
+            "limits": limits,
+            "network": network,
+            "deny": deny,
+            "grants": grants,
+            "budgets": budgets,
+            "files": files,
+            "key": key,
+        }
+        return SpawnResult.read(self._call("agent.spawn", params))
+
+    def wait(self, child: str) -> ChildEnd:
+        """Returns how a descendant ended, with the end of its output and its result,
+        when it has. The call waits also while cloved is away.
+        """
+        params = {"child": child}
+        return ChildEnd.read(self._call("agent.wait", params))
+
+    def signal(
+        self,
+        child: str,
+        signal: str,
+        *,
+        reason: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> None:
+        """Sends a descendant a signal, or ends it with status policy-kill or budget.
+
+        Args:
+            signal: TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status
+            reason: of POLICY: in its record
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"child": child, "signal": signal, "reason": reason, "key": key}
+        self._call("agent.signal", params)
+
+    def list(self, *, after: Optional[str] = None) -> ChildListResult:
+        """Lists the children of a run, with those that have ended. If there are more,
+        the answer has next, and the same request with that as after returns the
+        following part.
+        """
+        params = {"after": after}
+        return ChildListResult.read(self._call("agent.list", params))
+
+    def list_all(self) -> Iterator[Child]:
+        """Yields the children of all parts of agent.list, in as many calls as that takes."""
+        return pages(self.list, "children", {})
+
+    def tree(self, *, after: Optional[str] = None) -> ChildListResult:
+        """Lists all runs below a run, each behind its parent. It continues as
+        agent.list.
+        """
+        params = {"after": after}
+        return ChildListResult.read(self._call("agent.tree", params))
+
+    def tree_all(self) -> Iterator[Child]:
+        """Yields the children of all parts of agent.tree, in as many calls as that takes."""
+        return pages(self.tree, "children", {})
+
+    def result(self, result: Any, *, key: Optional[str] = None) -> None:
+        """Gives the result of the run to what started it, once: agent.wait returns it.
+
+        Args:
+            result: JSON of at most 48 KiB
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"result": result, "key": key}
+        self._call("agent.result", params)
+
+    def collect(
+        self,
+        child: str,
+        path: str,
+        *,
+        paths: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> CollectResult:
+        """Copies what a run below the caller's has changed in its files to a path of
+        the caller's, with the caller's rights: a live run, which is frozen while it
+        is read, or one that has ended and whose layer is kept. Below the path the
+        files have the paths that they had inside. At the path must be nothing, or an
+        empty folder, and what is copied appears as a whole. Deletions, devices,
+        pipes, sockets and what the run itself may not read are left out, and named
+        in the answer.
+
+        Args:
+            child: id or name
+            path: inside; at it must be nothing, or an empty folder
+            paths: inside of the child, as run.diff lists them: only these, and what is below them
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"child": child, "path": path, "paths": paths, "key": key}
+        return CollectResult.read(self._call("agent.collect", params))
+
 
 class GrantMethods:
     """The methods grant.*."""
@@ -432,7 +1381,7 @@ class GrantMethods:
 
         Args:
             from_: the id of a grant that the run holds
-            to: the run that gets it; empty: the run itself
+            to: the run that gets it, one below this run; empty: the run itself
             grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again; a random one by default
         """
@@ -527,6 +1476,101 @@ class BudgetMethods:
         return BudgetResult.read(self._call("budget.charge", params))
 
 
+class MailMethods:
+    """The methods mail.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def send(
+        self,
+        to: str,
+        body: Any,
+        *,
+        priority: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        trace: Optional[str] = None,
+        asks: Optional[bool] = None,
+        key: Optional[str] = None,
+    ) -> MailSendResult:
+        """Sends a message, which is durable when the call is answered. It needs a grant
+        of kind send that covers the receiver. A full mailbox refuses it.
+
+        Args:
+            to: the name or the id of a run in the sender's namespace, or parent
+            priority: 0 to 9; higher ones are received first
+            expires_ms: from now; 0: never
+            trace: absent: a new one, or that of the message it answers
+            asks: mail.answer waits for what the receiver replies
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "to": to,
+            "body": body,
+            "priority": priority,
+            "expires_ms": expires_ms,
+            "trace": trace,
+            "asks": asks,
+            "key": key,
+        }
+        return MailSendResult.read(self._call("mail.send", params))
+
+    def receive(self, *, after: Optional[str] = None, most: Optional[int] = None) -> MailReceiveResult:
+        """Returns messages of the agent's mailbox when there are some: those of a
+        higher priority first, of one sender in the order in which it sent them. They
+        come again until they are acknowledged.
+
+        Args:
+            after: the id of the last one that the caller has; absent: from the first that is not acknowledged
+            most: 1 to 64; absent: 1
+        """
+        params = {"after": after, "most": most}
+        return MailReceiveResult.read(self._call("mail.receive", params))
+
+    def ack(
+        self,
+        ids: Sequence[str],
+        *,
+        reject: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> None:
+        """Takes messages out of the agent's mailbox, all or none; with reject they
+        become dead letters.
+
+        Args:
+            ids: 1 to 64
+            reject: why; they become dead letters
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"ids": ids, "reject": reject, "key": key}
+        self._call("mail.ack", params)
+
+    def reply(
+        self,
+        id: str,
+        body: Any,
+        *,
+        ack: Optional[bool] = None,
+        key: Optional[str] = None,
+    ) -> MailSendResult:
+        """Answers a message that asks, once. It needs no grant.
+
+        Args:
+            id: of the message, which is in the caller's mailbox or was acknowledged by the same call
+            ack: take the message out of the mailbox
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"id": id, "body": body, "ack": ack, "key": key}
+        return MailSendResult.read(self._call("mail.reply", params))
+
+    def answer(self, id: str) -> MailAnswerResult:
+        """Returns the answer to a message that the agent sent with asks, when it has
+        come.
+        """
+        params = {"id": id}
+        return MailAnswerResult.read(self._call("mail.answer", params))
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -571,6 +1615,7 @@ class Methods(AgentMethods):
         super().__init__(call)
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
+        self.mail = MailMethods(call)
         self.model = ModelMethods(call)
         self.audit = AuditMethods(call)
 
@@ -610,6 +1655,101 @@ METHODS: dict[str, Method] = {
         [
         ],
     ),
+    "agent.handoff": Method(
+        "agent.handoff",
+        "Gives another run a task, with parts of grants and a reservation, which the agent then has no more. A run below this one has them at once. One of the same user and namespace, for which the agent has a grant of kind send, has them when it accepts. Either gets the task with agent.accept.",
+        [
+            Param("to", "string", True, "a run below this one, or one of the same user and namespace that a grant of kind send covers"),
+            Param("task", "json", True, "a text or any other JSON, at most 48 KiB"),
+            Param("grants", "json", False, "at most 8"),
+            Param("reservation", "string", False, "by budget.reserve; all of it is handed over"),
+            Param("expires", "time", False, "of the offer; absent: in an hour; at most in a day"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.accept": Method(
+        "agent.accept",
+        "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once.",
+        [
+            Param("offer", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.offers": Method(
+        "agent.offers",
+        "Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With wait the answer comes when there is one.",
+        [
+            Param("wait", "bool", False, "answer when there is one"),
+            Param("after", "string", False, ""),
+        ],
+    ),
+    "agent.spawn": Method(
+        "agent.spawn",
+        "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. Its ends are notifications, agent.ended. Needs cloved.",
+        [
+            Param("manifest", "string", True, "a name, which a spawn grant of the caller's covers"),
+            Param("name", "string", False, "what the caller calls it, beside its id; no other live child has the same"),
+            Param("args", "strings", False, "arguments behind the manifest's; of a model one, the prompt"),
+            Param("env", "strings", False, "KEY=VALUE"),
+            Param("instructions", "string", False, "of a model: behind the manifest's"),
+            Param("limits", "json", False, ""),
+            Param("network", "string", False, "none: no network at all"),
+            Param("deny", "strings", False, "targets that are denied as well"),
+            Param("grants", "strings", False, "KIND:PATTERN[:RIGHTS], a part of the manifest's, or none; absent: all"),
+            Param("budgets", "strings", False, "DIMENSION=AMOUNT, no more than the manifest's"),
+            Param("files", "json", False, "copied before it starts"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.wait": Method(
+        "agent.wait",
+        "Returns how a descendant ended, with the end of its output and its result, when it has. The call waits also while cloved is away.",
+        [
+            Param("child", "string", True, ""),
+        ],
+    ),
+    "agent.signal": Method(
+        "agent.signal",
+        "Sends a descendant a signal, or ends it with status policy-kill or budget.",
+        [
+            Param("child", "string", True, ""),
+            Param("signal", "string", True, "TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status"),
+            Param("reason", "string", False, "of POLICY: in its record"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.list": Method(
+        "agent.list",
+        "Lists the children of a run, with those that have ended. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("after", "string", False, ""),
+        ],
+    ),
+    "agent.tree": Method(
+        "agent.tree",
+        "Lists all runs below a run, each behind its parent. It continues as agent.list.",
+        [
+            Param("after", "string", False, ""),
+        ],
+    ),
+    "agent.result": Method(
+        "agent.result",
+        "Gives the result of the run to what started it, once: agent.wait returns it.",
+        [
+            Param("result", "json", True, "JSON of at most 48 KiB"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.collect": Method(
+        "agent.collect",
+        "Copies what a run below the caller's has changed in its files to a path of the caller's, with the caller's rights: a live run, which is frozen while it is read, or one that has ended and whose layer is kept. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole. Deletions, devices, pipes, sockets and what the run itself may not read are left out, and named in the answer.",
+        [
+            Param("child", "string", True, "id or name"),
+            Param("path", "string", True, "inside; at it must be nothing, or an empty folder"),
+            Param("paths", "strings", False, "inside of the child, as run.diff lists them: only these, and what is below them"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
     "grant.list": Method(
         "grant.list",
         "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part.",
@@ -622,7 +1762,7 @@ METHODS: dict[str, Method] = {
         "Makes a narrower grant from one that the run holds.",
         [
             Param("from", "string", True, "the id of a grant that the run holds"),
-            Param("to", "string", False, "the run that gets it; empty: the run itself"),
+            Param("to", "string", False, "the run that gets it, one below this run; empty: the run itself"),
             Param("grant", "string", True, "KIND:PATTERN[:RIGHTS], covered by from"),
             Param("expires", "time", False, ""),
             Param("uses", "integer", False, ""),
@@ -684,6 +1824,53 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "mail.send": Method(
+        "mail.send",
+        "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
+        [
+            Param("to", "string", True, "the name or the id of a run in the sender's namespace, or parent"),
+            Param("body", "json", True, ""),
+            Param("priority", "integer", False, "0 to 9; higher ones are received first"),
+            Param("expires_ms", "integer", False, "from now; 0: never"),
+            Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
+            Param("asks", "bool", False, "mail.answer waits for what the receiver replies"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.receive": Method(
+        "mail.receive",
+        "Returns messages of the agent's mailbox when there are some: those of a higher priority first, of one sender in the order in which it sent them. They come again until they are acknowledged.",
+        [
+            Param("after", "string", False, "the id of the last one that the caller has; absent: from the first that is not acknowledged"),
+            Param("most", "integer", False, "1 to 64; absent: 1"),
+        ],
+    ),
+    "mail.ack": Method(
+        "mail.ack",
+        "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters.",
+        [
+            Param("ids", "strings", True, "1 to 64"),
+            Param("reject", "string", False, "why; they become dead letters"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.reply": Method(
+        "mail.reply",
+        "Answers a message that asks, once. It needs no grant.",
+        [
+            Param("id", "string", True, "of the message, which is in the caller's mailbox or was acknowledged by the same call"),
+            Param("body", "json", True, ""),
+            Param("ack", "bool", False, "take the message out of the mailbox"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.answer": Method(
+        "mail.answer",
+        "Returns the answer to a message that the agent sent with asks, when it has come.",
+        [
+            Param("id", "string", True, ""),
+        ],
+    ),
     "model.queue": Method(
         "model.queue",
         "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait.",
@@ -705,6 +1892,8 @@ NOTES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "budget.warning": BudgetNote.read,
     "budget.paused": BudgetNote.read,
     "grant.changed": GrantsNote.read,
+    "agent.offer": OfferNote.read,
+    "agent.accepted": AcceptedNote.read,
     "agent.lost": LostNote.read,
 }
 """How the parameters of a notification are read."""
@@ -729,16 +1918,51 @@ __all__ = [
     "Grant",
     "Budget",
     "AgentResult",
+    "HandoffResult",
+    "AcceptResult",
+    "Offer",
+    "OfferListResult",
+    "Child",
+    "SpawnResult",
+    "Stopped",
+    "Failure",
+    "LimitHit",
+    "ModelUse",
+    "Usage",
+    "Events",
+    "EgressLimits",
+    "NetworkUse",
+    "DeniedCall",
+    "Denial",
+    "Policy",
+    "ShadowLimit",
+    "ShadowUse",
+    "Manifest",
+    "Host",
+    "Record",
+    "ChildEnd",
+    "ChildListResult",
+    "CollectLeft",
+    "CollectResult",
     "GrantListResult",
     "GrantResult",
     "GrantRevokeResult",
     "GrantCheckResult",
     "BudgetResult",
     "BudgetReserveResult",
+    "MailSendResult",
+    "Mail",
+    "MailReceiveResult",
+    "MailAnswerResult",
     "WaitingCall",
     "ModelQueueResult",
     "AuditReadResult",
+    "HandoffGrant",
+    "SpawnLimits",
+    "SpawnFile",
     "BudgetNote",
     "GrantsNote",
+    "OfferNote",
+    "AcceptedNote",
     "LostNote",
 ]

@@ -321,23 +321,6 @@ class PublishedPort:
 
 
 @dataclass(frozen=True)
-class EgressLimits:
-    """Enforced by the gate and by the broker. Bytes 0 means no limit."""
-
-    connections: int = 0  # open at once, in and out, UDP flows included
-    per_second: int = 0  # new ones; twice as many in a burst
-    bytes: int = 0  # in and out together, over the whole run
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> EgressLimits:
-        return cls(
-            connections=o.get("connections") or 0,
-            per_second=o.get("per_second") or 0,
-            bytes=o.get("bytes") or 0,
-        )
-
-
-@dataclass(frozen=True)
 class Egress:
     """What the agent may reach through the gate, and which of its ports the host may
     reach.
@@ -376,6 +359,8 @@ class Kernel:
     namespace: str = ""  # below the owner; empty: the owner's own
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
     model_log: bool = False  # keep what its calls of models say and get
+    spawn_depth: int = 0  # how many levels of runs may be below this one; 0: its children start none.
+    orphans: str = ""  # OrphansKeep, or empty: the run's children are ended with it.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Kernel:
@@ -390,45 +375,8 @@ class Kernel:
             namespace=o.get("namespace") or "",
             model_setup=o.get("model_setup") or "",
             model_log=o.get("model_log") or False,
-        )
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Names the document that the defaults came from. SHA256, in hex, is the digest of
-    the defaults that it set: two records with the same digest had the same defaults.
-    """
-
-    name: str = ""
-    sha256: str = ""
-    widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
-    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Policy:
-        return cls(
-            name=o.get("name") or "",
-            sha256=o.get("sha256") or "",
-            widened=list(o.get("widened") or ()),
-            claimed=o.get("claimed") or "",
-        )
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """Names the agent's file that a run was started from, as the caller gave it.
-    SHA256, in hex, is the digest of what it said: two runs with the same digest had
-    the same manifest.
-    """
-
-    name: str = ""
-    sha256: str = ""
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Manifest:
-        return cls(
-            name=o.get("name") or "",
-            sha256=o.get("sha256") or "",
+            spawn_depth=o.get("spawn_depth") or 0,
+            orphans=o.get("orphans") or "",
         )
 
 
@@ -598,21 +546,6 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """Says who requested a run's stop, and when."""
-
-    by: str = ""  # credentials of the socket's peer (SO_PEERCRED): "uid 1000, process 4711"
-    time: Optional[datetime] = None
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Stopped:
-        return cls(
-            by=o.get("by") or "",
-            time=read_time(o.get("time")),
-        )
-
-
-@dataclass(frozen=True)
 class QueueState:
     """What cloved keeps of a run besides what it asks for: where it stands in the queue
     and between its starts. Of the marks, phase.go is the only writer.
@@ -675,336 +608,6 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """An Error as it is stored in a Record."""
-
-    step: str = ""
-    message: str = ""
-    errno: str = ""  # the system's text for the error number
-    hint: str = ""
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Failure:
-        return cls(
-            step=o.get("step") or "",
-            message=o.get("message") or "",
-            errno=o.get("errno") or "",
-            hint=o.get("hint") or "",
-        )
-
-
-@dataclass(frozen=True)
-class LimitHit:
-    """Names the limit that ended the run. Value and Peak are in the limit's own unit:
-    bytes, milliseconds for clocks, or files. Of a budget Name is the dimension, and
-    the unit is the dimension's.
-    """
-
-    name: str = ""
-    value: int = 0
-    peak: Optional[int] = None
-    account: str = ""  # of a budget that other runs spend from too; empty: it is the run's own.
-    used: int = 0  # Used, wanted and period are of a budget: what is used of it in its period, and the reservation that did not fit beside that; 0: what was used ended the run.
-    wanted: int = 0
-    period: str = ""  # hour, day or month; empty: the run's whole life
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> LimitHit:
-        return cls(
-            name=o.get("name") or "",
-            value=o.get("value") or 0,
-            peak=o.get("peak"),
-            account=o.get("account") or "",
-            used=o.get("used") or 0,
-            wanted=o.get("wanted") or 0,
-            period=o.get("period") or "",
-        )
-
-
-@dataclass(frozen=True)
-class ModelUse:
-    """What one model's calls cost together."""
-
-    model: str = ""
-    calls: int = 0
-    tokens_in: int = 0  # without those read from the provider's cache
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    cost_micros: int = 0  # millionths of a US dollar
-    failed: int = 0  # of calls: without an answer, or with an error
-    over: int = 0  # of calls: used more than was reserved for them
-    estimated: int = 0  # of calls: their tokens are estimated, at least in part, because the provider did not report them
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> ModelUse:
-        return cls(
-            model=o.get("model") or "",
-            calls=o.get("calls") or 0,
-            tokens_in=o.get("tokens_in") or 0,
-            tokens_out=o.get("tokens_out") or 0,
-            tokens_cached=o.get("tokens_cached") or 0,
-            cost_micros=o.get("cost_micros") or 0,
-            failed=o.get("failed") or 0,
-            over=o.get("over") or 0,
-            estimated=o.get("estimated") or 0,
-        )
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What all processes of the agent consumed together. CPUMS excludes what clove's
-    launch had used in the same cgroup before the agent's execve; StartCPUMS is that
-    part. All other figures include the launch.
-    """
-
-    cpu_ms: Optional[int] = None
-    start_cpu_ms: Optional[int] = None  # the launch's part, not in CPUMS
-    cpu_user_ms: Optional[int] = None
-    cpu_system_ms: Optional[int] = None
-    cpu_throttled_ms: Optional[int] = None
-    memory_peak_bytes: Optional[int] = None
-    start_memory_peak_bytes: Optional[int] = None  # the peak before the agent's execve. A memory_peak_bytes that is not above it was caused by the launch, not by the agent.
-    pids_peak: Optional[int] = None
-    io_read_bytes: Optional[int] = None
-    io_write_bytes: Optional[int] = None
-    net_rx_bytes: Optional[int] = None
-    net_tx_bytes: Optional[int] = None
-    disk_bytes: Optional[int] = None  # held by the writable layer at the end
-    output_bytes: Optional[int] = None  # stdout and stderr together
-    models: list[ModelUse] = field(default_factory=list)  # what clove's model service counted, in the order of the models' names; empty: the agent called none. Charges of the agent itself are in its budget only.
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Usage:
-        return cls(
-            cpu_ms=o.get("cpu_ms"),
-            start_cpu_ms=o.get("start_cpu_ms"),
-            cpu_user_ms=o.get("cpu_user_ms"),
-            cpu_system_ms=o.get("cpu_system_ms"),
-            cpu_throttled_ms=o.get("cpu_throttled_ms"),
-            memory_peak_bytes=o.get("memory_peak_bytes"),
-            start_memory_peak_bytes=o.get("start_memory_peak_bytes"),
-            pids_peak=o.get("pids_peak"),
-            io_read_bytes=o.get("io_read_bytes"),
-            io_write_bytes=o.get("io_write_bytes"),
-            net_rx_bytes=o.get("net_rx_bytes"),
-            net_tx_bytes=o.get("net_tx_bytes"),
-            disk_bytes=o.get("disk_bytes"),
-            output_bytes=o.get("output_bytes"),
-            models=[ModelUse.read(x or {}) for x in o.get("models") or ()],
-        )
-
-
-@dataclass(frozen=True)
-class Events:
-    """Counts what the kernel did to the agent."""
-
-    oom_kill: Optional[int] = None
-    pids_max: Optional[int] = None  # forks refused by the pids limit
-    memory_high: Optional[int] = None
-    cpu_throttled_periods: Optional[int] = None
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Events:
-        return cls(
-            oom_kill=o.get("oom_kill"),
-            pids_max=o.get("pids_max"),
-            memory_high=o.get("memory_high"),
-            cpu_throttled_periods=o.get("cpu_throttled_periods"),
-        )
-
-
-@dataclass(frozen=True)
-class NetworkUse:
-    """Counts what went through the gate."""
-
-    mode: str = ""
-    connections: int = 0  # opened, in and out, UDP flows included
-    connections_peak: int = 0  # open at once
-    refused: int = 0  # connections, flows and names
-    limits: EgressLimits = field(default_factory=EgressLimits)
-    lost: str = ""  # why the network failed during the run; empty: it did not
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> NetworkUse:
-        return cls(
-            mode=o.get("mode") or "",
-            connections=o.get("connections") or 0,
-            connections_peak=o.get("connections_peak") or 0,
-            refused=o.get("refused") or 0,
-            limits=EgressLimits.read(o.get("limits") or {}),
-            lost=o.get("lost") or "",
-        )
-
-
-@dataclass(frozen=True)
-class DeniedCall:
-    """The system call of a denial."""
-
-    name: str = ""
-    number: int = 0
-    args: list[str] = field(default_factory=list)  # the six registers in hexadecimal
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> DeniedCall:
-        return cls(
-            name=o.get("name") or "",
-            number=o.get("number") or 0,
-            args=list(o.get("args") or ()),
-        )
-
-
-@dataclass(frozen=True)
-class Denial:
-    """One refused target with its count. Everything below Count is of the first time,
-    and empty where it means nothing or cannot be known.
-    """
-
-    time: Optional[datetime] = None
-    kind: str = ""
-    target: str = ""  # an address, a call's name, a path, a capability
-    rule: str = ""
-    count: int = 0
-    program: str = ""  # path inside of the program that tried
-    errno: str = ""  # what it was answered: "EPERM"
-    call: Optional[DeniedCall] = None  # absent for network
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Denial:
-        return cls(
-            time=read_time(o.get("time")),
-            kind=o.get("kind") or "",
-            target=o.get("target") or "",
-            rule=o.get("rule") or "",
-            count=o.get("count") or 0,
-            program=o.get("program") or "",
-            errno=o.get("errno") or "",
-            call=DeniedCall.read(o.get("call") or {}) if o.get("call") is not None else None,
-        )
-
-
-@dataclass(frozen=True)
-class ShadowLimit:
-    """A limit of a shadow that the run exceeded. Value and Peak are in the unit of the
-    place: bytes, milliseconds, or a number.
-    """
-
-    place: str = ""  # key of a policy document; of a budget budgets.DIMENSION
-    value: int = 0
-    peak: int = 0
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> ShadowLimit:
-        return cls(
-            place=o.get("place") or "",
-            value=o.get("value") or 0,
-            peak=o.get("peak") or 0,
-        )
-
-
-@dataclass(frozen=True)
-class ShadowUse:
-    """What a run's shadow would have refused of what the run's own policy allowed."""
-
-    policy: Policy = field(default_factory=Policy)
-    refused: int = 0  # all that it would have refused, those that are left out too
-    denials: list[Denial] = field(default_factory=list)  # by rule and target, the first first; at most ShadowDenialsMost
-    others: int = 0  # of refused: of targets for which denials has no space
-    limits: list[ShadowLimit] = field(default_factory=list)  # of the shadow's limits and budgets those that were exceeded
-    wider: list[str] = field(default_factory=list)  # places in which it allows more than the run's own policy: there it says nothing
-    unseen: list[str] = field(default_factory=list)  # places in which it is narrower, and which were not watched
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> ShadowUse:
-        return cls(
-            policy=Policy.read(o.get("policy") or {}),
-            refused=o.get("refused") or 0,
-            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
-            others=o.get("others") or 0,
-            limits=[ShadowLimit.read(x or {}) for x in o.get("limits") or ()],
-            wider=list(o.get("wider") or ()),
-            unseen=list(o.get("unseen") or ()),
-        )
-
-
-@dataclass(frozen=True)
-class Host:
-    """The host that the run ran on."""
-
-    kernel: str = ""
-    cgroup: str = ""  # v2, hybrid, v1
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Host:
-        return cls(
-            kernel=o.get("kernel") or "",
-            cgroup=o.get("cgroup") or "",
-        )
-
-
-@dataclass(frozen=True)
-class Record:
-    """Says how a run ended. A figure that this host cannot supply is nil, never 0."""
-
-    version: int = 0
-    id: str = ""
-    name: str = ""
-    namespace: str = ""  # below the owner; empty: the owner's own
-    parent: str = ""  # the run whose agent started this one; empty: a person did
-    command: list[str] = field(default_factory=list)
-    started: Optional[datetime] = None
-    ended: Optional[datetime] = None
-    wall_ms: int = 0  # on CLOCK_BOOTTIME, from the agent's start to its end
-    executed_ms: Optional[int] = None  # as wall_ms, rounded up: no process of the agent executed after this. The kernel may take longer to free what they held
-    status: str = ""
-    exit_code: int = 0  # what clove run exits with
-    signal: Optional[str] = None  # "SIGKILL", null when none
-    stopped: Optional[Stopped] = None  # set where a user requested the stop, even if the run ended by itself meanwhile
-    error: Optional[Failure] = None
-    limit: Optional[LimitHit] = None
-    usage: Usage = field(default_factory=Usage)
-    events: Events = field(default_factory=Events)
-    network: Optional[NetworkUse] = None  # absent without a gate
-    denials: list[Denial] = field(default_factory=list)
-    shadow: Optional[ShadowUse] = None  # absent without a shadow
-    enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
-    unenforced: list[str] = field(default_factory=list)
-    policy: Policy = field(default_factory=Policy)  # where the defaults came from
-    manifest: Manifest = field(default_factory=Manifest)  # the agent's file that it was started from
-    host: Host = field(default_factory=Host)
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> Record:
-        return cls(
-            version=o.get("version") or 0,
-            id=o.get("id") or "",
-            name=o.get("name") or "",
-            namespace=o.get("namespace") or "",
-            parent=o.get("parent") or "",
-            command=list(o.get("command") or ()),
-            started=read_time(o.get("started")),
-            ended=read_time(o.get("ended")),
-            wall_ms=o.get("wall_ms") or 0,
-            executed_ms=o.get("executed_ms"),
-            status=o.get("status") or "",
-            exit_code=o.get("exit_code") or 0,
-            signal=o.get("signal"),
-            stopped=Stopped.read(o.get("stopped") or {}) if o.get("stopped") is not None else None,
-            error=Failure.read(o.get("error") or {}) if o.get("error") is not None else None,
-            limit=LimitHit.read(o.get("limit") or {}) if o.get("limit") is not None else None,
-            usage=Usage.read(o.get("usage") or {}),
-            events=Events.read(o.get("events") or {}),
-            network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
-            denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
-            shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
-            enforced=dict(o.get("enforced") or {}),
-            unenforced=list(o.get("unenforced") or ()),
-            policy=Policy.read(o.get("policy") or {}),
-            manifest=Manifest.read(o.get("manifest") or {}),
-            host=Host.read(o.get("host") or {}),
-        )
-
-
-@dataclass(frozen=True)
 class Container:
     """Identifies an OCI container that an engine ran with clove-oci. A run with a
     Container is only the record of that container: clove owns no layer, log or
@@ -1019,6 +622,25 @@ class Container:
         return cls(
             id=o.get("id") or "",
             directory=o.get("directory") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """A run above another, with its names when the other was started."""
+
+    id: str = ""
+    name: str = ""
+    namespace: str = ""
+    depth: int = 0  # its kernel.SpawnDepth
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Ancestor:
+        return cls(
+            id=o.get("id") or "",
+            name=o.get("name") or "",
+            namespace=o.get("namespace") or "",
+            depth=o.get("depth") or 0,
         )
 
 
@@ -1040,6 +662,8 @@ class Run:
     previous: Optional[Record] = None  # the record of the last time, where the run was restarted.
     container: Optional[Container] = None  # set where this is the record of an OCI container. Such a run is always ended, has no layer and no log, and never starts.
     parent: str = ""  # the run whose agent started this one; empty: a person did. Only cloved will set it, from the socket that asked: a caller cannot name one.
+    above: list[Ancestor] = field(default_factory=list)  # the runs above it, its parent first, as they were when it was started; empty: a person started it. It spends from their accounts, and its cgroup is below theirs.
+    deadline: Optional[datetime] = None  # when it ends at the latest, whatever its own limit is: its parent does; zero: never.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Run:
@@ -1058,6 +682,8 @@ class Run:
             previous=Record.read(o.get("previous") or {}) if o.get("previous") is not None else None,
             container=Container.read(o.get("container") or {}) if o.get("container") is not None else None,
             parent=o.get("parent") or "",
+            above=[Ancestor.read(x or {}) for x in o.get("above") or ()],
+            deadline=read_time(o.get("deadline")),
         )
 
 
@@ -1530,6 +1156,68 @@ class HomesResult:
     def read(cls, o: Mapping[str, Any]) -> HomesResult:
         return cls(
             homes=[KeptHome.read(x or {}) for x in o.get("homes") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class AddedManifest:
+    """One that its owner has added."""
+
+    owner: int = 0
+    name: str = ""
+    digest: str = ""  # sha256: and hex, of the spec and the files
+    added: Optional[datetime] = None
+    grants: list[str] = field(default_factory=list)  # what a run of it may do at most
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AddedManifest:
+        return cls(
+            owner=o.get("owner") or 0,
+            name=o.get("name") or "",
+            digest=o.get("digest") or "",
+            added=read_time(o.get("added")),
+            grants=list(o.get("grants") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class ManifestResult:
+    """One manifest."""
+
+    manifest: AddedManifest = field(default_factory=AddedManifest)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ManifestResult:
+        return cls(
+            manifest=AddedManifest.read(o.get("manifest") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class ManifestListResult:
+    """A part of the caller's manifests, in the order of their names."""
+
+    manifests: list[AddedManifest] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ManifestListResult:
+        return cls(
+            manifests=[AddedManifest.read(x or {}) for x in o.get("manifests") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ManifestRemoveResult:
+    """Has what is forgotten."""
+
+    removed: list[AddedManifest] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ManifestRemoveResult:
+        return cls(
+            removed=[AddedManifest.read(x or {}) for x in o.get("removed") or ()],
         )
 
 
@@ -2062,6 +1750,21 @@ class Exec:
         )
 
 
+@dataclass(frozen=True)
+class ManifestFile:
+    """A file of the host that a run of a manifest executes."""
+
+    path: str = ""  # absolute
+    sha256: str = ""  # in hex
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ManifestFile:
+        return cls(
+            path=o.get("path") or "",
+            sha256=o.get("sha256") or "",
+        )
+
+
 class DaemonMethods:
     """The methods daemon.*."""
 
@@ -2227,6 +1930,7 @@ class RunMethods:
         signal: int,
         *,
         policy: Optional[bool] = None,
+        budget: Optional[bool] = None,
         reason: Optional[str] = None,
     ) -> None:
         """Sends the agent a signal. KILL ends all of its processes. KILL and TERM
@@ -2235,9 +1939,16 @@ class RunMethods:
 
         Args:
             policy: clove's own signal, with signal 0: the run ends with status policy-kill.
-            reason: Reason, of policy only, is in the record and in the audit log; absent: who asked.
+            budget: clove's own signal, too: the run ends with status budget, in place of policy.
+            reason: Reason, of policy and budget only, is in the record and in the audit log; absent: who asked.
         """
-        params = {"run": run, "signal": signal, "policy": policy, "reason": reason}
+        params = {
+            "run": run,
+            "signal": signal,
+            "policy": policy,
+            "budget": budget,
+            "reason": reason,
+        }
         await self._caller.call("run.signal", params)
 
     async def restart(
@@ -2473,6 +2184,78 @@ class AgentMethods:
         params = {"run": run}
         return AgentResult.read(await self._caller.call("agent.get", params))
 
+    async def list(self, run: str, *, after: Optional[str] = None) -> ChildListResult:
+        """Lists the children of a run, with those that have ended. If there are more,
+        the answer has next, and the same request with that as after returns the
+        following part.
+        """
+        params = {"run": run, "after": after}
+        return ChildListResult.read(await self._caller.call("agent.list", params))
+
+    def list_all(self, run: str) -> AsyncIterator[Child]:
+        """Yields the children of all parts of agent.list, in as many calls as that takes."""
+        return pages_async(self.list, "children", {"run": run})
+
+    async def tree(self, run: str, *, after: Optional[str] = None) -> ChildListResult:
+        """Lists all runs below a run, each behind its parent. It continues as
+        agent.list.
+        """
+        params = {"run": run, "after": after}
+        return ChildListResult.read(await self._caller.call("agent.tree", params))
+
+    def tree_all(self, run: str) -> AsyncIterator[Child]:
+        """Yields the children of all parts of agent.tree, in as many calls as that takes."""
+        return pages_async(self.tree, "children", {"run": run})
+
+
+class ManifestMethods:
+    """The methods manifest.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def add(
+        self,
+        name: str,
+        spec: Union[Spec, Mapping[str, Any]],
+        *,
+        files: Optional[Sequence[Union[ManifestFile, Mapping[str, Any]]]] = None,
+        key: Optional[str] = None,
+    ) -> ManifestResult:
+        """Keeps a manifest of the caller's, which agents with a spawn grant of its name
+        may start. Grants that were given before hold what the name meant then.
+
+        Args:
+            name: of the agent in it
+            spec: without id
+            files: that the spec refers to
+            key: the same key gets the same answer again
+        """
+        params = {"name": name, "spec": spec, "files": files, "key": key}
+        return ManifestResult.read(await self._caller.call("manifest.add", params))
+
+    async def list(self, *, after: Optional[str] = None) -> ManifestListResult:
+        """Lists the manifests that the caller has added, also those that newer ones of
+        the same name have replaced. If there are more, the answer has next, and the
+        same request with that as after returns the following part.
+        """
+        params = {"after": after}
+        return ManifestListResult.read(await self._caller.call("manifest.list", params))
+
+    def list_all(self) -> AsyncIterator[AddedManifest]:
+        """Yields the manifests of all parts of manifest.list, in as many calls as that takes."""
+        return pages_async(self.list, "manifests", {})
+
+    async def remove(self, name: str, *, key: Optional[str] = None) -> ManifestRemoveResult:
+        """Forgets a manifest with those that it has replaced. Agents start nothing of
+        it from now on; runs of it go on.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"name": name, "key": key}
+        return ManifestRemoveResult.read(await self._caller.call("manifest.remove", params))
+
 
 class GrantMethods:
     """The methods grant.*."""
@@ -2535,7 +2318,7 @@ class GrantMethods:
 
         Args:
             from_: the id of a grant that the run holds
-            to: the run that gets it; empty: the run itself
+            to: the run that gets it, one below this run; empty: the run itself
             grant: KIND:PATTERN[:RIGHTS], covered by from
             key: the same key gets the same answer again
         """
@@ -2911,6 +2694,7 @@ class Methods:
         self.run = RunMethods(caller)
         self.home = HomeMethods(caller)
         self.agent = AgentMethods(caller)
+        self.manifest = ManifestMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
         self.model = ModelMethods(caller)
@@ -2942,32 +2726,17 @@ __all__ = [
     "Seccomp",
     "EgressRule",
     "PublishedPort",
-    "EgressLimits",
     "Egress",
     "Kernel",
-    "Policy",
-    "Manifest",
     "Shadow",
     "Restart",
     "Ready",
     "Spec",
     "Owner",
-    "Stopped",
     "QueueState",
     "Lease",
-    "Failure",
-    "LimitHit",
-    "ModelUse",
-    "Usage",
-    "Events",
-    "NetworkUse",
-    "DeniedCall",
-    "Denial",
-    "ShadowLimit",
-    "ShadowUse",
-    "Host",
-    "Record",
     "Container",
+    "Ancestor",
     "Run",
     "RunResult",
     "ListResult",
@@ -2991,6 +2760,10 @@ __all__ = [
     "ApplyResult",
     "KeptHome",
     "HomesResult",
+    "AddedManifest",
+    "ManifestResult",
+    "ManifestListResult",
+    "ManifestRemoveResult",
     "BudgetListResult",
     "DaySum",
     "BudgetReportResult",
@@ -3015,4 +2788,5 @@ __all__ = [
     "SessionSize",
     "Update",
     "Exec",
+    "ManifestFile",
 ]

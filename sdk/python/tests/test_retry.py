@@ -59,7 +59,7 @@ class Retry(unittest.TestCase):
             agent = self.agent(gate)
             gate.plans = ["lose", "lose"]
             with self.assertRaises(clove.UnreachableError):
-                agent.call("mail.send", to="b")
+                agent.call("none.such", to="b")
             self.assertEqual(len(gate.calls), 1)
 
     def test_an_answer_that_does_not_come(self):

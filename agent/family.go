@@ -1,0 +1,43 @@
+package agent
+
+import "slices"
+
+// The Error.Step of a record of a run that another's agent started: it ended with its parent, or
+// was not started because that does not live; or its deadline had passed.
+const (
+	StepParent   = "parent"
+	StepDeadline = "deadline"
+)
+
+// ParentName is the name of the run that started this one, as it was then; empty: a person did.
+func (r Run) ParentName() string {
+	if len(r.Above) == 0 {
+		return string(r.Parent)
+	}
+	return r.Above[0].Name
+}
+
+// StartedBy says of a run that another's agent started which one that was, for events; empty: a person did.
+func (r Run) StartedBy() string {
+	if r.Parent == "" {
+		return ""
+	}
+	return "by the agent of " + r.ParentName()
+}
+
+// Descends reports whether the run was started by the agent of that one, or by one below it.
+func (r Run) Descends(from ID) bool {
+	return r.Parent == from || slices.ContainsFunc(r.Above, func(a Ancestor) bool { return a.ID == from })
+}
+
+// Lives reports whether the run starts or runs.
+func (r Run) Lives() bool { return r.State == StateStarting || r.State == StateRunning }
+
+// EndedWith says of a run that ended because of the run that started it what that did; empty: it ended
+// otherwise.
+func (r Record) EndedWith() string {
+	if r.Error == nil || r.Error.Step != StepParent && r.Error.Step != StepDeadline {
+		return ""
+	}
+	return r.Error.Message
+}

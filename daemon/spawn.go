@@ -1,0 +1,243 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+	"clove.run/clove/daemon/logs"
+	"clove.run/clove/kernel/spawn"
+	"clove.run/clove/policies/host"
+	"clove.run/clove/runtime"
+	"clove.run/clove/scheduler"
+)
+
+// children are the runs for agents that start agents: a spawn.Runs.
+type children struct{ d *Daemon }
+
+// Get returns a run as cloved last read it: it is asked within transactions of the other store.
+func (k children) Get(id agent.ID) (agent.Run, bool) { return k.d.cache.get(id) }
+
+// Admit checks a manifest as run.start does a spec.
+func (k children) Admit(ctx context.Context, spec agent.Spec, files []agent.ManifestFile) (agent.Owner, error) {
+	c, is := ctx.(*request)
+	if !is {
+		return agent.Owner{}, api.Failure(api.CodeInternal, "", "a manifest is added by a user")
+	}
+	spec.ID, spec.Name = agent.NewID(), "manifest"
+	limits := k.d.limits()
+	for _, check := range []func() error{
+		func() error { return limits.checkSpec(c, spec) },
+		func() error { return limits.checkUser(c, spec) },
+		func() error { return limits.unchanged(c, files) },
+	} {
+		if err := check(); err != nil {
+			return agent.Owner{}, err
+		}
+	}
+	return c.peer.owner, nil
+}
+
+// Check refuses what the owner could not start now. What is resolved was checked when it was added; the
+// configuration and the files may be others by now.
+func (k children) Check(ctx context.Context, spec agent.Spec, owner agent.Owner, files []agent.ManifestFile) error {
+	limits, c := k.d.limits(), &request{Context: ctx, peer: caller{principal: principal{owner: owner}}}
+	if err := limits.checkSpec(c, spec); err != nil {
+		return err
+	}
+	if err := limits.checkCount(c, spec); err != nil {
+		return err
+	}
+	return limits.unchanged(c, files)
+}
+
+// unchanged reads files with the caller's rights, and refuses one that has another digest.
+func (l admissionRules) unchanged(c *request, files []agent.ManifestFile) error {
+	for _, file := range files {
+		var sum string
+		err := l.asUser(c, func() (err error) { sum, err = digestOf(file.Path); return err })
+		if err != nil {
+			return api.Failure(api.CodeDenied, "name what you can read yourself", "cannot read %.256s: %v", file.Path, err).By("", api.RuleUser+"files")
+		}
+		if sum != file.SHA256 {
+			return api.Failure(api.CodeConflict, "its owner adds the manifest again: clove manifest add", "%.256s is another file than when its manifest was added", file.Path).By("", api.RuleRequest+"files")
+		}
+	}
+	return nil
+}
+
+// digestMost bounds a file of a manifest, in bytes.
+const digestMost = 64 << 20
+
+// digestOf is SHA-256 of a regular file, in hex.
+func digestOf(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", errors.New("it is no absolute path")
+	}
+	file, err := host.OpenRegular(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(file, digestMost+1))
+	if err == nil && n > digestMost {
+		err = fmt.Errorf("it has more than %d bytes", digestMost)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// Beneath looks at both files without following links: their paths are canonical, or were.
+func (k children) Beneath(owner agent.Owner, outer, inner string) bool {
+	var out, in unix.Stat_t
+	if lstat(outer, &out) != nil || lstat(inner, &in) != nil || in.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(inner)
+	return err == nil && real == inner && out.Dev == in.Dev && (owner.UID != 0 || out.Uid == in.Uid)
+}
+
+func lstat(path string, into *unix.Stat_t) error {
+	for {
+		if err := unix.Lstat(path, into); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// Pack copies files of the parent's for a run that is to be queued.
+func (k children) Pack(ctx context.Context, parent agent.Run, child agent.ID, all []api.SpawnFile, most int64) error {
+	return k.d.shared.files.pack(ctx, parent, child, all, most)
+}
+
+// Drop removes them.
+func (k children) Drop(child agent.ID) { k.d.shared.files.drop(child) }
+
+// Collect copies what a run has changed.
+func (k children) Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error) {
+	return k.d.shared.files.collect(ctx, to, from, p)
+}
+
+// Queue queues a run within its owner's limit of runs.
+func (k children) Queue(run agent.Run) error {
+	d := k.d
+	d.admission.Lock()
+	defer d.admission.Unlock()
+	if err := d.cache.refresh(); err != nil {
+		return err
+	}
+	if _, known := d.cache.get(run.Spec.ID); known {
+		return nil
+	}
+	if _, err := os.Lstat(d.options.Paths.Log(run.Spec.ID)); !errors.Is(err, fs.ErrNotExist) {
+		return nil // it was queued, and removed since
+	}
+	c := &request{Context: context.Background(), peer: caller{principal: principal{owner: run.Owner}}}
+	if err := d.limits().checkCount(c, run.Spec); err != nil {
+		return err
+	}
+	if _, err := d.records.enqueue(run); err != nil {
+		return err
+	}
+	d.log.Info("queued", "run", run.Spec.Name, "id", run.Spec.ID, "parent", run.Parent)
+	d.reconciler.nudge()
+	return nil
+}
+
+// Ended is the end of a run that does not start again.
+func (k children) Ended(id agent.ID) *spawn.End {
+	if k.d.cache.refresh() != nil {
+		return nil
+	}
+	run, found := k.d.cache.get(id)
+	if !found {
+		run.Spec.ID = id
+		if record, known := k.d.cache.lastRecord(run); known { // with --rm
+			return &spawn.End{Record: record}
+		}
+		return &spawn.End{Record: agent.Record{Version: agent.RecordVersion, ID: id, Status: agent.StatusKilled, ExitCode: agent.ExitKilled, Ended: time.Now().UTC()}}
+	}
+	if run.State != agent.StateEnded || scheduler.StartsAgain(run) || run.Record == nil {
+		return nil
+	}
+	return &spawn.End{Record: *run.Record, Output: tailOf(k.d.options.Paths, id)}
+}
+
+// Bounds of the end of a run's output that is kept for its parent.
+const (
+	outputMost  = 4 << 10 // bytes
+	outputLines = 256
+)
+
+// tailOf is the end of what a run wrote, as text. A log that cannot be read has none.
+func tailOf(paths runtime.Paths, id agent.ID) string {
+	var tail []byte
+	_ = logs.Read(context.Background(), paths.Log(id), logs.Choice{Tail: outputLines}, func(line api.LogLine) error {
+		if line.Stream == api.StreamClove {
+			return nil
+		}
+		tail = append(append(tail, line.Text...), line.Bytes...)
+		if !line.Partial {
+			tail = append(tail, '\n')
+		}
+		tail = tail[max(0, len(tail)-outputMost):]
+		return nil
+	})
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	return strings.ToValidUTF8(string(tail), "\uFFFD")
+}
+
+// signalNumbers are those of the Linux kernel's signals that an agent sends.
+var signalNumbers = map[string]unix.Signal{"TERM": unix.SIGTERM, "KILL": unix.SIGKILL, "INT": unix.SIGINT, "USR1": unix.SIGUSR1, "USR2": unix.SIGUSR2, "STOP": unix.SIGSTOP, "CONT": unix.SIGCONT}
+
+// Suspend ends a run that is queued, and suspends its policy.
+func (k children) Suspend(id agent.ID) error {
+	if err := k.d.cache.refresh(); err != nil {
+		return err
+	}
+	run, found := k.d.cache.get(id)
+	if !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run) {
+		return nil
+	}
+	c := &request{Context: context.Background(), method: methods.RunStop.Name, peer: caller{principal: principal{owner: run.Owner}}, run: run}
+	if run.State != agent.StateQueued {
+		return k.d.runs().noteStop(c)
+	}
+	if err := k.d.runs().suspend(c); agent.KindOf(err) != agent.KindConflict {
+		return err
+	}
+	return nil // its start has begun, and meets no parent
+}
+
+// Signal does what run.signal does, in the name of the agent above.
+func (k children) Signal(id agent.ID, signal, reason string) error {
+	run, found := k.Get(id)
+	if !found {
+		return api.Failure(api.CodeNotFound, "", "the run is gone")
+	}
+	if run.State == agent.StateQueued && !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal) {
+		return k.Suspend(id) // nothing of it runs that could be ended otherwise
+	}
+	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}}, run: run}
+	p := api.SignalParams{RunParams: api.RunParams{Run: string(id)}, Signal: int(signalNumbers[signal]), Policy: signal == "POLICY", Budget: signal == "BUDGET", Reason: reason}
+	_, err := k.d.runs().signal(c, p)
+	return err
+}

@@ -1,0 +1,255 @@
+package lease
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/store"
+)
+
+// Kind says what a box belongs to.
+type Kind string
+
+// The kinds.
+const (
+	OfRun  Kind = "run"  // Name is the run's id
+	OfName Kind = "name" // of a namespace
+)
+
+// Of names a box.
+type Of struct {
+	Owner     uint32 `json:"owner"`
+	Namespace string `json:"namespace,omitempty"` // below the owner
+	Kind      Kind   `json:"kind"`
+	Name      string `json:"name"`
+}
+
+// RunBox names the box of a run.
+func RunBox(owner uint32, id agent.ID) Of { return Of{Owner: owner, Kind: OfRun, Name: string(id)} }
+
+// ID is the box's key: no two boxes have the same, and it tells nothing of the name.
+func (o Of) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", o.Owner, o.Namespace, o.Kind, o.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Box is what is kept of a box beside its messages.
+type Box struct {
+	Of
+	Messages int    `json:"messages,omitempty"` // in it
+	Dead     int    `json:"dead,omitempty"`     // letters
+	Last     uint64 `json:"last,omitempty"`     // number of the newest message
+	// Expires is when the first of the messages expires; zero: none does.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Usual is how many messages a box holds, and how many dead letters.
+const Usual = 1024
+
+// Boxes is the table of boxes.
+var Boxes = store.Table[Box]{
+	Bucket: "boxes", Noun: "mailbox",
+	Key: func(b *Box) string { return b.ID() },
+	Sound: func(b *Box) error {
+		if b.Messages < 0 || b.Messages > Usual || b.Dead < 0 || b.Dead > Usual {
+			return errors.New("it counts what cannot be")
+		}
+		return nil
+	},
+}
+
+// Message is one message.
+type Message struct {
+	Box      string `json:"box"`
+	Number   uint64 `json:"number"`
+	Priority int    `json:"priority,omitempty"` // 0 to PriorityMost
+	api.Mail
+	// Dead says why it is a dead letter; empty: it is none.
+	Dead string    `json:"dead,omitempty"`
+	Died time.Time `json:"died,omitzero"`
+}
+
+// PriorityMost is the highest priority.
+const PriorityMost = 9
+
+// place is the part of a message's key behind its box: higher priorities come first.
+func (m *Message) place() string { return fmt.Sprintf("%d%016x", PriorityMost-m.Priority, m.Number) }
+
+func key(m *Message) string { return m.Box + "/" + m.place() }
+
+// idLength is that of an id: a box's, a slash, a priority and a number.
+const idLength = 32 + 1 + 1 + 16
+
+// IsID reports whether a text has the form of a message's id.
+func IsID(text string) bool { return len(text) == idLength && text[32] == '/' }
+
+func sound(m *Message) error {
+	if m.Number == 0 || m.Priority < 0 || m.Priority > PriorityMost || len(m.Box) != 32 {
+		return errors.New("it has no place in a mailbox")
+	}
+	return nil
+}
+
+// Messages and Letters are the tables of messages and of dead letters.
+var (
+	Messages = store.Table[Message]{Bucket: "messages", Noun: "message", Key: key, Sound: sound, Indexes: []store.Index[Message]{{Bucket: answers, Terms: func(m *Message) []string {
+		if m.Answers == "" {
+			return nil
+		}
+		return []string{m.Answers}
+	}}}}
+	Letters = store.Table[Message]{Bucket: "dead_letters", Noun: "dead letter", Key: key, Sound: sound}
+)
+
+// Tables are those of the package.
+func Tables() []store.Declared { return []store.Declared{Boxes, Messages, Letters} }
+
+// get returns a box, which may be new.
+func get(tx *store.KernelTx, of Of) (*Box, error) {
+	b, err := Boxes.Get(tx, of.ID())
+	if b == nil {
+		b = &Box{Of: of}
+	}
+	return b, err
+}
+
+// Put puts a message into a box, and gives it its number and its id. A full box refuses it.
+func Put(tx *store.KernelTx, of Of, m *Message) error {
+	b, err := get(tx, of)
+	if err == nil {
+		err = b.expire(tx, m.Sent)
+	}
+	if err != nil {
+		return err
+	}
+	if b.Messages >= Usual {
+		return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", of.Name, b.Messages).By("", api.RuleMailbox)
+	}
+	b.Messages, b.Last = b.Messages+1, b.Last+1
+	b.Expires = earliest(b.Expires, m.Expires)
+	m.Box, m.Number = of.ID(), b.Last
+	m.ID = key(m)
+	return cmp.Or(Boxes.Put(tx, b), Messages.Put(tx, m))
+}
+
+// earliest is the earlier of two times, of which zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// expire makes dead letters of what has expired, as far as there is place for letters: the rest stays, is
+// not received, and counts.
+func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
+	if b.Expires.IsZero() || now.Before(b.Expires) {
+		return nil
+	}
+	all, err := Messages.Below(tx, b.ID()+"/")
+	b.Expires = time.Time{}
+	for _, m := range all {
+		if err != nil {
+			return err
+		}
+		if !m.Expires.IsZero() && !now.Before(m.Expires) && b.Dead < Usual {
+			b.Messages, b.Dead = b.Messages-1, b.Dead+1
+			m.Dead, m.Died = "expired", now.UTC()
+			err = cmp.Or(Messages.Delete(tx, key(m)), Letters.Put(tx, m))
+			continue
+		}
+		b.Expires = earliest(b.Expires, m.Expires)
+	}
+	return err
+}
+
+// Next returns messages of a box in their order, behind the message with the id after, at most so many.
+// Those that have expired at now are left out.
+func Next(tx *store.KernelTx, of Of, after string, most int, now time.Time) (all []*Message, err error) {
+	box := of.ID()
+	for len(all) < most {
+		page, next, err := Messages.Page(tx, box+"/", after, most-len(all))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page {
+			if m.Expires.IsZero() || now.Before(m.Expires) {
+				all = append(all, m)
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+// Take takes a message out of a box; nil: it is not there.
+func Take(tx *store.KernelTx, of Of, id string) (*Message, error) {
+	m, err := Find(tx, of, id)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	b, err := get(tx, of)
+	if err != nil {
+		return nil, err
+	}
+	b.Messages--
+	return m, cmp.Or(Messages.Delete(tx, id), Boxes.Put(tx, b))
+}
+
+// Find returns a message of a box by its id; nil: it is not there.
+func Find(tx *store.KernelTx, of Of, id string) (*Message, error) {
+	if len(id) < 33 || id[:33] != of.ID()+"/" {
+		return nil, nil
+	}
+	return Messages.Get(tx, id)
+}
+
+// Bury makes a message that was taken out of a box a dead letter of it, and says why.
+func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) error {
+	b, err := get(tx, of)
+	if err != nil {
+		return err
+	}
+	if b.Dead >= Usual {
+		return api.Failure(api.CodeBusy, "requeue or remove some", "%s has %d dead letters", of.Name, b.Dead).By("", api.RuleMailbox)
+	}
+	b.Dead++
+	m.Dead, m.Died = why, now.UTC()
+	return cmp.Or(Letters.Put(tx, m), Boxes.Put(tx, b))
+}
+
+// answers is the index of answers by what they answer.
+const answers = "mail_answers"
+
+// Answer returns the message of a box that answers another; nil: none does.
+func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {
+	found, err := Messages.Indexed(tx, answers, id)
+	for _, m := range found {
+		if m.Box == of.ID() {
+			return m, err
+		}
+	}
+	return nil, err
+}
+
+// Forget removes a box with all that is in it.
+func Forget(tx *store.KernelTx, of Of) error {
+	box := of.ID()
+	err := Boxes.Delete(tx, box)
+	for _, table := range []store.Table[Message]{Messages, Letters} {
+		all, lerr := table.Below(tx, box+"/")
+		err = cmp.Or(err, lerr)
+		for _, m := range all {
+			err = cmp.Or(err, table.Delete(tx, table.Key(m)))
+		}
+	}
+	return err
+}

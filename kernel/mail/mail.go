@@ -1,0 +1,224 @@
+package mail
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/kernel/budget"
+	"clove.run/clove/kernel/grant"
+	"clove.run/clove/kernel/lease"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
+)
+
+// Mail is the service.
+type Mail struct {
+	// Find returns the live run of an owner and namespace with a name or id; false: there is none.
+	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Run returns a run by its id.
+	Run func(agent.ID) (agent.Run, bool)
+}
+
+// Service returns its methods.
+func (m Mail) Service() *service.Service {
+	one := func(api.MailSendParams) (budget.Amounts, error) {
+		return budget.Amounts{budget.Messages: 1}, nil
+	}
+	reply := func(api.MailReplyParams) (budget.Amounts, error) {
+		return budget.Amounts{budget.Messages: 1}, nil
+	}
+	to := func(p api.MailSendParams) []string { return []string{string(grant.Send) + ":" + p.To} }
+	return service.New("mail", lease.Tables()...).On(
+		service.Write(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, m.send),
+		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive),
+		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, ack),
+		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
+		service.Wait(agents.MailAnswer, service.Stages[api.MailAnswerParams]{}, func(c *service.Call, _ api.MailAnswerParams) service.Topic { return topicOf(boxOf(c.Run)) }, answer),
+	)
+}
+
+func boxOf(run agent.Run) lease.Of { return lease.RunBox(run.Owner.UID, run.Spec.ID) }
+
+func topicOf(box lease.Of) service.Topic { return service.Topic("mail/" + box.ID()) }
+
+// parent is the receiver that means the run which started the sender.
+const parent = "parent"
+
+// receiver is the run that a sender means.
+func (m Mail) receiver(c *service.Call, to string) (run agent.Run, err error) {
+	found := false
+	switch {
+	case to == parent && len(c.Run.Above) > 0:
+		run, found = m.Run(c.Run.Above[0].ID)
+	case m.Find != nil:
+		run, found = m.Find(c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, to)
+	}
+	if !found || run.State == agent.StateEnded {
+		return run, api.Failure(api.CodeNotFound, "name a live run of the namespace, or parent", "no receiver %.128q", to)
+	}
+	if !run.Spec.Kernel.HasSocket() {
+		return run, api.Failure(api.CodeConflict, "start it with --agent-socket", "%s has no socket of its own, and receives no mail", run.Spec.Name)
+	}
+	return run, nil
+}
+
+func (m Mail) send(c *service.Call, p api.MailSendParams) (result api.MailSendResult, out service.Outcome, err error) {
+	out.About = p.To
+	to, err := m.receiver(c, p.To)
+	if err != nil {
+		return result, out, err
+	}
+	message := &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
+	if p.ExpiresMS != 0 {
+		message.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
+	}
+	if err := checkMessage(message, p.ExpiresMS); err != nil {
+		return result, out, err
+	}
+	return put(c, to, message, out)
+}
+
+// traceMost bounds a trace, in bytes.
+const traceMost = 64
+
+func checkMessage(m *lease.Message, expires int64) error {
+	switch {
+	case m.Priority < 0 || m.Priority > lease.PriorityMost:
+		return api.Failure(api.CodeParams, "use 0 to 9", "%d is no priority", m.Priority)
+	case expires < 0 || time.Duration(expires) > agent.ClockCeiling/time.Millisecond:
+		return api.Failure(api.CodeParams, "give a time above 0, or leave it out", "%d ms is no time to expire in", expires)
+	case len(m.Trace) > traceMost:
+		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
+	}
+	return checkBody(&m.Body)
+}
+
+// checkBody refuses what is no JSON, and drops blanks.
+func checkBody(body *json.RawMessage) error {
+	var compact bytes.Buffer
+	if len(*body) == 0 || json.Compact(&compact, *body) != nil || compact.Len() > api.MailBodyMost {
+		return api.Failure(api.CodeTooLarge, "write larger ones to a file that both see", "a body is JSON of 1 to %d bytes", api.MailBodyMost)
+	}
+	*body = compact.Bytes()
+	return nil
+}
+
+// put puts a message of the call's run into the box of another, and tells that one.
+func put(c *service.Call, to agent.Run, m *lease.Message, out service.Outcome) (api.MailSendResult, service.Outcome, error) {
+	m.From, m.Sender, m.Sent, m.Causation = c.Run.Spec.ID, c.Run.Spec.Name, c.Now.UTC(), c.ID
+	box := boxOf(to)
+	if err := lease.Put(c.Tx, box, m); err != nil {
+		return api.MailSendResult{}, out, err
+	}
+	out.Topics = append(out.Topics, topicOf(box))
+	out.Notify(to.Spec.ID, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: m.Sender}})
+	return api.MailSendResult{ID: m.ID, Trace: m.Trace}, out, nil
+}
+
+// receivedMost bounds the messages of one answer; with the longest bodies one fits into a line.
+const receivedMost = 64
+
+func receive(c *service.Call, p api.MailReceiveParams) (result api.MailReceiveResult, out service.Outcome, err error) {
+	if p.Most < 0 || p.Most > receivedMost {
+		return result, out, api.Failure(api.CodeParams, "", "ask for 1 to %d messages", receivedMost)
+	}
+	all, err := lease.Next(c.Tx, boxOf(c.Run), p.After, max(1, p.Most), c.Now)
+	if err != nil {
+		return result, out, err
+	}
+	size := 0
+	for _, m := range all {
+		if size += len(m.Body); size > api.MailBodyMost && len(result.Messages) > 0 {
+			break
+		}
+		result.Messages = append(result.Messages, m.Mail)
+	}
+	if len(result.Messages) == 0 {
+		err = service.ErrNotYet
+	}
+	return result, out, err
+}
+
+func ack(c *service.Call, p api.MailAckParams) (none api.Nothing, out service.Outcome, err error) {
+	if len(p.IDs) == 0 || len(p.IDs) > receivedMost {
+		return none, out, api.Failure(api.CodeParams, "", "name 1 to %d messages", receivedMost)
+	}
+	if err := agent.ValidateReason(p.Reject); err != nil {
+		return none, out, err
+	}
+	out.Reason = p.Reject
+	box := boxOf(c.Run)
+	for _, id := range p.IDs {
+		m, err := lease.Take(c.Tx, box, id)
+		if err == nil && m == nil {
+			err = noMessage(id)
+		}
+		if err == nil && p.Reject != "" {
+			err = lease.Bury(c.Tx, box, m, "rejected: "+p.Reject, c.Now)
+		}
+		if err != nil {
+			return none, out, err
+		}
+	}
+	return none, out, nil
+}
+
+func noMessage(id string) error {
+	return api.Failure(api.CodeNotFound, "mail.receive has the messages that are not acknowledged", "no message %.64q in the mailbox", id)
+}
+
+func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSendResult, out service.Outcome, err error) {
+	box := boxOf(c.Run)
+	asked, err := lease.Find(c.Tx, box, p.ID)
+	switch {
+	case err != nil:
+		return result, out, err
+	case asked == nil:
+		return result, out, noMessage(p.ID)
+	case !asked.Asks:
+		return result, out, api.Failure(api.CodeConflict, "", "message %.64q does not ask, or has its answer", p.ID)
+	}
+	asker, found := m.Run(asked.From)
+	if !found || asker.State == agent.StateEnded {
+		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
+	}
+	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.ID, Body: p.Body}}
+	if err := checkBody(&reply.Body); err != nil {
+		return result, out, err
+	}
+	asked.Asks = false
+	if p.Ack {
+		_, err = lease.Take(c.Tx, box, asked.ID)
+	} else {
+		err = lease.Messages.Put(c.Tx, asked)
+	}
+	if err != nil {
+		return result, out, err
+	}
+	out.About = asked.Sender
+	return put(c, asker, reply, out)
+}
+
+func answer(c *service.Call, p api.MailAnswerParams) (result api.MailAnswerResult, out service.Outcome, err error) {
+	if !lease.IsID(p.ID) {
+		return result, out, noMessage(p.ID)
+	}
+	m, err := lease.Answer(c.Tx, boxOf(c.Run), p.ID)
+	if err == nil && m == nil {
+		err = service.ErrNotYet
+	}
+	if err == nil {
+		result.Message = m.Mail
+	}
+	return result, out, err
+}
+
+// Forget removes the mailbox of a run.
+func Forget(tx *store.KernelTx, owner uint32, run agent.ID) error {
+	return lease.Forget(tx, lease.RunBox(owner, run))
+}
