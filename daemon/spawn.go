@@ -2,17 +2,12 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -23,7 +18,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/logs"
 	"clove.run/clove/kernel/spawn"
-	"clove.run/clove/policies/host"
+	"clove.run/clove/policies/resolve"
 	"clove.run/clove/runtime"
 	"clove.run/clove/scheduler"
 )
@@ -71,54 +66,35 @@ func (k children) Check(ctx context.Context, spec agent.Spec, owner agent.Owner,
 func (l admissionRules) unchanged(c *request, files []agent.ManifestFile) error {
 	for _, file := range files {
 		var sum string
-		err := l.asUser(c, func() (err error) { sum, err = digestOf(file.Path); return err })
+		err := l.asUser(c, func() (err error) { sum, err = resolve.DigestFile(file.Path, digestMost); return err })
 		if err != nil {
 			return api.Failure(api.CodeDenied, "name what you can read yourself", "cannot read %.256s: %v", file.Path, err).By("", api.RuleUser+"files")
 		}
-		if sum != file.SHA256 {
+		if sum != "sha256:"+file.SHA256 {
 			return api.Failure(api.CodeConflict, "its owner adds the manifest again: clove manifest add", "%.256s is another file than when its manifest was added", file.Path).By("", api.RuleRequest+"files")
 		}
 	}
 	return nil
 }
 
-// digestMost bounds a file of a manifest, in bytes.
+// digestMost bounds a file of a manifest, in bytes: it is read at each spawn.
 const digestMost = 64 << 20
 
-// digestOf is SHA-256 of a regular file, in hex.
-func digestOf(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		return "", errors.New("it is no absolute path")
-	}
-	file, err := host.OpenRegular(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(file, digestMost+1))
-	if err == nil && n > digestMost {
-		err = fmt.Errorf("it has more than %d bytes", digestMost)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-// Beneath looks at both files without following links: their paths are canonical, or were.
-func (k children) Beneath(owner agent.Owner, outer, inner string) bool {
-	var out, in unix.Stat_t
-	if lstat(outer, &out) != nil || lstat(inner, &in) != nil || in.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return false
-	}
-	real, err := filepath.EvalSymlinks(inner)
-	return err == nil && real == inner && out.Dev == in.Dev && (owner.UID != 0 || out.Uid == in.Uid)
-}
-
-func lstat(path string, into *unix.Stat_t) error {
-	for {
-		if err := unix.Lstat(path, into); !errors.Is(err, syscall.EINTR) {
+// Beneath looks at both files with the owner's rights, and follows no link: their paths are canonical, or were.
+// A file system that does not answer in time has no such file.
+func (k children) Beneath(ctx context.Context, owner agent.Owner, outer, inner string) (is bool) {
+	c := &request{Context: ctx, peer: caller{principal: principal{owner: owner}}}
+	found := make(chan bool, 1)
+	err := k.d.limits().asUser(c, func() error {
+		var out, in unix.Stat_t
+		if err := errors.Join(unix.Lstat(outer, &out), unix.Lstat(inner, &in)); err != nil {
 			return err
 		}
-	}
+		real, err := filepath.EvalSymlinks(inner)
+		found <- err == nil && real == inner && out.Dev == in.Dev && (owner.UID != 0 || out.Uid == in.Uid)
+		return nil
+	})
+	return err == nil && <-found
 }
 
 // Pack copies files of the parent's for a run that is to be queued.

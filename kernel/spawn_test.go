@@ -51,7 +51,7 @@ func (f *fakeRuns) Admit(context.Context, agent.Spec, []agent.ManifestFile) (age
 func (f *fakeRuns) Check(context.Context, agent.Spec, agent.Owner, []agent.ManifestFile) error {
 	return f.refuse
 }
-func (f *fakeRuns) Beneath(agent.Owner, string, string) bool { return true }
+func (f *fakeRuns) Beneath(context.Context, agent.Owner, string, string) bool { return true }
 
 func (f *fakeRuns) Pack(_ context.Context, _ agent.Run, child agent.ID, _ []api.SpawnFile, _ int64) error {
 	f.mu.Lock()
@@ -313,6 +313,23 @@ func TestNoChildIsWider(t *testing.T) {
 	}
 }
 
+// A child with fewer grants has them taken, and keeps its socket.
+func TestAChildWithoutItsGrants(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, sheetOf(agent.Kernel{Grants: []string{"tool:fetch", "spawn:worker"}, SpawnDepth: 1}), agent.Kernel{Grants: []string{"tool:*"}, SpawnDepth: 2})
+	for _, c := range []struct {
+		grants []string
+		want   int
+	}{{nil, 2}, {[]string{"tool:fetch"}, 1}, {[]string{}, 0}} {
+		run := f.queued(f.spawn(api.SpawnParams{Grants: c.grants}).ID)
+		must(t, f.Attach(context.Background(), run, true, func(api.Standing) {}))
+		held := answerOf[api.GrantListResult](t)(f.as(run, agents.GrantList.Name, api.Nothing{}))
+		if len(held.Grants) != c.want || !run.Spec.Kernel.HasSocket() || run.Spec.Kernel.HasChildren() != (c.want == 2) {
+			t.Errorf("%q: %+v, %+v", c.grants, held.Grants, run.Spec.Kernel)
+		}
+	}
+}
+
 // A grant holds the manifest that its name meant when it was given.
 func TestAGrantHoldsItsManifest(t *testing.T) {
 	t.Parallel()
@@ -432,6 +449,21 @@ func TestTheEndOfAChild(t *testing.T) {
 		t.Error("the parent is not told")
 	}
 	f.queued(f.spawn(api.SpawnParams{Name: "one"}).ID) // its place and its name are free
+}
+
+// What a child has given is there also where the run is removed with its end.
+func TestTheResultOfARemovedChild(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, sheetOf(agent.Kernel{Socket: true}), agent.Kernel{})
+	child := f.queued(f.spawn(api.SpawnParams{}).ID)
+	_, err := f.as(child, agents.AgentResult.Name, api.ResultParams{Result: json.RawMessage(`7`)})
+	must(t, err)
+	f.end(child.Spec.ID, exited(0))
+	must(t, f.Happened(agent.RunEvent{Time: f.config.Clock(), Kind: agent.RunRemoved, ID: child.Spec.ID, Name: child.Spec.Name, Owner: child.Owner}, ""))
+	end := answerOf[api.ChildEnd](t)(f.asAgent(agents.AgentWait.Name, api.ChildParams{Child: string(child.Spec.ID)}))
+	if string(end.Result) != "7" {
+		t.Errorf("%+v", end)
+	}
 }
 
 // An agent reaches what is below it, and nothing else.

@@ -16,7 +16,8 @@ type branch struct {
 	depth int // 0: of a run whose parent is not in the list
 }
 
-// treeOf puts each run of a list behind its parent. Runs of one parent stay in the order of the list.
+// treeOf puts each run of a list behind its parent, once. Runs of one parent stay in the order of the list.
+// If parents form a circle, which cloved does not make, one of the circle is shown without its parent.
 func treeOf(n int, id, parent func(int) agent.ID) []branch {
 	listed := map[agent.ID]bool{}
 	for i := range n {
@@ -30,15 +31,24 @@ func treeOf(n int, id, parent func(int) agent.ID) []branch {
 		}
 		below[above] = append(below[above], i)
 	}
-	tree := make([]branch, 0, n)
-	var grow func(agent.ID, int)
-	grow = func(above agent.ID, depth int) {
-		for _, i := range below[above] {
-			tree = append(tree, branch{i, depth})
-			grow(id(i), depth+1)
+	tree, shown := make([]branch, 0, n), map[agent.ID]bool{"": true}
+	var grow func(at, depth int)
+	grow = func(at, depth int) {
+		if shown[id(at)] {
+			return
+		}
+		shown[id(at)] = true
+		tree = append(tree, branch{at, depth})
+		for _, i := range below[id(at)] {
+			grow(i, depth+1)
 		}
 	}
-	grow("", 0)
+	for _, i := range below[""] {
+		grow(i, 0)
+	}
+	for i := range n {
+		grow(i, 0)
+	}
 	return tree
 }
 

@@ -33,6 +33,9 @@ type Child struct {
 type End struct {
 	Record agent.Record `json:"record"`
 	Output string       `json:"output,omitempty"`
+	// Result is what it gave with agent.result, set when the end is kept: a run that is removed with its
+	// end has no row of its own any more.
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // childrenMost bounds the children of one run, with those that have ended.

@@ -14,7 +14,7 @@ import (
 	"clove.run/clove/store"
 )
 
-// enqueue queues a child that is durable. What its owner may not start now is its end.
+// enqueue queues a child that is durable. If its owner may not start it now, that is recorded as its end.
 func (s *Spawn) enqueue(k *Child) { s.surely(func() error { return s.queue(k) }) }
 
 // retryTime is between two attempts at a store that fails.
@@ -80,6 +80,13 @@ func (s *Spawn) end(id agent.ID, end *End) error {
 		if k.End != nil {
 			return out, nil
 		}
+		given, err := Results.Get(c.Tx, store.RunKey(k.ID, "result"))
+		if err != nil {
+			return out, err
+		}
+		if given != nil {
+			end.Result = given.Value
+		}
 		k.Queue, k.End = nil, end
 		parent, _ := s.runs().Get(k.Parent)
 		parent.Spec.ID = k.Parent
@@ -92,8 +99,7 @@ func (s *Spawn) end(id agent.ID, end *End) error {
 	})
 }
 
-// Happened looks at a run of which something may have been the end. A run that no agent started is
-// left alone.
+// Happened keeps the end of a child, if an event was that. It ignores runs that no agent started.
 func (s *Spawn) Happened(e agent.RunEvent) error {
 	switch e.Kind {
 	case agent.RunEnded, agent.RunLost, agent.RunGivenUp, agent.RunStopRequested, agent.RunRemoved:
@@ -108,14 +114,15 @@ func (s *Spawn) Happened(e agent.RunEvent) error {
 	if err != nil || k == nil || k.End != nil || k.Queue != nil && e.Kind == agent.RunRemoved {
 		return err
 	}
-	if end := s.runs().Ended(e.ID); end != nil {
+	// Before the next event: a run that is removed with its end loses what it has given.
+	if end := s.runs().Ended(e.ID); end != nil && s.end(e.ID, end) != nil {
 		s.surely(func() error { return s.end(e.ID, end) })
 	}
 	return nil
 }
 
-// suspendBelow ends what an ended run has left in the queue: its live children end by themselves, and none
-// starts in another life of it.
+// suspendBelow ends the children of an ended run that are still queued, and suspends the restart policies of
+// the others: no child starts in a later life of its parent. Their supervisors end those that run.
 func (s *Spawn) suspendBelow(e agent.RunEvent) error {
 	if run, found := s.runs().Get(e.ID); e.Kind != agent.RunEnded && e.Kind != agent.RunLost || found && run.Spec.Kernel.Orphans != "" {
 		return nil
@@ -197,12 +204,7 @@ func (s *Spawn) wait(c *service.Call, p api.ChildParams) (end api.ChildEnd, out 
 	if k.End == nil {
 		return end, out, service.ErrNotYet
 	}
-	end = api.ChildEnd{Child: s.shown(k), Record: k.End.Record, Output: k.End.Output}
-	given, err := Results.Get(c.Tx, store.RunKey(k.ID, "result"))
-	if given != nil {
-		end.Result = given.Value
-	}
-	return end, out, err
+	return api.ChildEnd{Child: s.shown(k), Record: k.End.Record, Output: k.End.Output, Result: k.End.Result}, out, nil
 }
 
 // give keeps the result of the calling run, once.
@@ -262,7 +264,7 @@ func (away) Admit(context.Context, agent.Spec, []agent.ManifestFile) (agent.Owne
 func (away) Check(context.Context, agent.Spec, agent.Owner, []agent.ManifestFile) error {
 	return noCloved()
 }
-func (away) Beneath(agent.Owner, string, string) bool { return false }
+func (away) Beneath(context.Context, agent.Owner, string, string) bool { return false }
 func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) error {
 	return noCloved()
 }

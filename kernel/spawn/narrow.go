@@ -141,7 +141,8 @@ func narrowNetwork(spec *agent.Spec, p api.SpawnParams) error {
 	return nil
 }
 
-// narrowGrants leaves those that the request names, each covered by one of the manifest's.
+// narrowGrants leaves those that the request names, each covered by one of the manifest's. The socket that the
+// manifest's grants brought stays: the child's environment names it.
 func narrowGrants(spec *agent.Spec, p api.SpawnParams) error {
 	if p.Grants == nil {
 		return nil
@@ -154,6 +155,7 @@ func narrowGrants(spec *agent.Spec, p api.SpawnParams) error {
 	if err != nil {
 		return err
 	}
+	spec.Kernel.Socket = spec.Kernel.HasSocket()
 	spec.Kernel.Grants = nil
 	for _, one := range asked {
 		if !slices.ContainsFunc(has, func(own grant.Scope) bool { return own.Covers(one) }) {

@@ -29,8 +29,8 @@ type Runs interface {
 	Admit(ctx context.Context, spec agent.Spec, files []agent.ManifestFile) (agent.Owner, error)
 	// Check refuses a spec that its owner could not start now, or of which a file is another one by now.
 	Check(ctx context.Context, spec agent.Spec, owner agent.Owner, files []agent.ManifestFile) error
-	// Beneath is compare.Now.Beneath for runs of an owner.
-	Beneath(owner agent.Owner, outer, inner string) bool
+	// Beneath is compare.Now.Beneath for runs of an owner. It reads files, and is asked within no transaction.
+	Beneath(ctx context.Context, owner agent.Owner, outer, inner string) bool
 	// Pack copies files of a run for one that is to be queued, with at most so many bytes. Drop removes them.
 	Pack(ctx context.Context, parent agent.Run, child agent.ID, files []api.SpawnFile, most int64) error
 	Drop(child agent.ID)
@@ -119,18 +119,15 @@ type prepared struct {
 // those that the request names. The transaction decides all of it anew, with what was found here.
 func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*prepared, error) {
 	made := &prepared{id: agent.NewID(), beneath: map[[2]string]bool{}}
-	var run agent.Run
 	var m *Manifest
-	err := s.engine.Look(c.Caller, func(look *service.Call) (err error) {
-		if m, err = s.granted(look, p.Manifest); err != nil {
-			return err
-		}
-		run, err = s.child(look, m, p, made, func(outer, inner string) bool {
-			is := s.runs().Beneath(run.Owner, outer, inner)
-			made.beneath[[2]string{outer, inner}] = is
-			return is
-		})
-		return err
+	if err := s.engine.Look(c.Caller, func(look *service.Call) (err error) { m, err = s.granted(look, p.Manifest); return err }); err != nil {
+		return nil, err
+	}
+	// Outside of the transaction: a file system of the owner's may not answer.
+	run, err := s.child(c, m, p, made, func(outer, inner string) bool {
+		is := s.runs().Beneath(c.Context, c.Run.Owner, outer, inner)
+		made.beneath[[2]string{outer, inner}] = is
+		return is
 	})
 	if err != nil {
 		return nil, err

@@ -174,8 +174,12 @@ func (m *Manifest) Executes() (files []agent.ManifestFile, err error) {
 // read for days.
 const digestMost = 4 << 30
 
-// digestFile is the digest of a file's content.
-func digestFile(path string) (string, error) {
+// digestFile is DigestFile for a file that a manifest names.
+func digestFile(path string) (string, error) { return DigestFile(path, digestMost) }
+
+// DigestFile is the digest of a regular file's content, "sha256:" and hex. An error refuses a file with more
+// than so many bytes.
+func DigestFile(path string, most int64) (string, error) {
 	file, err := host.OpenRegular(path)
 	if err != nil {
 		return "", &agent.Error{Kind: agent.KindInvalid, Message: "cannot read the file", Hint: "name a file; a relative path begins at the manifest", Err: err}
@@ -183,14 +187,14 @@ func digestFile(path string) (string, error) {
 	defer file.Close()
 	sum, size := sha256.New(), int64(0)
 	info, err := file.Stat()
-	if err == nil && info.Size() <= digestMost {
-		size, err = io.Copy(sum, io.LimitReader(file, digestMost+1))
+	if err == nil && info.Size() <= most {
+		size, err = io.Copy(sum, io.LimitReader(file, most+1))
 	}
 	switch {
 	case err != nil:
 		return "", agent.Failed("read", err)
-	case max(info.Size(), size) > digestMost:
-		return "", invalid("", "name another file", "%s has more than %d bytes", path, int64(digestMost))
+	case max(info.Size(), size) > most:
+		return "", invalid("", "name another file", "%s has more than %d bytes", path, most)
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
