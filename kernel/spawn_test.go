@@ -184,9 +184,11 @@ func (f *family) queued(id agent.ID) agent.Run {
 	return agent.Run{}
 }
 
-// as is a call of the agent of another run.
+// as is a call of the agent of another run. One that waits for what never comes fails.
 func (f *family) as(run agent.Run, method string, params any) (json.RawMessage, error) {
-	return f.Call(context.Background(), service.Caller{Run: run, Agent: true, UID: run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return f.Call(ctx, service.Caller{Run: run, Agent: true, UID: run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
 }
 
 // end ends a child.
