@@ -304,9 +304,38 @@ time.sleep(1000)
 	if second.ID == first.ID {
 		t.Error("the child of an earlier life is one of this")
 	}
+	if r := d.clove("rm", "lead"); r.code == 0 {
+		t.Error("a parent is removed while it lives")
+	}
 	d.ok("stop", "-t", "0", "lead")
 	d.ok("rm", "lead")
 	if left := d.ok("ps", "-aq"); left != "" {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// The ended children of a parent with --rm go with it. The control is a parent without.
+func TestChildrenOfARemovedParent(t *testing.T) {
+	d := newCloved(t)
+	file := family(t, `
+a.call("agent.spawn", manifest="worker", name="one")
+print(a.call("agent.wait", child="one")["record"]["exit_code"])
+`, "pass")
+	for _, c := range []struct {
+		flags []string
+		left  int
+	}{{[]string{"--name=kept"}, 2}, {[]string{"--rm", "--name=gone"}, 0}} {
+		if out := d.ok(append(append([]string{"run"}, c.flags...), file)...); out != "0\n" {
+			t.Errorf("%q", out)
+		}
+		if runs := strings.Fields(d.ok("ps", "-aq")); len(runs) != c.left {
+			t.Errorf("%q: %q", c.flags, runs)
+		}
+		for _, run := range strings.Fields(d.ok("ps", "-aq", "--filter", "name=kept")) {
+			d.ok("rm", run)
+		}
+	}
+	if layers, err := os.ReadDir(filepath.Join(d.state, "layers")); err == nil && len(layers) != 0 {
+		t.Errorf("%d layers are left", len(layers))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
 	"clove.run/clove/internal/atomicfile"
+	"clove.run/clove/store"
 )
 
 // finish ends whatever is left, writes the record and takes back every step.
@@ -62,6 +63,10 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	}
 	if err := l.runtime.conclude(l.run, agent.EventRecorded, record, l.keep); err != nil && !superseded(err) {
 		return record, l.leave(record, err)
+	}
+	if l.spec.Remove {
+		// Nothing asks for their files any more. What fails here is in lists, and can be removed from there.
+		_ = l.runtime.withStore(func(s *store.Store) error { return l.runtime.removeBelow(s, l.run, false) })
 	}
 	// gofail: var finishRecorded string
 	// failpoint(finishRecorded, "")

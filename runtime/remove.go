@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"slices"
 	"time"
 
 	"clove.run/clove/agent"
@@ -19,17 +20,8 @@ func (r *Runtime) Remove(ref string) error {
 		if err != nil {
 			return err
 		}
-		below, err := belowEnded(s, run)
-		if err != nil {
+		if err := r.removeBelow(s, run, true); err != nil {
 			return err
-		}
-		for _, child := range below {
-			if err := r.removeFiles(child); err != nil {
-				return err
-			}
-			if err := s.Remove(child.Spec.ID); err != nil {
-				return err
-			}
 		}
 		if err := r.endCommands(run); err != nil {
 			return err
@@ -44,23 +36,33 @@ func (r *Runtime) Remove(ref string) error {
 	})
 }
 
-// belowEnded are the runs below an ended one, which go with it. It is an error if one of them has not ended:
-// it spends from the accounts of those above.
-func belowEnded(s *store.Store, run agent.Run) (below []agent.Run, err error) {
+// removeBelow removes the ended runs below an ended one. With all it is an error, and nothing is removed, if
+// one has not ended: that spends from the accounts of those above.
+func (r *reaper) removeBelow(s *store.Store, run agent.Run, all bool) error {
 	if !run.Spec.Kernel.HasChildren() {
-		return nil, nil
+		return nil
 	}
-	all, err := s.List()
-	for _, other := range all {
-		if !other.Descends(run.Spec.ID) {
-			continue
+	runs, err := s.List()
+	below := slices.DeleteFunc(runs, func(other agent.Run) bool { return !other.Descends(run.Spec.ID) })
+	for _, other := range below {
+		if all && other.State != agent.StateEnded {
+			return &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " has started " + other.Spec.Name + ", which is " + string(other.State), Hint: "clove stop " + other.Spec.Name + " comes first"}
 		}
-		if other.State != agent.StateEnded {
-			return nil, &agent.Error{Kind: agent.KindConflict, Message: run.Spec.Name + " has started " + other.Spec.Name + ", which is " + string(other.State), Hint: "clove stop " + other.Spec.Name + " comes first"}
-		}
-		below = append(below, other)
 	}
-	return below, err
+	for _, other := range below {
+		if err == nil && other.State == agent.StateEnded {
+			err = r.forget(s, other)
+		}
+	}
+	return err
+}
+
+// forget removes the files of an ended run and then its record.
+func (r *reaper) forget(s *store.Store, run agent.Run) error {
+	if err := r.removeFiles(run); err != nil {
+		return err
+	}
+	return s.Remove(run.Spec.ID)
 }
 
 func (r *reaper) removeFiles(run agent.Run) error {

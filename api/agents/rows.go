@@ -27,7 +27,7 @@ var (
 		Doc: "Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With wait the answer comes when there is one."}
 
 	AgentSpawn = api.Row[api.SpawnParams, api.SpawnResult]{Name: "agent.spawn", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict, api.CodeBudget, api.CodeUnenforceable},
-		Doc: "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. Its ends are notifications, agent.ended. Needs cloved."}
+		Doc: "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. The notification agent.ended reports its end. It needs cloved."}
 
 	AgentWait = api.Row[api.ChildParams, api.ChildEnd]{Name: "agent.wait", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors, Waits: true,
 		Doc: "Returns how a descendant ended, with the end of its output and its result, when it has. The call waits also while cloved is away."}

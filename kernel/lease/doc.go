@@ -5,7 +5,7 @@
 // put. A message is put once, stays until it is taken out, and is never dropped: one that has expired, or
 // that its receiver rejects, becomes a dead letter of the same box, which people read and put back.
 //
-// A box that no message is in has one small row and no index, so that many of them cost nothing.
+// An empty box costs one small row.
 //
 // It decides nothing about rights, and knows no agent: packages kernel/mail and kernel/jobs do.
 package lease

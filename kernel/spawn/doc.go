@@ -18,8 +18,7 @@
 // parent's agent is told, and calls that wait for it are answered. Rows of children stay until the parent
 // is removed.
 //
-// Which run is meant: an agent reaches its descendants, and nothing else. Another run is reported as one
-// that does not exist.
+// An agent reaches its descendants and no other run: another is reported as one that does not exist.
 //
 // # What it does not do
 //

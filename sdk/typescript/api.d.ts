@@ -2369,8 +2369,8 @@ export interface AgentAgentMethods {
   offersAll(params?: Omit<OfferListParams, "run">, options?: CallOptions): AsyncGenerator<Offer, void, void>;
   /**
    * Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the
-   * parameters name, and in nothing with more than the agent itself has. Its ends are
-   * notifications, agent.ended. Needs cloved.
+   * parameters name, and in nothing with more than the agent itself has. The notification
+   * agent.ended reports its end. It needs cloved.
    */
   spawn(params: Omit<SpawnParams, "run">, options?: CallOptions): Promise<SpawnResult>;
   /**

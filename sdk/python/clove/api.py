@@ -1233,7 +1233,7 @@ class AgentMethods:
     ) -> SpawnResult:
         """Starts a child from a manifest that a spawn grant of the agent's holds,
         narrower by what the parameters name, and in nothing with more than the agent
-        itself has. Its ends are notifications, agent.ended. Needs cloved.
+        itself has. The notification agent.ended reports its end. It needs cloved.
 
         Args:
             manifest: a name, which a spawn grant of the caller's covers
@@ -1685,7 +1685,7 @@ METHODS: dict[str, Method] = {
     ),
     "agent.spawn": Method(
         "agent.spawn",
-        "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. Its ends are notifications, agent.ended. Needs cloved.",
+        "Starts a child from a manifest that a spawn grant of the agent's holds, narrower by what the parameters name, and in nothing with more than the agent itself has. The notification agent.ended reports its end. It needs cloved.",
         [
             Param("manifest", "string", True, "a name, which a spawn grant of the caller's covers"),
             Param("name", "string", False, "what the caller calls it, beside its id; no other live child has the same"),
