@@ -185,23 +185,28 @@ func TestTheSumOfAFamilyIsHeld(t *testing.T) {
 	}
 }
 
-// A fork bomb in a child has the parent's processes. The control is the child's own limit, which
-// is larger.
+// A fork bomb in a child has the processes of its parent. The control is a parent that has more, with the same
+// child.
 func TestAForkBombOfAChildIsBoundedByItsParent(t *testing.T) {
 	f := newRelatives(t)
-	parent := f.begin(nil, "exec sleep 1000", parentWith(func(l *agent.Limits) { l.Pids = 40 }))
-	child := f.begin(parent, `i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done 2>/dev/null; echo all; wait`,
-		func(run *agent.Run) { run.Spec.Limits.Pids = 400 })
-	tree := cgroups.OpenTree(parent.lease(f.r))
-	waitUntil(t, "the tree refuses a fork", func() bool {
-		stats, err := tree.Stats()
-		return err == nil && stats.Pids != nil && *stats.Pids >= 38
-	})
-	if stats, err := tree.Stats(); err != nil || *stats.Pids > 40 {
-		t.Errorf("together they have %d processes, %v", *stats.Pids, err)
+	for _, c := range []struct{ most, least int64 }{{40, 38}, {400, 100}} { // the second is the control
+		parent := f.begin(nil, "exec sleep 1000", parentWith(func(l *agent.Limits) { l.Pids = c.most }))
+		// A shell ends when it cannot fork. The one above it stays, and with it what was forked.
+		child := f.begin(parent, `sh -c 'i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done' 2>/dev/null; exec sleep 1000`,
+			func(run *agent.Run) { run.Spec.Limits.Pids = 400 })
+		tree := cgroups.OpenTree(parent.lease(f.r))
+		waitUntil(t, fmt.Sprintf("they have %d processes", c.least), func() bool {
+			stats, err := tree.Stats()
+			return err == nil && stats.Pids != nil && *stats.Pids >= c.least
+		})
+		if stats, err := tree.Stats(); err != nil || *stats.Pids > c.most {
+			t.Errorf("together they have %d processes, %v", *stats.Pids, err)
+		}
+		child.cancel()
+		child.ends()
+		parent.cancel()
+		parent.ends()
 	}
-	child.cancel()
-	child.ends()
 }
 
 // waitUntil polls for what no event says.
