@@ -61,13 +61,19 @@ func (c *Client) connect(ctx context.Context) (*rpc.Conn, error) {
 		return conn, nil
 	// Refused: a socket that a killed cloved has left.
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED):
-		return nil, &agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: agent.StartCloved()}
+		return nil, absent{&agent.Error{Kind: agent.KindNotFound, Message: "cloved does not run (" + c.path + ")", Hint: agent.StartCloved()}}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &agent.Error{Kind: agent.KindPrivilege, Message: "you may not use cloved (" + c.path + ")",
 			Hint: "become a member of its group (sudo usermod -aG clove USER, then log in again), or use sudo"}
 	}
 	return nil, &agent.Error{Kind: agent.KindInternal, Message: "cannot reach cloved", Err: err}
 }
+
+// absent is the error where nothing listens.
+type absent struct{ cause *agent.Error }
+
+func (a absent) Error() string { return a.cause.Error() }
+func (a absent) Unwrap() error { return a.cause }
 
 // take returns an idle connection, or a new one, and whether it was idle.
 func (c *Client) take(ctx context.Context) (*rpc.Conn, bool, error) {

@@ -18,10 +18,22 @@ import (
 
 // Share is a supervisor's way to what agents share, which cloved answers for. It is a
 // runtime.Kernel.
-type Share struct{ client *Client }
+type Share struct {
+	client   *Client
+	patience time.Duration // of Attach, while cloved is away
+}
 
 // NewShare uses the cloved of a client.
-func NewShare(c *Client) *Share { return &Share{client: c} }
+func NewShare(c *Client) *Share { return &Share{client: c, patience: attachPatience} }
+
+// attachPatience is how long a start waits for a cloved that is killed meanwhile and comes back. It is below the
+// bound on a start's step without progress (agent.Spec.StartBound).
+const attachPatience = 10 * time.Second
+
+// isAway reports whether an attempt has met no cloved, or one that ended.
+func isAway(err error) bool {
+	return errors.As(err, new(absent)) || rpc.IsGone(err) || errors.Is(err, io.ErrUnexpectedEOF) || api.ErrorOf(err).Code == api.CodeDraining
+}
 
 // attachAgain is between two attempts while cloved is away.
 const attachAgain = 100 * time.Millisecond
@@ -31,7 +43,7 @@ const attachAgain = 100 * time.Millisecond
 func (s *Share) Attach(ctx context.Context, run agent.Run, changed func(api.Standing)) error {
 	first := make(chan error, 1)
 	go func() {
-		begins := true
+		begins, until := true, time.Now().Add(s.patience)
 		for ctx.Err() == nil {
 			err := s.attach(ctx, run.Spec.ID, begins, func(now api.Standing) {
 				changed(now)
@@ -40,7 +52,7 @@ func (s *Share) Attach(ctx context.Context, run agent.Run, changed func(api.Stan
 					first <- nil
 				}
 			})
-			if begins {
+			if begins && (!isAway(err) || time.Now().After(until)) {
 				first <- err
 				return
 			}
@@ -48,6 +60,9 @@ func (s *Share) Attach(ctx context.Context, run agent.Run, changed func(api.Stan
 			case <-time.After(attachAgain):
 			case <-ctx.Done():
 			}
+		}
+		if begins {
+			first <- ctx.Err()
 		}
 	}()
 	return <-first

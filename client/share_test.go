@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -124,10 +126,44 @@ func TestAttachAgain(t *testing.T) {
 	leave()
 }
 
+// A start waits for a cloved that comes back, and no longer than its context.
+func TestAttachWaitsForCloved(t *testing.T) {
+	t.Parallel()
+	path, _ := fake(t, func(c *rpc.Conn, m rpc.Message) (any, error) {
+		return nil, errors.Join(c.Notify(api.NoteStanding, api.StandingNote{ID: m.ID}), c.Close())
+	})
+	later := filepath.Join(t.TempDir(), "s")
+	attached := make(chan error, 1)
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	go func() { attached <- NewShare(At(later)).Attach(ctx, agent.Run{}, func(api.Standing) {}) }()
+	select {
+	case err := <-attached:
+		t.Fatalf("it does not wait: %v", err)
+	case <-time.After(2 * attachAgain):
+	}
+	if err := os.Symlink(path, later); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-attached; err != nil {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(context.Background())
+	go func() {
+		attached <- NewShare(At(filepath.Join(t.TempDir(), "s"))).Attach(ended, agent.Run{}, func(api.Standing) {})
+	}()
+	end()
+	if err := <-attached; err == nil {
+		t.Error("it stands without cloved")
+	}
+}
+
 // The error of a cloved that cannot be reached at the start says what to do.
 func TestAttachWithoutCloved(t *testing.T) {
 	t.Parallel()
-	err := NewShare(At(filepath.Join(t.TempDir(), "s"))).Attach(context.Background(), agent.Run{}, func(api.Standing) {})
+	s := NewShare(At(filepath.Join(t.TempDir(), "s")))
+	s.patience = 0
+	err := s.Attach(context.Background(), agent.Run{}, func(api.Standing) {})
 	if agent.KindOf(err) != agent.KindNotFound || !strings.Contains(err.Error(), "cloved does not run") {
 		t.Errorf("%v", err)
 	}

@@ -161,15 +161,15 @@ while "error" in a.ask("agent.result", result=7, key="k"): time.sleep(0.1)
 	if line := logs.line(); line != "waits" {
 		t.Fatal(line)
 	}
-	for range 3 {
+	for range 3 { // the first may come into the child's start
 		d.stop(unix.SIGKILL)
 		time.Sleep(300 * time.Millisecond)
 		d.serve()
 	}
 	touch(t, dir, "go")
-	d.ok("wait", "lead")
-	if out := d.ok("logs", "lead"); out != "waits\n7\nonce\n" {
-		t.Errorf("%q", out)
+	ended := d.clove("wait", "lead")
+	if out := d.clove("logs", "lead"); ended.code != 0 || out.stdout != "waits\n7\nonce\n" {
+		t.Errorf("%d, %q, %q", ended.code, out.stdout, out.stderr)
 	}
 }
 
