@@ -133,6 +133,7 @@ func newFamily(t *testing.T, sheet agent.Spec, has agent.Kernel) *family {
 	parent := sheetOf(has)
 	parent.ID, parent.Name = agent.NewID(), "lead"
 	parent.Limits.MemoryBytes, parent.Limits.MemorySwapBytes, parent.Limits.Pids = 256<<20, 256<<20, 256
+	parent.Limits.DiskBytes = 1 << 30
 	parent.Files.Binds = []agent.Bind{{Source: "/srv/w", Target: "/srv/w"}}
 	run := agent.Run{Spec: parent, Owner: agent.Owner{UID: 1000, GID: 1000}, State: agent.StateRunning, Started: time.Unix(1_800_000_000, 0)}
 	f := &family{runs: &fakeRuns{owner: run.Owner, runs: map[agent.ID]agent.Run{parent.ID: run}, ends: map[agent.ID]*spawn.End{}, packed: map[agent.ID]bool{}}}
@@ -562,7 +563,9 @@ func TestAnAnsweredSpawnHappens(t *testing.T) {
 func TestManySpawnsAtOnce(t *testing.T) {
 	t.Parallel()
 	const places = 5
-	f := newFamily(t, sheetOf(agent.Kernel{}), agent.Kernel{Budgets: []string{fmt.Sprintf("children=%d", places)}})
+	sheet := sheetOf(agent.Kernel{})
+	sheet.Limits.DiskBytes = 8 << 20
+	f := newFamily(t, sheet, agent.Kernel{Budgets: []string{fmt.Sprintf("children=%d", places)}})
 	var refused, started atomic.Int64
 	var all sync.WaitGroup
 	for range 64 {
@@ -596,6 +599,32 @@ func TestManySpawnsAtOnce(t *testing.T) {
 	}
 	if spawned != 64 {
 		t.Errorf("%d entries", spawned)
+	}
+}
+
+// The disks of live children are together no more than their parent's. A manifest that says nothing of it gets an
+// equal share.
+func TestTheDiskOfChildren(t *testing.T) {
+	t.Parallel()
+	usual := sheetOf(agent.Kernel{})
+	usual.Limits.DiskBytes = agent.UsualDiskBytes
+	f := newFamily(t, usual, agent.Kernel{Budgets: []string{"children=3"}})
+	first := f.spawn(api.SpawnParams{})
+	if run := f.queued(first.ID); run.Spec.Limits.DiskBytes != 256<<20 {
+		t.Errorf("a quarter of 1 GiB is %d", run.Spec.Limits.DiskBytes)
+	}
+	asks := api.SpawnParams{Limits: api.SpawnLimits{DiskBytes: 800 << 20}}
+	_, err := f.ask(asks)
+	wantCode(t, err, api.CodeDenied)
+	if err == nil || !strings.Contains(err.Error(), "768MiB of 1GiB are left") {
+		t.Errorf("%v", err)
+	}
+	if l := f.line("children"); l.Reserved != 1 {
+		t.Errorf("a place is taken: %+v", l)
+	}
+	f.end(first.ID, exited(0))
+	if run := f.queued(f.spawn(asks).ID); run.Spec.Limits.DiskBytes != 800<<20 {
+		t.Errorf("%d", run.Spec.Limits.DiskBytes)
 	}
 }
 

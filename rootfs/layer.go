@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,10 +61,53 @@ func (t *Tree) Layer() *os.File { return t.layer }
 // Uppers returns the parts of the writable layer.
 func (t *Tree) Uppers() []Upper { return t.table.at(fdPath(t.layer)) }
 
-// Usage returns what was written since Mount, without what the file system itself needs.
+// aside is what is set aside of a layer. It may be used from any goroutine.
+type aside struct{ bytes, files atomic.Int64 }
+
+// space is a file without a name that holds a part of it.
+type space struct {
+	*os.File
+	of    *aside
+	bytes int64
+}
+
+// SetAside takes space from the agent until the Closer is closed, which must be before the Tree is. If
+// there is not enough, it returns nil and what is free, in bytes.
+func (t *Tree) SetAside(bytes int64) (held io.Closer, free int64, err error) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(t.layer.Fd()), &s); err != nil {
+		return nil, 0, fmt.Errorf("cannot read the layer's usage: %w", err)
+	}
+	if free = int64(s.Bavail) * s.Bsize; bytes > free {
+		return nil, free, nil // without trying: the agent would have less for a moment
+	}
+	fd, err := unix.Open(fdPath(t.layer), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		held := &space{os.NewFile(uintptr(fd), "set aside"), &t.aside, bytes}
+		if err = unix.Fallocate(fd, 0, 0, bytes); err == nil {
+			t.aside.bytes.Add(bytes)
+			t.aside.files.Add(1)
+			return held, 0, nil
+		}
+		held.File.Close()
+	}
+	if errors.Is(err, unix.ENOSPC) { // the agent was quicker, or has no files left
+		return nil, free, nil
+	}
+	return nil, 0, fmt.Errorf("cannot set space of the layer aside: %w", err)
+}
+
+func (s *space) Close() error {
+	s.of.bytes.Add(-s.bytes)
+	s.of.files.Add(-1)
+	return s.File.Close()
+}
+
+// Usage returns what was written since Mount, without what the file system itself needs, and without
+// what is set aside.
 func (t *Tree) Usage() (Usage, error) {
 	now, err := t.held()
-	now.Bytes, now.Inodes = max(0, now.Bytes-t.before.Bytes), max(0, now.Inodes-t.before.Inodes)
+	now.Bytes, now.Inodes = max(0, now.Bytes-t.before.Bytes-t.aside.bytes.Load()), max(0, now.Inodes-t.before.Inodes-t.aside.files.Load())
 	now.Files -= t.before.Inodes
 	return now, err
 }

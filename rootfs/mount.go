@@ -28,6 +28,7 @@ type Tree struct {
 	layer   *os.File // root directory of the writable layer
 	table   table
 	before  Usage
+	aside   aside
 	undo    *undo.Stack // unmounts everything
 	discard *undo.Stack // removes the image, after undo
 }

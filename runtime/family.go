@@ -2,16 +2,12 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	libcgroups "github.com/opencontainers/cgroups"
 	"github.com/opencontainers/cgroups/manager"
-	"golang.org/x/sys/unix"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cgroups"
@@ -20,42 +16,14 @@ import (
 )
 
 // A run whose agent may start others has two things on the host for them: a tree of cgroups
-// above its own, with its limits, so that they hold for the sum; and a lock on childrenFile in
-// its run directory, for as long as its agent lives. Each child's supervisor waits for that lock.
-// The kernel gives it up however the parent's supervisor ends, so the children of a supervisor
-// that was killed end without cloved.
-
-// childrenFile, in a run directory, is locked while children of the run may live. It is not the
-// lock of the supervisor's life: one who waits for that would look like a supervisor to others.
-const childrenFile = "children"
-
-// holdChildren lets children of the run live until endChildren, or the end of this process.
-func (d *runDirectory) holdChildren() error {
-	file, err := os.OpenFile(filepath.Join(d.path, childrenFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := flock(file, unix.LOCK_EX); err != nil { // a child that looks has it for a moment
-		return errors.Join(err, file.Close())
-	}
-	d.children = file
-	return nil
-}
+// above its own, with its limits, so that they hold for the sum; and childrenSocket in its run
+// directory, for as long as its agent lives.
 
 // endChildren has the supervisors of all children end them.
 func (d *runDirectory) endChildren() {
-	if d != nil && d.children != nil {
-		_ = unlock(d.children)
+	if d != nil {
+		d.children.close()
 		d.children = nil
-	}
-}
-
-// flock repeats what a signal has interrupted.
-func flock(file *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
 	}
 }
 
@@ -65,7 +33,7 @@ type parent struct {
 	name    string
 	keep    bool              // its children go on without it
 	cgroups map[string]string // its own, as in a lease
-	path    string            // of its childrenFile
+	link    link              // to its supervisor
 	gone    chan struct{}     // closed at its end; nothing is sent if that cannot be seen
 }
 
@@ -83,8 +51,8 @@ func (r *site) parentOf(s *store.Store, run agent.Run) (*parent, error) {
 		return nil, err
 	}
 	p := &parent{id: run.Parent, name: above.Spec.Name, keep: above.Spec.Kernel.Orphans == agent.OrphansKeep,
-		cgroups: above.Lease.Cgroups, path: filepath.Join(r.paths.runDirectory(run.Parent), childrenFile), gone: make(chan struct{})}
-	if !p.lives() {
+		cgroups: above.Lease.Cgroups, gone: make(chan struct{})}
+	if p.link, err = linkTo(r.paths.runDirectory(run.Parent)); err != nil {
 		return nil, goneError(run)
 	}
 	return p, nil
@@ -96,27 +64,11 @@ func goneError(run agent.Run) error {
 		Hint: "start that one; it may start this one again"}
 }
 
-// lives reports whether the parent holds its lock.
-func (p *parent) lives() bool {
-	file, err := os.Open(p.path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	return errors.Is(flock(file, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
-}
-
-// watch closes gone at the parent's end. Its goroutine ends then, or with this process.
+// watch closes gone at the parent's end, or behind the launch.
 func (p *parent) watch() {
-	file, err := os.Open(p.path)
-	if err != nil {
-		close(p.gone)
-		return
-	}
 	go func() {
 		defer close(p.gone)
-		defer file.Close()
-		_ = flock(file, unix.LOCK_SH) // an error means that the wait has ended
+		p.link.wait()
 	}()
 }
 
@@ -183,6 +135,9 @@ func (l kinship) place(s *store.Store) (cgroups.Placement, error) {
 	if err := overdue(run, time.Now()); err != nil {
 		return cgroups.Placement{}, err
 	}
+	if l.parent != nil {
+		_ = l.parent.link.close() // of an attempt before
+	}
 	if l.parent, err = l.runtime.parentOf(s, run); err != nil {
 		return cgroups.Placement{}, err
 	}
@@ -206,6 +161,15 @@ func overdue(run agent.Run, now time.Time) error {
 		Hint: "a run that an agent starts ends no later than that agent"}
 }
 
+// join gets the run its share of its parent's disk.
+func (l kinship) join() error {
+	if l.parent == nil {
+		return nil
+	}
+	l.undo.Add("parent", l.parent.link.close)
+	return l.parent.link.setAside(l.spec.Limits.DiskBytes, l.parent.name)
+}
+
 // makeTree makes the tree of a run that may have children, and takes an empty one back.
 func (l kinship) makeTree() error {
 	paths := l.run.Lease.Cgroups
@@ -225,7 +189,13 @@ func (l kinship) makeTree() error {
 		return err
 	}
 	l.undo.Add("tree's pause", l.sum.Thaw)
-	return l.limitTree()
+	if err := l.limitTree(); err != nil {
+		return err
+	}
+	if !l.held.lacks(agent.ControlDisk) {
+		l.dir.children.setDisk(l.tree)
+	}
+	return nil
 }
 
 // limitTree gives the tree the run's own limits.
@@ -260,9 +230,7 @@ func (l kinship) limitTree() error {
 // end ends the children of a run that ends, and waits for their records: a restart must not
 // meet them, and --rm forgets the parent last. One that hangs is left to its own supervisor.
 func (l kinship) end() error {
-	if l.dir != nil {
-		l.dir.endChildren()
-	}
+	l.dir.endChildren()
 	if l.sum == nil || l.spec.Kernel.Orphans == agent.OrphansKeep {
 		return nil
 	}

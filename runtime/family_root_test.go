@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/cgroups"
@@ -68,7 +70,7 @@ func (f *relatives) try(parent *member, script string, change func(*agent.Run)) 
 	run := agent.Run{Spec: spec, Created: time.Now(), Queue: agent.NewQueueState(spec, time.Now())}
 	if parent != nil {
 		run.Parent, run.Above = parent.run.Spec.ID, parent.run.Under()
-		run.Spec.Detached = true
+		run.Spec.Detached, run.Spec.Limits.DiskBytes = true, parent.run.Spec.Limits.DiskBytes/4
 	}
 	if change != nil {
 		change(&run)
@@ -250,6 +252,42 @@ func firstKey(m map[string]string) string {
 		return key
 	}
 	return ""
+}
+
+// The disk of a child is a part of its parent's for as long as it lives. The controls are the same parent before the
+// child and behind it.
+func TestTheDiskOfAChildIsItsParents(t *testing.T) {
+	f := newRelatives(t)
+	parent := f.begin(nil, `trap 'head -c 40M /dev/zero > f 2>/dev/null; n=$(stat -c %s f); rm f; echo $((n >> 20))' USR1; echo ready; while :; do sleep 0.1; done`,
+		parentWith(func(l *agent.Limits) { l.DiskBytes = 64 * mib }))
+	parent.line()
+	writes := func() (mebibytes int) {
+		t.Helper()
+		if err := parent.Signal(unix.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Sscan(parent.line(), &mebibytes)
+		return mebibytes
+	}
+	has := func(n int64) func(*agent.Run) { return func(run *agent.Run) { run.Spec.Limits.DiskBytes = n * mib } }
+	if n := writes(); n != 40 {
+		t.Fatalf("without a child there is place for %d MiB", n)
+	}
+	child := f.begin(parent, "exec sleep 1000", has(32))
+	if n := writes(); n < 16 || n > 32 {
+		t.Errorf("beside a child with 32 MiB of 64 it wrote %d", n)
+	}
+	if stats, err := parent.Stats(); err != nil || *stats.Usage.DiskBytes > 8*mib {
+		t.Errorf("what the child has counts as the parent's own: %+v, %v", stats.Usage, err)
+	}
+	if _, err := f.try(parent, "true", has(48)); err == nil || !strings.Contains(err.Error(), "limits.disk_bytes") {
+		t.Errorf("a child started that has no space: %v", err)
+	}
+	child.cancel()
+	child.ends()
+	if n := writes(); n != 40 {
+		t.Errorf("behind the child there is place for %d MiB", n)
+	}
 }
 
 // A child goes on without a parent that keeps its orphans, within the parent's limits; no other

@@ -115,7 +115,7 @@ func (l *launch) register() (err error) {
 	// if err := failpoint(registerDirectory, ""); err != nil { return err }
 
 	if l.spec.Kernel.HasChildren() {
-		if err = l.dir.holdChildren(); err != nil {
+		if l.dir.children, err = listenForChildren(l.dir.path); err != nil {
 			return agent.Failed("run directory", err)
 		}
 	}

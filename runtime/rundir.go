@@ -24,13 +24,12 @@ const exitFile = "exit"
 // lock on its lock file is the supervisor's sign of life: the kernel takes it away however
 // the supervisor ends. Decision 6 (docs/decisions) says why a lock and not a pid.
 type runDirectory struct {
-	path string
-	lock *os.File
-	sign *os.File // in the state directory: the same sign, which outlives a removal of the run directory
-	exit *os.File // clove-init writes its end here; it outlives clove
-	// children is locked while children of the run may live; nil: it may have none.
-	children *os.File
-	made     bool // by a claim: the run had none
+	path     string
+	lock     *os.File
+	sign     *os.File // in the state directory: the same sign, which outlives a removal of the run directory
+	exit     *os.File // clove-init writes its end here; it outlives clove
+	children *links   // to the supervisors of its children; nil: it may have none
+	made     bool     // by a claim: the run had none
 }
 
 // claimPatience is how long a start waits for the process that still has the run's

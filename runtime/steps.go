@@ -143,7 +143,7 @@ func (l *launch) connect() error {
 func (l *launch) create() error {
 	// At every start: systemd may have disabled controllers of the slice since the last
 	// one.
-	if err := errors.Join(l.probes.cgroups.Prepare(), kinship{l}.makeTree()); err != nil {
+	if err := errors.Join(l.probes.cgroups.Prepare(), kinship{l}.join(), kinship{l}.makeTree()); err != nil {
 		return err
 	}
 	// Which files there are depends on the processors, so they are looked up at each start.
@@ -211,7 +211,7 @@ func (l *launch) start() error {
 		return err
 	}
 	// Behind the cgroup's making: while that is there, the trees above it stay, with their limits.
-	if l.parent != nil && !l.parent.lives() {
+	if l.parent != nil && !l.parent.link.lives() {
 		return goneError(l.run)
 	}
 	// Before clove-init is executed: the limit applies only to sockets that are created

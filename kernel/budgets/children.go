@@ -47,6 +47,15 @@ func (b *Budgets) ReserveChild(c *service.Call, child agent.ID) (out service.Out
 	return out, cmp.Or(err, store.Reservations.Put(c.Tx, &r), store.Accounts.PutChain(c.Tx, chain))
 }
 
+// Children is how many live descendants a run may have; 0: it may start none.
+func (b *Budgets) Children(tx *store.KernelTx, run agent.Run) (int64, error) {
+	chain, err := chainOf(tx, run)
+	if err != nil || len(chain) == 0 || chain[0].Lines[budget.Children] == nil {
+		return 0, err
+	}
+	return chain[0].Lines[budget.Children].Granted, nil
+}
+
 // ReleaseChild counts a child of a run's no more: it has ended. One that is not counted is no error.
 func (b *Budgets) ReleaseChild(tx *store.KernelTx, parent agent.Run, child agent.ID, now time.Time) (out service.Outcome, err error) {
 	r, err := store.Reservations.Get(tx, store.RunKey(parent.Spec.ID, string(child)))

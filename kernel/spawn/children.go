@@ -23,7 +23,9 @@ type Child struct {
 	Name     string     `json:"name,omitempty"` // what its parent calls it
 	Manifest string     `json:"manifest"`
 	Digest   string     `json:"digest"`
-	Created  time.Time  `json:"created"`
+	// DiskBytes are of its parent's disk while it lives.
+	DiskBytes int64     `json:"disk_bytes,omitempty"`
+	Created   time.Time `json:"created"`
 	// Queue is the run as it is to be queued; nil: it has been.
 	Queue *agent.Run `json:"queue,omitempty"`
 	End   *End       `json:"end,omitempty"` // nil: it has not ended for good

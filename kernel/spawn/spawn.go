@@ -58,6 +58,8 @@ type Rights interface {
 type Places interface {
 	ReserveChild(c *service.Call, child agent.ID) (service.Outcome, error)
 	ReleaseChild(tx *store.KernelTx, parent agent.Run, child agent.ID, now time.Time) (service.Outcome, error)
+	// Children is how many live descendants a run may have.
+	Children(tx *store.KernelTx, run agent.Run) (int64, error)
 }
 
 // Spawn is the service. Its methods may be called from many goroutines.
@@ -111,6 +113,7 @@ func (s *Spawn) runs() Runs {
 type prepared struct {
 	id      agent.ID
 	digest  string // of the manifest that was checked
+	places  int64  // for live children of the parent's
 	beneath map[[2]string]bool
 	packed  bool // files are copied for it
 }
@@ -120,7 +123,13 @@ type prepared struct {
 func (s *Spawn) prepare(c *service.Call, p api.SpawnParams) (*prepared, error) {
 	made := &prepared{id: agent.NewID(), beneath: map[[2]string]bool{}}
 	var m *Manifest
-	if err := s.engine.Look(c.Caller, func(look *service.Call) (err error) { m, err = s.granted(look, p.Manifest); return err }); err != nil {
+	err := s.engine.Look(c.Caller, func(look *service.Call) (err error) {
+		if m, err = s.granted(look, p.Manifest); err == nil {
+			made.places, err = s.Places.Children(look.Tx, c.Run)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	// Outside of the transaction: a file system of the owner's may not answer.
@@ -179,10 +188,10 @@ func (s *Spawn) spawn(c *service.Call, p api.SpawnParams, made *prepared) (resul
 	if err != nil {
 		return result, out, err
 	}
-	if err := s.unused(c, p.Name); err != nil {
+	if err := cmp.Or(s.unused(c, p.Name), enoughDisk(c, run)); err != nil {
 		return result, out, err
 	}
-	k := &Child{Parent: c.Run.Spec.ID, ID: run.Spec.ID, Run: run.Spec.Name, Name: p.Name, Manifest: m.Name, Digest: m.Digest, Created: c.Now.UTC(), Queue: &run}
+	k := &Child{Parent: c.Run.Spec.ID, ID: run.Spec.ID, Run: run.Spec.Name, Name: p.Name, Manifest: m.Name, Digest: m.Digest, DiskBytes: run.Spec.Limits.DiskBytes, Created: c.Now.UTC(), Queue: &run}
 	for _, above := range run.Above {
 		k.Above = append(k.Above, above.ID)
 	}
@@ -229,6 +238,9 @@ func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *pre
 	spec, err := narrowed(m.Spec, p)
 	if err != nil {
 		return run, err
+	}
+	if p.Limits.DiskBytes == 0 {
+		shared(&spec, parent.Spec, made.places)
 	}
 	deadline := deadlineOf(parent)
 	run = agent.Run{Owner: parent.Owner, CallerRlimits: parent.CallerRlimits, Created: c.Now.UTC(), Parent: parent.Spec.ID, Above: parent.Under(), Deadline: deadline}
