@@ -1,10 +1,9 @@
 package spawn
 
 import (
-	"github.com/docker/go-units"
-
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/store"
 )
@@ -34,7 +33,7 @@ func enoughDisk(c *service.Call, run agent.Run) error {
 		}
 	}
 	if wanted := run.Spec.Limits.DiskBytes; wanted > left {
-		size := func(n int64) string { return units.BytesSize(float64(max(0, n))) }
+		size := func(n int64) string { return budget.WriteBytes.Show(max(0, n)) }
 		return api.Failure(api.CodeDenied, "ask for less with limits.disk_bytes, wait for the end of a child, or give the parent more with --disk",
 			"disk: %s wanted, %s of %s are left beside the live children", size(wanted), size(left), size(c.Run.Spec.Limits.DiskBytes)).By(StageParent, api.RuleParent+"limits.disk_bytes")
 	}
