@@ -40,3 +40,48 @@ func TestTreeOf(t *testing.T) {
 		}
 	}
 }
+
+// With --tree each run is below its parent, and a parent's line has the sums; without it they are as cloved lists them.
+func TestStatsAsATree(t *testing.T) {
+	b := newBench(t)
+	b.families()
+	const want = `ID        NAME            CPU    MEMORY  LIMIT  PIDS  NET IN  NET OUT  DISK  RAN
+776f726b  work            5.0%   10MiB   64MiB  2     1KiB    0B       1MiB  2s
+616c6f6e  alone           5.0%   10MiB   64MiB  2     1KiB    0B       1MiB  2s
+6c656164  lead            15.0%  30MiB   64MiB  6     3KiB    0B       3MiB  2s
+6368696c    child         10.0%  20MiB   64MiB  4     2KiB    0B       2MiB  2s
+6772616e      grandchild  5.0%   10MiB   64MiB  2     1KiB    0B       1MiB  2s
+6f727068  orphan          5.0%   10MiB   64MiB  2     1KiB    0B       1MiB  2s
+706c616e  plan            10.0%  20MiB   64MiB  -     2KiB    0B       2MiB  2s
+68656c70    helper        5.0%   10MiB   64MiB  -     1KiB    0B       1MiB  2s
+`
+	status, stdout, stderr := b.clove("stats", "--once", "--tree")
+	if status != 0 || stderr != "" || stdout != want {
+		t.Errorf("%d, %s\ngot\n%s\nwant\n%s", status, stderr, stdout, want)
+	}
+	_, stdout, _ = b.clove("stats", "--once")
+	lines := strings.Split(stdout, "\n")
+	if !strings.Contains(lines[1], " grandchild  5.0%  10MiB ") || !strings.Contains(lines[5], " lead        5.0%  10MiB ") {
+		t.Errorf("control:\n%s", stdout)
+	}
+}
+
+// ps --tree puts runs behind their parents, also those that have ended; a parent that is not listed leaves its child without indentation.
+func TestPsAsATree(t *testing.T) {
+	b := newBench(t)
+	b.families()
+	status, stdout, stderr := b.clove("ps", "--tree")
+	var names []string
+	for line := range strings.Lines(stdout) {
+		names = append(names, strings.TrimRight(line[10:22], " "))
+	}
+	const want = "NAME,work,alone,lead,  child,    grandchi,orphan,plan,  helper"
+	if got := strings.Join(names, ","); status != 0 || stderr != "" || got != want {
+		t.Errorf("%d, %s\n%s\n%s", status, stderr, got, stdout)
+	}
+	for _, flag := range []string{"-q", "--format={{.ID}}"} {
+		if status, stdout, stderr := b.clove("ps", "--tree", flag); status != exitFailed || stdout != "" || !strings.Contains(stderr, "hint: omit one of them") {
+			t.Errorf("%s: %d, %s, %s", flag, status, stdout, stderr)
+		}
+	}
+}
