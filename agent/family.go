@@ -1,9 +1,12 @@
 package agent
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // The Error.Step of a record of a run that another's agent started: it ended with its parent, or
-// was not started because that does not live; or its deadline had passed.
+// was not started because that does not live; or its deadline came, also before it had started.
 const (
 	StepParent   = "parent"
 	StepDeadline = "deadline"
@@ -30,8 +33,16 @@ func (r Run) Descends(from ID) bool {
 	return r.Parent == from || slices.ContainsFunc(r.Above, func(a Ancestor) bool { return a.ID == from })
 }
 
+// Overdue reports whether the deadline of the run has come at a time.
+func (r Run) Overdue(at time.Time) bool { return !r.Deadline.IsZero() && !at.Before(r.Deadline) }
+
 // Lives reports whether the run starts or runs.
 func (r Run) Lives() bool { return r.State == StateStarting || r.State == StateRunning }
+
+// NotStarted reports whether the agent never executed because its start failed, or its deadline came first.
+func (r Record) NotStarted() bool {
+	return r.Status == StatusStartFailed || r.Status == StatusTimeout && r.Limit == nil && r.EndedWith() != ""
+}
 
 // EndedWith says of a run that ended because of the run that started it what that did; empty: it ended
 // otherwise.

@@ -217,7 +217,7 @@ func (r runs) startedOrWaiting(c *request) (api.RunResult, error) {
 		run, found := r.cache.get(id)
 		reason, _ := r.reconciler.obstacle(id)
 		switch {
-		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
+		case found && run.State == agent.StateEnded && run.Record.NotStarted() && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)
 			failure.Data.Step = run.Record.Error.Step
 			return api.RunResult{}, failure
