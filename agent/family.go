@@ -44,6 +44,22 @@ func (r Record) NotStarted() bool {
 	return r.Status == StatusStartFailed || r.Status == StatusTimeout && r.Limit == nil && r.EndedWith() != ""
 }
 
+// EndOf is the id of the call, or of the parent, from whose end this run's end follows; empty: of none, or it is not
+// known. A call that ended the run is one that asked for that, or that spent a budget; of an end by another limit no
+// call is the cause, although one may have been made before.
+func (r Run) EndOf() string {
+	record := r.Record
+	switch {
+	case record == nil:
+		return ""
+	case record.Status == StatusKilled && record.Error != nil && record.Error.Step == StepParent:
+		return string(r.Parent)
+	case record.Status == StatusBudget, record.Limit == nil && (record.Status == StatusPolicyKill || record.Status == StatusKilled || record.Status == StatusSignaled || r.Stopped() != nil):
+		return r.Queue.Cause
+	}
+	return ""
+}
+
 // EndedWith says of a run that ended because of the run that started it what that did; empty: it ended
 // otherwise.
 func (r Record) EndedWith() string {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,7 +33,11 @@ func (r runs) stop(c *request, p api.StopParams) (api.Nothing, error) {
 // now on, also for the next cloved.
 func (r runs) noteStop(c *request) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) { run.MarkForStop(by) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) {
+		run.MarkForStop(by)
+		// The call of an agent above is stored already. Else it follows from the parent's end.
+		run.Queue.Cause = cmp.Or(c.call, run.Queue.Cause, string(run.Parent))
+	})
 	return err
 }
 

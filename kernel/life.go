@@ -41,8 +41,8 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	}
 	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Namespace: namespace, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
 	if kind == audit.KindEnd {
-		entry.Causation = k.engine.Cause(e.ID)
-		entry.Correlation = entry.Causation
+		known := k.engine.Cause(e.ID)
+		entry.Causation, entry.Correlation = cmp.Or(e.Causation, known), cmp.Or(e.Correlation, known)
 	}
 	if e.Kind == agent.RunStarted {
 		if began, err := k.began(e); began || err != nil {
