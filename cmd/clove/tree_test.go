@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 )
 
 // Each run is behind its parent, one level deeper, and is there once: also one whose parent is not listed,
@@ -83,5 +86,38 @@ func TestPsAsATree(t *testing.T) {
 		if status, stdout, stderr := b.clove("ps", "--tree", flag); status != exitFailed || stdout != "" || !strings.Contains(stderr, "hint: omit one of them") {
 			t.Errorf("%s: %d, %s, %s", flag, status, stdout, stderr)
 		}
+	}
+}
+
+// The accounts of runs above are a tree, for which the run is looked up; of a run without one, and as JSON, it is not.
+func TestBudgetShowAsATree(t *testing.T) {
+	b := newBench(t)
+	f := b.families()
+	line := func(name, dimension string) api.Budget {
+		return api.Budget{Account: "0/run:" + string(idOf(name)), Dimension: dimension, Granted: new(int64(9)), Used: 2}
+	}
+	f.answer(agents.BudgetGet.Name, api.BudgetResult{Budgets: []api.Budget{line("lead", "calls")}})
+	status, stdout, stderr := b.clove("budget", "show", string(idOf("lead")))
+	if status != 0 || stderr != "" || !strings.Contains(stdout, "\n0/run:"+string(idOf("lead"))+" ") || f.calls(methods.RunGet.Name) != 0 {
+		t.Errorf("%d, %s, %d look-ups\n%s", status, stderr, f.calls(methods.RunGet.Name), stdout)
+	}
+	f.answer(agents.BudgetGet.Name, api.BudgetResult{Budgets: []api.Budget{line("grandchild", "calls"), line("child", "calls"), line("lead", "calls"), {Account: "0", Dimension: "calls"}}})
+	if _, stdout, _ = b.clove("budget", "show", "--json", string(idOf("grandchild"))); strings.Count(stdout, "0/run:") != 3 || f.calls(methods.RunGet.Name) != 0 {
+		t.Errorf("%d look-ups\n%s", f.calls(methods.RunGet.Name), stdout)
+	}
+	status, stdout, stderr = b.clove("budget", "show", string(idOf("grandchild")))
+	var accounts []string
+	for line := range strings.Lines(stdout) {
+		account, _, _ := strings.Cut(strings.TrimLeft(line, " "), "  ")
+		accounts = append(accounts, strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " ")))+account)
+	}
+	want := []string{"ACCOUNT", "0", "  0/run:" + string(idOf("lead")) + " (lead)", "    0/run:" + string(idOf("child")) + " (child)", "      0/run:" + string(idOf("grandchild")) + " (grandchild)"}
+	if status != 0 || stderr != "" || !slices.Equal(accounts, want) || f.calls(methods.RunGet.Name) != 1 {
+		t.Errorf("%d, %s, %d look-ups, %q\n%s", status, stderr, f.calls(methods.RunGet.Name), accounts, stdout)
+	}
+	// A run whose name has come to mean another is no reason to fail.
+	f.answer(methods.RunGet.Name, api.RunResult{Run: agent.Run{Spec: agent.Spec{ID: idOf("other"), Name: "other"}, Above: []agent.Ancestor{{ID: idOf("lead"), Name: "lead"}}}})
+	if status, stdout, stderr = b.clove("budget", "show", "grandchild"); status != 0 || stderr != "" {
+		t.Errorf("%d, %s\n%s", status, stderr, stdout)
 	}
 }
