@@ -403,3 +403,45 @@ time.sleep(1000)
 		t.Errorf("%d ends", seen)
 	}
 }
+
+// A child whose deadline comes while it is queued ends then, and never starts. The control's parent has no limit of
+// time: its child waits as long, and starts. The limited one's goes on without its parent, whose end may come a moment earlier.
+func TestADeadlineComesInTheQueue(t *testing.T) {
+	d := newCloved(t)
+	const lead = `
+while not os.path.exists("/data/go"): time.sleep(0.01)
+a.call("agent.spawn", manifest="worker")
+time.sleep(1000)
+`
+	limited, control := family(t, lead, "print('ran')", "limits: {timeout: 3s}", "orphans: keep"), family(t, lead, "print('ran')")
+	folders := []string{shared(t, limited), shared(t, control)}
+	d.ok("run", "-d", "--name", "limited", limited)
+	d.ok("run", "-d", "--name", "control", control)
+	d.ok("drain")
+	child := func(of string, state agent.State) agent.Run {
+		var tree api.ChildListResult
+		until(t, of+"'s child is "+string(state), func() bool {
+			d.api(agents.AgentTree.Name, map[string]any{"run": of}, &tree)
+			return len(tree.Children) == 1 && tree.Children[0].State == state
+		})
+		return d.inspected(tree.Children[0].Run)
+	}
+	for _, dir := range folders {
+		touch(t, dir, "go")
+	}
+	deadline := child("limited", agent.StateQueued).Deadline
+	child("control", agent.StateQueued)
+	run := child("limited", agent.StateEnded)
+	if r := run.Record; r.Status != agent.StatusTimeout || r.ExitCode != agent.ExitTimeout || r.Limit != nil || r.Error == nil || r.Error.Step != agent.StepDeadline || r.Ended.Before(deadline) || !run.Started.IsZero() {
+		t.Errorf("%+v, %+v", r, r.Error)
+	}
+	if text := d.ok("why", run.Spec.Name); !strings.Contains(text, "was not started: ") {
+		t.Errorf("%s", text)
+	}
+	child("control", agent.StateQueued)
+	d.ok("drain", "--undo")
+	if r := child("control", agent.StateEnded).Record; r.Status != agent.StatusExited || r.ExitCode != 0 {
+		t.Errorf("the control: %+v, %+v", r, r.Error)
+	}
+	d.ok("stop", "-t", "0", "control")
+}

@@ -92,10 +92,11 @@ func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
 	}
 }
 
-// Dequeued makes the record of a run that is ended in the queue: its deadline has come, or it was asked to end.
+// Dequeued makes the record of a run that is ended in the queue: its deadline has come, or it was asked to end. At
+// the deadline its parent ends, too, which asks it: the deadline counts.
 func Dequeued(run agent.Run, now time.Time) agent.Record {
 	err := overdue(run, now)
-	asked := err == nil || run.Phase() == agent.PhaseLeaving
+	asked := err == nil
 	if asked {
 		err = store.Unqueued(run.Spec.Name)
 	}
