@@ -422,7 +422,8 @@ time.sleep(1000)
 		var tree api.ChildListResult
 		until(t, of+"'s child is "+string(state), func() bool {
 			d.api(agents.AgentTree.Name, map[string]any{"run": of}, &tree)
-			return len(tree.Children) == 1 && tree.Children[0].State == state
+			// A spawn is answered before its run is in the queue.
+			return len(tree.Children) == 1 && tree.Children[0].State == state && d.clove("inspect", tree.Children[0].Run).code == 0
 		})
 		return d.inspected(tree.Children[0].Run)
 	}
