@@ -371,7 +371,12 @@ time.sleep(1000)
 	d.ok("stop", "-t", "0", "lead")
 	d.clove("wait", string(runs["left"]))
 	calls := map[string]string{} // ids, by the method and the run that it is about, or that calls
-	for line := range strings.Lines(d.ok("audit", "query", "--json")) {
+	log := ""
+	until(t, "the log has the stop, which it gets behind the answer", func() bool {
+		log = d.ok("audit", "query", "--json")
+		return strings.Contains(log, `"method":"run.stop"`)
+	})
+	for line := range strings.Lines(log) {
 		var e audit.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
