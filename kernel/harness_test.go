@@ -39,7 +39,7 @@ type rig struct {
 	// manifests are digests by name, runs are those that were attached, by id.
 	manifests, runs *sync.Map
 	caused          sync.Map // calls from which ends follow, by run
-	close           func() // may be called again
+	close           func()   // may be called again
 }
 
 // newRig attaches a run of user 1000.

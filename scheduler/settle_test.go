@@ -41,7 +41,12 @@ func TestSettle(t *testing.T) {
 		{"its deadline came in its delay", queuedRun("a", 0, func(r *agent.Run) { due(r); r.Queue.NotBefore = at(9) }), at(6), []agent.RunEventKind{agent.RunEnded}, agent.PhaseWaiting, time.Time{}},
 		{"its deadline comes before its next start", on("", func(r *agent.Run) { failing(r); endedAt(1)(r); r.Record.ExitCode = 1; due(r) }), at(1), []agent.RunEventKind{agent.RunRequeued}, agent.PhaseWaiting, at(5)},
 		{"its deadline ended it", on("", func(r *agent.Run) { failing(r); due(r) }), at(16), nil, agent.PhaseEnded, time.Time{}},
-		{"it was asked to end for its deadline", on("", func(r *agent.Run) { failing(r); endedAt(4)(r); due(r); r.Record.ExitCode, r.Record.Error = 1, &agent.Failure{Step: agent.StepDeadline} }), at(4), nil, agent.PhaseEnded, time.Time{}},
+		{"it was asked to end for its deadline", on("", func(r *agent.Run) {
+			failing(r)
+			endedAt(4)(r)
+			due(r)
+			r.Record.ExitCode, r.Record.Error = 1, &agent.Failure{Step: agent.StepDeadline}
+		}), at(4), nil, agent.PhaseEnded, time.Time{}},
 		{"no deadline, the control", on("", failing), at(16), []agent.RunEventKind{agent.RunRequeued}, agent.PhaseWaiting, time.Time{}},
 	} {
 		var whats []agent.RunEventKind
