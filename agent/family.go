@@ -1,9 +1,12 @@
 package agent
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // The Error.Step of a record of a run that another's agent started: it ended with its parent, or
-// was not started because that does not live; or its deadline had passed.
+// was not started because that does not live; or its deadline came, also before it had started.
 const (
 	StepParent   = "parent"
 	StepDeadline = "deadline"
@@ -30,8 +33,32 @@ func (r Run) Descends(from ID) bool {
 	return r.Parent == from || slices.ContainsFunc(r.Above, func(a Ancestor) bool { return a.ID == from })
 }
 
+// Overdue reports whether the deadline of the run has come at a time.
+func (r Run) Overdue(at time.Time) bool { return !r.Deadline.IsZero() && !at.Before(r.Deadline) }
+
 // Lives reports whether the run starts or runs.
 func (r Run) Lives() bool { return r.State == StateStarting || r.State == StateRunning }
+
+// NotStarted reports whether the agent never executed because its start failed, or its deadline came first.
+func (r Record) NotStarted() bool {
+	return r.Status == StatusStartFailed || r.Status == StatusTimeout && r.Limit == nil && r.EndedWith() != ""
+}
+
+// EndOf is the id of the call, or of the parent, from whose end this run's end follows; empty: of none, or it is not
+// known. A call that ended the run is one that asked for that, or that spent a budget; of an end by another limit no
+// call is the cause, although one may have been made before.
+func (r Run) EndOf() string {
+	record := r.Record
+	switch {
+	case record == nil:
+		return ""
+	case record.Status == StatusKilled && record.Error != nil && record.Error.Step == StepParent:
+		return string(r.Parent)
+	case record.Status == StatusBudget, record.Limit == nil && (record.Status == StatusPolicyKill || record.Status == StatusKilled || record.Status == StatusSignaled || r.Stopped() != nil):
+		return r.Queue.Cause
+	}
+	return ""
+}
 
 // EndedWith says of a run that ended because of the run that started it what that did; empty: it ended
 // otherwise.

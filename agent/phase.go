@@ -157,7 +157,7 @@ func (r *Run) Restart(fresh bool, now time.Time) {
 		r.join(now)
 	}
 	t := &r.Queue
-	t.NotBefore, t.Restarts, t.Stopped, t.Paused, t.Fresh = time.Time{}, 0, nil, false, fresh
+	t.NotBefore, t.Restarts, t.Stopped, t.Cause, t.Paused, t.Fresh = time.Time{}, 0, nil, "", false, fresh
 	if r.Spec.Schedule != "" {
 		t.Settled = now // the times until now are not made up for
 	}
@@ -165,7 +165,7 @@ func (r *Run) Restart(fresh bool, now time.Time) {
 
 // join is what every way from an end into the queue has in common.
 func (r *Run) join(now time.Time) {
-	r.Queue.Since, r.Queue.Starts, r.Queue.Paused, r.Queue.Ready = now, r.Queue.Starts+1, false, time.Time{}
+	r.Queue.Since, r.Queue.Starts, r.Queue.Paused, r.Queue.Ready, r.Queue.Cause = now, r.Queue.Starts+1, false, time.Time{}, ""
 }
 
 // SetReady notes that the agent is ready, the first time in each start.

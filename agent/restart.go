@@ -41,6 +41,7 @@ type QueueState struct {
 	Starts    int       `json:"starts,omitempty"`     // how often it was queued
 	StopAsked bool      `json:"stop_asked,omitempty"` // mark: a person wanted its end, and neither policy nor schedule starts it again
 	Stopped   *Stopped  `json:"stopped,omitempty"`    // which person, and when; its record says it too
+	Cause     string    `json:"cause,omitempty"`      // id of the call from which its end follows, stored before that ends it; empty: none, or not known
 	GivenUp   bool      `json:"given_up,omitempty"`   // mark: its policy has no restarts left
 	Paused    bool      `json:"paused,omitempty"`     // frozen until a person resumes it
 	Fresh     bool      `json:"fresh,omitempty"`      // the next start begins with a new layer

@@ -19,7 +19,9 @@ type RunEvent struct {
 	Sum      *Sum         `json:"sum,omitempty"`                 // of an end
 	// Causation is the id of the call that this follows from, Correlation the id that is the
 	// same in all that follows from one call, and in its audit record. Only events of grants,
-	// budgets, refusals and models have them.
+	// budgets, refusals and models have them, and the request and the end that follow from a
+	// call. Of an end with the run that started it, Causation is the id of that run, whose own
+	// event of its end says more.
 	Causation   string `json:"causation,omitempty"`
 	Correlation string `json:"correlation,omitempty"`
 }

@@ -44,7 +44,7 @@ func (s *server) serveAgent(c *rpc.Conn, peer caller, request rpc.Message) {
 func (s *server) agentOf(peer caller, request rpc.Message) (run agent.ID, err error) {
 	_, err = s.dispatch.observed(context.Background(), peer, methods.KernelServe.Method(), request.Params, func(_ context.Context, p parameters) (_ any, err error) {
 		_, err = s.dispatch.allow(peer.principal, methods.KernelServe.Method(), p)
-		defer func() { s.dispatch.audit(peer, methods.KernelServe.Method(), agent.Run{}, p, err) }()
+		defer func() { s.dispatch.audit(peer, methods.KernelServe.Method(), agent.Run{}, p, "", err) }()
 		if err == nil {
 			err = p.wrong
 		}

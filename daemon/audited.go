@@ -9,14 +9,15 @@ import (
 )
 
 // audit records the caller and the outcome of a method whose row says so. run is empty where the
-// method is about none, or the caller may not see it. The record follows what was done: the
+// method is about none, or the caller may not see it. call is the id that what follows from it has; empty:
+// nothing does. The record follows what was done: the
 // supervisor, the store and the Linux kernel do not wait for it.
-func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, p parameters, err error) {
+func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, p parameters, call string, err error) {
 	if m.Audit == "" || d.entries == nil {
 		return
 	}
 	e := audit.Entry{Kind: audit.Kind(m.Audit), Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Agent: run.Spec.Name, Run: run.Spec.ID,
-		Principal: audit.PrincipalUser(peer.owner.UID), Method: m.Name, Verdict: audit.VerdictAllow, Digest: audit.Digest(p.text)}
+		Principal: audit.PrincipalUser(peer.owner.UID), Method: m.Name, Verdict: audit.VerdictAllow, Digest: audit.Digest(p.text), Correlation: call}
 	if run.Spec.ID == "" && m.Access != api.AccessRoot {
 		e.Owner = peer.owner.UID // it is the caller's own affair
 	}

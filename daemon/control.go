@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,7 +33,11 @@ func (r runs) stop(c *request, p api.StopParams) (api.Nothing, error) {
 // now on, also for the next cloved.
 func (r runs) noteStop(c *request) error {
 	by := agent.Stopped{By: c.peer.String(), Time: time.Now().UTC()}
-	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) { run.MarkForStop(by) })
+	_, err := r.records.amend(c.run.Spec.ID, agent.RunStopRequested, by.By, func(run *agent.Run) {
+		run.MarkForStop(by)
+		// The call of an agent above is stored already. Else it follows from the parent's end.
+		run.Queue.Cause = cmp.Or(c.call, run.Queue.Cause, string(run.Parent))
+	})
 	return err
 }
 
@@ -217,7 +222,7 @@ func (r runs) startedOrWaiting(c *request) (api.RunResult, error) {
 		run, found := r.cache.get(id)
 		reason, _ := r.reconciler.obstacle(id)
 		switch {
-		case found && run.State == agent.StateEnded && run.Record.Status == agent.StatusStartFailed && run.Record.Error != nil:
+		case found && run.State == agent.StateEnded && run.Record.NotStarted() && run.Record.Error != nil:
 			failure := api.Failure(api.CodeConflict, run.Record.Error.Hint, "%s", run.Record.Error.Message)
 			failure.Data.Step = run.Record.Error.Step
 			return api.RunResult{}, failure

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/daemon/traces"
@@ -94,11 +95,15 @@ func (c *conversation) perform(ctx context.Context, h handler, r rpc.Request) (a
 	d := c.dispatch
 	return d.observed(ctx, c.peer, h.Method, r.Params, func(ctx context.Context, p parameters) (_ any, err error) {
 		run, err := d.allow(c.peer.principal, h.Method, p)
-		defer func() { d.audit(c.peer, h.Method, run, p, err) }()
+		call := ""
+		if h.Audit != "" {
+			call = string(agent.NewID())
+		}
+		defer func() { d.audit(c.peer, h.Method, run, p, call, err) }()
 		if err != nil {
 			return nil, err
 		}
-		req := &request{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, note: c.note}
+		req := &request{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, call: call, note: c.note}
 		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(req, p) })
 	})
 }

@@ -49,7 +49,7 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Find: d.cache.find, Services: s.services()})
+		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Find: d.cache.find, Services: s.services()})
 	return s, err
 }
 
@@ -80,6 +80,13 @@ func (s *shared) recover(log *slog.Logger, flies func(budget.Reservation) bool) 
 	}
 	if err != nil {
 		log.Error("the audit log of a run is not linked", "error", err)
+	}
+}
+
+// caused notes the call from which ends of runs follow. Without the note their events do not name it.
+func (d *Daemon) caused(call string, runs ...agent.ID) {
+	if err := d.records.change(func(s *store.Store) error { return s.Caused(call, runs...) }); err != nil {
+		d.log.Warn("the cause of an end is not stored", "call", call, "error", err)
 	}
 }
 

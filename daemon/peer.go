@@ -42,6 +42,7 @@ type caller struct {
 	principal
 	groups []uint32
 	pid    int
+	name   string // of what cloved itself acts for; empty: a process called
 }
 
 // identity is the caller for a thread that acts in its place.
@@ -58,8 +59,11 @@ func (c caller) member(group int) bool {
 	return c.root() || group >= 0 && (c.owner.GID == uint32(group) || slices.Contains(c.groups, uint32(group)))
 }
 
-// String names the caller in logs and events: the user, and which of the user's processes.
+// String names the caller in logs and events: the user, and which of the user's processes; or what cloved acts for.
 func (c caller) String() string {
+	if c.name != "" {
+		return c.name
+	}
 	return fmt.Sprintf("uid %d, process %d", c.owner.UID, c.pid)
 }
 

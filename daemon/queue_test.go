@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,5 +84,35 @@ func TestLinesNoticeTheAnswer(t *testing.T) {
 				t.Errorf("%q in pieces of %d: %v, %q", text, size, l.answered, got.String())
 			}
 		}
+	}
+}
+
+// A child whose deadline comes in the queue ends then, without a start, and its policy does not start it again. The
+// control waits for the same, has no deadline, and starts.
+func TestADeadlineInTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	deadline := time.Now().Add(300 * time.Millisecond)
+	child := func(name string, deadline time.Time) agent.ID {
+		run := agent.Run{Spec: spec(name), Parent: agent.NewID(), Deadline: deadline, Queue: agent.QueueState{Since: time.Now(), NotBefore: time.Now().Add(time.Second)}}
+		run.Spec.Restart.Policy = agent.RestartAlways
+		run, err := r.records.enqueue(run)
+		must(t, err)
+		return run.Spec.ID
+	}
+	late, control := child("late", deadline), child("control", time.Time{})
+	r.serve()
+	run := r.reaches(late, func(run agent.Run) bool { return run.State == agent.StateEnded })
+	if record := run.Record; record.Status != agent.StatusTimeout || record.ExitCode != agent.ExitTimeout || record.Error == nil || record.Error.Step != agent.StepDeadline || record.Parent != run.Parent || record.Ended.Before(deadline) {
+		t.Errorf("%+v, %+v", record, record.Error)
+	}
+	r.reaches(control, running)
+	if whats := r.whats("late"); !slices.Equal(whats, []agent.RunEventKind{agent.RunEnded}) {
+		t.Errorf("%v", whats)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.started, []string{"control"}) {
+		t.Errorf("started %v", r.started)
 	}
 }

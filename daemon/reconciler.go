@@ -191,7 +191,7 @@ func (r *reconciler) settleRun(run agent.Run, now time.Time) (wake time.Time, er
 		case "":
 			return wake, nil
 		case agent.RunEnded:
-			return wake, r.dequeue(run.Spec.ID, func(run *agent.Run) bool { return run.Phase() == agent.PhaseLeaving })
+			return wake, r.dequeue(run.Spec.ID, func(run *agent.Run) bool { return scheduler.Leaves(run, now) })
 		case agent.RunRequeued:
 			run, err = r.requeue(run.Spec.ID, change.Apply)
 		default:
@@ -236,12 +236,7 @@ func (r *reconciler) dequeue(id agent.ID, wanted func(*agent.Run) bool) error {
 				return err
 			}
 		}
-		record := runtime.Refused(run.Spec, time.Now(), store.Unqueued(run.Spec.Name))
-		record.Parent = run.Parent
-		// Refused makes the record of a start that failed. Here nothing failed: the run was
-		// ended.
-		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
-		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, record, nil)
+		_, err = st.Finish(run.Spec.ID, agent.EventRecorded, runtime.Dequeued(run, time.Now()), nil)
 		return err
 	})
 }

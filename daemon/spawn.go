@@ -185,7 +185,9 @@ func tailOf(paths runtime.Paths, id agent.ID) string {
 var signalNumbers = map[string]unix.Signal{"TERM": unix.SIGTERM, "KILL": unix.SIGKILL, "INT": unix.SIGINT, "USR1": unix.SIGUSR1, "USR2": unix.SIGUSR2, "STOP": unix.SIGSTOP, "CONT": unix.SIGCONT}
 
 // Suspend ends a run that is queued, and suspends its policy.
-func (k children) Suspend(id agent.ID) error {
+func (k children) Suspend(id agent.ID) error { return k.suspend(id, "the end of its parent") }
+
+func (k children) suspend(id agent.ID, by string) error {
 	if err := k.d.cache.refresh(); err != nil {
 		return err
 	}
@@ -193,7 +195,7 @@ func (k children) Suspend(id agent.ID) error {
 	if !found || run.State == agent.StateEnded && !scheduler.StartsAgain(run) {
 		return nil
 	}
-	c := &request{Context: context.Background(), method: methods.RunStop.Name, peer: caller{principal: principal{owner: run.Owner}}, run: run}
+	c := &request{Context: context.Background(), method: methods.RunStop.Name, peer: caller{principal: principal{owner: run.Owner}, name: by}, run: run}
 	if run.State != agent.StateQueued {
 		return k.d.runs().noteStop(c)
 	}
@@ -203,6 +205,9 @@ func (k children) Suspend(id agent.ID) error {
 	return nil // its start has begun, and meets no parent
 }
 
+// byAgent is how a run's record names an agent that has ended it.
+const byAgent = "the agent of a run above it"
+
 // Signal does what run.signal does, in the name of the agent above.
 func (k children) Signal(id agent.ID, signal, reason string) error {
 	run, found := k.Get(id)
@@ -210,9 +215,9 @@ func (k children) Signal(id agent.ID, signal, reason string) error {
 		return api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
 	if run.State == agent.StateQueued && !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal) {
-		return k.Suspend(id) // nothing of it runs that could be ended otherwise
+		return k.suspend(id, byAgent) // nothing of it runs that could be ended otherwise
 	}
-	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}}, run: run}
+	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}, name: byAgent}, run: run}
 	p := api.SignalParams{RunParams: api.RunParams{Run: string(id)}, Signal: int(signalNumbers[signal]), Policy: signal == "POLICY", Budget: signal == "BUDGET", Reason: reason}
 	_, err := k.d.runs().signal(c, p)
 	return err

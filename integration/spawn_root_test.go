@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/audit"
 	"clove.run/clove/internal/testhost"
 )
 
@@ -338,4 +340,114 @@ print(a.call("agent.wait", child="one")["record"]["exit_code"])
 	if layers, err := os.ReadDir(filepath.Join(d.state, "layers")); err == nil && len(layers) != 0 {
 		t.Errorf("%d layers are left", len(layers))
 	}
+}
+
+// The event of an end names the call that ended the run, by the id that the audit log has, or the parent that ended
+// before. The control is a child that ends by itself.
+func TestTheCausesOfEnds(t *testing.T) {
+	d := newCloved(t)
+	d.ok("run", "-d", "--name", "lead", family(t, `
+for name in ["signalled", "killed", "itself", "left"]: a.call("agent.spawn", manifest="worker", name=name, args=[name])
+a.call("agent.wait", child="itself")
+a.call("agent.signal", child="signalled", signal="KILL")
+a.call("agent.wait", child="signalled")
+time.sleep(1000)
+`, `if sys.argv[1] != "itself": time.sleep(1000)`))
+	runs := map[string]agent.ID{"lead": d.inspected("lead").Spec.ID}
+	until(t, "two children have ended", func() bool {
+		var tree api.ChildListResult
+		d.api(agents.AgentTree.Name, map[string]any{"run": "lead"}, &tree)
+		ended := 0
+		for _, child := range tree.Children {
+			runs[child.Name] = child.ID
+			if child.State == agent.StateEnded {
+				ended++
+			}
+		}
+		return len(tree.Children) == 4 && ended == 2
+	})
+	d.ok("kill", "-s", "KILL", string(runs["killed"]))
+	d.clove("wait", string(runs["killed"]))
+	d.ok("stop", "-t", "0", "lead")
+	d.clove("wait", string(runs["left"]))
+	calls := map[string]string{} // ids, by the method and the run that it is about, or that calls
+	log := ""
+	until(t, "the log has the stop, which it gets behind the answer", func() bool {
+		log = d.ok("audit", "query", "--json")
+		return strings.Contains(log, `"method":"run.stop"`)
+	})
+	for line := range strings.Lines(log) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		calls[e.Method+" "+string(e.Run)] = e.Correlation
+	}
+	want := map[agent.ID][2]string{runs["itself"]: {}, runs["left"]: {string(runs["lead"]), ""}}
+	for name, call := range map[string]string{"signalled": "agent.signal " + string(runs["lead"]), "killed": "run.signal " + string(runs["killed"]), "lead": "run.stop " + string(runs["lead"])} {
+		if id := calls[call]; id == "" {
+			t.Errorf("%s: no id of %s in %v", name, call, calls)
+		} else {
+			want[runs[name]] = [2]string{id, id}
+		}
+	}
+	seen := 0
+	for line := range strings.Lines(d.ok("events", "--after", "0", "--once", "--json")) {
+		var e agent.RunEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != agent.RunEnded {
+			continue
+		}
+		if seen++; [2]string{e.Causation, e.Correlation} != want[e.ID] {
+			t.Errorf("%s: %q, %q, want %q", e.Name, e.Causation, e.Correlation, want[e.ID])
+		}
+	}
+	if seen != 5 {
+		t.Errorf("%d ends", seen)
+	}
+}
+
+// A child whose deadline comes while it is queued ends then, and never starts. The control's parent has no limit of
+// time: its child waits as long, and starts. The limited one's goes on without its parent, whose end may come a moment earlier.
+func TestADeadlineComesInTheQueue(t *testing.T) {
+	d := newCloved(t)
+	const lead = `
+while not os.path.exists("/data/go"): time.sleep(0.01)
+a.call("agent.spawn", manifest="worker")
+time.sleep(1000)
+`
+	limited, control := family(t, lead, "print('ran')", "limits: {timeout: 3s}", "orphans: keep"), family(t, lead, "print('ran')")
+	folders := []string{shared(t, limited), shared(t, control)}
+	d.ok("run", "-d", "--name", "limited", limited)
+	d.ok("run", "-d", "--name", "control", control)
+	d.ok("drain")
+	child := func(of string, state agent.State) agent.Run {
+		var tree api.ChildListResult
+		until(t, of+"'s child is "+string(state), func() bool {
+			d.api(agents.AgentTree.Name, map[string]any{"run": of}, &tree)
+			// A spawn is answered before its run is in the queue.
+			return len(tree.Children) == 1 && tree.Children[0].State == state && d.clove("inspect", tree.Children[0].Run).code == 0
+		})
+		return d.inspected(tree.Children[0].Run)
+	}
+	for _, dir := range folders {
+		touch(t, dir, "go")
+	}
+	deadline := child("limited", agent.StateQueued).Deadline
+	child("control", agent.StateQueued)
+	run := child("limited", agent.StateEnded)
+	if r := run.Record; r.Status != agent.StatusTimeout || r.ExitCode != agent.ExitTimeout || r.Limit != nil || r.Error == nil || r.Error.Step != agent.StepDeadline || r.Ended.Before(deadline) || !run.Started.IsZero() {
+		t.Errorf("%+v, %+v", r, r.Error)
+	}
+	if text := d.ok("why", run.Spec.Name); !strings.Contains(text, "was not started: ") {
+		t.Errorf("%s", text)
+	}
+	child("control", agent.StateQueued)
+	d.ok("drain", "--undo")
+	if r := child("control", agent.StateEnded).Record; r.Status != agent.StatusExited || r.ExitCode != 0 {
+		t.Errorf("the control: %+v, %+v", r, r.Error)
+	}
+	d.ok("stop", "-t", "0", "control")
 }

@@ -75,6 +75,9 @@ func TestDecisionsAreEvents(t *testing.T) {
 	if end.Kind != audit.KindEnd || end.Causation != ended || end.Correlation != ended {
 		t.Errorf("%+v, want %s", end, ended)
 	}
+	if cause, _ := r.caused.Load(r.run.Spec.ID); cause != ended {
+		t.Errorf("the event of the end gets the cause %v, want %s", cause, ended)
+	}
 	charged := 0
 	for _, e := range entries {
 		if e.Kind == audit.KindDecision && e.Correlation == ended && e.What == "reviews=3" {

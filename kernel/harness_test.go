@@ -38,7 +38,8 @@ type rig struct {
 	note     atomic.Pointer[func(agent.RunEvent)]
 	// manifests are digests by name, runs are those that were attached, by id.
 	manifests, runs *sync.Map
-	close           func() // may be called again
+	caused          sync.Map // calls from which ends follow, by run
+	close           func()   // may be called again
 }
 
 // newRig attaches a run of user 1000.
@@ -72,7 +73,7 @@ func (r *rig) open() {
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
-		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Runs: r.children, Find: r.find}
+		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Caused: r.causes, Runs: r.children, Find: r.find}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
@@ -114,6 +115,12 @@ func (r *rig) serve(c Config) {
 	must(r.t, err)
 	r.Kernel = k
 	r.Ledger.SpareTime = time.Hour // a machine may be slow
+}
+
+func (r *rig) causes(call string, runs ...agent.ID) {
+	for _, run := range runs {
+		r.caused.Store(run, call)
+	}
 }
 
 func (r *rig) noted(e agent.RunEvent) {

@@ -41,6 +41,8 @@ type Config struct {
 	// Note gets what happened to the grants and budgets of runs, and must not block; nil: it is
 	// dropped.
 	Note func(agent.RunEvent)
+	// Caused is as in service.Config.
+	Caused func(call string, runs ...agent.ID)
 	// Called gets each call with its result and its time; nil: calls are not counted.
 	Called func(c service.Caller, method string, err error, took time.Duration)
 	// Waiting returns a run's calls of models that wait; nil: no models are served.
@@ -81,7 +83,7 @@ func New(c Config) (*Kernel, error) {
 	logs := &records.Records{Dir: c.LogDir}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
-		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
+		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
 		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
@@ -132,9 +134,11 @@ func (k *Kernel) ClockSet() error { return k.engine.ClockSet() }
 
 // Caused notes that what happens to runs next follows from a call, for their entries.
 func (k *Kernel) Caused(call string, runs []agent.Run) {
-	for _, run := range runs {
-		k.engine.Caused(call, run.Spec.ID)
+	ids := make([]agent.ID, len(runs))
+	for i, run := range runs {
+		ids[i] = run.Spec.ID
 	}
+	k.engine.Caused(call, ids...)
 }
 
 // LastMinute returns what a run spent in the last minute, without what is zero.

@@ -39,10 +39,12 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	if kind == "" {
 		return nil
 	}
-	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Namespace: namespace, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status))}
+	entry := audit.Entry{Time: e.Time, Kind: kind, Owner: e.Owner.UID, Namespace: namespace, Agent: e.Name, Run: e.ID, Method: string(e.Kind), What: cmp.Or(e.Detail, string(e.Status)), Causation: e.Causation, Correlation: e.Correlation}
 	if kind == audit.KindEnd {
-		entry.Causation = k.engine.Cause(e.ID)
-		entry.Correlation = entry.Causation
+		known := k.engine.Cause(e.ID)
+		if e.Causation == "" {
+			entry.Causation, entry.Correlation = known, known
+		}
 	}
 	if e.Kind == agent.RunStarted {
 		if began, err := k.began(e); began || err != nil {

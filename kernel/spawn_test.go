@@ -526,6 +526,29 @@ func TestOnlyDescendantsAreReached(t *testing.T) {
 	}
 }
 
+// A signal that is meant to end a child is the cause of its end, by the id that its entry has; the control is one that
+// is not.
+func TestASignalIsTheCauseOfAnEnd(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []string{"TERM", "KILL", "POLICY", "BUDGET", "USR1", "STOP"} {
+		f := newFamily(t, sheetOf(agent.Kernel{Grants: []string{"spawn:worker"}}), agent.Kernel{})
+		child := f.queued(f.spawn(api.SpawnParams{Name: "a"}).ID)
+		_, err := f.asAgent(agents.AgentSignal.Name, api.ChildSignalParams{ChildParams: api.ChildParams{Child: "a"}, Signal: signal})
+		must(t, err)
+		want := ""
+		for _, e := range f.entries() {
+			if e.Method == agents.AgentSignal.Name && signal != "USR1" && signal != "STOP" {
+				want = e.Correlation
+			}
+		}
+		f.close()
+		cause, caused := f.caused.Load(child.Spec.ID)
+		if caused != (want != "") || caused && cause != want {
+			t.Errorf("%s: %v, want %q", signal, cause, want)
+		}
+	}
+}
+
 // A spawn that was answered happens once, whenever cloved is killed behind the answer.
 func TestAnAnsweredSpawnHappens(t *testing.T) {
 	t.Parallel()

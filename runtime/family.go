@@ -154,7 +154,7 @@ func (l kinship) place(s *store.Store) (cgroups.Placement, error) {
 
 // overdue refuses the start of a run whose deadline has passed.
 func overdue(run agent.Run, now time.Time) error {
-	if run.Deadline.IsZero() || now.Before(run.Deadline) {
+	if !run.Overdue(now) {
 		return nil
 	}
 	return &agent.Error{Kind: agent.KindConflict, Step: agent.StepDeadline, Message: fmt.Sprintf("%s cannot start: its deadline was %s", run.Spec.Name, run.Deadline.UTC().Format(time.RFC3339)),

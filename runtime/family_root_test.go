@@ -335,8 +335,24 @@ func TestTheDeadlineOfAChild(t *testing.T) {
 			t.Errorf("%s: it executed for %v ms", name, record.ExecutedMS)
 		}
 	}
-	if _, err := f.try(parent, "true", func(run *agent.Run) { run.Deadline = deadline }); err == nil || !strings.Contains(err.Error(), "deadline") {
+	// Behind it, a start ends as the deadline does. The control has none, and starts.
+	late := sleeper().ID
+	if _, err := f.try(parent, "true", func(run *agent.Run) { run.Spec.ID, run.Spec.Name, run.Deadline = late, "late", deadline }); err == nil || !strings.Contains(err.Error(), "deadline") {
 		t.Errorf("it started behind its deadline: %v", err)
+	}
+	cause := overdue(agent.Run{Spec: agent.Spec{Name: "late"}, Deadline: deadline}, time.Now())
+	if err := f.r.Refuse(late, cause); err != nil { // as its supervisor does
+		t.Fatal(err)
+	}
+	run, err := f.r.Get(string(late))
+	if err != nil || run.Record == nil {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	if r := run.Record; r.Status != agent.StatusTimeout || r.ExitCode != agent.ExitTimeout || r.Limit != nil || r.Error.Step != agent.StepDeadline || !r.NotStarted() || r.Parent != parent.run.Spec.ID {
+		t.Errorf("%+v, %+v", r, r.Error)
+	}
+	if record := f.begin(parent, "exit 3", nil).ends(); record.Status != agent.StatusExited || record.ExitCode != 3 {
+		t.Errorf("the control: %+v", record)
 	}
 }
 

@@ -46,7 +46,7 @@ func (l *launch) finish(seen outcome, signals *signals) (agent.Record, error) {
 	if seen.cause == causeNone {
 		l.runtime.panicked(&record)
 	}
-	if record.Status != agent.StatusStartFailed {
+	if !record.NotStarted() {
 		l.uses.keep(record, l.calls != nil && !l.calls.unseen(), l.plan, l.spec.Remove, l.streams, l.runtime.paths.Observed(l.spec.ID))
 	}
 	failures = append(failures, l.undo.Run())

@@ -79,7 +79,7 @@ func judge(limits agent.Limits, o outcome) ending {
 	// With a kill counted, the want of memory is why the start failed, and it is judged
 	// below.
 	case o.startError != nil && o.oomKills == 0:
-		return ending{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(o.startError)}
+		return unstarted(o.startError)
 	case o.execFailed != nil:
 		return execVerdict(*o.execFailed)
 	case o.cause == causeDeadline && o.bound != nil:
@@ -118,6 +118,16 @@ func judge(limits agent.Limits, o outcome) ending {
 		return ending{status: agent.StatusKilled, exitCode: agent.ExitKilled, signal: signalName(int(unix.SIGKILL))}
 	}
 	return o.own()
+}
+
+// unstarted is the end of a run whose start failed: at its deadline it ends as one that runs does, without a limit
+// that the agent could have reached.
+func unstarted(err error) ending {
+	v := ending{status: agent.StatusStartFailed, exitCode: agent.ExitStartFailed, failure: agent.FailureOf(err)}
+	if v.failure.Step == agent.StepDeadline {
+		v.status, v.exitCode = agent.StatusTimeout, agent.ExitTimeout
+	}
+	return v
 }
 
 // byLimit is the end of a run that hit a limit: the limit's own exit code, whatever the

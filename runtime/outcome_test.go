@@ -66,6 +66,7 @@ func TestJudge(t *testing.T) {
 		{"supervisor lost", outcome{cause: causeLifeline}, "killed", 137, "SIGKILL", ""},
 		{"no cause reported", outcome{}, "killed", 137, "SIGKILL", ""},
 		{"start failed", outcome{startError: agent.Failed("netns", unix.ENOSPC)}, "start-failed", 125, "", ""},
+		{"start behind its deadline", outcome{startError: overdue(agent.Run{Deadline: time.Unix(1, 0)}, time.Now())}, "timeout", 124, "", ""},
 		{"not found", outcome{execFailed: &execFailure{"exec", "no such command", unix.ENOENT, 127}}, "start-failed", 127, "", ""},
 		{"failed with a full disk", outcome{exitKnown: true, code: 1, diskFull: &agent.LimitHit{Name: "disk"}}, "disk-full", 1, "", "disk"},
 		{"content with a full disk", outcome{exitKnown: true, diskFull: &agent.LimitHit{Name: "disk"}}, "exited", 0, "", ""},

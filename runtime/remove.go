@@ -83,12 +83,29 @@ func (r *reaper) removeFiles(run agent.Run) error {
 // Refused is the record of a run that was refused before anything was made:
 // it has no usage and enforced nothing.
 func Refused(spec agent.Spec, started time.Time, err error) agent.Record {
+	v := unstarted(err)
 	return agent.Record{
 		Version: agent.RecordVersion, ID: spec.ID, Name: spec.Name, Namespace: spec.Kernel.Namespace, Command: append([]string{}, spec.Command...),
 		Started: started, Ended: time.Now(),
-		Status: agent.StatusStartFailed, ExitCode: agent.ExitStartFailed, Error: agent.FailureOf(err),
+		Status: v.status, ExitCode: v.exitCode, Error: v.failure,
 		Denials: []agent.Denial{}, Enforced: map[string]string{}, Unenforced: []string{}, Policy: spec.Policy, Manifest: spec.Manifest,
 	}
+}
+
+// Dequeued makes the record of a run that is ended in the queue: its deadline has come, or it was asked to end. At
+// the deadline its parent ends, too, which asks it: the deadline counts.
+func Dequeued(run agent.Run, now time.Time) agent.Record {
+	err := overdue(run, now)
+	asked := err == nil
+	if asked {
+		err = store.Unqueued(run.Spec.Name)
+	}
+	record := Refused(run.Spec, now, err)
+	record.Parent = run.Parent
+	if asked { // nothing failed
+		record.Status, record.ExitCode = agent.StatusKilled, agent.ExitKilled
+	}
+	return record
 }
 
 // Refuse ends a queued run that could not be begun. One that another process

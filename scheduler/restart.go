@@ -31,6 +31,10 @@ func nextStartOf(run *agent.Run) nextStart {
 	if run.Record == nil || phase != agent.PhaseEnded && phase != agent.PhaseGivenUp {
 		return nextStart{}
 	}
+	// A deadline is of all starts. The end by it may come before it, as the agent is asked to end.
+	if run.Overdue(run.Record.Ended) || run.Record.Error != nil && run.Record.Error.Step == agent.StepDeadline {
+		return nextStart{}
+	}
 	wanted := run.Spec.Restart.Policy == agent.RestartAlways ||
 		run.Spec.Restart.Policy == agent.RestartOnFailure && run.Record.ExitCode != 0
 	// The policy comes first: within one time of a schedule, a failure is tried again

@@ -20,7 +20,12 @@ type Change struct {
 // many runs that have neither a policy nor a schedule.
 func MayChange(run *agent.Run, now time.Time) bool {
 	return run.Spec.Schedule != "" || run.State == agent.StateEnded && run.Spec.Restart.Policy.Restarts() ||
-		run.State == agent.StateQueued && (run.Phase() == agent.PhaseLeaving || misdated(run, now))
+		run.State == agent.StateQueued && (run.Phase() == agent.PhaseLeaving || !run.Deadline.IsZero() || misdated(run, now))
+}
+
+// Leaves reports whether a run is to end in the queue.
+func Leaves(run *agent.Run, now time.Time) bool {
+	return run.Phase() == agent.PhaseLeaving || run.State == agent.StateQueued && run.Overdue(now)
 }
 
 // Settle returns the change that is due for a run, the first where there are
@@ -29,14 +34,17 @@ func Settle(run *agent.Run, now time.Time) (change Change, wake time.Time) {
 	switch {
 	case misdated(run, now):
 		return Change{agent.RunUpdated, setBack, func(r *agent.Run) { redate(r, now) }}, wake
-	case run.Phase() == agent.PhaseLeaving:
-		// cloved died between the note of a stop and the stop itself, or a policy
-		// had queued the run a moment before.
+	case Leaves(run, now):
+		// Its deadline has come; cloved died between the note of a stop and the stop itself,
+		// or a policy had queued the run a moment before.
 		return Change{What: agent.RunEnded}, wake
 	}
 	// Times that came while a run was busy are settled before its end is judged.
 	if change, wake = onTime(run, now); change.What != "" {
 		return change, wake
+	}
+	if run.State == agent.StateQueued {
+		wake = Sooner(wake, run.Deadline)
 	}
 	return onEnd(run, now), wake
 }

@@ -19,6 +19,7 @@ func TestSettle(t *testing.T) {
 		r.Record.ExitCode = 1
 		r.Spec.Restart = agent.Restart{Policy: agent.RestartOnFailure, Max: 1}
 	}
+	due := func(r *agent.Run) { r.Deadline = at(5) }
 	for _, c := range []struct {
 		what  string
 		run   agent.Run
@@ -35,6 +36,18 @@ func TestSettle(t *testing.T) {
 		{"stopped in the queue", on(everyTen, func(r *agent.Run) { r.MarkForStop(agent.Stopped{}) }), at(10), []agent.RunEventKind{agent.RunEnded}, agent.PhaseLeaving, time.Time{}},
 		{"stopped after its end", on(everyTen, func(r *agent.Run) { failing(r); r.MarkForStop(agent.Stopped{}) }), at(16), nil, agent.PhaseStopped, time.Time{}},
 		{"the clock was set back", queuedRun("a", 3600, func(r *agent.Run) { r.Queue.NotBefore = at(61) }), noon, []agent.RunEventKind{agent.RunUpdated}, agent.PhaseWaiting, time.Time{}},
+		{"its deadline is to come", queuedRun("a", 0, due), at(4), nil, agent.PhaseWaiting, at(5)},
+		{"its deadline came in the queue", queuedRun("a", 0, due), at(5), []agent.RunEventKind{agent.RunEnded}, agent.PhaseWaiting, time.Time{}},
+		{"its deadline came in its delay", queuedRun("a", 0, func(r *agent.Run) { due(r); r.Queue.NotBefore = at(9) }), at(6), []agent.RunEventKind{agent.RunEnded}, agent.PhaseWaiting, time.Time{}},
+		{"its deadline comes before its next start", on("", func(r *agent.Run) { failing(r); endedAt(1)(r); r.Record.ExitCode = 1; due(r) }), at(1), []agent.RunEventKind{agent.RunRequeued}, agent.PhaseWaiting, at(5)},
+		{"its deadline ended it", on("", func(r *agent.Run) { failing(r); due(r) }), at(16), nil, agent.PhaseEnded, time.Time{}},
+		{"it was asked to end for its deadline", on("", func(r *agent.Run) {
+			failing(r)
+			endedAt(4)(r)
+			due(r)
+			r.Record.ExitCode, r.Record.Error = 1, &agent.Failure{Step: agent.StepDeadline}
+		}), at(4), nil, agent.PhaseEnded, time.Time{}},
+		{"no deadline, the control", on("", failing), at(16), []agent.RunEventKind{agent.RunRequeued}, agent.PhaseWaiting, time.Time{}},
 	} {
 		var whats []agent.RunEventKind
 		var wake time.Time

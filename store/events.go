@@ -41,6 +41,14 @@ func (t *tables) note(run agent.Run, what agent.RunEventKind, detail string) err
 		code := run.Record.ExitCode
 		o.Status, o.ExitCode = run.Record.Status, &code
 	}
+	switch cause := run.EndOf(); {
+	case what == agent.RunStopRequested:
+		o.Causation, o.Correlation = run.Queue.Cause, run.Queue.Cause
+	case ends && cause == string(run.Parent):
+		o.Causation = cause
+	case ends:
+		o.Causation, o.Correlation = cause, cause
+	}
 	// The sum is for cloved's counters. They count from events, because with --rm the
 	// record goes in the same transaction.
 	if run.Record != nil && ends {

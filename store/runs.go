@@ -116,6 +116,27 @@ func (s *Store) Amend(id agent.ID, what agent.RunEventKind, detail string, chang
 	})
 }
 
+// Caused notes the call from which the ends of runs will follow, before it ends them. Those that have ended, or are
+// gone, are left alone. There is no event of it.
+func (s *Store) Caused(call string, runs ...agent.ID) error {
+	return s.update(func(t *tables) error {
+		for _, id := range runs {
+			run, err := t.get([]byte(id))
+			if err != nil {
+				return err
+			}
+			if run == nil || run.State == agent.StateEnded {
+				continue
+			}
+			run.Queue.Cause = call
+			if err := t.put(*run); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // edit runs f in one transaction with the stored run id, and returns what f made of it.
 func (s *Store) edit(id agent.ID, f func(*tables, *agent.Run) error) (edited agent.Run, err error) {
 	err = s.update(func(t *tables) error {

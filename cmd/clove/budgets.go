@@ -56,20 +56,27 @@ func budgetCommand() command {
 // budgetColumns is the order in which tables show budgets.
 var budgetColumns = []string{"ACCOUNT", "DIMENSION", "USED", "RESERVED", "LIMIT", "PEAK", "WARN AT", "AT END", "PERIOD", "STATE"}
 
-// budgetShow shows the accounts of runs above this one as a tree.
+// budgetShow shows the accounts of runs above this one as a tree. Only that needs the run.
 func budgetShow(s *screen, c *cli.Context, d *client.Client) error {
 	of := api.RunParams{Run: c.Args().Get(1)}
-	found, err := client.Do(c.Context, d, methods.RunGet, of)
-	if err != nil {
-		return err
-	}
-	of.Run = string(found.Run.Spec.ID)
 	has, err := client.Do(c.Context, d, agents.BudgetGet, of)
 	switch {
 	case err != nil:
 		return err
 	case c.Bool(flagJSON):
 		return s.printJSON(append([]api.Budget{}, has.Budgets...))
+	}
+	accounts := map[string]bool{}
+	for _, line := range has.Budgets {
+		if _, is := budget.Key(line.Account).Run(); is {
+			accounts[line.Account] = true
+		}
+	}
+	var found api.RunResult
+	if len(accounts) > 1 {
+		if found, err = client.Do(c.Context, d, methods.RunGet, of); err != nil {
+			return err
+		}
 	}
 	return s.printFitting(budgetTree(found.Run, has.Budgets))
 }

@@ -99,6 +99,18 @@ func (f *fakeCloved) heard(method string, into any) {
 	f.t.Fatalf("cloved was not asked for %s", method)
 }
 
+// calls is how many requests of a method came.
+func (f *fakeCloved) calls(method string) (count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.asked {
+		if m.Method == method {
+			count++
+		}
+	}
+	return count
+}
+
 func TestDetach(t *testing.T) {
 	b := newBench(t)
 	f := b.cloved()

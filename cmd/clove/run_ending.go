@@ -41,6 +41,10 @@ func ending(record agent.Record, limits agent.Limits) []string {
 	case known && record.Limit != nil && record.Limit.Name == agent.LimitHostMemory:
 		lines = append(lines, fmt.Sprintf("out of memory below the limit of %s%s: the host had no more, for all agents together or for anything; run fewer agents at once, let them hold less, or raise memory_share in cloved's configuration",
 			size(record.Limit.Value), peak(record.Limit.Peak, size)))
+	case known && record.Limit != nil && record.Limit.Name == agent.LimitTreeMemory:
+		lines = append(lines, fmt.Sprintf("out of memory below the limit of %s%s: %s", size(record.Limit.Value), peak(record.Limit.Peak, size), treeMemory(record.Parent != "")))
+	case record.Status == agent.StatusTimeout && record.EndedWith() != "":
+		lines = append(lines, "raise --timeout of the run that started it, or of those above that, or let the agents finish sooner")
 	case known && record.Limit != nil:
 		lines = append(lines, fmt.Sprintf(e.line, e.unit(record.Limit.Value), peak(record.Limit.Peak, e.unit)))
 	case record.Status == agent.StatusBudget && record.Limit != nil:
@@ -56,6 +60,14 @@ func ending(record agent.Record, limits agent.Limits) []string {
 			limits.Pids, times(*refused)))
 	}
 	return lines
+}
+
+// treeMemory says of a run that the kernel ended because a tree of runs had no more memory what gives it more.
+func treeMemory(child bool) string {
+	if child {
+		return "a run above it and all that are below that had no more together: raise --memory of that run, or let fewer of them hold memory at once"
+	}
+	return "it and the runs that its agent started had no more together: raise --memory, or let fewer of them hold memory at once"
 }
 
 // spent is the end of a run by a budget: what is spent, what the next call would have reserved

@@ -40,11 +40,18 @@ type usage struct {
 	Stats agent.Stats `json:"stats"`
 
 	parent agent.ID
+	run    agent.Run
 }
 
-// showStats queries again and again. The interval has a floor of 100 ms, because each query
-// costs every supervisor some work.
 func showStats(p program, c *cli.Context) error {
+	return sample(p, c, func(_ *client.Client, rows []usage, before map[agent.ID]agent.Stats) error {
+		return printUsage(p.screen, c, rows, before)
+	})
+}
+
+// sample queries again and again, and shows each sample beside the one before. The interval has a floor of
+// 100 ms, because each query costs every supervisor some work.
+func sample(p program, c *cli.Context, show func(d *client.Client, rows []usage, before map[agent.ID]agent.Stats) error) error {
 	interval, err := settings.ParseClock(flagInterval, c.String(flagInterval))
 	if err != nil {
 		return err
@@ -63,7 +70,7 @@ func showStats(p program, c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := printUsage(p.screen, c, rows, before); err != nil {
+		if err := show(d, rows, before); err != nil {
 			return err
 		}
 		for _, row := range rows {
@@ -128,7 +135,7 @@ func (u *usage) fill(c *cli.Context, d *client.Client) (name string, err error) 
 	if err != nil {
 		return "", err
 	}
-	u.ID, u.parent = found.Run.Spec.ID, found.Run.Parent
+	u.ID, u.parent, u.run = found.Run.Spec.ID, found.Run.Parent, found.Run
 	used, err := client.Do(c.Context, d, methods.RunStats, api.RunParams{Run: u.Run})
 	u.Stats = used.Stats
 	return shown(found.Run.Name()), err
@@ -140,14 +147,9 @@ func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]age
 	if c.Bool(flagJSON) {
 		return writeLine(s.out, map[string]any{"runs": append([]usage{}, rows...)})
 	}
-	if !c.Bool(flagOnce) && isTerminal(s.out) {
-		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
-	}
+	redraw(s, c)
 	table := [][]string{{"ID", "NAME", "CPU", "MEMORY", "LIMIT", "PIDS", "NET IN", "NET OUT", "DISK", "RAN"}}
-	shares := make([]*float64, len(rows))
-	for i, row := range rows {
-		shares[i] = cpuShare(before[row.ID], row.Stats)
-	}
+	shares := cpuShares(rows, before)
 	places := make([]branch, len(rows))
 	for i := range rows {
 		places[i].at = i
@@ -157,16 +159,20 @@ func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]age
 		rows = sums(rows, shares, places)
 	}
 	for _, b := range places {
-		row, cpu := rows[b.at], "-"
-		if share := shares[b.at]; share != nil {
-			cpu = strconv.FormatFloat(*share, 'f', 1, 64) + "%"
-		}
+		row := rows[b.at]
 		s := row.Stats
-		table = append(table, []string{string(row.ID)[:shortID], b.indented(row.Run), cpu, figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
+		table = append(table, []string{string(row.ID)[:shortID], b.indented(row.Run), shareText(shares[b.at]), figure(s.MemoryBytes, size), size(s.Limits.MemoryBytes),
 			figure(s.Pids, plain), figure(s.Usage.NetRxBytes, size), figure(s.Usage.NetTxBytes, size), figure(s.Usage.DiskBytes, size),
 			(time.Duration(s.WallMS) * time.Millisecond).Round(time.Second).String()})
 	}
 	return printTable(s.out, table)
+}
+
+// redraw begins anew at the top of a terminal.
+func redraw(s *screen, c *cli.Context) {
+	if !c.Bool(flagOnce) && isTerminal(s.out) {
+		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48
+	}
 }
 
 // sums adds to each row of a tree the figures of those below it.
@@ -199,6 +205,23 @@ func plus[N int64 | float64](sum **N, one *N) {
 		return
 	}
 	*sum = new(**sum + *one)
+}
+
+// cpuShares has cpuShare of each row.
+func cpuShares(rows []usage, before map[agent.ID]agent.Stats) []*float64 {
+	shares := make([]*float64, len(rows))
+	for i, row := range rows {
+		shares[i] = cpuShare(before[row.ID], row.Stats)
+	}
+	return shares
+}
+
+// shareText is a share of the CPU; a dash where the host does not report it.
+func shareText(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*share, 'f', 1, 64) + "%"
 }
 
 // cpuShare is in percent of one CPU since the last query. The first query shows the

@@ -138,6 +138,8 @@ func nextStep(run agent.Run) string {
 		return ""
 	case record.Status == agent.StatusStartFailed:
 		return "change what the error names, and run it again"
+	case run.Parent != "" && (record.EndedWith() != "" || record.Limit != nil && record.Limit.Name == agent.LimitTreeMemory):
+		return "clove why " + parentName(run) + " explains the run that started it"
 	case record.Status == agent.StatusBudget && record.Limit != nil && record.Limit.Account == "" && run.Spec.Detached:
 		return "clove budget raise " + name + " " + advice.MoreBudget(*record.Limit) + ", then clove restart " + name + " goes on with its files"
 	case record.Limit != nil || len(record.Denials) > 0:

@@ -86,7 +86,8 @@ func budgetTree(run agent.Run, lines []api.Budget) [][]string {
 	for _, line := range lines {
 		key := budget.Key(line.Account)
 		if id, is := key.Run(); is {
-			level = slices.IndexFunc(chain, func(a agent.Ancestor) bool { return a.ID == id })
+			// One that is not above it, as its name has come to mean another run, is shown as its own.
+			level = max(0, slices.IndexFunc(chain, func(a agent.Ancestor) bool { return a.ID == id }))
 		} else if key == budget.OwnerKey(run.Owner.UID) {
 			level = len(chain)
 		}

@@ -123,7 +123,7 @@ func whyOf(run agent.Run) whyRun {
 		return of
 	}
 	of.Status, of.ExitCode, of.Limit, of.Shadow = record.Status, record.ExitCode, record.Limit, shadowOf(run)
-	if of.Limit != nil {
+	if of.Limit != nil && record.EndedWith() == "" {
 		if a := advice.OfLimit(*of.Limit, record.Status); a.Flag != "" {
 			of.Raise = &a
 		}
@@ -137,8 +137,8 @@ func whyOf(run agent.Run) whyRun {
 		more = more[1:] // howEnded says more
 	}
 	of.Lines = append(of.Lines, more...)
-	if record.Error != nil && record.Error.Hint != "" {
-		of.Lines = append(of.Lines, "hint: "+record.Error.Hint)
+	if hint := hintOf(run); hint != "" {
+		of.Lines = append(of.Lines, "hint: "+hint)
 	}
 	if len(record.Unenforced) > 0 {
 		of.Lines = append(of.Lines, "not enforced, as --allow-unenforced let it: "+strings.Join(record.Unenforced, ", "))
@@ -150,6 +150,23 @@ func whyOf(run agent.Run) whyRun {
 		of.Lines = append(of.Lines, "nothing was refused, and it reached no limit")
 	}
 	return of
+}
+
+// hintOf is what to do about the end of a run; empty: the record has no error, or it says enough.
+func hintOf(run agent.Run) string {
+	failure := run.Record.Error
+	switch {
+	case failure == nil:
+		return ""
+	case failure.Hint == "" && failure.Step == agent.StepParent:
+		return "clove why " + parentName(run) + " says how that ended; children of a run with orphans: keep go on without it"
+	}
+	return failure.Hint
+}
+
+// parentName is the run that started one, as the caller writes it.
+func parentName(run agent.Run) string {
+	return shown(agent.RunName{UID: run.Owner.UID, Name: run.ParentName()})
 }
 
 // howEnded is the end of a run in one sentence, behind its name. The lines of ending
@@ -176,6 +193,7 @@ func endOf(record agent.Record, asked bool) string {
 	if record.Signal != nil {
 		signal = *record.Signal
 	}
+	with := record.EndedWith()
 	switch record.Status {
 	case agent.StatusExited:
 		return fmt.Sprintf("ended by itself%s, with exit status %d", after, record.ExitCode)
@@ -188,12 +206,21 @@ func endOf(record agent.Record, asked bool) string {
 		return "could not be started: " + failureText(record.Error)
 	case agent.StatusKilled:
 		switch {
+		case with != "":
+			return "was ended" + after + ": " + with
 		case record.Lost():
 			return "was ended" + after + ": " + record.Error.Message
 		case asked:
 			return "was killed" + after + ", at once or at the end of its grace"
 		}
 		return "was killed" + after + ", because clove run was ended or interrupted"
+	case agent.StatusTimeout:
+		switch {
+		case record.NotStarted():
+			return "was not started: " + with
+		case with != "":
+			return "was ended" + after + ": " + with
+		}
 	case agent.StatusPolicyKill:
 		if record.Error != nil {
 			return "was ended" + after + ": " + failureText(record.Error)

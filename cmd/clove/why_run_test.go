@@ -206,3 +206,54 @@ func TestEndsAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// Ends that the runs above a child made are told apart from those by its own limits, which are the controls: no flag of
+// its own is advised.
+func TestWhyOfAFamily(t *testing.T) {
+	peak := new(int64(20 << 20))
+	limit := func(name string, value int64) *agent.LimitHit {
+		return &agent.LimitHit{Name: name, Value: value, Peak: peak}
+	}
+	deadline := &agent.Failure{Step: agent.StepDeadline, Message: "its deadline came: it ends no later than the run that started it"}
+	const next = "next: clove why lead explains the run that started it\n"
+	for name, row := range map[string]struct {
+		record agent.Record
+		want   []string
+		not    string
+	}{
+		"the parent ended": {agent.Record{Status: agent.StatusKilled, WallMS: 1500, ExitCode: 137, Error: &agent.Failure{Step: agent.StepParent, Message: "its parent lead ended"}},
+			[]string{"web was ended after 1.5s: its parent lead ended\n", "hint: clove why lead says how that ended; children of a run with orphans: keep go on without it\n", next}, "clove run was ended"},
+		"killed": {agent.Record{Status: agent.StatusKilled, WallMS: 1500, ExitCode: 137}, []string{"because clove run was ended or interrupted\n"}, "lead"},
+		"no memory in the tree": {agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: limit(agent.LimitTreeMemory, 64<<20)},
+			[]string{"out of memory below the limit of 64MiB (peak 20MiB): a run above it and all that are below that had no more together: raise --memory of that run, or", next}, "flag:"},
+		"no memory of its own": {agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: limit(agent.ControlMemory, 64<<20)}, []string{"memory limit of 64MiB reached", "flag: --memory;"}, "together"},
+		"the family's deadline": {agent.Record{Status: agent.StatusTimeout, WallMS: 2000, ExitCode: 124, Limit: limit(agent.ControlWallClock, 2000), Error: deadline},
+			[]string{"web was ended after 2s: its deadline came: it ends no later than the run that started it\nraise --timeout of the run that started it, or", next}, "flag:"},
+		"the deadline before a start": {agent.Record{Status: agent.StatusTimeout, ExitCode: 124, Error: &agent.Failure{Step: agent.StepDeadline, Message: "web cannot start: its deadline was T", Hint: "a run that an agent starts ends no later than that agent"}},
+			[]string{"web was not started: web cannot start: its deadline was T\nraise --timeout of the run that started it, or", "hint: a run that", next}, "flag:"},
+		"its own timeout": {agent.Record{Status: agent.StatusTimeout, WallMS: 2000, ExitCode: 124, Limit: limit(agent.ControlWallClock, 2000)}, []string{"wall clock limit of 2s reached", "flag: --timeout;"}, "lead"},
+		"no parent": {agent.Record{Status: agent.StatusStartFailed, ExitCode: 125, Error: &agent.Failure{Step: agent.StepParent, Message: "web cannot start: lead, which started it, does not live", Hint: "start that one; it may start this one again"}},
+			[]string{"web could not be started: parent: web cannot start: lead, which started it, does not live\n", "hint: start that one"}, "orphans"},
+	} {
+		b := newBench(t)
+		run := endedRun(row.record)
+		run.Parent, run.Above = "bbbbbbbbbbbbbbbb", []agent.Ancestor{{ID: "bbbbbbbbbbbbbbbb", Name: "lead"}}
+		run.Record.Parent = run.Parent
+		b.backend.runs = []agent.Run{run}
+		status, stdout, stderr := b.clove("why", "run", "web")
+		for _, want := range row.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%s: without %q\n%s", name, want, stdout)
+			}
+		}
+		if status != 0 || stderr != "" || strings.Contains(stdout, row.not) {
+			t.Errorf("%s: %d, %s, with %q\n%s", name, status, stderr, row.not, stdout)
+		}
+	}
+	// A run that no agent started meets the limit of its own tree.
+	b := newBench(t)
+	b.backend.runs = []agent.Run{endedRun(agent.Record{Status: agent.StatusOOM, ExitCode: 137, Limit: limit(agent.LimitTreeMemory, 64<<20)})}
+	if _, stdout, _ := b.clove("why", "run", "web"); !strings.Contains(stdout, "it and the runs that its agent started had no more together: raise --memory, or") {
+		t.Errorf("%s", stdout)
+	}
+}

@@ -129,7 +129,7 @@ func ruleWord(rule string) string {
 var Marks = []agent.RunEventKind{agent.RunBudgetWarned, agent.RunBudgetEnded, agent.RunBudgetPaused}
 
 // Limits are the values of the label limit.
-var Limits = []string{agent.ControlMemory, agent.LimitHostMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
+var Limits = []string{agent.ControlMemory, agent.LimitHostMemory, agent.LimitTreeMemory, agent.ControlSockets, agent.ControlPids, agent.ControlDisk, agent.ControlOutput, agent.ControlCPUTime, agent.ControlWallClock, budgetLimit}
 
 // budgetLimit stands for every dimension of a budget: callers choose the names of their own.
 const budgetLimit = "budget"

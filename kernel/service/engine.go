@@ -76,6 +76,8 @@ type Config struct {
 	Approvals Approvals
 	// Note gets events of runs, and must not block; nil: they are dropped.
 	Note func(agent.RunEvent)
+	// Caused notes the call from which ends of runs follow, before those end; nil: events of ends do not name it.
+	Caused func(call string, runs ...agent.ID)
 	// Called gets each call with its result and its time; nil: calls are not counted.
 	Called func(c Caller, method string, err error, took time.Duration)
 	// Committed is called after each transaction; nil: nothing waits for that. It must not block.
@@ -111,6 +113,7 @@ func NewEngine(c Config, services ...*Service) (*Engine, error) {
 	}
 	e.supervisors = &supervisors{read: c.Store.Read, now: e.now, standing: c.Standing, event: c.Note, attached: map[agent.ID]*attachment{}}
 	e.mover = &mover{store: c.Store, log: c.Log, update: e.update}
+	e.causes.keep = c.Caused
 	e.topics.start()
 	e.mover.start(c.Queued)
 	return e, nil

@@ -98,12 +98,22 @@ func (s *supervisors) note(event agent.RunEvent) {
 
 // causes has, by run, the call from which the run's end follows.
 type causes struct {
+	keep func(call string, runs ...agent.ID) // Config.Caused
+
 	mu  sync.Mutex // guards ids
 	ids map[agent.ID]string
 }
 
-// Caused notes that what happens to runs next follows from a call, for their entries.
+// Caused notes that what happens to runs next follows from a call, for their events and entries. It waits for a
+// transaction, and is called before the runs end.
 func (c *causes) Caused(id string, runs ...agent.ID) {
+	c.note(id, runs)
+	if c.keep != nil {
+		c.keep(id, runs...)
+	}
+}
+
+func (c *causes) note(id string, runs []agent.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ids == nil {

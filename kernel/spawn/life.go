@@ -226,6 +226,9 @@ func give(c *service.Call, p api.ResultParams) (none api.Nothing, out service.Ou
 // signals are the names that agent.signal takes.
 var signals = []string{"TERM", "KILL", "INT", "USR1", "USR2", "STOP", "CONT", "POLICY", "BUDGET"}
 
+// ending are those that are meant to end it: of an end by others, no call is named as the cause.
+var ending = []string{"TERM", "KILL", "POLICY", "BUDGET"}
+
 // signal sends a descendant a signal when that is durable.
 func (s *Spawn) signal(c *service.Call, p api.ChildSignalParams) (none api.Nothing, out service.Outcome, err error) {
 	if !slices.Contains(signals, p.Signal) {
@@ -244,8 +247,12 @@ func (s *Spawn) signal(c *service.Call, p api.ChildSignalParams) (none api.Nothi
 	out.About, out.Reason = p.Signal+" to "+k.Run, p.Reason
 	id, call := k.ID, c.ID
 	out.Durable = append(out.Durable, func() {
-		s.engine.Caused(call, id)
-		s.working.Go(func() { _ = s.runs().Signal(id, p.Signal, p.Reason) }) // one that has ended meanwhile needs none
+		s.working.Go(func() {
+			if slices.Contains(ending, p.Signal) {
+				s.engine.Caused(call, id)
+			}
+			_ = s.runs().Signal(id, p.Signal, p.Reason) // one that has ended meanwhile needs none
+		})
 	})
 	return none, out, nil
 }

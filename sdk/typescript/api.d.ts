@@ -1619,6 +1619,11 @@ export interface QueueState {
   stop_asked?: boolean;
   /** which person, and when; its record says it too */
   stopped?: Stopped;
+  /**
+   * id of the call from which its end follows, stored before that ends it; empty: none, or not
+   * known
+   */
+  cause?: string;
   /** mark: its policy has no restarts left */
   given_up?: boolean;
   /** frozen until a person resumes it */
@@ -2271,7 +2276,8 @@ export interface RunEvent {
   /**
    * the id of the call that this follows from, correlation the id that is the same in all that
    * follows from one call, and in its audit record. Only events of grants, budgets, refusals and
-   * models have them.
+   * models have them, and the request and the end that follow from a call. Of an end with the run
+   * that started it, causation is the id of that run, whose own event of its end says more.
    */
   causation?: string;
   correlation?: string;

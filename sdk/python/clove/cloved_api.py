@@ -557,6 +557,7 @@ class QueueState:
     starts: int = 0  # how often it was queued
     stop_asked: bool = False  # mark: a person wanted its end, and neither policy nor schedule starts it again
     stopped: Optional[Stopped] = None  # which person, and when; its record says it too
+    cause: str = ""  # id of the call from which its end follows, stored before that ends it; empty: none, or not known
     given_up: bool = False  # mark: its policy has no restarts left
     paused: bool = False  # frozen until a person resumes it
     fresh: bool = False  # the next start begins with a new layer
@@ -575,6 +576,7 @@ class QueueState:
             starts=o.get("starts") or 0,
             stop_asked=o.get("stop_asked") or False,
             stopped=Stopped.read(o.get("stopped") or {}) if o.get("stopped") is not None else None,
+            cause=o.get("cause") or "",
             given_up=o.get("given_up") or False,
             paused=o.get("paused") or False,
             fresh=o.get("fresh") or False,
@@ -1643,7 +1645,7 @@ class RunEvent:
     exit_code: Optional[int] = None  # of an end
     detail: str = ""  # for people
     sum: Optional[Sum] = None  # of an end
-    causation: str = ""  # the id of the call that this follows from, correlation the id that is the same in all that follows from one call, and in its audit record. Only events of grants, budgets, refusals and models have them.
+    causation: str = ""  # the id of the call that this follows from, correlation the id that is the same in all that follows from one call, and in its audit record. Only events of grants, budgets, refusals and models have them, and the request and the end that follow from a call. Of an end with the run that started it, causation is the id of that run, whose own event of its end says more.
     correlation: str = ""
 
     @classmethod
