@@ -9,12 +9,13 @@ import (
 	"clove.run/clove/store"
 )
 
-// Check reports the spools of runs that start no more, and gc removes them. An old spool without a run is a
+// Check reports the spools of runs that have started, and gc removes them. An old spool without a run is a
 // note, and stays. The controls are those of a run that is queued and of a copy that is being made.
-func TestSpoolsOfRunsThatStartNoMore(t *testing.T) {
+func TestSpoolsOfStartedRuns(t *testing.T) {
 	t.Parallel()
 	r := testRuntime(t)
 	over, _ := deadRun(t, r, nil)
+	over = apply(t, r, over, agent.EventStarted)
 	if _, err := r.GC(); err != nil {
 		t.Fatal(err)
 	}
