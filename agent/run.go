@@ -28,6 +28,9 @@ type Run struct {
 	// Above are the runs above it, its parent first, as they were when it was started; empty: a
 	// person started it. It spends from their accounts, and its cgroup is below theirs.
 	Above []Ancestor `json:"above,omitempty"`
+	// Executes are the files of the host that its agent executes, where an agent started it. It does not start
+	// while one of them is another.
+	Executes []ManifestFile `json:"executes,omitempty"`
 	// Deadline is when it ends at the latest, whatever its own limit is: its parent does; zero: never.
 	Deadline time.Time `json:"deadline,omitzero"`
 }

@@ -91,11 +91,14 @@ func New(o Options) *Daemon {
 	d.records = records{filepath.Join(o.Paths.State, "clove.db"), d.meter}
 	d.cache = newCache(d.records)
 	d.reconciler = newReconciler(parts{records: d.records, cache: d.cache, sandboxes: o.Sandboxes, starter: supervisors, tracer: o.Tracer,
-		paths: o.Paths, log: o.Log, config: d.config, memory: d.memory(), socket: func() string { return *d.socket.Load() }, admits: func(spec agent.Spec, owner agent.Owner) error {
-			if err := d.config().checkCeiling(spec); err != nil {
+		paths: o.Paths, log: o.Log, config: d.config, memory: d.memory(), socket: func() string { return *d.socket.Load() }, admits: func(run agent.Run) error {
+			if err := d.config().checkCeiling(run.Spec); err != nil {
 				return err
 			}
-			return d.config().Users.checkReach(spec, principal{owner: owner})
+			if err := d.config().Users.checkReach(run.Spec, principal{owner: run.Owner}); err != nil {
+				return err
+			}
+			return d.limits().unchanged(ownedBy(context.Background(), run.Owner), run.Executes)
 		}, metered: func(run agent.Run) (bool, error) { return d.shared.kernel.Metered(run) }})
 	return d
 }

@@ -58,6 +58,9 @@ func (f files) pack(ctx context.Context, parent agent.Run, child agent.ID, all [
 		}
 		most -= info.Size()
 	}
+	// gofail: var filesPacked string
+	// if err := failpoint(filesPacked, ""); err != nil { return err }
+
 	return nil
 }
 

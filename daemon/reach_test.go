@@ -152,10 +152,10 @@ func TestTheCeilingHoldsAtTheNextStart(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Policies = dir })
 	s := networked("api.example.com")
 	rule := agent.EgressRule{Target: "evil.test:443"}
-	must(t, r.d.reconciler.admits(s, rootCaller.owner)) // the control: no ceiling
+	must(t, r.d.reconciler.admits(agent.Run{Spec: s, Owner: rootCaller.owner})) // the control: no ceiling
 	must(t, r.d.checkNet(rule, rootCaller.owner))
 	must(t, os.WriteFile(filepath.Join(dir, "host.yaml"), []byte("version: 1\nname: host\nnetwork: {mode: allowlist, allow: ['*.example.net']}\n"), 0o600))
-	for what, err := range map[string]error{"the start": r.d.reconciler.admits(s, rootCaller.owner), "the grant": r.d.checkNet(rule, rootCaller.owner)} {
+	for what, err := range map[string]error{"the start": r.d.reconciler.admits(agent.Run{Spec: s, Owner: rootCaller.owner}), "the grant": r.d.checkNet(rule, rootCaller.owner)} {
 		if err == nil {
 			t.Fatalf("%s goes beyond it", what)
 		}

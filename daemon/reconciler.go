@@ -29,8 +29,8 @@ type parts struct {
 	log       *slog.Logger
 	config    func() Config
 	socket    func() string // cloved's own
-	// admits refuses a run that the configuration forbids by now.
-	admits func(agent.Spec, agent.Owner) error
+	// admits refuses a run that the configuration forbids by now, or of which a file is another one by now.
+	admits func(agent.Run) error
 	memory memory // of agents and of the host
 	// metered reports whether an account above the run limits what the Linux kernel counts.
 	metered func(agent.Run) (bool, error)

@@ -52,7 +52,7 @@ func (k children) Admit(ctx context.Context, spec agent.Spec, files []agent.Mani
 // Check refuses what the owner could not start now. What is resolved was checked when it was added; the
 // configuration and the files may be others by now.
 func (k children) Check(ctx context.Context, spec agent.Spec, owner agent.Owner, files []agent.ManifestFile) error {
-	limits, c := k.d.limits(), &request{Context: ctx, peer: caller{principal: principal{owner: owner}}}
+	limits, c := k.d.limits(), ownedBy(ctx, owner)
 	if err := limits.checkSpec(c, spec); err != nil {
 		return err
 	}
@@ -60,6 +60,11 @@ func (k children) Check(ctx context.Context, spec agent.Spec, owner agent.Owner,
 		return err
 	}
 	return limits.unchanged(c, files)
+}
+
+// ownedBy is a request in the name of an owner.
+func ownedBy(ctx context.Context, owner agent.Owner) *request {
+	return &request{Context: ctx, peer: caller{principal: principal{owner: owner}}}
 }
 
 // unchanged reads files with the caller's rights, and refuses one that has another digest.
@@ -83,7 +88,7 @@ const digestMost = 64 << 20
 // Beneath looks at both files with the owner's rights, and follows no link: their paths are canonical, or were.
 // A file system that does not answer in time has no such file.
 func (k children) Beneath(ctx context.Context, owner agent.Owner, outer, inner string) (is bool) {
-	c := &request{Context: ctx, peer: caller{principal: principal{owner: owner}}}
+	c := ownedBy(ctx, owner)
 	found := make(chan bool, 1)
 	err := k.d.limits().asUser(c, func() error {
 		var out, in unix.Stat_t
@@ -124,7 +129,7 @@ func (k children) Queue(run agent.Run) error {
 	if _, err := os.Lstat(d.options.Paths.Log(run.Spec.ID)); !errors.Is(err, fs.ErrNotExist) {
 		return nil // it was queued, and removed since
 	}
-	c := &request{Context: context.Background(), peer: caller{principal: principal{owner: run.Owner}}}
+	c := ownedBy(context.Background(), run.Owner)
 	if err := d.limits().checkCount(c, run.Spec); err != nil {
 		return err
 	}

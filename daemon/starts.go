@@ -49,7 +49,7 @@ func (r *reconciler) begin(run agent.Run) {
 // record from the supervisor; Refuse leaves such a run alone.
 func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-chan struct{}) {
 	// The configuration may be another than when the run was asked for.
-	err := r.admits(run.Spec, run.Owner)
+	err := r.admits(run)
 	if err == nil {
 		err = r.memory.hold() // before each start, which may make the cgroup again
 	}

@@ -23,9 +23,10 @@ import (
 	"clove.run/clove/internal/testhost"
 )
 
-// inKernel are the failpoints of each transaction of kernel.db: before its commit, and after.
-var inKernel = decided("start", methods.BudgetSet.Name, agents.BudgetReserve.Name, agents.BudgetCharge.Name, agents.BudgetSettle.Name, agents.BudgetRelease.Name,
-	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, methods.ManifestAdd.Name, agents.AgentSpawn.Name, "spawn", "meter", "audit", "sweep", "ended", "removed")
+// inKernel are the failpoints of each transaction of kernel.db, before its commit and after, and the one
+// between the copy of a child's files and the spawn.
+var inKernel = append(decided("start", methods.BudgetSet.Name, agents.BudgetReserve.Name, agents.BudgetCharge.Name, agents.BudgetSettle.Name, agents.BudgetRelease.Name,
+	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, methods.ManifestAdd.Name, agents.AgentSpawn.Name, "spawn", "meter", "audit", "sweep", "ended", "removed"), failpoint{"filesPacked", "", true})
 
 func decided(whats ...string) (all []failpoint) {
 	for _, what := range whats {
@@ -93,6 +94,9 @@ func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string
 	s.awaitFailure(process, point)
 	until(t, "the account is forgotten", func() bool { return !slices.Contains(s.accounts(), fmt.Sprintf("0/run:%s", s.id)) })
 	stored += "\nat last " + s.account("0/name:"+s.name)
+	if left, _ := os.ReadDir(filepath.Join(f.state, "spools")); len(left) != 0 {
+		t.Errorf("files of a child are left: %v", left)
+	}
 	for _, args := range [][]string{{"check"}, {"audit", "verify"}} {
 		if r := f.clove(args...); r.code != 0 {
 			t.Errorf("%v: %d\n%s%s", args, r.code, r.stdout, r.stderr)
@@ -194,17 +198,17 @@ func (s *sharing) everyChange() {
 	s.oneChild()
 }
 
-// oneChild has the agent start another, and waits for its end.
+// oneChild has the agent start another with a file, and waits for its end.
 func (s *sharing) oneChild() {
 	s.t.Helper()
-	manifest := s.spec("", "exit 3")
+	manifest := s.spec("", "test -s /tmp/given && exit 3")
 	manifest.ID, manifest.Name = "", ""
 	manifest.Limits.MemoryBytes, manifest.Limits.MemorySwapBytes = 64<<20, 64<<20
 	s.keys++
 	s.do(methods.ManifestAdd.Name, map[string]any{"name": "worker", "spec": manifest, "key": fmt.Sprint(s.name, s.keys)}, nil)
 	s.owner(methods.GrantGive.Name, map[string]any{"grant": "spawn:worker"}, nil)
 	var spawned api.SpawnResult
-	s.agent(agents.AgentSpawn.Name, map[string]any{"manifest": "worker"}, &spawned)
+	s.agent(agents.AgentSpawn.Name, map[string]any{"manifest": "worker", "files": []map[string]string{{"from": "/etc/passwd", "to": "/tmp/given"}}}, &spawned)
 	until(s.t, "the child has ended", func() bool { return s.children() == "exited 3" })
 }
 

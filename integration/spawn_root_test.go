@@ -140,6 +140,32 @@ print(a.ask("agent.spawn", manifest="worker")["error"]["message"], flush=True)
 	}
 }
 
+// A script that is changed between a spawn and a start of its child is not executed. The control is a start
+// with the script as it was added.
+func TestAScriptThatChangesAfterTheSpawnIsNotStarted(t *testing.T) {
+	d := newCloved(t)
+	file := family(t, `
+a.call("agent.spawn", manifest="worker", name="one")
+time.sleep(1000)
+`, "print(\"as added\", flush=True)\ntime.sleep(1000)")
+	d.ok("run", "-d", "--name", "lead", file)
+	child := d.running("lead", 1)[0].Run
+	d.ok("restart", "-t", "0", child)
+	until(t, "control: it starts again", func() bool { return strings.Count(d.ok("logs", child), "as added\n") == 2 })
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "worker.py"), []byte("print('another', flush=True)"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.clove("restart", "-t", "0", child); r.code == 0 || !strings.Contains(r.stderr, "worker.py is another file than when its manifest was added") {
+		t.Errorf("%d, %q", r.code, r.stderr)
+	}
+	if record := d.inspected(child).Record; record == nil || record.Status != agent.StatusStartFailed {
+		t.Errorf("%+v", record)
+	}
+	if out := d.ok("logs", child); strings.Contains(out, "another\n") {
+		t.Errorf("the changed script was executed: %q", out)
+	}
+}
+
 // A call that waits is answered once, also when cloved is killed meanwhile. The control is a call that
 // does not wait: it is answered with busy.
 func TestAWaitSurvivesCloved(t *testing.T) {

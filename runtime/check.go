@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +36,7 @@ func (r *Runtime) Check() ([]Problem, error) {
 		problems = append(problems, Problem{Kind: ProblemRun, Subject: string(run.Spec.ID), Message: run.Spec.Name + " is " + string(run.State) + ", but its supervisor is gone"})
 	}
 	abandoned, err := rootfs.AbandonedTemplates(r.paths.State)
-	return slices.Concat(problems, view.stuck, view.orphans(), view.creates, view.mounts, templates(abandoned, templateAbandoned), r.Lost()),
+	return slices.Concat(problems, view.stuck, view.orphans(), view.creates, view.mounts, view.unclaimed, templates(abandoned, templateAbandoned), r.Lost()),
 		agent.Failed("templates", err)
 }
 
@@ -100,6 +102,8 @@ func (r *reaper) sweep(p Problem, h *cgroups.Host) (kept string, err error) {
 		return "", r.endCommandsOn(h, agent.ID(p.Subject))
 	case ProblemDir:
 		return "", r.whileClaimed(agent.ID(p.Subject), nil)
+	case ProblemSpool:
+		return "", absentIsFine(os.Remove(filepath.Join(string(r.paths.Spools()), p.Subject)))
 	case ProblemGate:
 		return "", killGate(p.Subject)
 	}

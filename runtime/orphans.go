@@ -23,12 +23,12 @@ type view struct {
 	dead, lost                                []agent.Run
 	dirs, groups, layers, logs, gates, mounts []Problem
 	commands, creates                         []Problem
-	stuck                                     []Problem
+	stuck, spools, unclaimed                  []Problem
 }
 
 // orphans are the things on the host that no run owns.
 func (v view) orphans() []Problem {
-	return slices.Concat(v.groups, v.commands, v.dirs, v.layers, v.logs, v.gates)
+	return slices.Concat(v.groups, v.commands, v.dirs, v.layers, v.logs, v.gates, v.spools)
 }
 
 // removalTime is longer than a removal takes from its transaction in the store to the last
@@ -49,7 +49,7 @@ func (r *site) lookAgain(v *view) error {
 	})
 	v.stuck = later.stuck
 	gone := func(p Problem) bool { return !slices.Contains(later.orphans(), p) }
-	for _, kind := range []*[]Problem{&v.groups, &v.commands, &v.dirs, &v.layers, &v.logs, &v.gates} {
+	for _, kind := range []*[]Problem{&v.groups, &v.commands, &v.dirs, &v.layers, &v.logs, &v.gates, &v.spools} {
 		*kind = slices.DeleteFunc(*kind, gone)
 	}
 	return nil
@@ -83,6 +83,7 @@ func (r *site) look() (view, error) {
 		return v, err
 	}
 	dirs, layers, logs := runsOf(r.paths.Run), layersIn(r.paths.layers()), entriesOf(r.paths.logs())
+	spools := entriesOf(string(r.paths.Spools()))
 	var runs []agent.Run
 	var known map[agent.ID]bool
 	err = r.withStore(func(s *store.Store) (err error) {
@@ -94,7 +95,7 @@ func (r *site) look() (view, error) {
 		if known, err = s.IDs(); err != nil {
 			return err
 		}
-		runs, err = s.Some(idsOf(groups, dirs, layers))
+		runs, err = s.Some(idsOf(groups, dirs, layers, spoolRuns(spools)))
 		return err
 	})
 	if err != nil {
@@ -125,6 +126,7 @@ func (r *site) look() (view, error) {
 		}
 	}
 	v.logs, v.gates = orphanLogs(logs, known), gateProblems()
+	v.spools, v.unclaimed = r.paths.Spools().orphans(spools, runs, time.Now())
 	if v.creates, err = r.killedCreates(); err != nil {
 		return v, err
 	}

@@ -136,6 +136,7 @@ const (
 	ProblemLayer   = "layer"         // belongs to no run
 	ProblemLog     = "log"           // belongs to no run
 	ProblemLost    = "lost"          // a directory below lost/; a note
+	ProblemSpool   = "spool"         // files for a run that has started; of no run, a note
 	// ProblemCreate is the cgroup of an OCI container whose create was killed. Its directory is the
 	// engine's, so clove-oci removes both.
 	ProblemCreate  = "create"

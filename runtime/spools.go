@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"clove.run/clove/agent"
 )
@@ -52,4 +54,31 @@ func (s Spools) remove(these func(agent.ID) bool) error {
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// spoolRuns are the runs that spools are named by.
+func spoolRuns(spools []string) (ids []string) {
+	for _, name := range spools {
+		id, _, _ := strings.Cut(name, ".")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// unclaimedAge is longer than a copy takes until its run is queued.
+const unclaimedAge = time.Hour
+
+// orphans are the spools of runs that have started; one that has not may be started again. A spool without a run may belong to a child
+// that cloved is about to queue, which only kernel.db says: an old one is a note, and cloved's to remove.
+func (s Spools) orphans(spools []string, runs []agent.Run, now time.Time) (over, unclaimed []Problem) {
+	for i, id := range spoolRuns(spools) {
+		at := slices.IndexFunc(runs, func(run agent.Run) bool { return string(run.Spec.ID) == id })
+		if at >= 0 && !runs[at].Started.IsZero() {
+			over = append(over, Problem{Kind: ProblemSpool, Subject: spools[i], Message: "the run for which these files were copied has started"})
+		}
+		if info, err := os.Stat(filepath.Join(string(s), spools[i])); at < 0 && err == nil && now.Sub(info.ModTime()) > unclaimedAge {
+			unclaimed = append(unclaimed, Problem{Kind: ProblemSpool, Subject: spools[i], Message: "files for a run that is not there; cloved uses or removes them when it starts", Note: true})
+		}
+	}
+	return over, unclaimed
 }

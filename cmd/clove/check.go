@@ -16,7 +16,8 @@ func checkCommand() command {
 		task: "administer", usage: "compare store, processes, cgroups, mounts and directories",
 		verbs: []verb{{line: "clove check [--json]", act: by(checkHost)}},
 		description: "Exit status 0 when everything agrees, else 1 and the list. clove gc removes what is left over.\n" +
-			"Notes, which do not change the status: what is kept below lost/, because the store has no record of it.",
+			"Notes, which do not change the status: what is kept below lost/, because the store has no record of it,\n" +
+			"and files for a child whose run is not there, which cloved uses or removes when it starts.",
 		flags: []cli.Flag{jsonFlag("write the problems as a JSON array")},
 	}
 }

@@ -243,7 +243,7 @@ func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *pre
 		shared(&spec, parent.Spec, made.places)
 	}
 	deadline := deadlineOf(parent)
-	run = agent.Run{Owner: parent.Owner, CallerRlimits: parent.CallerRlimits, Created: c.Now.UTC(), Parent: parent.Spec.ID, Above: parent.Under(), Deadline: deadline}
+	run = agent.Run{Owner: parent.Owner, CallerRlimits: parent.CallerRlimits, Created: c.Now.UTC(), Parent: parent.Spec.ID, Above: parent.Under(), Executes: m.Files, Deadline: deadline}
 	now := compare.Now{Time: c.Now, Deadline: deadline, Beneath: beneath, IsHost: s.IsHost}
 	spec = compare.Inherit(parent.Spec, spec, now)
 	run.Spec = identified(spec, made.id, m.Name)

@@ -1680,6 +1680,14 @@ export interface Ancestor {
   depth?: number;
 }
 
+/** A file of the host that a run of a manifest executes. */
+export interface ManifestFile {
+  /** absolute */
+  path: string;
+  /** in hex */
+  sha256: string;
+}
+
 /** What the store keeps of one run from its creation on. */
 export interface Run {
   spec: Spec;
@@ -1719,6 +1727,11 @@ export interface Run {
    * it. It spends from their accounts, and its cgroup is below theirs.
    */
   above?: Ancestor[];
+  /**
+   * the files of the host that its agent executes, where an agent started it. It does not start
+   * while one of them is another.
+   */
+  executes?: ManifestFile[];
   /** when it ends at the latest, whatever its own limit is: its parent does; zero: never. */
   deadline?: Time;
 }
@@ -2332,14 +2345,6 @@ export interface Exec {
   timeout_ns?: number;
   /** what it started ends with it also where it ends by itself */
   kill_rest?: boolean;
-}
-
-/** A file of the host that a run of a manifest executes. */
-export interface ManifestFile {
-  /** absolute */
-  path: string;
-  /** in hex */
-  sha256: string;
 }
 
 /** The methods agent.*. */

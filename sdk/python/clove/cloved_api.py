@@ -647,6 +647,21 @@ class Ancestor:
 
 
 @dataclass(frozen=True)
+class ManifestFile:
+    """A file of the host that a run of a manifest executes."""
+
+    path: str = ""  # absolute
+    sha256: str = ""  # in hex
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ManifestFile:
+        return cls(
+            path=o.get("path") or "",
+            sha256=o.get("sha256") or "",
+        )
+
+
+@dataclass(frozen=True)
 class Run:
     """What the store keeps of one run from its creation on."""
 
@@ -665,6 +680,7 @@ class Run:
     container: Optional[Container] = None  # set where this is the record of an OCI container. Such a run is always ended, has no layer and no log, and never starts.
     parent: str = ""  # the run whose agent started this one; empty: a person did. Only cloved will set it, from the socket that asked: a caller cannot name one.
     above: list[Ancestor] = field(default_factory=list)  # the runs above it, its parent first, as they were when it was started; empty: a person started it. It spends from their accounts, and its cgroup is below theirs.
+    executes: list[ManifestFile] = field(default_factory=list)  # the files of the host that its agent executes, where an agent started it. It does not start while one of them is another.
     deadline: Optional[datetime] = None  # when it ends at the latest, whatever its own limit is: its parent does; zero: never.
 
     @classmethod
@@ -685,6 +701,7 @@ class Run:
             container=Container.read(o.get("container") or {}) if o.get("container") is not None else None,
             parent=o.get("parent") or "",
             above=[Ancestor.read(x or {}) for x in o.get("above") or ()],
+            executes=[ManifestFile.read(x or {}) for x in o.get("executes") or ()],
             deadline=read_time(o.get("deadline")),
         )
 
@@ -1752,21 +1769,6 @@ class Exec:
         )
 
 
-@dataclass(frozen=True)
-class ManifestFile:
-    """A file of the host that a run of a manifest executes."""
-
-    path: str = ""  # absolute
-    sha256: str = ""  # in hex
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> ManifestFile:
-        return cls(
-            path=o.get("path") or "",
-            sha256=o.get("sha256") or "",
-        )
-
-
 class DaemonMethods:
     """The methods daemon.*."""
 
@@ -2739,6 +2741,7 @@ __all__ = [
     "Lease",
     "Container",
     "Ancestor",
+    "ManifestFile",
     "Run",
     "RunResult",
     "ListResult",
@@ -2790,5 +2793,4 @@ __all__ = [
     "SessionSize",
     "Update",
     "Exec",
-    "ManifestFile",
 ]
