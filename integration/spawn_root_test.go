@@ -150,8 +150,12 @@ time.sleep(1000)
 `, "print(\"as added\", flush=True)\ntime.sleep(1000)")
 	d.ok("run", "-d", "--name", "lead", file)
 	child := d.running("lead", 1)[0].Run
+	began := d.inspected(child).Started
 	d.ok("restart", "-t", "0", child)
-	until(t, "control: it starts again", func() bool { return strings.Count(d.ok("logs", child), "as added\n") == 2 })
+	if again := d.inspected(child); !again.Started.After(began) {
+		t.Errorf("control: it began at %s, and then at %s", began, again.Started)
+	}
+	until(t, "control: it says so", func() bool { return strings.Contains(d.ok("logs", child), "as added\n") })
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "worker.py"), []byte("print('another', flush=True)"), 0o644); err != nil {
 		t.Fatal(err)
 	}
