@@ -96,6 +96,14 @@ var matrix = map[string]row{
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
 
+	agents.NameRegister.Name: forAgent,
+	agents.NameRelease.Name:  forAgent,
+	agents.NameLookup.Name:   forAgent,
+	agents.NameList.Name:     forAgent,
+	methods.NameReserve.Name: forAll.with(`-"name":"reviews"`),
+	methods.NameQuery.Name:   forAll,
+	methods.NameRemove.Name:  row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
+
 	agents.GrantList.Name:   forOwner,
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),
 	methods.GrantGive.Name:  forOwner.with(`,"grant":"tool:fetch"`),

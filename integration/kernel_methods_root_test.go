@@ -33,6 +33,10 @@ var sent = map[string]string{
 	agents.MailAck.Name:       `{"ids":["none"]}`,
 	agents.MailReply.Name:     `{"id":"none","body":1}`,
 	agents.MailAnswer.Name:    `{"id":"none"}`,
+	agents.NameRegister.Name:  `{"name":"none"}`,
+	agents.NameRelease.Name:   `{"name":"none"}`,
+	agents.NameLookup.Name:    `{"name":"none"}`,
+	agents.NameList.Name:      `{}`,
 	agents.AgentHandoff.Name:  `{"to":"0123456789abcdef","task":"review"}`,
 	agents.AgentAccept.Name:   `{"offer":"none"}`,
 	agents.GrantList.Name:     `{}`,
@@ -50,7 +54,7 @@ var sent = map[string]string{
 
 // needAnother are methods that a run without another has no use for.
 var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
-	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name}
+	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name}
 
 // namedIn fills in what a call names: each is made for it.
 func (r *running) namedIn(params string) string {

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/records"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
@@ -82,7 +83,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service(), names.Names{Run: c.Run}.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func New(c Config) (*Kernel, error) {
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers})
+	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
 }
 
 // Queued is service.Queued.

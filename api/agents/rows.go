@@ -89,6 +89,18 @@ var (
 	MailAnswer = api.Row[api.MailAnswerParams, api.MailAnswerResult]{Name: "mail.answer", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound}, Waits: true,
 		Doc: "Returns the answer to a message that the agent sent with asks, when it has come."}
 
+	NameRegister = api.Row[api.NameRegisterParams, api.NameResult]{Name: "name.register", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy},
+		Doc: "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns."}
+
+	NameRelease = api.Row[api.NameParams, api.Nothing]{Name: "name.release", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Takes a name from the run."}
+
+	NameLookup = api.Row[api.NameLookupParams, api.NameResult]{Name: "name.lookup", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Returns a name of the run's namespace, with the runs that hold it."}
+
+	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
+		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
 
@@ -126,6 +138,10 @@ var table = sync.OnceValue(func() api.Table {
 		MailAck.Method(),
 		MailReply.Method(),
 		MailAnswer.Method(),
+		NameRegister.Method(),
+		NameRelease.Method(),
+		NameLookup.Method(),
+		NameList.Method(),
 		ModelQueue.Method(),
 		AuditRead.Method(),
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"clove.run/clove/api"
 	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/kernel/budget"
 )
@@ -21,9 +22,11 @@ func inputs() map[string]verbs.Input {
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
 		"MANIFEST":         {Field: "Name"},
-		"NAME":             {Field: "Model"},
+		"MODEL":            {Field: "Model"},
+		"NAME":             {Field: "Name"},
 		"NAME|ID":          {Field: "Run"},
 		"NEW":              {Field: "Name"},
+		"TAG":              {Field: "Tags"},
 		"WHAT":             {Field: "What"},
 
 		"--after":     {Field: "After", Read: readNumber[uint64](flagAfter, 63, "write a number; 0 shows all that is kept")},
@@ -36,9 +39,11 @@ func inputs() map[string]verbs.Input {
 		"--last":      {Field: "Last", Read: readNumber[int](flagLast, 31, "write a number")},
 		"--namespace": {Field: "Namespace"},
 		"--owner":     {Field: "Owner", Read: readNumber[uint32](flagOwner, 32, "write a number")},
+		"--prefix":    {Field: "Prefix"},
 		"--reason":    {Field: "Reason"},
 		"--run":       {Field: "Run"},
 		"--since":     {Field: "Since", Read: verbs.One(readSince)},
+		"--tag":       {Field: "Tag"},
 		"--text":      {Field: "Text"},
 		"--time":      {Field: "GraceNS", Read: verbs.One(readGrace)},
 		"--to":        {Field: "To"},
@@ -71,10 +76,17 @@ func forms() verbs.Forms {
 			return budget.Dimension(of.Of.(string)).Show(of.Value.(int64))
 		},
 		"dimension": func(value any) string { return budget.Dimension(value.(string)).Title() },
-		"money":     func(value any) string { return money(value.(int64)) },
-		"ms":        func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
-		"size":      func(value any) string { return size(value.(int64)) },
-		"took":      func(value any) string { return took(value.(int64)) },
+		"holders": func(value any) string {
+			var names []string
+			for _, h := range value.([]api.NameHolder) {
+				names = append(names, h.Name)
+			}
+			return strings.Join(names, " ")
+		},
+		"money": func(value any) string { return money(value.(int64)) },
+		"ms":    func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
+		"size":  func(value any) string { return size(value.(int64)) },
+		"took":  func(value any) string { return took(value.(int64)) },
 		"unusable": func(value any) string {
 			if value == "" {
 				return ""

@@ -318,6 +318,37 @@ export interface MailAnswerParams {
   id: string;
 }
 
+/** Gives the caller's run a name, or other tags for one that it has. */
+export interface NameRegisterParams {
+  name: string;
+  /** at most 8 */
+  tags?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a name of the caller's namespace. */
+export interface NameParams {
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a name of the caller's namespace. */
+export interface NameLookupParams {
+  name: string;
+}
+
+/** Chooses names of the caller's namespace. Empty fields choose all. */
+export interface NameListParams {
+  /** with which a name begins */
+  prefix?: string;
+  /** of the reservation or of a holder */
+  tag?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
 /** Name a namespace, and where the last answer ended. */
 export interface AuditReadParams {
   run: string;
@@ -630,6 +661,37 @@ export interface BudgetTopParams {
   dimension?: string;
   /** runs of each dimension, at most 100; 0: 10 */
   limit?: number;
+}
+
+/** Keeps a name for runs that hold it, also while none does. */
+export interface NameReserveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  name: string;
+  tags?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses names of users' namespaces. Empty fields choose all that the caller may see. */
+export interface NameQueryParams {
+  owner?: number;
+  /** exactly this one; the empty one is the owner's own */
+  namespace?: string;
+  prefix?: string;
+  tag?: string;
+  after?: string;
+}
+
+/** Names a name of a user's. */
+export interface NameRemoveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** Names a model or alias. */
@@ -1175,6 +1237,44 @@ export interface MailReceiveResult {
 /** The answer. It is taken out of the mailbox by mail.ack. */
 export interface MailAnswerResult {
   message: Mail;
+}
+
+/** A live run that has a name. */
+export interface NameHolder {
+  run: string;
+  /** of the run */
+  name: string;
+  tags?: string[];
+  since: Time;
+}
+
+/**
+ * A name that live runs of a namespace hold, or that a user has reserved. The name topic/T has the
+ * subscribers of the topic T.
+ */
+export interface Name {
+  owner: number;
+  /** below the owner */
+  namespace?: string;
+  name: string;
+  /** it is kept also without a run */
+  reserved?: boolean;
+  /** of the reservation */
+  tags?: string[];
+  /** the one whose turn is next comes first */
+  holders: NameHolder[] | null;
+}
+
+/** One name. */
+export interface NameResult {
+  name: Name;
+}
+
+/** A part of the names, in the order of the namespaces and of the names. */
+export interface NameListResult {
+  names: Name[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
 }
 
 /** A call of a model that a limit lets wait. */
@@ -2470,6 +2570,26 @@ export interface AgentMailMethods {
   answer(params: Omit<MailAnswerParams, "run">, options?: CallOptions): Promise<MailAnswerResult>;
 }
 
+/** The methods name.*. */
+export interface AgentNameMethods {
+  /**
+   * Gives the run a name in its namespace until it ends, or other tags for one that it has. It
+   * needs a grant of kind name that covers it. Runs that hold the same name take turns.
+   */
+  register(params: Omit<NameRegisterParams, "run">, options?: CallOptions): Promise<NameResult>;
+  /** Takes a name from the run. */
+  release(params: Omit<NameParams, "run">, options?: CallOptions): Promise<void>;
+  /** Returns a name of the run's namespace, with the runs that hold it. */
+  lookup(params: Omit<NameLookupParams, "run">, options?: CallOptions): Promise<NameResult>;
+  /**
+   * Lists the names of the run's namespace. If there are more, the answer has next, and the same
+   * request with that as after returns the following part.
+   */
+  list(params?: Omit<NameListParams, "run">, options?: CallOptions): Promise<NameListResult>;
+  /** Yields the names of all parts of name.list, in as many calls as that takes. */
+  listAll(params?: Omit<NameListParams, "run">, options?: CallOptions): AsyncGenerator<Name, void, void>;
+}
+
 /** The methods model.*. */
 export interface AgentModelMethods {
   /**
@@ -2496,6 +2616,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
+  readonly name: AgentNameMethods;
   readonly model: AgentModelMethods;
   readonly audit: AgentAuditMethods;
 }
@@ -2764,6 +2885,28 @@ export interface ClovedBudgetMethods {
   top(params?: BudgetTopParams, options?: CallOptions): Promise<BudgetTopResult>;
 }
 
+/** The methods name.*. */
+export interface ClovedNameMethods {
+  /**
+   * Keeps a name of the caller's, or for root of a user's, also while no run holds it: mail to it
+   * waits for a run that does. A repetition replaces the tags.
+   */
+  reserve(params: NameReserveParams, options?: CallOptions): Promise<NameResult>;
+  /**
+   * Lists the names of the caller's namespaces, to root all, with the runs that hold them. If
+   * there are more, the answer has next, and the same request with that as after returns the
+   * following part.
+   */
+  query(params?: NameQueryParams, options?: CallOptions): Promise<NameListResult>;
+  /** Yields the names of all parts of name.query, in as many calls as that takes. */
+  queryAll(params?: NameQueryParams, options?: CallOptions): AsyncGenerator<Name, void, void>;
+  /**
+   * Takes a name from all runs that hold it, and ends its reservation. A name whose mailbox is not
+   * empty is not removed.
+   */
+  remove(params: NameRemoveParams, options?: CallOptions): Promise<void>;
+}
+
 /** The methods model.*. */
 export interface ClovedModelMethods {
   /**
@@ -2828,6 +2971,7 @@ export interface ClovedMethods {
   readonly manifest: ClovedManifestMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;
+  readonly name: ClovedNameMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
   readonly event: ClovedEventMethods;

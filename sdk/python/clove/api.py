@@ -954,6 +954,78 @@ class MailAnswerResult:
 
 
 @dataclass(frozen=True)
+class NameHolder:
+    """A live run that has a name."""
+
+    run: str = ""
+    name: str = ""  # of the run
+    tags: list[str] = field(default_factory=list)
+    since: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameHolder:
+        return cls(
+            run=o.get("run") or "",
+            name=o.get("name") or "",
+            tags=list(o.get("tags") or ()),
+            since=read_time(o.get("since")),
+        )
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that live runs of a namespace hold, or that a user has reserved. The name
+    topic/T has the subscribers of the topic T.
+    """
+
+    owner: int = 0
+    namespace: str = ""  # below the owner
+    name: str = ""
+    reserved: bool = False  # it is kept also without a run
+    tags: list[str] = field(default_factory=list)  # of the reservation
+    holders: list[NameHolder] = field(default_factory=list)  # the one whose turn is next comes first
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Name:
+        return cls(
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            name=o.get("name") or "",
+            reserved=o.get("reserved") or False,
+            tags=list(o.get("tags") or ()),
+            holders=[NameHolder.read(x or {}) for x in o.get("holders") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class NameResult:
+    """One name."""
+
+    name: Name = field(default_factory=Name)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameResult:
+        return cls(
+            name=Name.read(o.get("name") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class NameListResult:
+    """A part of the names, in the order of the namespaces and of the names."""
+
+    names: list[Name] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameListResult:
+        return cls(
+            names=[Name.read(x or {}) for x in o.get("names") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class WaitingCall:
     """A call of a model that a limit lets wait."""
 
@@ -1571,6 +1643,67 @@ class MailMethods:
         return MailAnswerResult.read(self._call("mail.answer", params))
 
 
+class NameMethods:
+    """The methods name.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def register(
+        self,
+        name: str,
+        *,
+        tags: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> NameResult:
+        """Gives the run a name in its namespace until it ends, or other tags for one
+        that it has. It needs a grant of kind name that covers it. Runs that hold the
+        same name take turns.
+
+        Args:
+            tags: at most 8
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"name": name, "tags": tags, "key": key}
+        return NameResult.read(self._call("name.register", params))
+
+    def release(self, name: str, *, key: Optional[str] = None) -> None:
+        """Takes a name from the run.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"name": name, "key": key}
+        self._call("name.release", params)
+
+    def lookup(self, name: str) -> NameResult:
+        """Returns a name of the run's namespace, with the runs that hold it."""
+        params = {"name": name}
+        return NameResult.read(self._call("name.lookup", params))
+
+    def list(
+        self,
+        *,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> NameListResult:
+        """Lists the names of the run's namespace. If there are more, the answer has
+        next, and the same request with that as after returns the following part.
+
+        Args:
+            prefix: with which a name begins
+            tag: of the reservation or of a holder
+            after: where the last answer ended
+        """
+        params = {"prefix": prefix, "tag": tag, "after": after}
+        return NameListResult.read(self._call("name.list", params))
+
+    def list_all(self, *, prefix: Optional[str] = None, tag: Optional[str] = None) -> Iterator[Name]:
+        """Yields the names of all parts of name.list, in as many calls as that takes."""
+        return pages(self.list, "names", {"prefix": prefix, "tag": tag})
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -1616,6 +1749,7 @@ class Methods(AgentMethods):
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
+        self.name = NameMethods(call)
         self.model = ModelMethods(call)
         self.audit = AuditMethods(call)
 
@@ -1871,6 +2005,39 @@ METHODS: dict[str, Method] = {
             Param("id", "string", True, ""),
         ],
     ),
+    "name.register": Method(
+        "name.register",
+        "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns.",
+        [
+            Param("name", "string", True, ""),
+            Param("tags", "strings", False, "at most 8"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "name.release": Method(
+        "name.release",
+        "Takes a name from the run.",
+        [
+            Param("name", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "name.lookup": Method(
+        "name.lookup",
+        "Returns a name of the run's namespace, with the runs that hold it.",
+        [
+            Param("name", "string", True, ""),
+        ],
+    ),
+    "name.list": Method(
+        "name.list",
+        "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("prefix", "string", False, "with which a name begins"),
+            Param("tag", "string", False, "of the reservation or of a holder"),
+            Param("after", "string", False, "where the last answer ended"),
+        ],
+    ),
     "model.queue": Method(
         "model.queue",
         "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait.",
@@ -1954,6 +2121,10 @@ __all__ = [
     "Mail",
     "MailReceiveResult",
     "MailAnswerResult",
+    "NameHolder",
+    "Name",
+    "NameResult",
+    "NameListResult",
     "WaitingCall",
     "ModelQueueResult",
     "AuditReadResult",

@@ -2542,6 +2542,93 @@ class BudgetMethods:
         return BudgetTopResult.read(await self._caller.call("budget.top", params))
 
 
+class NameMethods:
+    """The methods name.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def reserve(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        tags: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> NameResult:
+        """Keeps a name of the caller's, or for root of a user's, also while no run
+        holds it: mail to it waits for a run that does. A repetition replaces the
+        tags.
+
+        Args:
+            owner: absent: the caller; only root names another
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "tags": tags,
+            "key": key,
+        }
+        return NameResult.read(await self._caller.call("name.reserve", params))
+
+    async def query(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> NameListResult:
+        """Lists the names of the caller's namespaces, to root all, with the runs that
+        hold them. If there are more, the answer has next, and the same request with
+        that as after returns the following part.
+
+        Args:
+            namespace: exactly this one; the empty one is the owner's own
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "prefix": prefix,
+            "tag": tag,
+            "after": after,
+        }
+        return NameListResult.read(await self._caller.call("name.query", params))
+
+    def query_all(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+    ) -> AsyncIterator[Name]:
+        """Yields the names of all parts of name.query, in as many calls as that takes."""
+        return pages_async(self.query, "names", {"owner": owner, "namespace": namespace, "prefix": prefix, "tag": tag})
+
+    async def remove(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> None:
+        """Takes a name from all runs that hold it, and ends its reservation. A name
+        whose mailbox is not empty is not removed.
+
+        Args:
+            owner: absent: the caller; only root names another
+            key: the same key gets the same answer again
+        """
+        params = {"owner": owner, "namespace": namespace, "name": name, "key": key}
+        await self._caller.call("name.remove", params)
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -2697,6 +2784,7 @@ class Methods:
         self.manifest = ManifestMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
+        self.name = NameMethods(caller)
         self.model = ModelMethods(caller)
         self.audit = AuditMethods(caller)
         self.event = EventMethods(caller)
