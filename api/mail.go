@@ -28,7 +28,7 @@ const MailBodyMost = 48 << 10
 
 // MailSendParams sends a message.
 type MailSendParams struct {
-	To        string          `json:"to"` // the name or the id of a run in the sender's namespace, or parent
+	To        string          `json:"to"` // a registered name, or the name or the id of a run, in the sender's namespace; or parent
 	Body      json.RawMessage `json:"body"`
 	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never

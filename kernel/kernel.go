@@ -80,10 +80,12 @@ func New(c Config) (*Kernel, error) {
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
+	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
+	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service(), names.Names{Run: c.Run}.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -10,6 +11,9 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/lease"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
 )
 
 // named is a run of a user's and a namespace that may have names.
@@ -171,5 +175,106 @@ func TestALateEndTakesNoNewName(t *testing.T) {
 	}
 	if happened(r.config.Clock()); r.holders("critic") != nil {
 		t.Error("the name is left")
+	}
+}
+
+func (r *rig) tell(to, body string) error {
+	_, err := r.asAgent(agents.MailSend.Name, api.MailSendParams{To: to, Body: json.RawMessage(body)})
+	return err
+}
+
+// inbox are the bodies of what a run has not acknowledged.
+func (r *rig) inbox() []string {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	text, err := r.Call(ctx, service.Caller{Run: r.run, Agent: true, UID: r.run.Owner.UID}, service.Request{Method: agents.MailReceive.Name, Text: encode(api.MailReceiveParams{Most: 64})})
+	if err != nil {
+		wantCode(r.t, err, api.CodeCancelled)
+		return nil
+	}
+	return bodies(answerOf[api.MailReceiveResult](r.t)(text, nil).Messages)
+}
+
+// Runs that hold one name take turns, also after cloved begins anew. Each message comes to one of them. The
+// turn of a run whose mailbox is full goes to the next.
+func TestMailToANameTakesTurns(t *testing.T) {
+	t.Parallel()
+	sender := newRig(t, agent.Kernel{Grants: []string{"send:critic"}})
+	one, two := sender.named(1000, "", "one"), sender.named(1000, "", "two")
+	wantCode(t, sender.tell("critic", `0`), api.CodeNotFound) // the control: without a holder
+	for _, r := range []*rig{one, two} {
+		_, err := r.register("critic")
+		must(t, err)
+	}
+	must(t, sender.tell("critic", `1`))
+	for _, body := range []string{`2`, `3`, `4`} {
+		must(t, sender.tell("critic", body))
+	}
+	if a, b := one.inbox(), two.inbox(); !slices.Equal(a, []string{"1", "3"}) || !slices.Equal(b, []string{"2", "4"}) {
+		t.Fatal(a, b)
+	}
+	must(t, sender.engine.Update("test", func(tx *store.KernelTx) error {
+		box, err := lease.Boxes.Get(tx, lease.RunBox(1000, one.run.Spec.ID).ID())
+		must(t, err)
+		for box.Messages < lease.Usual {
+			must(t, lease.Put(tx, box.Of, &lease.Message{Mail: api.Mail{Body: json.RawMessage(`0`)}}))
+			box.Messages++
+		}
+		return nil
+	}))
+	must(t, sender.tell("critic", `5`))
+	must(t, sender.tell("critic", `6`))
+	if b := two.inbox(); !slices.Equal(b, []string{"2", "4", "5", "6"}) {
+		t.Error(b)
+	}
+	_, err := two.asAgent(agents.NameRelease.Name, api.NameParams{Name: "critic"})
+	must(t, err)
+	wantCode(t, sender.tell("critic", `7`), api.CodeBusy)
+}
+
+// Mail to a reserved name waits for a run that registers it, and an answer finds the question although it
+// was moved. The controls are a name that is not reserved, and one of another namespace and owner.
+func TestMailWaitsForAReservedName(t *testing.T) {
+	t.Parallel()
+	sender := newRig(t, agent.Kernel{Grants: []string{"send:*"}})
+	for uid, namespace := range map[uint32]string{1000: "other", 2000: ""} {
+		_, err := asks[api.NameResult](sender, uid, methods.NameReserve.Name, api.NameReserveParams{Name: "critic", Namespace: namespace})
+		must(t, err)
+	}
+	wantCode(t, sender.tell("critic", `0`), api.CodeNotFound)
+	_, err := asks[api.NameResult](sender, 1000, methods.NameReserve.Name, api.NameReserveParams{Name: "critic"})
+	must(t, err)
+	wantCode(t, sender.tell("critic/x", `0`), api.CodeNotFound)
+	asked := answerOf[api.MailSendResult](t)(sender.asAgent(agents.MailSend.Name, api.MailSendParams{To: "critic", Body: json.RawMessage(`1`), Asks: true}))
+	must(t, sender.tell("critic", `2`))
+	_, err = asks[api.Nothing](sender, 1000, methods.NameRemove.Name, api.NameRemoveParams{Name: "critic"})
+	wantCode(t, err, api.CodeConflict)
+	one := sender.named(1000, "", "one")
+	if all := one.inbox(); all != nil {
+		t.Fatal(all)
+	}
+	_, err = one.register("critic")
+	must(t, err)
+	if all := one.inbox(); !slices.Equal(all, []string{"1", "2"}) {
+		t.Fatal(all)
+	}
+	first := answerOf[api.MailReceiveResult](t)(one.asAgent(agents.MailReceive.Name, api.MailReceiveParams{})).Messages[0]
+	_, err = one.asAgent(agents.MailReply.Name, api.MailReplyParams{ID: first.ID, Body: json.RawMessage(`"yes"`), Ack: true})
+	must(t, err)
+	if m := answerOf[api.MailAnswerResult](t)(sender.asAgent(agents.MailAnswer.Name, api.MailAnswerParams{ID: asked.ID})).Message; string(m.Body) != `"yes"` {
+		t.Errorf("%+v", m)
+	}
+	// What it has not acknowledged when it ends goes back, and to the next one.
+	one.ended(agent.RunEnded)
+	two, three := sender.named(1000, "", "two"), sender.named(1000, "", "three")
+	_, err = two.register("critic")
+	must(t, err)
+	must(t, sender.tell(string(two.run.Spec.ID), `"own"`))
+	_, err = three.register("critic")
+	must(t, err)
+	two.ended(agent.RunRemoved)
+	if all := three.inbox(); !slices.Equal(all, []string{"2"}) {
+		t.Error(all)
 	}
 }

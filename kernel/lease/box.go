@@ -30,6 +30,11 @@ type Of struct {
 	Name      string `json:"name"`
 }
 
+// NameBox names the box of a name.
+func NameBox(owner uint32, namespace, name string) Of {
+	return Of{Owner: owner, Namespace: namespace, Kind: OfName, Name: name}
+}
+
 // RunBox names the box of a run.
 func RunBox(owner uint32, id agent.ID) Of { return Of{Owner: owner, Kind: OfRun, Name: string(id)} }
 
@@ -70,6 +75,9 @@ type Message struct {
 	Number   uint64 `json:"number"`
 	Priority int    `json:"priority,omitempty"` // 0 to PriorityMost
 	api.Mail
+	// Via is the name by which it came; First its id before it was moved from another box.
+	Via   string `json:"via,omitempty"`
+	First string `json:"first,omitempty"`
 	// Dead says why it is a dead letter; empty: it is none.
 	Dead string    `json:"dead,omitempty"`
 	Died time.Time `json:"died,omitzero"`
@@ -228,6 +236,41 @@ func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) erro
 
 // answers is the index of answers by what they answer.
 const answers = "mail_answers"
+
+// Move moves messages that are chosen from one box to another in their order, as far as there is place.
+// An answer to one that was moved answers its first id.
+func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) bool) (moved int, err error) {
+	source, err := get(tx, from)
+	if err != nil || source.Messages == 0 {
+		return 0, err
+	}
+	target, err := get(tx, to)
+	if err == nil {
+		err = cmp.Or(source.expire(tx, now), target.expire(tx, now))
+	}
+	if err != nil {
+		return 0, err
+	}
+	all, err := Messages.Below(tx, from.ID()+"/")
+	for _, m := range all {
+		if err != nil || target.Messages == Usual {
+			break
+		}
+		if !m.Expires.IsZero() && !now.Before(m.Expires) || !chosen(m) {
+			continue
+		}
+		err = Messages.Delete(tx, key(m))
+		source.Messages, target.Messages, target.Last = source.Messages-1, target.Messages+1, target.Last+1
+		target.Expires = earliest(target.Expires, m.Expires)
+		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
+		m.ID = key(m)
+		err, moved = cmp.Or(err, Messages.Put(tx, m)), moved+1
+	}
+	return moved, cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
+}
+
+// Asked is the id by which its sender knows a message.
+func (m *Message) Asked() string { return cmp.Or(m.First, m.ID) }
 
 // Answer returns the message of a box that answers another; nil: none does.
 func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {

@@ -94,15 +94,16 @@ func (r *Row) without(run agent.ID) bool {
 	return len(r.Holders) < before
 }
 
-// Forget takes from a run the names that it has held since before a moment; zero: all.
-func Forget(tx *store.KernelTx, run agent.ID, until time.Time) error {
+// Forget takes from a run the names that it has held since before a moment, zero: all; and returns these, with
+// what is left of each.
+func Forget(tx *store.KernelTx, run agent.ID, until time.Time) (gone []*Row, err error) {
 	held, err := Rows.Indexed(tx, byRun, string(run))
 	for _, r := range held {
 		at := slices.IndexFunc(r.Holders, func(h Holder) bool { return h.Run == run })
 		if until.IsZero() || !r.Holders[at].Since.After(until) {
 			r.without(run)
-			err = cmp.Or(err, put(tx, r))
+			gone, err = append(gone, r), cmp.Or(err, put(tx, r))
 		}
 	}
-	return err
+	return gone, err
 }

@@ -17,8 +17,8 @@ import (
 type Names struct {
 	// Run returns a run by its id; nil: there is only the caller's.
 	Run func(agent.ID) (agent.Run, bool)
-	// Held is asked before a name is removed, and refuses it; nil: nothing does.
-	Held func(tx *store.KernelTx, owner uint32, namespace, name string) error
+	// Removed is called before a name is removed, and may refuse it; nil: nothing does.
+	Removed func(tx *store.KernelTx, owner uint32, namespace, name string) error
 	// Registered is called when a run holds a name from now on; nil: nothing follows.
 	Registered func(c *service.Call, name string, out *service.Outcome) error
 }
@@ -151,6 +151,38 @@ func (n Names) shown(c *service.Call, r *Row) api.Name {
 
 // exists reports whether there is a name for callers: a run that is gone may still stand in its row.
 func exists(a api.Name) bool { return a.Reserved || len(a.Holders) > 0 }
+
+// Holders are the live runs that hold a name, in the order of their turns, and whether it is reserved.
+func (n Names) Holders(c *service.Call, owner uint32, namespace, name string) (runs []agent.Run, reserved bool, err error) {
+	r, err := get(c.Tx, owner, namespace, name)
+	for _, h := range r.Holders {
+		if run, lives := n.live(c, h.Run); lives {
+			runs = append(runs, run)
+		}
+	}
+	return runs, r.Reserved, err
+}
+
+// Took notes that a run has had its turn.
+func (n Names) Took(c *service.Call, owner uint32, namespace, name string, run agent.ID) error {
+	r, err := get(c.Tx, owner, namespace, name)
+	at := slices.IndexFunc(r.Holders, func(h Holder) bool { return h.Run == run })
+	if err != nil || at < 0 || len(r.Holders) == 1 {
+		return err
+	}
+	last := r.Holders[at]
+	r.Holders = append(slices.Delete(r.Holders, at, at+1), last)
+	return Rows.Put(c.Tx, r)
+}
+
+// Of are the names that a run holds.
+func (n Names) Of(tx *store.KernelTx, run agent.ID) (names []string, err error) {
+	held, err := Rows.Indexed(tx, byRun, string(run))
+	for _, r := range held {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
 
 func noName(name string) error {
 	return api.Failure(api.CodeNotFound, "name.list has those of the namespace", "no name %.64q", name)

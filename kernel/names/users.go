@@ -70,8 +70,8 @@ func (n Names) remove(c *service.Call, p api.NameRemoveParams) (none api.Nothing
 		return none, out, err
 	case r == nil:
 		return none, out, noName(p.Name)
-	case n.Held != nil:
-		err = n.Held(c.Tx, owner, p.Namespace, p.Name)
+	case n.Removed != nil:
+		err = n.Removed(c.Tx, owner, p.Namespace, p.Name)
 	}
 	out.Owner = &owner
 	return none, out, cmp.Or(err, Rows.Delete(c.Tx, Rows.Key(r)))
