@@ -14,13 +14,13 @@ type Mail struct {
 	Sender  string    `json:"sender" col:"FROM"`
 	To      string    `json:"to" col:"TO"` // as the sender wrote it
 	Sent    time.Time `json:"sent" col:"SENT,age"`
-	Expires time.Time `json:"expires,omitzero" col:"EXPIRES,until"` // then it becomes a dead letter
+	Expires time.Time `json:"expires,omitzero"` // then it becomes a dead letter
 	// Trace is the same in all messages that answer one another, Causation the call that sent it.
 	Trace     string          `json:"trace,omitempty"`
 	Causation string          `json:"causation"`
 	Asks      bool            `json:"asks,omitempty"`    // its sender waits for an answer (mail.reply)
 	Answers   string          `json:"answers,omitempty"` // the id of the message that it answers
-	Body      json.RawMessage `json:"body"`
+	Body      json.RawMessage `json:"body" col:"BODY,json,cut"`
 }
 
 // MailBodyMost bounds Mail.Body in a call, in bytes.
@@ -83,4 +83,80 @@ type MailAnswerResult struct {
 type MailNote struct {
 	Sender string `json:"sender"`
 	Repeated
+}
+
+// Mailbox is where messages wait for a run, or for a reserved name.
+type Mailbox struct {
+	ID        string    `json:"id"` // opaque
+	Owner     uint32    `json:"owner" col:"OWNER"`
+	Namespace string    `json:"namespace,omitempty" col:"NAMESPACE"`
+	Kind      string    `json:"kind" col:"KIND"` // run or name
+	Name      string    `json:"name" col:"MAILBOX"`
+	Run       agent.ID  `json:"run,omitempty"` // of the kind run
+	Messages  int       `json:"messages" col:"MESSAGES"`
+	Dead      int       `json:"dead" col:"DEAD"`                          // letters
+	Expires   time.Time `json:"expires,omitzero" col:"NEXT EXPIRY,until"` // when the first message does
+}
+
+// MailBoxesParams chooses mailboxes. Empty fields choose all that the caller may see.
+type MailBoxesParams struct {
+	Owner *uint32 `json:"owner,omitempty"`
+	After string  `json:"after,omitempty"` // where the last answer ended
+}
+
+// MailBoxesResult is a part of the mailboxes, in an order of clove's own.
+type MailBoxesResult struct {
+	Mailboxes []Mailbox `json:"mailboxes"`
+	Next      string    `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// MailReadParams names a mailbox whose messages are read.
+type MailReadParams struct {
+	Owner   *uint32 `json:"owner,omitempty"`
+	Mailbox string  `json:"mailbox"`         // a run's name or id, a reserved name, or the id of a mailbox
+	After   string  `json:"after,omitempty"` // where the last answer ended
+}
+
+// MailReadResult is a part of the messages of a mailbox, in the order in which they are received.
+type MailReadResult struct {
+	Messages []Mail `json:"messages"`
+	Next     string `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// MailPostParams sends a message of a user's.
+type MailPostParams struct {
+	Owner     *uint32         `json:"owner,omitempty"`     // of the receiver; absent: the caller; only root names another
+	Namespace string          `json:"namespace,omitempty"` // of a registered name
+	To        string          `json:"to"`                  // a registered name, or a run's name or id
+	Body      json.RawMessage `json:"body"`
+	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
+	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
+	Keyed
+}
+
+// DeadLetter is a message that has expired, or that its receiver has rejected.
+type DeadLetter struct {
+	Mail
+	Mailbox string    `json:"mailbox"` // its id
+	Why     string    `json:"why" col:"WHY,,cut"`
+	Died    time.Time `json:"died" col:"DIED,age"`
+}
+
+// MailDeadParams chooses dead letters. Empty fields choose all that the caller may see.
+type MailDeadParams struct {
+	Owner   *uint32 `json:"owner,omitempty"`
+	Mailbox string  `json:"mailbox,omitempty"` // as in MailReadParams
+	After   string  `json:"after,omitempty"`   // where the last answer ended
+}
+
+// MailDeadResult is a part of the dead letters.
+type MailDeadResult struct {
+	Letters []DeadLetter `json:"letters"`
+	Next    string       `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// MailLetterParams names a dead letter.
+type MailLetterParams struct {
+	ID string `json:"id"`
+	Keyed
 }

@@ -96,6 +96,13 @@ var matrix = map[string]row{
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
 
+	methods.MailBoxes.Name:   forAll,
+	methods.MailRead.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"mailbox":"none"`},
+	methods.MailPost.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"to":"none","body":1`},
+	methods.MailDead.Name:    forAll,
+	methods.MailRequeue.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+	methods.MailDiscard.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+
 	agents.NameRegister.Name: forAgent,
 	agents.NameRelease.Name:  forAgent,
 	agents.NameLookup.Name:   forAgent,

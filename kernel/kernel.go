@@ -48,8 +48,8 @@ type Config struct {
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
 	Ready func(run agent.ID) error
-	// Find returns the live run of an owner and namespace with a name or id.
-	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Find is as in mail.Mail.
+	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
 	// Services are those of the caller's own, beside the ones of this package.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -16,16 +17,20 @@ func inputs() map[string]verbs.Input {
 	return map[string]verbs.Input{
 		"ACCOUNT":          {Field: "Account", Read: verbs.One(func(text string) (string, error) { return accountKey(text), nil })},
 		"AGENT":            {Field: "Run"},
+		"BODY":             {Field: "Body", Read: verbs.One(readBody)},
 		"BUDGET":           {Field: "Limits"},
 		"DIMENSION":        {Field: "Dimension", Read: verbs.One(budget.ParseDimension)},
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
+		"ID":               {Field: "ID"},
+		"MAILBOX":          {Field: "Mailbox"},
 		"MANIFEST":         {Field: "Name"},
 		"MODEL":            {Field: "Model"},
 		"NAME":             {Field: "Name"},
 		"NAME|ID":          {Field: "Run"},
 		"NEW":              {Field: "Name"},
+		"RECEIVER":         {Field: "To"},
 		"TAG":              {Field: "Tags"},
 		"WHAT":             {Field: "What"},
 
@@ -40,6 +45,7 @@ func inputs() map[string]verbs.Input {
 		"--namespace": {Field: "Namespace"},
 		"--owner":     {Field: "Owner", Read: readNumber[uint32](flagOwner, 32, "write a number")},
 		"--prefix":    {Field: "Prefix"},
+		"--priority":  {Field: "Priority", Read: readNumber[int](flagMailPriority, 31, "use 0 to 9")},
 		"--reason":    {Field: "Reason"},
 		"--run":       {Field: "Run"},
 		"--since":     {Field: "Since", Read: verbs.One(readSince)},
@@ -49,6 +55,7 @@ func inputs() map[string]verbs.Input {
 		"--to":        {Field: "To"},
 		"--until":     {Field: "Until", Read: verbs.One(readSince)},
 		"--uses":      {Field: "Uses", Read: verbs.One(readUses)},
+		"--within":    {Field: "ExpiresMS", Read: verbs.One(readWithin)},
 		"--verdict":   {Field: "Verdict"},
 	}
 }
@@ -83,6 +90,7 @@ func forms() verbs.Forms {
 			}
 			return strings.Join(names, " ")
 		},
+		"json":  func(value any) string { return string(value.(json.RawMessage)) },
 		"money": func(value any) string { return money(value.(int64)) },
 		"ms":    func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
 		"size":  func(value any) string { return size(value.(int64)) },

@@ -76,7 +76,7 @@ var mayImport = []struct {
 	{"kernel/handoff", []string{"agent", "api", "api/agents", "audit", "kernel/service", "store"}, "it gets grants and accounts as interfaces"},
 	{"kernel/records", []string{"api", "api/agents", "audit", "kernel/grant", "kernel/service"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/lease", []string{"agent", "api", "store"}, "rows and their order; knows no agent's rights"},
-	{"kernel/mail", []string{"agent", "api", "api/agents", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
+	{"kernel/mail", []string{"agent", "api", "api/agents", "api/methods", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/names", []string{"agent", "api", "api/agents", "api/methods", "kernel/grant", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/spawn", []string{"agent", "api", "api/agents", "api/methods", "kernel/budget", "kernel/grant", "kernel/service", "loop/order", "policies/compare", "store"}, "a service knows the engine, and gets grants, accounts and runs as interfaces"},
 	{"kernel", []string{"agent", "api", "api/agents", "audit", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/grants", "kernel/handoff", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/names", "kernel/records", "kernel/service", "kernel/spawn", "store"}, "lists the services and hands them to each other; knows no sandbox"},

@@ -137,13 +137,17 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 		return err
 	}
 	if b.Messages >= Usual {
-		return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", of.Name, b.Messages).By("", api.RuleMailbox)
+		return full(b)
 	}
 	b.Messages, b.Last = b.Messages+1, b.Last+1
 	b.Expires = earliest(b.Expires, m.Expires)
 	m.Box, m.Number = of.ID(), b.Last
 	m.ID = key(m)
 	return cmp.Or(Boxes.Put(tx, b), Messages.Put(tx, m))
+}
+
+func full(b *Box) error {
+	return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", b.Name, b.Messages).By("", api.RuleMailbox)
 }
 
 // earliest is the earlier of two times, of which zero is none.
@@ -232,6 +236,23 @@ func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) erro
 	b.Dead++
 	m.Dead, m.Died = why, now.UTC()
 	return cmp.Or(Letters.Put(tx, m), Boxes.Put(tx, b))
+}
+
+// Requeue puts a dead letter back into its box, at its place. It expires no more.
+func Requeue(tx *store.KernelTx, b *Box, m *Message) error {
+	if b.Messages >= Usual {
+		return full(b)
+	}
+	b.Messages++
+	err := Discard(tx, b, m)
+	m.Dead, m.Died, m.Expires = "", time.Time{}, time.Time{}
+	return cmp.Or(err, Messages.Put(tx, m))
+}
+
+// Discard removes a dead letter.
+func Discard(tx *store.KernelTx, b *Box, m *Message) error {
+	b.Dead--
+	return cmp.Or(Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
 }
 
 // answers is the index of answers by what they answer.

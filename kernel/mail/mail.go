@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
@@ -18,8 +19,8 @@ import (
 
 // Mail is the service.
 type Mail struct {
-	// Find returns the live run of an owner and namespace with a name or id; false: there is none.
-	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Find returns the run of an owner with a name or id; false: there is none.
+	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Run returns a run by its id.
 	Run   func(agent.ID) (agent.Run, bool)
 	Names Names
@@ -50,6 +51,12 @@ func (m Mail) Service() *service.Service {
 		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, m.ack),
 		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
 		service.Wait(agents.MailAnswer, service.Stages[api.MailAnswerParams]{}, func(c *service.Call, _ api.MailAnswerParams) service.Topic { return topicOf(boxOf(c.Run)) }, answer),
+		service.Read(methods.MailBoxes, service.Stages[api.MailBoxesParams]{}, m.boxes),
+		service.Read(methods.MailRead, service.Stages[api.MailReadParams]{}, m.read),
+		service.Write(methods.MailPost, service.Stages[api.MailPostParams]{}, m.post),
+		service.Read(methods.MailDead, service.Stages[api.MailDeadParams]{}, m.dead),
+		service.Write(methods.MailRequeue, service.Stages[api.MailLetterParams]{}, m.requeue),
+		service.Write(methods.MailDiscard, service.Stages[api.MailLetterParams]{}, discard),
 	)
 }
 
@@ -67,7 +74,8 @@ func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run
 	case to == parent && len(c.Run.Above) > 0:
 		run, found = m.Run(c.Run.Above[0].ID)
 	case m.Find != nil:
-		run, found = m.Find(owner, namespace, to)
+		run, found = m.Find(owner, to)
+		found = found && (!c.Agent || run.Spec.Kernel.Namespace == namespace)
 	}
 	if !found || run.State == agent.StateEnded {
 		return run, api.Failure(api.CodeNotFound, "name a live run of the namespace, or parent", "no receiver %.128q", to)
@@ -80,14 +88,20 @@ func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run
 
 func (m Mail) send(c *service.Call, p api.MailSendParams) (result api.MailSendResult, out service.Outcome, err error) {
 	out.About = p.To
+	message, err := messageOf(c, p)
+	if err != nil {
+		return result, out, err
+	}
+	return m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
+}
+
+// messageOf reads a request.
+func messageOf(c *service.Call, p api.MailSendParams) (*lease.Message, error) {
 	message := &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
 	if p.ExpiresMS != 0 {
 		message.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
 	}
-	if err := checkMessage(message, p.ExpiresMS); err != nil {
-		return result, out, err
-	}
-	return m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
+	return message, checkMessage(message, p.ExpiresMS)
 }
 
 // deliver puts a message into the box of the receiver that it names: of the holders of a name that of the one
@@ -149,18 +163,23 @@ func checkBody(body *json.RawMessage) error {
 func put(c *service.Call, to agent.Run, m *lease.Message, out service.Outcome) (api.MailSendResult, service.Outcome, error) {
 	result, sent, err := keep(c, boxOf(to), m, out)
 	if err == nil {
-		sent.Notify(to.Spec.ID, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: m.Sender}})
+		told(&sent, to.Spec.ID, boxOf(to), m.Sender)
 	}
 	return result, sent, err
 }
 
+// told notes that a message has come into the box of a run.
+func told(out *service.Outcome, run agent.ID, box lease.Of, sender string) {
+	out.Topics = append(out.Topics, topicOf(box))
+	out.Notify(run, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: sender}})
+}
+
 // keep puts a message of the caller's into a box.
 func keep(c *service.Call, box lease.Of, m *lease.Message, out service.Outcome) (api.MailSendResult, service.Outcome, error) {
-	m.From, m.Sender, m.Sent, m.Causation = c.Run.Spec.ID, c.Run.Spec.Name, c.Now.UTC(), c.ID
+	m.From, m.Sender, m.Sent, m.Causation = c.Run.Spec.ID, cmp.Or(c.Run.Spec.Name, c.Principal()), c.Now.UTC(), c.ID
 	if err := lease.Put(c.Tx, box, m); err != nil {
 		return api.MailSendResult{}, out, err
 	}
-	out.Topics = append(out.Topics, topicOf(box))
 	return api.MailSendResult{ID: m.ID, Trace: m.Trace}, out, nil
 }
 

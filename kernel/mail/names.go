@@ -15,8 +15,7 @@ func Collect(c *service.Call, name string, out *service.Outcome) error {
 	from, to := lease.NameBox(c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, name), boxOf(c.Run)
 	moved, err := lease.Move(c.Tx, from, to, c.Now, func(*lease.Message) bool { return true })
 	if moved > 0 {
-		out.Topics = append(out.Topics, topicOf(to))
-		out.Notify(c.Run.Spec.ID, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: name}})
+		told(out, c.Run.Spec.ID, to, name)
 	}
 	return err
 }
@@ -30,8 +29,7 @@ func Return(tx *store.KernelTx, run agent.ID, owner uint32, namespace, name stri
 		to := lease.RunBox(owner, next)
 		var moved int
 		if moved, err = lease.Move(tx, from, to, now, by); moved > 0 {
-			out.Topics = append(out.Topics, topicOf(to))
-			out.Notify(next, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: name}})
+			told(&out, next, to, name)
 		}
 	}
 	if err == nil && reserved {

@@ -269,7 +269,7 @@ export interface BudgetChargeParams {
 
 /** Sends a message. */
 export interface MailSendParams {
-  /** the name or the id of a run in the sender's namespace, or parent */
+  /** a registered name, or the name or the id of a run, in the sender's namespace; or parent */
   to: string;
   body: unknown;
   /** 0 to 9; higher ones are received first */
@@ -661,6 +661,55 @@ export interface BudgetTopParams {
   dimension?: string;
   /** runs of each dimension, at most 100; 0: 10 */
   limit?: number;
+}
+
+/** Chooses mailboxes. Empty fields choose all that the caller may see. */
+export interface MailBoxesParams {
+  owner?: number;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a mailbox whose messages are read. */
+export interface MailReadParams {
+  owner?: number;
+  /** a run's name or id, a reserved name, or the id of a mailbox */
+  mailbox: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Sends a message of a user's. */
+export interface MailPostParams {
+  /** of the receiver; absent: the caller; only root names another */
+  owner?: number;
+  /** of a registered name */
+  namespace?: string;
+  /** a registered name, or a run's name or id */
+  to: string;
+  body: unknown;
+  /** 0 to 9; higher ones are received first */
+  priority?: number;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses dead letters. Empty fields choose all that the caller may see. */
+export interface MailDeadParams {
+  owner?: number;
+  /** as in MailReadParams */
+  mailbox?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a dead letter. */
+export interface MailLetterParams {
+  id: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** Keeps a name for runs that hold it, also while none does. */
@@ -2170,6 +2219,71 @@ export interface BudgetTopResult {
   spenders: Spender[];
 }
 
+/** Where messages wait for a run, or for a reserved name. */
+export interface Mailbox {
+  /** opaque */
+  id: string;
+  owner: number;
+  namespace?: string;
+  /** run or name */
+  kind: string;
+  name: string;
+  /** of the kind run */
+  run?: string;
+  messages: number;
+  /** letters */
+  dead: number;
+  /** when the first message does */
+  expires?: Time;
+}
+
+/** A part of the mailboxes, in an order of clove's own. */
+export interface MailBoxesResult {
+  mailboxes: Mailbox[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A part of the messages of a mailbox, in the order in which they are received. */
+export interface MailReadResult {
+  messages: Mail[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A message that has expired, or that its receiver has rejected. */
+export interface DeadLetter {
+  /** opaque */
+  id: string;
+  /** the run that sent it; empty: a user did */
+  from: string;
+  sender: string;
+  /** as the sender wrote it */
+  to: string;
+  sent: Time;
+  /** then it becomes a dead letter */
+  expires?: Time;
+  /** the same in all messages that answer one another, causation the call that sent it. */
+  trace?: string;
+  causation: string;
+  /** its sender waits for an answer (mail.reply) */
+  asks?: boolean;
+  /** the id of the message that it answers */
+  answers?: string;
+  body: unknown;
+  /** its id */
+  mailbox: string;
+  why: string;
+  died: Time;
+}
+
+/** A part of the dead letters. */
+export interface MailDeadResult {
+  letters: DeadLetter[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** One way to serve a model, in the order of trial. */
 export interface ModelTarget {
   provider: string;
@@ -2885,6 +2999,42 @@ export interface ClovedBudgetMethods {
   top(params?: BudgetTopParams, options?: CallOptions): Promise<BudgetTopResult>;
 }
 
+/** The methods mail.*. */
+export interface ClovedMailMethods {
+  /**
+   * Lists the mailboxes of the caller's runs and names, to root all. A run has one from the first
+   * message to it on. If there are more, the answer has next, and the same request with that as
+   * after returns the following part.
+   */
+  boxes(params?: MailBoxesParams, options?: CallOptions): Promise<MailBoxesResult>;
+  /** Yields the mailboxes of all parts of mail.boxes, in as many calls as that takes. */
+  boxesAll(params?: MailBoxesParams, options?: CallOptions): AsyncGenerator<Mailbox, void, void>;
+  /**
+   * Returns the messages of a mailbox that its receiver has not acknowledged, and takes none out.
+   * If there are more, the answer has next, and the same request with that as after returns the
+   * following part.
+   */
+  read(params: MailReadParams, options?: CallOptions): Promise<MailReadResult>;
+  /** Yields the messages of all parts of mail.read, in as many calls as that takes. */
+  readAll(params: MailReadParams, options?: CallOptions): AsyncGenerator<Mail, void, void>;
+  /**
+   * Sends a message to a run or a name of the caller's, or for root of a user's. Its sender is the
+   * user, as uid:NUMBER.
+   */
+  post(params: MailPostParams, options?: CallOptions): Promise<MailSendResult>;
+  /**
+   * Lists messages that have expired or that their receivers have rejected. If there are more, the
+   * answer has next, and the same request with that as after returns the following part.
+   */
+  dead(params?: MailDeadParams, options?: CallOptions): Promise<MailDeadResult>;
+  /** Yields the letters of all parts of mail.dead, in as many calls as that takes. */
+  deadAll(params?: MailDeadParams, options?: CallOptions): AsyncGenerator<DeadLetter, void, void>;
+  /** Puts a dead letter back into its mailbox, at its place. It does not expire again. */
+  requeue(params: MailLetterParams, options?: CallOptions): Promise<void>;
+  /** Removes a dead letter. */
+  discard(params: MailLetterParams, options?: CallOptions): Promise<void>;
+}
+
 /** The methods name.*. */
 export interface ClovedNameMethods {
   /**
@@ -2971,6 +3121,7 @@ export interface ClovedMethods {
   readonly manifest: ClovedManifestMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;
+  readonly mail: ClovedMailMethods;
   readonly name: ClovedNameMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;

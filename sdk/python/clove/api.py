@@ -1569,7 +1569,7 @@ class MailMethods:
         of kind send that covers the receiver. A full mailbox refuses it.
 
         Args:
-            to: the name or the id of a run in the sender's namespace, or parent
+            to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
@@ -1962,7 +1962,7 @@ METHODS: dict[str, Method] = {
         "mail.send",
         "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
         [
-            Param("to", "string", True, "the name or the id of a run in the sender's namespace, or parent"),
+            Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
             Param("body", "json", True, ""),
             Param("priority", "integer", False, "0 to 9; higher ones are received first"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
