@@ -58,7 +58,21 @@ type MailReceiveResult struct {
 type MailAckParams struct {
 	IDs    []string `json:"ids"`              // 1 to 64
 	Reject string   `json:"reject,omitempty"` // why; they become dead letters
+	// Then are done with it, each with its own rights and costs: all that is named, or nothing.
+	Then []ThenCall `json:"then,omitempty"` // at most 16
 	Keyed
+}
+
+// MailAckResult has what the calls in Then returned, in their order.
+type MailAckResult struct {
+	Results []json.RawMessage `json:"results,omitempty"`
+}
+
+// ThenCall is a call that another one carries: of a method that changes something in one transaction, without
+// a key of its own.
+type ThenCall struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
 }
 
 // MailReplyParams answers a message that asks.

@@ -80,8 +80,8 @@ var (
 	MailReceive = api.Row[api.MailReceiveParams, api.MailReceiveResult]{Name: "mail.receive", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
 		Doc: "Returns messages of the agent's mailbox when there are some: those of a higher priority first, of one sender in the order in which it sent them. They come again until they are acknowledged."}
 
-	MailAck = api.Row[api.MailAckParams, api.Nothing]{Name: "mail.ack", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
-		Doc: "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters."}
+	MailAck = api.Row[api.MailAckParams, api.MailAckResult]{Name: "mail.ack", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBudget, api.CodeBusy, api.CodeConflict},
+		Doc: "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. The calls in then are done with that in one transaction: where one is refused, nothing has happened."}
 
 	MailReply = api.Row[api.MailReplyParams, api.MailSendResult]{Name: "mail.reply", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy},
 		Doc: "Answers a message that asks, once. It needs no grant."}

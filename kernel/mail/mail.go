@@ -207,12 +207,12 @@ func receive(c *service.Call, p api.MailReceiveParams) (result api.MailReceiveRe
 	return result, out, err
 }
 
-func (m Mail) ack(c *service.Call, p api.MailAckParams) (none api.Nothing, out service.Outcome, err error) {
+func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResult, out service.Outcome, err error) {
 	if len(p.IDs) == 0 || len(p.IDs) > receivedMost {
-		return none, out, api.Failure(api.CodeParams, "", "name 1 to %d messages", receivedMost)
+		return result, out, api.Failure(api.CodeParams, "", "name 1 to %d messages", receivedMost)
 	}
 	if err := agent.ValidateReason(p.Reject); err != nil {
-		return none, out, err
+		return result, out, err
 	}
 	out.Reason = p.Reject
 	box := boxOf(c.Run)
@@ -225,14 +225,20 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (none api.Nothing, out s
 			err = lease.Bury(c.Tx, box, taken, "rejected: "+p.Reject, c.Now)
 		}
 		if err != nil {
-			return none, out, err
+			return result, out, err
 		}
 	}
 	held, err := m.Names.Of(c.Tx, c.Run.Spec.ID)
 	for _, name := range held { // more than there was place for
 		err = cmp.Or(err, Collect(c, name, &out))
 	}
-	return none, out, err
+	if err != nil {
+		return result, out, err
+	}
+	results, more, err := c.Then(p.Then)
+	result.Results = results
+	out.Add(more)
+	return result, out, err
 }
 
 func noMessage(id string) error {

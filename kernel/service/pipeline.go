@@ -223,13 +223,8 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 // something has changed, it is not kept.
 func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	c := w.call
-	answer, out, err := w.method.do(c, w.params)
-	out.Add(c.out) // what the method decided comes first
-	c.out = out
+	answer, err := e.perform(c, w.method, w.params)
 	if err != nil || c.out.Refusal != nil {
-		return nil, err
-	}
-	if err := e.finish(c); err != nil {
 		return nil, err
 	}
 	result, err := json.Marshal(answer)
@@ -240,6 +235,17 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 		return nil, err
 	}
 	return result, cmp.Or(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
+}
+
+// perform does a call that has passed the stages, and settles it unless it is refused.
+func (e *Engine) perform(c *Call, m Method, params any) (answer any, err error) {
+	answer, out, err := m.do(c, params)
+	out.Add(c.out) // what the method decided comes first
+	c.out = out
+	if err != nil || c.out.Refusal != nil {
+		return nil, err
+	}
+	return answer, e.finish(c)
 }
 
 // decidedAtOnce bounds the changes of one agent that are decided at once. Its others wait for

@@ -298,6 +298,8 @@ export interface MailAckParams {
   ids: string[];
   /** why; they become dead letters */
   reject?: string;
+  /** done with it, each with its own rights and costs: all that is named, or nothing. at most 16 */
+  then?: ThenCall[];
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1283,6 +1285,11 @@ export interface MailReceiveResult {
   messages: Mail[];
 }
 
+/** Has what the calls in Then returned, in their order. */
+export interface MailAckResult {
+  results?: unknown[];
+}
+
 /** The answer. It is taken out of the mailbox by mail.ack. */
 export interface MailAnswerResult {
   message: Mail;
@@ -1379,6 +1386,15 @@ export interface SpawnFile {
   from: string;
   /** a path inside the child's */
   to: string;
+}
+
+/**
+ * A call that another one carries: of a method that changes something in one transaction, without
+ * a key of its own.
+ */
+export interface ThenCall {
+  method: string;
+  params?: unknown;
 }
 
 /** Says that a dimension reached a mark. */
@@ -2676,8 +2692,12 @@ export interface AgentMailMethods {
    * of one sender in the order in which it sent them. They come again until they are acknowledged.
    */
   receive(params?: Omit<MailReceiveParams, "run">, options?: CallOptions): Promise<MailReceiveResult>;
-  /** Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. */
-  ack(params: Omit<MailAckParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Takes messages out of the agent's mailbox, all or none; with reject they become dead letters.
+   * The calls in then are done with that in one transaction: where one is refused, nothing has
+   * happened.
+   */
+  ack(params: Omit<MailAckParams, "run">, options?: CallOptions): Promise<MailAckResult>;
   /** Answers a message that asks, once. It needs no grant. */
   reply(params: Omit<MailReplyParams, "run">, options?: CallOptions): Promise<MailSendResult>;
   /** Returns the answer to a message that the agent sent with asks, when it has come. */

@@ -941,6 +941,19 @@ class MailReceiveResult:
 
 
 @dataclass(frozen=True)
+class MailAckResult:
+    """Has what the calls in Then returned, in their order."""
+
+    results: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailAckResult:
+        return cls(
+            results=list(o.get("results") or ()),
+        )
+
+
+@dataclass(frozen=True)
 class MailAnswerResult:
     """The answer. It is taken out of the mailbox by mail.ack."""
 
@@ -1132,6 +1145,23 @@ class SpawnFile:
         return cls(
             from_=o.get("from") or "",
             to=o.get("to") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ThenCall:
+    """A call that another one carries: of a method that changes something in one
+    transaction, without a key of its own.
+    """
+
+    method: str = ""
+    params: Any = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ThenCall:
+        return cls(
+            method=o.get("method") or "",
+            params=o.get("params"),
         )
 
 
@@ -1604,18 +1634,21 @@ class MailMethods:
         ids: Sequence[str],
         *,
         reject: Optional[str] = None,
+        then: Optional[Sequence[Union[ThenCall, Mapping[str, Any]]]] = None,
         key: Optional[str] = None,
-    ) -> None:
+    ) -> MailAckResult:
         """Takes messages out of the agent's mailbox, all or none; with reject they
-        become dead letters.
+        become dead letters. The calls in then are done with that in one transaction:
+        where one is refused, nothing has happened.
 
         Args:
             ids: 1 to 64
             reject: why; they become dead letters
+            then: done with it, each with its own rights and costs: all that is named, or nothing. at most 16
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"ids": ids, "reject": reject, "key": key}
-        self._call("mail.ack", params)
+        params = {"ids": ids, "reject": reject, "then": then, "key": key}
+        return MailAckResult.read(self._call("mail.ack", params))
 
     def reply(
         self,
@@ -1981,10 +2014,11 @@ METHODS: dict[str, Method] = {
     ),
     "mail.ack": Method(
         "mail.ack",
-        "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters.",
+        "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. The calls in then are done with that in one transaction: where one is refused, nothing has happened.",
         [
             Param("ids", "strings", True, "1 to 64"),
             Param("reject", "string", False, "why; they become dead letters"),
+            Param("then", "json", False, "done with it, each with its own rights and costs: all that is named, or nothing. at most 16"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
@@ -2120,6 +2154,7 @@ __all__ = [
     "MailSendResult",
     "Mail",
     "MailReceiveResult",
+    "MailAckResult",
     "MailAnswerResult",
     "NameHolder",
     "Name",
@@ -2131,6 +2166,7 @@ __all__ = [
     "HandoffGrant",
     "SpawnLimits",
     "SpawnFile",
+    "ThenCall",
     "BudgetNote",
     "GrantsNote",
     "OfferNote",
