@@ -174,3 +174,27 @@ type MailLetterParams struct {
 	ID string `json:"id"`
 	Keyed
 }
+
+// MailTopicParams names a topic of the caller's namespace.
+type MailTopicParams struct {
+	Topic string `json:"topic"`
+	Keyed
+}
+
+// MailPublishParams sends a message to each run that has subscribed to a topic.
+type MailPublishParams struct {
+	Topic      string          `json:"topic"`
+	Body       json.RawMessage `json:"body"`
+	Priority   int             `json:"priority,omitempty"`     // as in MailSendParams
+	ExpiresMS  int64           `json:"expires_ms,omitempty"`   // from now; 0: never
+	Trace      string          `json:"trace,omitempty"`        // absent: a new one
+	FailOnFull bool            `json:"fail_on_full,omitempty"` // refuse all if the mailbox of one is full
+	Keyed
+}
+
+// MailPublishResult says how many subscribers there are: each has a copy, or its mailbox is full.
+type MailPublishResult struct {
+	Delivered int    `json:"delivered"`
+	Full      int    `json:"full"` // they get no copy
+	Trace     string `json:"trace"`
+}

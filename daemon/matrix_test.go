@@ -96,6 +96,10 @@ var matrix = map[string]row{
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
 
+	agents.MailSubscribe.Name:   forAgent,
+	agents.MailUnsubscribe.Name: forAgent,
+	agents.MailPublish.Name:     forAgent,
+
 	methods.MailBoxes.Name:   forAll,
 	methods.MailRead.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"mailbox":"none"`},
 	methods.MailPost.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"to":"none","body":1`},

@@ -81,7 +81,7 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
-	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named}
+	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},

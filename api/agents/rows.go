@@ -89,6 +89,15 @@ var (
 	MailAnswer = api.Row[api.MailAnswerParams, api.MailAnswerResult]{Name: "mail.answer", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound}, Waits: true,
 		Doc: "Returns the answer to a message that the agent sent with asks, when it has come."}
 
+	MailSubscribe = api.Row[api.MailTopicParams, api.Nothing]{Name: "mail.subscribe", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy},
+		Doc: "Has the run get a copy of each message to the topic T of its namespace, until it ends. It needs a grant of kind name that covers topic/T."}
+
+	MailUnsubscribe = api.Row[api.MailTopicParams, api.Nothing]{Name: "mail.unsubscribe", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Ends a subscription of the run. What has come stays."}
+
+	MailPublish = api.Row[api.MailPublishParams, api.MailPublishResult]{Name: "mail.publish", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy, api.CodeBudget},
+		Doc: "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message."}
+
 	NameRegister = api.Row[api.NameRegisterParams, api.NameResult]{Name: "name.register", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy},
 		Doc: "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns."}
 
@@ -138,6 +147,9 @@ var table = sync.OnceValue(func() api.Table {
 		MailAck.Method(),
 		MailReply.Method(),
 		MailAnswer.Method(),
+		MailSubscribe.Method(),
+		MailUnsubscribe.Method(),
+		MailPublish.Method(),
 		NameRegister.Method(),
 		NameRelease.Method(),
 		NameLookup.Method(),

@@ -24,6 +24,8 @@ type Mail struct {
 	// Run returns a run by its id.
 	Run   func(agent.ID) (agent.Run, bool)
 	Names Names
+	// Subscribers has the runs that Names has for topics.
+	Subscribers Subscribers
 }
 
 // Names has the runs behind names.
@@ -34,6 +36,13 @@ type Names interface {
 	Took(c *service.Call, owner uint32, namespace, name string, run agent.ID) error
 	// Of are the names that a run holds.
 	Of(tx *store.KernelTx, run agent.ID) ([]string, error)
+}
+
+// Subscribers are the runs behind topics.
+type Subscribers interface {
+	// Join gives the call's run a name, and Leave takes one from it.
+	Join(c *service.Call, name string) error
+	Leave(c *service.Call, name string) error
 }
 
 // Service returns its methods.
@@ -57,7 +66,7 @@ func (m Mail) Service() *service.Service {
 		service.Read(methods.MailDead, service.Stages[api.MailDeadParams]{}, m.dead),
 		service.Write(methods.MailRequeue, service.Stages[api.MailLetterParams]{}, m.requeue),
 		service.Write(methods.MailDiscard, service.Stages[api.MailLetterParams]{}, discard),
-	)
+	).On(m.topicMethods()...)
 }
 
 func boxOf(run agent.Run) lease.Of { return lease.RunBox(run.Owner.UID, run.Spec.ID) }
@@ -107,6 +116,9 @@ func messageOf(c *service.Call, p api.MailSendParams) (*lease.Message, error) {
 // deliver puts a message into the box of the receiver that it names: of the holders of a name that of the one
 // whose turn it is and that has place, or the box of a reserved name that no run holds.
 func (m Mail) deliver(c *service.Call, owner uint32, namespace string, message *lease.Message, out service.Outcome) (result api.MailSendResult, _ service.Outcome, err error) {
+	if err := noTopic(message.To); err != nil {
+		return result, out, err
+	}
 	runs, reserved, err := m.Names.Holders(c, owner, namespace, message.To)
 	if err != nil {
 		return result, out, err

@@ -71,7 +71,7 @@ func (n Names) register(c *service.Call, p api.NameRegisterParams) (result api.N
 	if strings.HasPrefix(p.Name, topicsPrefix) {
 		return result, out, api.Failure(api.CodeParams, "call mail.subscribe", "%.64q is a topic", p.Name)
 	}
-	r, err := n.Hold(c, p.Name, p.Tags)
+	r, err := n.hold(c, p.Name, p.Tags)
 	if err != nil {
 		return result, out, err
 	}
@@ -82,8 +82,8 @@ func (n Names) register(c *service.Call, p api.NameRegisterParams) (result api.N
 	return result, out, err
 }
 
-// Hold gives the call's run a name, or other tags for one that it has.
-func (n Names) Hold(c *service.Call, name string, tags []string) (*Row, error) {
+// hold gives the call's run a name, or other tags for one that it has.
+func (n Names) hold(c *service.Call, name string, tags []string) (*Row, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -108,6 +108,12 @@ func (n Names) Hold(c *service.Call, name string, tags []string) (*Row, error) {
 	return r, Rows.Put(c.Tx, r)
 }
 
+// Join gives the call's run a name.
+func (n Names) Join(c *service.Call, name string) error {
+	_, err := n.hold(c, name, nil)
+	return err
+}
+
 // living leaves only holders that live in a row.
 func (n Names) living(c *service.Call, r *Row) {
 	r.Holders = slices.DeleteFunc(r.Holders, func(h Holder) bool { _, lives := n.live(c, h.Run); return !lives })
@@ -123,11 +129,11 @@ func (n Names) live(c *service.Call, id agent.ID) (run agent.Run, lives bool) {
 
 func (n Names) release(c *service.Call, p api.NameParams) (none api.Nothing, out service.Outcome, err error) {
 	out.About = p.Name
-	return none, out, n.Drop(c, p.Name)
+	return none, out, n.Leave(c, p.Name)
 }
 
-// Drop takes a name from the call's run.
-func (n Names) Drop(c *service.Call, name string) error {
+// Leave takes a name from the call's run.
+func (n Names) Leave(c *service.Call, name string) error {
 	r, err := of(c, name)
 	if err != nil {
 		return err

@@ -320,6 +320,29 @@ export interface MailAnswerParams {
   id: string;
 }
 
+/** Names a topic of the caller's namespace. */
+export interface MailTopicParams {
+  topic: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Sends a message to each run that has subscribed to a topic. */
+export interface MailPublishParams {
+  topic: string;
+  body: unknown;
+  /** as in MailSendParams */
+  priority?: number;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** absent: a new one */
+  trace?: string;
+  /** refuse all if the mailbox of one is full */
+  fail_on_full?: boolean;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Gives the caller's run a name, or other tags for one that it has. */
 export interface NameRegisterParams {
   name: string;
@@ -1293,6 +1316,14 @@ export interface MailAckResult {
 /** The answer. It is taken out of the mailbox by mail.ack. */
 export interface MailAnswerResult {
   message: Mail;
+}
+
+/** Says how many subscribers there are: each has a copy, or its mailbox is full. */
+export interface MailPublishResult {
+  delivered: number;
+  /** they get no copy */
+  full: number;
+  trace: string;
 }
 
 /** A live run that has a name. */
@@ -2702,6 +2733,19 @@ export interface AgentMailMethods {
   reply(params: Omit<MailReplyParams, "run">, options?: CallOptions): Promise<MailSendResult>;
   /** Returns the answer to a message that the agent sent with asks, when it has come. */
   answer(params: Omit<MailAnswerParams, "run">, options?: CallOptions): Promise<MailAnswerResult>;
+  /**
+   * Has the run get a copy of each message to the topic T of its namespace, until it ends. It
+   * needs a grant of kind name that covers topic/T.
+   */
+  subscribe(params: Omit<MailTopicParams, "run">, options?: CallOptions): Promise<void>;
+  /** Ends a subscription of the run. What has come stays. */
+  unsubscribe(params: Omit<MailTopicParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Sends a message to each run that has subscribed to the topic T, and says how many have it and
+   * how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one
+   * message.
+   */
+  publish(params: Omit<MailPublishParams, "run">, options?: CallOptions): Promise<MailPublishResult>;
 }
 
 /** The methods name.*. */

@@ -967,6 +967,23 @@ class MailAnswerResult:
 
 
 @dataclass(frozen=True)
+class MailPublishResult:
+    """Says how many subscribers there are: each has a copy, or its mailbox is full."""
+
+    delivered: int = 0
+    full: int = 0  # they get no copy
+    trace: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailPublishResult:
+        return cls(
+            delivered=o.get("delivered") or 0,
+            full=o.get("full") or 0,
+            trace=o.get("trace") or "",
+        )
+
+
+@dataclass(frozen=True)
 class NameHolder:
     """A live run that has a name."""
 
@@ -1675,6 +1692,58 @@ class MailMethods:
         params = {"id": id}
         return MailAnswerResult.read(self._call("mail.answer", params))
 
+    def subscribe(self, topic: str, *, key: Optional[str] = None) -> None:
+        """Has the run get a copy of each message to the topic T of its namespace, until
+        it ends. It needs a grant of kind name that covers topic/T.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"topic": topic, "key": key}
+        self._call("mail.subscribe", params)
+
+    def unsubscribe(self, topic: str, *, key: Optional[str] = None) -> None:
+        """Ends a subscription of the run. What has come stays.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"topic": topic, "key": key}
+        self._call("mail.unsubscribe", params)
+
+    def publish(
+        self,
+        topic: str,
+        body: Any,
+        *,
+        priority: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        trace: Optional[str] = None,
+        fail_on_full: Optional[bool] = None,
+        key: Optional[str] = None,
+    ) -> MailPublishResult:
+        """Sends a message to each run that has subscribed to the topic T, and says how
+        many have it and how many mailboxes were full. It needs a grant of kind send
+        that covers topic/T, and costs one message.
+
+        Args:
+            priority: as in MailSendParams
+            expires_ms: from now; 0: never
+            trace: absent: a new one
+            fail_on_full: refuse all if the mailbox of one is full
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "topic": topic,
+            "body": body,
+            "priority": priority,
+            "expires_ms": expires_ms,
+            "trace": trace,
+            "fail_on_full": fail_on_full,
+            "key": key,
+        }
+        return MailPublishResult.read(self._call("mail.publish", params))
+
 
 class NameMethods:
     """The methods name.*."""
@@ -2039,6 +2108,35 @@ METHODS: dict[str, Method] = {
             Param("id", "string", True, ""),
         ],
     ),
+    "mail.subscribe": Method(
+        "mail.subscribe",
+        "Has the run get a copy of each message to the topic T of its namespace, until it ends. It needs a grant of kind name that covers topic/T.",
+        [
+            Param("topic", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.unsubscribe": Method(
+        "mail.unsubscribe",
+        "Ends a subscription of the run. What has come stays.",
+        [
+            Param("topic", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.publish": Method(
+        "mail.publish",
+        "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message.",
+        [
+            Param("topic", "string", True, ""),
+            Param("body", "json", True, ""),
+            Param("priority", "integer", False, "as in MailSendParams"),
+            Param("expires_ms", "integer", False, "from now; 0: never"),
+            Param("trace", "string", False, "absent: a new one"),
+            Param("fail_on_full", "bool", False, "refuse all if the mailbox of one is full"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
     "name.register": Method(
         "name.register",
         "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns.",
@@ -2156,6 +2254,7 @@ __all__ = [
     "MailReceiveResult",
     "MailAckResult",
     "MailAnswerResult",
+    "MailPublishResult",
     "NameHolder",
     "Name",
     "NameResult",
