@@ -47,6 +47,7 @@ type MailSendResult struct {
 type MailReceiveParams struct {
 	After string `json:"after,omitempty"` // the id of the last one that the caller has; absent: from the first that is not acknowledged
 	Most  int    `json:"most,omitempty"`  // 1 to 64; absent: 1
+	Within
 }
 
 // MailReceiveResult has messages, at least one. Each comes again until it is acknowledged.
@@ -86,6 +87,7 @@ type MailReplyParams struct {
 // MailAnswerParams waits for the answer to a message that the caller sent.
 type MailAnswerParams struct {
 	ID string `json:"id"`
+	Within
 }
 
 // MailAnswerResult is the answer. It is taken out of the mailbox by mail.ack.

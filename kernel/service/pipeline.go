@@ -63,6 +63,7 @@ func (w *waiter) known(r Request) (err error) {
 	}
 	if err == nil && w.method.mode == waits {
 		w.topic = w.method.topic(c, w.params)
+		err = w.within()
 	}
 	goesOn = err == nil
 	return err

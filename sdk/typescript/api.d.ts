@@ -290,6 +290,8 @@ export interface MailReceiveParams {
   after?: string;
   /** 1 to 64; absent: 1 */
   most?: number;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** Takes messages out of the caller's mailbox. */
@@ -318,6 +320,8 @@ export interface MailReplyParams {
 /** Waits for the answer to a message that the caller sent. */
 export interface MailAnswerParams {
   id: string;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** Names a topic of the caller's namespace. */

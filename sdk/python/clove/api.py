@@ -1634,7 +1634,13 @@ class MailMethods:
         }
         return MailSendResult.read(self._call("mail.send", params))
 
-    def receive(self, *, after: Optional[str] = None, most: Optional[int] = None) -> MailReceiveResult:
+    def receive(
+        self,
+        *,
+        after: Optional[str] = None,
+        most: Optional[int] = None,
+        within_ms: Optional[int] = None,
+    ) -> MailReceiveResult:
         """Returns messages of the agent's mailbox when there are some: those of a
         higher priority first, of one sender in the order in which it sent them. They
         come again until they are acknowledged.
@@ -1642,8 +1648,9 @@ class MailMethods:
         Args:
             after: the id of the last one that the caller has; absent: from the first that is not acknowledged
             most: 1 to 64; absent: 1
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
         """
-        params = {"after": after, "most": most}
+        params = {"after": after, "most": most, "within_ms": within_ms}
         return MailReceiveResult.read(self._call("mail.receive", params))
 
     def ack(
@@ -1685,11 +1692,14 @@ class MailMethods:
         params = {"id": id, "body": body, "ack": ack, "key": key}
         return MailSendResult.read(self._call("mail.reply", params))
 
-    def answer(self, id: str) -> MailAnswerResult:
+    def answer(self, id: str, *, within_ms: Optional[int] = None) -> MailAnswerResult:
         """Returns the answer to a message that the agent sent with asks, when it has
         come.
+
+        Args:
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
         """
-        params = {"id": id}
+        params = {"id": id, "within_ms": within_ms}
         return MailAnswerResult.read(self._call("mail.answer", params))
 
     def subscribe(self, topic: str, *, key: Optional[str] = None) -> None:
@@ -2079,6 +2089,7 @@ METHODS: dict[str, Method] = {
         [
             Param("after", "string", False, "the id of the last one that the caller has; absent: from the first that is not acknowledged"),
             Param("most", "integer", False, "1 to 64; absent: 1"),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
         ],
     ),
     "mail.ack": Method(
@@ -2106,6 +2117,7 @@ METHODS: dict[str, Method] = {
         "Returns the answer to a message that the agent sent with asks, when it has come.",
         [
             Param("id", "string", True, ""),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
         ],
     ),
     "mail.subscribe": Method(
