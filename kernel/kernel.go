@@ -67,6 +67,7 @@ type Kernel struct {
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
 	log     service.Log
+	stop    func() // ends what New began beside the engine
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
@@ -91,6 +92,7 @@ func New(c Config) (*Kernel, error) {
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
 	return k, nil
 }
 
@@ -104,6 +106,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
+	k.stop()
 	k.spawn.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)

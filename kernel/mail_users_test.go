@@ -79,6 +79,7 @@ func TestUsersOfDeadLetters(t *testing.T) {
 	_, err := p.as(p.other, agents.MailAck.Name, api.MailAckParams{IDs: []string{all[0].ID, all[2].ID}, Reject: "no"})
 	must(t, err)
 	p.clock.Add(10)
+	must(t, p.expireMail())
 	p.sent(api.MailSendParams{Body: json.RawMessage(`4`)})
 	letters, err := asks[api.MailDeadResult](p.rig, 1000, methods.MailDead.Name, api.MailDeadParams{Mailbox: "critic"})
 	must(t, err)
@@ -111,8 +112,13 @@ func TestALetterOfANameGoesToItsHolder(t *testing.T) {
 	must(t, err)
 	_, err = sender.asAgent(agents.MailSend.Name, api.MailSendParams{To: "critic", Body: json.RawMessage(`1`), ExpiresMS: 1000})
 	must(t, err)
-	sender.clock.Add(2)
+	must(t, sender.expireMail()) // the control: it has not expired
 	must(t, sender.tell("critic", `2`))
+	if letters, err := asks[api.MailDeadResult](sender, 1000, methods.MailDead.Name, api.MailDeadParams{}); err != nil || len(letters.Letters) != 0 {
+		t.Fatalf("%+v, %v", letters, err)
+	}
+	sender.clock.Add(2)
+	must(t, sender.expireMail())
 	one := sender.named(1000, "", "one")
 	_, err = one.register("critic")
 	must(t, err)

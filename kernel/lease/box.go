@@ -181,6 +181,26 @@ func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
 	return err
 }
 
+// Due returns the boxes with messages that have expired.
+func Due(tx *store.KernelTx, now time.Time) (due []Of, err error) {
+	all, err := Boxes.Below(tx, "")
+	for _, b := range all {
+		if !b.Expires.IsZero() && !now.Before(b.Expires) && b.Dead < Usual {
+			due = append(due, b.Of)
+		}
+	}
+	return due, err
+}
+
+// Expire makes dead letters of the messages of a box that have expired.
+func Expire(tx *store.KernelTx, of Of, now time.Time) error {
+	b, err := Boxes.Get(tx, of.ID())
+	if err != nil || b == nil {
+		return err
+	}
+	return cmp.Or(b.expire(tx, now), Boxes.Put(tx, b))
+}
+
 // Next returns messages of a box in their order, behind the message with the id after, at most so many.
 // Those that have expired at now are left out.
 func Next(tx *store.KernelTx, of Of, after string, most int, now time.Time) (all []*Message, err error) {
@@ -212,7 +232,9 @@ func Take(tx *store.KernelTx, of Of, id string) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Messages--
+	if b.Messages--; b.Messages == 0 {
+		b.Expires = time.Time{}
+	}
 	return m, cmp.Or(Messages.Delete(tx, id), Boxes.Put(tx, b))
 }
 
@@ -286,6 +308,9 @@ func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) 
 		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
 		m.ID = key(m)
 		err, moved = cmp.Or(err, Messages.Put(tx, m)), moved+1
+	}
+	if source.Messages == 0 {
+		source.Expires = time.Time{}
 	}
 	return moved, cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
 }
