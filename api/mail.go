@@ -9,8 +9,8 @@ import (
 
 // Mail is a message as its receiver gets it. All but Body, Priority, Expires and Trace is set by clove.
 type Mail struct {
-	ID      string    `json:"id" col:"ID"` // opaque
-	From    agent.ID  `json:"from"`        // the run that sent it; empty: a user did
+	ID      string    `json:"id"`   // opaque
+	From    agent.ID  `json:"from"` // the run that sent it; empty: a user did
 	Sender  string    `json:"sender" col:"FROM"`
 	To      string    `json:"to" col:"TO"` // as the sender wrote it
 	Sent    time.Time `json:"sent" col:"SENT,age"`
@@ -152,6 +152,7 @@ type MailPostParams struct {
 
 // DeadLetter is a message that has expired, or that its receiver has rejected.
 type DeadLetter struct {
+	Letter string `json:"letter" col:"LETTER"` // the id of the message, for mail.requeue and mail.discard
 	Mail
 	Mailbox string    `json:"mailbox"` // its id
 	Why     string    `json:"why" col:"WHY,,cut"`

@@ -21,12 +21,12 @@ func mailCommand() command {
 		task: "share", usage: "read and send the mail of agents, and see what was not delivered",
 		verbs: []verb{
 			{line: "clove mail list [--owner UID] [--json]", act: list(methods.MailBoxes).columns("MAILBOX", "KIND", "OWNER", "NAMESPACE", "MESSAGES", "DEAD", "NEXT EXPIRY")},
-			{line: "clove mail read [--owner UID] [--json] MAILBOX", act: list(methods.MailRead).columns("FROM", "TO", "SENT", "BODY", "ID")},
+			{line: "clove mail read [--owner UID] [--json] MAILBOX", act: list(methods.MailRead).columns("FROM", "TO", "SENT", "BODY")},
 			{line: "clove mail send [--owner UID] [--namespace NAMESPACE] [--priority N] [--within TIME] [--json] RECEIVER BODY",
 				act: ask(methods.MailPost).shows(says(func(_ *line, sent api.MailSendResult) string { return sent.ID }))},
-			{line: "clove mail dead [--owner UID] [--json] [MAILBOX]", act: list(methods.MailDead).columns("ID", "FROM", "TO", "SENT", "DIED", "WHY", "BODY")},
-			{line: "clove mail requeue ID", act: ask(methods.MailRequeue).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
-			{line: "clove mail discard ID", act: ask(methods.MailDiscard).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
+			{line: "clove mail dead [--owner UID] [--json] [MAILBOX]", act: list(methods.MailDead).columns("LETTER", "FROM", "TO", "SENT", "DIED", "WHY", "BODY")},
+			{line: "clove mail requeue LETTER", act: ask(methods.MailRequeue).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
+			{line: "clove mail discard LETTER", act: ask(methods.MailDiscard).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
 		},
 		description: "MAILBOX is a run's name or id, or a reserved name. list shows the mailboxes of your runs and names, read what is in one\n" +
 			"and not acknowledged; it takes nothing out. send sends RECEIVER, a run or a registered name, a message from you; BODY is\n" +

@@ -23,7 +23,7 @@ func inputs() map[string]verbs.Input {
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
-		"ID":               {Field: "ID"},
+		"LETTER":           {Field: "ID"},
 		"MAILBOX":          {Field: "Mailbox"},
 		"MANIFEST":         {Field: "Name"},
 		"MODEL":            {Field: "Model"},

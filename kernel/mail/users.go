@@ -126,7 +126,7 @@ func (m Mail) dead(c *service.Call, p api.MailDeadParams) (result api.MailDeadRe
 		for _, letter := range page {
 			box, boxErr := lease.Boxes.Get(c.Tx, letter.Box)
 			if err = cmp.Or(err, boxErr); is(box) {
-				result.Letters = append(result.Letters, api.DeadLetter{Mail: letter.Mail, Mailbox: letter.Box, Why: letter.Dead, Died: letter.Died})
+				result.Letters = append(result.Letters, api.DeadLetter{Letter: letter.ID, Mail: letter.Mail, Mailbox: letter.Box, Why: letter.Dead, Died: letter.Died})
 			}
 		}
 		if result.Next = after; after == "" || len(result.Letters) == mailInPart {

@@ -2304,6 +2304,8 @@ export interface MailReadResult {
 
 /** A message that has expired, or that its receiver has rejected. */
 export interface DeadLetter {
+  /** the id of the message, for mail.requeue and mail.discard */
+  letter: string;
   /** opaque */
   id: string;
   /** the run that sent it; empty: a user did */

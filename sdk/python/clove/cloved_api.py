@@ -1373,6 +1373,7 @@ class MailReadResult:
 class DeadLetter:
     """A message that has expired, or that its receiver has rejected."""
 
+    letter: str = ""  # the id of the message, for mail.requeue and mail.discard
     id: str = ""  # opaque
     from_: str = ""  # the run that sent it; empty: a user did
     sender: str = ""
@@ -1391,6 +1392,7 @@ class DeadLetter:
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> DeadLetter:
         return cls(
+            letter=o.get("letter") or "",
             id=o.get("id") or "",
             from_=o.get("from") or "",
             sender=o.get("sender") or "",
