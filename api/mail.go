@@ -120,7 +120,7 @@ type MailBoxesParams struct {
 	After string  `json:"after,omitempty"` // where the last answer ended
 }
 
-// MailBoxesResult is a part of the mailboxes, in an order of clove's own.
+// MailBoxesResult is a part of the mailboxes. Within one, they are in the order of their owners and names.
 type MailBoxesResult struct {
 	Mailboxes []Mailbox `json:"mailboxes"`
 	Next      string    `json:"next,omitempty"` // what to ask with in After; empty: these were the last

@@ -54,6 +54,9 @@ func (m Mail) boxes(c *service.Call, p api.MailBoxesParams) (result api.MailBoxe
 			break
 		}
 	}
+	slices.SortFunc(result.Mailboxes, func(a, b api.Mailbox) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return result, out, err
 }
 

@@ -2288,7 +2288,7 @@ export interface Mailbox {
   expires?: Time;
 }
 
-/** A part of the mailboxes, in an order of clove's own. */
+/** A part of the mailboxes. Within one, they are in the order of their owners and names. */
 export interface MailBoxesResult {
   mailboxes: Mailbox[];
   /** what to ask with in after; empty: these were the last */

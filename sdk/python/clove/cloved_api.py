@@ -1341,7 +1341,9 @@ class Mailbox:
 
 @dataclass(frozen=True)
 class MailBoxesResult:
-    """A part of the mailboxes, in an order of clove's own."""
+    """A part of the mailboxes. Within one, they are in the order of their owners and
+    names.
+    """
 
     mailboxes: list[Mailbox] = field(default_factory=list)
     next: str = ""  # what to ask with in after; empty: these were the last
