@@ -224,7 +224,7 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 // something has changed, it is not kept.
 func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	c := w.call
-	answer, err := e.perform(c, w.method, w.params)
+	answer, err := w.method.perform(e, c, w.params)
 	if err != nil || c.out.Refusal != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 }
 
 // perform does a call that has passed the stages, and settles it unless it is refused.
-func (e *Engine) perform(c *Call, m Method, params any) (answer any, err error) {
+func (m Method) perform(e *Engine, c *Call, params any) (answer any, err error) {
 	answer, out, err := m.do(c, params)
 	out.Add(c.out) // what the method decided comes first
 	c.out = out

@@ -27,7 +27,7 @@ func (c *Call) Then(calls []api.ThenCall) (results []json.RawMessage, out Outcom
 		return nil, out, api.Failure(api.CodeParams, "", "a call carries at most %d others", thenMost)
 	}
 	for i, call := range calls {
-		result, more, err := c.engine.carry(c, call)
+		result, more, err := c.carry(call)
 		if err != nil {
 			fault := *api.ErrorOf(err)
 			fault.Message = fmt.Sprintf("call %d of then, %.64q: %s", i+1, call.Method, fault.Message)
@@ -39,9 +39,10 @@ func (c *Call) Then(calls []api.ThenCall) (results []json.RawMessage, out Outcom
 	return results, out, nil
 }
 
-// carry does one call in the transaction of another.
-func (e *Engine) carry(by *Call, call api.ThenCall) (result json.RawMessage, out Outcome, err error) {
-	m, params, err := e.find(by.Caller, Request{Method: call.Method, Text: call.Params})
+// carry does one call in the transaction of this one.
+func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, err error) {
+	e := c.engine
+	m, params, err := e.find(c.Caller, Request{Method: call.Method, Text: call.Params})
 	if err != nil {
 		return nil, out, err
 	}
@@ -52,27 +53,27 @@ func (e *Engine) carry(by *Call, call api.ThenCall) (result json.RawMessage, out
 	if err == nil && key != "" {
 		err = api.Failure(api.CodeParams, "give the key to the call that carries it", "a call that is carried has no key")
 	}
-	c := &Call{Caller: by.Caller, Method: m.Name, Tx: by.Tx, Now: by.Now, Context: by.Context, text: append(json.RawMessage{}, call.Params...), engine: e, carried: true}
-	c.ID = string(agent.NewID())
+	one := &Call{Caller: c.Caller, Method: m.Name, Tx: c.Tx, Now: c.Now, Context: c.Context, text: append(json.RawMessage{}, call.Params...), engine: e, carried: true}
+	one.ID = string(agent.NewID())
 	if err == nil {
-		c.declared, err = m.declare(params)
+		one.declared, err = m.declare(params)
 	}
 	if err == nil {
-		err = e.pass(c, stages)
+		err = e.pass(one, stages)
 	}
 	if err != nil {
 		return nil, out, err
 	}
-	answer, err := e.perform(c, m, params)
-	if err = cmp.Or(err, c.out.Refusal); err != nil {
+	answer, err := m.perform(e, one, params)
+	if err = cmp.Or(err, one.out.Refusal); err != nil {
 		return nil, out, err
 	}
-	entry := c.entry(audit.VerdictAllow)
-	entry.Causation = by.ID
-	if err := Record(c.Tx, entry); err != nil {
+	entry := one.entry(audit.VerdictAllow)
+	entry.Causation = c.ID
+	if err := Record(one.Tx, entry); err != nil {
 		return nil, out, err
 	}
-	out = c.out
+	out = one.out
 	out.About, out.Reason, out.Rule, out.Owner, out.Entry, out.Used = "", "", "", nil, nil, nil // they are of its own entry
 	result, err = json.Marshal(answer)
 	return result, out, err
