@@ -278,3 +278,26 @@ func TestMailWaitsForAReservedName(t *testing.T) {
 		t.Error(all)
 	}
 }
+
+// A run is found by its name and id from its own namespace alone, with the answer of one that does not exist.
+func TestMailReachesNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	sender := newRig(t, agent.Kernel{Grants: []string{"send:*"}, Namespace: "acme"})
+	_, missing := sender.asAgent(agents.MailSend.Name, api.MailSendParams{To: "none", Body: json.RawMessage(`1`)})
+	for _, r := range []*rig{sender.named(1000, "", "one"), sender.named(1000, "acme/below", "two"), sender.named(2000, "acme", "three")} {
+		for _, to := range []string{r.run.Spec.Name, string(r.run.Spec.ID)} {
+			_, err := sender.asAgent(agents.MailSend.Name, api.MailSendParams{To: to, Body: json.RawMessage(`1`)})
+			if wantCode(t, err, api.CodeNotFound); api.ErrorOf(err).Data != api.ErrorOf(missing).Data {
+				t.Errorf("%+v, %+v", err, missing)
+			}
+		}
+		if all := r.inbox(); all != nil {
+			t.Error(all)
+		}
+	}
+	beside := sender.named(1000, "acme", "four")
+	must(t, sender.tell("four", `1`)) // the control
+	if all := beside.inbox(); len(all) != 1 {
+		t.Error(all)
+	}
+}
