@@ -141,7 +141,7 @@ func (m Mail) dead(c *service.Call, p api.MailDeadParams) (result api.MailDeadRe
 
 // letter is the dead letter of the caller's that a user means, and its box.
 func letter(c *service.Call, id string) (m *lease.Message, box *lease.Box, err error) {
-	is, err := owners(c, nil)
+	is, _ := owners(c, nil) // it names no other user
 	if m, err = lease.Letters.Get(c.Tx, id); err == nil && m != nil {
 		box, err = lease.Boxes.Get(c.Tx, m.Box)
 	}
