@@ -100,6 +100,7 @@ const (
 	RuleRequest  = "request:"      // and a field: a request would be wider than the manifest
 	RuleParent   = "parent:"       // and a field of the spec: a child would have more than its parent
 	RuleGrant    = "grant:"        // the grant with this id
+	RuleWithin   = "within"        // nothing came in the time for which the call waits
 	RuleMailbox  = "mailbox"       // a mailbox is full
 	RuleManifest = "manifest"      // what the manifest or the command line of the run says that it may get
 	RuleBudget   = "budget:"       // ACCOUNT DIMENSION

@@ -59,3 +59,30 @@ func (p AuditReadParams) WithAfter(cursor uint64) AuditReadParams { p.After = cu
 
 // Part returns the records, perhaps none before the last part.
 func (r AuditReadResult) Part() ([]json.RawMessage, uint64) { return r.Records, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p NameListParams) WithAfter(cursor string) NameListParams { p.After = cursor; return p }
+
+// WithAfter returns the parameters with another cursor.
+func (p NameQueryParams) WithAfter(cursor string) NameQueryParams { p.After = cursor; return p }
+
+// Part returns the names.
+func (r NameListResult) Part() ([]Name, string) { return r.Names, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p MailBoxesParams) WithAfter(cursor string) MailBoxesParams { p.After = cursor; return p }
+
+// Part returns the mailboxes.
+func (r MailBoxesResult) Part() ([]Mailbox, string) { return r.Mailboxes, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p MailReadParams) WithAfter(cursor string) MailReadParams { p.After = cursor; return p }
+
+// Part returns the messages.
+func (r MailReadResult) Part() ([]Mail, string) { return r.Messages, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p MailDeadParams) WithAfter(cursor string) MailDeadParams { p.After = cursor; return p }
+
+// Part returns the letters.
+func (r MailDeadResult) Part() ([]DeadLetter, string) { return r.Letters, r.Next }

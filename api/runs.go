@@ -33,6 +33,14 @@ type Keyed struct {
 // CallKey is the call's key.
 func (k Keyed) CallKey() string { return k.Key }
 
+// Within bounds how long a call waits.
+type Within struct {
+	WithinMS int64 `json:"within_ms,omitempty"` // then the call is refused: not found, rule within; 0: it waits without end
+}
+
+// WaitMost is the bound in milliseconds.
+func (w Within) WaitMost() int64 { return w.WithinMS }
+
 // RunResult is a run, and where it waits, why. Values of its environment that look like
 // secrets are redacted.
 type RunResult struct {

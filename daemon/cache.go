@@ -239,8 +239,8 @@ func (c *cache) resolve(ref string, peer principal) (agent.Run, error) {
 	return *c.runs[id], nil
 }
 
-// find returns the run of an owner and namespace that a name or an id means.
-func (c *cache) find(owner uint32, namespace, reference string) (agent.Run, bool) {
+// find returns the run of an owner that a name or an id means.
+func (c *cache) find(owner uint32, reference string) (agent.Run, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := agent.ID(reference)
@@ -248,7 +248,7 @@ func (c *cache) find(owner uint32, namespace, reference string) (agent.Run, bool
 		id = named
 	}
 	run, found := c.runs[id]
-	if !found || run.Owner.UID != owner || run.Spec.Kernel.Namespace != namespace {
+	if !found || run.Owner.UID != owner {
 		return agent.Run{}, false
 	}
 	return *run, true

@@ -96,6 +96,25 @@ var matrix = map[string]row{
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
 
+	agents.MailSubscribe.Name:   forAgent,
+	agents.MailUnsubscribe.Name: forAgent,
+	agents.MailPublish.Name:     forAgent,
+
+	methods.MailBoxes.Name:   forAll,
+	methods.MailRead.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"mailbox":"none"`},
+	methods.MailPost.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"to":"none","body":1`},
+	methods.MailDead.Name:    forAll,
+	methods.MailRequeue.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+	methods.MailDiscard.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+
+	agents.NameRegister.Name: forAgent,
+	agents.NameRelease.Name:  forAgent,
+	agents.NameLookup.Name:   forAgent,
+	agents.NameList.Name:     forAgent,
+	methods.NameReserve.Name: forAll.with(`-"name":"reviews"`),
+	methods.NameQuery.Name:   forAll,
+	methods.NameRemove.Name:  row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
+
 	agents.GrantList.Name:   forOwner,
 	agents.GrantCheck.Name:  forOwner.with(`,"what":"tool:fetch"`),
 	methods.GrantGive.Name:  forOwner.with(`,"grant":"tool:fetch"`),

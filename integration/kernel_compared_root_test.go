@@ -3,10 +3,8 @@
 package integration
 
 import (
-	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,13 +54,7 @@ func TestComparedRowsAreTrue(t *testing.T) {
 // shell runs a command line, in which clove is that of this host, in the tree's root.
 func (d *cloved) shell(line string) (string, error) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience())
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	cmd.Dir = doctest.Root(d.t)
-	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+d.state, "CLOVE_RUN_DIR="+d.run, "PATH="+d.bin+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return d.shellIn(doctest.Root(d.t), line)
 }
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -96,11 +96,11 @@ func (r *rig) known(id agent.ID) (agent.Run, bool) {
 	return run.(agent.Run), true
 }
 
-// find returns a run that the test has attached, by its owner, its namespace and its name.
-func (r *rig) find(owner uint32, namespace, reference string) (found agent.Run, is bool) {
+// find returns a run that the test has attached, by its owner and its name.
+func (r *rig) find(owner uint32, reference string) (found agent.Run, is bool) {
 	r.runs.Range(func(_, value any) bool {
 		run := value.(agent.Run)
-		if run.Owner.UID == owner && run.Spec.Kernel.Namespace == namespace && (run.Spec.Name == reference || string(run.Spec.ID) == reference) {
+		if run.Owner.UID == owner && (run.Spec.Name == reference || string(run.Spec.ID) == reference) {
 			found, is = run, true
 		}
 		return !is

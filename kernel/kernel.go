@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/records"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
@@ -49,8 +50,8 @@ type Config struct {
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
 	Ready func(run agent.ID) error
-	// Find returns the live run of an owner and namespace with a name or id.
-	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Find is as in mail.Mail.
+	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
 	// Services are those of the caller's own, beside the ones of this package.
@@ -68,6 +69,7 @@ type Kernel struct {
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
 	log     service.Log
+	stop    func() // ends what New began beside the engine
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
@@ -81,21 +83,24 @@ func New(c Config) (*Kernel, error) {
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
+	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
+	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mail.Mail{Find: c.Find, Run: c.Run}.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
 	return k, nil
 }
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers})
+	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
 }
 
 // Queued is service.Queued.
@@ -103,6 +108,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
+	k.stop()
 	k.spawn.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)

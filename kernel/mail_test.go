@@ -269,3 +269,27 @@ func TestQuestionsAndAnswers(t *testing.T) {
 		t.Errorf("%d answers, %+v", answered.Load(), m)
 	}
 }
+
+// A call that waits ends when its time is over, and is no refusal then. The control is one that gets an answer.
+func TestAWaitHasAnEnd(t *testing.T) {
+	t.Parallel()
+	p := newPost(t)
+	asked := p.sent(api.MailSendParams{Asks: true})
+	for method, params := range map[string]string{agents.MailAnswer.Name: `{"id":"` + asked.ID + `","within_ms":30}`, agents.MailReceive.Name: `{"within_ms":30}`} {
+		_, err := p.asAgent(method, params)
+		if wantCode(t, err, api.CodeNotFound); err != nil && api.ErrorOf(err).Data.Rule != api.RuleWithin {
+			t.Errorf("%s: %v", method, err)
+		}
+		_, err = p.asAgent(method, strings.Replace(params, "30", "-30", 1))
+		wantCode(t, err, api.CodeParams)
+	}
+	_, err := p.as(p.other, agents.MailReply.Name, api.MailReplyParams{ID: asked.ID, Body: json.RawMessage(`"yes"`)})
+	must(t, err)
+	_, err = p.asAgent(agents.MailAnswer.Name, `{"id":"`+asked.ID+`","within_ms":60000}`)
+	must(t, err)
+	for _, e := range p.entries() {
+		if e.Rule == api.RuleWithin {
+			t.Errorf("%+v", e)
+		}
+	}
+}

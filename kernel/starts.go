@@ -10,6 +10,8 @@ import (
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/handoff"
+	"clove.run/clove/kernel/mail"
+	"clove.run/clove/kernel/names"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
@@ -83,10 +85,29 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 }
 
 // settleOpen settles what was reserved for a run until a moment; zero: all. Its calls that wait for
-// people are gone with it, and so are offers to it and of it.
+// people are gone with it, and so are offers to it and of it, and its names.
 func (k *Kernel) settleOpen(tx *store.KernelTx, run agent.ID, until time.Time) (service.Outcome, error) {
 	out, err := budgets.SettleOpen(tx, run, until, k.engine.Now(), func(id string) bool { return k.Ledger.Unused(run, id) })
-	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until))
+	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until), k.endNames(tx, run, until, &out))
+}
+
+// endNames takes from a run the names that it has held since before a moment, and gives the mail by them to
+// other holders.
+func (k *Kernel) endNames(tx *store.KernelTx, run agent.ID, until time.Time, out *service.Outcome) error {
+	gone, err := names.Forget(tx, run, until)
+	for _, r := range gone {
+		if err != nil {
+			return err
+		}
+		var next agent.ID
+		if len(r.Holders) > 0 {
+			next = r.Holders[0].Run
+		}
+		var more service.Outcome
+		more, err = mail.Return(tx, run, r.Owner, r.Namespace, r.Name, next, r.Reserved, k.engine.Now())
+		out.Add(more)
+	}
+	return err
 }
 
 // Meter charges what the Linux kernel has counted of a run since a start, by dimension.

@@ -80,14 +80,35 @@ var (
 	MailReceive = api.Row[api.MailReceiveParams, api.MailReceiveResult]{Name: "mail.receive", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
 		Doc: "Returns messages of the agent's mailbox when there are some: those of a higher priority first, of one sender in the order in which it sent them. They come again until they are acknowledged."}
 
-	MailAck = api.Row[api.MailAckParams, api.Nothing]{Name: "mail.ack", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
-		Doc: "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters."}
+	MailAck = api.Row[api.MailAckParams, api.MailAckResult]{Name: "mail.ack", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBudget, api.CodeBusy, api.CodeConflict},
+		Doc: "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. The calls in then are done with that in one transaction: where one is refused, nothing has happened."}
 
 	MailReply = api.Row[api.MailReplyParams, api.MailSendResult]{Name: "mail.reply", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy},
 		Doc: "Answers a message that asks, once. It needs no grant."}
 
 	MailAnswer = api.Row[api.MailAnswerParams, api.MailAnswerResult]{Name: "mail.answer", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound}, Waits: true,
 		Doc: "Returns the answer to a message that the agent sent with asks, when it has come."}
+
+	MailSubscribe = api.Row[api.MailTopicParams, api.Nothing]{Name: "mail.subscribe", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy},
+		Doc: "Has the run get a copy of each message to the topic T of its namespace, until it ends. It needs a grant of kind name that covers topic/T."}
+
+	MailUnsubscribe = api.Row[api.MailTopicParams, api.Nothing]{Name: "mail.unsubscribe", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Ends a subscription of the run. What has come stays."}
+
+	MailPublish = api.Row[api.MailPublishParams, api.MailPublishResult]{Name: "mail.publish", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy, api.CodeBudget},
+		Doc: "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message."}
+
+	NameRegister = api.Row[api.NameRegisterParams, api.NameResult]{Name: "name.register", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBusy},
+		Doc: "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns."}
+
+	NameRelease = api.Row[api.NameParams, api.Nothing]{Name: "name.release", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Takes a name from the run."}
+
+	NameLookup = api.Row[api.NameLookupParams, api.NameResult]{Name: "name.lookup", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Returns a name of the run's namespace, with the runs that hold it."}
+
+	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
+		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
@@ -126,6 +147,13 @@ var table = sync.OnceValue(func() api.Table {
 		MailAck.Method(),
 		MailReply.Method(),
 		MailAnswer.Method(),
+		MailSubscribe.Method(),
+		MailUnsubscribe.Method(),
+		MailPublish.Method(),
+		NameRegister.Method(),
+		NameRelease.Method(),
+		NameLookup.Method(),
+		NameList.Method(),
 		ModelQueue.Method(),
 		AuditRead.Method(),
 	}

@@ -25,7 +25,7 @@ func modelsCommand() command {
 		verbs: []verb{
 			{line: "clove models list [-q] [--format TEMPLATE] [--json]",
 				act: viewed(ask(methods.ModelList).without(ofFile[api.Nothing](modelsOf)), modelFormatHint, modelRows)},
-			{line: "clove models test [--json] NAME", act: ask(methods.ModelTest).without(testAlone).shows(showModelTest)},
+			{line: "clove models test [--json] MODEL", act: ask(methods.ModelTest).without(testAlone).shows(showModelTest)},
 			{line: "clove models prices [--json]", act: viewed(ask(methods.ModelPrices).without(ofFile[api.Nothing](pricesOf)), "", priceRows)},
 			{line: "clove models top [--json]", act: ask(methods.ModelTop)},
 		},

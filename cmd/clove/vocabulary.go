@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
+	"clove.run/clove/api"
 	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/kernel/budget"
 )
@@ -15,15 +17,21 @@ func inputs() map[string]verbs.Input {
 	return map[string]verbs.Input{
 		"ACCOUNT":          {Field: "Account", Read: verbs.One(func(text string) (string, error) { return accountKey(text), nil })},
 		"AGENT":            {Field: "Run"},
+		"BODY":             {Field: "Body", Read: verbs.One(readBody)},
 		"BUDGET":           {Field: "Limits"},
 		"DIMENSION":        {Field: "Dimension", Read: verbs.One(budget.ParseDimension)},
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
+		"LETTER":           {Field: "ID"},
+		"MAILBOX":          {Field: "Mailbox"},
 		"MANIFEST":         {Field: "Name"},
-		"NAME":             {Field: "Model"},
+		"MODEL":            {Field: "Model"},
+		"NAME":             {Field: "Name"},
 		"NAME|ID":          {Field: "Run"},
 		"NEW":              {Field: "Name"},
+		"RECEIVER":         {Field: "To"},
+		"TAG":              {Field: "Tags"},
 		"WHAT":             {Field: "What"},
 
 		"--after":     {Field: "After", Read: readNumber[uint64](flagAfter, 63, "write a number; 0 shows all that is kept")},
@@ -36,14 +44,18 @@ func inputs() map[string]verbs.Input {
 		"--last":      {Field: "Last", Read: readNumber[int](flagLast, 31, "write a number")},
 		"--namespace": {Field: "Namespace"},
 		"--owner":     {Field: "Owner", Read: readNumber[uint32](flagOwner, 32, "write a number")},
+		"--prefix":    {Field: "Prefix"},
+		"--priority":  {Field: "Priority", Read: readNumber[int](flagMailPriority, 31, "use 0 to 9")},
 		"--reason":    {Field: "Reason"},
 		"--run":       {Field: "Run"},
 		"--since":     {Field: "Since", Read: verbs.One(readSince)},
+		"--tag":       {Field: "Tag"},
 		"--text":      {Field: "Text"},
 		"--time":      {Field: "GraceNS", Read: verbs.One(readGrace)},
 		"--to":        {Field: "To"},
 		"--until":     {Field: "Until", Read: verbs.One(readSince)},
 		"--uses":      {Field: "Uses", Read: verbs.One(readUses)},
+		"--within":    {Field: "ExpiresMS", Read: verbs.One(readWithin)},
 		"--verdict":   {Field: "Verdict"},
 	}
 }
@@ -71,10 +83,18 @@ func forms() verbs.Forms {
 			return budget.Dimension(of.Of.(string)).Show(of.Value.(int64))
 		},
 		"dimension": func(value any) string { return budget.Dimension(value.(string)).Title() },
-		"money":     func(value any) string { return money(value.(int64)) },
-		"ms":        func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
-		"size":      func(value any) string { return size(value.(int64)) },
-		"took":      func(value any) string { return took(value.(int64)) },
+		"holders": func(value any) string {
+			var names []string
+			for _, h := range value.([]api.NameHolder) {
+				names = append(names, h.Name)
+			}
+			return strings.Join(names, " ")
+		},
+		"json":  func(value any) string { return string(value.(json.RawMessage)) },
+		"money": func(value any) string { return money(value.(int64)) },
+		"ms":    func(value any) string { return (time.Duration(value.(int64)) * time.Millisecond).String() },
+		"size":  func(value any) string { return size(value.(int64)) },
+		"took":  func(value any) string { return took(value.(int64)) },
 		"unusable": func(value any) string {
 			if value == "" {
 				return ""

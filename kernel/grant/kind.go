@@ -16,6 +16,7 @@ const (
 	File   Kind = "file"   // read or write files
 	Spawn  Kind = "spawn"  // start an agent
 	Send   Kind = "send"   // send to a mailbox or topic
+	Name   Kind = "name"   // have a name, or subscribe to a topic
 	State  Kind = "state"  // read or write shared state
 	Secret Kind = "secret" // use a secret
 	Audit  Kind = "audit"  // read a namespace's audit log
@@ -60,6 +61,7 @@ var grammars = []grammar{
 	{kind: File, example: "file:/data:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
 	{kind: Spawn, example: "spawn:worker-*", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Send, example: "send:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
+	{kind: Name, example: "name:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: State, example: "state:/notes:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
 	{kind: Secret, example: "secret:OPENAI_API_KEY", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Audit, example: "audit:acme/research", parse: parseNamespace, covers: pathCovers},

@@ -119,7 +119,7 @@ func TestHintsShowScopes(t *testing.T) {
 			t.Errorf("%s: %s, %v", g.example, s, err)
 		}
 	}
-	want := []Kind{Tool, Model, Net, File, Spawn, Send, State, Secret, Audit, Taint}
+	want := []Kind{Tool, Model, Net, File, Spawn, Send, Name, State, Secret, Audit, Taint}
 	if !slices.Equal(Kinds(), want) {
 		t.Errorf("the kinds are %v", Kinds())
 	}

@@ -30,6 +30,11 @@ type Of struct {
 	Name      string `json:"name"`
 }
 
+// NameBox names the box of a name.
+func NameBox(owner uint32, namespace, name string) Of {
+	return Of{Owner: owner, Namespace: namespace, Kind: OfName, Name: name}
+}
+
 // RunBox names the box of a run.
 func RunBox(owner uint32, id agent.ID) Of { return Of{Owner: owner, Kind: OfRun, Name: string(id)} }
 
@@ -70,6 +75,9 @@ type Message struct {
 	Number   uint64 `json:"number"`
 	Priority int    `json:"priority,omitempty"` // 0 to PriorityMost
 	api.Mail
+	// Via is the name by which it came; First its id before it was moved from another box.
+	Via   string `json:"via,omitempty"`
+	First string `json:"first,omitempty"`
 	// Dead says why it is a dead letter; empty: it is none.
 	Dead string    `json:"dead,omitempty"`
 	Died time.Time `json:"died,omitzero"`
@@ -129,13 +137,17 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 		return err
 	}
 	if b.Messages >= Usual {
-		return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", of.Name, b.Messages).By("", api.RuleMailbox)
+		return full(b)
 	}
 	b.Messages, b.Last = b.Messages+1, b.Last+1
 	b.Expires = earliest(b.Expires, m.Expires)
 	m.Box, m.Number = of.ID(), b.Last
 	m.ID = key(m)
 	return cmp.Or(Boxes.Put(tx, b), Messages.Put(tx, m))
+}
+
+func full(b *Box) error {
+	return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", b.Name, b.Messages).By("", api.RuleMailbox)
 }
 
 // earliest is the earlier of two times, of which zero is none.
@@ -169,6 +181,26 @@ func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
 	return err
 }
 
+// Due returns the boxes with messages that have expired.
+func Due(tx *store.KernelTx, now time.Time) (due []Of, err error) {
+	all, err := Boxes.Below(tx, "")
+	for _, b := range all {
+		if !b.Expires.IsZero() && !now.Before(b.Expires) && b.Dead < Usual {
+			due = append(due, b.Of)
+		}
+	}
+	return due, err
+}
+
+// Expire makes dead letters of the messages of a box that have expired.
+func Expire(tx *store.KernelTx, of Of, now time.Time) error {
+	b, err := Boxes.Get(tx, of.ID())
+	if err != nil || b == nil {
+		return err
+	}
+	return cmp.Or(b.expire(tx, now), Boxes.Put(tx, b))
+}
+
 // Next returns messages of a box in their order, behind the message with the id after, at most so many.
 // Those that have expired at now are left out.
 func Next(tx *store.KernelTx, of Of, after string, most int, now time.Time) (all []*Message, err error) {
@@ -200,7 +232,9 @@ func Take(tx *store.KernelTx, of Of, id string) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Messages--
+	if b.Messages--; b.Messages == 0 {
+		b.Expires = time.Time{}
+	}
 	return m, cmp.Or(Messages.Delete(tx, id), Boxes.Put(tx, b))
 }
 
@@ -226,8 +260,63 @@ func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) erro
 	return cmp.Or(Letters.Put(tx, m), Boxes.Put(tx, b))
 }
 
+// Requeue puts a dead letter back into its box, at its place. It expires no more.
+func Requeue(tx *store.KernelTx, b *Box, m *Message) error {
+	if b.Messages >= Usual {
+		return full(b)
+	}
+	b.Messages++
+	err := Discard(tx, b, m)
+	m.Dead, m.Died, m.Expires = "", time.Time{}, time.Time{}
+	return cmp.Or(err, Messages.Put(tx, m))
+}
+
+// Discard removes a dead letter.
+func Discard(tx *store.KernelTx, b *Box, m *Message) error {
+	b.Dead--
+	return cmp.Or(Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
+}
+
 // answers is the index of answers by what they answer.
 const answers = "mail_answers"
+
+// Move moves messages that are chosen from one box to another in their order, as far as there is place.
+// An answer to one that was moved answers its first id.
+func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) bool) (moved int, err error) {
+	source, err := get(tx, from)
+	if err != nil || source.Messages == 0 {
+		return 0, err
+	}
+	target, err := get(tx, to)
+	if err == nil {
+		err = cmp.Or(source.expire(tx, now), target.expire(tx, now))
+	}
+	if err != nil {
+		return 0, err
+	}
+	all, err := Messages.Below(tx, from.ID()+"/")
+	for _, m := range all {
+		if err != nil || target.Messages == Usual {
+			break
+		}
+		if !m.Expires.IsZero() && !now.Before(m.Expires) || !chosen(m) {
+			continue
+		}
+		err = Messages.Delete(tx, key(m))
+		source.Messages, target.Messages, target.Last = source.Messages-1, target.Messages+1, target.Last+1
+		target.Expires = earliest(target.Expires, m.Expires)
+		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
+		m.ID = key(m)
+		err, moved = cmp.Or(err, Messages.Put(tx, m)), moved+1
+	}
+	if source.Messages == 0 {
+		source.Expires = time.Time{}
+	}
+	return moved, cmp.Or(err, Boxes.Put(tx, source), Boxes.Put(tx, target))
+}
+
+// Asked is the id by which its sender knows a message.
+func (m *Message) Asked() string { return cmp.Or(m.First, m.ID) }
 
 // Answer returns the message of a box that answers another; nil: none does.
 func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {

@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
@@ -18,10 +19,30 @@ import (
 
 // Mail is the service.
 type Mail struct {
-	// Find returns the live run of an owner and namespace with a name or id; false: there is none.
-	Find func(owner uint32, namespace, reference string) (agent.Run, bool)
+	// Find returns the run of an owner with a name or id; false: there is none.
+	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Run returns a run by its id.
-	Run func(agent.ID) (agent.Run, bool)
+	Run   func(agent.ID) (agent.Run, bool)
+	Names Names
+	// Subscribers has the runs that Names has for topics.
+	Subscribers Subscribers
+}
+
+// Names has the runs behind names.
+type Names interface {
+	// Holders are the live runs that hold a name, in the order of their turns, and whether it is reserved.
+	Holders(c *service.Call, owner uint32, namespace, name string) (runs []agent.Run, reserved bool, err error)
+	// Took notes that a run has had its turn.
+	Took(c *service.Call, owner uint32, namespace, name string, run agent.ID) error
+	// Of are the names that a run holds.
+	Of(tx *store.KernelTx, run agent.ID) ([]string, error)
+}
+
+// Subscribers are the runs behind topics.
+type Subscribers interface {
+	// Join gives the call's run a name, and Leave takes one from it.
+	Join(c *service.Call, name string) error
+	Leave(c *service.Call, name string) error
 }
 
 // Service returns its methods.
@@ -36,10 +57,16 @@ func (m Mail) Service() *service.Service {
 	return service.New("mail", lease.Tables()...).On(
 		service.Write(agents.MailSend, service.Stages[api.MailSendParams]{Covers: to, Costs: one, About: func(p api.MailSendParams) string { return p.To }}, m.send),
 		service.Wait(agents.MailReceive, service.Stages[api.MailReceiveParams]{}, func(c *service.Call, _ api.MailReceiveParams) service.Topic { return topicOf(boxOf(c.Run)) }, receive),
-		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, ack),
+		service.Write(agents.MailAck, service.Stages[api.MailAckParams]{}, m.ack),
 		service.Write(agents.MailReply, service.Stages[api.MailReplyParams]{Costs: reply}, m.reply),
 		service.Wait(agents.MailAnswer, service.Stages[api.MailAnswerParams]{}, func(c *service.Call, _ api.MailAnswerParams) service.Topic { return topicOf(boxOf(c.Run)) }, answer),
-	)
+		service.Read(methods.MailBoxes, service.Stages[api.MailBoxesParams]{}, m.boxes),
+		service.Read(methods.MailRead, service.Stages[api.MailReadParams]{}, m.read),
+		service.Write(methods.MailPost, service.Stages[api.MailPostParams]{}, m.post),
+		service.Read(methods.MailDead, service.Stages[api.MailDeadParams]{}, m.dead),
+		service.Write(methods.MailRequeue, service.Stages[api.MailLetterParams]{}, m.requeue),
+		service.Write(methods.MailDiscard, service.Stages[api.MailLetterParams]{}, discard),
+	).On(m.topicMethods()...)
 }
 
 func boxOf(run agent.Run) lease.Of { return lease.RunBox(run.Owner.UID, run.Spec.ID) }
@@ -49,14 +76,15 @@ func topicOf(box lease.Of) service.Topic { return service.Topic("mail/" + box.ID
 // parent is the receiver that means the run which started the sender.
 const parent = "parent"
 
-// receiver is the run that a sender means.
-func (m Mail) receiver(c *service.Call, to string) (run agent.Run, err error) {
+// receiver is the run that a sender of an owner and namespace means.
+func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run agent.Run, err error) {
 	found := false
 	switch {
 	case to == parent && len(c.Run.Above) > 0:
 		run, found = m.Run(c.Run.Above[0].ID)
 	case m.Find != nil:
-		run, found = m.Find(c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, to)
+		run, found = m.Find(owner, to)
+		found = found && (!c.Agent || run.Spec.Kernel.Namespace == namespace)
 	}
 	if !found || run.State == agent.StateEnded {
 		return run, api.Failure(api.CodeNotFound, "name a live run of the namespace, or parent", "no receiver %.128q", to)
@@ -69,18 +97,53 @@ func (m Mail) receiver(c *service.Call, to string) (run agent.Run, err error) {
 
 func (m Mail) send(c *service.Call, p api.MailSendParams) (result api.MailSendResult, out service.Outcome, err error) {
 	out.About = p.To
-	to, err := m.receiver(c, p.To)
+	message, err := messageOf(c, p)
 	if err != nil {
 		return result, out, err
 	}
+	return m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
+}
+
+// messageOf reads a request.
+func messageOf(c *service.Call, p api.MailSendParams) (*lease.Message, error) {
 	message := &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
 	if p.ExpiresMS != 0 {
 		message.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
 	}
-	if err := checkMessage(message, p.ExpiresMS); err != nil {
+	return message, checkMessage(message, p.ExpiresMS)
+}
+
+// deliver puts a message into the box of the receiver that it names: of the holders of a name that of the one
+// whose turn it is and that has place, or the box of a reserved name that no run holds.
+func (m Mail) deliver(c *service.Call, owner uint32, namespace string, message *lease.Message, out service.Outcome) (result api.MailSendResult, _ service.Outcome, err error) {
+	if err := noTopic(message.To); err != nil {
 		return result, out, err
 	}
-	return put(c, to, message, out)
+	runs, reserved, err := m.Names.Holders(c, owner, namespace, message.To)
+	if err != nil {
+		return result, out, err
+	}
+	if len(runs) == 0 && !reserved {
+		run, err := m.receiver(c, owner, namespace, message.To)
+		if err != nil {
+			return result, out, err
+		}
+		return put(c, run, message, out)
+	}
+	message.Via = message.To
+	if len(runs) == 0 {
+		return keep(c, lease.NameBox(owner, namespace, message.To), message, out)
+	}
+	for _, run := range runs {
+		var sent service.Outcome
+		if result, sent, err = put(c, run, message, out); err == nil {
+			return result, sent, m.Names.Took(c, owner, namespace, message.To, run.Spec.ID)
+		}
+		if api.ErrorOf(err).Data.Rule != api.RuleMailbox {
+			break
+		}
+	}
+	return result, out, err
 }
 
 // traceMost bounds a trace, in bytes.
@@ -108,15 +171,27 @@ func checkBody(body *json.RawMessage) error {
 	return nil
 }
 
-// put puts a message of the call's run into the box of another, and tells that one.
+// put puts a message of the caller's into the box of a run, and tells that one.
 func put(c *service.Call, to agent.Run, m *lease.Message, out service.Outcome) (api.MailSendResult, service.Outcome, error) {
-	m.From, m.Sender, m.Sent, m.Causation = c.Run.Spec.ID, c.Run.Spec.Name, c.Now.UTC(), c.ID
-	box := boxOf(to)
+	result, sent, err := keep(c, boxOf(to), m, out)
+	if err == nil {
+		told(&sent, to.Spec.ID, boxOf(to), m.Sender)
+	}
+	return result, sent, err
+}
+
+// told notes that a message has come into the box of a run.
+func told(out *service.Outcome, run agent.ID, box lease.Of, sender string) {
+	out.Topics = append(out.Topics, topicOf(box))
+	out.Notify(run, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: sender}})
+}
+
+// keep puts a message of the caller's into a box.
+func keep(c *service.Call, box lease.Of, m *lease.Message, out service.Outcome) (api.MailSendResult, service.Outcome, error) {
+	m.From, m.Sender, m.Sent, m.Causation = c.Run.Spec.ID, cmp.Or(c.Run.Spec.Name, c.Principal()), c.Now.UTC(), c.ID
 	if err := lease.Put(c.Tx, box, m); err != nil {
 		return api.MailSendResult{}, out, err
 	}
-	out.Topics = append(out.Topics, topicOf(box))
-	out.Notify(to.Spec.ID, service.Notice{Kind: api.NoteMail, Params: api.MailNote{Sender: m.Sender}})
 	return api.MailSendResult{ID: m.ID, Trace: m.Trace}, out, nil
 }
 
@@ -144,28 +219,38 @@ func receive(c *service.Call, p api.MailReceiveParams) (result api.MailReceiveRe
 	return result, out, err
 }
 
-func ack(c *service.Call, p api.MailAckParams) (none api.Nothing, out service.Outcome, err error) {
+func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResult, out service.Outcome, err error) {
 	if len(p.IDs) == 0 || len(p.IDs) > receivedMost {
-		return none, out, api.Failure(api.CodeParams, "", "name 1 to %d messages", receivedMost)
+		return result, out, api.Failure(api.CodeParams, "", "name 1 to %d messages", receivedMost)
 	}
 	if err := agent.ValidateReason(p.Reject); err != nil {
-		return none, out, err
+		return result, out, err
 	}
 	out.Reason = p.Reject
 	box := boxOf(c.Run)
 	for _, id := range p.IDs {
-		m, err := lease.Take(c.Tx, box, id)
-		if err == nil && m == nil {
+		taken, err := lease.Take(c.Tx, box, id)
+		if err == nil && taken == nil {
 			err = noMessage(id)
 		}
 		if err == nil && p.Reject != "" {
-			err = lease.Bury(c.Tx, box, m, "rejected: "+p.Reject, c.Now)
+			err = lease.Bury(c.Tx, box, taken, "rejected: "+p.Reject, c.Now)
 		}
 		if err != nil {
-			return none, out, err
+			return result, out, err
 		}
 	}
-	return none, out, nil
+	held, err := m.Names.Of(c.Tx, c.Run.Spec.ID)
+	for _, name := range held { // more than there was place for
+		err = cmp.Or(err, Collect(c, name, &out))
+	}
+	if err != nil {
+		return result, out, err
+	}
+	results, more, err := c.Then(p.Then)
+	result.Results = results
+	out.Add(more)
+	return result, out, err
 }
 
 func noMessage(id string) error {
@@ -187,7 +272,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 	if !found || asker.State == agent.StateEnded {
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}
-	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.ID, Body: p.Body}}
+	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.Asked(), Body: p.Body}}
 	if err := checkBody(&reply.Body); err != nil {
 		return result, out, err
 	}

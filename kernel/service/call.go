@@ -30,6 +30,8 @@ type Call struct {
 	text     json.RawMessage // the parameters as they came
 	digested string          // the digest, once it was needed
 	prepared any             // by the method, before its transaction
+	engine   *Engine         // nil: the call carries no others
+	carried  bool            // by another call
 	out      Outcome
 }
 
@@ -132,10 +134,10 @@ func (e *Engine) newCall(ctx context.Context, c Caller, r Request) *Call {
 	if r.Text == nil {
 		r.Text = json.RawMessage{}
 	}
-	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, text: r.Text}
+	return &Call{Caller: c, Method: r.Method, Now: e.now(), Context: ctx, text: r.Text, engine: e}
 }
 
 // again empties a call for another transaction.
 func (c *Call) again(tx *store.KernelTx, now time.Time) {
-	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested, prepared: c.prepared}
+	*c = Call{Caller: c.Caller, Method: c.Method, Tx: tx, Now: now, declared: c.declared, Context: c.Context, key: c.key, text: c.text, digested: c.digested, prepared: c.prepared, engine: c.engine}
 }

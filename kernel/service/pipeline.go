@@ -63,6 +63,7 @@ func (w *waiter) known(r Request) (err error) {
 	}
 	if err == nil && w.method.mode == waits {
 		w.topic = w.method.topic(c, w.params)
+		err = w.within()
 	}
 	goesOn = err == nil
 	return err
@@ -223,13 +224,8 @@ func (e *Engine) write(w *waiter) (result json.RawMessage, err error) {
 // something has changed, it is not kept.
 func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	c := w.call
-	answer, out, err := w.method.do(c, w.params)
-	out.Add(c.out) // what the method decided comes first
-	c.out = out
+	answer, err := w.method.perform(e, c, w.params)
 	if err != nil || c.out.Refusal != nil {
-		return nil, err
-	}
-	if err := e.finish(c); err != nil {
 		return nil, err
 	}
 	result, err := json.Marshal(answer)
@@ -240,6 +236,17 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 		return nil, err
 	}
 	return result, cmp.Or(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
+}
+
+// perform does a call that has passed the stages, and settles it unless it is refused.
+func (m Method) perform(e *Engine, c *Call, params any) (answer any, err error) {
+	answer, out, err := m.do(c, params)
+	out.Add(c.out) // what the method decided comes first
+	c.out = out
+	if err != nil || c.out.Refusal != nil {
+		return nil, err
+	}
+	return answer, e.finish(c)
 }
 
 // decidedAtOnce bounds the changes of one agent that are decided at once. Its others wait for

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/api"
 )
 
@@ -27,6 +28,7 @@ type waiter struct {
 	turn    bool                            // it has the caller's turn since the stage known
 	repeats bool                            // its answer is that of an earlier call with the key
 	stop    func() bool                     // takes the context's end back; nil: it has not waited
+	limit   context.CancelFunc              // ends the bound of its wait; nil: it has none
 
 	// Guarded by topics.mu:
 	topic   Topic
@@ -77,7 +79,7 @@ func (w *waiter) lookOn() {
 			return
 		}
 		if w.stop == nil {
-			w.stop = context.AfterFunc(w.call.Context, func() { w.engine.topics.end(w, cancelled()) })
+			w.stop = context.AfterFunc(w.call.Context, func() { w.engine.topics.end(w, gone(w.call.Context)) })
 		}
 		parked, ended := w.engine.topics.park(w)
 		if ended != nil {
@@ -107,9 +109,35 @@ func (w *waiter) forget() {
 	if w.stop != nil {
 		w.stop()
 	}
+	if w.limit != nil {
+		w.limit()
+	}
 	if w.topic != "" {
 		w.engine.topics.leave(w)
 	}
+}
+
+// within bounds the wait, where the parameters do.
+func (w *waiter) within() error {
+	p, may := w.params.(interface{ WaitMost() int64 })
+	if !may || p.WaitMost() == 0 {
+		return nil
+	}
+	most := time.Duration(p.WaitMost()) * time.Millisecond
+	if p.WaitMost() < 0 || p.WaitMost() > int64(agent.ClockCeiling/time.Millisecond) {
+		return api.Failure(api.CodeParams, "give a time above 0, or leave it out", "a call cannot wait for %d ms", p.WaitMost())
+	}
+	enough := api.Failure(api.CodeNotFound, "ask again, or allow more", "nothing came within %s", most).By("", api.RuleWithin)
+	w.call.Context, w.limit = context.WithTimeoutCause(w.call.Context, most, enough)
+	return nil
+}
+
+// gone says why a call's context has ended.
+func gone(ctx context.Context) error {
+	if enough, is := context.Cause(ctx).(*api.Error); is {
+		return enough
+	}
+	return cancelled()
 }
 
 // looksAtOnce bounds the waiting calls that look at once.

@@ -269,7 +269,7 @@ export interface BudgetChargeParams {
 
 /** Sends a message. */
 export interface MailSendParams {
-  /** the name or the id of a run in the sender's namespace, or parent */
+  /** a registered name, or the name or the id of a run, in the sender's namespace; or parent */
   to: string;
   body: unknown;
   /** 0 to 9; higher ones are received first */
@@ -290,6 +290,8 @@ export interface MailReceiveParams {
   after?: string;
   /** 1 to 64; absent: 1 */
   most?: number;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** Takes messages out of the caller's mailbox. */
@@ -298,6 +300,8 @@ export interface MailAckParams {
   ids: string[];
   /** why; they become dead letters */
   reject?: string;
+  /** done with it, each with its own rights and costs: all that is named, or nothing. at most 16 */
+  then?: ThenCall[];
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -316,6 +320,62 @@ export interface MailReplyParams {
 /** Waits for the answer to a message that the caller sent. */
 export interface MailAnswerParams {
   id: string;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
+}
+
+/** Names a topic of the caller's namespace. */
+export interface MailTopicParams {
+  topic: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Sends a message to each run that has subscribed to a topic. */
+export interface MailPublishParams {
+  topic: string;
+  body: unknown;
+  /** as in MailSendParams */
+  priority?: number;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** absent: a new one */
+  trace?: string;
+  /** refuse all if the mailbox of one is full */
+  fail_on_full?: boolean;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Gives the caller's run a name, or other tags for one that it has. */
+export interface NameRegisterParams {
+  name: string;
+  /** at most 8 */
+  tags?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a name of the caller's namespace. */
+export interface NameParams {
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a name of the caller's namespace. */
+export interface NameLookupParams {
+  name: string;
+}
+
+/** Chooses names of the caller's namespace. Empty fields choose all. */
+export interface NameListParams {
+  /** with which a name begins */
+  prefix?: string;
+  /** of the reservation or of a holder */
+  tag?: string;
+  /** where the last answer ended */
+  after?: string;
 }
 
 /** Name a namespace, and where the last answer ended. */
@@ -630,6 +690,86 @@ export interface BudgetTopParams {
   dimension?: string;
   /** runs of each dimension, at most 100; 0: 10 */
   limit?: number;
+}
+
+/** Chooses mailboxes. Empty fields choose all that the caller may see. */
+export interface MailBoxesParams {
+  owner?: number;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a mailbox whose messages are read. */
+export interface MailReadParams {
+  owner?: number;
+  /** a run's name or id, a reserved name, or the id of a mailbox */
+  mailbox: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Sends a message of a user's. */
+export interface MailPostParams {
+  /** of the receiver; absent: the caller; only root names another */
+  owner?: number;
+  /** of a registered name */
+  namespace?: string;
+  /** a registered name, or a run's name or id */
+  to: string;
+  body: unknown;
+  /** 0 to 9; higher ones are received first */
+  priority?: number;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses dead letters. Empty fields choose all that the caller may see. */
+export interface MailDeadParams {
+  owner?: number;
+  /** as in MailReadParams */
+  mailbox?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a dead letter. */
+export interface MailLetterParams {
+  id: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Keeps a name for runs that hold it, also while none does. */
+export interface NameReserveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  name: string;
+  tags?: string[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses names of users' namespaces. Empty fields choose all that the caller may see. */
+export interface NameQueryParams {
+  owner?: number;
+  /** exactly this one; the empty one is the owner's own */
+  namespace?: string;
+  prefix?: string;
+  tag?: string;
+  after?: string;
+}
+
+/** Names a name of a user's. */
+export interface NameRemoveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** Names a model or alias. */
@@ -1172,9 +1312,60 @@ export interface MailReceiveResult {
   messages: Mail[];
 }
 
+/** Has what the calls in Then returned, in their order. */
+export interface MailAckResult {
+  results?: unknown[];
+}
+
 /** The answer. It is taken out of the mailbox by mail.ack. */
 export interface MailAnswerResult {
   message: Mail;
+}
+
+/** Says how many subscribers there are: each has a copy, or its mailbox is full. */
+export interface MailPublishResult {
+  delivered: number;
+  /** they get no copy */
+  full: number;
+  trace: string;
+}
+
+/** A live run that has a name. */
+export interface NameHolder {
+  run: string;
+  /** of the run */
+  name: string;
+  tags?: string[];
+  since: Time;
+}
+
+/**
+ * A name that live runs of a namespace hold, or that a user has reserved. The name topic/T has the
+ * subscribers of the topic T.
+ */
+export interface Name {
+  owner: number;
+  /** below the owner */
+  namespace?: string;
+  name: string;
+  /** it is kept also without a run */
+  reserved?: boolean;
+  /** of the reservation */
+  tags?: string[];
+  /** the one whose turn is next comes first */
+  holders: NameHolder[] | null;
+}
+
+/** One name. */
+export interface NameResult {
+  name: Name;
+}
+
+/** A part of the names, in the order of the namespaces and of the names. */
+export interface NameListResult {
+  names: Name[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
 }
 
 /** A call of a model that a limit lets wait. */
@@ -1230,6 +1421,15 @@ export interface SpawnFile {
   from: string;
   /** a path inside the child's */
   to: string;
+}
+
+/**
+ * A call that another one carries: of a method that changes something in one transaction, without
+ * a key of its own.
+ */
+export interface ThenCall {
+  method: string;
+  params?: unknown;
 }
 
 /** Says that a dimension reached a mark. */
@@ -2088,6 +2288,73 @@ export interface BudgetTopResult {
   spenders: Spender[];
 }
 
+/** Where messages wait for a run, or for a reserved name. */
+export interface Mailbox {
+  /** opaque */
+  id: string;
+  owner: number;
+  namespace?: string;
+  /** run or name */
+  kind: string;
+  name: string;
+  /** of the kind run */
+  run?: string;
+  messages: number;
+  /** letters */
+  dead: number;
+  /** when the first message does */
+  expires?: Time;
+}
+
+/** A part of the mailboxes. Within one, they are in the order of their owners and names. */
+export interface MailBoxesResult {
+  mailboxes: Mailbox[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A part of the messages of a mailbox, in the order in which they are received. */
+export interface MailReadResult {
+  messages: Mail[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A message that has expired, or that its receiver has rejected. */
+export interface DeadLetter {
+  /** the id of the message, for mail.requeue and mail.discard */
+  letter: string;
+  /** opaque */
+  id: string;
+  /** the run that sent it; empty: a user did */
+  from: string;
+  sender: string;
+  /** as the sender wrote it */
+  to: string;
+  sent: Time;
+  /** then it becomes a dead letter */
+  expires?: Time;
+  /** the same in all messages that answer one another, causation the call that sent it. */
+  trace?: string;
+  causation: string;
+  /** its sender waits for an answer (mail.reply) */
+  asks?: boolean;
+  /** the id of the message that it answers */
+  answers?: string;
+  body: unknown;
+  /** its id */
+  mailbox: string;
+  why: string;
+  died: Time;
+}
+
+/** A part of the dead letters. */
+export interface MailDeadResult {
+  letters: DeadLetter[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** One way to serve a model, in the order of trial. */
 export interface ModelTarget {
   provider: string;
@@ -2473,12 +2740,49 @@ export interface AgentMailMethods {
    * of one sender in the order in which it sent them. They come again until they are acknowledged.
    */
   receive(params?: Omit<MailReceiveParams, "run">, options?: CallOptions): Promise<MailReceiveResult>;
-  /** Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. */
-  ack(params: Omit<MailAckParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Takes messages out of the agent's mailbox, all or none; with reject they become dead letters.
+   * The calls in then are done with that in one transaction: where one is refused, nothing has
+   * happened.
+   */
+  ack(params: Omit<MailAckParams, "run">, options?: CallOptions): Promise<MailAckResult>;
   /** Answers a message that asks, once. It needs no grant. */
   reply(params: Omit<MailReplyParams, "run">, options?: CallOptions): Promise<MailSendResult>;
   /** Returns the answer to a message that the agent sent with asks, when it has come. */
   answer(params: Omit<MailAnswerParams, "run">, options?: CallOptions): Promise<MailAnswerResult>;
+  /**
+   * Has the run get a copy of each message to the topic T of its namespace, until it ends. It
+   * needs a grant of kind name that covers topic/T.
+   */
+  subscribe(params: Omit<MailTopicParams, "run">, options?: CallOptions): Promise<void>;
+  /** Ends a subscription of the run. What has come stays. */
+  unsubscribe(params: Omit<MailTopicParams, "run">, options?: CallOptions): Promise<void>;
+  /**
+   * Sends a message to each run that has subscribed to the topic T, and says how many have it and
+   * how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one
+   * message.
+   */
+  publish(params: Omit<MailPublishParams, "run">, options?: CallOptions): Promise<MailPublishResult>;
+}
+
+/** The methods name.*. */
+export interface AgentNameMethods {
+  /**
+   * Gives the run a name in its namespace until it ends, or other tags for one that it has. It
+   * needs a grant of kind name that covers it. Runs that hold the same name take turns.
+   */
+  register(params: Omit<NameRegisterParams, "run">, options?: CallOptions): Promise<NameResult>;
+  /** Takes a name from the run. */
+  release(params: Omit<NameParams, "run">, options?: CallOptions): Promise<void>;
+  /** Returns a name of the run's namespace, with the runs that hold it. */
+  lookup(params: Omit<NameLookupParams, "run">, options?: CallOptions): Promise<NameResult>;
+  /**
+   * Lists the names of the run's namespace. If there are more, the answer has next, and the same
+   * request with that as after returns the following part.
+   */
+  list(params?: Omit<NameListParams, "run">, options?: CallOptions): Promise<NameListResult>;
+  /** Yields the names of all parts of name.list, in as many calls as that takes. */
+  listAll(params?: Omit<NameListParams, "run">, options?: CallOptions): AsyncGenerator<Name, void, void>;
 }
 
 /** The methods model.*. */
@@ -2507,6 +2811,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
+  readonly name: AgentNameMethods;
   readonly model: AgentModelMethods;
   readonly audit: AgentAuditMethods;
 }
@@ -2775,6 +3080,64 @@ export interface ClovedBudgetMethods {
   top(params?: BudgetTopParams, options?: CallOptions): Promise<BudgetTopResult>;
 }
 
+/** The methods mail.*. */
+export interface ClovedMailMethods {
+  /**
+   * Lists the mailboxes of the caller's runs and names, to root all. A run has one from the first
+   * message to it on. If there are more, the answer has next, and the same request with that as
+   * after returns the following part.
+   */
+  boxes(params?: MailBoxesParams, options?: CallOptions): Promise<MailBoxesResult>;
+  /** Yields the mailboxes of all parts of mail.boxes, in as many calls as that takes. */
+  boxesAll(params?: MailBoxesParams, options?: CallOptions): AsyncGenerator<Mailbox, void, void>;
+  /**
+   * Returns the messages of a mailbox that its receiver has not acknowledged, and takes none out.
+   * If there are more, the answer has next, and the same request with that as after returns the
+   * following part.
+   */
+  read(params: MailReadParams, options?: CallOptions): Promise<MailReadResult>;
+  /** Yields the messages of all parts of mail.read, in as many calls as that takes. */
+  readAll(params: MailReadParams, options?: CallOptions): AsyncGenerator<Mail, void, void>;
+  /**
+   * Sends a message to a run or a name of the caller's, or for root of a user's. Its sender is the
+   * user, as uid:NUMBER.
+   */
+  post(params: MailPostParams, options?: CallOptions): Promise<MailSendResult>;
+  /**
+   * Lists messages that have expired or that their receivers have rejected. If there are more, the
+   * answer has next, and the same request with that as after returns the following part.
+   */
+  dead(params?: MailDeadParams, options?: CallOptions): Promise<MailDeadResult>;
+  /** Yields the letters of all parts of mail.dead, in as many calls as that takes. */
+  deadAll(params?: MailDeadParams, options?: CallOptions): AsyncGenerator<DeadLetter, void, void>;
+  /** Puts a dead letter back into its mailbox, at its place. It does not expire again. */
+  requeue(params: MailLetterParams, options?: CallOptions): Promise<void>;
+  /** Removes a dead letter. */
+  discard(params: MailLetterParams, options?: CallOptions): Promise<void>;
+}
+
+/** The methods name.*. */
+export interface ClovedNameMethods {
+  /**
+   * Keeps a name of the caller's, or for root of a user's, also while no run holds it: mail to it
+   * waits for a run that does. A repetition replaces the tags.
+   */
+  reserve(params: NameReserveParams, options?: CallOptions): Promise<NameResult>;
+  /**
+   * Lists the names of the caller's namespaces, to root all, with the runs that hold them. If
+   * there are more, the answer has next, and the same request with that as after returns the
+   * following part.
+   */
+  query(params?: NameQueryParams, options?: CallOptions): Promise<NameListResult>;
+  /** Yields the names of all parts of name.query, in as many calls as that takes. */
+  queryAll(params?: NameQueryParams, options?: CallOptions): AsyncGenerator<Name, void, void>;
+  /**
+   * Takes a name from all runs that hold it, and ends its reservation. A name whose mailbox is not
+   * empty is not removed.
+   */
+  remove(params: NameRemoveParams, options?: CallOptions): Promise<void>;
+}
+
 /** The methods model.*. */
 export interface ClovedModelMethods {
   /**
@@ -2839,6 +3202,8 @@ export interface ClovedMethods {
   readonly manifest: ClovedManifestMethods;
   readonly grant: ClovedGrantMethods;
   readonly budget: ClovedBudgetMethods;
+  readonly mail: ClovedMailMethods;
+  readonly name: ClovedNameMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
   readonly event: ClovedEventMethods;

@@ -69,6 +69,22 @@ class Agent(api.Methods):
         """All grants, oldest first: as many calls of grant.list as that takes."""
         return self.grant.list_all()
 
+    def request(self, to: str, body: Any, *, within: Optional[float] = None, **more: Any) -> api.Mail:
+        """Sends a message that asks, waits for its answer, and takes that out of the mailbox.
+
+        Args:
+            to: the receiver, as of mail.send
+            body: what is asked, as JSON
+            within: seconds, after which the question can be received no more and the wait
+                ends with NotFoundError; by default both last
+            more: other arguments of mail.send
+        """
+        ms = None if within is None else max(1, round(within * 1000))
+        sent = self.mail.send(to, body, asks=True, expires_ms=ms, **more)
+        answer = self.mail.answer(sent.id, within_ms=ms).message
+        self.mail.ack([answer.id])
+        return answer
+
     def listen(self, timeout: Optional[float] = None) -> Notifications:
         """The notifications, for `for` and for `async for`.
 

@@ -941,6 +941,19 @@ class MailReceiveResult:
 
 
 @dataclass(frozen=True)
+class MailAckResult:
+    """Has what the calls in Then returned, in their order."""
+
+    results: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailAckResult:
+        return cls(
+            results=list(o.get("results") or ()),
+        )
+
+
+@dataclass(frozen=True)
 class MailAnswerResult:
     """The answer. It is taken out of the mailbox by mail.ack."""
 
@@ -950,6 +963,95 @@ class MailAnswerResult:
     def read(cls, o: Mapping[str, Any]) -> MailAnswerResult:
         return cls(
             message=Mail.read(o.get("message") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class MailPublishResult:
+    """Says how many subscribers there are: each has a copy, or its mailbox is full."""
+
+    delivered: int = 0
+    full: int = 0  # they get no copy
+    trace: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailPublishResult:
+        return cls(
+            delivered=o.get("delivered") or 0,
+            full=o.get("full") or 0,
+            trace=o.get("trace") or "",
+        )
+
+
+@dataclass(frozen=True)
+class NameHolder:
+    """A live run that has a name."""
+
+    run: str = ""
+    name: str = ""  # of the run
+    tags: list[str] = field(default_factory=list)
+    since: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameHolder:
+        return cls(
+            run=o.get("run") or "",
+            name=o.get("name") or "",
+            tags=list(o.get("tags") or ()),
+            since=read_time(o.get("since")),
+        )
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that live runs of a namespace hold, or that a user has reserved. The name
+    topic/T has the subscribers of the topic T.
+    """
+
+    owner: int = 0
+    namespace: str = ""  # below the owner
+    name: str = ""
+    reserved: bool = False  # it is kept also without a run
+    tags: list[str] = field(default_factory=list)  # of the reservation
+    holders: list[NameHolder] = field(default_factory=list)  # the one whose turn is next comes first
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Name:
+        return cls(
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            name=o.get("name") or "",
+            reserved=o.get("reserved") or False,
+            tags=list(o.get("tags") or ()),
+            holders=[NameHolder.read(x or {}) for x in o.get("holders") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class NameResult:
+    """One name."""
+
+    name: Name = field(default_factory=Name)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameResult:
+        return cls(
+            name=Name.read(o.get("name") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class NameListResult:
+    """A part of the names, in the order of the namespaces and of the names."""
+
+    names: list[Name] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> NameListResult:
+        return cls(
+            names=[Name.read(x or {}) for x in o.get("names") or ()],
+            next=o.get("next") or "",
         )
 
 
@@ -1060,6 +1162,23 @@ class SpawnFile:
         return cls(
             from_=o.get("from") or "",
             to=o.get("to") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ThenCall:
+    """A call that another one carries: of a method that changes something in one
+    transaction, without a key of its own.
+    """
+
+    method: str = ""
+    params: Any = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ThenCall:
+        return cls(
+            method=o.get("method") or "",
+            params=o.get("params"),
         )
 
 
@@ -1497,7 +1616,7 @@ class MailMethods:
         of kind send that covers the receiver. A full mailbox refuses it.
 
         Args:
-            to: the name or the id of a run in the sender's namespace, or parent
+            to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
@@ -1515,7 +1634,13 @@ class MailMethods:
         }
         return MailSendResult.read(self._call("mail.send", params))
 
-    def receive(self, *, after: Optional[str] = None, most: Optional[int] = None) -> MailReceiveResult:
+    def receive(
+        self,
+        *,
+        after: Optional[str] = None,
+        most: Optional[int] = None,
+        within_ms: Optional[int] = None,
+    ) -> MailReceiveResult:
         """Returns messages of the agent's mailbox when there are some: those of a
         higher priority first, of one sender in the order in which it sent them. They
         come again until they are acknowledged.
@@ -1523,8 +1648,9 @@ class MailMethods:
         Args:
             after: the id of the last one that the caller has; absent: from the first that is not acknowledged
             most: 1 to 64; absent: 1
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
         """
-        params = {"after": after, "most": most}
+        params = {"after": after, "most": most, "within_ms": within_ms}
         return MailReceiveResult.read(self._call("mail.receive", params))
 
     def ack(
@@ -1532,18 +1658,21 @@ class MailMethods:
         ids: Sequence[str],
         *,
         reject: Optional[str] = None,
+        then: Optional[Sequence[Union[ThenCall, Mapping[str, Any]]]] = None,
         key: Optional[str] = None,
-    ) -> None:
+    ) -> MailAckResult:
         """Takes messages out of the agent's mailbox, all or none; with reject they
-        become dead letters.
+        become dead letters. The calls in then are done with that in one transaction:
+        where one is refused, nothing has happened.
 
         Args:
             ids: 1 to 64
             reject: why; they become dead letters
+            then: done with it, each with its own rights and costs: all that is named, or nothing. at most 16
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"ids": ids, "reject": reject, "key": key}
-        self._call("mail.ack", params)
+        params = {"ids": ids, "reject": reject, "then": then, "key": key}
+        return MailAckResult.read(self._call("mail.ack", params))
 
     def reply(
         self,
@@ -1563,12 +1692,128 @@ class MailMethods:
         params = {"id": id, "body": body, "ack": ack, "key": key}
         return MailSendResult.read(self._call("mail.reply", params))
 
-    def answer(self, id: str) -> MailAnswerResult:
+    def answer(self, id: str, *, within_ms: Optional[int] = None) -> MailAnswerResult:
         """Returns the answer to a message that the agent sent with asks, when it has
         come.
+
+        Args:
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
         """
-        params = {"id": id}
+        params = {"id": id, "within_ms": within_ms}
         return MailAnswerResult.read(self._call("mail.answer", params))
+
+    def subscribe(self, topic: str, *, key: Optional[str] = None) -> None:
+        """Has the run get a copy of each message to the topic T of its namespace, until
+        it ends. It needs a grant of kind name that covers topic/T.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"topic": topic, "key": key}
+        self._call("mail.subscribe", params)
+
+    def unsubscribe(self, topic: str, *, key: Optional[str] = None) -> None:
+        """Ends a subscription of the run. What has come stays.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"topic": topic, "key": key}
+        self._call("mail.unsubscribe", params)
+
+    def publish(
+        self,
+        topic: str,
+        body: Any,
+        *,
+        priority: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        trace: Optional[str] = None,
+        fail_on_full: Optional[bool] = None,
+        key: Optional[str] = None,
+    ) -> MailPublishResult:
+        """Sends a message to each run that has subscribed to the topic T, and says how
+        many have it and how many mailboxes were full. It needs a grant of kind send
+        that covers topic/T, and costs one message.
+
+        Args:
+            priority: as in MailSendParams
+            expires_ms: from now; 0: never
+            trace: absent: a new one
+            fail_on_full: refuse all if the mailbox of one is full
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "topic": topic,
+            "body": body,
+            "priority": priority,
+            "expires_ms": expires_ms,
+            "trace": trace,
+            "fail_on_full": fail_on_full,
+            "key": key,
+        }
+        return MailPublishResult.read(self._call("mail.publish", params))
+
+
+class NameMethods:
+    """The methods name.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def register(
+        self,
+        name: str,
+        *,
+        tags: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> NameResult:
+        """Gives the run a name in its namespace until it ends, or other tags for one
+        that it has. It needs a grant of kind name that covers it. Runs that hold the
+        same name take turns.
+
+        Args:
+            tags: at most 8
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"name": name, "tags": tags, "key": key}
+        return NameResult.read(self._call("name.register", params))
+
+    def release(self, name: str, *, key: Optional[str] = None) -> None:
+        """Takes a name from the run.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"name": name, "key": key}
+        self._call("name.release", params)
+
+    def lookup(self, name: str) -> NameResult:
+        """Returns a name of the run's namespace, with the runs that hold it."""
+        params = {"name": name}
+        return NameResult.read(self._call("name.lookup", params))
+
+    def list(
+        self,
+        *,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> NameListResult:
+        """Lists the names of the run's namespace. If there are more, the answer has
+        next, and the same request with that as after returns the following part.
+
+        Args:
+            prefix: with which a name begins
+            tag: of the reservation or of a holder
+            after: where the last answer ended
+        """
+        params = {"prefix": prefix, "tag": tag, "after": after}
+        return NameListResult.read(self._call("name.list", params))
+
+    def list_all(self, *, prefix: Optional[str] = None, tag: Optional[str] = None) -> Iterator[Name]:
+        """Yields the names of all parts of name.list, in as many calls as that takes."""
+        return pages(self.list, "names", {"prefix": prefix, "tag": tag})
 
 
 class ModelMethods:
@@ -1616,6 +1861,7 @@ class Methods(AgentMethods):
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
+        self.name = NameMethods(call)
         self.model = ModelMethods(call)
         self.audit = AuditMethods(call)
 
@@ -1828,7 +2074,7 @@ METHODS: dict[str, Method] = {
         "mail.send",
         "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
         [
-            Param("to", "string", True, "the name or the id of a run in the sender's namespace, or parent"),
+            Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
             Param("body", "json", True, ""),
             Param("priority", "integer", False, "0 to 9; higher ones are received first"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
@@ -1843,14 +2089,16 @@ METHODS: dict[str, Method] = {
         [
             Param("after", "string", False, "the id of the last one that the caller has; absent: from the first that is not acknowledged"),
             Param("most", "integer", False, "1 to 64; absent: 1"),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
         ],
     ),
     "mail.ack": Method(
         "mail.ack",
-        "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters.",
+        "Takes messages out of the agent's mailbox, all or none; with reject they become dead letters. The calls in then are done with that in one transaction: where one is refused, nothing has happened.",
         [
             Param("ids", "strings", True, "1 to 64"),
             Param("reject", "string", False, "why; they become dead letters"),
+            Param("then", "json", False, "done with it, each with its own rights and costs: all that is named, or nothing. at most 16"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
@@ -1869,6 +2117,69 @@ METHODS: dict[str, Method] = {
         "Returns the answer to a message that the agent sent with asks, when it has come.",
         [
             Param("id", "string", True, ""),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
+        ],
+    ),
+    "mail.subscribe": Method(
+        "mail.subscribe",
+        "Has the run get a copy of each message to the topic T of its namespace, until it ends. It needs a grant of kind name that covers topic/T.",
+        [
+            Param("topic", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.unsubscribe": Method(
+        "mail.unsubscribe",
+        "Ends a subscription of the run. What has come stays.",
+        [
+            Param("topic", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "mail.publish": Method(
+        "mail.publish",
+        "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message.",
+        [
+            Param("topic", "string", True, ""),
+            Param("body", "json", True, ""),
+            Param("priority", "integer", False, "as in MailSendParams"),
+            Param("expires_ms", "integer", False, "from now; 0: never"),
+            Param("trace", "string", False, "absent: a new one"),
+            Param("fail_on_full", "bool", False, "refuse all if the mailbox of one is full"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "name.register": Method(
+        "name.register",
+        "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns.",
+        [
+            Param("name", "string", True, ""),
+            Param("tags", "strings", False, "at most 8"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "name.release": Method(
+        "name.release",
+        "Takes a name from the run.",
+        [
+            Param("name", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "name.lookup": Method(
+        "name.lookup",
+        "Returns a name of the run's namespace, with the runs that hold it.",
+        [
+            Param("name", "string", True, ""),
+        ],
+    ),
+    "name.list": Method(
+        "name.list",
+        "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("prefix", "string", False, "with which a name begins"),
+            Param("tag", "string", False, "of the reservation or of a holder"),
+            Param("after", "string", False, "where the last answer ended"),
         ],
     ),
     "model.queue": Method(
@@ -1953,13 +2264,20 @@ __all__ = [
     "MailSendResult",
     "Mail",
     "MailReceiveResult",
+    "MailAckResult",
     "MailAnswerResult",
+    "MailPublishResult",
+    "NameHolder",
+    "Name",
+    "NameResult",
+    "NameListResult",
     "WaitingCall",
     "ModelQueueResult",
     "AuditReadResult",
     "HandoffGrant",
     "SpawnLimits",
     "SpawnFile",
+    "ThenCall",
     "BudgetNote",
     "GrantsNote",
     "OfferNote",

@@ -1330,6 +1330,123 @@ class BudgetTopResult:
 
 
 @dataclass(frozen=True)
+class Mailbox:
+    """Where messages wait for a run, or for a reserved name."""
+
+    id: str = ""  # opaque
+    owner: int = 0
+    namespace: str = ""
+    kind: str = ""  # run or name
+    name: str = ""
+    run: str = ""  # of the kind run
+    messages: int = 0
+    dead: int = 0  # letters
+    expires: Optional[datetime] = None  # when the first message does
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Mailbox:
+        return cls(
+            id=o.get("id") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            kind=o.get("kind") or "",
+            name=o.get("name") or "",
+            run=o.get("run") or "",
+            messages=o.get("messages") or 0,
+            dead=o.get("dead") or 0,
+            expires=read_time(o.get("expires")),
+        )
+
+
+@dataclass(frozen=True)
+class MailBoxesResult:
+    """A part of the mailboxes. Within one, they are in the order of their owners and
+    names.
+    """
+
+    mailboxes: list[Mailbox] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailBoxesResult:
+        return cls(
+            mailboxes=[Mailbox.read(x or {}) for x in o.get("mailboxes") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class MailReadResult:
+    """A part of the messages of a mailbox, in the order in which they are received."""
+
+    messages: list[Mail] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailReadResult:
+        return cls(
+            messages=[Mail.read(x or {}) for x in o.get("messages") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that has expired, or that its receiver has rejected."""
+
+    letter: str = ""  # the id of the message, for mail.requeue and mail.discard
+    id: str = ""  # opaque
+    from_: str = ""  # the run that sent it; empty: a user did
+    sender: str = ""
+    to: str = ""  # as the sender wrote it
+    sent: Optional[datetime] = None
+    expires: Optional[datetime] = None  # then it becomes a dead letter
+    trace: str = ""  # the same in all messages that answer one another, causation the call that sent it.
+    causation: str = ""
+    asks: bool = False  # its sender waits for an answer (mail.reply)
+    answers: str = ""  # the id of the message that it answers
+    body: Any = None
+    mailbox: str = ""  # its id
+    why: str = ""
+    died: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> DeadLetter:
+        return cls(
+            letter=o.get("letter") or "",
+            id=o.get("id") or "",
+            from_=o.get("from") or "",
+            sender=o.get("sender") or "",
+            to=o.get("to") or "",
+            sent=read_time(o.get("sent")),
+            expires=read_time(o.get("expires")),
+            trace=o.get("trace") or "",
+            causation=o.get("causation") or "",
+            asks=o.get("asks") or False,
+            answers=o.get("answers") or "",
+            body=o.get("body"),
+            mailbox=o.get("mailbox") or "",
+            why=o.get("why") or "",
+            died=read_time(o.get("died")),
+        )
+
+
+@dataclass(frozen=True)
+class MailDeadResult:
+    """A part of the dead letters."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> MailDeadResult:
+        return cls(
+            letters=[DeadLetter.read(x or {}) for x in o.get("letters") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class ModelTarget:
     """One way to serve a model, in the order of trial."""
 
@@ -2546,6 +2663,211 @@ class BudgetMethods:
         return BudgetTopResult.read(await self._caller.call("budget.top", params))
 
 
+class MailMethods:
+    """The methods mail.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def boxes(self, *, owner: Optional[int] = None, after: Optional[str] = None) -> MailBoxesResult:
+        """Lists the mailboxes of the caller's runs and names, to root all. A run has
+        one from the first message to it on. If there are more, the answer has next,
+        and the same request with that as after returns the following part.
+
+        Args:
+            after: where the last answer ended
+        """
+        params = {"owner": owner, "after": after}
+        return MailBoxesResult.read(await self._caller.call("mail.boxes", params))
+
+    def boxes_all(self, *, owner: Optional[int] = None) -> AsyncIterator[Mailbox]:
+        """Yields the mailboxes of all parts of mail.boxes, in as many calls as that takes."""
+        return pages_async(self.boxes, "mailboxes", {"owner": owner})
+
+    async def read(
+        self,
+        mailbox: str,
+        *,
+        owner: Optional[int] = None,
+        after: Optional[str] = None,
+    ) -> MailReadResult:
+        """Returns the messages of a mailbox that its receiver has not acknowledged, and
+        takes none out. If there are more, the answer has next, and the same request
+        with that as after returns the following part.
+
+        Args:
+            mailbox: a run's name or id, a reserved name, or the id of a mailbox
+            after: where the last answer ended
+        """
+        params = {"owner": owner, "mailbox": mailbox, "after": after}
+        return MailReadResult.read(await self._caller.call("mail.read", params))
+
+    def read_all(self, mailbox: str, *, owner: Optional[int] = None) -> AsyncIterator[Mail]:
+        """Yields the messages of all parts of mail.read, in as many calls as that takes."""
+        return pages_async(self.read, "messages", {"owner": owner, "mailbox": mailbox})
+
+    async def post(
+        self,
+        to: str,
+        body: Any,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        priority: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> MailSendResult:
+        """Sends a message to a run or a name of the caller's, or for root of a user's.
+        Its sender is the user, as uid:NUMBER.
+
+        Args:
+            owner: of the receiver; absent: the caller; only root names another
+            namespace: of a registered name
+            to: a registered name, or a run's name or id
+            priority: 0 to 9; higher ones are received first
+            expires_ms: from now; 0: never
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "to": to,
+            "body": body,
+            "priority": priority,
+            "expires_ms": expires_ms,
+            "key": key,
+        }
+        return MailSendResult.read(await self._caller.call("mail.post", params))
+
+    async def dead(
+        self,
+        *,
+        owner: Optional[int] = None,
+        mailbox: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> MailDeadResult:
+        """Lists messages that have expired or that their receivers have rejected. If
+        there are more, the answer has next, and the same request with that as after
+        returns the following part.
+
+        Args:
+            mailbox: as in MailReadParams
+            after: where the last answer ended
+        """
+        params = {"owner": owner, "mailbox": mailbox, "after": after}
+        return MailDeadResult.read(await self._caller.call("mail.dead", params))
+
+    def dead_all(self, *, owner: Optional[int] = None, mailbox: Optional[str] = None) -> AsyncIterator[DeadLetter]:
+        """Yields the letters of all parts of mail.dead, in as many calls as that takes."""
+        return pages_async(self.dead, "letters", {"owner": owner, "mailbox": mailbox})
+
+    async def requeue(self, id: str, *, key: Optional[str] = None) -> None:
+        """Puts a dead letter back into its mailbox, at its place. It does not expire
+        again.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"id": id, "key": key}
+        await self._caller.call("mail.requeue", params)
+
+    async def discard(self, id: str, *, key: Optional[str] = None) -> None:
+        """Removes a dead letter.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"id": id, "key": key}
+        await self._caller.call("mail.discard", params)
+
+
+class NameMethods:
+    """The methods name.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def reserve(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        tags: Optional[Sequence[str]] = None,
+        key: Optional[str] = None,
+    ) -> NameResult:
+        """Keeps a name of the caller's, or for root of a user's, also while no run
+        holds it: mail to it waits for a run that does. A repetition replaces the
+        tags.
+
+        Args:
+            owner: absent: the caller; only root names another
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "tags": tags,
+            "key": key,
+        }
+        return NameResult.read(await self._caller.call("name.reserve", params))
+
+    async def query(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> NameListResult:
+        """Lists the names of the caller's namespaces, to root all, with the runs that
+        hold them. If there are more, the answer has next, and the same request with
+        that as after returns the following part.
+
+        Args:
+            namespace: exactly this one; the empty one is the owner's own
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "prefix": prefix,
+            "tag": tag,
+            "after": after,
+        }
+        return NameListResult.read(await self._caller.call("name.query", params))
+
+    def query_all(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        prefix: Optional[str] = None,
+        tag: Optional[str] = None,
+    ) -> AsyncIterator[Name]:
+        """Yields the names of all parts of name.query, in as many calls as that takes."""
+        return pages_async(self.query, "names", {"owner": owner, "namespace": namespace, "prefix": prefix, "tag": tag})
+
+    async def remove(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> None:
+        """Takes a name from all runs that hold it, and ends its reservation. A name
+        whose mailbox is not empty is not removed.
+
+        Args:
+            owner: absent: the caller; only root names another
+            key: the same key gets the same answer again
+        """
+        params = {"owner": owner, "namespace": namespace, "name": name, "key": key}
+        await self._caller.call("name.remove", params)
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -2701,6 +3023,8 @@ class Methods:
         self.manifest = ManifestMethods(caller)
         self.grant = GrantMethods(caller)
         self.budget = BudgetMethods(caller)
+        self.mail = MailMethods(caller)
+        self.name = NameMethods(caller)
         self.model = ModelMethods(caller)
         self.audit = AuditMethods(caller)
         self.event = EventMethods(caller)
@@ -2774,6 +3098,11 @@ __all__ = [
     "BudgetReportResult",
     "Spender",
     "BudgetTopResult",
+    "Mailbox",
+    "MailBoxesResult",
+    "MailReadResult",
+    "DeadLetter",
+    "MailDeadResult",
     "ModelTarget",
     "Model",
     "ModelListResult",

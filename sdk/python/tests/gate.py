@@ -184,6 +184,15 @@ class Gate:
     def _grant_derive(self, params):
         raise Refusal(failure(-32004, "denied", "it would allow more", step="derive", rule=params["from"], hint="ask for less"))
 
+    def _mail_send(self, params):
+        return {"id": "m1", "trace": "t"}
+
+    def _mail_answer(self, params):
+        return {"message": {"id": "a1", "sender": "critic", "answers": params["id"], "body": {"n": 42}}}
+
+    def _mail_ack(self, params):
+        return {}
+
     def _budget_get(self, params):
         return {"budgets": [self.budget()]}
 

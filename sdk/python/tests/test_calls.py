@@ -33,6 +33,13 @@ class Calls(unittest.TestCase):
         (budget,) = self.agent.budget.settle(reservation, {"tokens": 120}).budgets
         self.assertEqual((budget.used, budget.reserved), (120, 0))
 
+    def test_a_request_sends_waits_and_acknowledges(self):
+        answer = self.agent.request("critic", {"n": 21}, within=1.5, priority=3)
+        self.assertEqual((answer.sender, answer.body), ("critic", {"n": 42}))
+        sent = {"to": "critic", "body": {"n": 21}, "priority": 3, "expires_ms": 1500, "asks": True}
+        waited = {"id": "m1", "within_ms": 1500}
+        self.assertEqual(self.gate.calls, [("mail.send", sent), ("mail.answer", waited), ("mail.ack", {"ids": ["a1"]})])
+
     def test_all_parts_of_a_list(self):
         self.assertEqual([g.id for g in self.agent.grants()], ["g1", "g2", "g3", "g4", "g5", "g6"])
 

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
+)
+
+// Flags of clove mail that no other command has.
+const (
+	flagMailPriority = "priority"
+	flagWithin       = "within"
+)
+
+func mailCommand() command {
+	return command{
+		task: "share", usage: "read and send the mail of agents, and see what was not delivered",
+		verbs: []verb{
+			{line: "clove mail list [--owner UID] [--json]", act: list(methods.MailBoxes).columns("MAILBOX", "KIND", "OWNER", "NAMESPACE", "MESSAGES", "DEAD", "NEXT EXPIRY")},
+			{line: "clove mail read [--owner UID] [--json] MAILBOX", act: list(methods.MailRead).columns("FROM", "TO", "SENT", "BODY")},
+			{line: "clove mail send [--owner UID] [--namespace NAMESPACE] [--priority N] [--within TIME] [--json] RECEIVER BODY",
+				act: ask(methods.MailPost).shows(says(func(_ *line, sent api.MailSendResult) string { return sent.ID }))},
+			{line: "clove mail dead [--owner UID] [--json] [MAILBOX]", act: list(methods.MailDead).columns("LETTER", "FROM", "TO", "SENT", "DIED", "WHY", "BODY")},
+			{line: "clove mail requeue LETTER", act: ask(methods.MailRequeue).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
+			{line: "clove mail discard LETTER", act: ask(methods.MailDiscard).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
+		},
+		description: "MAILBOX is a run's name or id, or a reserved name. list shows the mailboxes of your runs and names, read what is in one\n" +
+			"and not acknowledged; it takes nothing out. send sends RECEIVER, a run or a registered name, a message from you; BODY is\n" +
+			"JSON, or a text. dead shows messages that have expired or were rejected: requeue puts one back, discard removes it. Root\n" +
+			"sees everybody's.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: flagOwner, Usage: "the mail of this user ID; for root"},
+			&cli.StringFlag{Name: flagNamespace, Usage: "send: the namespace of a registered name"},
+			value("", flagMailPriority, "", "send: 0 to 9; higher ones are received first", "0"),
+			&cli.StringFlag{Name: flagWithin, Usage: "send: how long the message may be received, such as 10m"},
+			jsonFlag("list, read, dead: write a JSON array; send: an object"),
+		},
+	}
+}
+
+// readBody takes JSON as it is, and anything else as a text.
+func readBody(text string) (json.RawMessage, error) {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text), nil
+	}
+	return json.Marshal(text)
+}
+
+func readWithin(text string) (int64, error) {
+	within, err := time.ParseDuration(text)
+	if err != nil || within < time.Millisecond {
+		return 0, invalid(flagWithin, "write for example 10m", "%q is no time", text)
+	}
+	return within.Milliseconds(), nil
+}

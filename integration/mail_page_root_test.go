@@ -1,0 +1,73 @@
+//go:build root
+
+package integration
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"clove.run/clove/internal/doctest"
+)
+
+var (
+	pageFile = regexp.MustCompile("(?s)`([a-z]+\\.py)`[^`]*\n```python\n(.*?)```") // a name, and what the file has
+	oneID    = regexp.MustCompile(`\b[0-9a-f]{16}\b|\b[0-9]s ago`)
+)
+
+// The commands of docs/mail.md print what the page shows.
+func TestTheMailPageIsTrue(t *testing.T) {
+	d := newCloved(t)
+	root, dir := doctest.Root(t), userDir(t, nil)
+	text, err := os.ReadFile(filepath.Join(root, "docs/mail.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := pageFile.FindAllStringSubmatch(string(text), -1)
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(dir, file[1]), []byte(file[2]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	variable, commands := "", 0
+	for _, step := range strings.Split(string(text), "\n    $ ")[1:] {
+		command, rest, _ := strings.Cut(step, "\n")
+		var shown strings.Builder
+		for line := range strings.Lines(rest) {
+			printed, indented := strings.CutPrefix(line, "    ")
+			if !indented {
+				break
+			}
+			shown.WriteString(printed)
+		}
+		if strings.HasPrefix(command, "SDK=") {
+			variable = strings.Replace(command, "$PWD", root, 1) + "\n"
+			continue
+		}
+		commands++
+		out, err := d.shellIn(dir, variable+"{ "+strings.ReplaceAll(command, "sudo ", "")+"\n} 2>errors")
+		if got, want := oneID.ReplaceAllString(out, "ID"), oneID.ReplaceAllString(shown.String(), "ID"); err != nil || strings.TrimRight(got, "\n") != strings.TrimRight(want, "\n") {
+			problem, _ := os.ReadFile(filepath.Join(dir, "errors"))
+			t.Fatalf("%s: %v\n%s%s\nthe page has\n%s", command, err, got, problem, want)
+		}
+	}
+	if len(files) != 6 || commands < 20 {
+		t.Errorf("the page has %d files and %d commands", len(files), commands)
+	}
+}
+
+// shellIn runs a command line in a directory, in which clove is that of this host.
+func (d *cloved) shellIn(dir, line string) (string, error) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CLOVE_ROOT="+d.state, "CLOVE_RUN_DIR="+d.run, "PATH="+d.bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
