@@ -280,7 +280,7 @@ func TestAWaitHasAnEnd(t *testing.T) {
 		if wantCode(t, err, api.CodeNotFound); err != nil && api.ErrorOf(err).Data.Rule != api.RuleWithin {
 			t.Errorf("%s: %v", method, err)
 		}
-		_, err = p.asAgent(method, strings.Replace(params, "30", "-30", 1))
+		_, err = p.asAgent(method, strings.Replace(params, ":30}", ":-30}", 1))
 		wantCode(t, err, api.CodeParams)
 	}
 	_, err := p.as(p.other, agents.MailReply.Name, api.MailReplyParams{ID: asked.ID, Body: json.RawMessage(`"yes"`)})
