@@ -101,6 +101,7 @@ const (
 	RuleParent   = "parent:"       // and a field of the spec: a child would have more than its parent
 	RuleGrant    = "grant:"        // the grant with this id
 	RuleMailbox  = "mailbox"       // a mailbox is full
+	RuleState    = "state"         // a key has another version, or there is no more room for keys
 	RuleManifest = "manifest"      // what the manifest or the command line of the run says that it may get
 	RuleBudget   = "budget:"       // ACCOUNT DIMENSION
 	RuleCounted  = "counted:"      // clove counts this dimension itself

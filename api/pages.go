@@ -59,3 +59,9 @@ func (p AuditReadParams) WithAfter(cursor uint64) AuditReadParams { p.After = cu
 
 // Part returns the records, perhaps none before the last part.
 func (r AuditReadResult) Part() ([]json.RawMessage, uint64) { return r.Records, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p StateListParams) WithAfter(cursor string) StateListParams { p.After = cursor; return p }
+
+// Part returns the keys.
+func (r StateListResult) Part() ([]StateEntry, string) { return r.Keys, r.Next }
