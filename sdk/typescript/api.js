@@ -69,6 +69,11 @@ export const AGENT_METHODS = {
   "mail.ack": { shape: "call", keyed: true },
   "mail.reply": { shape: "call", keyed: true },
   "mail.answer": { shape: "call" },
+  "state.get": { shape: "call" },
+  "state.set": { shape: "call", keyed: true },
+  "state.delete": { shape: "call", keyed: true },
+  "state.list": { shape: "call", lists: ["keys"], parts: "keys" },
+  "state.watch": { shape: "call" },
   "model.queue": { shape: "call", lists: ["calls"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
 };
