@@ -92,6 +92,11 @@ var matrix = map[string]row{
 
 	agents.MailSend.Name:    forAgent,
 	agents.MailReceive.Name: forAgent,
+	agents.StateGet.Name:    forAgent,
+	agents.StateSet.Name:    forAgent,
+	agents.StateDelete.Name: forAgent,
+	agents.StateList.Name:   forAgent,
+	agents.StateWatch.Name:  forAgent,
 	agents.MailAck.Name:     forAgent,
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
