@@ -63,5 +63,8 @@ func (r AuditReadResult) Part() ([]json.RawMessage, uint64) { return r.Records, 
 // WithAfter returns the parameters with another cursor.
 func (p StateListParams) WithAfter(cursor string) StateListParams { p.After = cursor; return p }
 
+// WithAfter returns the parameters with another cursor.
+func (p StateQueryParams) WithAfter(cursor string) StateQueryParams { p.After = cursor; return p }
+
 // Part returns the keys.
 func (r StateListResult) Part() ([]StateEntry, string) { return r.Keys, r.Next }

@@ -88,3 +88,59 @@ type StateWatchParams struct {
 	StatePath
 	Version uint64 `json:"version"` // the one that the caller knows; 0: it knows of none
 }
+
+// StateOf names a scope, for users.
+type StateOf struct {
+	Owner     *uint32 `json:"owner,omitempty"`     // absent: the caller; only root names another
+	Namespace string  `json:"namespace,omitempty"` // absent: runs that have none
+	Name      string  `json:"name,omitempty"`      // the scope of runs of this name; absent: that of the namespace
+}
+
+// StateReadParams asks for a key of a scope.
+type StateReadParams struct {
+	StateOf
+	Path string `json:"path"`
+}
+
+// StateWriteParams sets a key of a scope.
+type StateWriteParams struct {
+	StateOf
+	StateIf
+	Path      string          `json:"path"`
+	Value     json.RawMessage `json:"value"`
+	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
+	Keyed
+}
+
+// StateRemoveParams removes a key of a scope.
+type StateRemoveParams struct {
+	StateOf
+	StateIf
+	Path string `json:"path"`
+	Keyed
+}
+
+// StateQueryParams asks for the keys of a scope at a path and below it.
+type StateQueryParams struct {
+	StateOf
+	Path  string `json:"path,omitempty"`  // absent: all keys of the scope
+	After string `json:"after,omitempty"` // next of the answer before, to go on behind it
+}
+
+// At is what the parameters name.
+func (p StatePath) At() StatePath { return p }
+
+// At is what the parameters name.
+func (p StateListParams) At() StatePath { return StatePath{p.Scope, p.Path} }
+
+// At is what the parameters name.
+func (p StateReadParams) At() (StateOf, string) { return p.StateOf, p.Path }
+
+// At is what the parameters name.
+func (p StateWriteParams) At() (StateOf, string) { return p.StateOf, p.Path }
+
+// At is what the parameters name.
+func (p StateRemoveParams) At() (StateOf, string) { return p.StateOf, p.Path }
+
+// At is what the parameters name.
+func (p StateQueryParams) At() (StateOf, string) { return p.StateOf, p.Path }

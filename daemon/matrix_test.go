@@ -125,6 +125,11 @@ var matrix = map[string]row{
 	methods.ModelTest.Name:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"model":"none"`},
 	methods.ModelTop.Name:    forAll,
 
+	methods.StateQuery.Name:  row{passes, passes, api.CodeDenied, `-"owner":64001`},
+	methods.StateRead.Name:   row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a"`},
+	methods.StateWrite.Name:  row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a","value":1`},
+	methods.StateRemove.Name: row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a"`},
+
 	methods.AuditQuery.Name: forAll,
 	agents.AuditRead.Name:   forOwner.with(`,"namespace":"acme"`),
 

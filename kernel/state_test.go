@@ -14,6 +14,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/state"
@@ -435,5 +436,60 @@ func TestKeysGoWithTheirRun(t *testing.T) {
 	shared, _ := k.counted(lease.Of{Owner: 1000, Namespace: "acme", Kind: lease.OfName, Name: "worker"})
 	if own != 0 || shared != 1 {
 		t.Errorf("%d and %d keys are kept", own, shared)
+	}
+}
+
+// A user reads and changes the keys that runs of its own share, and root those of any. An agent that
+// watches is woken. The control is the key that the agent sees.
+func TestKeysOfUsers(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	other, own := uint32(1000), uint32(1000)
+	version := k.set(api.StateName, "plans/today", `1`)
+	k.set(api.StateNamespace, "shared", `2`)
+	k.set(api.StateRun, "alone", `3`)
+	for name, c := range map[string]struct {
+		uid   uint32
+		owner *uint32
+		code  api.Code
+		keys  int
+	}{"its owner": {1000, nil, 0, 1}, "by its number": {1000, &own, 0, 1}, "root": {0, &other, 0, 1}, "root of its own": {0, nil, 0, 0}, "another": {2000, &other, api.CodeDenied, 0}, "another of its own": {2000, nil, 0, 0}} {
+		for _, of := range []api.StateOf{{Owner: c.owner, Namespace: "acme"}, {Owner: c.owner, Namespace: "acme", Name: "worker"}} {
+			got, err := asks[api.StateListResult](k.rig, c.uid, methods.StateQuery.Name, api.StateQueryParams{StateOf: of})
+			if (err == nil) != (c.code == 0) || err != nil && api.ErrorOf(err).Code != c.code || len(got.Keys) != c.keys {
+				t.Errorf("%s, %+v: %+v, %v", name, of, got, err)
+			}
+			for _, method := range []string{methods.StateWrite.Name, methods.StateRemove.Name} {
+				params := api.StateWriteParams{StateOf: of, Path: "none", Value: json.RawMessage("1")}
+				text := string(encode(params))
+				if method == methods.StateRemove.Name {
+					text = string(encode(api.StateRemoveParams{StateOf: of, Path: "none"}))
+				}
+				if _, err := asks[api.Nothing](k.rig, c.uid, method, text); c.code != 0 {
+					wantCode(t, err, c.code)
+				}
+			}
+		}
+	}
+	of := api.StateOf{Namespace: "acme", Name: "worker"}
+	read, err := asks[api.StateResult](k.rig, 1000, methods.StateRead.Name, api.StateReadParams{StateOf: of, Path: "plans/today"})
+	if err != nil || read.Version != version || string(read.Value) != "1" {
+		t.Errorf("%+v, %v", read, err)
+	}
+	answers := make(chan api.StateResult, 1)
+	go func() {
+		answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{Scope: api.StateName, Path: "plans/today"}, Version: version}))
+	}()
+	set, err := asks[api.StateSetResult](k.rig, 1000, methods.StateWrite.Name, api.StateWriteParams{StateOf: of, Path: "plans/today", Value: json.RawMessage("4"), StateIf: api.StateIf{IfVersion: &version}})
+	if got := <-answers; err != nil || got.Version != set.Version || string(got.Value) != "4" {
+		t.Errorf("%+v, %+v, %v", got, set, err)
+	}
+	for _, wrong := range []api.StateOf{{Namespace: "acme//x"}, {Name: "a/b"}} {
+		_, err := asks[api.StateSetResult](k.rig, 1000, methods.StateWrite.Name, api.StateWriteParams{StateOf: wrong, Path: "a", Value: json.RawMessage("1")})
+		wantCode(t, err, api.CodeParams)
+	}
+	gone, err := asks[api.StateDeleteResult](k.rig, 1000, methods.StateRemove.Name, api.StateRemoveParams{StateOf: of, Path: "plans/today"})
+	if err != nil || gone.Version != set.Version || k.get(api.StateName, "plans/today").Version != 0 {
+		t.Errorf("%+v, %v", gone, err)
 	}
 }

@@ -77,7 +77,7 @@ var mayImport = []struct {
 	{"kernel/records", []string{"api", "api/agents", "audit", "kernel/grant", "kernel/service"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/lease", []string{"agent", "api", "store"}, "rows and their order; knows no agent's rights"},
 	{"kernel/mail", []string{"agent", "api", "api/agents", "kernel/budget", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
-	{"kernel/state", []string{"agent", "api", "api/agents", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
+	{"kernel/state", []string{"agent", "api", "api/agents", "api/methods", "kernel/grant", "kernel/lease", "kernel/service", "store"}, "a service knows the engine and its own decisions, and no other service"},
 	{"kernel/spawn", []string{"agent", "api", "api/agents", "api/methods", "kernel/budget", "kernel/grant", "kernel/service", "loop/order", "policies/compare", "store"}, "a service knows the engine, and gets grants, accounts and runs as interfaces"},
 	{"kernel", []string{"agent", "api", "api/agents", "audit", "kernel/budget", "kernel/budgets", "kernel/channel", "kernel/grants", "kernel/handoff", "kernel/lease", "kernel/ledger", "kernel/mail", "kernel/records", "kernel/service", "kernel/spawn", "kernel/state", "store"}, "lists the services and hands them to each other; knows no sandbox"},
 	{"kernel/channel", []string{"api", "internal/packet"}, "what two processes say is values and one connection"},

@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/service"
@@ -21,12 +22,35 @@ func Service() *service.Service {
 		return topicOf(of, p.Path)
 	}
 	return service.New("state", Tables()...).On(
-		service.Read(agents.StateGet, stages(grant.ReadOnly, func(p api.StateGetParams) api.StatePath { return p.StatePath }), get),
-		service.Write(agents.StateSet, stages(grant.ReadWrite, func(p api.StateSetParams) api.StatePath { return p.StatePath }), set),
-		service.Write(agents.StateDelete, stages(grant.ReadWrite, func(p api.StateDeleteParams) api.StatePath { return p.StatePath }), remove),
-		service.Read(agents.StateList, stages(grant.ReadOnly, func(p api.StateListParams) api.StatePath { return api.StatePath{Scope: p.Scope, Path: p.Path} }), list),
-		service.Wait(agents.StateWatch, stages(grant.ReadOnly, func(p api.StateWatchParams) api.StatePath { return p.StatePath }), topic, watch),
+		service.Read(agents.StateGet, stages(grant.ReadOnly, api.StateGetParams.At), inRun(api.StateGetParams.At, get)),
+		service.Write(agents.StateSet, stages(grant.ReadWrite, api.StateSetParams.At), inRun(api.StateSetParams.At, set)),
+		service.Write(agents.StateDelete, stages(grant.ReadWrite, api.StateDeleteParams.At), inRun(api.StateDeleteParams.At, remove)),
+		service.Read(agents.StateList, stages(grant.ReadOnly, api.StateListParams.At), inRun(api.StateListParams.At, list)),
+		service.Wait(agents.StateWatch, stages(grant.ReadOnly, api.StateWatchParams.At), topic, inRun(api.StateWatchParams.At, watch)),
+		service.Read(methods.StateQuery, aboutUsers(api.StateQueryParams.At), ofUser(api.StateQueryParams.At, func(c *service.Call, of lease.Of, p api.StateQueryParams) (api.StateListResult, service.Outcome, error) {
+			return list(c, of, api.StateListParams{Path: p.Path, After: p.After})
+		})),
+		service.Read(methods.StateRead, aboutUsers(api.StateReadParams.At), ofUser(api.StateReadParams.At, func(c *service.Call, of lease.Of, p api.StateReadParams) (api.StateResult, service.Outcome, error) {
+			return get(c, of, api.StateGetParams{StatePath: api.StatePath{Path: p.Path}})
+		})),
+		service.Write(methods.StateWrite, aboutUsers(api.StateWriteParams.At), ofUser(api.StateWriteParams.At, func(c *service.Call, of lease.Of, p api.StateWriteParams) (api.StateSetResult, service.Outcome, error) {
+			return set(c, of, api.StateSetParams{StatePath: api.StatePath{Path: p.Path}, StateIf: p.StateIf, Value: p.Value, ExpiresMS: p.ExpiresMS})
+		})),
+		service.Write(methods.StateRemove, aboutUsers(api.StateRemoveParams.At), ofUser(api.StateRemoveParams.At, func(c *service.Call, of lease.Of, p api.StateRemoveParams) (api.StateDeleteResult, service.Outcome, error) {
+			return remove(c, of, api.StateDeleteParams{StatePath: api.StatePath{Path: p.Path}, StateIf: p.StateIf})
+		})),
 	)
+}
+
+// inRun is a method that a run calls about a scope that it is in.
+func inRun[P, R any](at func(P) api.StatePath, do func(*service.Call, lease.Of, P) (R, service.Outcome, error)) func(*service.Call, P) (R, service.Outcome, error) {
+	return func(c *service.Call, p P) (none R, out service.Outcome, err error) {
+		of, err := scopeOf(c.Run, at(p).Scope)
+		if err != nil {
+			return none, out, err
+		}
+		return do(c, of, p)
+	}
 }
 
 // stages require a grant for what is shared with other runs.
@@ -80,24 +104,16 @@ func checkPath(path string) error {
 	return nil
 }
 
-// named returns the scope of a call, and refuses a path that is none.
-func named(c *service.Call, p api.StatePath) (lease.Of, error) {
-	if err := checkPath(p.Path); err != nil {
-		return lease.Of{}, err
-	}
-	return scopeOf(c.Run, p.Scope)
-}
-
-func get(c *service.Call, p api.StateGetParams) (result api.StateResult, out service.Outcome, err error) {
-	of, err := named(c, p.StatePath)
-	if err == nil {
-		result, err = read(c, of, p.Path)
-	}
+func get(c *service.Call, of lease.Of, p api.StateGetParams) (result api.StateResult, out service.Outcome, err error) {
+	result, err = read(c, of, p.Path)
 	return result, out, err
 }
 
 // read returns a key with its value; version 0: there is none.
 func read(c *service.Call, of lease.Of, path string) (result api.StateResult, err error) {
+	if err := checkPath(path); err != nil {
+		return result, err
+	}
 	result.Path = path
 	k, err := find(c.Tx, of, path, c.Now)
 	if err != nil || k == nil {
@@ -112,9 +128,8 @@ func read(c *service.Call, of lease.Of, path string) (result api.StateResult, er
 
 // change opens a scope for a change of a key, and refuses one whose condition does not hold. old is nil
 // where there is no such key.
-func change(c *service.Call, p api.StatePath, condition api.StateIf) (s *scope, old *key, err error) {
-	of, err := named(c, p)
-	if err != nil {
+func change(c *service.Call, of lease.Of, path string, condition api.StateIf) (s *scope, old *key, err error) {
+	if err := checkPath(path); err != nil {
 		return nil, nil, err
 	}
 	s, err = open(c.Tx, of, c.Now)
@@ -122,7 +137,7 @@ func change(c *service.Call, p api.StatePath, condition api.StateIf) (s *scope, 
 		return nil, nil, err
 	}
 	// One that has expired may still be there, and is counted.
-	if old, err = Keys.Get(c.Tx, at(of.ID(), p.Path)); err != nil {
+	if old, err = Keys.Get(c.Tx, at(of.ID(), path)); err != nil {
 		return nil, nil, err
 	}
 	version := uint64(0)
@@ -130,12 +145,12 @@ func change(c *service.Call, p api.StatePath, condition api.StateIf) (s *scope, 
 		version = old.Version
 	}
 	if condition.IfVersion != nil && *condition.IfVersion != version {
-		err = api.Failure(api.CodeConflict, "read it again with state.get", "the version of %s is %d, not %d", p.Path, version, *condition.IfVersion).By("", api.RuleState)
+		err = api.Failure(api.CodeConflict, "read it again with state.get", "the version of %s is %d, not %d", path, version, *condition.IfVersion).By("", api.RuleState)
 	}
 	return s, old, err
 }
 
-func set(c *service.Call, p api.StateSetParams) (result api.StateSetResult, out service.Outcome, err error) {
+func set(c *service.Call, of lease.Of, p api.StateSetParams) (result api.StateSetResult, out service.Outcome, err error) {
 	v, err := api.Compacted("a value", p.Value)
 	if err != nil {
 		return result, out, err
@@ -144,7 +159,7 @@ func set(c *service.Call, p api.StateSetParams) (result api.StateSetResult, out 
 	if err != nil {
 		return result, out, err
 	}
-	s, old, err := change(c, p.StatePath, p.StateIf)
+	s, old, err := change(c, of, p.Path, p.StateIf)
 	if err != nil {
 		return result, out, err
 	}
@@ -164,8 +179,8 @@ func expiry(now time.Time, ms int64) (expires time.Time, err error) {
 	return expires, err
 }
 
-func remove(c *service.Call, p api.StateDeleteParams) (result api.StateDeleteResult, out service.Outcome, err error) {
-	s, old, err := change(c, p.StatePath, p.StateIf)
+func remove(c *service.Call, of lease.Of, p api.StateDeleteParams) (result api.StateDeleteResult, out service.Outcome, err error) {
+	s, old, err := change(c, of, p.Path, p.StateIf)
 	if err != nil || old == nil {
 		return result, out, err
 	}
@@ -179,15 +194,14 @@ func remove(c *service.Call, p api.StateDeleteParams) (result api.StateDeleteRes
 // listMost bounds the keys of one answer: they fit into a line.
 const listMost = 64
 
-func list(c *service.Call, p api.StateListParams) (result api.StateListResult, out service.Outcome, err error) {
+func list(c *service.Call, of lease.Of, p api.StateListParams) (result api.StateListResult, out service.Outcome, err error) {
 	result.Keys = []api.StateEntry{}
 	for _, path := range []string{p.Path, p.After} {
 		if path != "" {
 			err = cmp.Or(err, checkPath(path))
 		}
 	}
-	of, scopeErr := scopeOf(c.Run, p.Scope)
-	if err = cmp.Or(err, scopeErr); err != nil {
+	if err != nil {
 		return result, out, err
 	}
 	below, after := at(of.ID(), ""), at(of.ID(), p.After)
@@ -221,11 +235,8 @@ func list(c *service.Call, p api.StateListParams) (result api.StateListResult, o
 }
 
 // watch returns a key when it has changed since a version.
-func watch(c *service.Call, p api.StateWatchParams) (result api.StateResult, out service.Outcome, err error) {
-	of, err := named(c, p.StatePath)
-	if err == nil {
-		result, err = read(c, of, p.Path)
-	}
+func watch(c *service.Call, of lease.Of, p api.StateWatchParams) (result api.StateResult, out service.Outcome, err error) {
+	result, err = read(c, of, p.Path)
 	if gone := result.Version == 0 && p.Version > 0; err == nil && !gone && result.Version <= p.Version {
 		err = service.ErrNotYet
 	}

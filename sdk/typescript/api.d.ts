@@ -692,6 +692,64 @@ export interface ModelTestParams {
   model: string;
 }
 
+/** Asks for the keys of a scope at a path and below it. */
+export interface StateQueryParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of runs of this name; absent: that of the namespace */
+  name?: string;
+  /** absent: all keys of the scope */
+  path?: string;
+  /** next of the answer before, to go on behind it */
+  after?: string;
+}
+
+/** Asks for a key of a scope. */
+export interface StateReadParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of runs of this name; absent: that of the namespace */
+  name?: string;
+  path: string;
+}
+
+/** Sets a key of a scope. */
+export interface StateWriteParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of runs of this name; absent: that of the namespace */
+  name?: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  path: string;
+  value: unknown;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Removes a key of a scope. */
+export interface StateRemoveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of runs of this name; absent: that of the namespace */
+  name?: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /**
  * Choose records of the audit log. Empty fields choose all that the caller may see: root
  * everything, a user what is about its own runs and namespaces.
@@ -2947,6 +3005,27 @@ export interface ClovedAuditMethods {
   query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
 }
 
+/** The methods state.*. */
+export interface ClovedStateMethods {
+  /**
+   * Lists the keys that agents share in a scope of the caller's, at a path and below it, without
+   * their values. If there are more, the answer has next, and the same request with that as after
+   * returns the following part.
+   */
+  query(params?: StateQueryParams, options?: CallOptions): Promise<StateListResult>;
+  /** Yields the keys of all parts of state.query, in as many calls as that takes. */
+  queryAll(params?: StateQueryParams, options?: CallOptions): AsyncGenerator<StateEntry, void, void>;
+  /**
+   * Returns a key that agents share, with its value and its version, which is 0 where there is
+   * none.
+   */
+  read(params: StateReadParams, options?: CallOptions): Promise<StateResult>;
+  /** Sets a key that agents share, as state.set. */
+  write(params: StateWriteParams, options?: CallOptions): Promise<StateSetResult>;
+  /** Removes a key that agents share, as state.delete. */
+  remove(params: StateRemoveParams, options?: CallOptions): Promise<StateDeleteResult>;
+}
+
 /** The methods event.*. */
 export interface ClovedEventMethods {
   /**
@@ -2967,6 +3046,7 @@ export interface ClovedMethods {
   readonly budget: ClovedBudgetMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
+  readonly state: ClovedStateMethods;
   readonly event: ClovedEventMethods;
 }
 

@@ -138,6 +138,10 @@ export const USER_METHODS = {
   "model.test": { shape: "call" },
   "model.top": { shape: "call", lists: ["runs"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
+  "state.query": { shape: "call", lists: ["keys"], parts: "keys" },
+  "state.read": { shape: "call" },
+  "state.write": { shape: "call", keyed: true },
+  "state.remove": { shape: "call", keyed: true },
   "audit.query": { shape: "stream" },
   "event.follow": { shape: "stream" },
 };
