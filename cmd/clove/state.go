@@ -38,7 +38,7 @@ func stateCommand() command {
 // showState prints a key's value. One that there is not is an error.
 func showState(s *screen, l *line, has api.StateResult) error {
 	if has.Version == 0 {
-		return invalid("", "clove state ls shows those that there are", "there is no key %s", l.args[0])
+		return api.Failure(api.CodeNotFound, "clove state ls shows those that there are", "there is no key %s", l.args[0])
 	}
 	return s.answer(l.Context, has, string(has.Value))
 }

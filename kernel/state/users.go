@@ -11,11 +11,14 @@ import (
 func aboutUsers[P any](at func(P) (api.StateOf, string)) service.Stages[P] {
 	return service.Stages[P]{About: func(p P) string {
 		of, path := at(p)
-		scope := string(api.StateNamespace)
+		text := string(api.StateNamespace) + "/" + path
 		if of.Name != "" {
-			scope = string(api.StateName) + " " + of.Name
+			text = string(api.StateName) + "/" + path + " of " + of.Name
 		}
-		return scope + " of " + of.Namespace + "/: " + path
+		if of.Namespace != "" {
+			text += " in " + of.Namespace
+		}
+		return text
 	}}
 }
 
