@@ -37,8 +37,11 @@ func (r *rig) another(run agent.Run) keeper {
 	return keeper{r, run}
 }
 
+// calls ends a call that waits too long: of what is to be refused, or has happened.
 func (k keeper) calls(method string, params any) (json.RawMessage, error) {
-	return k.Call(context.Background(), service.Caller{Run: k.run, Agent: true, UID: k.run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
+	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	defer cancel()
+	return k.Call(ctx, service.Caller{Run: k.run, Agent: true, UID: k.run.Owner.UID}, service.Request{Method: method, Text: encode(params)})
 }
 
 func (k keeper) set(scope api.StateScope, path, value string) uint64 {
