@@ -51,6 +51,11 @@ var sent = map[string]string{
 	agents.BudgetSettle.Name:    `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
 	agents.BudgetRelease.Name:   `{"reservation":"RESERVATION"}`,
 	agents.BudgetCharge.Name:    `{"amounts":{"reviews":1}}`,
+	agents.StateGet.Name:        `{"path":"plans/today"}`,
+	agents.StateSet.Name:        `{"path":"plans/today","value":1,"if_version":0}`,
+	agents.StateDelete.Name:     `{"path":"plans/today"}`,
+	agents.StateList.Name:       `{}`,
+	agents.StateWatch.Name:      `{"path":"plans/today","version":1}`,
 	agents.ModelQueue.Name:      `{}`,
 	agents.AuditRead.Name:       `{"namespace":"acme"}`,
 }

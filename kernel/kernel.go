@@ -21,6 +21,7 @@ import (
 	"clove.run/clove/kernel/records"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
+	"clove.run/clove/kernel/state"
 	"clove.run/clove/store"
 )
 
@@ -88,7 +89,7 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func New(c Config) (*Kernel, error) {
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
 }
 
 // Queued is service.Queued.

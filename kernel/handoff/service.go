@@ -3,7 +3,6 @@ package handoff
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -82,15 +81,16 @@ func (s *Service) handoff(c *service.Call, p api.HandoffParams) (result api.Hand
 // offerOf reads a request.
 func offerOf(c *service.Call, p api.HandoffParams) (o offer, err error) {
 	o = offer{ID: string(agent.NewID()), To: p.To, From: c.Run.Spec.ID, Name: c.Run.Spec.Name, Grants: p.Grants, Reservation: p.Reservation, Created: c.Now, Expires: p.Expires}
-	if o.Task, err = json.Marshal(p.Task); err != nil || bytes.Equal(o.Task, []byte("null")) {
+	if len(p.Task) == 0 || bytes.Equal(p.Task, []byte("null")) {
 		return o, api.Failure(api.CodeParams, `say for example "task":"review the report"`, "there is no task")
+	}
+	if o.Task, err = api.Compacted("a task", p.Task); err != nil {
+		return o, err
 	}
 	if o.Expires.IsZero() {
 		o.Expires = c.Now.Add(lasts)
 	}
 	switch {
-	case len(o.Task) > taskMost:
-		err = api.Failure(api.CodeTooLarge, "put the rest into a file", "the task has %d bytes of JSON, at most %d are allowed", len(o.Task), taskMost)
 	case len(o.Grants) > grantsMost:
 		err = api.Failure(api.CodeParams, "hand over the others with another task", "%d grants are more than %d", len(o.Grants), grantsMost)
 	case o.over(c.Now) || o.Expires.After(c.Now.Add(lastsMost)):

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"time"
@@ -158,17 +157,12 @@ func checkMessage(m *lease.Message, expires int64) error {
 	case len(m.Trace) > traceMost:
 		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
 	}
-	return checkBody(&m.Body)
+	return compact(&m.Body)
 }
 
-// checkBody refuses what is no JSON, and drops blanks.
-func checkBody(body *json.RawMessage) error {
-	var compact bytes.Buffer
-	if len(*body) == 0 || json.Compact(&compact, *body) != nil || compact.Len() > api.MailBodyMost {
-		return api.Failure(api.CodeTooLarge, "write larger ones to a file that both see", "a body is JSON of 1 to %d bytes", api.MailBodyMost)
-	}
-	*body = compact.Bytes()
-	return nil
+func compact(body *json.RawMessage) (err error) {
+	*body, err = api.Compacted("a body", *body)
+	return err
 }
 
 // put puts a message of the caller's into the box of a run, and tells that one.
@@ -208,7 +202,7 @@ func receive(c *service.Call, p api.MailReceiveParams) (result api.MailReceiveRe
 	}
 	size := 0
 	for _, m := range all {
-		if size += len(m.Body); size > api.MailBodyMost && len(result.Messages) > 0 {
+		if size += len(m.Body); size > api.BodyMost && len(result.Messages) > 0 {
 			break
 		}
 		result.Messages = append(result.Messages, m.Mail)
@@ -273,7 +267,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}
 	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.Asked(), Body: p.Body}}
-	if err := checkBody(&reply.Body); err != nil {
+	if err := compact(&reply.Body); err != nil {
 		return result, out, err
 	}
 	asked.Asks = false
