@@ -76,6 +76,11 @@ export const AGENT_METHODS = {
   "name.release": { shape: "call", keyed: true },
   "name.lookup": { shape: "call" },
   "name.list": { shape: "call", lists: ["names"], parts: "names" },
+  "state.get": { shape: "call" },
+  "state.set": { shape: "call", keyed: true },
+  "state.delete": { shape: "call", keyed: true },
+  "state.list": { shape: "call", lists: ["keys"], parts: "keys" },
+  "state.watch": { shape: "call" },
   "model.queue": { shape: "call", lists: ["calls"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
 };
@@ -149,6 +154,10 @@ export const USER_METHODS = {
   "model.test": { shape: "call" },
   "model.top": { shape: "call", lists: ["runs"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
+  "state.query": { shape: "call", lists: ["keys"], parts: "keys" },
+  "state.read": { shape: "call" },
+  "state.write": { shape: "call", keyed: true },
+  "state.remove": { shape: "call", keyed: true },
   "audit.query": { shape: "stream" },
   "event.follow": { shape: "stream" },
 };
