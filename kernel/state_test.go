@@ -392,6 +392,7 @@ func TestWatchedKeys(t *testing.T) {
 	watch := func(version uint64) <-chan api.StateResult {
 		answers := make(chan api.StateResult, 1)
 		go func() {
+			defer close(answers) // also where there is no answer
 			answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{Scope: api.StateName, Path: "a"}, Version: version}))
 		}()
 		return answers
@@ -481,6 +482,7 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 	answers := make(chan api.StateResult, 1)
 	go func() {
+		defer close(answers) // also where there is no answer
 		answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{Scope: api.StateName, Path: "plans/today"}, Version: version}))
 	}()
 	set, err := asks[api.StateSetResult](k.rig, 1000, methods.StateWrite.Name, api.StateWriteParams{StateOf: of, Path: "plans/today", Value: json.RawMessage("4"), StateIf: api.StateIf{IfVersion: &version}})
