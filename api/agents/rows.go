@@ -110,7 +110,7 @@ var (
 	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
 	StateGet = api.Row[api.StateGetParams, api.StateResult]{Name: "state.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
-		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/name/plans:ro, for all of these methods."}
+		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods."}
 
 	StateSet = api.Row[api.StateSetParams, api.StateSetResult]{Name: "state.set", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict, api.CodeBusy},
 		Doc: "Sets a key, which is durable when the call is answered. With if_version only if the key has that version, else the answer is the error conflict."}
@@ -122,7 +122,7 @@ var (
 		Doc: "Lists the key at a path and those below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
 	StateWatch = api.Row[api.StateWatchParams, api.StateResult]{Name: "state.watch", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict}, Waits: true,
-		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds how long it waits, and asks again."}
+		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again."}
 
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}

@@ -380,16 +380,20 @@ export interface NameListParams {
 
 /** Asks for a key. */
 export interface StateGetParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
 }
 
 /** Sets a key. */
 export interface StateSetParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the version that there must be, 0: none; absent: any */
@@ -403,8 +407,10 @@ export interface StateSetParams {
 
 /** Removes a key. */
 export interface StateDeleteParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the version that there must be, 0: none; absent: any */
@@ -415,8 +421,10 @@ export interface StateDeleteParams {
 
 /** Asks for the keys at a path and below it. */
 export interface StateListParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** absent: all keys of the scope */
   path?: string;
   /** next of the answer before, to go on behind it */
@@ -425,12 +433,16 @@ export interface StateListParams {
 
 /** Waits for a change of a key. */
 export interface StateWatchParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the one that the caller knows; 0: it knows of none */
   version: number;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** Name a namespace, and where the last answer ended. */
@@ -838,7 +850,7 @@ export interface StateQueryParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** absent: all keys of the scope */
   path?: string;
@@ -852,7 +864,7 @@ export interface StateReadParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   path: string;
 }
@@ -863,7 +875,7 @@ export interface StateWriteParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
@@ -881,7 +893,7 @@ export interface StateRemoveParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
@@ -2943,7 +2955,7 @@ export interface AgentStateMethods {
   /**
    * Returns a key with its value and its version, which is 0 where there is none. Keys of the
    * scopes name and namespace, which other runs share, need a grant of kind state, such as
-   * state:/name/plans:ro, for all of these methods.
+   * state:/namespace/plans:ro, for all of these methods.
    */
   get(params: Omit<StateGetParams, "run">, options?: CallOptions): Promise<StateResult>;
   /**
@@ -2962,8 +2974,8 @@ export interface AgentStateMethods {
   listAll(params?: Omit<StateListParams, "run">, options?: CallOptions): AsyncGenerator<StateEntry, void, void>;
   /**
    * Returns a key when its version is above the given one, or when it is gone and the given one is
-   * above 0. That a key expires does not wake a call that waits: the caller bounds how long it
-   * waits, and asks again.
+   * above 0. That a key expires does not wake a call that waits: the caller bounds the wait with
+   * within_ms, and asks again.
    */
   watch(params: Omit<StateWatchParams, "run">, options?: CallOptions): Promise<StateResult>;
 }

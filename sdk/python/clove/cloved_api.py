@@ -3000,7 +3000,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             path: absent: all keys of the scope
             after: next of the answer before, to go on behind it
         """
@@ -3038,7 +3038,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
         """
         params = {"owner": owner, "namespace": namespace, "name": name, "path": path}
         return StateResult.read(await self._caller.call("state.read", params))
@@ -3060,7 +3060,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
             expires_ms: from now; 0: never
             key: the same key gets the same answer again
@@ -3092,7 +3092,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
             key: the same key gets the same answer again
         """
