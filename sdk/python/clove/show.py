@@ -20,8 +20,6 @@ def show(answer: Any) -> str:
             parts.append(table(name, value))
         elif isinstance(value, Mapping):
             parts.append(f"{name}:\n{show(value)}")
-        elif isinstance(value, str) and "\n" in value:
-            parts.append("\n".join([f"{name}:"] + ["  " + scalar(line) for line in value.splitlines()]))
         else:
             parts.append(f"{name}: {scalar(value)}")
     return "\n".join(parts) or "done"
