@@ -639,7 +639,7 @@ func TestTheDiskOfChildren(t *testing.T) {
 	asks := api.SpawnParams{Limits: api.SpawnLimits{DiskBytes: 800 << 20}}
 	_, err := f.ask(asks)
 	wantCode(t, err, api.CodeDenied)
-	if err == nil || !strings.Contains(err.Error(), "768MiB of 1GiB are left") {
+	if err == nil || !strings.Contains(err.Error(), "of 1GiB the live children leave 768MiB") {
 		t.Errorf("%v", err)
 	}
 	if l := f.line("children"); l.Reserved != 1 {

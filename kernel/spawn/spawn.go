@@ -249,7 +249,7 @@ func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *pre
 	run.Spec = identified(spec, made.id, m.Name)
 	run.Queue = agent.NewQueueState(run.Spec, c.Now.UTC())
 	for _, d := range compare.Wider(parent.Spec, run.Spec, now) {
-		return run, api.Failure(api.CodeDenied, d.Hint, "%s: %v", d.Field, d.Err()).By(StageParent, api.RuleParent+d.Field)
+		return run, api.Failure(api.CodeDenied, d.Hint, "%v", d.Err()).By(StageParent, api.RuleParent+d.Field)
 	}
 	if err := s.unmovable(parent, run.Spec.Files); err != nil {
 		return run, err
