@@ -102,6 +102,12 @@ func (k children) Beneath(ctx context.Context, owner agent.Owner, outer, inner s
 	return err == nil && <-found
 }
 
+// Programs are beside cloved, or where packages put them.
+func (k children) Programs() string {
+	programs, _ := runtime.Programs() // without it no run would start
+	return programs
+}
+
 // Pack copies files of the parent's for a run that is to be queued.
 func (k children) Pack(ctx context.Context, parent agent.Run, child agent.ID, all []api.SpawnFile, most int64) error {
 	return k.d.shared.files.pack(ctx, parent, child, all, most)

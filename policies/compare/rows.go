@@ -211,9 +211,10 @@ func recorded() []Row {
 
 func detached() []Row {
 	const never = "leave it out"
+	const again = "all its starts are within the deadline, the limits and the accounts of the parent, with which it ends"
 	return []Row{
-		compared("restart.policy", "never, on-failure, always: no later one than the parent's", never, moreRestarts, nil),
-		compared("restart.max", "no more restarts than the parent", "restart it less often", moreOften, nil),
+		free(again, "restart.policy")[0],
+		free(again, "restart.max")[0],
 		compared("schedule", "none, or the parent's: it would start after the parent's end", never, noOther(func(s agent.Spec) string { return s.Schedule }), nil),
 		compared("keep_files", "only if the parent keeps its own", never, switched(func(s agent.Spec) bool { return s.KeepFiles }), nil),
 		free("it only waits", "after")[0],
