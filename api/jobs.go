@@ -41,6 +41,7 @@ type Job struct {
 	Causation string          `json:"causation"`
 	Body      json.RawMessage `json:"body,omitempty" col:"BODY,json,cut"` // left out by job.list
 	Result    json.RawMessage `json:"result,omitempty"`                   // of one that is done
+	Output    string          `json:"output,omitempty"`                   // the end of what the last run wrote that clove has started for it
 }
 
 // JobResultMost bounds Job.Result, in bytes. What is larger is sent as mail.

@@ -107,6 +107,11 @@ func (k children) Pack(ctx context.Context, parent agent.Run, child agent.ID, al
 	return k.d.shared.files.pack(ctx, parent, child, all, most)
 }
 
+// Give keeps the standard input of a run that is to be queued.
+func (k children) Give(run agent.ID, input []byte) error {
+	return k.d.options.Paths.Spools().Give(run, input)
+}
+
 // Drop removes them.
 func (k children) Drop(child agent.ID) { k.d.shared.files.drop(child) }
 

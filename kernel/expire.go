@@ -80,8 +80,14 @@ func (a *alarm) end() { close(a.stop); a.ended.Wait() }
 func (k *Kernel) due() time.Time {
 	_ = k.expireMail() // tried again at the next call
 	next, err := k.jobs.Tick(k.engine)
-	if err != nil {
-		return time.Time{}
+	if err == nil && k.starts.Load() {
+		var again time.Time
+		if again, err = k.jobs.Begin(k.engine); next.IsZero() || !again.IsZero() && again.Before(next) {
+			next = again
+		}
+	}
+	if err != nil { // the disk is full, or it is tried again for another reason
+		return k.engine.Now().Add(time.Second)
 	}
 	return next
 }

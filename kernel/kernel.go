@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
@@ -72,6 +73,7 @@ type Kernel struct {
 	log     service.Log
 	jobs    *jobs.Jobs
 	alarm   *alarm
+	starts  atomic.Bool // runs are started for jobs and for mail
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
@@ -86,7 +88,8 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
-	k.jobs = &jobs.Jobs{Due: func(at time.Time) { k.alarm.set(at) }}
+	k.jobs = &jobs.Jobs{Starter: starter{k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.spawn.Ended, k.spawn.Spent = k.startEnded, budgets.Spent
 	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,

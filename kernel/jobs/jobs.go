@@ -23,13 +23,6 @@ type Jobs struct {
 	Due func(time.Time)
 }
 
-// Starter starts runs for jobs.
-type Starter interface {
-	// Digest is that of the newest manifest of an owner with a name, and its namespace: the one that is named, or
-	// the manifest's where none is.
-	Digest(tx *store.KernelTx, owner uint32, manifest, namespace string) (digest, of string, err error)
-}
-
 // Tables are those of the package.
 func Tables() []store.Declared { return []store.Declared{Queues} }
 
@@ -70,12 +63,21 @@ var noTime time.Time
 
 func topicOf(box string) service.Topic { return service.Topic("job/" + box) }
 
-// changed has calls look again that wait for jobs of boxes, and Tick be called in time.
+// changed has calls look again that wait for jobs of boxes, and Tick and Begin be called: at due, where that is not
+// zero, and at once where something may be started.
 func (j *Jobs) changed(out *service.Outcome, due time.Time, boxes ...string) {
 	for _, box := range boxes {
 		out.Topics = append(out.Topics, topicOf(box))
 	}
 	out.Durable = append(out.Durable, func() { j.Due(due) })
+}
+
+// soonest is now where clove may start something, and else due.
+func soonest(starts bool, now, due time.Time) time.Time {
+	if starts {
+		return now
+	}
+	return due
 }
 
 // queueOf is a queue of the namespace of the call's run.
@@ -109,7 +111,7 @@ func (j *Jobs) put(c *service.Call, q *Queue, p api.NewJob) (result api.JobResul
 		return result, out, err
 	}
 	out.About, out.Owner = about(q.Name, m), &q.Owner
-	j.changed(&out, w.Next(), m.Box)
+	j.changed(&out, soonest(q.Manifest != "", c.Now, w.Next()), m.Box)
 	result.Job = shown(m, q.box())
 	result.Job.Body = nil // the caller has it
 	return result, out, nil
@@ -214,6 +216,7 @@ func (j *Jobs) complete(c *service.Call, p api.JobCompleteParams) (result api.Jo
 	if err == nil {
 		err = lease.CheckResult(&p.Result)
 	}
+	starts := err == nil && m.Work.Until.IsZero()
 	if err == nil {
 		err = lease.Finish(c.Tx, m, p.Result, c.Now)
 	}
@@ -221,7 +224,7 @@ func (j *Jobs) complete(c *service.Call, p api.JobCompleteParams) (result api.Jo
 		return result, out, err
 	}
 	out.About = about(b.Name, m)
-	j.changed(&out, noTime, m.Box)
+	j.changed(&out, soonest(starts, c.Now, noTime), m.Box)
 	results, more, err := c.Then(p.Then)
 	result.Results = results
 	out.Add(more)
@@ -236,13 +239,14 @@ func (j *Jobs) fail(c *service.Call, p api.JobFailParams) (result api.JobResult,
 	if err != nil {
 		return result, out, err
 	}
+	starts := m.Work.Until.IsZero()
 	if p.Dead {
 		err = lease.Kill(c.Tx, m, cmp.Or(p.Why, "its holder gave up"), c.Now)
 	} else {
 		err = lease.Return(c.Tx, m, cmp.Or(p.Why, "it failed"), c.Now)
 	}
 	out.About, out.Reason = about(b.Name, m), p.Why
-	j.changed(&out, m.Work.Next(), m.Box)
+	j.changed(&out, soonest(starts, c.Now, m.Work.Next()), m.Box)
 	result.Job = shown(m, b.Of)
 	result.Job.Body = nil
 	return result, out, err
@@ -288,7 +292,7 @@ func shown(m *lease.Message, of lease.Of) api.Job {
 	w := m.Work
 	a := api.Job{ID: m.ID, Owner: of.Owner, Namespace: of.Namespace, Queue: of.Name, State: api.JobReady, Priority: m.Priority, From: m.From, Sender: m.Sender, Added: m.Sent,
 		Deadline: w.Deadline, Attempts: w.Attempts, AttemptsMost: w.Most, Holder: w.Holder, Until: w.Until, Ended: m.Died, Why: cmp.Or(m.Dead, w.Why),
-		Trace: m.Trace, Causation: m.Causation, Body: m.Body, Result: w.Result}
+		Trace: m.Trace, Causation: m.Causation, Body: m.Body, Result: w.Result, Output: w.Output}
 	switch {
 	case m.Dead != "":
 		a.State = api.JobDead

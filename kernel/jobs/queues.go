@@ -47,6 +47,9 @@ const (
 	queuesInPart       = 40
 )
 
+// withManifest is the index of the queues that have a manifest.
+const withManifest = "job_queues_started"
+
 // Queues is the table of queues.
 var Queues = store.Table[Queue]{
 	Bucket: "job_queues", Noun: "queue",
@@ -60,6 +63,12 @@ var Queues = store.Table[Queue]{
 	Bound: store.Bound[Queue]{Most: queuesMost, Error: func(*Queue) error {
 		return api.Failure(api.CodeBusy, "remove some", "the namespace has %d queues", queuesMost)
 	}},
+	Indexes: []store.Index[Queue]{{Bucket: withManifest, Terms: func(q *Queue) []string {
+		if q.Manifest == "" {
+			return nil
+		}
+		return []string{"yes"}
+	}}},
 }
 
 // below is what the keys of a namespace's queues begin with.
@@ -135,7 +144,7 @@ func (j *Jobs) addQueue(c *service.Call, p api.QueueAddParams) (result api.Queue
 		return result, out, err
 	}
 	out.Owner = &owner
-	j.changed(&out, noTime, q.box().ID())
+	j.changed(&out, c.Now, q.box().ID())
 	result.Queue, err = shownQueue(c.Tx, q)
 	return result, out, err
 }

@@ -123,7 +123,7 @@ func (j *Jobs) retry(c *service.Call, p api.JobParams) (result api.JobResult, ou
 		err = api.Failure(api.CodeConflict, "only a dead or a delayed job is tried again", "the job is %s", state)
 	}
 	out.Owner = &b.Owner
-	j.changed(&out, m.Work.Next(), m.Box)
+	j.changed(&out, c.Now, m.Box)
 	result.Job = shown(m, b.Of)
 	return result, out, err
 }
@@ -141,9 +141,12 @@ func (j *Jobs) cancel(c *service.Call, p api.JobParams) (result api.JobResult, o
 	case api.JobDead:
 		err = lease.Discard(c.Tx, b, m)
 	default:
+		if w := m.Work; w.Holder != "" && w.Until.IsZero() {
+			j.Starter.Abort(w.Holder, &out)
+		}
 		err = lease.Cancel(c.Tx, b, m)
 	}
-	j.changed(&out, noTime, m.Box)
+	j.changed(&out, c.Now, m.Box)
 	return result, out, err
 }
 

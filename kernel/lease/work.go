@@ -25,6 +25,7 @@ type Work struct {
 	Until    time.Time     `json:"until,omitzero"` // of Holder's lease; zero: it lasts as long as that run
 	// Why the last attempt failed.
 	Why    string          `json:"why,omitempty"`
+	Output string          `json:"output,omitempty"` // the end of what the last run wrote that clove has started for it
 	Result json.RawMessage `json:"result,omitempty"` // of a job that is done
 	Order  uint64          `json:"order,omitempty"`  // among those that are done
 }
@@ -151,7 +152,7 @@ func Finish(tx *store.KernelTx, m *Message, result json.RawMessage, now time.Tim
 	if err != nil || b == nil {
 		return err
 	}
-	b.Messages, b.Held, b.Finished = b.Messages-1, b.Held-1, b.Finished+1
+	b.Messages, b.Held, b.Finished = b.Messages-1, b.Held+m.Work.free(), b.Finished+1
 	if b.Done++; b.Done > doneMost {
 		oldest, err := Finished.Ordered(tx, byOrder, m.Box, "", b.Done-doneMost)
 		for _, old := range oldest {
@@ -184,10 +185,10 @@ func Return(tx *store.KernelTx, m *Message, why string, now time.Time) error {
 	return update(tx, m, w.free())
 }
 
-// Undo takes a job from a holder that has not begun with it. The attempt does not count.
-func Undo(tx *store.KernelTx, m *Message, due time.Time) error {
+// Undo takes a job from a holder that could not begin with it, until a time. The attempt does not count.
+func Undo(tx *store.KernelTx, m *Message, why string, due time.Time) error {
 	w := m.Work
-	w.Attempts, w.Due = max(0, w.Attempts-1), due
+	w.Attempts, w.Due, w.Why = max(0, w.Attempts-1), due, why
 	return update(tx, m, w.free())
 }
 
