@@ -80,9 +80,9 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 	return nil
 }
 
-// give has the agent read so many bytes from its standard input, and then its end. They fit into a pipe (65 536 bytes,
+// endWith has the agent read so many bytes from its standard input, and then its end. They fit into a pipe (65 536 bytes,
 // pipe(7)), so nothing waits for the agent to read them.
-func (s *streams) give(input []byte) error {
+func (s *streams) endWith(input []byte) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err

@@ -89,7 +89,7 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 		s.streams.fit(order.Size)
 	}
 	if err == nil && order.Input != nil {
-		err = s.streams.give(order.Input)
+		err = s.streams.endWith(order.Input)
 	}
 	return agent.Failed("streams", err)
 }
