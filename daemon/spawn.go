@@ -165,6 +165,23 @@ func (k children) Ended(id agent.ID) *spawn.End {
 	return &spawn.End{Record: *run.Record, Output: tailOf(k.d.options.Paths, id)}
 }
 
+// Remove removes a run that has ended.
+func (k children) Remove(id agent.ID) error {
+	if err := k.d.cache.refresh(); err != nil {
+		return err
+	}
+	run, found := k.d.cache.get(id)
+	if !found {
+		return nil
+	}
+	c := &request{Context: context.Background(), method: methods.RunRemove.Name, peer: caller{principal: principal{owner: run.Owner}, name: "the end of its work"}, run: run}
+	_, err := k.d.runs().remove(c, api.RemoveParams{RunParams: api.RunParams{Run: string(id)}})
+	if agent.KindOf(err) == agent.KindNotFound {
+		return nil
+	}
+	return err
+}
+
 // Bounds of the end of a run's output that is kept for its parent.
 const (
 	outputMost  = 4 << 10 // bytes

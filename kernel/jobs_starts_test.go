@@ -106,7 +106,7 @@ func TestARunIsStartedForEachJob(t *testing.T) {
 	one := s.starts("one")
 	s.starts("two")
 	run, _ := s.runs.Get(one)
-	if run.Parent != "" || run.Owner.UID != 1000 || !slices.Equal(run.Spec.Command, agent.RawStrings{"/bin/true"}) || !run.Spec.Remove || !strings.HasPrefix(run.Spec.Name, "worker-") {
+	if run.Parent != "" || run.Owner.UID != 1000 || !slices.Equal(run.Spec.Command, agent.RawStrings{"/bin/true"}) || !strings.HasPrefix(run.Spec.Name, "worker-") {
 		t.Errorf("%+v", run)
 	}
 	if job := s.wants(all[0].ID, api.JobHeld, ""); job.Holder != one || !job.Until.IsZero() {

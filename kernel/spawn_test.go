@@ -105,6 +105,13 @@ func (f *fakeRuns) Ended(id agent.ID) *spawn.End {
 	return f.ends[id]
 }
 
+func (f *fakeRuns) Remove(id agent.ID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.runs, id)
+	return nil
+}
+
 func (f *fakeRuns) Suspend(id agent.ID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -282,6 +282,7 @@ func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (ap
 	return api.CollectResult{}, noCloved()
 }
 func (away) Queue(agent.Run) error                 { return noCloved() }
+func (away) Remove(agent.ID) error                 { return nil }
 func (away) Ended(agent.ID) *End                   { return nil }
 func (away) Suspend(agent.ID) error                { return nil }
 func (away) Signal(agent.ID, string, string) error { return noCloved() }

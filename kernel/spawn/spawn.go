@@ -44,6 +44,8 @@ type Runs interface {
 	Ended(agent.ID) *End
 	// Suspend ends a run that is queued, and keeps one that runs from starting again.
 	Suspend(agent.ID) error
+	// Remove removes a run that has ended; one that is gone is no error.
+	Remove(run agent.ID) error
 	// Signal sends a run a signal, or ends it.
 	Signal(run agent.ID, signal, reason string) error
 }

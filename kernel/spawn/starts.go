@@ -14,7 +14,7 @@ import (
 )
 
 // Start is a run that clove itself starts for a service, from a manifest that a user has named. The row is kept
-// until the run has ended.
+// until the run has ended and was removed.
 type Start struct {
 	ID  agent.ID `json:"id"`
 	For string   `json:"for"` // what for, in the words of the service: KIND/...
@@ -24,6 +24,8 @@ type Start struct {
 	// Queue is the run as it is to be queued, and Input its standard input; nil: it has been queued.
 	Queue *agent.Run      `json:"queue,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
+	// Over says that the run has ended, and its service knows it.
+	Over bool `json:"over,omitempty"`
 }
 
 // startsMost bounds the runs that clove has started itself and that have not ended.
@@ -42,7 +44,12 @@ var Starts = store.Table[Start]{
 		}
 		return nil
 	},
-	Indexes: []store.Index[Start]{{Bucket: startsFor, Terms: func(s *Start) []string { return []string{s.For} }}},
+	Indexes: []store.Index[Start]{{Bucket: startsFor, Terms: func(s *Start) []string {
+		if s.Over {
+			return nil
+		}
+		return []string{s.For}
+	}}},
 	Bound: store.Bound[Start]{Most: startsMost, Error: func(*Start) error {
 		return api.Failure(api.CodeBusy, "wait until some have ended", "clove has started %d runs for jobs and names", startsMost)
 	}},
@@ -56,7 +63,6 @@ type Launch struct {
 	For              string          // see Start
 	Input            json.RawMessage // a line of standard input; nil: none
 	Deadline         time.Time       // it ends then; zero: never
-	Remove           bool            // with its end
 }
 
 // Held is the newest manifest of an owner with a name, as a service holds it. namespace is the one that the runs
@@ -91,7 +97,6 @@ func (s *Spawn) Launch(c *service.Call, l Launch) (id agent.ID, out service.Outc
 	}
 	run := agent.Run{Owner: m.Owner, Created: c.Now.UTC(), Executes: m.Files, Deadline: l.Deadline}
 	run.Spec = identified(m.Spec, agent.NewID(), m.Name)
-	run.Spec.Remove = run.Spec.Remove || l.Remove
 	run.Queue = agent.NewQueueState(run.Spec, c.Now.UTC())
 	if err := cmp.Or(run.Spec.Validate(), s.admits(c, run)); err != nil {
 		return "", out, err
@@ -151,9 +156,28 @@ func (s *Spawn) changeStart(id agent.ID, do func(*service.Call, *Start) (service
 	})
 }
 
-// endStart forgets a start, and tells its service how it ended. refused says why it was never queued.
+// endStart tells the service of a start how it ended, and removes the run with its files: what its service needs of
+// it, that has kept. refused says why it was never queued.
 func (s *Spawn) endStart(id agent.ID, end End, refused error) error {
+	if err := s.endOnce(id, end, refused); err != nil {
+		return err
+	}
+	s.surely(func() error {
+		if err := s.runs().Remove(id); err != nil {
+			return err
+		}
+		return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+			return out, Starts.Delete(c.Tx, string(id))
+		})
+	})
+	return nil
+}
+
+func (s *Spawn) endOnce(id agent.ID, end End, refused error) error {
 	return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+		if start.Over {
+			return out, nil
+		}
 		given, err := Results.Get(c.Tx, store.RunKey(id, "result"))
 		if err != nil {
 			return out, err
@@ -161,17 +185,18 @@ func (s *Spawn) endStart(id agent.ID, end End, refused error) error {
 		if given != nil {
 			end.Result = given.Value
 		}
+		start.Over, start.Queue, start.Input = true, nil, nil
 		if s.Ended != nil {
 			out, err = s.Ended(c, start, end, refused)
 		}
-		return out, cmp.Or(err, Starts.Delete(c.Tx, string(id)))
+		return out, cmp.Or(err, Starts.Put(c.Tx, start))
 	})
 }
 
 // startEnded keeps the end of a run, if clove has started it itself.
 func (s *Spawn) startEnded(id agent.ID) error {
 	start, err := s.startOf(id)
-	if err != nil || start == nil {
+	if err != nil || start == nil || start.Over {
 		return err
 	}
 	if end := s.runs().Ended(id); end != nil && s.endStart(id, *end, nil) != nil {
@@ -211,7 +236,8 @@ func (s *Spawn) recoverStarts() error {
 				continue
 			}
 		}
-		if end := s.runs().Ended(start.ID); end != nil {
+		if end := s.runs().Ended(start.ID); end != nil || start.Over {
+			end = cmp.Or(end, &End{})
 			err = cmp.Or(err, s.endStart(start.ID, *end, nil))
 		}
 	}
@@ -223,7 +249,7 @@ func (s *Spawn) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []*St
 	all, err := Starts.Below(tx, "")
 	for _, start := range all {
 		run, found := s.runs().Get(start.ID)
-		if is(start) && (!found || run.Started.IsZero()) {
+		if is(start) && !start.Over && (!found || run.Started.IsZero()) {
 			pending = append(pending, start)
 		}
 	}
