@@ -15,15 +15,22 @@ import (
 )
 
 var (
-	pageFile = regexp.MustCompile("(?s)`([a-z]+\\.py)`[^`]*\n```python\n(.*?)```") // a name, and what the file has
+	pageFile = regexp.MustCompile("(?s)`([a-z]+\\.(?:py|yaml))`[^`]*\n```[a-z]+\n(.*?)```") // a name, and what the file has
 	oneID    = regexp.MustCompile(`\b[0-9a-f]{16}\b|\b[0-9]s ago`)
 )
 
 // The commands of docs/mail.md print what the page shows.
-func TestTheMailPageIsTrue(t *testing.T) {
+func TestTheMailPageIsTrue(t *testing.T) { pageIsTrue(t, "docs/mail.md", 6, 20) }
+
+// The commands of docs/jobs.md print what the page shows.
+func TestTheJobsPageIsTrue(t *testing.T) { pageIsTrue(t, "docs/jobs.md", 3, 17) }
+
+// pageIsTrue types the commands of a page, which has so many files and at least so many commands.
+func pageIsTrue(t *testing.T, page string, ofFiles, least int) {
+	t.Helper()
 	d := newCloved(t)
 	root, dir := doctest.Root(t), userDir(t, nil)
-	text, err := os.ReadFile(filepath.Join(root, "docs/mail.md"))
+	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +62,7 @@ func TestTheMailPageIsTrue(t *testing.T) {
 			t.Fatalf("%s: %v\n%s%s\nthe page has\n%s", command, err, got, problem, want)
 		}
 	}
-	if len(files) != 6 || commands < 20 {
+	if len(files) != ofFiles || commands < least {
 		t.Errorf("the page has %d files and %d commands", len(files), commands)
 	}
 }
