@@ -98,3 +98,12 @@ func (p QueueListParams) WithAfter(cursor string) QueueListParams { p.After = cu
 
 // Part returns the queues.
 func (r QueueListResult) Part() ([]Queue, string) { return r.Queues, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p StateListParams) WithAfter(cursor string) StateListParams { p.After = cursor; return p }
+
+// WithAfter returns the parameters with another cursor.
+func (p StateQueryParams) WithAfter(cursor string) StateQueryParams { p.After = cursor; return p }
+
+// Part returns the keys.
+func (r StateListResult) Part() ([]StateEntry, string) { return r.Keys, r.Next }

@@ -21,6 +21,8 @@ const (
 	OfRun   Kind = "run"   // Name is the run's id
 	OfName  Kind = "name"  // of a namespace
 	OfQueue Kind = "queue" // of a namespace; its messages are jobs
+	// OfNamespace is shared by all of a namespace; Name is empty.
+	OfNamespace Kind = "namespace"
 )
 
 // Of names a box.

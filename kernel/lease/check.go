@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -28,9 +27,10 @@ func Check(m *Message, times ...int64) error {
 	return CheckBody(&m.Body)
 }
 
-// CheckBody refuses what is no JSON, and drops blanks.
-func CheckBody(body *json.RawMessage) error {
-	return checkJSON(body, api.MailBodyMost, "write larger ones to a file that both see")
+// CheckBody refuses what is no JSON or too long, and drops blanks.
+func CheckBody(body *json.RawMessage) (err error) {
+	*body, err = api.Compacted("a body", *body)
+	return err
 }
 
 // CheckResult is CheckBody for the result of a job; nil is none.
@@ -39,14 +39,9 @@ func CheckResult(result *json.RawMessage) error {
 		*result = nil
 		return nil
 	}
-	return checkJSON(result, api.JobResultMost, "send larger ones as mail, with then")
-}
-
-func checkJSON(text *json.RawMessage, most int, hint string) error {
-	var compact bytes.Buffer
-	if len(*text) == 0 || json.Compact(&compact, *text) != nil || compact.Len() > most {
-		return api.Failure(api.CodeTooLarge, hint, "a body is JSON of 1 to %d bytes", most)
+	err := CheckBody(result)
+	if err == nil && len(*result) > api.JobResultMost {
+		err = api.Failure(api.CodeTooLarge, "send larger ones as mail, with then", "a result is JSON of at most %d bytes", api.JobResultMost)
 	}
-	*text = compact.Bytes()
-	return nil
+	return err
 }

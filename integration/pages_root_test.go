@@ -19,14 +19,15 @@ var (
 	oneID    = regexp.MustCompile(`\b[0-9a-f]{16}\b|\b[0-9]s ago`)
 )
 
-// The commands of docs/mail.md print what the page shows.
-func TestTheMailPageIsTrue(t *testing.T) { pageIsTrue(t, "docs/mail.md", 6, 20) }
+// The commands of these pages print what the page shows.
+func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 6, 20) }
 
-// The commands of docs/jobs.md print what the page shows.
-func TestTheJobsPageIsTrue(t *testing.T) { pageIsTrue(t, "docs/jobs.md", 3, 17) }
+func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 3, 17) }
 
-// pageIsTrue types the commands of a page, which has so many files and at least so many commands.
-func pageIsTrue(t *testing.T, page string, ofFiles, least int) {
+func TestTheStatePageIsTrue(t *testing.T) { isTrue(t, "docs/state.md", 1, 6) }
+
+// isTrue runs the commands of a page, which must have some files and commands.
+func isTrue(t *testing.T, page string, wantFiles, wantCommands int) {
 	t.Helper()
 	d := newCloved(t)
 	root, dir := doctest.Root(t), userDir(t, nil)
@@ -62,7 +63,7 @@ func pageIsTrue(t *testing.T, page string, ofFiles, least int) {
 			t.Fatalf("%s: %v\n%s%s\nthe page has\n%s", command, err, got, problem, want)
 		}
 	}
-	if len(files) != ofFiles || commands < least {
+	if len(files) != wantFiles || commands < wantCommands {
 		t.Errorf("the page has %d files and %d commands", len(files), commands)
 	}
 }
