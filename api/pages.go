@@ -85,7 +85,21 @@ func (r MailReadResult) Part() ([]Mail, string) { return r.Messages, r.Next }
 func (p MailDeadParams) WithAfter(cursor string) MailDeadParams { p.After = cursor; return p }
 
 // Part returns the letters.
-func (r MailDeadResult) Part() ([]DeadLetter, string)             { return r.Letters, r.Next }
+func (r MailDeadResult) Part() ([]DeadLetter, string) { return r.Letters, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p JobsListParams) WithAfter(cursor string) JobsListParams { p.After = cursor; return p }
+
+// Part returns the jobs.
+func (r JobsListResult) Part() ([]Job, string) { return r.Jobs, r.Next }
+
+// WithAfter returns the parameters with another cursor.
+func (p QueueListParams) WithAfter(cursor string) QueueListParams { p.After = cursor; return p }
+
+// Part returns the queues.
+func (r QueueListResult) Part() ([]Queue, string) { return r.Queues, r.Next }
+
+// WithAfter returns the parameters with another cursor.
 func (p StateListParams) WithAfter(cursor string) StateListParams { p.After = cursor; return p }
 
 // WithAfter returns the parameters with another cursor.

@@ -113,6 +113,11 @@ func (k children) Pack(ctx context.Context, parent agent.Run, child agent.ID, al
 	return k.d.shared.files.pack(ctx, parent, child, all, most)
 }
 
+// Give keeps the standard input of a run that is to be queued.
+func (k children) Give(run agent.ID, input []byte) error {
+	return k.d.options.Paths.Spools().Give(run, input)
+}
+
 // Drop removes them.
 func (k children) Drop(child agent.ID) { k.d.shared.files.drop(child) }
 
@@ -164,6 +169,23 @@ func (k children) Ended(id agent.ID) *spawn.End {
 		return nil
 	}
 	return &spawn.End{Record: *run.Record, Output: tailOf(k.d.options.Paths, id)}
+}
+
+// Remove removes a run that has ended.
+func (k children) Remove(id agent.ID) error {
+	if err := k.d.cache.refresh(); err != nil {
+		return err
+	}
+	run, found := k.d.cache.get(id)
+	if !found {
+		return nil
+	}
+	c := &request{Context: context.Background(), method: methods.RunRemove.Name, peer: caller{principal: principal{owner: run.Owner}, name: "the end of its work"}, run: run}
+	_, err := k.d.runs().remove(c, api.RemoveParams{RunParams: api.RunParams{Run: string(id)}})
+	if agent.KindOf(err) == agent.KindNotFound {
+		return nil
+	}
+	return err
 }
 
 // Bounds of the end of a run's output that is kept for its parent.

@@ -57,8 +57,12 @@ func (r *reconciler) attempt(run agent.Run) (answer supervisor.Answer, gone <-ch
 	if err == nil {
 		metered, err = r.metered(run)
 	}
+	var input []byte
 	if err == nil {
-		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Rlimits: run.CallerRlimits, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered,
+		input, err = r.paths.Spools().Given(run.Spec.ID)
+	}
+	if err == nil {
+		answer, gone, err = r.starter.start(supervisor.Order{Spec: run.Spec, Owner: run.Owner, Rlimits: run.CallerRlimits, Size: r.window(run.Spec.ID), Socket: r.socket(), Metered: metered, Input: input,
 			LogDir: r.paths.Log(run.Spec.ID), LogCapBytes: r.config().LogCapBytes()})
 	}
 	if err == nil {

@@ -40,6 +40,13 @@ var sent = map[string]string{
 	agents.NameRelease.Name:     `{"name":"none"}`,
 	agents.NameLookup.Name:      `{"name":"none"}`,
 	agents.NameList.Name:        `{}`,
+	agents.JobAdd.Name:          `{"queue":"none","body":1}`,
+	agents.JobClaim.Name:        `{"queue":"none"}`,
+	agents.JobRenew.Name:        `{"id":"none"}`,
+	agents.JobComplete.Name:     `{"id":"none"}`,
+	agents.JobFail.Name:         `{"id":"none","why":"it is a test"}`,
+	agents.JobGet.Name:          `{"id":"none"}`,
+	agents.JobList.Name:         `{}`,
 	agents.AgentHandoff.Name:    `{"to":"0123456789abcdef","task":"review"}`,
 	agents.AgentAccept.Name:     `{"offer":"none"}`,
 	agents.AgentWithdraw.Name:   `{"offer":"none"}`,
@@ -64,7 +71,8 @@ var sent = map[string]string{
 // needAnother are methods that a run without another has no use for.
 var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
-	agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name}
+	agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
+	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name}
 
 // namedIn fills in what a call names: each is made for it.
 func (r *running) namedIn(params string) string {

@@ -15,12 +15,14 @@ import (
 )
 
 var (
-	pageFile = regexp.MustCompile("(?s)`([a-z]+\\.py)`[^`]*\n```python\n(.*?)```") // a name, and what the file has
+	pageFile = regexp.MustCompile("(?s)`([a-z]+\\.(?:py|yaml))`[^`]*\n```[a-z]+\n(.*?)```") // a name, and what the file has
 	oneID    = regexp.MustCompile(`\b[0-9a-f]{16}\b|\b[0-9]s ago`)
 )
 
 // The commands of these pages print what the page shows.
 func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 6, 20) }
+
+func TestTheJobsPageIsTrue(t *testing.T) { isTrue(t, "docs/jobs.md", 3, 17) }
 
 func TestTheStatePageIsTrue(t *testing.T) { isTrue(t, "docs/state.md", 1, 6) }
 

@@ -11,22 +11,85 @@ import (
 // expireEvery is how often expired messages become dead letters of mailboxes to which nothing is sent.
 const expireEvery = time.Minute
 
-// every calls do at each tick, until end.
-func every(tick time.Duration, do func()) (end func()) {
-	ticker, stop := time.NewTicker(tick), make(chan struct{})
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for {
-			select {
-			case <-ticker.C:
-				do()
-			case <-stop:
-				ticker.Stop()
-				return
+// alarm calls a function when the first of the times that it gets has come, and at least once in expireEvery.
+type alarm struct {
+	now   func() time.Time
+	do    func() (next time.Time) // zero: it has nothing to do later
+	news  chan struct{}           // has an element while sooner is new
+	stop  chan struct{}
+	ended sync.WaitGroup
+
+	mu     sync.Mutex // guards the following
+	sooner time.Time  // the first time since the last look; zero: none came
+}
+
+func newAlarm(now func() time.Time, do func() time.Time) *alarm {
+	a := &alarm{now: now, do: do, news: make(chan struct{}, 1), stop: make(chan struct{})}
+	a.ended.Go(a.serve)
+	return a
+}
+
+// set has the function called at a time, or before. It does not block.
+func (a *alarm) set(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	a.mu.Lock()
+	if a.sooner.IsZero() || at.Before(a.sooner) {
+		a.sooner = at
+	}
+	a.mu.Unlock()
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
+
+func (a *alarm) taken() (sooner time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sooner, a.sooner = a.sooner, time.Time{}
+	return sooner
+}
+
+func (a *alarm) serve() {
+	at := a.now()
+	for {
+		timer := time.NewTimer(min(max(0, at.Sub(a.now())), expireEvery))
+		select {
+		case <-a.news:
+			if sooner := a.taken(); !sooner.IsZero() && sooner.Before(at) {
+				at = sooner
 			}
+		case <-timer.C:
+			at = a.now().Add(expireEvery)
+			if next := a.do(); !next.IsZero() && next.Before(at) {
+				at = next
+			}
+		case <-a.stop:
+			timer.Stop()
+			return
 		}
-	})
-	return func() { close(stop); ended.Wait() }
+		timer.Stop()
+	}
+}
+
+func (a *alarm) end() { close(a.stop); a.ended.Wait() }
+
+// due does what time does to what agents share, and returns when there is more of it.
+func (k *Kernel) due() time.Time {
+	_ = k.expireMail() // tried again at the next call
+	next, err := k.jobs.Tick(k.engine)
+	if err == nil && k.starts.Load() {
+		var again time.Time
+		if again, err = k.jobs.Begin(k.engine); next.IsZero() || !again.IsZero() && again.Before(next) {
+			next = again
+		}
+	}
+	if err != nil { // the disk is full, or it is tried again for another reason
+		return k.engine.Now().Add(time.Second)
+	}
+	return next
 }
 
 // expireMail makes dead letters of all messages that have expired.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"clove.run/clove/agent"
@@ -14,6 +15,7 @@ import (
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/grants"
 	"clove.run/clove/kernel/handoff"
+	"clove.run/clove/kernel/jobs"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/ledger"
 	"clove.run/clove/kernel/mail"
@@ -70,7 +72,9 @@ type Kernel struct {
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
 	log     service.Log
-	stop    func() // ends what New began beside the engine
+	jobs    *jobs.Jobs
+	alarm   *alarm
+	starts  atomic.Bool // runs are started for jobs and for mail
 }
 
 // New makes a Kernel over an open store, and begins to move the audit entries that a
@@ -84,6 +88,8 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
+	k.jobs = &jobs.Jobs{Starter: starter{k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
+	k.spawn.Ended, k.spawn.Spent = k.startEnded, budgets.Spent
 	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named}
 	if c.Find != nil {
 		mails.Find = k.finder(c)
@@ -92,13 +98,13 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service(), k.jobs.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
-	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
+	k.alarm = newAlarm(k.engine.Now, k.due)
 	return k, nil
 }
 
@@ -114,7 +120,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
 }
 
 // Queued is service.Queued.
@@ -122,7 +128,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 
 // Close gives spares back, moves the last audit entries, and ends what New began.
 func (k *Kernel) Close() error {
-	k.stop()
+	k.alarm.end()
 	k.spawn.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)

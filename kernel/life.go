@@ -36,6 +36,9 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 	if err := k.spawn.Happened(e); err != nil {
 		return err
 	}
+	if e.Kind == agent.RunStarted {
+		k.alarm.set(k.spawn.Begun(e.ID, k.engine.Now()))
+	}
 	kind := kindOf(e.Kind)
 	if kind == "" {
 		return nil
@@ -140,8 +143,13 @@ func (k *Kernel) sweep(key budget.Key, run agent.ID, known bool) error {
 	})
 }
 
-// RecoverChildren is spawn.Recover.
-func (k *Kernel) RecoverChildren() error { return k.spawn.Recover() }
+// RecoverChildren is spawn.Recover. From then on runs are started for jobs and for mail.
+func (k *Kernel) RecoverChildren() error {
+	err := k.spawn.Recover()
+	k.starts.Store(true)
+	k.alarm.set(k.engine.Now())
+	return err
+}
 
 // ChildWaits is spawn.Waits.
 func (k *Kernel) ChildWaits(id agent.ID) (bool, error) { return k.spawn.Waits(id) }

@@ -33,8 +33,10 @@ type fakeRuns struct {
 	signals   []string
 	suspended []agent.ID
 	packed    map[agent.ID]bool
+	inputs    map[agent.ID]string
 	refuse    error // by Check
 	stuck     bool  // Queue fails as where the store is full
+	slow      bool  // what is queued waits, as for memory
 }
 
 func (f *fakeRuns) Get(id agent.ID) (agent.Run, bool) {
@@ -60,6 +62,16 @@ func (f *fakeRuns) Pack(_ context.Context, _ agent.Run, child agent.ID, _ []api.
 	return nil
 }
 
+func (f *fakeRuns) Give(id agent.ID, input []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inputs == nil {
+		f.inputs = map[agent.ID]string{}
+	}
+	f.inputs[id] = string(input)
+	return nil
+}
+
 func (f *fakeRuns) Drop(child agent.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,6 +93,9 @@ func (f *fakeRuns) Queue(run agent.Run) error {
 	if _, found := f.runs[run.Spec.ID]; !found {
 		run.State = agent.StateRunning
 		run.Started = run.Created
+		if f.slow {
+			run.State, run.Started = agent.StateQueued, time.Time{}
+		}
 		f.runs[run.Spec.ID], f.queued = run, append(f.queued, run.Spec.ID)
 	}
 	return nil
@@ -90,6 +105,13 @@ func (f *fakeRuns) Ended(id agent.ID) *spawn.End {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ends[id]
+}
+
+func (f *fakeRuns) Remove(id agent.ID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.runs, id)
+	return nil
 }
 
 func (f *fakeRuns) Suspend(id agent.ID) error {

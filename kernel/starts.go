@@ -85,10 +85,11 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 }
 
 // settleOpen settles what was reserved for a run until a moment; zero: all. Its calls that wait for
-// people are gone with it, and so are offers to it and of it, and its names.
+// people are gone with it, and so are offers to it and of it, and its names; the jobs that it
+// holds come back.
 func (k *Kernel) settleOpen(tx *store.KernelTx, run agent.ID, until time.Time) (service.Outcome, error) {
 	out, err := budgets.SettleOpen(tx, run, until, k.engine.Now(), func(id string) bool { return k.Ledger.Unused(run, id) })
-	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until), k.endNames(tx, run, until, &out))
+	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until), k.endNames(tx, run, until, &out), k.jobs.Free(tx, run, until, k.engine.Now(), &out))
 }
 
 // endNames takes from a run the names that it has held since before a moment, and gives the mail by them to

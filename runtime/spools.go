@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/internal/atomicfile"
 )
 
 // Spools is the directory of spools, which are named by the run and a number.
@@ -26,6 +27,22 @@ func (s Spools) New(id agent.ID, number int) (string, error) {
 
 func (s Spools) name(id agent.ID, number int) string {
 	return filepath.Join(string(s), fmt.Sprintf("%s.%d.tar", id, number))
+}
+
+// Give keeps what a run reads from its standard input, until it starts.
+func (s Spools) Give(id agent.ID, input []byte) error {
+	if err := os.MkdirAll(string(s), 0o700); err != nil {
+		return err
+	}
+	return agent.Failed("spool", atomicfile.Write(s.input(id), 0o600, input))
+}
+
+func (s Spools) input(id agent.ID) string { return filepath.Join(string(s), string(id)+".stdin") }
+
+// Given is what Give has kept for a run; nil: nothing.
+func (s Spools) Given(id agent.ID) ([]byte, error) {
+	input, err := os.ReadFile(s.input(id))
+	return input, absentIsFine(err)
 }
 
 // of lists the spools of a run, in their order.

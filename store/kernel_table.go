@@ -183,6 +183,27 @@ func (b Table[V]) Indexed(t *KernelTx, index, term string) (all []*V, err error)
 	return all, err
 }
 
+// Ordered returns the values whose terms in an index begin with prefix, and are at most upTo where that is not
+// empty: in the order of these terms and then of their keys, and not more than limit.
+func (b Table[V]) Ordered(t *KernelTx, index, prefix, upTo string, limit int) (all []*V, err error) {
+	rows, err := t.rows([]byte(index), []byte(prefix), []byte(prefix), limit)
+	for _, r := range rows {
+		term, key, _ := strings.Cut(string(r.key), "\x00")
+		if upTo != "" && term > upTo {
+			break
+		}
+		v, err := b.Get(t, key)
+		if err == nil && v == nil {
+			err = fmt.Errorf("%w: %q of %s is of no %s", errDamaged, r.key, index, b.Noun)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, err
+}
+
 func (b Table[V]) decode(r row) (*V, error) {
 	v := new(V)
 	err := json.Unmarshal(r.value, v)

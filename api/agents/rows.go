@@ -127,6 +127,27 @@ var (
 	StateWatch = api.Row[api.StateWatchParams, api.StateResult]{Name: "state.watch", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict}, Waits: true,
 		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again."}
 
+	JobAdd = api.Row[api.JobAddParams, api.JobResult]{Name: "job.add", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy, api.CodeBudget},
+		Doc: "Adds a job to a queue of the run's namespace, which is durable when the call is answered. It needs a grant of kind send that covers job/QUEUE, and costs one message. A full queue refuses it."}
+
+	JobClaim = api.Row[api.JobClaimParams, api.JobResult]{Name: "job.claim", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBusy}, Waits: true,
+		Doc: "Takes the next job of a queue of the run's namespace when there is one: of a higher priority first, and else in the order in which they were added. The run holds it until it completes or fails it, ends, or its lease runs out. It needs a grant of kind name that covers job/QUEUE. With a key, a repetition returns the same job."}
+
+	JobRenew = api.Row[api.JobParams, api.JobResult]{Name: "job.renew", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Begins the lease of a job that the run holds anew."}
+
+	JobComplete = api.Row[api.JobCompleteParams, api.JobCompleteResult]{Name: "job.complete", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBudget, api.CodeBusy, api.CodeConflict},
+		Doc: "Ends a job that the run holds: it is done. The calls in then are done with that in one transaction: where one is refused, nothing has happened."}
+
+	JobFail = api.Row[api.JobFailParams, api.JobResult]{Name: "job.fail", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Gives a job that the run holds back: it is tried again after a pause, or it is dead."}
+
+	JobGet = api.Row[api.JobGetParams, api.JobResult]{Name: "job.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Returns a job that the run holds, or that it has added."}
+
+	JobList = api.Row[api.JobListParams, api.JobListResult]{Name: "job.list", Access: api.AccessSelf, Tier: api.Experimental,
+		Doc: "Lists the jobs that the run holds, without their bodies."}
+
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
 
@@ -172,6 +193,13 @@ var table = sync.OnceValue(func() api.Table {
 		NameRelease.Method(),
 		NameLookup.Method(),
 		NameList.Method(),
+		JobAdd.Method(),
+		JobClaim.Method(),
+		JobRenew.Method(),
+		JobComplete.Method(),
+		JobFail.Method(),
+		JobGet.Method(),
+		JobList.Method(),
 		StateGet.Method(),
 		StateSet.Method(),
 		StateDelete.Method(),

@@ -50,10 +50,13 @@ func readBody(text string) (json.RawMessage, error) {
 	return json.Marshal(text)
 }
 
-func readWithin(text string) (int64, error) {
-	within, err := time.ParseDuration(text)
-	if err != nil || within < time.Millisecond {
-		return 0, invalid(flagWithin, "write for example 10m", "%q is no time", text)
+// readTime reads a time from now, in milliseconds.
+func readTime(flag string) func(string) (int64, error) {
+	return func(text string) (int64, error) {
+		within, err := time.ParseDuration(text)
+		if err != nil || within < time.Millisecond {
+			return 0, invalid(flag, "write for example 10m", "%q is no time", text)
+		}
+		return within.Milliseconds(), nil
 	}
-	return within.Milliseconds(), nil
 }

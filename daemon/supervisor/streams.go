@@ -80,6 +80,21 @@ func (s *streams) openPipes(keepStdin bool, sink func(string) io.Writer) (err er
 	return nil
 }
 
+// endWith has the agent read so many bytes from its standard input, and then its end. They fit into a pipe (65 536 bytes,
+// pipe(7)), so nothing waits for the agent to read them.
+func (s *streams) endWith(input []byte) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.io.Stdin, s.theirs = r, append(s.theirs, r)
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, max(len(input), 1)); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	_, err = w.Write(input)
+	return errors.Join(err, w.Close())
+}
+
 // openTerminal makes a pty of our own: runtime treats its slave as the user's
 // terminal, and follows its size. Without keepStdin it
 // gets no input.

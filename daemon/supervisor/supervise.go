@@ -88,6 +88,9 @@ func (s *supervisor) open(order Order, u *undo.Stack) (err error) {
 	if err == nil {
 		s.streams.fit(order.Size)
 	}
+	if err == nil && order.Input != nil {
+		err = s.streams.endWith(order.Input)
+	}
 	return agent.Failed("streams", err)
 }
 

@@ -48,6 +48,20 @@ func (b *Budgets) Chain(tx *store.KernelTx, run agent.Run) (budget.Chain, error)
 	return chainOf(tx, run)
 }
 
+// Spent refuses a run that does not exist yet, if an account from which it would spend has nothing left of what it
+// limits.
+func Spent(tx *store.KernelTx, run agent.Run, now time.Time) error {
+	chain, err := chainOf(tx, run)
+	for _, a := range chain {
+		for _, d := range slices.Sorted(maps.Keys(a.Lines)) {
+			if l := a.Lines[d].At(now); err == nil && !l.Unlimited && l.Granted > 0 && l.Used >= l.Granted {
+				err = api.Failure(api.CodeBudget, "clove budget set or reset gives more", "nothing is left of %s in %s", d, a.Key).By(service.StageBudget, rule(a.Key, d))
+			}
+		}
+	}
+	return err
+}
+
 // below returns a match of the runs that spend from one of the accounts; nil for none.
 func below(keys ...budget.Key) func(agent.Run) bool {
 	if len(keys) == 0 {

@@ -18,8 +18,9 @@ type Kind string
 
 // The kinds.
 const (
-	OfRun  Kind = "run"  // Name is the run's id
-	OfName Kind = "name" // of a namespace
+	OfRun   Kind = "run"   // Name is the run's id
+	OfName  Kind = "name"  // of a namespace
+	OfQueue Kind = "queue" // of a namespace; its messages are jobs
 	// OfNamespace is shared by all of a namespace; Name is empty.
 	OfNamespace Kind = "namespace"
 )
@@ -40,6 +41,11 @@ func NameBox(owner uint32, namespace, name string) Of {
 // RunBox names the box of a run.
 func RunBox(owner uint32, id agent.ID) Of { return Of{Owner: owner, Kind: OfRun, Name: string(id)} }
 
+// QueueBox names the box of a queue of jobs.
+func QueueBox(owner uint32, namespace, name string) Of {
+	return Of{Owner: owner, Namespace: namespace, Kind: OfQueue, Name: name}
+}
+
 // ID is the box's key: no two boxes have the same, and it tells nothing of the name.
 func (o Of) ID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s\x00%s", o.Owner, o.Namespace, o.Kind, o.Name))
@@ -52,6 +58,9 @@ type Box struct {
 	Messages int    `json:"messages,omitempty"` // in it
 	Dead     int    `json:"dead,omitempty"`     // letters
 	Last     uint64 `json:"last,omitempty"`     // number of the newest message
+	Held     int    `json:"held,omitempty"`     // messages that a run holds: jobs
+	Done     int    `json:"done,omitempty"`     // jobs that are done and kept
+	Finished uint64 `json:"finished,omitempty"` // number of the job that was done last, in that order
 	// Expires is when the first of the messages expires; zero: none does.
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -64,7 +73,7 @@ var Boxes = store.Table[Box]{
 	Bucket: "boxes", Noun: "mailbox",
 	Key: func(b *Box) string { return b.ID() },
 	Sound: func(b *Box) error {
-		if b.Messages < 0 || b.Messages > Usual || b.Dead < 0 || b.Dead > Usual {
+		if b.Messages < 0 || b.Messages > Usual || b.Dead < 0 || b.Dead > Usual || b.Held < 0 || b.Held > b.Messages || b.Done < 0 || b.Done > doneMost {
 			return errors.New("it counts what cannot be")
 		}
 		return nil
@@ -83,6 +92,7 @@ type Message struct {
 	// Dead says why it is a dead letter; empty: it is none.
 	Dead string    `json:"dead,omitempty"`
 	Died time.Time `json:"died,omitzero"`
+	Work *Work     `json:"work,omitempty"` // of a job; nil: it is mail
 }
 
 // PriorityMost is the highest priority.
@@ -108,17 +118,22 @@ func sound(m *Message) error {
 
 // Messages and Letters are the tables of messages and of dead letters.
 var (
-	Messages = store.Table[Message]{Bucket: "messages", Noun: "message", Key: key, Sound: sound, Indexes: []store.Index[Message]{{Bucket: answers, Terms: func(m *Message) []string {
-		if m.Answers == "" {
-			return nil
-		}
-		return []string{m.Answers}
-	}}}}
+	Messages = store.Table[Message]{Bucket: "messages", Noun: "message", Key: key, Sound: sound, Indexes: []store.Index[Message]{
+		{Bucket: answers, Terms: func(m *Message) []string { return some(m.Answers) }},
+		{Bucket: ready, Terms: readyTerms}, {Bucket: due, Terms: dueTerms}, {Bucket: byHolder, Terms: holderTerms}}}
 	Letters = store.Table[Message]{Bucket: "dead_letters", Noun: "dead letter", Key: key, Sound: sound}
 )
 
+// some is a list of one term, or of none.
+func some(term string) []string {
+	if term == "" {
+		return nil
+	}
+	return []string{term}
+}
+
 // Tables are those of the package.
-func Tables() []store.Declared { return []store.Declared{Boxes, Messages, Letters} }
+func Tables() []store.Declared { return []store.Declared{Boxes, Messages, Letters, Finished} }
 
 // get returns a box, which may be new.
 func get(tx *store.KernelTx, of Of) (*Box, error) {
@@ -149,6 +164,9 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 }
 
 func full(b *Box) error {
+	if b.Kind == OfQueue {
+		return api.Failure(api.CodeBusy, "wait until some are done", "%s has %d jobs, and is full", b.Name, b.Messages).By("", api.RuleMailbox)
+	}
 	return api.Failure(api.CodeBusy, "wait until its receiver has taken some", "%s has %d messages, and is full", b.Name, b.Messages).By("", api.RuleMailbox)
 }
 
@@ -335,7 +353,7 @@ func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {
 func Forget(tx *store.KernelTx, of Of) error {
 	box := of.ID()
 	err := Boxes.Delete(tx, box)
-	for _, table := range []store.Table[Message]{Messages, Letters} {
+	for _, table := range []store.Table[Message]{Messages, Letters, Finished} {
 		all, lerr := table.Below(tx, box+"/")
 		err = cmp.Or(err, lerr)
 		for _, m := range all {

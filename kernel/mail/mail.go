@@ -2,7 +2,6 @@ package mail
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
 
 	"clove.run/clove/agent"
@@ -127,7 +126,7 @@ func messageOf(c *service.Call, p api.MailSendParams) (*lease.Message, error) {
 	if p.ExpiresMS != 0 {
 		message.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
 	}
-	return message, checkMessage(message, p.ExpiresMS)
+	return message, lease.Check(message, p.ExpiresMS)
 }
 
 // deliver puts a message into the box of the receiver that it names: of the holders of a name that of the one
@@ -161,26 +160,6 @@ func (m Mail) deliver(c *service.Call, owner uint32, namespace string, message *
 		}
 	}
 	return result, out, err
-}
-
-// traceMost bounds a trace, in bytes.
-const traceMost = 64
-
-func checkMessage(m *lease.Message, expires int64) error {
-	switch {
-	case m.Priority < 0 || m.Priority > lease.PriorityMost:
-		return api.Failure(api.CodeParams, "use 0 to 9", "%d is no priority", m.Priority)
-	case expires < 0 || time.Duration(expires) > agent.ClockCeiling/time.Millisecond:
-		return api.Failure(api.CodeParams, "give a time above 0, or leave it out", "%d ms is no time to expire in", expires)
-	case len(m.Trace) > traceMost:
-		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
-	}
-	return compact(&m.Body)
-}
-
-func compact(body *json.RawMessage) (err error) {
-	*body, err = api.Compacted("a body", *body)
-	return err
 }
 
 // put puts a message of the caller's into the box of a run, and tells that one.
@@ -285,7 +264,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}
 	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.Asked(), Body: p.Body}}
-	if err := compact(&reply.Body); err != nil {
+	if err := lease.CheckBody(&reply.Body); err != nil {
 		return result, out, err
 	}
 	asked.Asks = false

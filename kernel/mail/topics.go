@@ -64,8 +64,11 @@ func (m Mail) publish(c *service.Call, p api.MailPublishParams) (result api.Mail
 	return result, out, err
 }
 
-// noTopic refuses a topic where one receiver is meant.
+// noTopic refuses a topic or a queue of jobs where one receiver is meant.
 func noTopic(to string) error {
+	if strings.HasPrefix(to, "job/") {
+		return api.Failure(api.CodeParams, "an agent with a grant send:job/QUEUE calls job.add", "%.64q is a queue of jobs", to)
+	}
 	if !strings.HasPrefix(to, topicPrefix) {
 		return nil
 	}

@@ -24,6 +24,7 @@ const (
 	tagMost      = 64 // bytes
 	namesInPart  = 40
 	topicsPrefix = "topic/"
+	queuesPrefix = "job/"
 )
 
 // Row is a name of a namespace.

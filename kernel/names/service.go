@@ -46,6 +46,14 @@ func checkName(name string) error {
 	return nil
 }
 
+// noQueue refuses the name of a queue of jobs.
+func noQueue(name string) error {
+	if !strings.HasPrefix(name, queuesPrefix) {
+		return nil
+	}
+	return api.Failure(api.CodeParams, "call job.claim", "%.64q is a queue of jobs", name)
+}
+
 func checkTags(tags []string) error {
 	wrong := func(tag string) bool { return tag == "" || len(tag) > tagMost || agent.ValidateName(tag) != nil }
 	if len(tags) > tagsMost || slices.ContainsFunc(tags, wrong) {
@@ -70,6 +78,9 @@ func get(tx *store.KernelTx, owner uint32, namespace, name string) (*Row, error)
 func (n Names) register(c *service.Call, p api.NameRegisterParams) (result api.NameResult, out service.Outcome, err error) {
 	if strings.HasPrefix(p.Name, topicsPrefix) {
 		return result, out, api.Failure(api.CodeParams, "call mail.subscribe", "%.64q is a topic", p.Name)
+	}
+	if err := noQueue(p.Name); err != nil {
+		return result, out, err
 	}
 	r, err := n.hold(c, p.Name, p.Tags)
 	if err != nil {

@@ -30,7 +30,7 @@ func checkNamespace(namespace string) error {
 func (n Names) reserve(c *service.Call, p api.NameReserveParams) (result api.NameResult, out service.Outcome, err error) {
 	out.About = p.Name
 	owner, err := ownerOf(c, p.Owner)
-	if err = cmp.Or(err, checkName(p.Name), checkTags(p.Tags), checkNamespace(p.Namespace)); err != nil {
+	if err = cmp.Or(err, checkName(p.Name), checkTags(p.Tags), checkNamespace(p.Namespace), noQueue(p.Name)); err != nil {
 		return result, out, err
 	}
 	if strings.HasPrefix(p.Name, topicsPrefix) {

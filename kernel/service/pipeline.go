@@ -61,7 +61,7 @@ func (w *waiter) known(r Request) (err error) {
 	if w.method, w.params, err = e.find(c.Caller, r); err == nil {
 		c.declared, err = w.method.declare(w.params)
 	}
-	if err == nil && w.method.mode == waits {
+	if err == nil && w.method.topic != nil {
 		w.topic = w.method.topic(c, w.params)
 		err = w.within()
 	}
@@ -101,15 +101,47 @@ func (w *waiter) pass() (json.RawMessage, error) {
 	case streams:
 		return e.stream(w)
 	case writes:
+		if w.method.there != nil {
+			w.enterTurn()
+			if first, err := e.there(w); err != nil || first != nil {
+				w.leaveTurn()
+				return first, err
+			}
+		}
 		w.leaveTurn() // it waits for the disk
 		return e.writeWith(w)
 	}
-	if !w.turn { // it has waited
-		e.turns.enter(w.call.queue())
-		w.turn = true
-	}
+	w.enterTurn()
 	defer w.leaveTurn()
 	return e.read(w)
+}
+
+// enterTurn takes the caller's turn for a call that has waited, and has none.
+func (w *waiter) enterTurn() {
+	if !w.turn {
+		w.engine.turns.enter(w.call.queue())
+		w.turn = true
+	}
+}
+
+// there looks whether a call can change what it waits to change. first is the answer that an earlier call with
+// the key got.
+func (e *Engine) there(w *waiter) (first json.RawMessage, err error) {
+	c := w.call
+	if c.key, err = keyOf(w.params); err != nil {
+		return nil, err
+	}
+	readErr := e.Read(func(tx *store.KernelTx) error {
+		c.again(tx, e.now())
+		if first, err = c.repeated(); err != nil || first != nil {
+			return err
+		}
+		if err = e.pass(c, stages[:2]); err == nil {
+			err = w.method.there(c, w.params)
+		}
+		return err
+	})
+	return first, cmp.Or(err, readErr)
 }
 
 // act carries out a method without a transaction. Its entry goes into the reserve of the log: the

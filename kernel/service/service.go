@@ -64,7 +64,8 @@ func (s Stages[P]) declare(p P) (d Declared, err error) {
 	return d, err
 }
 
-// Method is one method that the engine serves. Read, Write, Prepared, Act, Stream and Wait make it.
+// Method is one method that the engine serves. Read, Write, Prepared, Act, Stream, Wait and
+// Claim make it.
 type Method struct {
 	api.Method
 	mode    mode
@@ -72,10 +73,11 @@ type Method struct {
 	do      func(c *Call, params any) (any, Outcome, error)
 	prepare func(c *Call, params any) (any, error) // nil: nothing
 	drop    func(prepared any)                     // with prepare
-	topic   func(c *Call, params any) Topic
-	asks    bool // a call may wait for people
-	keyed   bool // the parameters have a key
-	costs   bool // a call may cost something
+	topic   func(c *Call, params any) Topic        // a call waits for it; nil: it waits for nothing
+	there   func(c *Call, params any) error        // of a method that changes something when it can
+	asks    bool                                   // a call may wait for people
+	keyed   bool                                   // the parameters have a key
+	costs   bool                                   // a call may cost something
 }
 
 type mode int
@@ -115,6 +117,16 @@ func Stream[P, R any](row api.Row[P, R], do func(*Call, P) (R, Outcome, error)) 
 func Wait[P, R any](row api.Row[P, R], stages Stages[P], topic func(*Call, P) Topic, look func(*Call, P) (R, Outcome, error)) Method {
 	m := method(waits, row, stages, look)
 	m.topic = func(c *Call, params any) Topic { return topic(c, params.(P)) }
+	return m
+}
+
+// Claim makes a method that changes something, and waits until it can. there returns ErrNotYet where it cannot
+// yet, in a read transaction, and is called again after a commit that touched the topic. Then do is called, which
+// may return ErrNotYet before it has written anything: another call was faster.
+func Claim[P, R any](row api.Row[P, R], stages Stages[P], topic func(*Call, P) Topic, there func(*Call, P) error, do func(*Call, P) (R, Outcome, error)) Method {
+	m := method(writes, row, stages, do)
+	m.topic = func(c *Call, params any) Topic { return topic(c, params.(P)) }
+	m.there = func(c *Call, params any) error { return there(c, params.(P)) }
 	return m
 }
 

@@ -46,7 +46,7 @@ func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, er
 	if err != nil {
 		return nil, out, err
 	}
-	if m.mode != writes || m.prepare != nil || m.asks {
+	if m.mode != writes || m.prepare != nil || m.asks || m.topic != nil {
 		return nil, out, api.Failure(api.CodeParams, "call it by itself", "no call carries %s", m.Name)
 	}
 	key, err := keyOf(params)

@@ -75,7 +75,7 @@ var Results = store.Table[result]{
 }
 
 // Tables are those of the service.
-func Tables() []store.Declared { return []store.Declared{Manifests, Children, Results} }
+func Tables() []store.Declared { return []store.Declared{Manifests, Children, Results, Starts} }
 
 // of returns a run's child by its id; nil: it is none.
 func of(tx *store.KernelTx, id agent.ID) (*Child, error) {

@@ -18,6 +18,10 @@
 // parent's agent is told, and calls that wait for it are answered. Rows of children stay until the parent
 // is removed.
 //
+// clove itself starts runs too (starts.go): for a job of a queue, or for mail to a name that no run holds. The user
+// that made the queue or reserved the name has named the manifest, which is held by its digest and is the owner's.
+// Such a run is below no other. It gets a line of standard input, and nothing else that the manifest does not say.
+//
 // An agent reaches its descendants and no other run: another is reported as one that does not exist.
 //
 // # What it does not do

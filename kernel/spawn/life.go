@@ -104,7 +104,7 @@ func (s *Spawn) Happened(e agent.RunEvent) error {
 	default:
 		return nil
 	}
-	if err := s.suspendBelow(e); err != nil {
+	if err := cmp.Or(s.suspendBelow(e), s.startEnded(e.ID)); err != nil {
 		return err
 	}
 	var k *Child
@@ -155,15 +155,16 @@ func (s *Spawn) Recover() error {
 			err = cmp.Or(err, s.end(k.ID, end))
 		}
 	}
-	return err
+	return cmp.Or(err, s.recoverStarts())
 }
 
-// Waits reports whether a child was answered and is not queued.
+// Waits reports whether a child was answered, or clove's own start is durable, and is not queued.
 func (s *Spawn) Waits(id agent.ID) (waits bool, err error) {
 	err = s.engine.Read(func(tx *store.KernelTx) error {
 		k, err := of(tx, id)
-		waits = k != nil && k.Queue != nil
-		return err
+		start, serr := Starts.Get(tx, string(id))
+		waits = k != nil && k.Queue != nil || start != nil && start.Queue != nil
+		return cmp.Or(err, serr)
 	})
 	return waits, err
 }
@@ -273,12 +274,14 @@ func (away) Beneath(context.Context, agent.Owner, string, string) bool { return 
 func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) error {
 	return noCloved()
 }
-func (away) Drop(agent.ID)    {}
-func (away) Programs() string { return "" }
+func (away) Drop(agent.ID)               {}
+func (away) Give(agent.ID, []byte) error { return noCloved() }
+func (away) Programs() string            { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }
 func (away) Queue(agent.Run) error                 { return noCloved() }
+func (away) Remove(agent.ID) error                 { return nil }
 func (away) Ended(agent.ID) *End                   { return nil }
 func (away) Suspend(agent.ID) error                { return nil }
 func (away) Signal(agent.ID, string, string) error { return noCloved() }

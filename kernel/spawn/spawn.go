@@ -37,6 +37,8 @@ type Runs interface {
 	// Pack copies files of a run for one that is to be queued, with at most so many bytes. Drop removes them.
 	Pack(ctx context.Context, parent agent.Run, child agent.ID, files []api.SpawnFile, most int64) error
 	Drop(child agent.ID)
+	// Give keeps the standard input of a run that is to be queued, until it starts. Drop removes it.
+	Give(run agent.ID, input []byte) error
 	// Collect copies what a run has changed below a path of another's.
 	Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error)
 	// Queue queues a run, unless there is one with its id.
@@ -47,6 +49,8 @@ type Runs interface {
 	Ended(agent.ID) *End
 	// Suspend ends a run that is queued, and keeps one that runs from starting again.
 	Suspend(agent.ID) error
+	// Remove removes a run that has ended; one that is gone is no error.
+	Remove(run agent.ID) error
 	// Signal sends a run a signal, or ends it.
 	Signal(run agent.ID, signal, reason string) error
 }
@@ -73,6 +77,11 @@ type Spawn struct {
 	Rights Rights
 	Places Places
 	IsHost func(netip.Addr) bool
+	// Ended is called when a run has ended that clove has started itself, in the transaction that forgets the start.
+	// refused says why it was never queued; nil: it was. nil: nothing follows.
+	Ended func(c *service.Call, start *Start, end End, refused error) (service.Outcome, error)
+	// Spent refuses a run whose owner has nothing left to spend for it; nil: nothing does.
+	Spent func(tx *store.KernelTx, run agent.Run, now time.Time) error
 
 	engine  *service.Engine
 	working sync.WaitGroup

@@ -357,6 +357,71 @@ export interface MailPublishParams {
   key?: string;
 }
 
+/** Adds a job to a queue of the caller's namespace. */
+export interface JobAddParams {
+  queue: string;
+  /** at most 48 KiB */
+  body: unknown;
+  /** 0 to 9; higher ones are taken first */
+  priority?: number;
+  /** from now; it is not taken before */
+  delay_ms?: number;
+  /** from now; then it is dead, also while a run holds it; 0: never */
+  deadline_ms?: number;
+  /** how often it is tried; absent: as the queue says */
+  attempts?: number;
+  /** absent: a new one */
+  trace?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Waits for a job of a queue of the caller's namespace. */
+export interface JobClaimParams {
+  queue: string;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a job that the caller holds, has added, or, for users, owns. */
+export interface JobParams {
+  id: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Ends a job that the caller holds: it is done. */
+export interface JobCompleteParams {
+  id: string;
+  /** at most 4 KiB */
+  result?: unknown;
+  /** done with it, each with its own rights and costs: all that is named, or nothing. at most 16 */
+  then?: ThenCall[];
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Gives a job that the caller holds back. */
+export interface JobFailParams {
+  id: string;
+  why: string;
+  /** it is not tried again */
+  dead?: boolean;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Names a job that is looked at. */
+export interface JobGetParams {
+  id: string;
+}
+
+/** Asks for the jobs that the caller holds. */
+export interface JobListParams {
+}
+
 /** Gives the caller's run a name, or other tags for one that it has. */
 export interface NameRegisterParams {
   name: string;
@@ -841,6 +906,79 @@ export interface NameQueryParams {
 
 /** Names a name of a user's. */
 export interface NameRemoveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  name: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Adds a job to a queue of a user's. */
+export interface JobsAddParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  namespace?: string;
+  queue: string;
+  /** at most 48 KiB */
+  body: unknown;
+  /** 0 to 9; higher ones are taken first */
+  priority?: number;
+  /** from now; it is not taken before */
+  delay_ms?: number;
+  /** from now; then it is dead, also while a run holds it; 0: never */
+  deadline_ms?: number;
+  /** how often it is tried; absent: as the queue says */
+  attempts?: number;
+  /** absent: a new one */
+  trace?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses jobs. Empty fields choose all that the caller may see. */
+export interface JobsListParams {
+  owner?: number;
+  /** exactly this one; the empty one is the owner's own */
+  namespace?: string;
+  queue?: string;
+  state?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Makes a queue of a user's, or replaces the settings of one. Jobs that are there keep theirs. */
+export interface QueueAddParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: the manifest's */
+  namespace?: string;
+  name: string;
+  /** that clove starts for each job; the job is its stdin */
+  manifest?: string;
+  /** absent: 1 with a manifest, and else as many as there are */
+  concurrency?: number;
+  /** absent: 3 */
+  attempts?: number;
+  /** absent: 1000 */
+  backoff_ms?: number;
+  /** absent: 60000 */
+  lease_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Chooses queues. Empty fields choose all that the caller may see. */
+export interface QueueListParams {
+  owner?: number;
+  /** exactly this one; the empty one is the owner's own */
+  namespace?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a queue of a user's. */
+export interface QueueRemoveParams {
   /** absent: the caller; only root names another */
   owner?: number;
   namespace?: string;
@@ -1463,6 +1601,65 @@ export interface MailPublishResult {
   /** they get no copy */
   full: number;
   trace: string;
+}
+
+/**
+ * A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost and Trace is
+ * set by clove.
+ */
+export interface Job {
+  /** opaque */
+  id: string;
+  /** of the queue */
+  owner: number;
+  namespace?: string;
+  queue: string;
+  /** delayed, ready, held, dead or done */
+  state: string;
+  priority?: number;
+  /** the run that added it; absent: a user did */
+  from?: string;
+  sender: string;
+  added: Time;
+  /** when it is delayed: it is ready then */
+  due?: Time;
+  /** then it is dead */
+  deadline?: Time;
+  attempts: number;
+  /** how often it is tried. */
+  attempts_most: number;
+  /** the run that works on it */
+  holder?: string;
+  /** of the holder's lease; absent: it lasts as long as that run */
+  until?: Time;
+  /** when it was done or dead */
+  ended?: Time;
+  /** why the last attempt failed */
+  why?: string;
+  /** and causation are as in Mail. */
+  trace?: string;
+  causation: string;
+  /** left out by job.list */
+  body?: unknown;
+  /** of one that is done */
+  result?: unknown;
+  /** the end of what the last run wrote that clove has started for it */
+  output?: string;
+}
+
+/** One job. */
+export interface JobResult {
+  job: Job;
+}
+
+/** Has what the calls in Then returned, in their order. */
+export interface JobCompleteResult {
+  results?: unknown[];
+}
+
+/** Has them, without their bodies. */
+export interface JobListResult {
+  jobs: Job[];
 }
 
 /** A live run that has a name. */
@@ -2530,6 +2727,60 @@ export interface MailDeadResult {
   next?: string;
 }
 
+/**
+ * A part of the jobs: first those to be done, then dead and then done ones. Those of one queue are
+ * in the order of their priority.
+ */
+export interface JobsListResult {
+  jobs: Job[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/**
+ * A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and those with a
+ * grant name:job/NAME claim them.
+ */
+export interface Queue {
+  owner: number;
+  namespace?: string;
+  name: string;
+  /**
+   * what clove starts for each job, as it was when the queue was added (Digest); empty: agents
+   * claim.
+   */
+  manifest?: string;
+  digest?: string;
+  /** jobs that are held at once; 0: as many as there are */
+  concurrency: number;
+  /** how often a job is tried, unless it says it */
+  attempts: number;
+  /** before the second attempt; doubled before each one after */
+  backoff_ms: number;
+  /** how long a run holds a job that it claims, and does not renew */
+  lease_ms: number;
+  /** jobs */
+  waiting: number;
+  held: number;
+  dead: number;
+  /** the last ones, at most 256 */
+  done: number;
+  /** why clove starts nothing for jobs that wait */
+  why?: string;
+}
+
+/** One queue. */
+export interface QueueResult {
+  queue: Queue;
+}
+
+/** A part of the queues, in the order of the namespaces and of the names. */
+export interface QueueListResult {
+  queues: Queue[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** One way to serve a model, in the order of trial. */
 export interface ModelTarget {
   provider: string;
@@ -2945,6 +3196,36 @@ export interface AgentMailMethods {
   publish(params: Omit<MailPublishParams, "run">, options?: CallOptions): Promise<MailPublishResult>;
 }
 
+/** The methods job.*. */
+export interface AgentJobMethods {
+  /**
+   * Adds a job to a queue of the run's namespace, which is durable when the call is answered. It
+   * needs a grant of kind send that covers job/QUEUE, and costs one message. A full queue refuses
+   * it.
+   */
+  add(params: Omit<JobAddParams, "run">, options?: CallOptions): Promise<JobResult>;
+  /**
+   * Takes the next job of a queue of the run's namespace when there is one: of a higher priority
+   * first, and else in the order in which they were added. The run holds it until it completes or
+   * fails it, ends, or its lease runs out. It needs a grant of kind name that covers job/QUEUE.
+   * With a key, a repetition returns the same job.
+   */
+  claim(params: Omit<JobClaimParams, "run">, options?: CallOptions): Promise<JobResult>;
+  /** Begins the lease of a job that the run holds anew. */
+  renew(params: Omit<JobParams, "run">, options?: CallOptions): Promise<JobResult>;
+  /**
+   * Ends a job that the run holds: it is done. The calls in then are done with that in one
+   * transaction: where one is refused, nothing has happened.
+   */
+  complete(params: Omit<JobCompleteParams, "run">, options?: CallOptions): Promise<JobCompleteResult>;
+  /** Gives a job that the run holds back: it is tried again after a pause, or it is dead. */
+  fail(params: Omit<JobFailParams, "run">, options?: CallOptions): Promise<JobResult>;
+  /** Returns a job that the run holds, or that it has added. */
+  get(params: Omit<JobGetParams, "run">, options?: CallOptions): Promise<JobResult>;
+  /** Lists the jobs that the run holds, without their bodies. */
+  list(params?: NoParams, options?: CallOptions): Promise<JobListResult>;
+}
+
 /** The methods name.*. */
 export interface AgentNameMethods {
   /**
@@ -3021,6 +3302,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
+  readonly job: AgentJobMethods;
   readonly name: AgentNameMethods;
   readonly state: AgentStateMethods;
   readonly model: AgentModelMethods;
@@ -3349,6 +3631,51 @@ export interface ClovedNameMethods {
   remove(params: NameRemoveParams, options?: CallOptions): Promise<void>;
 }
 
+/** The methods jobs.*. */
+export interface ClovedJobsMethods {
+  /** Adds a job to a queue of the caller's, or for root of a user's. */
+  add(params: JobsAddParams, options?: CallOptions): Promise<JobResult>;
+  /**
+   * Lists the jobs of the caller's queues, to root all, with those that are dead and the last ones
+   * that are done. If there are more, the answer has next, and the same request with that as after
+   * returns the following part.
+   */
+  list(params?: JobsListParams, options?: CallOptions): Promise<JobsListResult>;
+  /** Yields the jobs of all parts of jobs.list, in as many calls as that takes. */
+  listAll(params?: JobsListParams, options?: CallOptions): AsyncGenerator<Job, void, void>;
+  /** Returns a job of a queue of the caller's. */
+  show(params: JobGetParams, options?: CallOptions): Promise<JobResult>;
+  /**
+   * Makes a dead job ready again, with all its attempts and without its deadline; one that is
+   * delayed is ready at once.
+   */
+  retry(params: JobParams, options?: CallOptions): Promise<JobResult>;
+  /**
+   * Removes a job that is not done. A run that holds it holds it no more; one that clove has
+   * started for it is ended.
+   */
+  cancel(params: JobParams, options?: CallOptions): Promise<JobResult>;
+}
+
+/** The methods queue.*. */
+export interface ClovedQueueMethods {
+  /**
+   * Makes a queue of jobs of the caller's, or for root of a user's. A repetition replaces its
+   * settings. With a manifest clove starts a run for each job, which the owner of the queue pays
+   * for.
+   */
+  add(params: QueueAddParams, options?: CallOptions): Promise<QueueResult>;
+  /**
+   * Lists the queues of the caller's, to root all. If there are more, the answer has next, and the
+   * same request with that as after returns the following part.
+   */
+  list(params?: QueueListParams, options?: CallOptions): Promise<QueueListResult>;
+  /** Yields the queues of all parts of queue.list, in as many calls as that takes. */
+  listAll(params?: QueueListParams, options?: CallOptions): AsyncGenerator<Queue, void, void>;
+  /** Removes a queue in which no job waits, is held or is dead. */
+  remove(params: QueueRemoveParams, options?: CallOptions): Promise<void>;
+}
+
 /** The methods model.*. */
 export interface ClovedModelMethods {
   /**
@@ -3436,6 +3763,8 @@ export interface ClovedMethods {
   readonly budget: ClovedBudgetMethods;
   readonly mail: ClovedMailMethods;
   readonly name: ClovedNameMethods;
+  readonly jobs: ClovedJobsMethods;
+  readonly queue: ClovedQueueMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
   readonly state: ClovedStateMethods;

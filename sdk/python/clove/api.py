@@ -984,6 +984,102 @@ class MailPublishResult:
 
 
 @dataclass(frozen=True)
+class Job:
+    """A piece of work in a queue. All but Body, Priority, Delay, Deadline, AttemptsMost
+    and Trace is set by clove.
+    """
+
+    id: str = ""  # opaque
+    owner: int = 0  # of the queue
+    namespace: str = ""
+    queue: str = ""
+    state: str = ""  # delayed, ready, held, dead or done
+    priority: int = 0
+    from_: str = ""  # the run that added it; absent: a user did
+    sender: str = ""
+    added: Optional[datetime] = None
+    due: Optional[datetime] = None  # when it is delayed: it is ready then
+    deadline: Optional[datetime] = None  # then it is dead
+    attempts: int = 0
+    attempts_most: int = 0  # how often it is tried.
+    holder: str = ""  # the run that works on it
+    until: Optional[datetime] = None  # of the holder's lease; absent: it lasts as long as that run
+    ended: Optional[datetime] = None  # when it was done or dead
+    why: str = ""  # why the last attempt failed
+    trace: str = ""  # and causation are as in Mail.
+    causation: str = ""
+    body: Any = None  # left out by job.list
+    result: Any = None  # of one that is done
+    output: str = ""  # the end of what the last run wrote that clove has started for it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Job:
+        return cls(
+            id=o.get("id") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            queue=o.get("queue") or "",
+            state=o.get("state") or "",
+            priority=o.get("priority") or 0,
+            from_=o.get("from") or "",
+            sender=o.get("sender") or "",
+            added=read_time(o.get("added")),
+            due=read_time(o.get("due")),
+            deadline=read_time(o.get("deadline")),
+            attempts=o.get("attempts") or 0,
+            attempts_most=o.get("attempts_most") or 0,
+            holder=o.get("holder") or "",
+            until=read_time(o.get("until")),
+            ended=read_time(o.get("ended")),
+            why=o.get("why") or "",
+            trace=o.get("trace") or "",
+            causation=o.get("causation") or "",
+            body=o.get("body"),
+            result=o.get("result"),
+            output=o.get("output") or "",
+        )
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One job."""
+
+    job: Job = field(default_factory=Job)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobResult:
+        return cls(
+            job=Job.read(o.get("job") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class JobCompleteResult:
+    """Has what the calls in Then returned, in their order."""
+
+    results: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobCompleteResult:
+        return cls(
+            results=list(o.get("results") or ()),
+        )
+
+
+@dataclass(frozen=True)
+class JobListResult:
+    """Has them, without their bodies."""
+
+    jobs: list[Job] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobListResult:
+        return cls(
+            jobs=[Job.read(x or {}) for x in o.get("jobs") or ()],
+        )
+
+
+@dataclass(frozen=True)
 class NameHolder:
     """A live run that has a name."""
 
@@ -1851,6 +1947,126 @@ class MailMethods:
         return MailPublishResult.read(self._call("mail.publish", params))
 
 
+class JobMethods:
+    """The methods job.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def add(
+        self,
+        queue: str,
+        body: Any,
+        *,
+        priority: Optional[int] = None,
+        delay_ms: Optional[int] = None,
+        deadline_ms: Optional[int] = None,
+        attempts: Optional[int] = None,
+        trace: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> JobResult:
+        """Adds a job to a queue of the run's namespace, which is durable when the call
+        is answered. It needs a grant of kind send that covers job/QUEUE, and costs
+        one message. A full queue refuses it.
+
+        Args:
+            body: at most 48 KiB
+            priority: 0 to 9; higher ones are taken first
+            delay_ms: from now; it is not taken before
+            deadline_ms: from now; then it is dead, also while a run holds it; 0: never
+            attempts: how often it is tried; absent: as the queue says
+            trace: absent: a new one
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "queue": queue,
+            "body": body,
+            "priority": priority,
+            "delay_ms": delay_ms,
+            "deadline_ms": deadline_ms,
+            "attempts": attempts,
+            "trace": trace,
+            "key": key,
+        }
+        return JobResult.read(self._call("job.add", params))
+
+    def claim(
+        self,
+        queue: str,
+        *,
+        within_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> JobResult:
+        """Takes the next job of a queue of the run's namespace when there is one: of a
+        higher priority first, and else in the order in which they were added. The
+        run holds it until it completes or fails it, ends, or its lease runs out. It
+        needs a grant of kind name that covers job/QUEUE. With a key, a repetition
+        returns the same job.
+
+        Args:
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"queue": queue, "within_ms": within_ms, "key": key}
+        return JobResult.read(self._call("job.claim", params))
+
+    def renew(self, id: str, *, key: Optional[str] = None) -> JobResult:
+        """Begins the lease of a job that the run holds anew.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"id": id, "key": key}
+        return JobResult.read(self._call("job.renew", params))
+
+    def complete(
+        self,
+        id: str,
+        *,
+        result: Optional[Any] = None,
+        then: Optional[Sequence[Union[ThenCall, Mapping[str, Any]]]] = None,
+        key: Optional[str] = None,
+    ) -> JobCompleteResult:
+        """Ends a job that the run holds: it is done. The calls in then are done with
+        that in one transaction: where one is refused, nothing has happened.
+
+        Args:
+            result: at most 4 KiB
+            then: done with it, each with its own rights and costs: all that is named, or nothing. at most 16
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"id": id, "result": result, "then": then, "key": key}
+        return JobCompleteResult.read(self._call("job.complete", params))
+
+    def fail(
+        self,
+        id: str,
+        why: str,
+        *,
+        dead: Optional[bool] = None,
+        key: Optional[str] = None,
+    ) -> JobResult:
+        """Gives a job that the run holds back: it is tried again after a pause, or it
+        is dead.
+
+        Args:
+            dead: it is not tried again
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"id": id, "why": why, "dead": dead, "key": key}
+        return JobResult.read(self._call("job.fail", params))
+
+    def get(self, id: str) -> JobResult:
+        """Returns a job that the run holds, or that it has added."""
+        params = {"id": id}
+        return JobResult.read(self._call("job.get", params))
+
+    def list(self) -> JobListResult:
+        """Lists the jobs that the run holds, without their bodies."""
+        params = {}
+        return JobListResult.read(self._call("job.list", params))
+
+
 class NameMethods:
     """The methods name.*."""
 
@@ -2103,6 +2319,7 @@ class Methods(AgentMethods):
         self.grant = GrantMethods(call)
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
+        self.job = JobMethods(call)
         self.name = NameMethods(call)
         self.state = StateMethods(call)
         self.model = ModelMethods(call)
@@ -2400,6 +2617,70 @@ METHODS: dict[str, Method] = {
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
+    "job.add": Method(
+        "job.add",
+        "Adds a job to a queue of the run's namespace, which is durable when the call is answered. It needs a grant of kind send that covers job/QUEUE, and costs one message. A full queue refuses it.",
+        [
+            Param("queue", "string", True, ""),
+            Param("body", "json", True, "at most 48 KiB"),
+            Param("priority", "integer", False, "0 to 9; higher ones are taken first"),
+            Param("delay_ms", "integer", False, "from now; it is not taken before"),
+            Param("deadline_ms", "integer", False, "from now; then it is dead, also while a run holds it; 0: never"),
+            Param("attempts", "integer", False, "how often it is tried; absent: as the queue says"),
+            Param("trace", "string", False, "absent: a new one"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "job.claim": Method(
+        "job.claim",
+        "Takes the next job of a queue of the run's namespace when there is one: of a higher priority first, and else in the order in which they were added. The run holds it until it completes or fails it, ends, or its lease runs out. It needs a grant of kind name that covers job/QUEUE. With a key, a repetition returns the same job.",
+        [
+            Param("queue", "string", True, ""),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "job.renew": Method(
+        "job.renew",
+        "Begins the lease of a job that the run holds anew.",
+        [
+            Param("id", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "job.complete": Method(
+        "job.complete",
+        "Ends a job that the run holds: it is done. The calls in then are done with that in one transaction: where one is refused, nothing has happened.",
+        [
+            Param("id", "string", True, ""),
+            Param("result", "json", False, "at most 4 KiB"),
+            Param("then", "json", False, "done with it, each with its own rights and costs: all that is named, or nothing. at most 16"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "job.fail": Method(
+        "job.fail",
+        "Gives a job that the run holds back: it is tried again after a pause, or it is dead.",
+        [
+            Param("id", "string", True, ""),
+            Param("why", "string", True, ""),
+            Param("dead", "bool", False, "it is not tried again"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "job.get": Method(
+        "job.get",
+        "Returns a job that the run holds, or that it has added.",
+        [
+            Param("id", "string", True, ""),
+        ],
+    ),
+    "job.list": Method(
+        "job.list",
+        "Lists the jobs that the run holds, without their bodies.",
+        [
+        ],
+    ),
     "name.register": Method(
         "name.register",
         "Gives the run a name in its namespace until it ends, or other tags for one that it has. It needs a grant of kind name that covers it. Runs that hold the same name take turns.",
@@ -2572,6 +2853,10 @@ __all__ = [
     "MailAckResult",
     "MailAnswerResult",
     "MailPublishResult",
+    "Job",
+    "JobResult",
+    "JobCompleteResult",
+    "JobListResult",
     "NameHolder",
     "Name",
     "NameResult",

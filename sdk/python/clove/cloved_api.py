@@ -1447,6 +1447,92 @@ class MailDeadResult:
 
 
 @dataclass(frozen=True)
+class JobsListResult:
+    """A part of the jobs: first those to be done, then dead and then done ones. Those
+    of one queue are in the order of their priority.
+    """
+
+    jobs: list[Job] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> JobsListResult:
+        return cls(
+            jobs=[Job.read(x or {}) for x in o.get("jobs") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue of jobs of a namespace. Agents with a grant send:job/NAME add jobs, and
+    those with a grant name:job/NAME claim them.
+    """
+
+    owner: int = 0
+    namespace: str = ""
+    name: str = ""
+    manifest: str = ""  # what clove starts for each job, as it was when the queue was added (Digest); empty: agents claim.
+    digest: str = ""
+    concurrency: int = 0  # jobs that are held at once; 0: as many as there are
+    attempts: int = 0  # how often a job is tried, unless it says it
+    backoff_ms: int = 0  # before the second attempt; doubled before each one after
+    lease_ms: int = 0  # how long a run holds a job that it claims, and does not renew
+    waiting: int = 0  # jobs
+    held: int = 0
+    dead: int = 0
+    done: int = 0  # the last ones, at most 256
+    why: str = ""  # why clove starts nothing for jobs that wait
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Queue:
+        return cls(
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            name=o.get("name") or "",
+            manifest=o.get("manifest") or "",
+            digest=o.get("digest") or "",
+            concurrency=o.get("concurrency") or 0,
+            attempts=o.get("attempts") or 0,
+            backoff_ms=o.get("backoff_ms") or 0,
+            lease_ms=o.get("lease_ms") or 0,
+            waiting=o.get("waiting") or 0,
+            held=o.get("held") or 0,
+            dead=o.get("dead") or 0,
+            done=o.get("done") or 0,
+            why=o.get("why") or "",
+        )
+
+
+@dataclass(frozen=True)
+class QueueResult:
+    """One queue."""
+
+    queue: Queue = field(default_factory=Queue)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> QueueResult:
+        return cls(
+            queue=Queue.read(o.get("queue") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class QueueListResult:
+    """A part of the queues, in the order of the namespaces and of the names."""
+
+    queues: list[Queue] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> QueueListResult:
+        return cls(
+            queues=[Queue.read(x or {}) for x in o.get("queues") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class ModelTarget:
     """One way to serve a model, in the order of trial."""
 
@@ -2868,6 +2954,205 @@ class NameMethods:
         await self._caller.call("name.remove", params)
 
 
+class JobsMethods:
+    """The methods jobs.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def add(
+        self,
+        queue: str,
+        body: Any,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        priority: Optional[int] = None,
+        delay_ms: Optional[int] = None,
+        deadline_ms: Optional[int] = None,
+        attempts: Optional[int] = None,
+        trace: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> JobResult:
+        """Adds a job to a queue of the caller's, or for root of a user's.
+
+        Args:
+            owner: absent: the caller; only root names another
+            body: at most 48 KiB
+            priority: 0 to 9; higher ones are taken first
+            delay_ms: from now; it is not taken before
+            deadline_ms: from now; then it is dead, also while a run holds it; 0: never
+            attempts: how often it is tried; absent: as the queue says
+            trace: absent: a new one
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "queue": queue,
+            "body": body,
+            "priority": priority,
+            "delay_ms": delay_ms,
+            "deadline_ms": deadline_ms,
+            "attempts": attempts,
+            "trace": trace,
+            "key": key,
+        }
+        return JobResult.read(await self._caller.call("jobs.add", params))
+
+    async def list(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        queue: Optional[str] = None,
+        state: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> JobsListResult:
+        """Lists the jobs of the caller's queues, to root all, with those that are dead
+        and the last ones that are done. If there are more, the answer has next, and
+        the same request with that as after returns the following part.
+
+        Args:
+            namespace: exactly this one; the empty one is the owner's own
+            after: where the last answer ended
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "queue": queue,
+            "state": state,
+            "after": after,
+        }
+        return JobsListResult.read(await self._caller.call("jobs.list", params))
+
+    def list_all(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        queue: Optional[str] = None,
+        state: Optional[str] = None,
+    ) -> AsyncIterator[Job]:
+        """Yields the jobs of all parts of jobs.list, in as many calls as that takes."""
+        return pages_async(self.list, "jobs", {
+            "owner": owner,
+            "namespace": namespace,
+            "queue": queue,
+            "state": state,
+        })
+
+    async def show(self, id: str) -> JobResult:
+        """Returns a job of a queue of the caller's."""
+        params = {"id": id}
+        return JobResult.read(await self._caller.call("jobs.show", params))
+
+    async def retry(self, id: str, *, key: Optional[str] = None) -> JobResult:
+        """Makes a dead job ready again, with all its attempts and without its deadline;
+        one that is delayed is ready at once.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"id": id, "key": key}
+        return JobResult.read(await self._caller.call("jobs.retry", params))
+
+    async def cancel(self, id: str, *, key: Optional[str] = None) -> JobResult:
+        """Removes a job that is not done. A run that holds it holds it no more; one
+        that clove has started for it is ended.
+
+        Args:
+            key: the same key gets the same answer again
+        """
+        params = {"id": id, "key": key}
+        return JobResult.read(await self._caller.call("jobs.cancel", params))
+
+
+class QueueMethods:
+    """The methods queue.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def add(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        manifest: Optional[str] = None,
+        concurrency: Optional[int] = None,
+        attempts: Optional[int] = None,
+        backoff_ms: Optional[int] = None,
+        lease_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> QueueResult:
+        """Makes a queue of jobs of the caller's, or for root of a user's. A repetition
+        replaces its settings. With a manifest clove starts a run for each job, which
+        the owner of the queue pays for.
+
+        Args:
+            owner: absent: the caller; only root names another
+            namespace: absent: the manifest's
+            manifest: that clove starts for each job; the job is its stdin
+            concurrency: absent: 1 with a manifest, and else as many as there are
+            attempts: absent: 3
+            backoff_ms: absent: 1000
+            lease_ms: absent: 60000
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "manifest": manifest,
+            "concurrency": concurrency,
+            "attempts": attempts,
+            "backoff_ms": backoff_ms,
+            "lease_ms": lease_ms,
+            "key": key,
+        }
+        return QueueResult.read(await self._caller.call("queue.add", params))
+
+    async def list(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> QueueListResult:
+        """Lists the queues of the caller's, to root all. If there are more, the answer
+        has next, and the same request with that as after returns the following part.
+
+        Args:
+            namespace: exactly this one; the empty one is the owner's own
+            after: where the last answer ended
+        """
+        params = {"owner": owner, "namespace": namespace, "after": after}
+        return QueueListResult.read(await self._caller.call("queue.list", params))
+
+    def list_all(self, *, owner: Optional[int] = None, namespace: Optional[str] = None) -> AsyncIterator[Queue]:
+        """Yields the queues of all parts of queue.list, in as many calls as that takes."""
+        return pages_async(self.list, "queues", {"owner": owner, "namespace": namespace})
+
+    async def remove(
+        self,
+        name: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> None:
+        """Removes a queue in which no job waits, is held or is dead.
+
+        Args:
+            owner: absent: the caller; only root names another
+            key: the same key gets the same answer again
+        """
+        params = {"owner": owner, "namespace": namespace, "name": name, "key": key}
+        await self._caller.call("queue.remove", params)
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -3154,6 +3439,8 @@ class Methods:
         self.budget = BudgetMethods(caller)
         self.mail = MailMethods(caller)
         self.name = NameMethods(caller)
+        self.jobs = JobsMethods(caller)
+        self.queue = QueueMethods(caller)
         self.model = ModelMethods(caller)
         self.audit = AuditMethods(caller)
         self.state = StateMethods(caller)
@@ -3233,6 +3520,10 @@ __all__ = [
     "MailReadResult",
     "DeadLetter",
     "MailDeadResult",
+    "JobsListResult",
+    "Queue",
+    "QueueResult",
+    "QueueListResult",
     "ModelTarget",
     "Model",
     "ModelListResult",

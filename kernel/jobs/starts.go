@@ -1,0 +1,191 @@
+package jobs
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/lease"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
+)
+
+// Starter starts runs for jobs.
+type Starter interface {
+	// Digest is that of the newest manifest of an owner with a name, and its namespace, which the one that is named
+	// must be; empty: it may be any.
+	Digest(tx *store.KernelTx, owner uint32, manifest, namespace string) (digest, of string, err error)
+	// Start keeps a run that is started when the call is durable. Jobs.Ended is called when it has ended.
+	Start(c *service.Call, s Start) (agent.ID, service.Outcome, error)
+	// Abort ends a run when the call is durable.
+	Abort(id agent.ID, out *service.Outcome)
+	// Pending are the runs that were started for jobs and do not execute yet.
+	Pending(tx *store.KernelTx) ([]Pending, error)
+}
+
+// Start is a run to be started for a job.
+type Start struct {
+	Owner            uint32
+	Manifest, Digest string
+	Job              string
+	Input            json.RawMessage
+	Deadline         time.Time // zero: none
+}
+
+// Pending is a run that does not execute yet, of a namespace.
+type Pending struct {
+	Owner     uint32
+	Namespace string
+}
+
+// End is how a run that was started for a job has ended.
+type End struct {
+	Run    agent.ID
+	Why    string // it failed; empty: it did not
+	Again  bool   // with Why: it was not started, and may be later
+	Output string
+	Result json.RawMessage // what it gave with agent.result
+}
+
+// Bounds of starts. What waits in the queue of runs keeps others from starting, so few of a namespace do.
+const (
+	pendingMost      = 32
+	pendingNamespace = 2
+	// tryAgain is the time until a start that was refused is tried again.
+	tryAgain = 5 * time.Second
+)
+
+// Begin starts runs for the ready jobs of queues that have a manifest: one at a time, of the namespace whose last
+// start is the longest ago, and of its queues the same. again is when it is to be tried again what was refused;
+// zero: a change will bring it.
+func (j *Jobs) Begin(e *service.Engine) (again time.Time, err error) {
+	for {
+		begun := false
+		there := false
+		err := e.Read(func(tx *store.KernelTx) error {
+			all, err := j.startable(tx, e.Now())
+			there = len(all) > 0
+			return err
+		})
+		if err != nil || !there {
+			return again, err
+		}
+		err = e.Within(agent.Run{}, "jobs", "", func(c *service.Call) (out service.Outcome, err error) {
+			begun = false
+			all, err := j.startable(c.Tx, c.Now)
+			for _, q := range all {
+				if err != nil || begun {
+					break
+				}
+				begun, err = j.begin(c, q, &out)
+			}
+			return out, err
+		})
+		if err != nil {
+			return again, err
+		}
+		if !begun {
+			return e.Now().Add(tryAgain), nil
+		}
+	}
+}
+
+// startable are the queues of which a job can be started now, the one whose turn it is first.
+func (j *Jobs) startable(tx *store.KernelTx, now time.Time) (able []*Queue, err error) {
+	pending, err := j.Starter.Pending(tx)
+	if err != nil || len(pending) >= pendingMost {
+		return nil, err
+	}
+	waits := map[Pending]int{}
+	for _, p := range pending {
+		waits[p]++
+	}
+	all, err := Queues.Indexed(tx, withManifest, "yes")
+	turns := map[Pending]uint64{}
+	for _, q := range all {
+		turns[q.of()] = max(turns[q.of()], q.Turn)
+		if err != nil || waits[q.of()] >= pendingNamespace {
+			continue
+		}
+		if _, nerr := next(tx, q, now); nerr == nil {
+			able = append(able, q)
+		} else if nerr != service.ErrNotYet {
+			err = nerr
+		}
+	}
+	slices.SortStableFunc(able, func(a, b *Queue) int {
+		return cmp.Or(cmp.Compare(turns[a.of()], turns[b.of()]), cmp.Compare(a.Turn, b.Turn))
+	})
+	return able, err
+}
+
+func (q *Queue) of() Pending { return Pending{q.Owner, q.Namespace} }
+
+// begin starts a run for the next job of a queue, or notes why not.
+func (j *Jobs) begin(c *service.Call, q *Queue, out *service.Outcome) (begun bool, err error) {
+	m, err := next(c.Tx, q, c.Now)
+	if err != nil {
+		return false, err
+	}
+	id, started, err := j.Starter.Start(c, Start{Owner: q.Owner, Manifest: q.Manifest, Digest: q.Digest, Job: m.ID, Input: m.Body, Deadline: m.Work.Deadline})
+	if err != nil {
+		why := api.ErrorOf(err).Message
+		if api.ErrorOf(err).Code == api.CodeInternal || q.Why == why {
+			return false, nil
+		}
+		q.Why = why
+		return false, Queues.Put(c.Tx, q)
+	}
+	last, err := lastTurn(c.Tx)
+	if err != nil {
+		return false, err
+	}
+	q.Turn, q.Why = last+1, ""
+	out.Add(started)
+	entry := c.Entry("job.start", about(q.Name, m)+" in "+string(id), "allow")
+	entry.Owner, entry.Namespace = q.Owner, q.Namespace
+	j.changed(out, m.Work.Deadline)
+	return true, cmp.Or(lease.Hold(c.Tx, m, id, time.Time{}, c.Now), Queues.Put(c.Tx, q), service.Record(c.Tx, entry))
+}
+
+// lastTurn is the highest turn of all queues.
+func lastTurn(tx *store.KernelTx) (last uint64, err error) {
+	all, err := Queues.Indexed(tx, withManifest, "yes")
+	for _, q := range all {
+		last = max(last, q.Turn)
+	}
+	return last, err
+}
+
+// Ended does what follows for a job from the end of the run that was started for it: it is done, or it comes back.
+// A run that has completed or failed its job itself, or whose job was cancelled, changes nothing more.
+func (j *Jobs) Ended(c *service.Call, job string, e End) (out service.Outcome, err error) {
+	m, b, err := lease.Job(c.Tx, job)
+	if err != nil {
+		return out, err
+	}
+	j.changed(&out, c.Now) // there is a place for another start
+	if m == nil || m.Work.Holder != e.Run {
+		return out, nil
+	}
+	m.Work.Output = e.Output
+	verdict := "allow"
+	switch {
+	case e.Again:
+		err = lease.Undo(c.Tx, m, e.Why, c.Now.Add(tryAgain).UTC())
+	case e.Why != "":
+		err, verdict = lease.Return(c.Tx, m, e.Why, c.Now), "deny"
+	default:
+		if lease.CheckResult(&e.Result) != nil {
+			e.Result = nil
+		}
+		err = lease.Finish(c.Tx, m, e.Result, c.Now)
+	}
+	entry := c.Entry("job.end", about(b.Name, m), verdict)
+	entry.Owner, entry.Namespace, entry.Reason = b.Owner, b.Namespace, e.Why
+	j.changed(&out, m.Work.Next(), m.Box)
+	return out, cmp.Or(err, service.Record(c.Tx, entry))
+}

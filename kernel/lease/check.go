@@ -1,0 +1,47 @@
+package lease
+
+import (
+	"encoding/json"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+)
+
+// traceMost bounds a trace, in bytes.
+const traceMost = 64
+
+// Check refuses what cannot be sent. Each of times is in milliseconds from now; 0: none.
+func Check(m *Message, times ...int64) error {
+	for _, ms := range times {
+		if ms < 0 || time.Duration(ms) > agent.ClockCeiling/time.Millisecond {
+			return api.Failure(api.CodeParams, "give a time above 0, or leave it out", "%d ms is no time from now", ms)
+		}
+	}
+	switch {
+	case m.Priority < 0 || m.Priority > PriorityMost:
+		return api.Failure(api.CodeParams, "use 0 to 9", "%d is no priority", m.Priority)
+	case len(m.Trace) > traceMost:
+		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
+	}
+	return CheckBody(&m.Body)
+}
+
+// CheckBody refuses what is no JSON or too long, and drops blanks.
+func CheckBody(body *json.RawMessage) (err error) {
+	*body, err = api.Compacted("a body", *body)
+	return err
+}
+
+// CheckResult is CheckBody for the result of a job; nil is none.
+func CheckResult(result *json.RawMessage) error {
+	if len(*result) == 0 {
+		*result = nil
+		return nil
+	}
+	err := CheckBody(result)
+	if err == nil && len(*result) > api.JobResultMost {
+		err = api.Failure(api.CodeTooLarge, "send larger ones as mail, with then", "a result is JSON of at most %d bytes", api.JobResultMost)
+	}
+	return err
+}

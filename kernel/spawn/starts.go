@@ -1,0 +1,270 @@
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/kernel/service"
+	"clove.run/clove/store"
+)
+
+// Start is a run that clove itself starts for a service, from a manifest that a user has named. The row is kept
+// until the run has ended and was removed.
+type Start struct {
+	ID  agent.ID `json:"id"`
+	For string   `json:"for"` // what for, in the words of the service: KIND/...
+	// Owner and Namespace are those of the run, for turns and bounds.
+	Owner     uint32 `json:"owner"`
+	Namespace string `json:"namespace,omitempty"`
+	// Queue is the run as it is to be queued, and Input its standard input; nil: it has been queued.
+	Queue *agent.Run      `json:"queue,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"`
+	// Over says that the run has ended, and its service knows it.
+	Over bool `json:"over,omitempty"`
+}
+
+// startsMost bounds the runs that clove has started itself and that have not ended.
+const startsMost = 512
+
+// startsFor is the index of starts by what they are for.
+const startsFor = "starts_for"
+
+// Starts is their table.
+var Starts = store.Table[Start]{
+	Bucket: "starts", Noun: "start",
+	Key: func(s *Start) string { return string(s.ID) },
+	Sound: func(s *Start) error {
+		if !s.ID.Valid() || s.For == "" {
+			return errors.New("it is for nothing")
+		}
+		return nil
+	},
+	Indexes: []store.Index[Start]{{Bucket: startsFor, Terms: func(s *Start) []string {
+		if s.Over {
+			return nil
+		}
+		return []string{s.For}
+	}}},
+	Bound: store.Bound[Start]{Most: startsMost, Error: func(*Start) error {
+		return api.Failure(api.CodeBusy, "wait until some have ended", "clove has started %d runs for jobs and names", startsMost)
+	}},
+}
+
+// Launch is what a service has started.
+type Launch struct {
+	Owner            uint32
+	Manifest, Digest string
+	Namespace        string
+	For              string          // see Start
+	Input            json.RawMessage // a line of standard input; nil: none
+	Deadline         time.Time       // it ends then; zero: never
+}
+
+// Held is the newest manifest of an owner with a name, as a service holds it. namespace is the one that the runs
+// must have; empty: the manifest's.
+func Held(tx *store.KernelTx, owner uint32, name, namespace string) (digest, of string, err error) {
+	all, err := named(tx, owner, name)
+	if err == nil && len(all) == 0 {
+		err = noManifest(owner, name)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	m := all[0]
+	of = m.Spec.Kernel.Namespace
+	switch {
+	case namespace != "" && namespace != of:
+		err = api.Failure(api.CodeConflict, "leave the namespace out, or name another manifest", "the manifest %s is of the namespace %q, and not of %q", name, of, namespace)
+	case m.Spec.Restart.Policy != "" && m.Spec.Restart.Policy != agent.RestartNever:
+		err = api.Failure(api.CodeConflict, "leave restart out of it", "the manifest %s has a restart policy: what clove starts by itself ends once", name)
+	}
+	return m.Digest, of, err
+}
+
+// Launch keeps a run that is started when that is durable. The owner of the manifest pays for it.
+func (s *Spawn) Launch(c *service.Call, l Launch) (id agent.ID, out service.Outcome, err error) {
+	m, err := Manifests.Get(c.Tx, manifestKey(l.Owner, l.Manifest, l.Digest))
+	if err == nil && m == nil {
+		err = api.Failure(api.CodeNotFound, "add it again: clove manifest add, and name it again", "the manifest %.64q was removed", l.Manifest)
+	}
+	if err != nil {
+		return "", out, err
+	}
+	run := agent.Run{Owner: m.Owner, Created: c.Now.UTC(), Executes: m.Files, Deadline: l.Deadline}
+	run.Spec = identified(m.Spec, agent.NewID(), m.Name)
+	run.Queue = agent.NewQueueState(run.Spec, c.Now.UTC())
+	if err := cmp.Or(run.Spec.Validate(), s.admits(c, run)); err != nil {
+		return "", out, err
+	}
+	start := &Start{ID: run.Spec.ID, For: l.For, Owner: l.Owner, Namespace: run.Spec.Kernel.Namespace, Queue: &run, Input: l.Input}
+	out.Durable = append(out.Durable, func() { s.surely(func() error { return s.begin(start) }) })
+	return start.ID, out, Starts.Put(c.Tx, start)
+}
+
+// admits refuses a run whose owner has nothing left to spend for it.
+func (s *Spawn) admits(c *service.Call, run agent.Run) error {
+	if s.Spent == nil {
+		return nil
+	}
+	return s.Spent(c.Tx, run, c.Now)
+}
+
+// begin queues a run that clove starts itself. If that is refused, it is recorded as its end.
+func (s *Spawn) begin(start *Start) error {
+	run := *start.Queue
+	if _, found := s.runs().Get(start.ID); found {
+		return s.begun(start.ID)
+	}
+	err := s.runs().Check(context.Background(), run.Spec, run.Owner, run.Executes)
+	if err == nil && start.Input != nil {
+		err = s.runs().Give(run.Spec.ID, append([]byte(start.Input), '\n'))
+	}
+	if err == nil {
+		err = s.runs().Queue(run)
+	}
+	switch {
+	case err == nil:
+		return s.begun(start.ID)
+	case agent.KindOf(err) == agent.KindInternal:
+		return err
+	}
+	s.runs().Drop(start.ID)
+	return s.endStart(start.ID, End{}, err)
+}
+
+// begun keeps that a run is queued.
+func (s *Spawn) begun(id agent.ID) error {
+	return s.changeStart(id, func(c *service.Call, now *Start) (service.Outcome, error) {
+		now.Queue, now.Input = nil, nil
+		return service.Outcome{}, Starts.Put(c.Tx, now)
+	})
+}
+
+// changeStart changes the row of a start, if it is there.
+func (s *Spawn) changeStart(id agent.ID, do func(*service.Call, *Start) (service.Outcome, error)) error {
+	return s.engine.Within(agent.Run{}, "start", "", func(c *service.Call) (out service.Outcome, err error) {
+		start, err := Starts.Get(c.Tx, string(id))
+		if err != nil || start == nil {
+			return out, err
+		}
+		return do(c, start)
+	})
+}
+
+// endStart tells the service of a start how it ended, and removes the run with its files: what its service needs of
+// it, that has kept. refused says why it was never queued.
+func (s *Spawn) endStart(id agent.ID, end End, refused error) error {
+	if err := s.endOnce(id, end, refused); err != nil {
+		return err
+	}
+	s.surely(func() error {
+		if err := s.runs().Remove(id); err != nil {
+			return err
+		}
+		return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+			return out, Starts.Delete(c.Tx, string(id))
+		})
+	})
+	return nil
+}
+
+func (s *Spawn) endOnce(id agent.ID, end End, refused error) error {
+	return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+		if start.Over {
+			return out, nil
+		}
+		given, err := Results.Get(c.Tx, store.RunKey(id, "result"))
+		if err != nil {
+			return out, err
+		}
+		if given != nil {
+			end.Result = given.Value
+		}
+		start.Over, start.Queue, start.Input = true, nil, nil
+		if s.Ended != nil {
+			out, err = s.Ended(c, start, end, refused)
+		}
+		return out, cmp.Or(err, Starts.Put(c.Tx, start))
+	})
+}
+
+// startEnded keeps the end of a run, if clove has started it itself.
+func (s *Spawn) startEnded(id agent.ID) error {
+	start, err := s.startOf(id)
+	if err != nil || start == nil || start.Over {
+		return err
+	}
+	if end := s.runs().Ended(id); end != nil && s.endStart(id, *end, nil) != nil {
+		s.surely(func() error { return s.endStart(id, *end, nil) })
+	}
+	return nil
+}
+
+func (s *Spawn) startOf(id agent.ID) (start *Start, err error) {
+	err = s.engine.Read(func(tx *store.KernelTx) error {
+		start, err = Starts.Get(tx, string(id))
+		return err
+	})
+	return start, err
+}
+
+// Begun returns now if a run is one that clove has started itself: others have its place in the queue. Else it returns
+// no time.
+func (s *Spawn) Begun(id agent.ID, now time.Time) time.Time {
+	if start, err := s.startOf(id); err != nil || start == nil {
+		return time.Time{}
+	}
+	return now
+}
+
+// recoverStarts is Recover for what clove starts itself.
+func (s *Spawn) recoverStarts() error {
+	var all []*Start
+	err := s.engine.Read(func(tx *store.KernelTx) (err error) {
+		all, err = Starts.Below(tx, "")
+		return err
+	})
+	for _, start := range all {
+		if start.Queue != nil {
+			if berr := s.begin(start); berr != nil {
+				err = cmp.Or(err, berr)
+				continue
+			}
+		}
+		if end := s.runs().Ended(start.ID); end != nil || start.Over {
+			end = cmp.Or(end, &End{})
+			err = cmp.Or(err, s.endStart(start.ID, *end, nil))
+		}
+	}
+	return err
+}
+
+// Pending are the starts of a kind whose runs have not begun to execute.
+func (s *Spawn) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []*Start, err error) {
+	all, err := Starts.Below(tx, "")
+	for _, start := range all {
+		run, found := s.runs().Get(start.ID)
+		if is(start) && !start.Over && (!found || run.Started.IsZero()) {
+			pending = append(pending, start)
+		}
+	}
+	return pending, err
+}
+
+// Starting reports whether a run is there that is for something, or is to come.
+func Starting(tx *store.KernelTx, what string) (bool, error) {
+	found, err := Starts.Indexed(tx, startsFor, what)
+	return len(found) > 0, err
+}
+
+// Abort ends a run that clove has started itself, when the call is durable.
+func (s *Spawn) Abort(id agent.ID, why string, out *service.Outcome) {
+	out.Durable = append(out.Durable, func() {
+		s.working.Go(func() { _ = s.runs().Signal(id, "KILL", why) }) // one that has ended meanwhile needs none
+	})
+}
