@@ -1,6 +1,9 @@
-"""Writes what is to be done, a line each."""
-import pathlib
+"""Adds a job for each topic, and tells the report how many there are."""
+from clove.agent import Agent
 
-topics = ["limits", "networks", "budgets"]
-pathlib.Path("/notes/plan.txt").write_text("\n".join(topics) + "\n")
+agent = Agent()
+topics = ["limits", "networks", "budgets", "mail"]
+for topic in topics:
+    agent.job.add("topics", topic)
+agent.mail.send("notes.report", len(topics))
 print(len(topics), "topics")

@@ -1,7 +1,19 @@
-"""Writes a note for each line of the plan."""
-import pathlib
+"""Writes a note for each topic that it gets, until there are none left."""
+import time
 
-notes = pathlib.Path("/notes")
-for topic in (notes / "plan.txt").read_text().split():
-    (notes / f"note-{topic}.txt").write_text(f"What agents need to know of {topic}.\n")
-    print("wrote", topic)
+from clove.agent import Agent
+from clove.errors import CloveError
+
+agent = Agent()
+while True:
+    try:
+        job = agent.job.claim("topics", within_ms=5000).job
+    except CloveError as error:
+        if error.word == "not-found":
+            break
+        raise
+    print("has", job.body, flush=True)
+    time.sleep(1)  # the work
+    note = f"What agents need to know of {job.body}."
+    # The note is sent and the job is done, or neither.
+    agent.job.complete(job.id, then=[{"method": "mail.send", "params": {"to": "notes.report", "body": note}}])
