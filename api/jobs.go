@@ -20,10 +20,10 @@ const (
 type Job struct {
 	ID        string    `json:"id" col:"JOB"` // opaque
 	Owner     uint32    `json:"owner"`        // of the queue
-	Namespace string    `json:"namespace,omitempty" col:"NAMESPACE"`
+	Namespace string    `json:"namespace,omitempty"`
 	Queue     string    `json:"queue" col:"QUEUE"`
 	State     string    `json:"state" col:"STATE"` // delayed, ready, held, dead or done
-	Priority  int       `json:"priority,omitempty" col:"PRIORITY"`
+	Priority  int       `json:"priority,omitempty"`
 	From      agent.ID  `json:"from,omitempty"` // the run that added it; absent: a user did
 	Sender    string    `json:"sender" col:"FROM"`
 	Added     time.Time `json:"added" col:"ADDED,age"`
@@ -32,10 +32,10 @@ type Job struct {
 	Attempts  int       `json:"attempts" col:"ATTEMPTS"`
 	// AttemptsMost is how often it is tried.
 	AttemptsMost int       `json:"attempts_most"`
-	Holder       agent.ID  `json:"holder,omitempty" col:"HOLDER"` // the run that works on it
-	Until        time.Time `json:"until,omitzero"`                // of the holder's lease; absent: it lasts as long as that run
-	Ended        time.Time `json:"ended,omitzero"`                // when it was done or dead
-	Why          string    `json:"why,omitempty" col:"WHY,,cut"`  // why the last attempt failed
+	Holder       agent.ID  `json:"holder,omitempty"`             // the run that works on it
+	Until        time.Time `json:"until,omitzero"`               // of the holder's lease; absent: it lasts as long as that run
+	Ended        time.Time `json:"ended,omitzero"`               // when it was done or dead
+	Why          string    `json:"why,omitempty" col:"WHY,,cut"` // why the last attempt failed
 	// Trace and Causation are as in Mail.
 	Trace     string          `json:"trace,omitempty"`
 	Causation string          `json:"causation"`
@@ -152,7 +152,7 @@ type Queue struct {
 	Digest      string `json:"digest,omitempty"`
 	Concurrency int    `json:"concurrency" col:"CONCURRENCY"` // jobs that are held at once; 0: as many as there are
 	Attempts    int    `json:"attempts" col:"ATTEMPTS"`       // how often a job is tried, unless it says it
-	BackoffMS   int64  `json:"backoff_ms" col:"BACKOFF,ms"`   // before the second attempt; doubled before each one after
+	BackoffMS   int64  `json:"backoff_ms"`                    // before the second attempt; doubled before each one after
 	LeaseMS     int64  `json:"lease_ms" col:"LEASE,ms"`       // how long a run holds a job that it claims, and does not renew
 	Waiting     int    `json:"waiting" col:"WAITING"`         // jobs
 	Held        int    `json:"held" col:"HELD"`

@@ -112,6 +112,7 @@ var (
 
 	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
 	StateGet = api.Row[api.StateGetParams, api.StateResult]{Name: "state.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
 		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods."}
 
@@ -189,10 +190,6 @@ var table = sync.OnceValue(func() api.Table {
 		MailSubscribe.Method(),
 		MailUnsubscribe.Method(),
 		MailPublish.Method(),
-		NameRegister.Method(),
-		NameRelease.Method(),
-		NameLookup.Method(),
-		NameList.Method(),
 		JobAdd.Method(),
 		JobClaim.Method(),
 		JobRenew.Method(),
@@ -200,6 +197,10 @@ var table = sync.OnceValue(func() api.Table {
 		JobFail.Method(),
 		JobGet.Method(),
 		JobList.Method(),
+		NameRegister.Method(),
+		NameRelease.Method(),
+		NameLookup.Method(),
+		NameList.Method(),
 		StateGet.Method(),
 		StateSet.Method(),
 		StateDelete.Method(),
