@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -346,12 +345,27 @@ func TestTeamOfTheManual(t *testing.T) {
 		t.Errorf("%q, the page has %q", out, plain(shown))
 	}
 	d.ok("down", "paper")
-	copied := userDir(t, nil)
-	notes := filepath.Join(copied, "notes")
-	if out, err := exec.Command("sh", "-c", "cp -r ../examples/team/. "+copied+" && mkdir -m 777 "+notes).CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
+}
+
+// The report of the team in examples/team is the same when one of its workers is killed in the middle.
+func TestTheTeamOfTheExample(t *testing.T) {
+	d := newCloved(t)
+	d.ok("queue", "add", "--namespace", "notes", "topics")
+	const file = "../examples/team/team.yaml"
+	want := "What agents need to know of budgets.\nWhat agents need to know of limits.\nWhat agents need to know of mail.\nWhat agents need to know of networks.\n"
+	for _, killed := range []bool{false, true} { // the first is the control
+		d.ok("up", "-d", file)
+		if killed {
+			until(t, "a worker has a job", func() bool { return strings.Contains(d.clove("logs", "notes.work-1").stdout, "has ") })
+			d.ok("kill", "notes.work-1")
+		}
+		d.ok("wait", "notes.report")
+		if got := d.ok("logs", "notes.report"); got != want {
+			t.Errorf("killed %t: %q", killed, got)
+		}
+		d.ok("down", "notes")
 	}
-	if out := d.ok("up", filepath.Join(copied, "team.yaml")); !strings.Contains(out, "report | 3 notes") {
-		t.Errorf("%q", out)
+	if out := d.ok("jobs", "list", "--namespace", "notes", "--state", "done", "--json"); strings.Count(out, `"attempts": 1`) != 7 || strings.Count(out, `"attempts": 2`) != 1 {
+		t.Errorf("%s", out)
 	}
 }

@@ -131,6 +131,22 @@ func TestAClaimWaitsForAJob(t *testing.T) {
 	}
 }
 
+// A claim that waits gets the job of a run that has ended when the pause is over, without another call.
+func TestAFreedJobIsClaimedAfterItsPause(t *testing.T) {
+	t.Parallel()
+	r := newQueue(t, api.QueueAddParams{BackoffMS: 1000})
+	worker := r.works(1000, "", "other")
+	r.adds("one", api.NewJob{})
+	worker.gets("one")
+	worker.ended(agent.RunEnded)
+	time.Sleep(50 * time.Millisecond) // what was called before has looked
+	r.clock.Add(2)
+	got := answerOf[api.JobResult](t)(r.asAgent(agents.JobClaim.Name, api.JobClaimParams{Queue: "builds", Within: api.Within{WithinMS: 20_000}})).Job
+	if string(got.Body) != `"one"` || got.Attempts != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A lease that runs out, a holder that ends and one that fails give the job back, behind a pause that doubles. Who
 // held it then holds it no more.
 func TestAJobComesBackFromItsHolder(t *testing.T) {

@@ -310,7 +310,7 @@ func shown(m *lease.Message, of lease.Of) api.Job {
 func (j *Jobs) Free(tx *store.KernelTx, run agent.ID, until, now time.Time, out *service.Outcome) error {
 	boxes, err := lease.Free(tx, run, until, "its holder ended", now)
 	if len(boxes) > 0 {
-		j.changed(out, noTime, boxes...)
+		j.changed(out, now, boxes...)
 	}
 	return err
 }

@@ -54,14 +54,14 @@ func Set(params any, field string, value any) error {
 	if !to.IsValid() {
 		return fmt.Errorf("%T has no field %s", params, field)
 	}
+	if to.Kind() == reflect.Pointer && from.Kind() != reflect.Pointer {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
+	}
 	if texts, is := value.([]string); is && to.Kind() == reflect.Bool {
 		from = reflect.ValueOf(texts[0] == "true")
 	} else if is && to.Kind() == reflect.String {
 		from = reflect.ValueOf(texts[0])
-	}
-	if to.Kind() == reflect.Pointer && from.Kind() != reflect.Pointer {
-		to.Set(reflect.New(to.Type().Elem()))
-		to = to.Elem()
 	}
 	if from.Kind() != to.Kind() || !from.CanConvert(to.Type()) {
 		return fmt.Errorf("%T cannot be %s of %T", value, field, params)
