@@ -147,13 +147,7 @@ func (s keptDirOp) run(b *builder) error {
 // makeKeptTarget makes the place of a kept directory. A link on the way to a folder, which an earlier
 // start of this run or the owner of Config.Rootfs may have made, would show it elsewhere.
 func (b *builder) makeKeptTarget(target string) (*os.File, error) {
-	dir, err := b.makeDir(target, dirAttr{Mode: 0o755})
-	if err == nil && target != agentHome {
-		if err = b.checkDirect(target); err != nil {
-			dir.Close()
-		}
-	}
-	return dir, err
+	return b.makeDir(target, dirAttr{Mode: 0o755, Direct: target != agentHome})
 }
 
 // folderInImage is the directory of the image that has a kept folder.

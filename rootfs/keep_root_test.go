@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // keeping is homed with kept folders.
@@ -93,7 +96,7 @@ func TestKeptFoldersAreBounded(t *testing.T) {
 		all = append(all, fmt.Sprint("/kept", i))
 	}
 	tree := b.mount(keeping(b, "first", project, all[1:]...))
-	b.must(tree, sandboxAgent, "echo x >/kept1/x; cat /dev/zero >/kept1/full 2>/dev/null || true")
+	b.must(tree, sandboxAgent, "echo x >/kept1/x; while cat /usr/bin/bash 2>/dev/null || exit 0; do :; done >/kept1/full")
 	b.do(tree.Discard)
 	if _, err := b.tryMount(keeping(b, "full", project, all[0])); !errors.Is(err, ErrHomeFull) {
 		t.Errorf("a full home: %v", err)
@@ -158,30 +161,76 @@ func TestAHostileKeptFolder(t *testing.T) {
 }
 
 // A link in the place of a folder's parents, which an earlier start of the same run has left, shows the
-// folder nowhere else: the start fails with one error. The control is the same place without it.
+// folder nowhere else: the start fails, and nothing is made through the link. The control is the start
+// without the link.
 func TestALinkOnTheWayToAKeptFolder(t *testing.T) {
 	b := newBench(t)
 	project := b.mkdir("project", nil)
-	tree := b.mount(keeping(b, "linked", project, "/srv/memory"))
-	b.must(tree, sandboxAgent, "touch /srv/memory/x")
+	cfg := keeping(b, "linked", project, "/srv/memory")
+	tree, err := b.tryMount(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.must(tree, sandboxRoot, "mkdir /usr/local/there")
 	b.do(tree.Close)
-	again := keeping(b, "linked", project, "/srv/memory")
-	kept := func() (*Tree, error) { return b.tryMountKept(again) }
-	tree, err := kept()
-	if err != nil {
+	if tree, err = b.again(cfg, nil); err != nil {
 		t.Fatalf("control: %v", err)
 	}
 	b.do(tree.Close)
-	without := homed(b, "linked", project)
-	tree, err = b.tryMountKept(without)
-	if err != nil {
+	without := cfg
+	without.Keep = nil
+	if tree, err = b.again(without, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.must(tree, sandboxRoot, "rm -rf /srv && ln -s /usr/local/there /srv")
 	b.do(tree.Close)
-	if tree, err = kept(); err == nil || !strings.Contains(err.Error(), "/srv") {
-		t.Errorf("it is shown elsewhere: %v", err)
-		b.do(tree.Close)
+	if tree, err = b.again(cfg, nil); err == nil {
+		b.do(tree.Discard)
+		t.Fatal("it is shown elsewhere")
 	}
+	if !strings.Contains(err.Error(), "/srv/memory") || !strings.Contains(err.Error(), "link") {
+		t.Errorf("the error: %v", err)
+	}
+	if tree, err = b.again(without, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.must(tree, sandboxAgent, "ls /usr/local/there"); got != "" {
+		t.Errorf("made through the link: %q", got)
+	}
+	b.do(tree.Discard)
+}
+
+// plantInHome runs a script as the host's root in the image of the only kept home, where memory stands for
+// the folder /memory, and returns what it prints.
+func plantInHome(b *bench, script string) (out string) {
+	b.t.Helper()
+	homes, err := Homes(b.dir + "/state")
+	if err != nil || len(homes) != 1 {
+		b.t.Fatalf("%+v, %v", homes, err)
+	}
+	at := b.mkdir("planted", nil)
+	b.do(func() error {
+		image, free, err := homes[0].open(b.dir + "/state")
+		if err != nil || !free {
+			return fmt.Errorf("the image is free: %v: %w", free, err)
+		}
+		defer image.Close()
+		device, err := attachLoop(image, false, b.dir)
+		if err != nil {
+			return err
+		}
+		defer device.Close()
+		if err := unix.Mount(fdPath(device), at, "ext4", 0, ""); err != nil {
+			return err
+		}
+		defer unix.Unmount(at, 0)
+		cmd := exec.Command("/bin/sh", "-c", "set -e; "+strings.ReplaceAll(script, "memory", folderInImage("/memory")))
+		cmd.Dir = at
+		text, err := cmd.CombinedOutput()
+		if out = string(text); err != nil {
+			return fmt.Errorf("%s: %w: %s", script, err, text)
+		}
+		return nil
+	})
+	return out
 }
