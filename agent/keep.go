@@ -23,7 +23,7 @@ func (s Spec) ValidateKeep() error {
 	case len(f.Keep) == 0:
 		return nil
 	case f.Home == nil:
-		return wrong(field, "name the agent: --home NAME, in a document home: kept", "%.256s is kept for an agent with a kept home only", f.Keep[0])
+		return wrong(field, "keep its home, too: home: kept in a document, else the flag home with a name", "%.256s is kept for an agent with a kept home only", f.Keep[0])
 	case len(f.Keep) > KeepMost:
 		return wrong(field, "name a folder that has them all", "there are %d folders, and may be %d", len(f.Keep), KeepMost)
 	}
