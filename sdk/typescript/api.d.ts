@@ -1614,6 +1614,8 @@ export interface Files {
   tmpfs?: Tmpfs[];
   /** nil: a new one, in the layer */
   home?: Home;
+  /** folders inside that are kept with home, each empty at first; see ValidateKeep */
+  keep?: string[];
   /** LandlockRequired: the run is refused where landlock does not hold the rules, too */
   landlock?: string;
 }
@@ -2206,6 +2208,8 @@ export interface KeptHome {
   /** what it has of the host's disk */
   held_bytes: number;
   created: Time;
+  /** kept with it, by their paths inside */
+  keep?: string[];
   changed: Time;
   /** a run has it */
   in_use: boolean;
