@@ -70,3 +70,12 @@ func checkKept(field, folder string, taken []string) error {
 	}
 	return nil
 }
+
+// KeptAt is the kept folder that is at a path inside or above it; empty: none.
+func (f Files) KeptAt(at string) string {
+	i := slices.IndexFunc(f.Keep, func(folder string) bool { return pathWithin(at, folder) })
+	if i < 0 || path.Clean(at) != at {
+		return ""
+	}
+	return f.Keep[i]
+}

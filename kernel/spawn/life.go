@@ -279,7 +279,8 @@ func (away) Drop(agent.ID) {}
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }
-func (away) Queue(agent.Run) error                 { return noCloved() }
-func (away) Ended(agent.ID) *End                   { return nil }
-func (away) Suspend(agent.ID) error                { return nil }
-func (away) Signal(agent.ID, string, string) error { return noCloved() }
+func (away) Fetch(context.Context, agent.Run, api.FetchParams) error { return noCloved() }
+func (away) Queue(agent.Run) error                                   { return noCloved() }
+func (away) Ended(agent.ID) *End                                     { return nil }
+func (away) Suspend(agent.ID) error                                  { return nil }
+func (away) Signal(agent.ID, string, string) error                   { return noCloved() }
