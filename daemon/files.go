@@ -124,13 +124,13 @@ func (f files) fetch(ctx context.Context, to agent.Run, p api.FetchParams) error
 	if err := f.cache.refresh(); err != nil {
 		return err
 	}
-	from, found := f.cache.find(to.Owner.UID, p.Run)
+	from, found := f.cache.find(to.Owner.UID, p.Keeper)
 	folder := ""
 	if found && from.Spec.Kernel.Namespace == to.Spec.Kernel.Namespace && from.State == agent.StateRunning {
 		folder = from.Spec.Files.KeptAt(p.From)
 	}
 	if folder == "" {
-		return api.Failure(api.CodeNotFound, "name a live run of the namespace, and a folder that it keeps", "no run %.128q keeps %.256q", p.Run, p.From)
+		return api.Failure(api.CodeNotFound, "name a live run of the namespace, and a folder that it keeps", "no run %.128q keeps %.256q", p.Keeper, p.From)
 	}
 	for _, run := range []agent.Run{from, to} {
 		if err := reachable(run); err != nil {

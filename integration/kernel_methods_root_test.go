@@ -19,7 +19,7 @@ import (
 var sent = map[string]string{
 	agents.AgentReady.Name:      `{}`,
 	agents.AgentCollect.Name:    `{"child":"none","path":"/workspace/from-child"}`,
-	agents.AgentFetch.Name:      `{"run":"none","from":"/memory","path":"/workspace/fetched"}`,
+	agents.AgentFetch.Name:      `{"keeper":"none","from":"/memory","path":"/workspace/fetched"}`,
 	agents.AgentSpawn.Name:      `{"manifest":"none"}`,
 	agents.AgentWait.Name:       `{"child":"none"}`,
 	agents.AgentSignal.Name:     `{"child":"none","signal":"USR1"}`,
