@@ -90,7 +90,7 @@ func (s *Spawn) Service() *service.Service {
 		service.Read(agents.AgentTree, service.Stages[api.ChildListParams]{}, s.tree),
 		service.Wait(agents.AgentWait, service.Stages[api.ChildParams]{}, awaited, s.wait),
 		service.Prepared(agents.AgentCollect, service.Stages[api.CollectParams]{About: func(p api.CollectParams) string { return p.Child }}, s.collect, collected, nil),
-		service.Prepared(agents.AgentFetch, service.Stages[api.FetchParams]{Covers: kept, About: func(p api.FetchParams) string { return p.Run }}, s.fetch, fetched, nil),
+		service.Prepared(agents.AgentFetch, service.Stages[api.FetchParams]{Covers: kept, About: func(p api.FetchParams) string { return p.Keeper }}, s.fetch, fetched, nil),
 		service.Write(agents.AgentSignal, service.Stages[api.ChildSignalParams]{}, s.signal),
 		service.Write(agents.AgentResult, service.Stages[api.ResultParams]{}, give),
 	)
