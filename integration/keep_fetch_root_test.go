@@ -35,9 +35,10 @@ func TestAnAgentReadsWhatAnotherKeeps(t *testing.T) {
 	folder := userDir(t, map[string]string{"calls.py": calls, "reader.py": fetches})
 	const writes = "umask 022; echo learnt >/memory/fact; mkdir -p /memory/good /memory/bad ~/x; echo s >~/secret; ln -s ~ /memory/dir; ln -s ~/secret /memory/good/link; cp /bin/true /memory/good/su; chmod 4755 /memory/good/su; mkfifo /memory/bad/pipe; sleep 600"
 	for name, flags := range map[string][]string{"noter": {"--home", "noter", "--keep", "/memory", "--keep", "/other"}, "apart": {"--home", "apart", "--keep", "/memory", "--namespace", "acme"}, "other": {"--home", "other", "--keep", "/memory"}} {
-		if r := d.in(folder, "", append(append([]string{"run", "-d", "--name", name, "--ready", "test -p /memory/bad/pipe", "--ready-timeout", "60s"}, flags...), "--", "sh", "-c", writes)...); r.code != 0 {
+		if r := d.in(folder, "", append(append([]string{"run", "-d", "--name", name}, flags...), "--", "sh", "-c", writes)...); r.code != 0 {
 			t.Fatal(r.stderr)
 		}
+		d.ok("exec", name, "--", "sh", "-c", "until test -p /memory/bad/pipe; do sleep 0.1; done")
 	}
 	d.ok("run", "-d", "--name", "plain", "--", "sh", "-c", "mkdir /memory; sleep 600")
 	read := func(grants ...string) []string {

@@ -196,6 +196,21 @@ export interface CollectParams {
   key?: string;
 }
 
+/**
+ * Ask for a file or folder of another run's kept folder, as files below a path of the caller's
+ * own.
+ */
+export interface FetchParams {
+  /** the name of a live run of the namespace */
+  keeper: string;
+  /** inside of it: a folder that it keeps (Files.Keep), or what is below one */
+  from: string;
+  /** inside of the caller; at it must be nothing, or an empty folder */
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Names the run, and where the last answer ended. */
 export interface GrantListParams {
   run: string;
@@ -2684,6 +2699,14 @@ export interface AgentAgentMethods {
    * answer.
    */
   collect(params: Omit<CollectParams, "run">, options?: CallOptions): Promise<CollectResult>;
+  /**
+   * Copies a file or folder that a live run of the namespace keeps with its home to a path of the
+   * caller's: it is read with that run's rights through its own mount, and written with the
+   * caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files
+   * have the paths that they had inside. At the path must be nothing, or an empty folder, and what
+   * is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe.
+   */
+  fetch(params: Omit<FetchParams, "run">, options?: CallOptions): Promise<void>;
 }
 
 /** The methods grant.*. */
