@@ -421,8 +421,8 @@ func TestTheEndOfAChild(t *testing.T) {
 	must(t, err)
 	_, err = f.as(run, agents.AgentResult.Name, api.ResultParams{Result: json.RawMessage(`{"found": 4}`)})
 	wantCode(t, err, api.CodeConflict)
-	_, err = f.as(run, agents.AgentResult.Name, api.ResultParams{Result: json.RawMessage(`"` + strings.Repeat("x", api.ResultMost) + `"`)})
-	wantCode(t, err, api.CodeParams)
+	_, err = f.as(run, agents.AgentResult.Name, api.ResultParams{Result: json.RawMessage(`"` + strings.Repeat("x", api.BodyMost) + `"`)})
+	wantCode(t, err, api.CodeTooLarge)
 	select {
 	case a := <-answers:
 		t.Fatalf("answered before the end: %+v", a)
