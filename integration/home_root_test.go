@@ -228,7 +228,7 @@ func TestAFolderThatStays(t *testing.T) {
 			{"exec live -- cat /memory/fact", 0, "learnt\nmore\n"},
 			{"run --rm --home mine --keep /memory -- sh -c 'echo lost >/memory/fact'", 0, "clove: another run has the kept home mine: this one has a copy, which is not kept\n"},
 			{"diff live", 0, ""},
-			{"rm --force live", 0, ""},
+			{"rm --force live", 0, "live\n"},
 			{"run --rm --home mine --keep /memory -- cat /memory/fact", 0, "learnt\nmore\n"},
 			{"home import mine /memory", 0, ""},
 			{"run --rm --home mine --keep /memory -- sh -c 'cat /memory/brought ~/token; ls ~'", 0, "brought\nlogin\ntoken\n"},
