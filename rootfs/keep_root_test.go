@@ -96,13 +96,13 @@ func TestKeptFoldersAreBounded(t *testing.T) {
 		all = append(all, fmt.Sprint("/kept", i))
 	}
 	tree := b.mount(keeping(b, "first", project, all[1:]...))
-	b.must(tree, sandboxAgent, "echo x >/kept1/x; while cat /usr/bin/bash 2>/dev/null || exit 0; do :; done >/kept1/full")
+	b.must(tree, sandboxAgent, "echo x >/kept1/x; mkdir /kept1/full && cd /kept1/full && seq 200000 | xargs mkdir 2>/dev/null || true")
 	b.do(tree.Discard)
 	if _, err := b.tryMount(keeping(b, "full", project, all[0])); !errors.Is(err, ErrHomeFull) {
 		t.Errorf("a full home: %v", err)
 	}
 	tree = b.mount(keeping(b, "control", project, all[1]))
-	b.must(tree, sandboxAgent, "cat /kept1/x && rm /kept1/full")
+	b.must(tree, sandboxAgent, "cat /kept1/x && rm -r /kept1/full")
 	b.do(tree.Discard)
 	tree = b.mount(keeping(b, "last", project, all...))
 	b.do(tree.Discard)
@@ -188,7 +188,7 @@ func TestALinkOnTheWayToAKeptFolder(t *testing.T) {
 		b.do(tree.Discard)
 		t.Fatal("it is shown elsewhere")
 	}
-	if !strings.Contains(err.Error(), "/srv/memory") || !strings.Contains(err.Error(), "link") {
+	if !strings.Contains(err.Error(), "cannot use /srv of the root: a symbolic link is in its place") {
 		t.Errorf("the error: %v", err)
 	}
 	if tree, err = b.again(without, nil); err != nil {
