@@ -66,6 +66,8 @@ func (f *fakeRuns) Drop(child agent.ID) {
 	delete(f.packed, child)
 }
 
+func (*fakeRuns) Fetch(context.Context, agent.Run, api.FetchParams) error { return nil }
+
 func (f *fakeRuns) Collect(_ context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{Files: 1, Left: []api.CollectLeft{{Path: agent.RawString(p.Path), Why: string(from)}}}, nil
 }
