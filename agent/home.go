@@ -51,6 +51,7 @@ type KeptHome struct {
 	Bytes   int64     `json:"bytes" col:"SIZE,size"`         // the most that it can have
 	Held    int64     `json:"held_bytes" col:"ON DISK,size"` // what it has of the host's disk
 	Created time.Time `json:"created"`
+	Keep    []string  `json:"keep,omitempty" col:"KEEPS,words"` // kept with it, by their paths inside
 	Changed time.Time `json:"changed" col:"CHANGED,age"`
 	InUse   bool      `json:"in_use" col:"IN USE,yesno"` // a run has it
 }

@@ -75,7 +75,7 @@ func (f Files) OwnPlaces() []string {
 	for _, t := range f.Tmpfs {
 		own = append(own, t.Target)
 	}
-	return own
+	return append(own, f.Keep...)
 }
 
 // MayRead reports whether the list, or a place of the agent's own, has a path inside in it. It

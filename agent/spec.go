@@ -177,6 +177,7 @@ type Files struct {
 	Binds    []Bind   `json:"binds,omitempty"`
 	Tmpfs    []Tmpfs  `json:"tmpfs,omitempty"`
 	Home     *Home    `json:"home,omitempty"`     // nil: a new one, in the layer
+	Keep     []string `json:"keep,omitempty"`     // folders inside that are kept with Home, each empty at first; see ValidateKeep
 	Landlock string   `json:"landlock,omitempty"` // LandlockRequired: the run is refused where Landlock does not hold the rules, too
 }
 

@@ -16,7 +16,7 @@ import (
 // start. Every edge calls it: the command line, the API, a manifest.
 func (s Spec) Validate() error {
 	for _, check := range []func(Spec) error{
-		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, Spec.ValidateHome, checkWritable, checkExecute, Spec.ValidateRead, Spec.ValidateLandlock, checkFilter,
+		checkIdentity, checkLabels, checkWords, checkUserInside, checkPlaces, Spec.ValidateHome, Spec.ValidateKeep, checkWritable, checkExecute, Spec.ValidateRead, Spec.ValidateLandlock, checkFilter,
 		checkProcess, checkNetwork, checkSupervision, checkWeakened, checkKernel, checkShadow,
 	} {
 		if err := check(s); err != nil {

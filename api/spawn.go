@@ -158,6 +158,15 @@ type CollectParams struct {
 	Keyed
 }
 
+// FetchParams ask for a file or folder of another run's kept folder, as files below a path of the
+// caller's own.
+type FetchParams struct {
+	Keeper string `json:"keeper"` // the name of a live run of the namespace
+	From   string `json:"from"`   // inside of it: a folder that it keeps (Files.Keep), or what is below one
+	Path   string `json:"path"`   // inside of the caller; at it must be nothing, or an empty folder
+	Keyed
+}
+
 // CollectResult counts what was copied.
 type CollectResult struct {
 	Files   int           `json:"files"`   // and links

@@ -118,6 +118,42 @@ func (f files) collect(ctx context.Context, to agent.Run, from agent.ID, p api.C
 	return collected(copied), f.layers.supervisors.ask(ctx, to, supervisor.MethodUnpack, supervisor.PackParams{Path: agent.RawString(p.Path), Spool: spool}, nil)
 }
 
+// fetch copies a part of a folder that another run of the namespace keeps, with the rights of both, by way
+// of a spool.
+func (f files) fetch(ctx context.Context, to agent.Run, p api.FetchParams) error {
+	if err := f.cache.refresh(); err != nil {
+		return err
+	}
+	from, found := f.cache.find(to.Owner.UID, p.Keeper)
+	folder := ""
+	if found && from.Spec.Kernel.Namespace == to.Spec.Kernel.Namespace && from.State == agent.StateRunning {
+		folder = from.Spec.Files.KeptAt(p.From)
+	}
+	if folder == "" {
+		return api.Failure(api.CodeNotFound, "name a live run of the namespace, and a folder that it keeps", "no run %.128q keeps %.256q", p.Keeper, p.From)
+	}
+	for _, run := range []agent.Run{from, to} {
+		if err := reachable(run); err != nil {
+			return err
+		}
+	}
+	leave, err := f.layers.readers.enter(ctx, to.Owner.UID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	spool, err := f.spools.New(agent.NewID(), 0)
+	if err != nil {
+		return err
+	}
+	if err := f.layers.supervisors.ask(ctx, from, supervisor.MethodPack, supervisor.PackParams{Path: agent.RawString(p.From), Beneath: agent.RawString(folder),
+		As: agent.RawString(p.From), Spool: spool, Most: to.Spec.Limits.DiskBytes}, nil); err != nil {
+		return err
+	}
+	defer os.Remove(spool)
+	return f.layers.supervisors.ask(ctx, to, supervisor.MethodUnpack, supervisor.PackParams{Path: agent.RawString(p.Path), Spool: spool}, nil)
+}
+
 // changes writes what a run has changed to a spool with at most so many bytes. With an error there is none.
 func (f files) changes(ctx context.Context, run agent.Run, paths []string, spool string, most int64) (copied runtime.Copied, err error) {
 	reading := runtime.Reading{Paths: paths}

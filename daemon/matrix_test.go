@@ -75,6 +75,7 @@ var matrix = map[string]row{
 	agents.AgentListen.Name:  forAgent,
 	agents.AgentReady.Name:   forAgent,
 	agents.AgentCollect.Name: forAgent,
+	agents.AgentFetch.Name:   forAgent,
 	agents.AgentSpawn.Name:   forAgent,
 	agents.AgentWait.Name:    forAgent,
 	agents.AgentSignal.Name:  forAgent,

@@ -126,6 +126,11 @@ func (k children) Collect(ctx context.Context, to agent.Run, from agent.ID, p ap
 	return k.d.shared.files.collect(ctx, to, from, p)
 }
 
+// Fetch copies what another run keeps.
+func (k children) Fetch(ctx context.Context, to agent.Run, p api.FetchParams) error {
+	return k.d.shared.files.fetch(ctx, to, p)
+}
+
 // Queue queues a run within its owner's limit of runs.
 func (k children) Queue(run agent.Run) error {
 	d := k.d

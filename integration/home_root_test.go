@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,91 @@ func hostileArchive(t *testing.T, outside string) string {
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// A kept folder is there in the next life of the same name, user and folder, in a run, a detached run and one
+// of a manifest, and leaves and comes back as a tar. The controls: a run that does not name it, and the
+// home beside it.
+func TestAFolderThatStays(t *testing.T) {
+	d := newClovedFor(t, groupName)
+	for name, h := range map[string]*host{"root": d.host, "member": d.member()} {
+		folder := userDir(t, map[string]string{"noter.yaml": "version: 1\nname: noter\ncommand: [sh, -c, 'cat /memory/fact; echo noted >/memory/fact']\nhome: kept\nkeep: [/memory]\nremove: true\n"})
+		for _, row := range []struct {
+			args string
+			code int
+			want string // what is printed, on both streams
+		}{
+			{"run --rm --home mine --keep /memory -- sh -c 'echo learnt >/memory/fact; echo login >~/token; stat -c %U /memory'", 0, "agent\n"},
+			{"run --rm --home mine --keep /memory --read-only -- sh -c 'cat /memory/fact ~/token && echo more >>/memory/fact'", 0, "learnt\nlogin\n"},
+			{"run --rm --home mine -- sh -c 'cat ~/token; ls /memory'", 2, "login\nls: cannot access '/memory': No such file or directory\n"},
+			{"run --rm --home other --keep /memory -- ls -A /memory", 0, ""},
+			{"run -d --name live --home mine --keep /memory -- sleep 600", 0, ""},
+			{"exec live -- cat /memory/fact", 0, "learnt\nmore\n"},
+			{"run --rm --home mine --keep /memory -- sh -c 'echo lost >/memory/fact'", 0, "clove: another run has the kept home mine: this one has a copy, which is not kept\n"},
+			{"diff live", 0, ""},
+			{"rm --force live", 0, "live\n"},
+			{"run --rm --home mine --keep /memory -- cat /memory/fact", 0, "learnt\nmore\n"},
+			{"home import mine /memory", 0, ""},
+			{"run --rm --home mine --keep /memory -- sh -c 'cat /memory/brought ~/token; ls ~'", 0, "brought\nlogin\ntoken\n"},
+			{"home export mine /other", 1, "clove: no folder /other is kept with the home mine\nhint: `clove home ls` lists them\n"},
+			{"run noter.yaml", 1, "cat: /memory/fact: No such file or directory\n"},
+			{"run noter.yaml", 0, "noted\n"},
+		} {
+			stdin := ""
+			if strings.HasPrefix(row.args, "home import") {
+				stdin = archiveOf(t, tar.Header{Name: "brought", Size: 8}, "brought\n")
+			}
+			r := h.in(folder, stdin, words(row.args)...)
+			printed := r.stdout + r.stderr
+			if strings.HasPrefix(row.args, "run -d") {
+				printed = "" // its id
+			}
+			if (r.code != row.code && !strings.HasPrefix(row.args, "run noter")) || printed != row.want {
+				t.Errorf("%s: %s: %d, %q", name, row.args, r.code, printed)
+			}
+		}
+		if r := h.in(folder, "", "home", "export", "mine", "/memory"); r.code != 0 || !strings.Contains(r.stdout, "./fact") || strings.Contains(r.stdout, "./token") {
+			t.Errorf("%s: exported: %d, %s, %.1000q", name, r.code, r.stderr, r.stdout)
+		}
+		for _, home := range keptHomes(t, h) {
+			if !slices.Equal(home.Keep, []string{"/memory"}) {
+				t.Errorf("%s: %+v", name, home)
+			}
+			if r := h.clove("home", "rm", home.ID); r.code != 0 {
+				t.Errorf("%s: %s", name, r.stderr)
+			}
+		}
+	}
+}
+
+// words are those of a line, in which quotes hold one together.
+func words(line string) (all []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			all = append(all, part)
+			continue
+		}
+		all = append(all, strings.Fields(part)...)
+	}
+	return all
+}
+
+// archiveOf is a tar of one file.
+func archiveOf(t *testing.T, header tar.Header, content string) string {
+	t.Helper()
+	var text strings.Builder
+	archive := tar.NewWriter(&text)
+	header.Mode = 0o644
+	if err := archive.WriteHeader(&header); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Write([]byte(content)); err != nil {
+		t.Fatal(err)
 	}
 	if err := archive.Close(); err != nil {
 		t.Fatal(err)

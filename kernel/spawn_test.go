@@ -78,6 +78,8 @@ func (f *fakeRuns) Drop(child agent.ID) {
 	delete(f.packed, child)
 }
 
+func (*fakeRuns) Fetch(context.Context, agent.Run, api.FetchParams) error { return nil }
+
 func (f *fakeRuns) Programs() string { return "/usr/lib/clove" }
 
 func (f *fakeRuns) Collect(_ context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error) {

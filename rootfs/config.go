@@ -28,6 +28,7 @@ type Config struct {
 	NoRepository       bool   // the repository of Workspace is not shown
 	Home               string // names a home that is kept: the same at the next run of User for HomeFolder; empty: a new one
 	HomeFolder         string
+	Keep               []string // folders inside that are kept with Home
 	// User is the user whose rights open Workspace and Binds. In them the agent may do what
 	// that user may; files of others belong to the user nobody. nil: root requested the run, and the
 	// agent acts as the owner of each directory.
@@ -122,7 +123,36 @@ func (c Config) check() error {
 	case !isCleanAbsolute(c.StateDir) || !isCleanAbsolute(c.RunDir):
 		return fmt.Errorf("cannot plan a root: state %q and run directory %q must be clean absolute paths", c.StateDir, c.RunDir)
 	}
+	if err := c.checkKeep(); err != nil {
+		return err
+	}
 	return c.checkTargets()
+}
+
+// checkKeep rejects a kept folder in, at or above another mount.
+func (c Config) checkKeep() error {
+	if len(c.Keep) > 0 && c.Home == "" {
+		return fmt.Errorf("cannot keep %s: no home is kept", c.Keep[0])
+	}
+	taken := append([]string{workspaceDir, agentHome, ServicesDir, "/tmp", "/var/tmp", "/etc"}, c.Prefixes...)
+	for _, b := range c.Binds {
+		taken = append(taken, b.Target)
+	}
+	for _, t := range c.Tmpfs {
+		taken = append(taken, t.Target)
+	}
+	for _, folder := range c.Keep {
+		if err := checkTarget(folder); err != nil {
+			return err
+		}
+		for _, place := range slices.Concat(taken, baseDirs, mergeDirs) {
+			if within(folder, place) || within(place, folder) {
+				return fmt.Errorf("cannot keep %s: something else is at %s", folder, place)
+			}
+		}
+		taken = append(taken, folder)
+	}
+	return nil
 }
 
 // checkTargets also rejects two mounts at one target: the later would hide the earlier, so

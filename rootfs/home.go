@@ -10,11 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"clove.run/clove/internal/atomicfile"
 	"clove.run/clove/internal/descriptor"
 )
 
@@ -44,6 +46,7 @@ type Home struct {
 	Folder  string    `json:"folder"` // its path when the home was made
 	Bytes   int64     `json:"bytes"`  // its size, which bounds it
 	Created time.Time `json:"created"`
+	Keep    []string  `json:"keep,omitempty"` // the folders inside that are kept with it, sorted
 
 	Held    int64     `json:"-"` // bytes of the disk
 	Changed time.Time `json:"-"`
@@ -53,8 +56,15 @@ type Home struct {
 // homesPerUser bounds the kept homes of one user, as the size of each is bounded.
 const homesPerUser = 64
 
+// foldersPerHome bounds the folders that are kept with a home: each has an entry in the image beside
+// what the agent may fill. The same as agent.KeepMost.
+const foldersPerHome = 16
+
 // ErrHomes are too many homes of one user.
 var ErrHomes = fmt.Errorf("the user has %d kept homes already", homesPerUser)
+
+// ErrFolders are too many folders that are kept with one home.
+var ErrFolders = fmt.Errorf("%d folders are kept with the home already", foldersPerHome)
 
 // ErrHomeBusy is a home that a run has.
 var ErrHomeBusy = errors.New("a run has the home")
@@ -206,7 +216,6 @@ func (h Home) make(stateDir string) (image *os.File, err error) {
 		return nil, err
 	}
 	h.Created = time.Now()
-	text, err := json.Marshal(h)
 	if err == nil {
 		err = makeFileSystem(path, h.Bytes, content)
 	}
@@ -215,7 +224,7 @@ func (h Home) make(stateDir string) (image *os.File, err error) {
 	}
 	final := homeImage(stateDir, h.ID())
 	if err == nil {
-		err = os.WriteFile(final[:len(final)-len(".img")]+".json", text, 0o600)
+		err = h.describe(final)
 	}
 	if err == nil {
 		err = os.Rename(path, final)
@@ -225,4 +234,39 @@ func (h Home) make(stateDir string) (image *os.File, err error) {
 		return nil, err
 	}
 	return image, nil
+}
+
+// describe writes what a home is listed with, beside its image.
+func (h Home) describe(image string) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(image[:len(image)-len(".img")]+".json", 0o600, text)
+}
+
+// keep lists more folders with a home, whose image the caller has locked. It does so before they are
+// made: of a start that is killed in between nothing is left that no list shows.
+func (h Home) keep(stateDir string, folders []string) error {
+	return withHomes(stateDir, func() error {
+		path := homeImage(stateDir, h.ID())
+		home, err := readHome(path)
+		if err != nil {
+			return err
+		}
+		known := len(home.Keep)
+		for _, folder := range folders {
+			if !slices.Contains(home.Keep, folder) {
+				home.Keep = append(home.Keep, folder)
+			}
+		}
+		if len(home.Keep) > foldersPerHome {
+			return ErrFolders
+		}
+		if len(home.Keep) == known {
+			return nil
+		}
+		slices.Sort(home.Keep)
+		return home.describe(path)
+	})
 }

@@ -2,6 +2,8 @@ package rootfs
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +24,9 @@ const (
 
 // ErrHomeCopy is a home in use that could not be copied.
 var ErrHomeCopy = errors.New("another run has the kept home, and its files cannot be copied into this run's disk")
+
+// ErrHomeFull is a home without space for one more folder.
+var ErrHomeFull = errors.New("the kept home is full")
 
 // ErrHomeDamaged is a home that did not survive a crash of the host.
 var ErrHomeDamaged = errors.New("the kept home is damaged")
@@ -60,11 +65,18 @@ func (c Config) homeMap() idMap {
 	return m
 }
 
-// homeOp mounts the kept home at the agent's. Map shows the files of the user homeOwner as the
-// agent's, in whichever range of ids.
+// homeOp brings the kept home onto the stage, with the folders that are kept with it. Map shows the
+// files of the user homeOwner as the agent's, in whichever range of ids.
 type homeOp struct {
 	Home Home
+	Keep []string
 	Map  idMap
+}
+
+// shownHome is a home on the stage.
+type shownHome struct {
+	dir string // has the directories of the image
+	ids idMap  // of mounts of them
 }
 
 func (s homeOp) idMap() idMap { return s.Map }
@@ -73,40 +85,75 @@ func (s homeOp) String() string {
 	return fmt.Sprintf("home %s of user %d in %s, %s", s.Home.Name, s.Home.UID, s.Home.Folder, s.Map)
 }
 
-// run also removes the copy that an earlier start of this run had.
+// run also removes the copy that an earlier start of this run had. The places of the folders come
+// first: where one cannot be shown, no home is made.
 func (s homeOp) run(b *builder) error {
+	for _, folder := range s.Keep {
+		target, err := b.makeKeptTarget(folder)
+		if err != nil {
+			return err
+		}
+		target.Close()
+	}
 	copied := b.staged(b.writable, homeCopy)
 	if err := os.RemoveAll(copied); err != nil {
 		return err
 	}
-	target, err := b.makeDir(agentHome, dirAttr{Mode: 0o755})
-	if err != nil {
-		return err
-	}
-	defer target.Close()
 	image, free, err := s.Home.open(b.cfg.StateDir)
 	if err != nil {
 		return err
 	}
 	defer image.Close() // the loop device keeps it open
-	shown := b.staged("home", homeInImage)
 	if err := os.Mkdir(b.staged("home"), 0o700); err != nil {
 		return err
 	}
-	var clone *os.File
 	if free {
-		if err = s.mount(b, image); err == nil {
-			clone, err = b.clone(shown, s.Map, cloneFlags{Dir: true})
-		}
-	} else if err = s.copy(b, image, copied); err == nil {
-		b.tree.HomeCopied = true
-		clone, err = b.clone(copied, idMap{}, cloneFlags{Dir: true})
+		b.home = shownHome{b.staged("home"), s.Map}
+		err = s.mount(b, image)
+	} else {
+		b.home, b.tree.HomeCopied = shownHome{copied, idMap{}}, true
+		err = s.copy(b, image, copied)
 	}
 	if err != nil {
 		return fmt.Errorf("kept home %s: %w", s.Home.Name, err)
 	}
+	return nil
+}
+
+// keptDirOp shows a directory of the kept home, or of the copy of it, inside.
+type keptDirOp struct{ Target, Dir, Home string }
+
+func (s keptDirOp) String() string {
+	if s.Target == agentHome {
+		return "the kept home " + s.Home
+	}
+	return s.Target + ", which is kept with the home " + s.Home
+}
+
+func (s keptDirOp) run(b *builder) error {
+	target, err := b.makeKeptTarget(s.Target)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	clone, err := b.clone(filepath.Join(b.home.dir, s.Dir), b.home.ids, cloneFlags{Dir: true})
+	if err != nil {
+		return fmt.Errorf("kept home %s: %w", s.Home, err)
+	}
 	defer clone.Close()
 	return attach(clone, fdPath(target))
+}
+
+// makeKeptTarget makes the place of a kept directory. A link on the way to a folder, which an earlier
+// start of this run or the owner of Config.Rootfs may have made, would show it elsewhere.
+func (b *builder) makeKeptTarget(target string) (*os.File, error) {
+	return b.makeDir(target, dirAttr{Mode: 0o755, Direct: target != agentHome})
+}
+
+// folderInImage is the directory of the image that has a kept folder.
+func folderInImage(folder string) string {
+	hash := sha256.Sum256([]byte(folder))
+	return "folder-" + hex.EncodeToString(hash[:12])
 }
 
 // mount mounts the image that is locked.
@@ -122,7 +169,34 @@ func (s homeOp) mount(b *builder, image *os.File) error {
 	if err := holdOff(device); err != nil {
 		return err
 	}
-	return mountExt4(device, b.staged("home"), false)
+	if err := mountExt4(device, b.staged("home"), false); err != nil {
+		return err
+	}
+	if len(s.Keep) == 0 {
+		return nil
+	}
+	if err := s.Home.keep(b.cfg.StateDir, s.Keep); err != nil {
+		return err
+	}
+	for _, folder := range s.Keep {
+		err := makeKept(b.staged("home", folderInImage(folder)), homeOwner, homeOwner)
+		if errors.Is(err, unix.ENOSPC) {
+			err = fmt.Errorf("%w: %w", ErrHomeFull, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeKept makes the directory of a kept folder where it is missing. The directory above is not shown
+// to an agent. The owner is set also where it is not: the last start may have been killed in between.
+func makeKept(dir string, uid, gid int) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Lchown(dir, uid, gid)
 }
 
 // liveFlags are of the mount through which a home is copied while its agent may replace a directory
@@ -142,20 +216,42 @@ func (s homeOp) copy(b *builder, image *os.File, to string) error {
 		return err
 	}
 	defer unix.Unmount(b.staged("home"), unix.MNT_DETACH)
-	clone, err := b.clone(b.staged("home", homeInImage), s.Map, liveFlags)
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	if err := s.copyDir(b, homeInImage, to); err != nil {
+		return err
+	}
+	for _, folder := range s.Keep {
+		dir := folderInImage(folder)
+		err := s.copyDir(b, dir, to)
+		if errors.Is(err, os.ErrNotExist) { // the other life has no such folder
+			uid, gid := agentIDs(b.cfg.AgentUID, b.cfg.AgentGID)
+			err = makeKept(filepath.Join(to, dir), int(b.cfg.HostID+uid), int(b.cfg.HostID+gid))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyDir copies a directory of the image that is on the stage.
+func (s homeOp) copyDir(b *builder, dir, to string) error {
+	clone, err := b.clone(b.staged("home", dir), s.Map, liveFlags)
 	if err != nil {
 		return err
 	}
 	defer clone.Close()
 	seen := b.staged("home-seen")
-	if err := os.Mkdir(seen, 0o700); err != nil {
+	if err := os.Mkdir(seen, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	if err := attach(clone, seen); err != nil {
 		return err
 	}
 	defer unix.Unmount(seen, unix.MNT_DETACH)
-	return copyLive(seen, to)
+	return copyLive(seen, filepath.Join(to, dir))
 }
 
 // copyLive copies a tree that changes meanwhile: a file that vanishes is left out.

@@ -14,6 +14,7 @@ import (
 type dirAttr struct {
 	Mode     uint32
 	UID, GID uint32 // inside
+	Direct   bool   // no link on the way is followed
 }
 
 // openInside opens a path of the root under construction. With RESOLVE_IN_ROOT the kernel
@@ -32,7 +33,7 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 	walked := "/"
 	for _, name := range strings.FieldsFunc(p, func(r rune) bool { return r == '/' }) {
 		walked = path.Join(walked, name)
-		own := dirAttr{Mode: 0o755}
+		own := dirAttr{Mode: 0o755, Direct: attr.Direct}
 		if walked == p {
 			own = attr
 		}
@@ -52,6 +53,11 @@ func (b *builder) makeDir(p string, attr dirAttr) (*os.File, error) {
 // with mode 0700 and gets its owner and mode through its handle, because the path may be
 // replaced meanwhile.
 func (b *builder) openOrMake(dir *os.File, name, walked string, attr dirAttr) (*os.File, error) {
+	if attr.Direct {
+		if err := b.checkDirect(walked); err != nil && !errors.Is(err, unix.ENOENT) {
+			return nil, err
+		}
+	}
 	next, err := b.openInside(walked, unix.O_DIRECTORY)
 	if err == nil {
 		return next, nil

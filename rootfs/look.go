@@ -117,8 +117,8 @@ func (l looker) look(at string) Sight {
 		return Sight{true, l.permits(entry{Mode: o.Mode}, 0o222), "a file system in memory at " + target}
 	case scratchOp:
 		return Sight{true, true, target + ", which stays writable"}
-	case homeOp:
-		return Sight{true, true, "the kept home " + o.Home.Name}
+	case keptDirOp:
+		return Sight{true, true, o.String()}
 	case sysOp:
 		return sysSight(at)
 	case overlayOp:
@@ -141,8 +141,8 @@ func targetOf(o operation) (target string, mounts bool) {
 		return o.Target, true
 	case scratchOp:
 		return o.Target, true
-	case homeOp:
-		return agentHome, true
+	case keptDirOp:
+		return o.Target, true
 	case sysOp:
 		return "/sys", true
 	}

@@ -44,6 +44,7 @@ type builder struct {
 	maps    namespaces
 	// writable is where the stage has the uppers: the layer, or an id-mapped mount of it.
 	writable string
+	home     shownHome
 }
 
 // Mount builds the root. The calling goroutine must be locked to a thread with a private

@@ -164,6 +164,9 @@ type wanted struct {
 // planMounts plans everything that the caller requested, and what --read-only leaves
 // writable, sorted by target, so that no mount hides one below it.
 func (p *planner) planMounts() {
+	if p.cfg.Home != "" {
+		p.add(homeOp{p.hostInfo.Home, p.cfg.Keep, p.cfg.homeMap()})
+	}
 	asked := p.asked()
 	var mounts []wanted
 	for _, own := range append(p.own(), p.prefixes()...) {
@@ -203,7 +206,10 @@ func (p *planner) own() []wanted {
 		mounts = append(mounts, wanted{p.cfg.shown.target, func() { p.add(shownOp{p.cfg.shown, shiftMap(p.cfg.HostID)}) }})
 	}
 	if p.cfg.Home != "" {
-		mounts = append(mounts, wanted{agentHome, func() { p.add(homeOp{p.hostInfo.Home, p.cfg.homeMap()}) }})
+		mounts = append(mounts, p.kept(agentHome, homeInImage))
+		for _, folder := range p.cfg.Keep {
+			mounts = append(mounts, p.kept(folder, folderInImage(folder)))
+		}
 	}
 	if !p.cfg.ReadOnly {
 		return mounts
@@ -217,6 +223,11 @@ func (p *planner) own() []wanted {
 		}
 	}
 	return mounts
+}
+
+// kept is a directory of the kept home's image.
+func (p *planner) kept(target, dir string) wanted {
+	return wanted{target, func() { p.add(keptDirOp{Target: target, Dir: dir, Home: p.cfg.Home}) }}
 }
 
 // prefixes are read-only: several agents and the host share an interpreter.

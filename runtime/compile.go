@@ -244,7 +244,7 @@ func rootConfig(paths Paths, spec agent.Spec, hostID uint32) rootfs.Config {
 		c.GitDir = spec.Files.GitDir
 	}
 	if h := spec.Files.Home; h != nil {
-		c.Home, c.HomeFolder = h.Name, h.Folder
+		c.Home, c.HomeFolder, c.Keep = h.Name, h.Folder, spec.Files.Keep
 	}
 	if spec.Kernel.HasSocket() {
 		c.Services = paths.services(spec.ID)

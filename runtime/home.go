@@ -19,7 +19,7 @@ func (r *Runtime) Homes(uid uint32) ([]agent.KeptHome, error) {
 	for _, h := range homes {
 		if uid == 0 || h.UID == uid {
 			all = append(all, agent.KeptHome{ID: h.ID(), UID: h.UID, Name: h.Name, Device: h.Device, Inode: h.Inode, Folder: h.Folder,
-				Bytes: h.Bytes, Held: h.Held, Created: h.Created, Changed: h.Changed, InUse: h.InUse})
+				Bytes: h.Bytes, Held: h.Held, Keep: h.Keep, Created: h.Created, Changed: h.Changed, InUse: h.InUse})
 		}
 	}
 	slices.SortFunc(all, func(a, b agent.KeptHome) int { return b.Changed.Compare(a.Changed) })

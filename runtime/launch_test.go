@@ -71,15 +71,15 @@ func TestRootConfigCarriesEveryFileWish(t *testing.T) {
 		Rootfs: "/r", Workspace: "/w", GitDir: "/g", ReadOnly: true, Writable: []string{"/tmp"}, Execute: []string{"/e"}, Prefixes: []string{"/p"},
 		Binds: []agent.Bind{{Source: "/s", Target: "/t", ReadOnly: true}},
 		Tmpfs: []agent.Tmpfs{{Target: "/x", SizeBytes: 7, Mode: 0o700}},
-		Home:  &agent.Home{Name: "h", Folder: "/f"},
+		Home:  &agent.Home{Name: "h", Folder: "/f"}, Keep: []string{"/k"},
 	}
-	if n := reflect.TypeFor[agent.Files]().NumField(); n != 12 { // Landlock and Read are no settings of the root's
-		t.Errorf("agent.Files has %d fields, this test knows 12", n)
+	if n := reflect.TypeFor[agent.Files]().NumField(); n != 13 { // Landlock and Read are no settings of the root's
+		t.Errorf("agent.Files has %d fields, this test knows 13", n)
 	}
 	paths := Paths{State: "/state", Run: "/run"}
 	spec.Command, spec.Env, spec.Dir = []string{"tool", "x"}, []string{"A=b", "PATH=/bin::/usr/bin", "PATH=/other"}, "/d"
 	c := rootConfig(paths, spec, 7<<16)
-	if !slices.Equal(c.Execute, []string{"/e"}) || !reflect.DeepEqual(c.Command, rootfs.Command{Name: "tool", Dir: "/d", Path: []string{"/bin", "/d", "/usr/bin"}}) {
+	if !slices.Equal(c.Execute, []string{"/e"}) || !slices.Equal(c.Keep, []string{"/k"}) || !reflect.DeepEqual(c.Command, rootfs.Command{Name: "tool", Dir: "/d", Path: []string{"/bin", "/d", "/usr/bin"}}) {
 		t.Errorf("%q, %+v", c.Execute, c.Command)
 	}
 	if c.Rootfs != "/r" || c.Workspace != "/w" || c.GitDir != "/g" || !c.ReadOnly || !slices.Equal(c.Writable, []string{"/tmp"}) || c.Prefixes[0] != "/p" || c.Home != "h" || c.HomeFolder != "/f" ||

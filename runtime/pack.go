@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,21 +24,35 @@ import (
 
 // Pack writes the file, folder or link at path to to, as a tar archive whose names begin with as,
 // a path inside of another sandbox. It reads what the agent itself could, by its Landlock rules,
-// too. What cannot be copied is an error.
-func (l *Live) Pack(ctx context.Context, inside, as string, to io.Writer) error {
+// too. With folder, in which path is, it follows no link from there on: the agent, or an earlier life of
+// its, could have made one to something else of the agent's. What cannot be copied is an error.
+func (l *Live) Pack(ctx context.Context, inside, folder, as string, to io.Writer) error {
 	top, err := cleanPath(as)
 	if err != nil {
 		return err
 	}
 	inside = path.Clean("/" + inside)
 	return l.copyOut(ctx, true, to, func(c copier, archive io.Writer) error {
-		place, err := beneath.Open(c.root, inside, unix.O_PATH|unix.O_NOFOLLOW)
+		place, err := c.place(inside, folder)
 		if err != nil {
 			return copyFailed(inside, err)
 		}
 		defer place.Close()
 		return c.archiveAs(place, inside, top, archive)
 	})
+}
+
+// place opens a path of the agent's, of a folder beneath that.
+func (c copier) place(inside, folder string) (*os.File, error) {
+	if folder == "" {
+		return beneath.Open(c.root, inside, unix.O_PATH|unix.O_NOFOLLOW)
+	}
+	top, err := beneath.Open(c.root, folder, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	return beneath.OpenChild(top, path.Join(".", strings.TrimPrefix(inside, folder)), unix.O_PATH|unix.O_NOFOLLOW)
 }
 
 // cleanPath is an absolute path inside as names of an archive have it.

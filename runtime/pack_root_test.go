@@ -22,7 +22,7 @@ func (a *liveAgent) pack(path, as string) ([]byte, error) {
 	var archive bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	err := a.Pack(ctx, path, as, &archive)
+	err := a.Pack(ctx, path, "", as, &archive)
 	return archive.Bytes(), err
 }
 

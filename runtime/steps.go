@@ -76,6 +76,10 @@ func stepFailed(step string, err error) error {
 		hint = known.Hint
 	case errors.Is(err, rootfs.ErrHomes):
 		hint = "`clove home ls` shows them, `clove home rm` removes one"
+	case errors.Is(err, rootfs.ErrFolders):
+		hint = "`clove home ls` shows them; another --home has folders of its own, and `clove home rm` forgets the home with all of them"
+	case errors.Is(err, rootfs.ErrHomeFull):
+		hint = "remove files of the home in a run without --keep, or begin anew: `clove home rm`"
 	case errors.Is(err, rootfs.ErrHomeCopy):
 		hint = "wait until the other run has ended, give this one a larger --disk, or another --home"
 	case errors.Is(err, rootfs.ErrHomeDamaged):

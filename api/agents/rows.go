@@ -50,6 +50,9 @@ var (
 	AgentCollect = api.Row[api.CollectParams, api.CollectResult]{Name: "agent.collect", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Copies what a run below the caller's has changed in its files to a path of the caller's, with the caller's rights: a live run, which is frozen while it is read, or one that has ended and whose layer is kept. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole. Deletions, devices, pipes, sockets and what the run itself may not read are left out, and named in the answer."}
 
+	AgentFetch = api.Row[api.FetchParams, api.Nothing]{Name: "agent.fetch", Access: api.AccessSelf, Tier: api.Experimental, Errors: api.RunErrors,
+		Doc: "Copies a file or folder that a live run of the namespace keeps with its home to a path of the caller's: it is read with that run's rights through its own mount, and written with the caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe."}
+
 	GrantList = api.Row[api.GrantListParams, api.GrantListResult]{Name: "grant.list", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Lists what a run may do: the rules of its network that allow something, and its grants, oldest first. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
@@ -173,6 +176,7 @@ var table = sync.OnceValue(func() api.Table {
 		AgentTree.Method(),
 		AgentResult.Method(),
 		AgentCollect.Method(),
+		AgentFetch.Method(),
 		GrantList.Method(),
 		GrantDerive.Method(),
 		GrantRevoke.Method(),

@@ -61,6 +61,7 @@ var table = sync.OnceValue(func() api.Table {
 		ManifestList.Method(),
 		ManifestRemove.Method(),
 		agents.AgentCollect.Method(),
+		agents.AgentFetch.Method(),
 		agents.GrantList.Method(),
 		GrantGive.Method(),
 		agents.GrantDerive.Method(),

@@ -21,13 +21,14 @@ func homeCommand() command {
 		task: "change", usage: "list, copy and remove the homes that clove run --home keeps",
 		verbs: []verb{
 			{line: "clove home ls [--json]", act: ask(methods.HomeList).without(homesAlone)},
-			{line: "clove home export NAME", act: by(program.exportHome)},
-			{line: "clove home import NAME", act: by(program.importHome)},
+			{line: "clove home export NAME [INSIDE]", act: by(program.exportHome)},
+			{line: "clove home import NAME [INSIDE]", act: by(program.importHome)},
 			{line: "clove home rm HOME", act: ask(methods.HomeRemove).without(removeHomeAlone).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
 		},
 		description: "HOME is an id of ls, or the name if only one folder of yours has a home with it. Root lists everybody's, and removes\n" +
-			"those of others by their ids. A home that a run has is not removed. export writes the home NAME of this folder to stdout as a\n" +
-			"tar, import adds the files of one from stdin; tar runs in a sandbox.",
+			"those of others by their ids. A home that a run has is not removed; with it go the folders that are kept with it. export\n" +
+			"writes the home NAME of this folder to stdout as a tar, import adds the files of one from stdin: with INSIDE, a path as\n" +
+			"/memory, those of this kept folder. tar runs in a sandbox.",
 		flags: []cli.Flag{jsonFlag("write the list as a JSON array")},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"syscall"
@@ -23,13 +24,16 @@ func (p program) exportHome(c *cli.Context) error {
 	if isTerminal(p.out) {
 		return invalid("", "write it to a file: clove home export "+name+" > "+name+".tar", "a tar is nothing for a terminal")
 	}
-	if _, found, err := p.homeHere(c, name); err != nil {
+	folder := c.Args().Get(2)
+	if home, found, err := p.homeHere(c, name); err != nil {
 		return err
+	} else if found && folder != "" && !slices.Contains(home.Keep, folder) {
+		return &agent.Error{Kind: agent.KindNotFound, Message: "no folder " + folder + " is kept with the home " + name, Hint: "`clove home ls` lists them"}
 	} else if !found {
 		return &agent.Error{Kind: agent.KindNotFound, Message: "this folder has no kept home " + name, Hint: "`clove home ls` lists them; go to its folder"}
 	}
 	// Holes stay holes: a file with them can be larger than the home, and than the host's disk.
-	return p.inHome(c, name, nil, "tar", "-C", agent.HomeDir, "--sparse", "-cf", "-", ".")
+	return p.inHome(c, name, nil, "tar", "-C", cmp.Or(folder, agent.HomeDir), "--sparse", "-cf", "-", ".")
 }
 
 // importHome adds the files of a tar to the home of this folder.
@@ -43,12 +47,15 @@ func (p program) importHome(c *cli.Context) error {
 	} else if home.InUse {
 		return &agent.Error{Kind: agent.KindConflict, Message: "a run has the kept home " + name, Hint: "stop the run first"}
 	}
-	return p.inHome(c, name, []string{"-i"}, "tar", "-C", agent.HomeDir, "--no-same-owner", "-xf", "-")
+	return p.inHome(c, name, []string{"-i"}, "tar", "-C", cmp.Or(c.Args().Get(2), agent.HomeDir), "--no-same-owner", "-xf", "-")
 }
 
-// inHome runs a command with the home in a sandbox.
+// inHome runs a command with the home, and the kept folder that the line names, in a sandbox.
 func (p program) inHome(c *cli.Context, name string, flags []string, command ...string) error {
 	line := append(ownDirectories(c), runName, "--rm", "--"+settings.KeptHome, name)
+	if folder := c.Args().Get(2); folder != "" {
+		line = append(line, "--"+settings.Keep, folder)
+	}
 	line = slices.Concat(line, flags, []string{"--"}, command)
 	if status := p.execute(line); status != 0 {
 		return exitStatus(status)

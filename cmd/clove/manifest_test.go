@@ -93,8 +93,11 @@ func compareSpecs(t *testing.T, flags []string, values settings.Values) {
 		f.heard(methods.RunStart.Name, &asked)
 		return asked.Spec
 	}
-	typed := build(append(flags, "work/agent.py", "--", "one")...)
 	m := policies.Manifest{ManifestHead: policies.ManifestHead{Version: 1, Name: "agent", Task: policies.Task{Script: "work/agent.py", Args: []string{"one"}}}, Values: values}
+	if values.Has(settings.Keep) {
+		m.Home, flags = policies.HomeKept, append(flags, "--"+settings.KeptHome, m.Name)
+	}
+	typed := build(append(flags, "work/agent.py", "--", "one")...)
 	text, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)

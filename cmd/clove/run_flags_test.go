@@ -18,7 +18,7 @@ import (
 var samples = map[string]string{
 	settings.Memory: "64M", settings.MemorySwap: "2G", settings.CPUs: "1", settings.CPUSet: "1", settings.Pids: "64", settings.Ulimit: "nofile=10",
 	settings.CPUTime: "1", settings.Timeout: "1", settings.StopTimeout: "1", settings.StartTimeout: "9", settings.Output: "1M", settings.Disk: "64M", settings.ShmSize: "1M",
-	settings.Volume: "./folder:/data", settings.HomeDir: "folder", settings.KeptHome: "mine", settings.Tmpfs: "/run", settings.Root: "", settings.Read: "/usr", flagRootfs: "folder", settings.Workspace: "work", settings.GitDir: "folder", settings.Python: "base/bin/python3.11",
+	settings.Volume: "./folder:/data", settings.HomeDir: "folder", settings.KeptHome: "mine", settings.Keep: "/memory", settings.Tmpfs: "/run", settings.Root: "", settings.Read: "/usr", flagRootfs: "folder", settings.Workspace: "work", settings.GitDir: "folder", settings.Python: "base/bin/python3.11",
 	flagEnv: "A=1", settings.EnvFile: "vars", flagWorkdir: "/tmp", flagUser: "root", flagName: "mine", settings.Label: "a=b", settings.Hostname: "box",
 	flagNetwork: "public", settings.Allow: "example.com", settings.Deny: "example.com", settings.Publish: "8080:80", settings.HostPort: "80",
 	settings.StopSignal: "INT", settings.Mount: "type=bind,source=folder,target=/data", settings.AddHost: "db.example:10.0.0.5", settings.CapDrop: "CHOWN",
@@ -34,8 +34,8 @@ var samples = map[string]string{
 var notInTheSpec = []string{flagPolicy, flagInteractive, flagResult, flagJSON, flagDebug, flagClipboard, flagNetworkLog, flagOption, flagInit, flagIDFile}
 
 // testedByThemselves: one flag shows a spec instead of running it, one needs a network, one a
-// read-only root, one a command without a script, one a model, the others cloved.
-var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans}
+// read-only root, one a kept home, one a command without a script, one a model, the others cloved.
+var testedByThemselves = []string{flagExplainNetwork, settings.DNS, settings.Execute, settings.Keep, flagEntry, settings.ModelSetup, settings.Detach, flagRestart, flagAfter, settings.Priority, flagDelay, settings.Schedule, settings.KeepFiles, settings.Ready, settings.ReadyIn, settings.ModelLog, flagLearnNetwork, flagLearnReads, settings.SpawnDepth, settings.Orphans}
 
 // What holds for children is in the spec of a run that may start some, and is refused for another.
 func TestFlagsForChildren(t *testing.T) {
@@ -62,6 +62,20 @@ func TestModelLog(t *testing.T) {
 		}
 		if spec := interpreterBench(t).spec(append(flags, "--", "true")...); spec.Kernel.ModelLog != log {
 			t.Errorf("%v: %+v", flags, spec.Kernel)
+		}
+	}
+}
+
+// A folder is kept with a home, wherever the flags stand, and refused without one or at another mount.
+func TestKeptFolders(t *testing.T) {
+	if spec := interpreterBench(t).spec("--keep", "/memory", "--home", "mine", "--keep", "/notes", "--", "true"); !slices.Equal(spec.Files.Keep, []string{"/memory", "/notes"}) {
+		t.Errorf("%q", spec.Files.Keep)
+	}
+	for want, flags := range map[string][]string{
+		"for an agent with a kept home only": {"--keep", "/memory"}, "something else is there": {"--home", "mine", "--keep", "/memory", "--tmpfs", "/memory"}, "it is in /workspace": {"--home", "mine", "--keep", "/workspace/memory"},
+	} {
+		if status, _, stderr := interpreterBench(t).clove(slices.Concat([]string{"run"}, flags, []string{"--", "true"})...); status != 125 || !strings.Contains(stderr, "clove: --keep: ") || !strings.Contains(stderr, want) || strings.Count(stderr, "hint: ") != 1 {
+			t.Errorf("%q: %d, %s", flags, status, stderr)
 		}
 	}
 }

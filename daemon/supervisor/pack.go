@@ -23,10 +23,12 @@ const (
 
 // PackParams name a path inside and a spool.
 type PackParams struct {
-	Path  agent.RawString `json:"path"`
-	As    agent.RawString `json:"as,omitempty"` // of MethodPack: where it will be, inside of another sandbox
-	Spool string          `json:"spool"`        // of root's; MethodPack makes it
-	Most  int64           `json:"most,omitempty"`
+	Path agent.RawString `json:"path"`
+	// Beneath, of MethodPack, is a folder with Path in it: no link is followed on the way from there.
+	Beneath agent.RawString `json:"beneath,omitempty"`
+	As      agent.RawString `json:"as,omitempty"` // of MethodPack: where it will be, inside of another sandbox
+	Spool   string          `json:"spool"`        // of root's; MethodPack makes it
+	Most    int64           `json:"most,omitempty"`
 }
 
 func (v *server) pack(c *rpc.Conn, request rpc.Message) {
@@ -35,7 +37,7 @@ func (v *server) pack(c *rpc.Conn, request rpc.Message) {
 		if err != nil {
 			return err
 		}
-		return spool.Finish(v.live.Pack(ctx, string(p.Path), string(p.As), spool))
+		return spool.Finish(v.live.Pack(ctx, string(p.Path), string(p.Beneath), string(p.As), spool))
 	})
 }
 

@@ -41,7 +41,7 @@ var mayImport = []struct {
 	{"cgroups", []string{"internal/pidfd"}, "a kernel leaf: a leaf never imports a leaf, nor the vocabulary of its users"},
 	{"netns", []string{"internal/descriptor", "internal/nsthread", "internal/pidfd"}, "a kernel leaf"},
 	{"landlock", nil, "a kernel leaf"},
-	{"rootfs", []string{"rootfs/linked", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/nsthread", "internal/undo"}, "a kernel leaf; which of an agent's files clove itself would read is known to the reader of documents"},
+	{"rootfs", []string{"rootfs/linked", "internal/atomicfile", "internal/descriptor", "internal/document", "internal/gitdir", "internal/homedir", "internal/nsthread", "internal/undo"}, "a kernel leaf; which of an agent's files clove itself would read is known to the reader of documents"},
 	{"rootfs/linked", nil, "what a program is linked with is read from bytes; it knows no mount"},
 	{"egress", []string{"agent"}, "the decision core has no sockets; its errors are for people"},
 	{"egress/wire", []string{"internal/packet"}, "what two processes say is values and one connection"},

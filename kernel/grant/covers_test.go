@@ -28,6 +28,9 @@ var coverRows = []struct {
 		[]string{"state:/notes2", "state:/note", "state:/", "state:/Notes", "state:/notes%2fa", "file:/notes", "state:/notes2/a", "state:/notеs", "state:/notes.", "state:/ notes"}},
 	{"state:/notes:ro", []string{"state:/notes/a:ro", "state:/notes/%2e%2e/x"}, []string{"state:/notes:rw", "state:/notes/a:rw"}},
 	{"file:/:ro", []string{"file:/", "file:/etc/passwd"}, []string{"file:/:rw", "file:/a:rw", "state:/a"}},
+	{"file:noter:/memory", []string{"file:noter:/memory/a:ro"}, []string{"file:/memory", "file:noter:/memories", "file:noter:/", "file:noter:/memory:rw", "file:noters:/memory", "file:Noter:/memory"}},
+	{"file:noter:/", []string{"file:noter:/memory"}, []string{"file:/", "file:other:/memory"}},
+	{"file:/:ro", nil, []string{"file:noter:/", "file:noter:/memory"}},
 	{"file:/a/b:rw", []string{"file:/a/b/…/c:rw"}, []string{"file:/a", "file:/a/bb", "file:/a/B", "file:/b/a/b"}},
 	// The same letter in composed and decomposed form is two names to Linux.
 	{"file:/\u00e9:rw", []string{"file:/\u00e9/a"}, []string{"file:/e\u0301", "file:/e"}},

@@ -13,7 +13,7 @@ const (
 	Tool   Kind = "tool"   // call a tool
 	Model  Kind = "model"  // call a model
 	Net    Kind = "net"    // connect, as --allow permits it
-	File   Kind = "file"   // read or write files
+	File   Kind = "file"   // read or write files, or read those that another run keeps
 	Spawn  Kind = "spawn"  // start an agent
 	Send   Kind = "send"   // send to a mailbox or topic
 	Name   Kind = "name"   // have a name, or subscribe to a topic
@@ -58,7 +58,7 @@ var grammars = []grammar{
 	{kind: Tool, example: "tool:fetch", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Model, example: "model:claude-*", parse: parseModel, covers: globCovers, rights: modelRights, concrete: noStar},
 	{kind: Net, example: "net:api.example.com:443", parse: parseNet, covers: netCovers, concrete: oneEndpoint},
-	{kind: File, example: "file:/data:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
+	{kind: File, example: "file:/data:ro", parse: parseFile, covers: fileCovers, rights: pathRights},
 	{kind: Spawn, example: "spawn:worker-*", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Send, example: "send:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Name, example: "name:critic", parse: parseGlob, covers: globCovers, concrete: noStar},

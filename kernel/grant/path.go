@@ -29,6 +29,35 @@ func parsePath(_ *Scope, pattern string) (string, *refusal) {
 	return "/" + below, nil
 }
 
+// parseFile reads a path of the agent's own, or RUN:PATH, a folder that another run keeps.
+func parseFile(s *Scope, pattern string) (string, *refusal) {
+	run, at, other := strings.Cut(pattern, ":")
+	if strings.HasPrefix(pattern, "/") || !other {
+		return parsePath(s, pattern)
+	}
+	if agent.ValidateName(run) != nil {
+		return "", refuse("%s is no name of a run", quote(run))
+	}
+	at, no := parsePath(s, at)
+	return run + ":" + at, no
+}
+
+// fileCovers compares by parts, within the files of one run: / is none of another's.
+func fileCovers(wide, narrow Scope) bool {
+	run, at := splitFile(wide.pattern)
+	other, below := splitFile(narrow.pattern)
+	return run == other && (at == "/" || at == below || strings.HasPrefix(below, at+"/"))
+}
+
+// splitFile cuts the name of another run off a pattern.
+func splitFile(pattern string) (run, at string) {
+	if strings.HasPrefix(pattern, "/") {
+		return "", pattern
+	}
+	run, at, _ = strings.Cut(pattern, ":")
+	return run, at
+}
+
 // parseNamespace reads the path of a namespace below the owner's own, which is /.
 func parseNamespace(_ *Scope, pattern string) (string, *refusal) {
 	if pattern == "/" {

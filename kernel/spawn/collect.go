@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/service"
 )
 
@@ -39,4 +40,18 @@ func withoutFiles(k *Child) error {
 // collected answers.
 func collected(_ *service.Call, _ api.CollectParams, done collection) (api.CollectResult, service.Outcome, error) {
 	return done.result, service.Outcome{About: done.run}, nil
+}
+
+// kept is the grant that reading another run's folder needs.
+func kept(p api.FetchParams) []string {
+	return []string{string(grant.File) + ":" + p.Keeper + ":" + p.From + ":" + string(grant.ReadOnly)}
+}
+
+// fetch copies a part of another run's kept folder, before the transaction.
+func (s *Spawn) fetch(c *service.Call, p api.FetchParams) (none api.Nothing, err error) {
+	return none, s.runs().Fetch(c.Context, c.Run, p)
+}
+
+func fetched(_ *service.Call, p api.FetchParams, _ api.Nothing) (none api.Nothing, out service.Outcome, err error) {
+	return none, service.Outcome{About: p.Keeper}, nil
 }

@@ -280,8 +280,13 @@ func (away) Programs() string            { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }
-func (away) Queue(agent.Run) error                 { return noCloved() }
-func (away) Remove(agent.ID) error                 { return nil }
-func (away) Ended(agent.ID) *End                   { return nil }
-func (away) Suspend(agent.ID) error                { return nil }
-func (away) Signal(agent.ID, string, string) error { return noCloved() }
+func (away) Queue(agent.Run) error                                   { return noCloved() }
+func (away) Remove(agent.ID) error                                   { return nil }
+func (away) Ended(agent.ID) *End                                     { return nil }
+func (away) Suspend(agent.ID) error                                  { return nil }
+func (away) Signal(agent.ID, string, string) error                   { return noCloved() }
+func (away) Fetch(context.Context, agent.Run, api.FetchParams) error { return noCloved() }
+func (away) Queue(agent.Run) error                                   { return noCloved() }
+func (away) Ended(agent.ID) *End                                     { return nil }
+func (away) Suspend(agent.ID) error                                  { return nil }
+func (away) Signal(agent.ID, string, string) error                   { return noCloved() }

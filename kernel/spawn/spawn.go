@@ -41,6 +41,9 @@ type Runs interface {
 	Give(run agent.ID, input []byte) error
 	// Collect copies what a run has changed below a path of another's.
 	Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error)
+	// Fetch copies what another run keeps below a path of a run's. It refuses alike whatever there is
+	// not: such a run, or a folder that it keeps.
+	Fetch(ctx context.Context, to agent.Run, p api.FetchParams) error
 	// Queue queues a run, unless there is one with its id.
 	Queue(agent.Run) error
 	// Programs is the host's directory of clove's own programs.
@@ -101,6 +104,7 @@ func (s *Spawn) Service() *service.Service {
 		service.Read(agents.AgentTree, service.Stages[api.ChildListParams]{}, s.tree),
 		service.Wait(agents.AgentWait, service.Stages[api.ChildParams]{}, awaited, s.wait),
 		service.Prepared(agents.AgentCollect, service.Stages[api.CollectParams]{About: func(p api.CollectParams) string { return p.Child }}, s.collect, collected, nil),
+		service.Prepared(agents.AgentFetch, service.Stages[api.FetchParams]{Covers: kept, About: func(p api.FetchParams) string { return p.Keeper }}, s.fetch, fetched, nil),
 		service.Write(agents.AgentSignal, service.Stages[api.ChildSignalParams]{}, s.signal),
 		service.Write(agents.AgentResult, service.Stages[api.ResultParams]{}, give),
 	)

@@ -96,7 +96,7 @@ func whole(t *rapid.T) agent.Spec {
 		Limits: agent.Limits{MemoryBytes: n("memory"), MemorySwapBytes: 1 << 30, CPUs: 1.5, CPUSet: "0-2", Pids: size.Draw(t, "pids"), CPUTime: time.Minute, WallClock: time.Duration(n("time")),
 			StopGrace: time.Second, OutputBytes: n("output"), DiskBytes: n("disk"), ShmBytes: n("shm"), Rlimits: []agent.Rlimit{{Name: "nofile", Soft: 10, Hard: 20}}},
 		Files: agent.Files{ReadOnly: true, Writable: []string{"/workspace", "/tmp", "/home/agent"}, Execute: []string{"/bin/sh", "/usr/bin"}, Read: []string{"/usr", "/a", "/workspace"}, Workspace: "/srv/ws", GitDir: agent.NoGitDir,
-			Prefixes: []string{"/opt/py"}, Landlock: agent.LandlockRequired, Home: &agent.Home{Name: "h", Folder: "/srv/ws"}, Tmpfs: []agent.Tmpfs{{Target: "/usr/local/tmp"}},
+			Prefixes: []string{"/opt/py"}, Landlock: agent.LandlockRequired, Home: &agent.Home{Name: "h", Folder: "/srv/ws"}, Keep: []string{"/memory", "/notes"}, Tmpfs: []agent.Tmpfs{{Target: "/usr/local/tmp"}},
 			Binds: []agent.Bind{{Source: "/srv/a", Target: "/a", ReadOnly: true}, {Source: "/srv/w", Target: "/w"}, {Source: "/home/u/.cargo", Target: "/home/agent/.cargo", ReadOnly: true, CopyOnWrite: true}}},
 		Seccomp: agent.Seccomp{Profile: "strict"}, Network: agent.NetworkAllowlist,
 		Egress: agent.Egress{Rules: []agent.EgressRule{{Target: "*.example.com"}, {Target: "bad.example.com", Deny: true}}, HostPorts: []uint16{80, 81},

@@ -157,6 +157,7 @@ func controls() []control {
 		anyValue("files.tmpfs.mode", func(s *agent.Spec) { s.Files.Tmpfs[0].Mode = 0o700 }),
 		{field: "files.home.name", wider: change{func(s *agent.Spec) { s.Files.Home.Name = "other" }}, narrower: change{func(s *agent.Spec) { s.Files.Home = nil }}},
 		{field: "files.home.folder", wider: change{func(s *agent.Spec) { s.Files.Home.Folder = "/home/u" }}, narrower: change{func(*agent.Spec) {}}},
+		{field: "files.keep", wider: change{func(s *agent.Spec) { s.Files.Keep = append(s.Files.Keep, "/other") }, func(s *agent.Spec) { s.Files.Keep = []string{"/memory/below"} }}, narrower: change{func(s *agent.Spec) { s.Files.Keep = nil }}},
 		{field: "files.landlock", setting: "files.landlock", wider: change{func(s *agent.Spec) { s.Files.Landlock = "" }}, narrower: change{func(*agent.Spec) {}}},
 		{field: "seccomp.profile", setting: "seccomp", wider: change{func(s *agent.Spec) { s.Seccomp.Profile = "standard" }}, narrower: change{func(s *agent.Spec) { s.Seccomp.Profile = "minimal" }}},
 		{field: "seccomp.document", wider: change{document("read", "keyctl"), func(s *agent.Spec) { s.Seccomp.Document = []byte("{") }}, narrower: change{document("read", "write")}},

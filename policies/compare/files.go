@@ -46,7 +46,7 @@ func covers(s agent.Spec) []string {
 		targets = append(targets, agent.WorkspaceDir)
 	}
 	if s.Files.Home != nil {
-		targets = append(targets, agent.HomeDir)
+		targets = append(append(targets, agent.HomeDir), s.Files.Keep...)
 	}
 	if s.Kernel.HasSocket() {
 		targets = append(targets, path.Dir(agent.SocketPath))
@@ -190,6 +190,14 @@ func moreGit(p pair) []Difference {
 	has, asks := p.parent.Files, p.child.Files
 	same := has.Workspace == asks.Workspace && has.GitDir == asks.GitDir
 	return more(asks.Workspace != "" && asks.GitDir != agent.NoGitDir && !same, orNone(has.GitDir)+" of "+orNone(has.Workspace), "the repository of "+asks.Workspace)
+}
+
+// moreKept: at the same place the parent has the same folder, because both have the same home.
+func moreKept(p pair) (all []Difference) {
+	for _, folder := range p.child.Files.Keep {
+		all = append(all, more(!slices.Contains(p.parent.Files.Keep, folder), strings.Join(p.parent.Files.Keep, ", "), folder)...)
+	}
+	return all
 }
 
 func moreHome(at func(agent.Home) string) func(pair) []Difference {

@@ -150,6 +150,7 @@ func files() []Row {
 		[]Row{
 			compared("files.home.name", "none, or the parent's", "leave the kept home out", moreHome(func(h agent.Home) string { return h.Name }), nil),
 			compared("files.home.folder", "as `files.home.name`", "leave the kept home out", moreHome(func(h agent.Home) string { return h.Folder }), nil),
+			compared("files.keep", "some of the parent's, with its home", "leave the folder out", moreKept, nil),
 			bySetting("files.landlock", "files.landlock", "required, if the parent's is", absent(func(s *agent.Spec) *string { return &s.Files.Landlock })),
 			bySetting("seccomp.profile", "seccomp", "a filter that lets no call or argument through that the parent's stops; of two that cannot be compared neither", nil),
 		},

@@ -13,7 +13,7 @@ import (
 func (b *builder) placeHome() error {
 	h := b.spec.Files.Home
 	if h == nil {
-		return nil
+		return b.checkKept()
 	}
 	real, err := filepath.EvalSymlinks(cmp.Or(b.spec.Files.Workspace, b.host.Dir))
 	if err != nil {
@@ -23,6 +23,14 @@ func (b *builder) placeHome() error {
 	if err := b.spec.ValidateHome(); err != nil {
 		f := agent.FailureOf(err)
 		return invalid(settings.KeptHome, f.Hint, "%s", f.Message)
+	}
+	return b.checkKept()
+}
+
+func (b *builder) checkKept() error {
+	if err := b.spec.ValidateKeep(); err != nil {
+		f := agent.FailureOf(err)
+		return invalid(settings.Keep, f.Hint, "%s", f.Message)
 	}
 	return nil
 }

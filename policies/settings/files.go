@@ -22,6 +22,7 @@ const (
 	Mount     = "mount"
 	HomeDir   = "home-dir"
 	KeptHome  = "home"
+	Keep      = "keep"
 	Rootfs    = "rootfs"
 	Workspace = "workspace"
 	GitDir    = "git-dir"
@@ -114,6 +115,12 @@ var Files = sync.OnceValue(func() *Section {
 			Usage: "keep the home: your next run with this NAME in this folder has it again, of the size --disk; see clove home", Default: "a new one",
 			Pod:  "a cluster's nodes do not have this host's homes: add a PersistentVolumeClaim to the Job",
 			Read: one(readKeptHome),
+		},
+		{
+			Flag: Keep, Manifest: Keep, Form: List, Flags: Join, Group: GroupFiles,
+			Usage: "with --home: keep this folder inside, too, at the same path in the next run, as /memory",
+			Pod:   "a cluster's nodes do not have this host's homes: add a PersistentVolumeClaim to the Job",
+			Read:  each(readKept),
 		},
 		{
 			Flag: Tmpfs, Key: "files.tmpfs", Form: List, Flags: Join, Group: GroupFiles,

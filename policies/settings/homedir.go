@@ -70,3 +70,9 @@ func readKeptHome(r *Reader, text string) error {
 	r.Spec.Files.Home = &agent.Home{Name: text}
 	return ofFlag("--"+KeptHome, agent.ValidateName(text))
 }
+
+// readKept leaves the check to its caller: the home may follow.
+func readKept(r *Reader, text string) error {
+	r.Spec.Files.Keep = append(r.Spec.Files.Keep, text)
+	return nil
+}

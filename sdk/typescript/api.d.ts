@@ -206,6 +206,21 @@ export interface CollectParams {
   key?: string;
 }
 
+/**
+ * Ask for a file or folder of another run's kept folder, as files below a path of the caller's
+ * own.
+ */
+export interface FetchParams {
+  /** the name of a live run of the namespace */
+  keeper: string;
+  /** inside of it: a folder that it keeps (Files.Keep), or what is below one */
+  from: string;
+  /** inside of the caller; at it must be nothing, or an empty folder */
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Names the run, and where the last answer ended. */
 export interface GrantListParams {
   run: string;
@@ -1986,6 +2001,8 @@ export interface Files {
   tmpfs?: Tmpfs[];
   /** nil: a new one, in the layer */
   home?: Home;
+  /** folders inside that are kept with home, each empty at first; see ValidateKeep */
+  keep?: string[];
   /** LandlockRequired: the run is refused where landlock does not hold the rules, too */
   landlock?: string;
 }
@@ -2578,6 +2595,8 @@ export interface KeptHome {
   /** what it has of the host's disk */
   held_bytes: number;
   created: Time;
+  /** kept with it, by their paths inside */
+  keep?: string[];
   changed: Time;
   /** a run has it */
   in_use: boolean;
@@ -3111,6 +3130,14 @@ export interface AgentAgentMethods {
    * answer.
    */
   collect(params: Omit<CollectParams, "run">, options?: CallOptions): Promise<CollectResult>;
+  /**
+   * Copies a file or folder that a live run of the namespace keeps with its home to a path of the
+   * caller's: it is read with that run's rights through its own mount, and written with the
+   * caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files
+   * have the paths that they had inside. At the path must be nothing, or an empty folder, and what
+   * is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe.
+   */
+  fetch(params: Omit<FetchParams, "run">, options?: CallOptions): Promise<void>;
 }
 
 /** The methods grant.*. */

@@ -56,6 +56,7 @@ export const AGENT_METHODS = {
   "agent.tree": { shape: "call", lists: ["children"], parts: "children" },
   "agent.result": { shape: "call", keyed: true },
   "agent.collect": { shape: "call", keyed: true, lists: ["left"] },
+  "agent.fetch": { shape: "call", keyed: true },
   "grant.list": { shape: "call", lists: ["grants"], parts: "grants" },
   "grant.derive": { shape: "call", keyed: true },
   "grant.revoke": { shape: "call", keyed: true, lists: ["revoked"] },

@@ -1658,6 +1658,31 @@ class AgentMethods:
         params = {"child": child, "path": path, "paths": paths, "key": key}
         return CollectResult.read(self._call("agent.collect", params))
 
+    def fetch(
+        self,
+        keeper: str,
+        from_: str,
+        path: str,
+        *,
+        key: Optional[str] = None,
+    ) -> None:
+        """Copies a file or folder that a live run of the namespace keeps with its home
+        to a path of the caller's: it is read with that run's rights through its own
+        mount, and written with the caller's. It needs a grant file:RUN:FOLDER, as
+        file:noter:/memory. Below the path the files have the paths that they had
+        inside. At the path must be nothing, or an empty folder, and what is copied
+        appears as a whole, or nothing where something of it cannot be copied, as a
+        pipe.
+
+        Args:
+            keeper: the name of a live run of the namespace
+            from_: inside of it: a folder that it keeps (Files.Keep), or what is below one
+            path: inside of the caller; at it must be nothing, or an empty folder
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"keeper": keeper, "from": from_, "path": path, "key": key}
+        self._call("agent.fetch", params)
+
 
 class GrantMethods:
     """The methods grant.*."""
@@ -2461,6 +2486,16 @@ METHODS: dict[str, Method] = {
             Param("child", "string", True, "id or name"),
             Param("path", "string", True, "inside; at it must be nothing, or an empty folder"),
             Param("paths", "strings", False, "inside of the child, as run.diff lists them: only these, and what is below them"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.fetch": Method(
+        "agent.fetch",
+        "Copies a file or folder that a live run of the namespace keeps with its home to a path of the caller's: it is read with that run's rights through its own mount, and written with the caller's. It needs a grant file:RUN:FOLDER, as file:noter:/memory. Below the path the files have the paths that they had inside. At the path must be nothing, or an empty folder, and what is copied appears as a whole, or nothing where something of it cannot be copied, as a pipe.",
+        [
+            Param("keeper", "string", True, "the name of a live run of the namespace"),
+            Param("from", "string", True, "inside of it: a folder that it keeps (Files.Keep), or what is below one"),
+            Param("path", "string", True, "inside of the caller; at it must be nothing, or an empty folder"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),

@@ -249,6 +249,7 @@ class Files:
     binds: list[Bind] = field(default_factory=list)
     tmpfs: list[Tmpfs] = field(default_factory=list)
     home: Optional[Home] = None  # nil: a new one, in the layer
+    keep: list[str] = field(default_factory=list)  # folders inside that are kept with home, each empty at first; see ValidateKeep
     landlock: str = ""  # LandlockRequired: the run is refused where landlock does not hold the rules, too
 
     @classmethod
@@ -265,6 +266,7 @@ class Files:
             binds=[Bind.read(x or {}) for x in o.get("binds") or ()],
             tmpfs=[Tmpfs.read(x or {}) for x in o.get("tmpfs") or ()],
             home=Home.read(o.get("home") or {}) if o.get("home") is not None else None,
+            keep=list(o.get("keep") or ()),
             landlock=o.get("landlock") or "",
         )
 
@@ -1145,6 +1147,7 @@ class KeptHome:
     bytes: int = 0  # the most that it can have
     held_bytes: int = 0  # what it has of the host's disk
     created: Optional[datetime] = None
+    keep: list[str] = field(default_factory=list)  # kept with it, by their paths inside
     changed: Optional[datetime] = None
     in_use: bool = False  # a run has it
 
@@ -1160,6 +1163,7 @@ class KeptHome:
             bytes=o.get("bytes") or 0,
             held_bytes=o.get("held_bytes") or 0,
             created=read_time(o.get("created")),
+            keep=list(o.get("keep") or ()),
             changed=read_time(o.get("changed")),
             in_use=o.get("in_use") or False,
         )
