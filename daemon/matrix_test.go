@@ -140,6 +140,9 @@ var matrix = map[string]row{
 	methods.ModelTop.Name:    forAll,
 
 	methods.AuditQuery.Name: forAll,
+	methods.AuditTrace.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+	agents.EventAppend.Name: forAgent,
+	agents.EventTrace.Name:  forAgent,
 	agents.AuditRead.Name:   forOwner.with(`,"namespace":"acme"`),
 
 	methods.KernelAttach.Name: forRoot.with(`-"run":"ID"`),

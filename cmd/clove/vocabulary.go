@@ -23,6 +23,7 @@ func inputs() map[string]verbs.Input {
 		"DIMENSION=AMOUNT": {Field: "Amounts", Read: readAmounts},
 		"GRANT":            {Field: "Grant"},
 		"HOME":             {Field: "Home"},
+		"ID":               {Field: "ID"},
 		"LETTER":           {Field: "ID"},
 		"MAILBOX":          {Field: "Mailbox"},
 		"MANIFEST":         {Field: "Name"},
@@ -36,6 +37,7 @@ func inputs() map[string]verbs.Input {
 
 		"--after":     {Field: "After", Read: readNumber[uint64](flagAfter, 63, "write a number; 0 shows all that is kept")},
 		"--at-end":    {Field: "AtEnd"},
+		"--depth":     {Field: "Depth", Read: readNumber[int](flagDepth, 31, "use 1 to 100")},
 		"--expires":   {Field: "Expires", Read: verbs.One(readExpires)},
 		"--force":     {Field: "Force"},
 		"--fresh":     {Field: "Fresh"},

@@ -50,7 +50,7 @@ func (s *supervisors) noteAll(c *Call) {
 			if a == nil {
 				continue
 			}
-			skipped, ok := a.bound(callEvents).may(c.Now, eventEvery)
+			skipped, ok := a.bound(event.Bound).may(c.Now, eventEvery)
 			if !ok {
 				continue
 			}
@@ -67,9 +67,6 @@ func unnoted(skipped int) string {
 	}
 	return fmt.Sprintf(" (%d events before it are in the audit log only)", skipped)
 }
-
-// callEvents is the bound that events of all calls share.
-const callEvents = agent.RunEventKind("")
 
 // Note passes on an event of a run with a supervisor that follows from a call, as far as its kind's
 // own bound allows: at most one in each interval, after a first burst.

@@ -72,6 +72,7 @@ type Method struct {
 	do      func(c *Call, params any) (any, Outcome, error)
 	prepare func(c *Call, params any) (any, error) // nil: nothing
 	drop    func(prepared any)                     // with prepare
+	carried bool                                   // also without what prepare returns
 	topic   func(c *Call, params any) Topic
 	asks    bool // a call may wait for people
 	keyed   bool // the parameters have a key
