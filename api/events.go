@@ -73,9 +73,9 @@ type TraceStep struct {
 	Kind      string          `json:"kind"` // as in the audit log
 	Owner     uint32          `json:"owner"`
 	Namespace string          `json:"namespace,omitempty"`
-	Agent     string          `json:"agent,omitempty" col:"AGENT"` // the name of the run
+	Principal string          `json:"principal,omitempty" col:"AGENT"` // the caller
+	Agent     string          `json:"agent,omitempty" col:"AGENT"`     // the name of the run
 	Run       agent.ID        `json:"run,omitempty"`
-	Principal string          `json:"principal,omitempty" col:"BY"` // the caller
 	Method    string          `json:"method" col:"METHOD"`
 	What      string          `json:"what,omitempty" col:"WHAT,,cut"`
 	Object    string          `json:"object,omitempty"` // ids of what it made or took

@@ -41,9 +41,9 @@ func (c *Chain) Call(id string) (Entry, bool, error) {
 	return c.find(func(e Entry) bool { return e.called(id) }, `"correlation":"`+id)
 }
 
-// Of returns the newest record with an id among its objects.
-func (c *Chain) Of(object string) (Entry, bool, error) {
-	return c.find(func(e Entry) bool { return e.has(object) }, object, `"object":"`)
+// Of returns the newest record of a call that made or took what has an id, but for those of a method; empty: of all.
+func (c *Chain) Of(object, except string) (Entry, bool, error) {
+	return c.find(func(e Entry) bool { return e.has(object) && (e.Method != except || except == "") }, object, `"object":"`)
 }
 
 // Begun returns the newest record of a start or an end of a run.
@@ -63,7 +63,7 @@ func (c *Chain) Cause(e Entry) (Entry, bool, error) {
 		}
 		return found, is, err
 	case e.Kind == KindStart:
-		return c.Of(run)
+		return c.Of(run, "")
 	case run != "" && (e.Principal == PrincipalRun(e.Run) || e.Kind == KindEnd):
 		return c.find(func(f Entry) bool { return f.Kind == KindStart && f.Run == e.Run }, `"run":"`+run, kindIs(KindStart))
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/audit"
 )
 
 // flagDepth is how many steps clove trace shows.
@@ -25,7 +28,13 @@ func traceCommand() command {
 }
 
 func showTrace(s *screen, l *line, result api.TraceResult) error {
-	err := s.printResult(l.Context, result, result.Steps, []string{"WHEN", "ID", "AGENT", "BY", "METHOD", "WHAT", "BODY"})
+	steps := slices.Clone(result.Steps)
+	for i := range steps {
+		if steps[i].Kind == string(audit.KindAdmin) {
+			steps[i].Agent = "" // the caller is shown
+		}
+	}
+	err := s.printResult(l.Context, result, steps, []string{"WHEN", "ID", "AGENT", "METHOD", "WHAT", "BODY"})
 	if err == nil && result.Truncated && !l.Bool(flagJSON) {
 		s.say("clove", cyan, "there are more steps: --depth")
 	}

@@ -128,7 +128,7 @@ func compact(body json.RawMessage) (json.RawMessage, error) {
 }
 
 func missing(id string) error {
-	return api.Failure(api.CodeNotFound, "", "no event, call or message %.64q", id)
+	return api.Failure(api.CodeNotFound, "events, messages and the audit log have ids; what happened long ago is not searched", "no event, call or message %.64q", id)
 }
 
 // kept returns the id of the call that appended an event or sent a message which kernel.db has and the agent may

@@ -6,6 +6,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/kernel/service"
@@ -85,8 +86,10 @@ func (e *Events) message(c *service.Call, chain *audit.Chain, id string) (record
 	if err == nil && call != "" {
 		record, found, err = chain.Call(call)
 	}
-	if err == nil && !found {
-		record, found, err = chain.Of(id)
+	for _, except := range []string{agents.MailAck.Name, ""} { // what took it is not what sent it
+		if err == nil && !found {
+			record, found, err = chain.Of(id, except)
+		}
 	}
 	return record, found, err
 }

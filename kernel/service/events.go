@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -56,7 +57,8 @@ func (s *supervisors) noteAll(c *Call) {
 			}
 			detail += unnoted(skipped)
 		}
-		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: c.ID, Correlation: c.ID})
+		call := cmp.Or(event.Call, c.ID)
+		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: call, Correlation: call})
 	}
 }
 

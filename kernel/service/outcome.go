@@ -49,6 +49,8 @@ type Outcome struct {
 type Event struct {
 	Kind   agent.RunEventKind
 	Detail string
+	// Call is that from which the event follows, if another carried it.
+	Call string
 	// Bounded events are left out where an agent makes many of them. Those with another Bound do not count.
 	Bounded bool
 	Bound   agent.RunEventKind

@@ -74,6 +74,9 @@ func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, er
 		return nil, out, err
 	}
 	out = one.out
+	for i := range out.Events {
+		out.Events[i].Call = one.ID
+	}
 	out.About, out.Reason, out.Rule, out.Object, out.Causation, out.Owner, out.Entry, out.Used = "", "", "", "", "", nil, nil, nil // they are of its own entry
 	result, err = json.Marshal(answer)
 	return result, out, err

@@ -386,6 +386,29 @@ export interface AuditReadParams {
   after?: number;
 }
 
+/** An event of the agent's own. */
+export interface EventAppendParams {
+  /** agent. and a name of the agent's: lower-case letters, digits and _.- */
+  kind: string;
+  /** JSON of at most EventBodyMost bytes */
+  body?: unknown;
+  /**
+   * what the event follows from: the id of an event, of a call, or of a message in the agent's
+   * mailbox. Absent: nothing else than what the run began with.
+   */
+  causation?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks from what something follows. */
+export interface TraceParams {
+  /** of an event, a call, a message or a run */
+  id: string;
+  /** at most so many steps, 1 to 100; absent: 10 */
+  depth?: number;
+}
+
 /** Turns the drain on or off. */
 export interface DrainParams {
   on: boolean;
@@ -1392,6 +1415,47 @@ export interface AuditReadResult {
   records: unknown[];
   /** what to ask with in after; absent: these were the last */
   next?: number;
+}
+
+/** Names the event. */
+export interface EventAppendResult {
+  /** also that of the call */
+  id: string;
+}
+
+/**
+ * A record of the audit log in a chain of causes: an event of an agent's, a call, or the start or
+ * the end of a run.
+ */
+export interface TraceStep {
+  /** of the event or the call; of a start the run's */
+  id: string;
+  time: Time;
+  /** as in the audit log */
+  kind: string;
+  owner: number;
+  namespace?: string;
+  /** the name of the run */
+  agent?: string;
+  run?: string;
+  /** the caller */
+  principal?: string;
+  method: string;
+  what?: string;
+  /** ids of what it made or took */
+  object?: string;
+  verdict?: string;
+  causation?: string;
+  /** of an agent's event, while it is kept */
+  body?: unknown;
+}
+
+/** A chain of causes. */
+export interface TraceResult {
+  /** the one that was asked for first, and behind each what it follows from */
+  steps: TraceStep[];
+  /** there are more */
+  truncated: boolean;
 }
 
 /** A part of a grant that is handed over, whose rest is lost. */
@@ -2806,6 +2870,22 @@ export interface AgentAuditMethods {
   readAll(params: Omit<AuditReadParams, "run">, options?: CallOptions): AsyncGenerator<unknown, void, void>;
 }
 
+/** The methods event.*. */
+export interface AgentEventMethods {
+  /**
+   * Adds an event of the agent's own, which is durable when the call is answered, and may name the
+   * event, call or message that it follows from. The newest 256 of a run are kept; all are in the
+   * audit log, without their bodies. It costs one message.
+   */
+  append(params: Omit<EventAppendParams, "run">, options?: CallOptions): Promise<EventAppendResult>;
+  /**
+   * Returns from what an event, a call, a message or a run follows, step by step as far as the
+   * agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB
+   * of the audit log are searched.
+   */
+  trace(params: Omit<TraceParams, "run">, options?: CallOptions): Promise<TraceResult>;
+}
+
 /** Every method: those of agent.* themselves, the others by their noun. */
 export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
@@ -2814,6 +2894,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly name: AgentNameMethods;
   readonly model: AgentModelMethods;
   readonly audit: AgentAuditMethods;
+  readonly event: AgentEventMethods;
 }
 
 /** The methods daemon.*. */
@@ -3182,6 +3263,12 @@ export interface ClovedAuditMethods {
    * and namespaces, to root all. Nothing is verified: root does that with clove audit verify.
    */
   query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
+  /**
+   * Returns from what an event, a call, a message or a run follows, step by step over agents up to
+   * what began it: by the audit log, of which the newest GiB is searched. A member sees its own
+   * runs and calls.
+   */
+  trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }
 
 /** The methods event.*. */

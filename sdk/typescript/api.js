@@ -78,6 +78,8 @@ export const AGENT_METHODS = {
   "name.list": { shape: "call", lists: ["names"], parts: "names" },
   "model.queue": { shape: "call", lists: ["calls"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
+  "event.append": { shape: "call", keyed: true },
+  "event.trace": { shape: "call", lists: ["steps"] },
 };
 
 export const USER_METHODS = {
@@ -150,6 +152,7 @@ export const USER_METHODS = {
   "model.top": { shape: "call", lists: ["runs"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
   "audit.query": { shape: "stream" },
+  "audit.trace": { shape: "call", lists: ["steps"] },
   "event.follow": { shape: "stream" },
 };
 
