@@ -140,6 +140,7 @@ var matrix = map[string]row{
 	methods.ModelTop.Name:    forAll,
 
 	methods.AuditQuery.Name: forAll,
+	methods.Summary.Name:    forAll,
 	methods.AuditTrace.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
 	agents.EventAppend.Name: forAgent,
 	agents.EventTrace.Name:  forAgent,

@@ -11,6 +11,7 @@ import (
 var table = sync.OnceValue(func() api.Table {
 	return api.Table{
 		Info.Method(),
+		Summary.Method(),
 		Reload.Method(),
 		Drain.Method(),
 		Panic.Method(),

@@ -1435,11 +1435,11 @@ export interface TraceStep {
   kind: string;
   owner: number;
   namespace?: string;
+  /** the caller */
+  principal?: string;
   /** the name of the run */
   agent?: string;
   run?: string;
-  /** the caller */
-  principal?: string;
   method: string;
   what?: string;
   /** ids of what it made or took */
@@ -1543,6 +1543,33 @@ export interface InfoResult {
   draining: boolean;
   /** the caller's; of root all */
   runs: { [key: string]: number };
+}
+
+/** What there is of all that clove counts: for root of everybody, for others of their own. */
+export interface SummaryResult {
+  /** of the program */
+  version: string;
+  /** of the contract */
+  api: number;
+  pid: number;
+  started: Time;
+  root: string;
+  run_dir: string;
+  draining: boolean;
+  /** the caller's; of root all */
+  runs: { [key: string]: number };
+  /** number of the newest event */
+  events: number;
+  mailboxes: number;
+  /** in them */
+  messages: number;
+  dead_letters: number;
+  names: number;
+  grants: number;
+  /** accounts in which something is counted or limited */
+  budgets: number;
+  /** of these with a limit of which nothing is left */
+  spent: number;
 }
 
 /** Names the runs that lived. */
@@ -2901,6 +2928,11 @@ export interface AgentMethods extends AgentAgentMethods {
 export interface ClovedDaemonMethods {
   /** Describes this cloved: versions, directories, and the number of runs in each state. */
   info(params?: NoParams, options?: CallOptions): Promise<InfoResult>;
+  /**
+   * Returns daemon.info with the numbers of events, mailboxes, messages, names, grants and
+   * budgets; for root of everybody's, for others of their own.
+   */
+  summary(params?: NoParams, options?: CallOptions): Promise<SummaryResult>;
   /** Reads the configuration anew. A file with a mistake changes nothing. */
   reload(params?: NoParams, options?: CallOptions): Promise<void>;
   /**

@@ -84,6 +84,7 @@ export const AGENT_METHODS = {
 
 export const USER_METHODS = {
   "daemon.info": { shape: "call" },
+  "daemon.summary": { shape: "call" },
   "daemon.reload": { shape: "call" },
   "daemon.drain": { shape: "call" },
   "daemon.panic": { shape: "call", lists: ["ended"] },

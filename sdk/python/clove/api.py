@@ -1130,9 +1130,9 @@ class TraceStep:
     kind: str = ""  # as in the audit log
     owner: int = 0
     namespace: str = ""
+    principal: str = ""  # the caller
     agent: str = ""  # the name of the run
     run: str = ""
-    principal: str = ""  # the caller
     method: str = ""
     what: str = ""
     object: str = ""  # ids of what it made or took
@@ -1148,9 +1148,9 @@ class TraceStep:
             kind=o.get("kind") or "",
             owner=o.get("owner") or 0,
             namespace=o.get("namespace") or "",
+            principal=o.get("principal") or "",
             agent=o.get("agent") or "",
             run=o.get("run") or "",
-            principal=o.get("principal") or "",
             method=o.get("method") or "",
             what=o.get("what") or "",
             object=o.get("object") or "",
