@@ -166,8 +166,14 @@ func TestChainsLeadOverAgents(t *testing.T) {
 		steps, _ := stepsOf(result)
 		return steps
 	}
+	base.number.Store(&agent.RunEvent{Sequence: 7, Kind: "agent.done", ID: run.Spec.ID, Owner: run.Owner, Causation: done.ID})
 	over := []string{"mail.ack", "mail.send worker", "started"}
 	wantSteps(t, user(1000, done.ID), append([]string{"event.append agent.done"}, over...)...)
+	wantSteps(t, user(1000, "7"), append([]string{"event.append agent.done"}, over...)...)
+	base.number.Store(&agent.RunEvent{Sequence: 7, Kind: agent.RunRefused, Detail: "no", ID: run.Spec.ID, Owner: run.Owner, Causation: job.Causation})
+	wantSteps(t, user(1000, "7"), "refused no", "mail.send worker", "started")
+	wantSteps(t, user(1001, "7"))
+	wantSteps(t, user(0, "8"))
 	wantSteps(t, user(0, last.ID), append([]string{"mail.send next"}, over...)...)
 	wantSteps(t, user(1000, job.ID), "mail.send worker", "started")
 	wantSteps(t, user(1000, known.ID), "event.append agent.known", "event.append agent.began", "mail.send worker", "started")

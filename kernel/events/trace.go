@@ -59,8 +59,12 @@ func (e *Events) first(c *service.Call, chain *audit.Chain, id string) (record a
 			record, found, err = chain.Begun(id)
 		}
 	case failed == nil && e.Event != nil && !c.Agent:
-		if record, found = e.listed(number); found && !chain.May(record) {
+		record, found = e.listed(number)
+		switch {
+		case found && !chain.May(record):
 			found = false
+		case checkKind(record.Method) == nil: // its record has more
+			record, found, err = chain.Call(record.Causation)
 		}
 	}
 	return record, found, err
