@@ -378,14 +378,6 @@ export interface NameListParams {
   after?: string;
 }
 
-/** Name a namespace, and where the last answer ended. */
-export interface AuditReadParams {
-  run: string;
-  /** with those below it */
-  namespace: string;
-  after?: number;
-}
-
 /** An event of the agent's own. */
 export interface EventAppendParams {
   /** agent. and a name of the agent's: lower-case letters, digits and _.- */
@@ -407,6 +399,14 @@ export interface TraceParams {
   id: string;
   /** at most so many steps, 1 to 100; absent: 10 */
   depth?: number;
+}
+
+/** Name a namespace, and where the last answer ended. */
+export interface AuditReadParams {
+  run: string;
+  /** with those below it */
+  namespace: string;
+  after?: number;
 }
 
 /** Turns the drain on or off. */
@@ -1409,14 +1409,6 @@ export interface ModelQueueResult {
   calls: WaitingCall[];
 }
 
-/** A part of the records about a namespace, the oldest first. */
-export interface AuditReadResult {
-  /** docs/audit.md has their fields */
-  records: unknown[];
-  /** what to ask with in after; absent: these were the last */
-  next?: number;
-}
-
 /** Names the event. */
 export interface EventAppendResult {
   /** also that of the call */
@@ -1456,6 +1448,14 @@ export interface TraceResult {
   steps: TraceStep[];
   /** there are more */
   truncated: boolean;
+}
+
+/** A part of the records about a namespace, the oldest first. */
+export interface AuditReadResult {
+  /** docs/audit.md has their fields */
+  records: unknown[];
+  /** what to ask with in after; absent: these were the last */
+  next?: number;
 }
 
 /** A part of a grant that is handed over, whose rest is lost. */
@@ -2885,18 +2885,6 @@ export interface AgentModelMethods {
   queue(params?: NoParams, options?: CallOptions): Promise<ModelQueueResult>;
 }
 
-/** The methods audit.*. */
-export interface AgentAuditMethods {
-  /**
-   * Returns records of the audit log about a namespace of the run's owner. An agent needs a grant
-   * of kind audit that covers it. If there is more, the answer has next, and the same request with
-   * that as after returns the following part, which may be empty.
-   */
-  read(params: Omit<AuditReadParams, "run">, options?: CallOptions): Promise<AuditReadResult>;
-  /** Yields the records of all parts of audit.read, in as many calls as that takes. */
-  readAll(params: Omit<AuditReadParams, "run">, options?: CallOptions): AsyncGenerator<unknown, void, void>;
-}
-
 /** The methods event.*. */
 export interface AgentEventMethods {
   /**
@@ -2913,6 +2901,18 @@ export interface AgentEventMethods {
   trace(params: Omit<TraceParams, "run">, options?: CallOptions): Promise<TraceResult>;
 }
 
+/** The methods audit.*. */
+export interface AgentAuditMethods {
+  /**
+   * Returns records of the audit log about a namespace of the run's owner. An agent needs a grant
+   * of kind audit that covers it. If there is more, the answer has next, and the same request with
+   * that as after returns the following part, which may be empty.
+   */
+  read(params: Omit<AuditReadParams, "run">, options?: CallOptions): Promise<AuditReadResult>;
+  /** Yields the records of all parts of audit.read, in as many calls as that takes. */
+  readAll(params: Omit<AuditReadParams, "run">, options?: CallOptions): AsyncGenerator<unknown, void, void>;
+}
+
 /** Every method: those of agent.* themselves, the others by their noun. */
 export interface AgentMethods extends AgentAgentMethods {
   readonly grant: AgentGrantMethods;
@@ -2920,8 +2920,8 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly mail: AgentMailMethods;
   readonly name: AgentNameMethods;
   readonly model: AgentModelMethods;
-  readonly audit: AgentAuditMethods;
   readonly event: AgentEventMethods;
+  readonly audit: AgentAuditMethods;
 }
 
 /** The methods daemon.*. */

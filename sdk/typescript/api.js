@@ -77,9 +77,9 @@ export const AGENT_METHODS = {
   "name.lookup": { shape: "call" },
   "name.list": { shape: "call", lists: ["names"], parts: "names" },
   "model.queue": { shape: "call", lists: ["calls"] },
-  "audit.read": { shape: "call", lists: ["records"], parts: "records" },
   "event.append": { shape: "call", keyed: true },
   "event.trace": { shape: "call", lists: ["steps"] },
+  "audit.read": { shape: "call", lists: ["records"], parts: "records" },
 };
 
 export const USER_METHODS = {

@@ -1092,21 +1092,6 @@ class ModelQueueResult:
 
 
 @dataclass(frozen=True)
-class AuditReadResult:
-    """A part of the records about a namespace, the oldest first."""
-
-    records: list[Any] = field(default_factory=list)  # docs/audit.md has their fields
-    next: int = 0  # what to ask with in after; absent: these were the last
-
-    @classmethod
-    def read(cls, o: Mapping[str, Any]) -> AuditReadResult:
-        return cls(
-            records=list(o.get("records") or ()),
-            next=o.get("next") or 0,
-        )
-
-
-@dataclass(frozen=True)
 class EventAppendResult:
     """Names the event."""
 
@@ -1172,6 +1157,21 @@ class TraceResult:
         return cls(
             steps=[TraceStep.read(x or {}) for x in o.get("steps") or ()],
             truncated=o.get("truncated") or False,
+        )
+
+
+@dataclass(frozen=True)
+class AuditReadResult:
+    """A part of the records about a namespace, the oldest first."""
+
+    records: list[Any] = field(default_factory=list)  # docs/audit.md has their fields
+    next: int = 0  # what to ask with in after; absent: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> AuditReadResult:
+        return cls(
+            records=list(o.get("records") or ()),
+            next=o.get("next") or 0,
         )
 
 
@@ -1899,29 +1899,6 @@ class ModelMethods:
         return ModelQueueResult.read(self._call("model.queue", params))
 
 
-class AuditMethods:
-    """The methods audit.*."""
-
-    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
-        self._call = call
-
-    def read(self, namespace: str, *, after: Optional[int] = None) -> AuditReadResult:
-        """Returns records of the audit log about a namespace of the run's owner. An
-        agent needs a grant of kind audit that covers it. If there is more, the
-        answer has next, and the same request with that as after returns the
-        following part, which may be empty.
-
-        Args:
-            namespace: with those below it
-        """
-        params = {"namespace": namespace, "after": after}
-        return AuditReadResult.read(self._call("audit.read", params))
-
-    def read_all(self, namespace: str) -> Iterator[Any]:
-        """Yields the records of all parts of audit.read, in as many calls as that takes."""
-        return pages(self.read, "records", {"namespace": namespace})
-
-
 class EventMethods:
     """The methods event.*."""
 
@@ -1963,6 +1940,29 @@ class EventMethods:
         return TraceResult.read(self._call("event.trace", params))
 
 
+class AuditMethods:
+    """The methods audit.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def read(self, namespace: str, *, after: Optional[int] = None) -> AuditReadResult:
+        """Returns records of the audit log about a namespace of the run's owner. An
+        agent needs a grant of kind audit that covers it. If there is more, the
+        answer has next, and the same request with that as after returns the
+        following part, which may be empty.
+
+        Args:
+            namespace: with those below it
+        """
+        params = {"namespace": namespace, "after": after}
+        return AuditReadResult.read(self._call("audit.read", params))
+
+    def read_all(self, namespace: str) -> Iterator[Any]:
+        """Yields the records of all parts of audit.read, in as many calls as that takes."""
+        return pages(self.read, "records", {"namespace": namespace})
+
+
 class Methods(AgentMethods):
     """Every method: those of agent.* themselves, the others by their noun."""
 
@@ -1973,8 +1973,8 @@ class Methods(AgentMethods):
         self.mail = MailMethods(call)
         self.name = NameMethods(call)
         self.model = ModelMethods(call)
-        self.audit = AuditMethods(call)
         self.event = EventMethods(call)
+        self.audit = AuditMethods(call)
 
 
 class Param(NamedTuple):
@@ -2299,14 +2299,6 @@ METHODS: dict[str, Method] = {
         [
         ],
     ),
-    "audit.read": Method(
-        "audit.read",
-        "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
-        [
-            Param("namespace", "string", True, "with those below it"),
-            Param("after", "integer", False, ""),
-        ],
-    ),
     "event.append": Method(
         "event.append",
         "Adds an event of the agent's own, which is durable when the call is answered, and may name the event, call or message that it follows from. The newest 256 of a run are kept; all are in the audit log, without their bodies. It costs one message.",
@@ -2323,6 +2315,14 @@ METHODS: dict[str, Method] = {
         [
             Param("id", "string", True, "of an event, a call, a message or a run"),
             Param("depth", "integer", False, "at most so many steps, 1 to 100; absent: 10"),
+        ],
+    ),
+    "audit.read": Method(
+        "audit.read",
+        "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
+        [
+            Param("namespace", "string", True, "with those below it"),
+            Param("after", "integer", False, ""),
         ],
     ),
 }
@@ -2402,10 +2402,10 @@ __all__ = [
     "NameListResult",
     "WaitingCall",
     "ModelQueueResult",
-    "AuditReadResult",
     "EventAppendResult",
     "TraceStep",
     "TraceResult",
+    "AuditReadResult",
     "HandoffGrant",
     "SpawnLimits",
     "SpawnFile",
