@@ -15,7 +15,7 @@ import (
 
 func kernelCommand() command {
 	return command{
-		task: "look", usage: "show on one page what cloved has: numbers, the queue, names",
+		task: "administer", usage: "show on one page what cloved has: numbers, the queue, names",
 		verbs: []verb{
 			{line: "clove kernel summary [--json]", act: ask(methods.Summary).shows(showSummary)},
 			{line: "clove kernel queue [--json]", act: by(showQueue)},
