@@ -102,6 +102,7 @@ const (
 	RuleGrant    = "grant:"        // the grant with this id
 	RuleWithin   = "within"        // nothing came in the time for which the call waits
 	RuleMailbox  = "mailbox"       // a mailbox is full
+	RuleState    = "state"         // a key has another version, or there is no more room for keys
 	RuleManifest = "manifest"      // what the manifest or the command line of the run says that it may get
 	RuleBudget   = "budget:"       // ACCOUNT DIMENSION
 	RuleCounted  = "counted:"      // clove counts this dimension itself

@@ -23,9 +23,6 @@ type Mail struct {
 	Body      json.RawMessage `json:"body" col:"BODY,json,cut"`
 }
 
-// MailBodyMost bounds Mail.Body in a call, in bytes.
-const MailBodyMost = 48 << 10
-
 // MailSendParams sends a message.
 type MailSendParams struct {
 	To        string          `json:"to"` // a registered name, or the name or the id of a run, in the sender's namespace; or parent

@@ -85,4 +85,11 @@ func (r MailReadResult) Part() ([]Mail, string) { return r.Messages, r.Next }
 func (p MailDeadParams) WithAfter(cursor string) MailDeadParams { p.After = cursor; return p }
 
 // Part returns the letters.
-func (r MailDeadResult) Part() ([]DeadLetter, string) { return r.Letters, r.Next }
+func (r MailDeadResult) Part() ([]DeadLetter, string)             { return r.Letters, r.Next }
+func (p StateListParams) WithAfter(cursor string) StateListParams { p.After = cursor; return p }
+
+// WithAfter returns the parameters with another cursor.
+func (p StateQueryParams) WithAfter(cursor string) StateQueryParams { p.After = cursor; return p }
+
+// Part returns the keys.
+func (r StateListResult) Part() ([]StateEntry, string) { return r.Keys, r.Next }

@@ -143,9 +143,6 @@ type ResultParams struct {
 	Keyed
 }
 
-// ResultMost bounds ResultParams.Result, in bytes.
-const ResultMost = 48 << 10
-
 // ChildNote says that a child has ended; agent.wait has the rest.
 type ChildNote struct {
 	Child Child `json:"child"`

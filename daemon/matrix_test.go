@@ -86,12 +86,18 @@ var matrix = map[string]row{
 	methods.ManifestList.Name:   forAll,
 	methods.ManifestRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
 
-	agents.AgentHandoff.Name: forAgent,
-	agents.AgentAccept.Name:  forAgent,
-	agents.AgentOffers.Name:  forAgent,
+	agents.AgentHandoff.Name:  forAgent,
+	agents.AgentAccept.Name:   forAgent,
+	agents.AgentWithdraw.Name: forAgent,
+	agents.AgentOffers.Name:   forAgent,
 
 	agents.MailSend.Name:    forAgent,
 	agents.MailReceive.Name: forAgent,
+	agents.StateGet.Name:    forAgent,
+	agents.StateSet.Name:    forAgent,
+	agents.StateDelete.Name: forAgent,
+	agents.StateList.Name:   forAgent,
+	agents.StateWatch.Name:  forAgent,
 	agents.MailAck.Name:     forAgent,
 	agents.MailReply.Name:   forAgent,
 	agents.MailAnswer.Name:  forAgent,
@@ -138,6 +144,11 @@ var matrix = map[string]row{
 	methods.ModelPrices.Name: forAll,
 	methods.ModelTest.Name:   row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"model":"none"`},
 	methods.ModelTop.Name:    forAll,
+
+	methods.StateQuery.Name:  row{passes, passes, api.CodeDenied, `-"owner":64001`},
+	methods.StateRead.Name:   row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a"`},
+	methods.StateWrite.Name:  row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a","value":1`},
+	methods.StateRemove.Name: row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a"`},
 
 	methods.AuditQuery.Name: forAll,
 	methods.Summary.Name:    forAll,

@@ -42,6 +42,7 @@ var sent = map[string]string{
 	agents.NameList.Name:        `{}`,
 	agents.AgentHandoff.Name:    `{"to":"0123456789abcdef","task":"review"}`,
 	agents.AgentAccept.Name:     `{"offer":"none"}`,
+	agents.AgentWithdraw.Name:   `{"offer":"none"}`,
 	agents.GrantList.Name:       `{}`,
 	agents.GrantCheck.Name:      `{"what":"tool:fetch"}`,
 	agents.GrantDerive.Name:     `{"from":"GRANT","grant":"tool:fetch"}`,
@@ -51,6 +52,11 @@ var sent = map[string]string{
 	agents.BudgetSettle.Name:    `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
 	agents.BudgetRelease.Name:   `{"reservation":"RESERVATION"}`,
 	agents.BudgetCharge.Name:    `{"amounts":{"reviews":1}}`,
+	agents.StateGet.Name:        `{"path":"plans/today"}`,
+	agents.StateSet.Name:        `{"path":"plans/today","value":1,"if_version":0}`,
+	agents.StateDelete.Name:     `{"path":"plans/today"}`,
+	agents.StateList.Name:       `{}`,
+	agents.StateWatch.Name:      `{"path":"plans/today","version":1}`,
 	agents.ModelQueue.Name:      `{}`,
 	agents.AuditRead.Name:       `{"namespace":"acme"}`,
 	agents.EventAppend.Name:     `{"kind":"agent.step","body":1}`,
@@ -58,7 +64,7 @@ var sent = map[string]string{
 }
 
 // needAnother are methods that a run without another has no use for.
-var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
+var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
 	agents.EventTrace.Name, agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name}
 

@@ -22,6 +22,7 @@ import (
 	"clove.run/clove/kernel/records"
 	"clove.run/clove/kernel/service"
 	"clove.run/clove/kernel/spawn"
+	"clove.run/clove/kernel/state"
 	"clove.run/clove/store"
 )
 
@@ -51,7 +52,7 @@ type Config struct {
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
 	Ready func(run agent.ID) error
-	// Find is as in mail.Mail.
+	// Find returns the run of an owner with a name or id; nil: there is only the caller's.
 	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Event is as in events.Events.
 	Event func(number uint64) (agent.RunEvent, bool)
@@ -83,16 +84,19 @@ func New(c Config) (*Kernel, error) {
 	}
 	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log}
 	k.Ledger = ledger.New(k.grants, k.budgets)
-	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
-	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named}
+	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named}
+	if c.Find != nil {
+		mails.Find = k.finder(c)
+	}
+	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +107,19 @@ func New(c Config) (*Kernel, error) {
 	return k, nil
 }
 
+// finder finds the child to which the agent of a call gave a name, or else what Find does.
+func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agent.Run, bool) {
+	return func(c *service.Call, owner uint32, reference string) (agent.Run, bool) {
+		if id, named := k.spawn.Child(c, reference); named && config.Run != nil {
+			return config.Run(id)
+		}
+		return config.Find(owner, reference)
+	}
+}
+
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
 }
 
 // Queued is service.Queued.

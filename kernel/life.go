@@ -11,6 +11,7 @@ import (
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/mail"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/kernel/state"
 	"clove.run/clove/store"
 )
 
@@ -145,8 +146,8 @@ func (k *Kernel) RecoverChildren() error { return k.spawn.Recover() }
 // ChildWaits is spawn.Waits.
 func (k *Kernel) ChildWaits(id agent.ID) (bool, error) { return k.spawn.Waits(id) }
 
-// forgetRun is store.KernelTx.ForgetRun, with the run's mailbox.
+// forgetRun is store.KernelTx.ForgetRun, with the run's mailbox and its keys.
 func forgetRun(tx *store.KernelTx, uid uint32, run agent.ID) ([]agent.ID, error) {
 	holders, err := tx.ForgetRun(uid, run)
-	return holders, cmp.Or(err, mail.Forget(tx, uid, run))
+	return holders, cmp.Or(err, mail.Forget(tx, uid, run), state.Forget(tx, uid, run))
 }

@@ -122,7 +122,7 @@ func TestMailThatIsRefused(t *testing.T) {
 		"a sender of its own choice":  {`{"to":"critic","body":1,"from":"` + string(p.other.Spec.ID) + `"}`, api.CodeParams},
 		"a time of its own choice":    {`{"to":"critic","body":1,"sent":"2020-01-01T00:00:00Z"}`, api.CodeParams},
 		"no body":                     {`{"to":"critic"}`, api.CodeTooLarge},
-		"too long":                    {`{"to":"critic","body":"` + strings.Repeat("x", api.MailBodyMost) + `"}`, api.CodeTooLarge},
+		"too long":                    {`{"to":"critic","body":"` + strings.Repeat("x", api.BodyMost) + `"}`, api.CodeTooLarge},
 		"a priority that is none":     {`{"to":"critic","body":1,"priority":10}`, api.CodeParams},
 		"an expiry in the past":       {`{"to":"critic","body":1,"expires_ms":-1}`, api.CodeParams},
 		"a trace without end":         {`{"to":"critic","body":1,"trace":"` + strings.Repeat("x", 65) + `"}`, api.CodeParams},

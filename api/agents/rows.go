@@ -23,6 +23,9 @@ var (
 	AgentAccept = api.Row[api.AcceptParams, api.AcceptResult]{Name: "agent.accept", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict},
 		Doc: "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once."}
 
+	AgentWithdraw = api.Row[api.WithdrawParams, api.Nothing]{Name: "agent.withdraw", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Takes back an offer that the run has made and that is not accepted yet. Where what goes with it is the other run's already, which is below this one, the answer is the error conflict."}
+
 	AgentOffers = api.Row[api.OfferListParams, api.OfferListResult]{Name: "agent.offers", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
 		Doc: "Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With wait the answer comes when there is one."}
 
@@ -109,6 +112,20 @@ var (
 
 	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
+	StateGet = api.Row[api.StateGetParams, api.StateResult]{Name: "state.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods."}
+
+	StateSet = api.Row[api.StateSetParams, api.StateSetResult]{Name: "state.set", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict, api.CodeBusy},
+		Doc: "Sets a key, which is durable when the call is answered. With if_version only if the key has that version, else the answer is the error conflict."}
+
+	StateDelete = api.Row[api.StateDeleteParams, api.StateDeleteResult]{Name: "state.delete", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Removes a key, with if_version as state.set."}
+
+	StateList = api.Row[api.StateListParams, api.StateListResult]{Name: "state.list", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Lists the key at a path and those below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	StateWatch = api.Row[api.StateWatchParams, api.StateResult]{Name: "state.watch", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict}, Waits: true,
+		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again."}
 
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
@@ -131,6 +148,7 @@ var table = sync.OnceValue(func() api.Table {
 		AgentReady.Method(),
 		AgentHandoff.Method(),
 		AgentAccept.Method(),
+		AgentWithdraw.Method(),
 		AgentOffers.Method(),
 		AgentSpawn.Method(),
 		AgentWait.Method(),
@@ -160,6 +178,11 @@ var table = sync.OnceValue(func() api.Table {
 		NameRelease.Method(),
 		NameLookup.Method(),
 		NameList.Method(),
+		StateGet.Method(),
+		StateSet.Method(),
+		StateDelete.Method(),
+		StateList.Method(),
+		StateWatch.Method(),
 		ModelQueue.Method(),
 		EventAppend.Method(),
 		EventTrace.Method(),

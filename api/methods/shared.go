@@ -34,6 +34,18 @@ var (
 	BudgetTop = api.Row[api.BudgetTopParams, api.BudgetTopResult]{Name: "budget.top", Access: api.AccessMember, Tier: api.Experimental,
 		Doc: "Returns which runs spent most of each dimension in the last minute; of everybody's for root, of one's own for others."}
 
+	StateQuery = api.Row[api.StateQueryParams, api.StateListResult]{Name: "state.query", Access: api.AccessMember, Tier: api.Experimental,
+		Doc: "Lists the keys that agents share in a scope of the caller's, at a path and below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	StateRead = api.Row[api.StateReadParams, api.StateResult]{Name: "state.read", Access: api.AccessMember, Tier: api.Experimental,
+		Doc: "Returns a key that agents share, with its value and its version, which is 0 where there is none."}
+
+	StateWrite = api.Row[api.StateWriteParams, api.StateSetResult]{Name: "state.write", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Sets a key that agents share, as state.set."}
+
+	StateRemove = api.Row[api.StateRemoveParams, api.StateDeleteResult]{Name: "state.remove", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
+		Doc: "Removes a key that agents share, as state.delete."}
+
 	AuditQuery = api.Row[api.AuditQueryParams, api.AuditQueryResult]{Name: "audit.query", Shape: api.ShapeStream, Access: api.AccessMember, Tier: api.Experimental, Notes: api.NoteAuditRecord,
 		Doc: "Returns records of the audit log, as audit.record notifications: those about the caller's runs and namespaces, to root all. Nothing is verified: root does that with clove audit verify."}
 

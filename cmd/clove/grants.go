@@ -40,7 +40,7 @@ func grantCommand() command {
 			{line: "clove grant export AGENT ID", act: by(grantExport)},
 			{line: "clove grant verify [--json] FILE KEY", act: prints(grantVerify)},
 		},
-		description: "AGENT is the name or id of a run. A GRANT is KIND:PATTERN[:RIGHTS], for example tool:fetch, state:/notes:ro or\n" +
+		description: "AGENT is the name or id of a run. A GRANT is KIND:PATTERN[:RIGHTS], for example tool:fetch, state:/namespace/notes:ro or\n" +
 			"net:api.example.com:443. give prints the new grant's id. revoke also takes what was derived from the grant, and\n" +
 			"prints the ids of all. check uses nothing up; its exit status is 1 if the agent may not do it.\n" +
 			"export prints a signed statement that the grant exists now; the key is made at first use, and verify needs the file\n" +

@@ -26,6 +26,7 @@ func inputs() map[string]verbs.Input {
 		"ID":               {Field: "ID"},
 		"LETTER":           {Field: "ID"},
 		"MAILBOX":          {Field: "Mailbox"},
+		"KEY":              {Field: "Path"},
 		"MANIFEST":         {Field: "Name"},
 		"MODEL":            {Field: "Model"},
 		"NAME":             {Field: "Name"},
@@ -33,6 +34,7 @@ func inputs() map[string]verbs.Input {
 		"NEW":              {Field: "Name"},
 		"RECEIVER":         {Field: "To"},
 		"TAG":              {Field: "Tags"},
+		"VALUE":            {Field: "Value", Read: verbs.One(readValue)},
 		"WHAT":             {Field: "What"},
 
 		"--after":     {Field: "After", Read: readNumber[uint64](flagAfter, 63, "write a number; 0 shows all that is kept")},
@@ -44,6 +46,7 @@ func inputs() map[string]verbs.Input {
 		"--from":      {Field: "From"},
 		"--kind":      {Field: "Kind"},
 		"--last":      {Field: "Last", Read: readNumber[int](flagLast, 31, "write a number")},
+		"--name":      {Field: "Name"},
 		"--namespace": {Field: "Namespace"},
 		"--owner":     {Field: "Owner", Read: readNumber[uint32](flagOwner, 32, "write a number")},
 		"--prefix":    {Field: "Prefix"},

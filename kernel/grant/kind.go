@@ -62,7 +62,7 @@ var grammars = []grammar{
 	{kind: Spawn, example: "spawn:worker-*", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Send, example: "send:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Name, example: "name:critic", parse: parseGlob, covers: globCovers, concrete: noStar},
-	{kind: State, example: "state:/notes:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
+	{kind: State, example: "state:/namespace/notes:ro", parse: parsePath, covers: pathCovers, rights: pathRights},
 	{kind: Secret, example: "secret:OPENAI_API_KEY", parse: parseGlob, covers: globCovers, concrete: noStar},
 	{kind: Audit, example: "audit:acme/research", parse: parseNamespace, covers: pathCovers},
 	{kind: Taint, example: "taint:web", parse: parseTaint, covers: samePattern},

@@ -16,7 +16,6 @@ import (
 const (
 	offersMost     = 32 // that a run has open, and that a run has made
 	offersInAnswer = 8
-	taskMost       = 48 << 10 // bytes, as JSON
 	grantsMost     = 8
 	lasts          = time.Hour // unless the giver says something else
 	lastsMost      = 24 * time.Hour

@@ -20,6 +20,8 @@ type Kind string
 const (
 	OfRun  Kind = "run"  // Name is the run's id
 	OfName Kind = "name" // of a namespace
+	// OfNamespace is shared by all of a namespace; Name is empty.
+	OfNamespace Kind = "namespace"
 )
 
 // Of names a box.

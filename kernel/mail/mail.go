@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"strings"
@@ -20,8 +19,9 @@ import (
 
 // Mail is the service.
 type Mail struct {
-	// Find returns the run of an owner with a name or id; false: there is none.
-	Find func(owner uint32, reference string) (agent.Run, bool)
+	// Find returns the run of an owner with a name or id, or for an agent its child of that name; false: there
+	// is none.
+	Find func(c *service.Call, owner uint32, reference string) (agent.Run, bool)
 	// Run returns a run by its id; nil: there is only the caller's.
 	Run   func(agent.ID) (agent.Run, bool)
 	Names Names
@@ -85,6 +85,15 @@ func (m Mail) run(c *service.Call, id agent.ID) (agent.Run, bool) {
 	return m.Run(id)
 }
 
+// Receiver is the run that the agent of a call means: of the holders of a name that whose turn it is.
+func (m Mail) Receiver(c *service.Call, to string) (agent.Run, error) {
+	owner, namespace := c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace
+	if runs, _, err := m.Names.Holders(c, owner, namespace, to); err != nil || len(runs) > 0 {
+		return append(runs, agent.Run{})[0], err
+	}
+	return m.receiver(c, owner, namespace, to)
+}
+
 // receiver is the run that a sender of an owner and namespace means.
 func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run agent.Run, err error) {
 	found := false
@@ -92,7 +101,7 @@ func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run
 	case to == parent && len(c.Run.Above) > 0:
 		run, found = m.run(c, c.Run.Above[0].ID)
 	case m.Find != nil:
-		run, found = m.Find(owner, to)
+		run, found = m.Find(c, owner, to)
 		found = found && (!c.Agent || run.Spec.Kernel.Namespace == namespace)
 	}
 	if !found || run.State == agent.StateEnded {
@@ -167,17 +176,12 @@ func checkMessage(m *lease.Message, expires int64) error {
 	case len(m.Trace) > traceMost:
 		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
 	}
-	return checkBody(&m.Body)
+	return compact(&m.Body)
 }
 
-// checkBody refuses what is no JSON, and drops blanks.
-func checkBody(body *json.RawMessage) error {
-	var compact bytes.Buffer
-	if len(*body) == 0 || json.Compact(&compact, *body) != nil || compact.Len() > api.MailBodyMost {
-		return api.Failure(api.CodeTooLarge, "write larger ones to a file that both see", "a body is JSON of 1 to %d bytes", api.MailBodyMost)
-	}
-	*body = compact.Bytes()
-	return nil
+func compact(body *json.RawMessage) (err error) {
+	*body, err = api.Compacted("a body", *body)
+	return err
 }
 
 // put puts a message of the caller's into the box of a run, and tells that one.
@@ -218,7 +222,7 @@ func receive(c *service.Call, p api.MailReceiveParams) (result api.MailReceiveRe
 	}
 	size := 0
 	for _, m := range all {
-		if size += len(m.Body); size > api.MailBodyMost && len(result.Messages) > 0 {
+		if size += len(m.Body); size > api.BodyMost && len(result.Messages) > 0 {
 			break
 		}
 		result.Messages = append(result.Messages, m.Mail)
@@ -287,7 +291,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}
 	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.Asked(), Body: p.Body}}
-	if err := checkBody(&reply.Body); err != nil {
+	if err := compact(&reply.Body); err != nil {
 		return result, out, err
 	}
 	asked.Asks = false

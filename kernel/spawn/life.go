@@ -1,10 +1,8 @@
 package spawn
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -209,9 +207,9 @@ func (s *Spawn) wait(c *service.Call, p api.ChildParams) (end api.ChildEnd, out 
 
 // give keeps the result of the calling run, once.
 func give(c *service.Call, p api.ResultParams) (none api.Nothing, out service.Outcome, err error) {
-	var compact bytes.Buffer
-	if len(p.Result) == 0 || json.Compact(&compact, p.Result) != nil || compact.Len() > api.ResultMost {
-		return none, out, api.Failure(api.CodeParams, "write larger results to files, which agent.collect fetches", "a result is JSON of 1 to %d bytes", api.ResultMost)
+	value, err := api.Compacted("a result", p.Result)
+	if err != nil {
+		return none, out, err
 	}
 	old, err := Results.Get(c.Tx, store.RunKey(c.Run.Spec.ID, "result"))
 	if err == nil && old != nil {
@@ -220,7 +218,7 @@ func give(c *service.Call, p api.ResultParams) (none api.Nothing, out service.Ou
 	if err != nil {
 		return none, out, err
 	}
-	return none, out, Results.Put(c.Tx, &result{Run: c.Run.Spec.ID, Value: compact.Bytes()})
+	return none, out, Results.Put(c.Tx, &result{Run: c.Run.Spec.ID, Value: value})
 }
 
 // signals are the names that agent.signal takes.
@@ -275,7 +273,8 @@ func (away) Beneath(context.Context, agent.Owner, string, string) bool { return 
 func (away) Pack(context.Context, agent.Run, agent.ID, []api.SpawnFile, int64) error {
 	return noCloved()
 }
-func (away) Drop(agent.ID) {}
+func (away) Drop(agent.ID)    {}
+func (away) Programs() string { return "" }
 func (away) Collect(context.Context, agent.Run, agent.ID, api.CollectParams) (api.CollectResult, error) {
 	return api.CollectResult{}, noCloved()
 }

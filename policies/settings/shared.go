@@ -47,7 +47,7 @@ var Shared = sync.OnceValue(func() *Section {
 		},
 		{
 			Flag: Grant, Key: "grants", Form: List, Flags: Join, Group: GroupShared, Pod: notForContainers,
-			Usage: "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/notes:ro",
+			Usage: "let it do one thing, KIND:PATTERN[:RIGHTS], for example state:/namespace/notes:ro",
 			Doc:   "KIND:PATTERN[:RIGHTS], as clove run --grant",
 			Read:  readGrants, Wider: func(base, wide agent.Spec) []Difference { return widerGrants(base, wide, isNoModel) },
 		},

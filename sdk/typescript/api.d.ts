@@ -96,7 +96,10 @@ export interface RunParams {
 
 /** Give a task to another run. */
 export interface HandoffParams {
-  /** a run below this one, or one of the same user and namespace that a grant of kind send covers */
+  /**
+   * a name or id as of mail.send: a run below this one, or one of the same user and namespace that
+   * a grant of kind send covers
+   */
   to: string;
   /** a text or any other JSON, at most 48 KiB */
   task: unknown;
@@ -112,6 +115,13 @@ export interface HandoffParams {
 
 /** Name an offer. */
 export interface AcceptParams {
+  offer: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Name an offer of the run's own. */
+export interface WithdrawParams {
   offer: string;
   /** the same key gets the same answer again */
   key?: string;
@@ -376,6 +386,73 @@ export interface NameListParams {
   tag?: string;
   /** where the last answer ended */
   after?: string;
+}
+
+/** Asks for a key. */
+export interface StateGetParams {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** parts with / between them: plans/today */
+  path: string;
+}
+
+/** Sets a key. */
+export interface StateSetParams {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** parts with / between them: plans/today */
+  path: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  value: unknown;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Removes a key. */
+export interface StateDeleteParams {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** parts with / between them: plans/today */
+  path: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks for the keys at a path and below it. */
+export interface StateListParams {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** absent: all keys of the scope */
+  path?: string;
+  /** next of the answer before, to go on behind it */
+  after?: string;
+}
+
+/** Waits for a change of a key. */
+export interface StateWatchParams {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** parts with / between them: plans/today */
+  path: string;
+  /** the one that the caller knows; 0: it knows of none */
+  version: number;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** An event of the agent's own. */
@@ -798,6 +875,64 @@ export interface NameRemoveParams {
 /** Names a model or alias. */
 export interface ModelTestParams {
   model: string;
+}
+
+/** Asks for the keys of a scope at a path and below it. */
+export interface StateQueryParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of this name; absent: that of the namespace */
+  name?: string;
+  /** absent: all keys of the scope */
+  path?: string;
+  /** next of the answer before, to go on behind it */
+  after?: string;
+}
+
+/** Asks for a key of a scope. */
+export interface StateReadParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of this name; absent: that of the namespace */
+  name?: string;
+  path: string;
+}
+
+/** Sets a key of a scope. */
+export interface StateWriteParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of this name; absent: that of the namespace */
+  name?: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  path: string;
+  value: unknown;
+  /** from now; 0: never */
+  expires_ms?: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Removes a key of a scope. */
+export interface StateRemoveParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** absent: runs that have none */
+  namespace?: string;
+  /** the scope of this name; absent: that of the namespace */
+  name?: string;
+  /** the version that there must be, 0: none; absent: any */
+  if_version?: number;
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /**
@@ -1388,6 +1523,46 @@ export interface NameResult {
 export interface NameListResult {
   names: Name[];
   /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
+/** A key with its value. */
+export interface StateResult {
+  path: string;
+  /** each change in the scope has a higher one; 0: there is no such key */
+  version: number;
+  bytes?: number;
+  changed?: Time;
+  expires?: Time;
+  /** absent: there is no such key */
+  value?: unknown;
+}
+
+/** The key's version now. */
+export interface StateSetResult {
+  version: number;
+}
+
+/** The version that was removed. */
+export interface StateDeleteResult {
+  /** 0: there was no such key */
+  version: number;
+}
+
+/** A key as it stands. */
+export interface StateEntry {
+  path: string;
+  /** each change in the scope has a higher one; 0: there is no such key */
+  version: number;
+  bytes?: number;
+  changed?: Time;
+  expires?: Time;
+}
+
+/** Has keys in the order of their paths, without their values. */
+export interface StateListResult {
+  keys: StateEntry[];
+  /** there are more */
   next?: string;
 }
 
@@ -2730,6 +2905,11 @@ export interface AgentAgentMethods {
    */
   accept(params: Omit<AcceptParams, "run">, options?: CallOptions): Promise<AcceptResult>;
   /**
+   * Takes back an offer that the run has made and that is not accepted yet. Where what goes with
+   * it is the other run's already, which is below this one, the answer is the error conflict.
+   */
+  withdraw(params: Omit<WithdrawParams, "run">, options?: CallOptions): Promise<void>;
+  /**
    * Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With
    * wait the answer comes when there is one.
    */
@@ -2876,6 +3056,36 @@ export interface AgentNameMethods {
   listAll(params?: Omit<NameListParams, "run">, options?: CallOptions): AsyncGenerator<Name, void, void>;
 }
 
+/** The methods state.*. */
+export interface AgentStateMethods {
+  /**
+   * Returns a key with its value and its version, which is 0 where there is none. Keys of the
+   * scopes name and namespace, which other runs share, need a grant of kind state, such as
+   * state:/namespace/plans:ro, for all of these methods.
+   */
+  get(params: Omit<StateGetParams, "run">, options?: CallOptions): Promise<StateResult>;
+  /**
+   * Sets a key, which is durable when the call is answered. With if_version only if the key has
+   * that version, else the answer is the error conflict.
+   */
+  set(params: Omit<StateSetParams, "run">, options?: CallOptions): Promise<StateSetResult>;
+  /** Removes a key, with if_version as state.set. */
+  delete(params: Omit<StateDeleteParams, "run">, options?: CallOptions): Promise<StateDeleteResult>;
+  /**
+   * Lists the key at a path and those below it, without their values. If there are more, the
+   * answer has next, and the same request with that as after returns the following part.
+   */
+  list(params?: Omit<StateListParams, "run">, options?: CallOptions): Promise<StateListResult>;
+  /** Yields the keys of all parts of state.list, in as many calls as that takes. */
+  listAll(params?: Omit<StateListParams, "run">, options?: CallOptions): AsyncGenerator<StateEntry, void, void>;
+  /**
+   * Returns a key when its version is above the given one, or when it is gone and the given one is
+   * above 0. That a key expires does not wake a call that waits: the caller bounds the wait with
+   * within_ms, and asks again.
+   */
+  watch(params: Omit<StateWatchParams, "run">, options?: CallOptions): Promise<StateResult>;
+}
+
 /** The methods model.*. */
 export interface AgentModelMethods {
   /**
@@ -2919,6 +3129,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly budget: AgentBudgetMethods;
   readonly mail: AgentMailMethods;
   readonly name: AgentNameMethods;
+  readonly state: AgentStateMethods;
   readonly model: AgentModelMethods;
   readonly event: AgentEventMethods;
   readonly audit: AgentAuditMethods;
@@ -3303,6 +3514,27 @@ export interface ClovedAuditMethods {
   trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }
 
+/** The methods state.*. */
+export interface ClovedStateMethods {
+  /**
+   * Lists the keys that agents share in a scope of the caller's, at a path and below it, without
+   * their values. If there are more, the answer has next, and the same request with that as after
+   * returns the following part.
+   */
+  query(params?: StateQueryParams, options?: CallOptions): Promise<StateListResult>;
+  /** Yields the keys of all parts of state.query, in as many calls as that takes. */
+  queryAll(params?: StateQueryParams, options?: CallOptions): AsyncGenerator<StateEntry, void, void>;
+  /**
+   * Returns a key that agents share, with its value and its version, which is 0 where there is
+   * none.
+   */
+  read(params: StateReadParams, options?: CallOptions): Promise<StateResult>;
+  /** Sets a key that agents share, as state.set. */
+  write(params: StateWriteParams, options?: CallOptions): Promise<StateSetResult>;
+  /** Removes a key that agents share, as state.delete. */
+  remove(params: StateRemoveParams, options?: CallOptions): Promise<StateDeleteResult>;
+}
+
 /** The methods event.*. */
 export interface ClovedEventMethods {
   /**
@@ -3325,6 +3557,7 @@ export interface ClovedMethods {
   readonly name: ClovedNameMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
+  readonly state: ClovedStateMethods;
   readonly event: ClovedEventMethods;
 }
 

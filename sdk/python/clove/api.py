@@ -1056,6 +1056,91 @@ class NameListResult:
 
 
 @dataclass(frozen=True)
+class StateResult:
+    """A key with its value."""
+
+    path: str = ""
+    version: int = 0  # each change in the scope has a higher one; 0: there is no such key
+    bytes: int = 0
+    changed: Optional[datetime] = None
+    expires: Optional[datetime] = None
+    value: Any = None  # absent: there is no such key
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StateResult:
+        return cls(
+            path=o.get("path") or "",
+            version=o.get("version") or 0,
+            bytes=o.get("bytes") or 0,
+            changed=read_time(o.get("changed")),
+            expires=read_time(o.get("expires")),
+            value=o.get("value"),
+        )
+
+
+@dataclass(frozen=True)
+class StateSetResult:
+    """The key's version now."""
+
+    version: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StateSetResult:
+        return cls(
+            version=o.get("version") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class StateDeleteResult:
+    """The version that was removed."""
+
+    version: int = 0  # 0: there was no such key
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StateDeleteResult:
+        return cls(
+            version=o.get("version") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class StateEntry:
+    """A key as it stands."""
+
+    path: str = ""
+    version: int = 0  # each change in the scope has a higher one; 0: there is no such key
+    bytes: int = 0
+    changed: Optional[datetime] = None
+    expires: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StateEntry:
+        return cls(
+            path=o.get("path") or "",
+            version=o.get("version") or 0,
+            bytes=o.get("bytes") or 0,
+            changed=read_time(o.get("changed")),
+            expires=read_time(o.get("expires")),
+        )
+
+
+@dataclass(frozen=True)
+class StateListResult:
+    """Has keys in the order of their paths, without their values."""
+
+    keys: list[StateEntry] = field(default_factory=list)
+    next: str = ""  # there are more
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StateListResult:
+        return cls(
+            keys=[StateEntry.read(x or {}) for x in o.get("keys") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class WaitingCall:
     """A call of a model that a limit lets wait."""
 
@@ -1362,7 +1447,7 @@ class AgentMethods:
         them when it accepts. Either gets the task with agent.accept.
 
         Args:
-            to: a run below this one, or one of the same user and namespace that a grant of kind send covers
+            to: a name or id as of mail.send: a run below this one, or one of the same user and namespace that a grant of kind send covers
             task: a text or any other JSON, at most 48 KiB
             grants: at most 8
             reservation: by budget.reserve; all of it is handed over
@@ -1388,6 +1473,17 @@ class AgentMethods:
         """
         params = {"offer": offer, "key": key}
         return AcceptResult.read(self._call("agent.accept", params))
+
+    def withdraw(self, offer: str, *, key: Optional[str] = None) -> None:
+        """Takes back an offer that the run has made and that is not accepted yet. Where
+        what goes with it is the other run's already, which is below this one, the
+        answer is the error conflict.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"offer": offer, "key": key}
+        self._call("agent.withdraw", params)
 
     def offers(self, *, wait: Optional[bool] = None, after: Optional[str] = None) -> OfferListResult:
         """Lists the tasks that were offered to the run and are not accepted, in parts
@@ -1885,6 +1981,152 @@ class NameMethods:
         return pages(self.list, "names", {"prefix": prefix, "tag": tag})
 
 
+class StateMethods:
+    """The methods state.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def get(
+        self,
+        path: str,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+    ) -> StateResult:
+        """Returns a key with its value and its version, which is 0 where there is none.
+        Keys of the scopes name and namespace, which other runs share, need a grant
+        of kind state, such as state:/namespace/plans:ro, for all of these methods.
+
+        Args:
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
+            path: parts with / between them: plans/today
+        """
+        params = {"scope": scope, "name": name, "path": path}
+        return StateResult.read(self._call("state.get", params))
+
+    def set(
+        self,
+        path: str,
+        value: Any,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        if_version: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> StateSetResult:
+        """Sets a key, which is durable when the call is answered. With if_version only
+        if the key has that version, else the answer is the error conflict.
+
+        Args:
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
+            path: parts with / between them: plans/today
+            if_version: the version that there must be, 0: none; absent: any
+            expires_ms: from now; 0: never
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "scope": scope,
+            "name": name,
+            "path": path,
+            "if_version": if_version,
+            "value": value,
+            "expires_ms": expires_ms,
+            "key": key,
+        }
+        return StateSetResult.read(self._call("state.set", params))
+
+    def delete(
+        self,
+        path: str,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        if_version: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> StateDeleteResult:
+        """Removes a key, with if_version as state.set.
+
+        Args:
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
+            path: parts with / between them: plans/today
+            if_version: the version that there must be, 0: none; absent: any
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {
+            "scope": scope,
+            "name": name,
+            "path": path,
+            "if_version": if_version,
+            "key": key,
+        }
+        return StateDeleteResult.read(self._call("state.delete", params))
+
+    def list(
+        self,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        path: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> StateListResult:
+        """Lists the key at a path and those below it, without their values. If there
+        are more, the answer has next, and the same request with that as after
+        returns the following part.
+
+        Args:
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
+            path: absent: all keys of the scope
+            after: next of the answer before, to go on behind it
+        """
+        params = {"scope": scope, "name": name, "path": path, "after": after}
+        return StateListResult.read(self._call("state.list", params))
+
+    def list_all(
+        self,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        path: Optional[str] = None,
+    ) -> Iterator[StateEntry]:
+        """Yields the keys of all parts of state.list, in as many calls as that takes."""
+        return pages(self.list, "keys", {"scope": scope, "name": name, "path": path})
+
+    def watch(
+        self,
+        path: str,
+        version: int,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        within_ms: Optional[int] = None,
+    ) -> StateResult:
+        """Returns a key when its version is above the given one, or when it is gone and
+        the given one is above 0. That a key expires does not wake a call that waits:
+        the caller bounds the wait with within_ms, and asks again.
+
+        Args:
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
+            path: parts with / between them: plans/today
+            version: the one that the caller knows; 0: it knows of none
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
+        """
+        params = {
+            "scope": scope,
+            "name": name,
+            "path": path,
+            "version": version,
+            "within_ms": within_ms,
+        }
+        return StateResult.read(self._call("state.watch", params))
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -1972,6 +2214,7 @@ class Methods(AgentMethods):
         self.budget = BudgetMethods(call)
         self.mail = MailMethods(call)
         self.name = NameMethods(call)
+        self.state = StateMethods(call)
         self.model = ModelMethods(call)
         self.event = EventMethods(call)
         self.audit = AuditMethods(call)
@@ -2016,7 +2259,7 @@ METHODS: dict[str, Method] = {
         "agent.handoff",
         "Gives another run a task, with parts of grants and a reservation, which the agent then has no more. A run below this one has them at once. One of the same user and namespace, for which the agent has a grant of kind send, has them when it accepts. Either gets the task with agent.accept.",
         [
-            Param("to", "string", True, "a run below this one, or one of the same user and namespace that a grant of kind send covers"),
+            Param("to", "string", True, "a name or id as of mail.send: a run below this one, or one of the same user and namespace that a grant of kind send covers"),
             Param("task", "json", True, "a text or any other JSON, at most 48 KiB"),
             Param("grants", "json", False, "at most 8"),
             Param("reservation", "string", False, "by budget.reserve; all of it is handed over"),
@@ -2027,6 +2270,14 @@ METHODS: dict[str, Method] = {
     "agent.accept": Method(
         "agent.accept",
         "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once.",
+        [
+            Param("offer", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.withdraw": Method(
+        "agent.withdraw",
+        "Takes back an offer that the run has made and that is not accepted yet. Where what goes with it is the other run's already, which is below this one, the answer is the error conflict.",
         [
             Param("offer", "string", True, ""),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
@@ -2293,6 +2544,60 @@ METHODS: dict[str, Method] = {
             Param("after", "string", False, "where the last answer ended"),
         ],
     ),
+    "state.get": Method(
+        "state.get",
+        "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods.",
+        [
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
+            Param("path", "string", True, "parts with / between them: plans/today"),
+        ],
+    ),
+    "state.set": Method(
+        "state.set",
+        "Sets a key, which is durable when the call is answered. With if_version only if the key has that version, else the answer is the error conflict.",
+        [
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
+            Param("path", "string", True, "parts with / between them: plans/today"),
+            Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
+            Param("value", "json", True, ""),
+            Param("expires_ms", "integer", False, "from now; 0: never"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "state.delete": Method(
+        "state.delete",
+        "Removes a key, with if_version as state.set.",
+        [
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
+            Param("path", "string", True, "parts with / between them: plans/today"),
+            Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "state.list": Method(
+        "state.list",
+        "Lists the key at a path and those below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
+            Param("path", "string", False, "absent: all keys of the scope"),
+            Param("after", "string", False, "next of the answer before, to go on behind it"),
+        ],
+    ),
+    "state.watch": Method(
+        "state.watch",
+        "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again.",
+        [
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
+            Param("path", "string", True, "parts with / between them: plans/today"),
+            Param("version", "integer", True, "the one that the caller knows; 0: it knows of none"),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
+        ],
+    ),
     "model.queue": Method(
         "model.queue",
         "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait.",
@@ -2400,6 +2705,11 @@ __all__ = [
     "Name",
     "NameResult",
     "NameListResult",
+    "StateResult",
+    "StateSetResult",
+    "StateDeleteResult",
+    "StateEntry",
+    "StateListResult",
     "WaitingCall",
     "ModelQueueResult",
     "EventAppendResult",

@@ -3042,6 +3042,135 @@ class AuditMethods:
         return TraceResult.read(await self._caller.call("audit.trace", params))
 
 
+class StateMethods:
+    """The methods state.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def query(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        name: Optional[str] = None,
+        path: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> StateListResult:
+        """Lists the keys that agents share in a scope of the caller's, at a path and
+        below it, without their values. If there are more, the answer has next, and
+        the same request with that as after returns the following part.
+
+        Args:
+            owner: absent: the caller; only root names another
+            namespace: absent: runs that have none
+            name: the scope of this name; absent: that of the namespace
+            path: absent: all keys of the scope
+            after: next of the answer before, to go on behind it
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "path": path,
+            "after": after,
+        }
+        return StateListResult.read(await self._caller.call("state.query", params))
+
+    def query_all(
+        self,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        name: Optional[str] = None,
+        path: Optional[str] = None,
+    ) -> AsyncIterator[StateEntry]:
+        """Yields the keys of all parts of state.query, in as many calls as that takes."""
+        return pages_async(self.query, "keys", {"owner": owner, "namespace": namespace, "name": name, "path": path})
+
+    async def read(
+        self,
+        path: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        name: Optional[str] = None,
+    ) -> StateResult:
+        """Returns a key that agents share, with its value and its version, which is 0
+        where there is none.
+
+        Args:
+            owner: absent: the caller; only root names another
+            namespace: absent: runs that have none
+            name: the scope of this name; absent: that of the namespace
+        """
+        params = {"owner": owner, "namespace": namespace, "name": name, "path": path}
+        return StateResult.read(await self._caller.call("state.read", params))
+
+    async def write(
+        self,
+        path: str,
+        value: Any,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        name: Optional[str] = None,
+        if_version: Optional[int] = None,
+        expires_ms: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> StateSetResult:
+        """Sets a key that agents share, as state.set.
+
+        Args:
+            owner: absent: the caller; only root names another
+            namespace: absent: runs that have none
+            name: the scope of this name; absent: that of the namespace
+            if_version: the version that there must be, 0: none; absent: any
+            expires_ms: from now; 0: never
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "if_version": if_version,
+            "path": path,
+            "value": value,
+            "expires_ms": expires_ms,
+            "key": key,
+        }
+        return StateSetResult.read(await self._caller.call("state.write", params))
+
+    async def remove(
+        self,
+        path: str,
+        *,
+        owner: Optional[int] = None,
+        namespace: Optional[str] = None,
+        name: Optional[str] = None,
+        if_version: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> StateDeleteResult:
+        """Removes a key that agents share, as state.delete.
+
+        Args:
+            owner: absent: the caller; only root names another
+            namespace: absent: runs that have none
+            name: the scope of this name; absent: that of the namespace
+            if_version: the version that there must be, 0: none; absent: any
+            key: the same key gets the same answer again
+        """
+        params = {
+            "owner": owner,
+            "namespace": namespace,
+            "name": name,
+            "if_version": if_version,
+            "path": path,
+            "key": key,
+        }
+        return StateDeleteResult.read(await self._caller.call("state.remove", params))
+
+
 class EventMethods:
     """The methods event.*."""
 
@@ -3091,6 +3220,7 @@ class Methods:
         self.name = NameMethods(caller)
         self.model = ModelMethods(caller)
         self.audit = AuditMethods(caller)
+        self.state = StateMethods(caller)
         self.event = EventMethods(caller)
 
 
