@@ -26,6 +26,24 @@ type InfoResult struct {
 	Runs     map[agent.State]int `json:"runs"` // the caller's; of root all
 }
 
+// SummaryResult is what there is of all that clove counts: for root of everybody, for others of their own.
+type SummaryResult struct {
+	InfoResult
+	Events uint64 `json:"events"` // number of the newest event
+	Counts
+}
+
+// Counts are numbers of what kernel.db has.
+type Counts struct {
+	Mailboxes   int `json:"mailboxes"`
+	Messages    int `json:"messages"` // in them
+	DeadLetters int `json:"dead_letters"`
+	Names       int `json:"names"`
+	Grants      int `json:"grants"`
+	Budgets     int `json:"budgets"` // accounts in which something is counted or limited
+	Spent       int `json:"spent"`   // of these with a limit of which nothing is left
+}
+
 // DrainParams turns the drain on or off.
 type DrainParams struct {
 	On bool `json:"on"`

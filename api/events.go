@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"clove.run/clove/agent"
@@ -32,4 +33,53 @@ type EventNote struct {
 // EventResult is where to go on.
 type EventResult struct {
 	Last uint64 `json:"last"`
+}
+
+// EventAppendParams is an event of the agent's own.
+type EventAppendParams struct {
+	Kind string          `json:"kind"`           // agent. and a name of the agent's: lower-case letters, digits and _.-
+	Body json.RawMessage `json:"body,omitempty"` // JSON of at most EventBodyMost bytes
+	// Causation is what the event follows from: the id of an event, of a call, or of a message in the agent's
+	// mailbox. Absent: nothing else than what the run began with.
+	Causation string `json:"causation,omitempty"`
+	Keyed
+}
+
+// EventBodyMost bounds EventAppendParams.Body, in bytes.
+const EventBodyMost = 4 << 10
+
+// EventAppendResult names the event.
+type EventAppendResult struct {
+	ID string `json:"id"` // also that of the call
+}
+
+// TraceParams asks from what something follows.
+type TraceParams struct {
+	ID    string `json:"id"`              // of an event, a call, a message or a run
+	Depth int    `json:"depth,omitempty"` // at most so many steps, 1 to 100; absent: 10
+}
+
+// TraceResult is a chain of causes.
+type TraceResult struct {
+	Steps     []TraceStep `json:"steps"`     // the one that was asked for first, and behind each what it follows from
+	Truncated bool        `json:"truncated"` // there are more
+}
+
+// TraceStep is a record of the audit log in a chain of causes: an event of an agent's, a call, or the start or
+// the end of a run.
+type TraceStep struct {
+	ID        string          `json:"id" col:"ID"` // of the event or the call; of a start the run's
+	Time      time.Time       `json:"time" col:"WHEN,age"`
+	Kind      string          `json:"kind"` // as in the audit log
+	Owner     uint32          `json:"owner"`
+	Namespace string          `json:"namespace,omitempty"`
+	Principal string          `json:"principal,omitempty" col:"AGENT"` // the caller
+	Agent     string          `json:"agent,omitempty" col:"AGENT"`     // the name of the run
+	Run       agent.ID        `json:"run,omitempty"`
+	Method    string          `json:"method" col:"METHOD"`
+	What      string          `json:"what,omitempty" col:"WHAT,,cut"`
+	Object    string          `json:"object,omitempty"` // ids of what it made or took
+	Verdict   string          `json:"verdict,omitempty"`
+	Causation string          `json:"causation,omitempty"`
+	Body      json.RawMessage `json:"body,omitempty" col:"BODY,json,cut"` // of an agent's event, while it is kept
 }

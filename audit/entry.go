@@ -57,6 +57,7 @@ type Entry struct {
 	Code        string    `json:"code,omitempty"` // of the error; of a gap its cause
 	Taints      []string  `json:"taints,omitempty"`
 	Approval    string    `json:"approval,omitempty"`
+	Object      string    `json:"object,omitempty"`      // ids of what the call made, or took: a run, messages; at most 512 bytes
 	Causation   string    `json:"causation,omitempty"`   // what this is a consequence of
 	Correlation string    `json:"correlation,omitempty"` // what belongs together
 	Digest      string    `json:"digest,omitempty"`      // Digest of the canonical arguments; of a link the run's last hash
@@ -94,7 +95,7 @@ func (e Entry) bounded() Entry {
 		&e.Rule, &e.Code, &e.Approval, &e.Causation, &e.Correlation, &e.Digest} {
 		*text = cut(*text, textMax)
 	}
-	e.What = cut(e.What, whatMax)
+	e.What, e.Object = cut(e.What, whatMax), cut(e.Object, whatMax)
 	var taints []string
 	for _, taint := range e.Taints[:min(len(e.Taints), taintsMax)] {
 		taints = append(taints, cut(taint, taintMax))

@@ -68,7 +68,7 @@ func TestWhatIsAppendedIsThere(t *testing.T) {
 	dir := t.TempDir()
 	given := Entry{Time: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Kind: KindDecision, Owner: 1000, Namespace: "acme/research", Agent: "reader", Run: "0123456789abcdef",
 		Principal: PrincipalRun("0123456789abcdef"), Method: "grant.check", What: "net:api.example.com:443", Reason: "one report", Verdict: VerdictDeny, Rule: "g1", Code: "grant",
-		Taints: []string{"web", "mail"}, Approval: "a1", Causation: "c1", Correlation: "c2", Digest: Digest([]byte("{}")), Count: 3, Queue: 17}
+		Taints: []string{"web", "mail"}, Approval: "a1", Object: "m1 m2", Causation: "c1", Correlation: "c2", Digest: Digest([]byte("{}")), Count: 3, Queue: 17}
 	l := open(t, dir, small())
 	if number := with(t, l, given); number != 1 {
 		t.Errorf("the first record has number %d", number)

@@ -25,6 +25,7 @@ type request struct {
 	run    agent.Run       // of a method with AccessOwner: the run that it is about
 	id     json.RawMessage // of the request, for its notifications
 	call   string          // its id in the audit log; empty: it is not recorded, or by the Kernel
+	made   agent.ID        // the run that it made, for the audit log
 	// note sends a notification of the request's. It fails when the caller has gone or does
 	// not read.
 	note func(method string, params any) error

@@ -41,10 +41,10 @@ func (s *server) serveAgent(c *rpc.Conn, peer caller, request rpc.Message) {
 }
 
 // agentOf reads the request, and returns the run.
-func (s *server) agentOf(peer caller, request rpc.Message) (run agent.ID, err error) {
-	_, err = s.dispatch.observed(context.Background(), peer, methods.KernelServe.Method(), request.Params, func(_ context.Context, p parameters) (_ any, err error) {
+func (s *server) agentOf(peer caller, asked rpc.Message) (run agent.ID, err error) {
+	_, err = s.dispatch.observed(context.Background(), peer, methods.KernelServe.Method(), asked.Params, func(_ context.Context, p parameters) (_ any, err error) {
 		_, err = s.dispatch.allow(peer.principal, methods.KernelServe.Method(), p)
-		defer func() { s.dispatch.audit(peer, methods.KernelServe.Method(), agent.Run{}, p, "", err) }()
+		defer func() { s.dispatch.audit(&request{peer: peer}, methods.KernelServe.Method(), p, err) }()
 		if err == nil {
 			err = p.wrong
 		}

@@ -119,4 +119,15 @@ func (s *shared) gauges(set func(name string, value float64, labels ...string)) 
 	set(metrics.AuditWaiting, float64(log.Waiting))
 	set(metrics.AuditQueued, float64(queued))
 	set(metrics.AgentSockets, float64(sockets))
+	var n api.Counts
+	if s != nil {
+		var err error
+		if n, err = s.kernel.Counts(nil, nil); err != nil {
+			return // as for a store that cannot be read
+		}
+	}
+	for name, value := range map[string]int{metrics.Mailboxes: n.Mailboxes, metrics.MailMessages: n.Messages, metrics.MailDead: n.DeadLetters, metrics.Names: n.Names,
+		metrics.Grants: n.Grants, metrics.Accounts: n.Budgets, metrics.AccountsSpent: n.Spent} {
+		set(name, float64(value))
+	}
 }

@@ -3,21 +3,20 @@ package daemon
 import (
 	"cmp"
 
-	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
 )
 
-// audit records the caller and the outcome of a method whose row says so. run is empty where the
-// method is about none, or the caller may not see it. call is the id that what follows from it has; empty:
-// nothing does. The record follows what was done: the
+// audit records the caller and the outcome of a method whose row says so. The request's run is empty where the
+// method is about none, or the caller may not see it. The record follows what was done: the
 // supervisor, the store and the Linux kernel do not wait for it.
-func (d dispatcher) audit(peer caller, m api.Method, run agent.Run, p parameters, call string, err error) {
+func (d dispatcher) audit(c *request, m api.Method, p parameters, err error) {
 	if m.Audit == "" || d.entries == nil {
 		return
 	}
+	peer, run := c.peer, c.run
 	e := audit.Entry{Kind: audit.Kind(m.Audit), Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Agent: run.Spec.Name, Run: run.Spec.ID,
-		Principal: audit.PrincipalUser(peer.owner.UID), Method: m.Name, Verdict: audit.VerdictAllow, Digest: audit.Digest(p.text), Correlation: call}
+		Principal: audit.PrincipalUser(peer.owner.UID), Method: m.Name, Verdict: audit.VerdictAllow, Digest: audit.Digest(p.text), Correlation: c.call, Object: string(c.made)}
 	if run.Spec.ID == "" && m.Access != api.AccessRoot {
 		e.Owner = peer.owner.UID // it is the caller's own affair
 	}

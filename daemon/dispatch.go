@@ -99,11 +99,11 @@ func (c *conversation) perform(ctx context.Context, h handler, r rpc.Request) (a
 		if h.Audit != "" {
 			call = string(agent.NewID())
 		}
-		defer func() { d.audit(c.peer, h.Method, run, p, call, err) }()
+		req := &request{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, call: call, note: c.note}
+		defer func() { d.audit(req, h.Method, p, err) }()
 		if err != nil {
 			return nil, err
 		}
-		req := &request{Context: ctx, peer: c.peer, method: r.Method, run: run, id: r.ID, call: call, note: c.note}
 		return d.contained(c.peer, r.Method, func() (any, error) { return h.serve(req, p) })
 	})
 }

@@ -14,7 +14,7 @@ func (d *Daemon) handlers() map[string]handler {
 }
 
 func (d *Daemon) system() system {
-	return system{options: d.options, started: d.started, cache: d.cache, reconciler: d.reconciler, config: d.config, memory: d.memory(), reload: d.Reload, meter: d.meter, log: d.log}
+	return system{options: d.options, started: d.started, cache: d.cache, reconciler: d.reconciler, config: d.config, memory: d.memory(), reload: d.Reload, meter: d.meter, log: d.log, shared: d.shared}
 }
 
 func (d *Daemon) runs() runs {

@@ -23,11 +23,13 @@ type system struct {
 	reload     func() error
 	meter      *metrics.Meter
 	log        *slog.Logger
+	shared     *shared
 }
 
 func (s system) methods() []handler {
 	return []handler{
 		on(methods.Info, s.info),
+		on(methods.Summary, s.summary),
 		on(methods.Reload, func(*request, api.Nothing) (api.Nothing, error) { return api.Nothing{}, s.reload() }),
 		on(methods.Drain, s.drain),
 		on(methods.Debug, s.debug),
@@ -46,6 +48,23 @@ func (s system) info(c *request, _ api.Nothing) (api.InfoResult, error) {
 	}
 	return api.InfoResult{Version: s.options.Version, API: api.Version, PID: os.Getpid(), Started: s.started,
 		Root: s.options.Paths.State, RunDir: s.options.Paths.Run, Draining: s.reconciler.drained(), Runs: counts}, nil
+}
+
+// summary is info with the numbers of all that agents share.
+func (s system) summary(c *request, none api.Nothing) (result api.SummaryResult, err error) {
+	if result.InfoResult, err = s.info(c, none); err != nil || s.shared == nil {
+		return result, err
+	}
+	owner := &c.peer.owner.UID
+	if c.peer.root() {
+		owner = nil
+	}
+	result.Events = s.cache.newest()
+	result.Counts, err = s.shared.kernel.Counts(owner, func(id agent.ID) bool {
+		run, found := s.cache.get(id)
+		return found && c.peer.sees(&run)
+	})
+	return result, err
 }
 
 // drain holds starts back, or lets them go on.

@@ -168,6 +168,10 @@ var matrix = map[string]row{
 	methods.StateRemove.Name: row{passes, passes, api.CodeDenied, `-"owner":64001,"path":"a"`},
 
 	methods.AuditQuery.Name: forAll,
+	methods.Summary.Name:    forAll,
+	methods.AuditTrace.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+	agents.EventAppend.Name: forAgent,
+	agents.EventTrace.Name:  forAgent,
 	agents.AuditRead.Name:   forOwner.with(`,"namespace":"acme"`),
 
 	methods.KernelAttach.Name: forRoot.with(`-"run":"ID"`),

@@ -54,6 +54,18 @@ func (c *cache) since(after uint64) (news []agent.RunEvent, last uint64, gap boo
 	return news, c.last, gap
 }
 
+// event returns the event with a number; false: there is none, or no longer.
+func (c *cache) event(number uint64) (agent.RunEvent, bool) {
+	if number == 0 || c.refresh() != nil || c.reach(number-1) != nil {
+		return agent.RunEvent{}, false
+	}
+	news, _, _ := c.since(number - 1)
+	if len(news) == 0 || news[0].Sequence != number {
+		return agent.RunEvent{}, false
+	}
+	return news[0], true
+}
+
 // missed is how many events after the number are not among the news.
 func missed(after, last uint64, news []agent.RunEvent) uint64 {
 	if len(news) == 0 {

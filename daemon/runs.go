@@ -105,6 +105,7 @@ func (r runs) start(c *request, p api.StartParams) (api.RunResult, error) {
 	// gofail: var startQueued string
 	// if err := failpoint(startQueued, ""); err != nil { return api.RunResult{}, err }
 
+	c.made = spec.ID
 	r.log.Info("queued", "run", spec.Name, "id", spec.ID, "peer", c.peer.String())
 	r.reconciler.nudge()
 	return r.firstTurn(c, spec, answer, decided)

@@ -95,7 +95,7 @@ func (s *server) session(c *rpc.Conn, peer caller, request rpc.Message) {
 // needs none.
 func (s *server) reach(peer caller, m api.Method, p parameters) (run agent.Run, below *rpc.Conn, err error) {
 	run, err = s.dispatch.allow(peer.principal, m, p)
-	defer func() { s.dispatch.audit(peer, m, run, p, "", err) }()
+	defer func() { s.dispatch.audit(&request{peer: peer, run: run}, m, p, err) }()
 	if err == nil && m.Name == methods.RunCopyOut.Name && atRest(run) {
 		return run, nil, nil
 	}

@@ -67,12 +67,14 @@ var sent = map[string]string{
 	agents.StateWatch.Name:      `{"path":"plans/today","version":1}`,
 	agents.ModelQueue.Name:      `{}`,
 	agents.AuditRead.Name:       `{"namespace":"acme"}`,
+	agents.EventAppend.Name:     `{"kind":"agent.step","body":1}`,
+	agents.EventTrace.Name:      `{"id":"0123456789abcdef"}`,
 }
 
 // needAnother are methods that a run without another has no use for.
 var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentFetch.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
-	agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
+	agents.EventTrace.Name, agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
 	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name}
 
 // namedIn fills in what a call names: each is made for it.

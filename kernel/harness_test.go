@@ -36,6 +36,7 @@ type rig struct {
 	children spawn.Runs   // nil: agents start no others
 	clock    atomic.Int64 // seconds since 1970
 	note     atomic.Pointer[func(agent.RunEvent)]
+	number   atomic.Pointer[agent.RunEvent] // the one in the list of events
 	// manifests are digests by name, runs are those that were attached, by id.
 	manifests, runs *sync.Map
 	caused          sync.Map // calls from which ends follow, by run
@@ -73,7 +74,7 @@ func (r *rig) open() {
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
-		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Caused: r.causes, Runs: r.children, Find: r.find}
+		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
@@ -121,6 +122,14 @@ func (r *rig) causes(call string, runs ...agent.ID) {
 	for _, run := range runs {
 		r.caused.Store(run, call)
 	}
+}
+
+func (r *rig) listed(number uint64) (agent.RunEvent, bool) {
+	e := r.number.Load()
+	if e == nil || e.Sequence != number {
+		return agent.RunEvent{}, false
+	}
+	return *e, true
 }
 
 func (r *rig) noted(e agent.RunEvent) {

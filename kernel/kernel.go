@@ -13,6 +13,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
+	"clove.run/clove/kernel/events"
 	"clove.run/clove/kernel/grants"
 	"clove.run/clove/kernel/handoff"
 	"clove.run/clove/kernel/jobs"
@@ -55,6 +56,8 @@ type Config struct {
 	Ready func(run agent.ID) error
 	// Find returns the run of an owner with a name or id; nil: there is only the caller's.
 	Find func(owner uint32, reference string) (agent.Run, bool)
+	// Event is as in events.Events.
+	Event func(number uint64) (agent.RunEvent, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
 	// Services are those of the caller's own, beside the ones of this package.
@@ -87,6 +90,7 @@ func New(c Config) (*Kernel, error) {
 	k.Ledger = ledger.New(k.grants, k.budgets)
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
+	happened := events.New(events.Events{Dir: c.LogDir, Run: c.Run, Event: c.Event})
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
 	k.jobs = &jobs.Jobs{Starter: starter{k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
 	k.spawn.Ended, k.spawn.Spent = k.startEnded, budgets.Spent
@@ -98,12 +102,13 @@ func New(c Config) (*Kernel, error) {
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service(), k.jobs.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service(), k.jobs.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	happened.Serve(k.engine)
 	k.alarm = newAlarm(k.engine.Now, k.due)
 	return k, nil
 }
@@ -120,7 +125,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
 }
 
 // Queued is service.Queued.

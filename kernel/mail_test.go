@@ -293,3 +293,15 @@ func TestAWaitHasAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// A message that the budget refuses is not there, also where the refusal ends the run and is noted.
+func TestAMessageThatTheBudgetRefusesIsNotSent(t *testing.T) {
+	t.Parallel()
+	base := newRig(t, agent.Kernel{Grants: []string{"send:next"}, Budgets: []string{"messages=1"}})
+	next := base.named(1000, "", "next")
+	must(t, base.tell("next", `1`))
+	wantCode(t, base.tell("next", `2`), api.CodeBudget)
+	if all := next.inbox(); !slices.Equal(all, []string{`1`}) {
+		t.Error(all)
+	}
+}

@@ -149,6 +149,22 @@ func (b Table[V]) Below(t *KernelTx, prefix string) ([]*V, error) {
 	return b.decodeAll(rows)
 }
 
+// Each passes on all values, in the order of the keys.
+func (b Table[V]) Each(t *KernelTx, each func(*V)) error {
+	for after := ""; ; {
+		page, next, err := b.Page(t, "", after, eachPage)
+		for _, v := range page {
+			each(v)
+		}
+		if after = next; err != nil || next == "" {
+			return err
+		}
+	}
+}
+
+// eachPage bounds the values that Each has in memory at once.
+const eachPage = 256
+
 // Page returns at most limit values, and at least one if there are any, whose keys begin with
 // prefix and are behind after, in the order of the keys. next is the after of the next page; it
 // is "" with the last one.

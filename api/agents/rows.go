@@ -155,6 +155,12 @@ var (
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
 
+	EventAppend = api.Row[api.EventAppendParams, api.EventAppendResult]{Name: "event.append", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeBudget},
+		Doc: "Adds an event of the agent's own, which is durable when the call is answered, and may name the event, call or message that it follows from. The newest 256 of a run are kept; all are in the audit log, without their bodies. It costs one message."}
+
+	EventTrace = api.Row[api.TraceParams, api.TraceResult]{Name: "event.trace", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB of the audit log are searched."}
+
 	AuditRead = api.Row[api.AuditReadParams, api.AuditReadResult]{Name: "audit.read", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."}
 )
@@ -211,6 +217,8 @@ var table = sync.OnceValue(func() api.Table {
 		StateList.Method(),
 		StateWatch.Method(),
 		ModelQueue.Method(),
+		EventAppend.Method(),
+		EventTrace.Method(),
 		AuditRead.Method(),
 	}
 })

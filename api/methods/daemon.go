@@ -7,6 +7,9 @@ var (
 	Info = api.Row[api.Nothing, api.InfoResult]{Name: "daemon.info", Access: api.AccessMember, Tier: api.Stable,
 		Doc: "Describes this cloved: versions, directories, and the number of runs in each state."}
 
+	Summary = api.Row[api.Nothing, api.SummaryResult]{Name: "daemon.summary", Access: api.AccessMember, Tier: api.Experimental,
+		Doc: "Returns daemon.info with the numbers of events, mailboxes, messages, names, grants and budgets; for root of everybody's, for others of their own."}
+
 	Reload = api.Row[api.Nothing, api.Nothing]{Name: "daemon.reload", Access: api.AccessRoot, Tier: api.Stable, Audit: api.AuditAdmin,
 		Doc: "Reads the configuration anew. A file with a mistake changes nothing."}
 

@@ -11,6 +11,7 @@ import (
 var table = sync.OnceValue(func() api.Table {
 	return api.Table{
 		Info.Method(),
+		Summary.Method(),
 		Reload.Method(),
 		Drain.Method(),
 		Panic.Method(),
@@ -124,12 +125,15 @@ var table = sync.OnceValue(func() api.Table {
 		ModelPrices.Method(),
 		ModelTest.Method(),
 		ModelTop.Method(),
+		agents.EventAppend.Method(),
+		agents.EventTrace.Method(),
 		agents.AuditRead.Method(),
 		StateQuery.Method(),
 		StateRead.Method(),
 		StateWrite.Method(),
 		StateRemove.Method(),
 		AuditQuery.Method(),
+		AuditTrace.Method(),
 		KernelAttach.Method(),
 		KernelServe.Method(),
 		KernelCall.Method(),

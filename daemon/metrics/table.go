@@ -85,6 +85,13 @@ const (
 	AuditWaiting   = "clove_audit_waiting"
 	AuditQueued    = "clove_audit_queued"
 	AgentSockets   = "clove_agent_sockets"
+	Mailboxes      = "clove_mailboxes"
+	MailMessages   = "clove_mail_messages"
+	MailDead       = "clove_mail_dead_letters"
+	Names          = "clove_names"
+	Grants         = "clove_grants"
+	Accounts       = "clove_budget_accounts"
+	AccountsSpent  = "clove_budget_accounts_spent"
 	ModelsWaiting  = "clove_model_calls_waiting"
 	ModelsInFlight = "clove_model_calls_in_flight"
 	BuildInfo      = "clove_build_info"
@@ -117,7 +124,7 @@ const (
 const otherRule = "none"
 
 // Rules are the values of the label rule: those of errors, without what they name.
-var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleManifest, api.RuleNetwork, otherRule}
+var Rules = []string{api.RuleMethods, api.RuleOwnRun, ruleWord(api.RuleGrant), ruleWord(api.RuleBudget), ruleWord(api.RuleCounted), api.RuleManifest, api.RuleNetwork, api.RuleMailbox, otherRule}
 
 // ruleWord is a rule without what it names, such as a grant's id.
 func ruleWord(rule string) string {
@@ -183,6 +190,13 @@ var Table = []Metric{
 	{genTokens, Histogram, append(genAI(), Label{Name: "gen_ai_token_type", Values: []string{"input", "output"}}), genTokenBuckets,
 		"Tokens of a call that were paid; input includes what was read from or written to the provider's cache."},
 	{AgentSockets, Gauge, nil, nil, "Live agents with a socket of their own."},
+	{Mailboxes, Gauge, nil, nil, "Mailboxes of runs and of reserved names. A run has one from the first message to it on."},
+	{MailMessages, Gauge, nil, nil, "Messages that were not acknowledged, in all mailboxes."},
+	{MailDead, Gauge, nil, nil, "Dead letters in all mailboxes: messages that have expired or were rejected."},
+	{Names, Gauge, nil, nil, "Names that runs hold or that are reserved, and topics with subscribers."},
+	{Grants, Gauge, nil, nil, "Grants of all runs."},
+	{Accounts, Gauge, nil, nil, "Accounts of budgets, those of runs included."},
+	{AccountsSpent, Gauge, nil, nil, "Those with a limit of which nothing is left."},
 	{AuditRecords, Gauge, nil, nil, "Number of the last record of the audit log."},
 	{AuditWaiting, Gauge, nil, nil, "Entries of the audit log that are in memory only: checks and refusals of the last moment, and all while its disk is full."},
 	{AuditQueued, Gauge, nil, nil, "Entries of decisions that are in kernel.db and not in the audit log yet."},

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"clove.run/clove/agent"
@@ -183,6 +184,7 @@ func keep(c *service.Call, box lease.Of, m *lease.Message, out service.Outcome) 
 	if err := lease.Put(c.Tx, box, m); err != nil {
 		return api.MailSendResult{}, out, err
 	}
+	out.Object = m.ID
 	return api.MailSendResult{ID: m.ID, Trace: m.Trace}, out, nil
 }
 
@@ -224,6 +226,9 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 		if err == nil && taken == nil {
 			err = noMessage(id)
 		}
+		if err == nil && out.Causation == "" {
+			out.Causation = taken.Causation
+		}
 		if err == nil && p.Reject != "" {
 			err = lease.Bury(c.Tx, box, taken, "rejected: "+p.Reject, c.Now)
 		}
@@ -231,6 +236,7 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 			return result, out, err
 		}
 	}
+	out.Object = strings.Join(p.IDs, " ") // from now on they are no text of the agent's
 	held, err := m.Names.Of(c.Tx, c.Run.Spec.ID)
 	for _, name := range held { // more than there was place for
 		err = cmp.Or(err, Collect(c, name, &out))
@@ -276,7 +282,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 	if err != nil {
 		return result, out, err
 	}
-	out.About = asked.Sender
+	out.About, out.Causation = asked.Sender, asked.Causation
 	return put(c, asker, reply, out)
 }
 

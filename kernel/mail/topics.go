@@ -61,6 +61,7 @@ func (m Mail) publish(c *service.Call, p api.MailPublishParams) (result api.Mail
 			result.Full, err = result.Full+1, nil
 		}
 	}
+	out.Object = "" // each copy has its own
 	return result, out, err
 }
 

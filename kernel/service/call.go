@@ -83,7 +83,7 @@ func (c *Call) entry(verdict string) audit.Entry {
 	}
 	return audit.Entry{Time: c.Now, Kind: kind, Owner: owner, Namespace: c.Run.Spec.Kernel.Namespace, Agent: c.Run.Spec.Name,
 		Run: c.Run.Spec.ID, Principal: c.Principal(), Method: c.Method, What: cmp.Or(c.out.About, c.declared.About), Reason: c.out.Reason, Verdict: verdict,
-		Rule: cmp.Or(c.out.Rule, strings.Join(c.rules, " ")), Digest: c.digest(), Correlation: c.ID}
+		Rule: cmp.Or(c.out.Rule, strings.Join(c.rules, " ")), Object: c.out.Object, Digest: c.digest(), Causation: c.out.Causation, Correlation: c.ID}
 }
 
 // Entry is the audit entry of what a service does by itself in the transaction of the call.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -50,13 +51,14 @@ func (s *supervisors) noteAll(c *Call) {
 			if a == nil {
 				continue
 			}
-			skipped, ok := a.bound(callEvents).may(c.Now, eventEvery)
+			skipped, ok := a.bound(event.Bound).may(c.Now, eventEvery)
 			if !ok {
 				continue
 			}
 			detail += unnoted(skipped)
 		}
-		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: c.ID, Correlation: c.ID})
+		call := cmp.Or(event.Call, c.ID)
+		s.note(agent.RunEvent{Time: c.Now, Kind: event.Kind, ID: c.Run.Spec.ID, Detail: detail, Causation: call, Correlation: call})
 	}
 }
 
@@ -67,9 +69,6 @@ func unnoted(skipped int) string {
 	}
 	return fmt.Sprintf(" (%d events before it are in the audit log only)", skipped)
 }
-
-// callEvents is the bound that events of all calls share.
-const callEvents = agent.RunEventKind("")
 
 // Note passes on an event of a run with a supervisor that follows from a call, as far as its kind's
 // own bound allows: at most one in each interval, after a first burst.

@@ -15,6 +15,9 @@ type Outcome struct {
 	About  string // what the call names, for the audit log
 	Reason string // why, as the caller says, for the audit log
 	Rule   string // the rule or the grant that decided
+	Object string // ids of what the call made or took, for the audit log
+	// Causation is the id of the call from which this one follows, for the audit log; empty: none is known.
+	Causation string
 	// Verdict is set by a method that only reads, and decides: it is recorded.
 	Verdict string
 	// Owner is the user to which the entry belongs; nil: the owner of the run, or else the caller.
@@ -46,8 +49,11 @@ type Outcome struct {
 type Event struct {
 	Kind   agent.RunEventKind
 	Detail string
-	// Bounded events are left out where an agent makes many of them.
+	// Call is that from which the event follows, if another carried it.
+	Call string
+	// Bounded events are left out where an agent makes many of them. Those with another Bound do not count.
 	Bounded bool
+	Bound   agent.RunEventKind
 }
 
 // Notice is a notification for an agent. Notices of one kind and one key that no client has read
@@ -75,6 +81,7 @@ func (o *Outcome) Happened(kind agent.RunEventKind, detail string) {
 func (o *Outcome) Add(other Outcome) {
 	o.About, o.Reason = cmp.Or(o.About, other.About), cmp.Or(o.Reason, other.Reason)
 	o.Rule, o.Verdict = cmp.Or(o.Rule, other.Rule), cmp.Or(o.Verdict, other.Verdict)
+	o.Object, o.Causation = cmp.Or(o.Object, other.Object), cmp.Or(o.Causation, other.Causation)
 	o.Events, o.Ends = append(o.Events, other.Events...), o.Ends || other.Ends
 	for run, all := range other.Notices {
 		for _, n := range all {

@@ -270,8 +270,12 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	return result, cmp.Or(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
 }
 
-// perform does a call that has passed the stages, and settles it unless it is refused.
+// perform does a call that has passed the stages, and settles it unless it is refused. A stage that refuses and
+// notes that it did has refused it already.
 func (m Method) perform(e *Engine, c *Call, params any) (answer any, err error) {
+	if c.out.Refusal != nil {
+		return nil, nil
+	}
 	answer, out, err := m.do(c, params)
 	out.Add(c.out) // what the method decided comes first
 	c.out = out

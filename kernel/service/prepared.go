@@ -14,7 +14,10 @@ import (
 // the call is refused after all, drop takes back what was prepared; nil: there is nothing to take back.
 func Prepared[P, W, R any](row api.Row[P, R], stages Stages[P], prepare func(*Call, P) (W, error),
 	do func(*Call, P, W) (R, Outcome, error), drop func(W)) Method {
-	m := method(writes, row, stages, func(c *Call, p P) (R, Outcome, error) { return do(c, p, c.prepared.(W)) })
+	m := method(writes, row, stages, func(c *Call, p P) (R, Outcome, error) {
+		work, _ := c.prepared.(W) // none of a call that another carries
+		return do(c, p, work)
+	})
 	m.prepare = func(c *Call, params any) (any, error) { return prepare(c, params.(P)) }
 	m.drop = func(prepared any) {
 		if drop != nil {
@@ -23,6 +26,10 @@ func Prepared[P, W, R any](row api.Row[P, R], stages Stages[P], prepare func(*Ca
 	}
 	return m
 }
+
+// Carried is a method of Prepared that another call may carry, although nothing is prepared for it then: do has
+// the zero value.
+func (m Method) Carried() Method { m.carried = true; return m }
 
 // prepared does the work of a method before its transaction. undone takes it back. first is the answer
 // that an earlier call with the key got.

@@ -179,3 +179,19 @@ func (m *mover) Waiting() (count int) {
 	})
 	return count
 }
+
+// Queued are the entries of decisions that are in the store and not in the log yet, the oldest first.
+func (m *mover) Queued() (entries []audit.Entry, err error) {
+	var queue []store.AuditEntry
+	err = m.store.Read(func(tx *store.KernelTx) (err error) {
+		queue, err = store.AuditQueue.After(tx, m.moved.Load(), queuedMost)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decoded(queue)
+}
+
+// queuedMost bounds the answer of Queued. The queue is that long only while the log cannot be written.
+const queuedMost = 16 * moveAtOnce

@@ -73,6 +73,7 @@ type Method struct {
 	do      func(c *Call, params any) (any, Outcome, error)
 	prepare func(c *Call, params any) (any, error) // nil: nothing
 	drop    func(prepared any)                     // with prepare
+	carried bool                                   // also without what prepare returns
 	topic   func(c *Call, params any) Topic        // a call waits for it; nil: it waits for nothing
 	there   func(c *Call, params any) error        // of a method that changes something when it can
 	asks    bool                                   // a call may wait for people

@@ -46,7 +46,7 @@ func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, er
 	if err != nil {
 		return nil, out, err
 	}
-	if m.mode != writes || m.prepare != nil || m.asks || m.topic != nil {
+	if m.mode != writes || m.prepare != nil && !m.carried || m.asks || m.topic != nil {
 		return nil, out, api.Failure(api.CodeParams, "call it by itself", "no call carries %s", m.Name)
 	}
 	key, err := keyOf(params)
@@ -69,12 +69,15 @@ func (c *Call) carry(call api.ThenCall) (result json.RawMessage, out Outcome, er
 		return nil, out, err
 	}
 	entry := one.entry(audit.VerdictAllow)
-	entry.Causation = c.ID
+	entry.Causation = cmp.Or(entry.Causation, c.ID)
 	if err := Record(one.Tx, entry); err != nil {
 		return nil, out, err
 	}
 	out = one.out
-	out.About, out.Reason, out.Rule, out.Owner, out.Entry, out.Used = "", "", "", nil, nil, nil // they are of its own entry
+	for i := range out.Events {
+		out.Events[i].Call = one.ID
+	}
+	out.About, out.Reason, out.Rule, out.Object, out.Causation, out.Owner, out.Entry, out.Used = "", "", "", "", "", nil, nil, nil // they are of its own entry
 	result, err = json.Marshal(answer)
 	return result, out, err
 }

@@ -286,7 +286,3 @@ func (away) Ended(agent.ID) *End                                     { return ni
 func (away) Suspend(agent.ID) error                                  { return nil }
 func (away) Signal(agent.ID, string, string) error                   { return noCloved() }
 func (away) Fetch(context.Context, agent.Run, api.FetchParams) error { return noCloved() }
-func (away) Queue(agent.Run) error                                   { return noCloved() }
-func (away) Ended(agent.ID) *End                                     { return nil }
-func (away) Suspend(agent.ID) error                                  { return nil }
-func (away) Signal(agent.ID, string, string) error                   { return noCloved() }

@@ -223,6 +223,7 @@ func (s *Spawn) spawn(c *service.Call, p api.SpawnParams, made *prepared) (resul
 	}
 	out.Add(derived)
 	out.About = m.Name + "@" + m.Digest + " as " + run.Spec.Name
+	out.Object = string(run.Spec.ID)
 	out.Happened(agent.RunSpawned, run.Spec.Name)
 	out.Durable = append(out.Durable, func() { s.enqueue(k) })
 	return api.SpawnResult{Child: s.shown(k)}, out, Children.Put(c.Tx, k)

@@ -1,4 +1,4 @@
-import type { AgentMethods, Grant, NoteParams } from "./api.js";
+import type { AgentMethods, Grant, Mail, MailSendParams, NoteParams } from "./api.js";
 import type { CallOptions } from "./cloved.js";
 
 export interface AgentOptions {
@@ -28,6 +28,12 @@ export class Agent {
   call(method: string, params?: object, options?: CallOptions): Promise<any>;
   /** All grants, oldest first: as many calls of grant.list as that takes. */
   grants(): AsyncGenerator<Grant, void, void>;
+  /**
+   * Sends a message that asks, waits for its answer, and takes that out of the mailbox. within are
+   * milliseconds, after which the question can be received no more and the wait ends with
+   * NotFoundError; by default both last.
+   */
+  request(message: Omit<MailSendParams, "asks" | "expires_ms"> & { within?: number }, options?: CallOptions): Promise<Mail>;
   /**
    * The notifications, for `for await`. With timeout, the iteration ends after so many
    * milliseconds without one.

@@ -54,6 +54,14 @@ export class Agent {
     return this.grant.listAll();
   }
 
+  async request({ within, ...message }, options) {
+    const ms = within === undefined ? undefined : Math.max(1, Math.round(within));
+    const sent = await this.mail.send({ ...message, asks: true, expires_ms: ms }, options);
+    const { message: answer } = await this.mail.answer({ id: sent.id, within_ms: ms }, options);
+    await this.mail.ack({ ids: [answer.id] }, options);
+    return answer;
+  }
+
   listen(options = {}) {
     return new Notifications(this.path, this.#patience, options, this.#listening);
   }

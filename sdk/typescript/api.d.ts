@@ -535,6 +535,29 @@ export interface StateWatchParams {
   within_ms?: number;
 }
 
+/** An event of the agent's own. */
+export interface EventAppendParams {
+  /** agent. and a name of the agent's: lower-case letters, digits and _.- */
+  kind: string;
+  /** JSON of at most EventBodyMost bytes */
+  body?: unknown;
+  /**
+   * what the event follows from: the id of an event, of a call, or of a message in the agent's
+   * mailbox. Absent: nothing else than what the run began with.
+   */
+  causation?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks from what something follows. */
+export interface TraceParams {
+  /** of an event, a call, a message or a run */
+  id: string;
+  /** at most so many steps, 1 to 100; absent: 10 */
+  depth?: number;
+}
+
 /** Name a namespace, and where the last answer ended. */
 export interface AuditReadParams {
   run: string;
@@ -1773,6 +1796,47 @@ export interface ModelQueueResult {
   calls: WaitingCall[];
 }
 
+/** Names the event. */
+export interface EventAppendResult {
+  /** also that of the call */
+  id: string;
+}
+
+/**
+ * A record of the audit log in a chain of causes: an event of an agent's, a call, or the start or
+ * the end of a run.
+ */
+export interface TraceStep {
+  /** of the event or the call; of a start the run's */
+  id: string;
+  time: Time;
+  /** as in the audit log */
+  kind: string;
+  owner: number;
+  namespace?: string;
+  /** the caller */
+  principal?: string;
+  /** the name of the run */
+  agent?: string;
+  run?: string;
+  method: string;
+  what?: string;
+  /** ids of what it made or took */
+  object?: string;
+  verdict?: string;
+  causation?: string;
+  /** of an agent's event, while it is kept */
+  body?: unknown;
+}
+
+/** A chain of causes. */
+export interface TraceResult {
+  /** the one that was asked for first, and behind each what it follows from */
+  steps: TraceStep[];
+  /** there are more */
+  truncated: boolean;
+}
+
 /** A part of the records about a namespace, the oldest first. */
 export interface AuditReadResult {
   /** docs/audit.md has their fields */
@@ -1866,6 +1930,33 @@ export interface InfoResult {
   draining: boolean;
   /** the caller's; of root all */
   runs: { [key: string]: number };
+}
+
+/** What there is of all that clove counts: for root of everybody, for others of their own. */
+export interface SummaryResult {
+  /** of the program */
+  version: string;
+  /** of the contract */
+  api: number;
+  pid: number;
+  started: Time;
+  root: string;
+  run_dir: string;
+  draining: boolean;
+  /** the caller's; of root all */
+  runs: { [key: string]: number };
+  /** number of the newest event */
+  events: number;
+  mailboxes: number;
+  /** in them */
+  messages: number;
+  dead_letters: number;
+  names: number;
+  grants: number;
+  /** accounts in which something is counted or limited */
+  budgets: number;
+  /** of these with a limit of which nothing is left */
+  spent: number;
 }
 
 /** Names the runs that lived. */
@@ -3312,6 +3403,22 @@ export interface AgentModelMethods {
   queue(params?: NoParams, options?: CallOptions): Promise<ModelQueueResult>;
 }
 
+/** The methods event.*. */
+export interface AgentEventMethods {
+  /**
+   * Adds an event of the agent's own, which is durable when the call is answered, and may name the
+   * event, call or message that it follows from. The newest 256 of a run are kept; all are in the
+   * audit log, without their bodies. It costs one message.
+   */
+  append(params: Omit<EventAppendParams, "run">, options?: CallOptions): Promise<EventAppendResult>;
+  /**
+   * Returns from what an event, a call, a message or a run follows, step by step as far as the
+   * agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB
+   * of the audit log are searched.
+   */
+  trace(params: Omit<TraceParams, "run">, options?: CallOptions): Promise<TraceResult>;
+}
+
 /** The methods audit.*. */
 export interface AgentAuditMethods {
   /**
@@ -3333,6 +3440,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly name: AgentNameMethods;
   readonly state: AgentStateMethods;
   readonly model: AgentModelMethods;
+  readonly event: AgentEventMethods;
   readonly audit: AgentAuditMethods;
 }
 
@@ -3340,6 +3448,11 @@ export interface AgentMethods extends AgentAgentMethods {
 export interface ClovedDaemonMethods {
   /** Describes this cloved: versions, directories, and the number of runs in each state. */
   info(params?: NoParams, options?: CallOptions): Promise<InfoResult>;
+  /**
+   * Returns daemon.info with the numbers of events, mailboxes, messages, names, grants and
+   * budgets; for root of everybody's, for others of their own.
+   */
+  summary(params?: NoParams, options?: CallOptions): Promise<SummaryResult>;
   /** Reads the configuration anew. A file with a mistake changes nothing. */
   reload(params?: NoParams, options?: CallOptions): Promise<void>;
   /**
@@ -3747,6 +3860,12 @@ export interface ClovedAuditMethods {
    * and namespaces, to root all. Nothing is verified: root does that with clove audit verify.
    */
   query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
+  /**
+   * Returns from what an event, a call, a message or a run follows, step by step over agents up to
+   * what began it: by the audit log, of which the newest GiB is searched. A member sees its own
+   * runs and calls.
+   */
+  trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }
 
 /** The methods state.*. */

@@ -91,11 +91,14 @@ export const AGENT_METHODS = {
   "state.list": { shape: "call", lists: ["keys"], parts: "keys" },
   "state.watch": { shape: "call" },
   "model.queue": { shape: "call", lists: ["calls"] },
+  "event.append": { shape: "call", keyed: true },
+  "event.trace": { shape: "call", lists: ["steps"] },
   "audit.read": { shape: "call", lists: ["records"], parts: "records" },
 };
 
 export const USER_METHODS = {
   "daemon.info": { shape: "call" },
+  "daemon.summary": { shape: "call" },
   "daemon.reload": { shape: "call" },
   "daemon.drain": { shape: "call" },
   "daemon.panic": { shape: "call", lists: ["ended"] },
@@ -176,6 +179,7 @@ export const USER_METHODS = {
   "state.write": { shape: "call", keyed: true },
   "state.remove": { shape: "call", keyed: true },
   "audit.query": { shape: "stream" },
+  "audit.trace": { shape: "call", lists: ["steps"] },
   "event.follow": { shape: "stream" },
 };
 

@@ -1273,6 +1273,75 @@ class ModelQueueResult:
 
 
 @dataclass(frozen=True)
+class EventAppendResult:
+    """Names the event."""
+
+    id: str = ""  # also that of the call
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> EventAppendResult:
+        return cls(
+            id=o.get("id") or "",
+        )
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """A record of the audit log in a chain of causes: an event of an agent's, a call,
+    or the start or the end of a run.
+    """
+
+    id: str = ""  # of the event or the call; of a start the run's
+    time: Optional[datetime] = None
+    kind: str = ""  # as in the audit log
+    owner: int = 0
+    namespace: str = ""
+    principal: str = ""  # the caller
+    agent: str = ""  # the name of the run
+    run: str = ""
+    method: str = ""
+    what: str = ""
+    object: str = ""  # ids of what it made or took
+    verdict: str = ""
+    causation: str = ""
+    body: Any = None  # of an agent's event, while it is kept
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> TraceStep:
+        return cls(
+            id=o.get("id") or "",
+            time=read_time(o.get("time")),
+            kind=o.get("kind") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            principal=o.get("principal") or "",
+            agent=o.get("agent") or "",
+            run=o.get("run") or "",
+            method=o.get("method") or "",
+            what=o.get("what") or "",
+            object=o.get("object") or "",
+            verdict=o.get("verdict") or "",
+            causation=o.get("causation") or "",
+            body=o.get("body"),
+        )
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """A chain of causes."""
+
+    steps: list[TraceStep] = field(default_factory=list)  # the one that was asked for first, and behind each what it follows from
+    truncated: bool = False  # there are more
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> TraceResult:
+        return cls(
+            steps=[TraceStep.read(x or {}) for x in o.get("steps") or ()],
+            truncated=o.get("truncated") or False,
+        )
+
+
+@dataclass(frozen=True)
 class AuditReadResult:
     """A part of the records about a namespace, the oldest first."""
 
@@ -2313,6 +2382,47 @@ class ModelMethods:
         return ModelQueueResult.read(self._call("model.queue", params))
 
 
+class EventMethods:
+    """The methods event.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def append(
+        self,
+        kind: str,
+        *,
+        body: Optional[Any] = None,
+        causation: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> EventAppendResult:
+        """Adds an event of the agent's own, which is durable when the call is answered,
+        and may name the event, call or message that it follows from. The newest 256
+        of a run are kept; all are in the audit log, without their bodies. It costs
+        one message.
+
+        Args:
+            kind: agent. and a name of the agent's: lower-case letters, digits and _.-
+            body: JSON of at most EventBodyMost bytes
+            causation: what the event follows from: the id of an event, of a call, or of a message in the agent's mailbox. Absent: nothing else than what the run began with.
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"kind": kind, "body": body, "causation": causation, "key": key}
+        return EventAppendResult.read(self._call("event.append", params))
+
+    def trace(self, id: str, *, depth: Optional[int] = None) -> TraceResult:
+        """Returns from what an event, a call, a message or a run follows, step by step
+        as far as the agent may see: its own calls, those of runs below it, and what
+        sent it mail. The newest 32 MiB of the audit log are searched.
+
+        Args:
+            id: of an event, a call, a message or a run
+            depth: at most so many steps, 1 to 100; absent: 10
+        """
+        params = {"id": id, "depth": depth}
+        return TraceResult.read(self._call("event.trace", params))
+
+
 class AuditMethods:
     """The methods audit.*."""
 
@@ -2348,6 +2458,7 @@ class Methods(AgentMethods):
         self.name = NameMethods(call)
         self.state = StateMethods(call)
         self.model = ModelMethods(call)
+        self.event = EventMethods(call)
         self.audit = AuditMethods(call)
 
 
@@ -2809,6 +2920,24 @@ METHODS: dict[str, Method] = {
         [
         ],
     ),
+    "event.append": Method(
+        "event.append",
+        "Adds an event of the agent's own, which is durable when the call is answered, and may name the event, call or message that it follows from. The newest 256 of a run are kept; all are in the audit log, without their bodies. It costs one message.",
+        [
+            Param("kind", "string", True, "agent. and a name of the agent's: lower-case letters, digits and _.-"),
+            Param("body", "json", False, "JSON of at most EventBodyMost bytes"),
+            Param("causation", "string", False, "what the event follows from: the id of an event, of a call, or of a message in the agent's mailbox. Absent: nothing else than what the run began with."),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "event.trace": Method(
+        "event.trace",
+        "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB of the audit log are searched.",
+        [
+            Param("id", "string", True, "of an event, a call, a message or a run"),
+            Param("depth", "integer", False, "at most so many steps, 1 to 100; absent: 10"),
+        ],
+    ),
     "audit.read": Method(
         "audit.read",
         "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty.",
@@ -2903,6 +3032,9 @@ __all__ = [
     "StateListResult",
     "WaitingCall",
     "ModelQueueResult",
+    "EventAppendResult",
+    "TraceStep",
+    "TraceResult",
     "AuditReadResult",
     "HandoffGrant",
     "SpawnLimits",

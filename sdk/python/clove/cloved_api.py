@@ -44,6 +44,51 @@ class InfoResult:
 
 
 @dataclass(frozen=True)
+class SummaryResult:
+    """What there is of all that clove counts: for root of everybody, for others of
+    their own.
+    """
+
+    version: str = ""  # of the program
+    api: int = 0  # of the contract
+    pid: int = 0
+    started: Optional[datetime] = None
+    root: str = ""
+    run_dir: str = ""
+    draining: bool = False
+    runs: dict[str, int] = field(default_factory=dict)  # the caller's; of root all
+    events: int = 0  # number of the newest event
+    mailboxes: int = 0
+    messages: int = 0  # in them
+    dead_letters: int = 0
+    names: int = 0
+    grants: int = 0
+    budgets: int = 0  # accounts in which something is counted or limited
+    spent: int = 0  # of these with a limit of which nothing is left
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> SummaryResult:
+        return cls(
+            version=o.get("version") or "",
+            api=o.get("api") or 0,
+            pid=o.get("pid") or 0,
+            started=read_time(o.get("started")),
+            root=o.get("root") or "",
+            run_dir=o.get("run_dir") or "",
+            draining=o.get("draining") or False,
+            runs=dict(o.get("runs") or {}),
+            events=o.get("events") or 0,
+            mailboxes=o.get("mailboxes") or 0,
+            messages=o.get("messages") or 0,
+            dead_letters=o.get("dead_letters") or 0,
+            names=o.get("names") or 0,
+            grants=o.get("grants") or 0,
+            budgets=o.get("budgets") or 0,
+            spent=o.get("spent") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class PanicResult:
     """Names the runs that lived."""
 
@@ -1989,6 +2034,13 @@ class DaemonMethods:
         params = {}
         return InfoResult.read(await self._caller.call("daemon.info", params))
 
+    async def summary(self) -> SummaryResult:
+        """Returns daemon.info with the numbers of events, mailboxes, messages, names,
+        grants and budgets; for root of everybody's, for others of their own.
+        """
+        params = {}
+        return SummaryResult.read(await self._caller.call("daemon.summary", params))
+
     async def reload(self) -> None:
         """Reads the configuration anew. A file with a mistake changes nothing."""
         params = {}
@@ -3266,6 +3318,18 @@ class AuditMethods:
         }
         return Stream(self._caller, "audit.query", params, AuditRecordNote.read, AuditQueryResult.read)
 
+    async def trace(self, id: str, *, depth: Optional[int] = None) -> TraceResult:
+        """Returns from what an event, a call, a message or a run follows, step by step
+        over agents up to what began it: by the audit log, of which the newest GiB is
+        searched. A member sees its own runs and calls.
+
+        Args:
+            id: of an event, a call, a message or a run
+            depth: at most so many steps, 1 to 100; absent: 10
+        """
+        params = {"id": id, "depth": depth}
+        return TraceResult.read(await self._caller.call("audit.trace", params))
+
 
 class StateMethods:
     """The methods state.*."""
@@ -3461,6 +3525,7 @@ def standard() -> Spec:
 
 __all__ = [
     "InfoResult",
+    "SummaryResult",
     "PanicResult",
     "CheckResult",
     "DebugResult",

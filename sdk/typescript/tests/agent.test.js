@@ -28,6 +28,15 @@ test("a reservation is settled", async (t) => {
   assert.deepEqual([budget.used, budget.reserved], [120, 0]);
 });
 
+test("a request sends, waits and acknowledges", async (t) => {
+  const { gate, agent } = await both(t);
+  const answer = await agent.request({ to: "critic", body: { n: 21 }, within: 1500, priority: 3 });
+  assert.deepEqual([answer.sender, answer.body], ["critic", { n: 42 }]);
+  const calls = gate.calls.map(([method, { key, ...params }]) => [method, params]);
+  const sent = { to: "critic", body: { n: 21 }, priority: 3, expires_ms: 1500, asks: true };
+  assert.deepEqual(calls, [["mail.send", sent], ["mail.answer", { id: "m1", within_ms: 1500 }], ["mail.ack", { ids: ["a1"] }]]);
+});
+
 test("all parts of a list", async (t) => {
   const { agent } = await both(t);
   const ids = [];

@@ -135,6 +135,9 @@ export class Gate extends Server {
     "grant.derive": ({ from }) => {
       throw new Refusal(failure(-32004, "denied", "it would allow more", { step: "derive", rule: from, hint: "ask for less" }));
     },
+    "mail.send": () => ({ id: "m1", trace: "t1" }),
+    "mail.answer": ({ id }) => ({ message: { id: "a1", from: "r2", sender: "critic", to: "worker", sent: "2026-11-23T04:52:37Z", causation: "c1", answers: id, body: { n: 42 } } }),
+    "mail.ack": () => ({}),
     "budget.get": () => ({ budgets: [this.budget()] }),
     "budget.charge": ({ amounts }) => {
       this.used += amounts.tokens;

@@ -6,6 +6,7 @@ import { Cloved, type Spec } from "clove";
 const agent = await clove.connect({ patience: 1000 });
 const allowed: boolean = (await agent.grant.check({ what: "tool:fetch" })).allowed;
 await agent.budget.charge({ amounts: { tokens: 1 }, key: "k" }, { timeout: 5 });
+const answered: string = (await agent.request({ to: "critic", body: { n: 1 }, within: 1000 })).sender;
 for await (const grant of agent.grants()) grant.id.length;
 for await (const note of agent.listen({ timeout: 1 })) {
   if (note.method === "budget.warning") note.params.budget.dimension.length;
@@ -29,6 +30,8 @@ for await (const { data } of session) data.length;
 const status: string = (await cloved.run.wait({ run: name })).record.status;
 // @ts-expect-error an agent calls for itself
 await agent.grant.check({ run: "x", what: "y" });
+// @ts-expect-error the request says that it asks
+await agent.request({ to: "critic", body: 1, asks: false });
 // @ts-expect-error there is no such method
 await cloved.run.fly();
 // @ts-expect-error a parameter is missing
