@@ -154,7 +154,7 @@ func TestAttachWaitsForCloved(t *testing.T) {
 	}()
 	end()
 	if err := <-attached; err == nil {
-		t.Error("it stands without cloved")
+		t.Error("it attached without cloved")
 	}
 }
 

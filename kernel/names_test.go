@@ -178,6 +178,28 @@ func TestALateEndTakesNoNewName(t *testing.T) {
 	}
 }
 
+// The mail of a run that has ended goes to another holder, also to one that registers before the end is
+// reported. The control is before the report.
+func TestARegistrationBeforeALateEnd(t *testing.T) {
+	t.Parallel()
+	sender := newRig(t, agent.Kernel{Grants: []string{"send:critic"}})
+	one, two := sender.named(1000, "", "one"), sender.named(1000, "", "two")
+	_, err := one.register("critic")
+	must(t, err)
+	must(t, sender.tell("critic", `1`))
+	run := one.run
+	run.State = agent.StateEnded
+	one.runs.Store(run.Spec.ID, run)
+	_, err = two.register("critic")
+	must(t, err)
+	if all := two.inbox(); all != nil {
+		t.Errorf("%q before the report", all)
+	}
+	if one.ended(agent.RunEnded); !slices.Equal(two.inbox(), []string{"1"}) || !slices.Equal(two.holders("critic"), []string{"two"}) {
+		t.Errorf("%q, %q", two.inbox(), two.holders("critic"))
+	}
+}
+
 func (r *rig) tell(to, body string) error {
 	_, err := r.asAgent(agents.MailSend.Name, api.MailSendParams{To: to, Body: json.RawMessage(body)})
 	return err
@@ -196,7 +218,7 @@ func (r *rig) inbox() []string {
 	return bodies(answerOf[api.MailReceiveResult](r.t)(text, nil).Messages)
 }
 
-// Runs that hold one name take turns, also after cloved begins anew. Each message comes to one of them. The
+// Runs that hold one name take turns, also after a restart of cloved. Each message comes to one of them. The
 // turn of a run whose mailbox is full goes to the next.
 func TestMailToANameTakesTurns(t *testing.T) {
 	t.Parallel()

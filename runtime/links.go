@@ -34,10 +34,12 @@ type linkAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// linkMost bounds a message, in bytes; linkPatience the wait for one.
+// linkMost bounds a message, in bytes; linkPatience the wait for one. linkPause is behind a connection that
+// could not be taken.
 const (
 	linkMost     = 4096
 	linkPatience = 10 * time.Second
+	linkPause    = 10 * time.Millisecond
 )
 
 // disk is what space is set aside on.
@@ -96,8 +98,12 @@ func atSocket(runDirectory string, use func(*net.UnixAddr) error) error {
 func (l *links) accept() {
 	for {
 		conn, err := l.listener.AcceptUnix()
-		if err != nil {
-			return // closed; the run directory is root's, so nothing else ends it
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many open files
+			time.Sleep(linkPause)
+			continue
 		}
 		l.mu.Lock()
 		if l.open == nil {

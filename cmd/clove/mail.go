@@ -31,7 +31,7 @@ func mailCommand() command {
 		description: "MAILBOX is a run's name or id, or a reserved name. list shows the mailboxes of your runs and names, read what is in one\n" +
 			"and not acknowledged; it takes nothing out. send sends RECEIVER, a run or a registered name, a message from you; BODY is\n" +
 			"JSON, or a text. dead shows messages that have expired or were rejected: requeue puts one back, discard removes it. Root\n" +
-			"sees everybody's.",
+			"sees the mail of all users.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagOwner, Usage: "the mail of this user ID; for root"},
 			&cli.StringFlag{Name: flagNamespace, Usage: "send: the namespace of a registered name"},

@@ -26,7 +26,7 @@ func nameCommand() command {
 		},
 		description: "Agents register names (name.register), and lose them when they end. reserve keeps a name also while no agent has it:\n" +
 			"mail to it waits for one that registers it. rm takes a name from all that have it, and ends the reservation. ls shows\n" +
-			"the names of your namespaces, and topic/T with the subscribers of the topic T; root sees everybody's.",
+			"the names of your namespaces, and topic/T with the subscribers of the topic T; root sees all names.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagOwner, Usage: "the names of this user ID; for root"},
 			&cli.StringFlag{Name: flagNamespace, Usage: "the names of this namespace; without it rm and reserve mean those of no namespace"},

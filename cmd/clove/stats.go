@@ -168,7 +168,7 @@ func printUsage(s *screen, c *cli.Context, rows []usage, before map[agent.ID]age
 	return printTable(s.out, table)
 }
 
-// redraw begins anew at the top of a terminal.
+// redraw clears a terminal for the next sample.
 func redraw(s *screen, c *cli.Context) {
 	if !c.Bool(flagOnce) && isTerminal(s.out) {
 		fmt.Fprint(s.out, "\x1b[H\x1b[2J") // home, and clear: ECMA-48

@@ -25,7 +25,7 @@ func topCommand() command {
 			"tree, or of a team, is a line with their sums, if there are several. MEMORY is what is used, of the limit: that of a tree\n" +
 			"is its first run's. BUDGETS are the limits of a run's own account, with what is used and reserved of each; in the line of\n" +
 			"a tree those of its first run, from which all below it spend, and in that of a team those of its namespace. On a terminal\n" +
-			"the table is drawn anew until ctrl-c; clove stats has the network, the disk, and the time.\n" +
+			"the table is redrawn until ctrl-c; clove stats has the network, the disk, and the time.\n" +
 			"With a name: the processes of that run, once, with the ids that they have inside. Long cells are cut to the terminal's\n" +
 			"width, or 80 columns; --json has them whole.",
 		flags: []cli.Flag{
@@ -87,7 +87,7 @@ func familiesOf(rows []usage, lines []api.Budget, shares []*float64) []family {
 			teams[row.ID] = row.run.Spec.Labels[policies.LabelTeam]
 		}
 	}
-	// The rows of families stand above those of their first runs, and get their sums.
+	// Each family has a row of its own above those of its runs, which gets their sums.
 	var all []family
 	heads, of := []usage{}, map[agent.ID]int{}
 	members := slices.Clone(rows)

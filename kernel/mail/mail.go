@@ -20,7 +20,7 @@ import (
 type Mail struct {
 	// Find returns the run of an owner with a name or id; false: there is none.
 	Find func(owner uint32, reference string) (agent.Run, bool)
-	// Run returns a run by its id.
+	// Run returns a run by its id; nil: there is only the caller's.
 	Run   func(agent.ID) (agent.Run, bool)
 	Names Names
 	// Subscribers has the runs that Names has for topics.
@@ -75,12 +75,20 @@ func topicOf(box lease.Of) service.Topic { return service.Topic("mail/" + box.ID
 // parent is the receiver that means the run which started the sender.
 const parent = "parent"
 
+// run returns a run by its id.
+func (m Mail) run(c *service.Call, id agent.ID) (agent.Run, bool) {
+	if m.Run == nil {
+		return c.Run, id == c.Run.Spec.ID
+	}
+	return m.Run(id)
+}
+
 // receiver is the run that a sender of an owner and namespace means.
 func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run agent.Run, err error) {
 	found := false
 	switch {
 	case to == parent && len(c.Run.Above) > 0:
-		run, found = m.Run(c.Run.Above[0].ID)
+		run, found = m.run(c, c.Run.Above[0].ID)
 	case m.Find != nil:
 		run, found = m.Find(owner, to)
 		found = found && (!c.Agent || run.Spec.Kernel.Namespace == namespace)
@@ -262,7 +270,7 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 	case !asked.Asks:
 		return result, out, api.Failure(api.CodeConflict, "", "message %.64q does not ask, or has its answer", p.ID)
 	}
-	asker, found := m.Run(asked.From)
+	asker, found := m.run(c, asked.From)
 	if !found || asker.State == agent.StateEnded {
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}

@@ -94,7 +94,6 @@ func (n Names) hold(c *service.Call, name string, tags []string) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.living(c, r)
 	own := Holder{Run: c.Run.Spec.ID, Tags: tags, Since: c.Now.UTC()}
 	at := slices.IndexFunc(r.Holders, func(h Holder) bool { return h.Run == own.Run })
 	switch {
@@ -112,11 +111,6 @@ func (n Names) hold(c *service.Call, name string, tags []string) (*Row, error) {
 func (n Names) Join(c *service.Call, name string) error {
 	_, err := n.hold(c, name, nil)
 	return err
-}
-
-// living leaves only holders that live in a row.
-func (n Names) living(c *service.Call, r *Row) {
-	r.Holders = slices.DeleteFunc(r.Holders, func(h Holder) bool { _, lives := n.live(c, h.Run); return !lives })
 }
 
 func (n Names) live(c *service.Call, id agent.ID) (run agent.Run, lives bool) {
