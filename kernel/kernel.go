@@ -10,6 +10,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
+	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/grants"
@@ -55,6 +57,10 @@ type Config struct {
 	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
+	// Blobs is the directory of blobs, and Files has those of agents; without both, as in a run without cloved,
+	// bodies are in the store.
+	Blobs blobs.Dir
+	Files blobs.Files
 	// Services are those of the caller's own, beside the ones of this package.
 	Services []*service.Service
 	// Clock is the wall clock; nil: the host's.
@@ -69,6 +75,7 @@ type Kernel struct {
 	grants  grants.Grants
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
+	blobs   *blobs.Blobs
 	log     service.Log
 	stop    func() // ends what New began beside the engine
 }
@@ -85,23 +92,36 @@ func New(c Config) (*Kernel, error) {
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
-	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named}
+	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
+	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
-		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service()}, c.Services...)...)
+		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	k.blobs.Serve(k.engine)
 	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
 	return k, nil
 }
 
+// committed says to the parts that wait for it that a transaction has ended.
+func (k *Kernel) committed() {
+	k.Ledger.Happened()
+	k.blobs.Committed()
+}
+
+// holders are those of blobs that a run may read without naming a key: its mailbox, and its own keys.
+func holders(c *service.Call) []string {
+	return []string{lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID).Holder(), state.Holders(c.Run)}
+}
+
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows})
 }
 
 // Queued is service.Queued.
@@ -111,6 +131,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 func (k *Kernel) Close() error {
 	k.stop()
 	k.spawn.Close()
+	k.blobs.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)
 }

@@ -155,7 +155,13 @@ func (e *Engine) read(w *waiter) (result json.RawMessage, err error) {
 		w.call.out.Add(out)
 		return err
 	})
-	if err = cmp.Or(err, readErr); err != nil {
+	err = cmp.Or(err, readErr)
+	if err == nil && w.method.then != nil {
+		w.call.Tx = nil
+		w.leaveTurn() // it may wait for the disk
+		answer, err = w.method.then(w.call, w.params, answer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(answer)
@@ -238,8 +244,12 @@ func (e *Engine) do(w *waiter) (json.RawMessage, error) {
 	return result, cmp.Or(store.AuditQueue.DeleteUpTo(c.Tx, e.moved.Load()), Record(c.Tx, c.entry(audit.VerdictAllow)))
 }
 
-// perform does a call that has passed the stages, and settles it unless it is refused.
+// perform does a call that has passed the stages, and settles it unless it is refused. A stage may have refused
+// it already although something was to be kept: that a budget has ended.
 func (m Method) perform(e *Engine, c *Call, params any) (answer any, err error) {
+	if c.out.Refusal != nil {
+		return nil, nil
+	}
 	answer, out, err := m.do(c, params)
 	out.Add(c.out) // what the method decided comes first
 	c.out = out
