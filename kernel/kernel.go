@@ -76,6 +76,7 @@ type Kernel struct {
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
 	blobs   *blobs.Blobs
+	store   *store.Kernel
 	log     service.Log
 	stop    func() // ends what New began beside the engine
 }
@@ -86,7 +87,7 @@ func New(c Config) (*Kernel, error) {
 	if c.Runs != nil {
 		c.Manifest, c.Run = spawn.Digest, c.Runs.Get
 	}
-	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log}
+	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log, store: c.Store}
 	k.Ledger = ledger.New(k.grants, k.budgets)
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
@@ -106,17 +107,6 @@ func New(c Config) (*Kernel, error) {
 	k.blobs.Serve(k.engine)
 	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
 	return k, nil
-}
-
-// committed says to the parts that wait for it that a transaction has ended.
-func (k *Kernel) committed() {
-	k.Ledger.Happened()
-	k.blobs.Committed()
-}
-
-// holders are those of blobs that a run may read without naming a key: its mailbox, and its own keys.
-func holders(c *service.Call) []string {
-	return []string{lease.RunBox(c.Run.Owner.UID, c.Run.Spec.ID).Holder(), state.Holders(c.Run)}
 }
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.

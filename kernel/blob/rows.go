@@ -108,6 +108,9 @@ func key(owner uint32, digest string) string { return fmt.Sprintf("%d/%s", owner
 
 func holds(owner uint32, digest, holder string) string { return key(owner, digest) + "/" + holder }
 
+// UploadsOf is the holder that the uploads of a caller are, who is as the audit log has it.
+func UploadsOf(by string) string { return "upload/" + by }
+
 // IsDigest reports whether a text has the form of a blob's name.
 func IsDigest(text string) bool {
 	for _, c := range text {

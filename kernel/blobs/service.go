@@ -18,8 +18,8 @@ import (
 type Files interface {
 	// Size is that of a regular file, in bytes.
 	Size(ctx context.Context, run agent.Run, path string) (int64, error)
-	// Take copies the first bytes of a file to one of root's, which is made.
-	Take(ctx context.Context, run agent.Run, path, to string, most int64) error
+	// Take copies a file, which must have so many bytes, to one of root's, which is made.
+	Take(ctx context.Context, run agent.Run, path, to string, bytes int64) error
 	// Give copies a file of root's to a path at which nothing is.
 	Give(ctx context.Context, run agent.Run, from, path string) error
 }
@@ -120,11 +120,8 @@ func (b *Blobs) Held(c *service.Call, owner uint32, digest string) (*api.Blob, e
 
 // holders are those whose blobs the call's agent may read without naming a key.
 func (b *Blobs) holders(c *service.Call) []string {
-	return append(b.Holders(c), uploadsOf(c.Principal()))
+	return append(b.Holders(c), blob.UploadsOf(c.Principal()))
 }
-
-// uploadsOf is the holder that the uploads of a caller are.
-func uploadsOf(by string) string { return "upload/" + by }
 
 func ofOwner(tx *store.KernelTx, owner uint32, digest string) (*blob.Row, error) {
 	row, err := blob.Find(tx, owner, digest)

@@ -161,15 +161,19 @@ func leftovers(dir Dir, read transact, used func(upload string) bool) (left []st
 	return slices.DeleteFunc(names, func(name string) bool { return known[name] }), err
 }
 
-// Check returns what is wrong with the files, in words.
-func (b *Blobs) Check() ([]string, error) {
+// Check returns what is wrong with the references and the files, in words.
+func (b *Blobs) Check(references func(*store.KernelTx) ([]string, error)) ([]string, error) {
 	b.sweeps.Lock()
 	defer b.sweeps.Unlock()
-	return b.Dir.Check(b.engine.Read, b.used)
+	return b.Dir.Check(b.engine.Read, references, b.used)
 }
 
-// Check returns what is wrong with the files, in words. used says of an upload that a call works on it.
-func (d Dir) Check(read transact, used func(upload string) bool) (problems []string, err error) {
+// Check is Blobs.Check for any store. used says of an upload that a call works on it.
+func (d Dir) Check(read transact, references func(*store.KernelTx) ([]string, error), used func(upload string) bool) (problems []string, err error) {
+	err = read(func(tx *store.KernelTx) (err error) { problems, err = references(tx); return err })
+	if err != nil {
+		return nil, err
+	}
 	left, err := leftovers(d, read, used)
 	for _, name := range left {
 		problems = append(problems, fmt.Sprintf("blobs: the file %q is of no blob: cloved removes it", name))

@@ -208,7 +208,7 @@ func (b *Blobs) become(c *service.Call, done closed) (result api.BlobResult, out
 	u.SHA256, u.Expires = done.digest, c.Now.Add(lasts).UTC()
 	out.About, out.Owner = done.digest, &u.Owner
 	out.Durable = append(out.Durable, done.leave)
-	return api.BlobResult{Blob: row.Blob}, out, cmp.Or(err, blob.Uploads.Put(c.Tx, u), blob.Refer(c.Tx, u.Owner, uploadsOf(u.By), &row.Blob))
+	return api.BlobResult{Blob: row.Blob}, out, cmp.Or(err, blob.Uploads.Put(c.Tx, u), blob.Refer(c.Tx, u.Owner, blob.UploadsOf(u.By), &row.Blob))
 }
 
 // prepareTake copies a file of the agent's. Its size is known and paid for before it is written.
@@ -278,7 +278,7 @@ func forget(tx *store.KernelTx, u *blob.Upload) error {
 		return err
 	}
 	if now.SHA256 != "" {
-		err = blob.Drop(tx, now.Owner, uploadsOf(now.By), &api.Blob{SHA256: now.SHA256})
+		err = blob.Drop(tx, now.Owner, blob.UploadsOf(now.By), &api.Blob{SHA256: now.SHA256})
 	} else {
 		err = blob.Take(tx, now.Owner, -now.Bytes)
 	}

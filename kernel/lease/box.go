@@ -350,3 +350,20 @@ func Forget(tx *store.KernelTx, of Of) error {
 	}
 	return err
 }
+
+// Holdings are the references to blobs of all messages and dead letters, for blob.Check.
+func Holdings(tx *store.KernelTx) (all []blob.Holding, err error) {
+	boxes, err := Boxes.Below(tx, "")
+	for _, b := range boxes {
+		messages, merr := Messages.Below(tx, b.ID()+"/")
+		for _, m := range messages {
+			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.Holder(), Blob: m.Blob})
+		}
+		letters, lerr := Letters.Below(tx, b.ID()+"/")
+		for _, m := range letters {
+			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.dead(), Blob: m.Blob})
+		}
+		err = cmp.Or(err, merr, lerr)
+	}
+	return all, err
+}

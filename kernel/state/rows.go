@@ -187,3 +187,16 @@ func forget(tx *store.KernelTx, of lease.Of) error {
 	}
 	return cmp.Or(err, Scopes.Delete(tx, of.ID()))
 }
+
+// Holdings are the references to blobs of all keys, for blob.Check.
+func Holdings(tx *store.KernelTx) (all []blob.Holding, err error) {
+	scopes, err := Scopes.Below(tx, "")
+	for _, s := range scopes {
+		keys, kerr := Keys.Below(tx, at(s.ID(), ""))
+		err = cmp.Or(err, kerr)
+		for _, k := range keys {
+			all = append(all, blob.Holding{Owner: s.Owner, Holder: holder(k.Scope, k.Path), Blob: k.Blob})
+		}
+	}
+	return all, err
+}
