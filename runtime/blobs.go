@@ -53,7 +53,7 @@ func (l *Live) withFile(ctx context.Context, inside string, use func(ctx context
 		}
 		file, err := beneath.Reopen(place, os.O_RDONLY) // it checks the permissions
 		if err != nil {
-			return copyFailed(inside, err)
+			return copyFailed(inside, withoutPath(err))
 		}
 		defer file.Close()
 		if err := use(ctx, file, s.Size); err != nil {
@@ -61,6 +61,15 @@ func (l *Live) withFile(ctx context.Context, inside string, use func(ctx context
 		}
 		return nil
 	})
+}
+
+// withoutPath is an error without the path of the host by which a file was opened.
+func withoutPath(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // noFile refuses what is no regular file.
