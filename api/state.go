@@ -11,14 +11,20 @@ type StateScope string
 // The scopes.
 const (
 	StateRun       StateScope = "run"       // none: they go when the run is removed
-	StateName      StateScope = "name"      // those of one name
-	StateNamespace StateScope = "namespace" // all
+	StateName      StateScope = "name"      // those with a grant for keys of one name
+	StateNamespace StateScope = "namespace" // all with a grant
 )
+
+// StateWhere names a scope, for agents.
+type StateWhere struct {
+	Scope StateScope `json:"scope,omitempty"` // run, name or namespace; absent: that of name, or else run
+	Name  string     `json:"name,omitempty"`  // of the scope name
+}
 
 // StatePath names a key of a scope.
 type StatePath struct {
-	Scope StateScope `json:"scope,omitempty"` // run, name or namespace; absent: run
-	Path  string     `json:"path"`            // parts with / between them: plans/today
+	StateWhere
+	Path string `json:"path"` // parts with / between them: plans/today
 }
 
 // StateIf is the condition of a change.
@@ -74,9 +80,9 @@ type StateDeleteResult struct {
 
 // StateListParams asks for the keys at a path and below it.
 type StateListParams struct {
-	Scope StateScope `json:"scope,omitempty"` // run, name or namespace; absent: run
-	Path  string     `json:"path,omitempty"`  // absent: all keys of the scope
-	After string     `json:"after,omitempty"` // next of the answer before, to go on behind it
+	StateWhere
+	Path  string `json:"path,omitempty"`  // absent: all keys of the scope
+	After string `json:"after,omitempty"` // next of the answer before, to go on behind it
 }
 
 // StateListResult has keys in the order of their paths, without their values.
@@ -89,13 +95,14 @@ type StateListResult struct {
 type StateWatchParams struct {
 	StatePath
 	Version uint64 `json:"version"` // the one that the caller knows; 0: it knows of none
+	Within
 }
 
 // StateOf names a scope, for users.
 type StateOf struct {
 	Owner     *uint32 `json:"owner,omitempty"`     // absent: the caller; only root names another
 	Namespace string  `json:"namespace,omitempty"` // absent: runs that have none
-	Name      string  `json:"name,omitempty"`      // the scope of runs of this name; absent: that of the namespace
+	Name      string  `json:"name,omitempty"`      // the scope of this name; absent: that of the namespace
 }
 
 // StateReadParams asks for a key of a scope.
@@ -134,7 +141,7 @@ type StateQueryParams struct {
 func (p StatePath) At() StatePath { return p }
 
 // At is what the parameters name.
-func (p StateListParams) At() StatePath { return StatePath{p.Scope, p.Path} }
+func (p StateListParams) At() StatePath { return StatePath{p.StateWhere, p.Path} }
 
 // At is what the parameters name.
 func (p StateReadParams) At() (StateOf, string) { return p.StateOf, p.Path }

@@ -24,6 +24,14 @@ import (
 // allKeys are grants of every key that runs share.
 var allKeys = []string{"state:/namespace:rw", "state:/name:rw"}
 
+// where is the scope of a kind that the tests use.
+func where(scope api.StateScope) api.StateWhere {
+	if scope == api.StateName {
+		return api.StateWhere{Name: "counter"}
+	}
+	return api.StateWhere{Scope: scope}
+}
+
 // keeper is a run that keeps keys.
 type keeper struct {
 	*rig
@@ -46,19 +54,19 @@ func (k keeper) calls(method string, params any) (json.RawMessage, error) {
 
 func (k keeper) set(scope api.StateScope, path, value string) uint64 {
 	k.t.Helper()
-	return answerOf[api.StateSetResult](k.t)(k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{Scope: scope, Path: path}, Value: json.RawMessage(value)})).Version
+	return answerOf[api.StateSetResult](k.t)(k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{StateWhere: where(scope), Path: path}, Value: json.RawMessage(value)})).Version
 }
 
 func (k keeper) get(scope api.StateScope, path string) api.StateResult {
 	k.t.Helper()
-	return answerOf[api.StateResult](k.t)(k.calls(agents.StateGet.Name, api.StateGetParams{StatePath: api.StatePath{Scope: scope, Path: path}}))
+	return answerOf[api.StateResult](k.t)(k.calls(agents.StateGet.Name, api.StateGetParams{StatePath: api.StatePath{StateWhere: where(scope), Path: path}}))
 }
 
 // paths returns all paths that a list has.
 func (k keeper) paths(scope api.StateScope, path string) (all []string) {
 	k.t.Helper()
 	for after := ""; ; {
-		part := answerOf[api.StateListResult](k.t)(k.calls(agents.StateList.Name, api.StateListParams{Scope: scope, Path: path, After: after}))
+		part := answerOf[api.StateListResult](k.t)(k.calls(agents.StateList.Name, api.StateListParams{StateWhere: where(scope), Path: path, After: after}))
 		for _, e := range part.Keys {
 			all = append(all, e.Path)
 		}
@@ -123,7 +131,7 @@ func TestKeysAreKept(t *testing.T) {
 		if got := k.paths(scope, ""); len(got) != 5 {
 			t.Errorf("%q", got)
 		}
-		gone := answerOf[api.StateDeleteResult](t)(k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{Scope: scope, Path: "plans"}}))
+		gone := answerOf[api.StateDeleteResult](t)(k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{StateWhere: where(scope), Path: "plans"}}))
 		if got := k.get(scope, "plans"); gone.Version == 0 || got.Version != 0 || got.Value != nil {
 			t.Errorf("%+v after %+v", got, gone)
 		}
@@ -155,7 +163,7 @@ func TestKeysOfOthersAreNotThere(t *testing.T) {
 	for name, of := range map[string]struct {
 		uid             uint32
 		namespace, name string
-	}{"owner": {2000, "acme", "worker"}, "namespace": {1000, "acme/research", "worker"}, "above": {1000, "", "worker"}, "name": {1000, "acme", "critic"}, "same": {1000, "acme", "worker"}} {
+	}{"owner": {2000, "acme", "worker"}, "namespace": {1000, "acme/research", "worker"}, "above": {1000, "", "worker"}, "same": {1000, "acme", "worker"}} {
 		run := newRun(of.uid, agent.Kernel{Grants: allKeys, Namespace: of.namespace})
 		run.Spec.Name = of.name
 		runs[name] = run
@@ -166,7 +174,7 @@ func TestKeysOfOthersAreNotThere(t *testing.T) {
 			miss := other.get(scope, "plan")
 			version := k.set(scope, "plan", `"secret"`)
 			got, list := other.get(scope, "plan"), other.paths(scope, "")
-			shares := scope != api.StateRun && name == "same" || scope == api.StateNamespace && name == "name"
+			shares := scope != api.StateRun && name == "same"
 			switch {
 			case shares && (string(got.Value) != `"secret"` || len(list) != 1):
 				t.Errorf("%s, %s: %+v %q", name, scope, got, list)
@@ -175,13 +183,13 @@ func TestKeysOfOthersAreNotThere(t *testing.T) {
 			}
 			if !shares { // what it does changes nothing here
 				other.set(scope, "plan", `"other"`)
-				_, err := other.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{Scope: scope, Path: "plan"}})
+				_, err := other.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{StateWhere: where(scope), Path: "plan"}})
 				must(t, err)
 				if still := k.get(scope, "plan"); still.Version != version || string(still.Value) != `"secret"` {
 					t.Errorf("%s, %s: %+v", name, scope, still)
 				}
 			}
-			_, err := k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{Scope: scope, Path: "plan"}})
+			_, err := k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{StateWhere: where(scope), Path: "plan"}})
 			must(t, err)
 		}
 	}
@@ -190,7 +198,7 @@ func TestKeysOfOthersAreNotThere(t *testing.T) {
 // What no grant covers, and what is not sound, is refused, and nothing is kept. The controls are covered.
 func TestKeysThatAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, agent.Kernel{Grants: []string{"state:/namespace/plans:rw", "state:/name/notes:ro"}})
+	r := newRig(t, agent.Kernel{Grants: []string{"state:/namespace/plans:rw", "state:/name/counter/notes:ro"}})
 	k := keeper{r, r.run}
 	long := strings.Repeat("x", 257)
 	for text, want := range map[string]api.Code{
@@ -200,16 +208,21 @@ func TestKeysThatAreRefused(t *testing.T) {
 		`state.set {"scope":"namespace","path":"other","value":1}`:          api.CodeDenied,
 		`state.set {"scope":"namespace","path":"plans/../other","value":1}`: api.CodeParams,
 		`state.set {"scope":"namespace","path":"plans:ro","value":1}`:       api.CodeParams,
-		`state.set {"scope":"name","path":"notes","value":1}`:               api.CodeDenied,
-		`state.delete {"scope":"name","path":"notes"}`:                      api.CodeDenied,
-		`state.get {"scope":"name","path":"notes"}`:                         0,
-		`state.get {"scope":"name","path":"plans"}`:                         api.CodeDenied,
+		`state.set {"name":"counter","path":"notes","value":1}`:             api.CodeDenied,
+		`state.delete {"name":"counter","path":"notes"}`:                    api.CodeDenied,
+		`state.get {"scope":"name","name":"counter","path":"notes"}`:        0,
+		`state.get {"name":"counter","path":"notes"}`:                       0,
+		`state.get {"name":"counter/notes","path":"a"}`:                     api.CodeParams,
+		`state.get {"name":"count","path":"notes"}`:                         api.CodeDenied,
+		`state.get {"name":"counter","path":"plans"}`:                       api.CodeDenied,
+		`state.get {"scope":"name","path":"notes"}`:                         api.CodeParams,
+		`state.get {"scope":"run","name":"counter","path":"notes"}`:         api.CodeParams,
 		`state.get {"scope":"namespace","path":"notes"}`:                    api.CodeDenied,
 		`state.list {"scope":"namespace"}`:                                  api.CodeDenied,
 		`state.list {"scope":"namespace","path":"plans"}`:                   0,
 		`state.watch {"scope":"namespace","path":"notes","version":0}`:      api.CodeDenied,
 		`state.get {"scope":"namespace/plans","path":"a"}`:                  api.CodeParams,
-		`state.get {"scope":"host","path":"a"}`:                             api.CodeDenied,
+		`state.get {"scope":"host","path":"a"}`:                             api.CodeParams,
 		`state.set {"path":"a","value":1}`:                                  0,
 		`state.set {"path":"a"}`:                                            api.CodeTooLarge,
 		`state.set {"path":"","value":1}`:                                   api.CodeParams,
@@ -239,27 +252,22 @@ func TestKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-// A run whose name clove has made shares keys with the runs of its manifest; without a manifest it
-// shares none, and is told how to.
-func TestNamesThatRunsShare(t *testing.T) {
+// A grant for keys of a name means the same keys in a child of another name. The control has no grant.
+func TestAGrantMeansTheSameKeysInAChild(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)
-	made := func(manifest string) keeper {
-		run := newRun(1000, agent.Kernel{Grants: allKeys, Namespace: "acme"})
-		run.Spec.Name = "worker-" + string(run.Spec.ID)[:8]
-		run.Spec.Manifest.Name = manifest
-		return k.another(run)
-	}
-	k.set(api.StateName, "a", "1")
-	if got := made("worker").get(api.StateName, "a"); string(got.Value) != "1" {
-		t.Errorf("%+v", got)
-	}
-	if got := made("other").get(api.StateName, "a"); got.Version != 0 {
-		t.Errorf("%+v", got)
-	}
-	_, err := made("").calls(agents.StateGet.Name, `{"scope":"name","path":"a"}`)
-	if wantCode(t, err, api.CodeConflict); !strings.Contains(api.ErrorOf(err).Data.Hint, "--name") {
-		t.Errorf("%v", err)
+	k.set(api.StateName, "plan", "1")
+	for text, want := range map[string]api.Code{"state:/name/counter/plan:ro": 0, "state:/namespace/plan:ro": api.CodeDenied} {
+		run := childOf(k.run, "other", agent.Kernel{Namespace: "acme", Grants: []string{text}})
+		started, err := k.start(run)
+		must(t, err)
+		child := keeper{started, run}
+		for name, want := range map[string]api.Code{"counter": want, "other": api.CodeDenied} {
+			_, err := child.calls(agents.StateGet.Name, api.StateGetParams{StatePath: api.StatePath{StateWhere: api.StateWhere{Name: name}, Path: "plan"}})
+			if (err == nil) != (want == 0) || err != nil && api.ErrorOf(err).Code != want {
+				t.Errorf("%s, %s: %v", text, name, err)
+			}
+		}
 	}
 }
 
@@ -274,7 +282,7 @@ func TestOneOfManyChangesAVersion(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 64 {
 				all.Go(func() {
-					p := api.StateSetParams{StatePath: api.StatePath{Scope: api.StateNamespace, Path: "turn"}, Value: json.RawMessage(fmt.Sprint(i))}
+					p := api.StateSetParams{StatePath: api.StatePath{StateWhere: where(api.StateNamespace), Path: "turn"}, Value: json.RawMessage(fmt.Sprint(i))}
 					if conditional {
 						p.IfVersion = &version
 					}
@@ -295,11 +303,11 @@ func TestOneOfManyChangesAVersion(t *testing.T) {
 	}
 	zero := uint64(0)
 	for path, want := range map[string]api.Code{"turn": api.CodeConflict, "new": 0} {
-		_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{Scope: api.StateNamespace, Path: path}, StateIf: api.StateIf{IfVersion: &zero}, Value: json.RawMessage("1")})
+		_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{StateWhere: where(api.StateNamespace), Path: path}, StateIf: api.StateIf{IfVersion: &zero}, Value: json.RawMessage("1")})
 		if (err == nil) != (want == 0) {
 			t.Errorf("%s: %v", path, err)
 		}
-		_, err = k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{Scope: api.StateNamespace, Path: path}, StateIf: api.StateIf{IfVersion: &zero}})
+		_, err = k.calls(agents.StateDelete.Name, api.StateDeleteParams{StatePath: api.StatePath{StateWhere: where(api.StateNamespace), Path: path}, StateIf: api.StateIf{IfVersion: &zero}})
 		wantCode(t, err, api.CodeConflict)
 	}
 }
@@ -315,7 +323,7 @@ func TestScopesAreBounded(t *testing.T) {
 		for at := range 8 {
 			all.Go(func() {
 				for i := at; i < count; i += 8 {
-					_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{Scope: scope, Path: fmt.Sprint(i)}, Value: json.RawMessage(value), ExpiresMS: expires})
+					_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{StateWhere: where(scope), Path: fmt.Sprint(i)}, Value: json.RawMessage(value), ExpiresMS: expires})
 					if err != nil {
 						t.Error(err)
 					}
@@ -326,7 +334,7 @@ func TestScopesAreBounded(t *testing.T) {
 	}
 	refused := func(scope api.StateScope, value string, want bool) {
 		t.Helper()
-		_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{Scope: scope, Path: "one-more"}, Value: json.RawMessage(value)})
+		_, err := k.calls(agents.StateSet.Name, api.StateSetParams{StatePath: api.StatePath{StateWhere: where(scope), Path: "one-more"}, Value: json.RawMessage(value)})
 		if (err != nil) != want || want && (api.ErrorOf(err).Code != api.CodeBusy || api.ErrorOf(err).Data.Rule != api.RuleState) {
 			t.Errorf("%v", err)
 		}
@@ -342,7 +350,7 @@ func TestScopesAreBounded(t *testing.T) {
 	large := `"` + strings.Repeat("x", api.BodyMost-2) + `"`
 	fill(api.StateName, 16<<20/api.BodyMost, large, 0)
 	refused(api.StateName, large, true)
-	_, err := k.calls(agents.StateDelete.Name, `{"scope":"name","path":"3"}`)
+	_, err := k.calls(agents.StateDelete.Name, `{"name":"counter","path":"3"}`)
 	must(t, err)
 	refused(api.StateName, large, false)
 }
@@ -393,7 +401,7 @@ func TestWatchedKeys(t *testing.T) {
 		answers := make(chan api.StateResult, 1)
 		go func() {
 			defer close(answers) // also where there is no answer
-			answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{Scope: api.StateName, Path: "a"}, Version: version}))
+			answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{StateWhere: where(api.StateName), Path: "a"}, Version: version}))
 		}()
 		return answers
 	}
@@ -416,7 +424,7 @@ func TestWatchedKeys(t *testing.T) {
 	}
 	answers = watch(first)
 	waits(answers)
-	_, err := k.calls(agents.StateDelete.Name, `{"scope":"name","path":"a"}`)
+	_, err := k.calls(agents.StateDelete.Name, `{"name":"counter","path":"a"}`)
 	must(t, err)
 	if got := <-answers; got.Version != 0 || got.Value != nil {
 		t.Errorf("%+v", got)
@@ -437,7 +445,7 @@ func TestKeysGoWithTheirRun(t *testing.T) {
 	k.set(api.StateName, "a", "1")
 	must(t, k.Happened(agent.RunEvent{Kind: agent.RunRemoved, ID: k.run.Spec.ID, Name: "worker", Owner: k.run.Owner, Time: k.config.Clock()}, "acme"))
 	own, _ := k.counted(lease.RunBox(1000, k.run.Spec.ID))
-	shared, _ := k.counted(lease.Of{Owner: 1000, Namespace: "acme", Kind: lease.OfName, Name: "worker"})
+	shared, _ := k.counted(lease.Of{Owner: 1000, Namespace: "acme", Kind: lease.OfName, Name: "counter"})
 	if own != 0 || shared != 1 {
 		t.Errorf("%d and %d keys are kept", own, shared)
 	}
@@ -458,7 +466,7 @@ func TestKeysOfUsers(t *testing.T) {
 		code  api.Code
 		keys  int
 	}{"its owner": {1000, nil, 0, 1}, "by its number": {1000, &own, 0, 1}, "root": {0, &other, 0, 1}, "root of its own": {0, nil, 0, 0}, "another": {2000, &other, api.CodeDenied, 0}, "another of its own": {2000, nil, 0, 0}} {
-		for _, of := range []api.StateOf{{Owner: c.owner, Namespace: "acme"}, {Owner: c.owner, Namespace: "acme", Name: "worker"}} {
+		for _, of := range []api.StateOf{{Owner: c.owner, Namespace: "acme"}, {Owner: c.owner, Namespace: "acme", Name: "counter"}} {
 			got, err := asks[api.StateListResult](k.rig, c.uid, methods.StateQuery.Name, api.StateQueryParams{StateOf: of})
 			if (err == nil) != (c.code == 0) || err != nil && api.ErrorOf(err).Code != c.code || len(got.Keys) != c.keys {
 				t.Errorf("%s, %+v: %+v, %v", name, of, got, err)
@@ -475,7 +483,7 @@ func TestKeysOfUsers(t *testing.T) {
 			}
 		}
 	}
-	of := api.StateOf{Namespace: "acme", Name: "worker"}
+	of := api.StateOf{Namespace: "acme", Name: "counter"}
 	read, err := asks[api.StateResult](k.rig, 1000, methods.StateRead.Name, api.StateReadParams{StateOf: of, Path: "plans/today"})
 	if err != nil || read.Version != version || string(read.Value) != "1" {
 		t.Errorf("%+v, %v", read, err)
@@ -483,7 +491,7 @@ func TestKeysOfUsers(t *testing.T) {
 	answers := make(chan api.StateResult, 1)
 	go func() {
 		defer close(answers) // also where there is no answer
-		answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{Scope: api.StateName, Path: "plans/today"}, Version: version}))
+		answers <- answerOf[api.StateResult](t)(k.calls(agents.StateWatch.Name, api.StateWatchParams{StatePath: api.StatePath{StateWhere: where(api.StateName), Path: "plans/today"}, Version: version}))
 	}()
 	set, err := asks[api.StateSetResult](k.rig, 1000, methods.StateWrite.Name, api.StateWriteParams{StateOf: of, Path: "plans/today", Value: json.RawMessage("4"), StateIf: api.StateIf{IfVersion: &version}})
 	if got := <-answers; err != nil || got.Version != set.Version || string(got.Value) != "4" {

@@ -110,7 +110,7 @@ var (
 	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
 	StateGet = api.Row[api.StateGetParams, api.StateResult]{Name: "state.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
-		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/name/plans:ro, for all of these methods."}
+		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods."}
 
 	StateSet = api.Row[api.StateSetParams, api.StateSetResult]{Name: "state.set", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict, api.CodeBusy},
 		Doc: "Sets a key, which is durable when the call is answered. With if_version only if the key has that version, else the answer is the error conflict."}
@@ -122,7 +122,7 @@ var (
 		Doc: "Lists the key at a path and those below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
 	StateWatch = api.Row[api.StateWatchParams, api.StateResult]{Name: "state.watch", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict}, Waits: true,
-		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds how long it waits, and asks again."}
+		Doc: "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again."}
 
 	BlobOpen = api.Row[api.BlobOpenParams, api.BlobOpenResult]{Name: "blob.open", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeTooLarge, api.CodeBusy, api.CodeBudget, api.CodeUnenforceable},
 		Doc: "Begins an upload of a blob: a body of up to 64 MiB, which mail.send and state.set name by its SHA-256. Its bytes count as write_bytes at once. The upload expires after an hour, and ends with the run."}

@@ -23,12 +23,12 @@ func stateCommand() command {
 				act: ask(methods.StateWrite).shows(says(version))},
 			{line: "clove state rm [--namespace NAMESPACE] [--name NAME] [--owner UID] KEY", act: ask(methods.StateRemove).shows(says(gone))},
 		},
-		description: "KEY is a path such as plans/today, of the scope of a namespace, or with --name of its runs of that name. ls lists a key\n" +
+		description: "KEY is a path such as plans/today, of the scope of a namespace, or with --name of that name in it. ls lists a key\n" +
 			"and those below it, without KEY all. get prints the value, a JSON VALUE is set, and set prints its version. Keys of\n" +
 			"one run alone are not shown. Without --namespace they are those of runs that have none.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: flagNamespace, Usage: "the namespace of the runs", DefaultText: "none"},
-			&cli.StringFlag{Name: flagName, Usage: "the scope of runs of this name", DefaultText: "that of the namespace"},
+			&cli.StringFlag{Name: flagName, Usage: "the scope of this name", DefaultText: "that of the namespace"},
 			&cli.StringFlag{Name: flagOwner, Usage: "the user ID of the runs' owner; only root names another", DefaultText: "your own"},
 			jsonFlag("ls: write an array; get, set: an object"),
 		},

@@ -2,10 +2,10 @@
 //
 // # Theory of operation
 //
-// A scope has keys. That of a run is its own, and goes with it; that of a name is shared by runs of one
-// name, and that of a namespace by all its runs, always of one owner. The agent needs no grant for its
-// run's, and for the others one of kind state: state:/name/PATH and state:/namespace/PATH, which covers
-// the path and what is below it.
+// A scope has keys. That of a run is its own, and goes with it; those of a name and that of a namespace are
+// shared by the owner's runs of the namespace that have a grant: state:/name/NAME/PATH and
+// state:/namespace/PATH, which cover the path and what is below it. The name is any; a grant says which, so
+// that one which changes hands means the same keys.
 //
 // Each scope has one row, which counts its keys and their bytes and gives each change its version, also
 // after the last key is gone: a version never comes twice. A key's row is small and apart from its value, so

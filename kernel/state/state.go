@@ -26,7 +26,7 @@ type State struct{ Blobs Blobs }
 // Service returns its methods.
 func (s State) Service() *service.Service {
 	topic := func(c *service.Call, p api.StateWatchParams) service.Topic {
-		of, _ := scopeOf(c.Run, p.Scope) // look refuses a wrong one
+		of, _ := scopeOf(c.Run, p.StateWhere) // watch refuses a wrong one
 		return topicOf(of, p.Path)
 	}
 	return service.New("state", Tables()...).On(
@@ -53,7 +53,7 @@ func (s State) Service() *service.Service {
 // inRun is a method that a run calls about a scope that it is in.
 func inRun[P, R any](at func(P) api.StatePath, do func(*service.Call, lease.Of, P) (R, service.Outcome, error)) func(*service.Call, P) (R, service.Outcome, error) {
 	return func(c *service.Call, p P) (none R, out service.Outcome, err error) {
-		of, err := scopeOf(c.Run, at(p).Scope)
+		of, err := scopeOf(c.Run, at(p).StateWhere)
 		if err != nil {
 			return none, out, err
 		}
@@ -77,10 +77,11 @@ func Holders(run agent.Run) string { return holder(lease.RunBox(run.Owner.UID, r
 
 // stages require a grant for what is shared with other runs.
 func stages[P any](rights grant.Rights, named func(P) api.StatePath) service.Stages[P] {
-	about := func(p P) string { return string(cmp.Or(named(p).Scope, api.StateRun)) + "/" + named(p).Path }
+	about := func(p P) string { return pathOf(named(p)) }
 	return service.Stages[P]{About: about, Covers: func(p P) []string {
-		if cmp.Or(named(p).Scope, api.StateRun) == api.StateRun {
-			return nil
+		where := named(p).StateWhere
+		if _, err := scopeOf(agent.Run{}, where); err != nil || kindOf(where) == api.StateRun {
+			return nil // the method itself refuses what is no scope
 		}
 		return []string{string(grant.State) + ":/" + about(p) + ":" + string(rights)}
 	}}
@@ -91,30 +92,39 @@ func topicOf(of lease.Of, path string) service.Topic {
 }
 
 // scopeOf is the scope that a run means.
-func scopeOf(run agent.Run, named api.StateScope) (of lease.Of, err error) {
-	of = lease.Of{Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Kind: lease.OfNamespace}
-	switch named {
-	case api.StateRun, "":
-		return lease.RunBox(run.Owner.UID, run.Spec.ID), nil
-	case api.StateNamespace:
-		return of, nil
-	case api.StateName:
-		of.Kind, of.Name = lease.OfName, nameOf(run)
-		if of.Name == "" {
-			err = api.Failure(api.CodeConflict, "start it with --name, or from a manifest", "the name %s is this run's alone", run.Spec.Name)
+func scopeOf(run agent.Run, named api.StateWhere) (lease.Of, error) {
+	of := lease.Of{Owner: run.Owner.UID, Namespace: run.Spec.Kernel.Namespace, Kind: lease.OfNamespace}
+	switch scope := kindOf(named); {
+	case scope == api.StateName:
+		of.Kind, of.Name = lease.OfName, named.Name
+		if err := agent.ValidateName(named.Name); err != nil {
+			return of, api.Failure(api.CodeParams, `say which, as "name":"counter"`, "%v", err)
 		}
-		return of, err
+	case named.Name != "":
+		return of, api.Failure(api.CodeParams, "leave the scope or the name out", "the scope %.32q has no name", string(scope))
+	case scope == api.StateRun:
+		of = lease.RunBox(run.Owner.UID, run.Spec.ID)
+	case scope != api.StateNamespace:
+		return of, api.Failure(api.CodeParams, "use run, name or namespace", "%.32q is no scope", string(scope))
 	}
-	return of, api.Failure(api.CodeParams, "use run, name or namespace", "%.32q is no scope", string(named))
+	return of, nil
 }
 
-// nameOf is the name that a run shares with others: that which its user gave it, or else that of its
-// manifest. A name that ends with the run's own id was made by clove.
-func nameOf(run agent.Run) string {
-	if id := string(run.Spec.ID); strings.HasSuffix(run.Spec.Name, "-"+id[:min(len(id), 8)]) {
-		return run.Spec.Manifest.Name
+// kindOf is the kind of the scope that is named.
+func kindOf(named api.StateWhere) api.StateScope {
+	if named.Scope == "" && named.Name != "" {
+		return api.StateName
 	}
-	return run.Spec.Name
+	return cmp.Or(named.Scope, api.StateRun)
+}
+
+// pathOf is a key as grants and the audit log name it: namespace/PATH, name/NAME/PATH, run/PATH. A grant for
+// keys of a name says which, so that it means the same keys whoever holds it.
+func pathOf(key api.StatePath) string {
+	if scope := kindOf(key.StateWhere); scope != api.StateName {
+		return string(scope) + "/" + key.Path
+	}
+	return string(api.StateName) + "/" + key.Name + "/" + key.Path
 }
 
 // checkPath refuses a path that is not canonical, or cannot be named by a grant.

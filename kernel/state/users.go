@@ -11,9 +11,9 @@ import (
 func aboutUsers[P any](at func(P) (api.StateOf, string)) service.Stages[P] {
 	return service.Stages[P]{About: func(p P) string {
 		of, path := at(p)
-		text := string(api.StateNamespace) + "/" + path
+		text := pathOf(api.StatePath{StateWhere: api.StateWhere{Scope: api.StateNamespace}, Path: path})
 		if of.Name != "" {
-			text = string(api.StateName) + "/" + path + " of " + of.Name
+			text = pathOf(api.StatePath{StateWhere: api.StateWhere{Name: of.Name}, Path: path})
 		}
 		if of.Namespace != "" {
 			text += " in " + of.Namespace

@@ -387,16 +387,20 @@ export interface NameListParams {
 
 /** Asks for a key. */
 export interface StateGetParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
 }
 
 /** Sets a key. */
 export interface StateSetParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the version that there must be, 0: none; absent: any */
@@ -413,8 +417,10 @@ export interface StateSetParams {
 
 /** Removes a key. */
 export interface StateDeleteParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the version that there must be, 0: none; absent: any */
@@ -425,8 +431,10 @@ export interface StateDeleteParams {
 
 /** Asks for the keys at a path and below it. */
 export interface StateListParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** absent: all keys of the scope */
   path?: string;
   /** next of the answer before, to go on behind it */
@@ -435,12 +443,16 @@ export interface StateListParams {
 
 /** Waits for a change of a key. */
 export interface StateWatchParams {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
   /** the one that the caller knows; 0: it knows of none */
   version: number;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
 }
 
 /** Begins an upload. */
@@ -933,7 +945,7 @@ export interface StateQueryParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** absent: all keys of the scope */
   path?: string;
@@ -947,7 +959,7 @@ export interface StateReadParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   path: string;
 }
@@ -958,7 +970,7 @@ export interface StateWriteParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
@@ -979,7 +991,7 @@ export interface StateRemoveParams {
   owner?: number;
   /** absent: runs that have none */
   namespace?: string;
-  /** the scope of runs of this name; absent: that of the namespace */
+  /** the scope of this name; absent: that of the namespace */
   name?: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
@@ -3098,7 +3110,7 @@ export interface AgentStateMethods {
   /**
    * Returns a key with its value and its version, which is 0 where there is none. Keys of the
    * scopes name and namespace, which other runs share, need a grant of kind state, such as
-   * state:/name/plans:ro, for all of these methods.
+   * state:/namespace/plans:ro, for all of these methods.
    */
   get(params: Omit<StateGetParams, "run">, options?: CallOptions): Promise<StateResult>;
   /**
@@ -3117,8 +3129,8 @@ export interface AgentStateMethods {
   listAll(params?: Omit<StateListParams, "run">, options?: CallOptions): AsyncGenerator<StateEntry, void, void>;
   /**
    * Returns a key when its version is above the given one, or when it is gone and the given one is
-   * above 0. That a key expires does not wake a call that waits: the caller bounds how long it
-   * waits, and asks again.
+   * above 0. That a key expires does not wake a call that waits: the caller bounds the wait with
+   * within_ms, and asks again.
    */
   watch(params: Omit<StateWatchParams, "run">, options?: CallOptions): Promise<StateResult>;
 }

@@ -2012,16 +2012,23 @@ class StateMethods:
     def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
         self._call = call
 
-    def get(self, path: str, *, scope: Optional[str] = None) -> StateResult:
+    def get(
+        self,
+        path: str,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+    ) -> StateResult:
         """Returns a key with its value and its version, which is 0 where there is none.
         Keys of the scopes name and namespace, which other runs share, need a grant
-        of kind state, such as state:/name/plans:ro, for all of these methods.
+        of kind state, such as state:/namespace/plans:ro, for all of these methods.
 
         Args:
-            scope: run, name or namespace; absent: run
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
             path: parts with / between them: plans/today
         """
-        params = {"scope": scope, "path": path}
+        params = {"scope": scope, "name": name, "path": path}
         return StateResult.read(self._call("state.get", params))
 
     def set(
@@ -2029,6 +2036,7 @@ class StateMethods:
         path: str,
         *,
         scope: Optional[str] = None,
+        name: Optional[str] = None,
         if_version: Optional[int] = None,
         value: Optional[Any] = None,
         blob: Optional[str] = None,
@@ -2039,7 +2047,8 @@ class StateMethods:
         if the key has that version, else the answer is the error conflict.
 
         Args:
-            scope: run, name or namespace; absent: run
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
             path: parts with / between them: plans/today
             if_version: the version that there must be, 0: none; absent: any
             value: at most 48 KiB; may be absent beside a blob
@@ -2049,6 +2058,7 @@ class StateMethods:
         """
         params = {
             "scope": scope,
+            "name": name,
             "path": path,
             "if_version": if_version,
             "value": value,
@@ -2063,24 +2073,33 @@ class StateMethods:
         path: str,
         *,
         scope: Optional[str] = None,
+        name: Optional[str] = None,
         if_version: Optional[int] = None,
         key: Optional[str] = None,
     ) -> StateDeleteResult:
         """Removes a key, with if_version as state.set.
 
         Args:
-            scope: run, name or namespace; absent: run
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
             path: parts with / between them: plans/today
             if_version: the version that there must be, 0: none; absent: any
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"scope": scope, "path": path, "if_version": if_version, "key": key}
+        params = {
+            "scope": scope,
+            "name": name,
+            "path": path,
+            "if_version": if_version,
+            "key": key,
+        }
         return StateDeleteResult.read(self._call("state.delete", params))
 
     def list(
         self,
         *,
         scope: Optional[str] = None,
+        name: Optional[str] = None,
         path: Optional[str] = None,
         after: Optional[str] = None,
     ) -> StateListResult:
@@ -2089,28 +2108,51 @@ class StateMethods:
         returns the following part.
 
         Args:
-            scope: run, name or namespace; absent: run
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
             path: absent: all keys of the scope
             after: next of the answer before, to go on behind it
         """
-        params = {"scope": scope, "path": path, "after": after}
+        params = {"scope": scope, "name": name, "path": path, "after": after}
         return StateListResult.read(self._call("state.list", params))
 
-    def list_all(self, *, scope: Optional[str] = None, path: Optional[str] = None) -> Iterator[StateEntry]:
+    def list_all(
+        self,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        path: Optional[str] = None,
+    ) -> Iterator[StateEntry]:
         """Yields the keys of all parts of state.list, in as many calls as that takes."""
-        return pages(self.list, "keys", {"scope": scope, "path": path})
+        return pages(self.list, "keys", {"scope": scope, "name": name, "path": path})
 
-    def watch(self, path: str, version: int, *, scope: Optional[str] = None) -> StateResult:
+    def watch(
+        self,
+        path: str,
+        version: int,
+        *,
+        scope: Optional[str] = None,
+        name: Optional[str] = None,
+        within_ms: Optional[int] = None,
+    ) -> StateResult:
         """Returns a key when its version is above the given one, or when it is gone and
         the given one is above 0. That a key expires does not wake a call that waits:
-        the caller bounds how long it waits, and asks again.
+        the caller bounds the wait with within_ms, and asks again.
 
         Args:
-            scope: run, name or namespace; absent: run
+            scope: run, name or namespace; absent: that of name, or else run
+            name: of the scope name
             path: parts with / between them: plans/today
             version: the one that the caller knows; 0: it knows of none
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
         """
-        params = {"scope": scope, "path": path, "version": version}
+        params = {
+            "scope": scope,
+            "name": name,
+            "path": path,
+            "version": version,
+            "within_ms": within_ms,
+        }
         return StateResult.read(self._call("state.watch", params))
 
 
@@ -2585,9 +2627,10 @@ METHODS: dict[str, Method] = {
     ),
     "state.get": Method(
         "state.get",
-        "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/name/plans:ro, for all of these methods.",
+        "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods.",
         [
-            Param("scope", "string", False, "run, name or namespace; absent: run"),
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
         ],
     ),
@@ -2595,7 +2638,8 @@ METHODS: dict[str, Method] = {
         "state.set",
         "Sets a key, which is durable when the call is answered. With if_version only if the key has that version, else the answer is the error conflict.",
         [
-            Param("scope", "string", False, "run, name or namespace; absent: run"),
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
             Param("value", "json", False, "at most 48 KiB; may be absent beside a blob"),
@@ -2608,7 +2652,8 @@ METHODS: dict[str, Method] = {
         "state.delete",
         "Removes a key, with if_version as state.set.",
         [
-            Param("scope", "string", False, "run, name or namespace; absent: run"),
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
@@ -2618,18 +2663,21 @@ METHODS: dict[str, Method] = {
         "state.list",
         "Lists the key at a path and those below it, without their values. If there are more, the answer has next, and the same request with that as after returns the following part.",
         [
-            Param("scope", "string", False, "run, name or namespace; absent: run"),
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
             Param("path", "string", False, "absent: all keys of the scope"),
             Param("after", "string", False, "next of the answer before, to go on behind it"),
         ],
     ),
     "state.watch": Method(
         "state.watch",
-        "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds how long it waits, and asks again.",
+        "Returns a key when its version is above the given one, or when it is gone and the given one is above 0. That a key expires does not wake a call that waits: the caller bounds the wait with within_ms, and asks again.",
         [
-            Param("scope", "string", False, "run, name or namespace; absent: run"),
+            Param("scope", "string", False, "run, name or namespace; absent: that of name, or else run"),
+            Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("version", "integer", True, "the one that the caller knows; 0: it knows of none"),
+            Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
         ],
     ),
     "blob.open": Method(

@@ -3077,7 +3077,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             path: absent: all keys of the scope
             after: next of the answer before, to go on behind it
         """
@@ -3115,7 +3115,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
         """
         params = {"owner": owner, "namespace": namespace, "name": name, "path": path}
         return StateResult.read(await self._caller.call("state.read", params))
@@ -3138,7 +3138,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
             value: at most 48 KiB; may be absent beside a blob
             blob: SHA-256 of one that the caller may read
@@ -3173,7 +3173,7 @@ class StateMethods:
         Args:
             owner: absent: the caller; only root names another
             namespace: absent: runs that have none
-            name: the scope of runs of this name; absent: that of the namespace
+            name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
             key: the same key gets the same answer again
         """

@@ -19,11 +19,17 @@ var (
 	oneID    = regexp.MustCompile(`\b[0-9a-f]{16}\b|\b[0-9]s ago`)
 )
 
-// The commands of docs/mail.md print what the page shows.
-func TestTheMailPageIsTrue(t *testing.T) {
+// The commands of these pages print what the page shows.
+func TestTheMailPageIsTrue(t *testing.T) { isTrue(t, "docs/mail.md", 6, 20) }
+
+func TestTheStatePageIsTrue(t *testing.T) { isTrue(t, "docs/state.md", 1, 6) }
+
+// isTrue runs the commands of a page, which must have some files and commands.
+func isTrue(t *testing.T, page string, wantFiles, wantCommands int) {
+	t.Helper()
 	d := newCloved(t)
 	root, dir := doctest.Root(t), userDir(t, nil)
-	text, err := os.ReadFile(filepath.Join(root, "docs/mail.md"))
+	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +61,7 @@ func TestTheMailPageIsTrue(t *testing.T) {
 			t.Fatalf("%s: %v\n%s%s\nthe page has\n%s", command, err, got, problem, want)
 		}
 	}
-	if len(files) != 6 || commands < 20 {
+	if len(files) != wantFiles || commands < wantCommands {
 		t.Errorf("the page has %d files and %d commands", len(files), commands)
 	}
 }
