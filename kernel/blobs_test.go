@@ -346,8 +346,8 @@ func TestADigestIsNoRight(t *testing.T) {
 	content, digest := large(100_000, 4)
 	_, missing := large(100_000, 5)
 	p.uploaded(holder, content)
-	secret := api.StatePath{Scope: api.StateNamespace, Path: "secret/a"}
-	open := api.StatePath{Scope: api.StateNamespace, Path: "open/a"}
+	secret := api.StatePath{StateWhere: api.StateWhere{Scope: api.StateNamespace}, Path: "secret/a"}
+	open := api.StatePath{StateWhere: api.StateWhere{Scope: api.StateNamespace}, Path: "open/a"}
 	_, err := p.as(holder, agents.StateSet.Name, api.StateSetParams{StatePath: secret, Blob: digest})
 	must(t, err)
 	attempts := map[string]func(run agent.Run, digest string) error{

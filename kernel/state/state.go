@@ -68,7 +68,7 @@ func Covers(at api.StatePath) []string {
 
 // Holder is the holder of blobs that a key is which a run names.
 func Holder(c *service.Call, named api.StatePath) (string, error) {
-	of, err := scopeOf(c.Run, named.Scope)
+	of, err := scopeOf(c.Run, named.StateWhere)
 	return holder(of.ID(), named.Path), cmp.Or(err, checkPath(named.Path))
 }
 

@@ -1743,8 +1743,10 @@ export interface ThenCall {
 
 /** Names a key of a scope. */
 export interface StatePath {
-  /** run, name or namespace; absent: run */
+  /** run, name or namespace; absent: that of name, or else run */
   scope?: string;
+  /** of the scope name */
+  name?: string;
   /** parts with / between them: plans/today */
   path: string;
 }

@@ -1352,13 +1352,15 @@ class ThenCall:
 class StatePath:
     """Names a key of a scope."""
 
-    scope: str = ""  # run, name or namespace; absent: run
+    scope: str = ""  # run, name or namespace; absent: that of name, or else run
+    name: str = ""  # of the scope name
     path: str = ""  # parts with / between them: plans/today
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> StatePath:
         return cls(
             scope=o.get("scope") or "",
+            name=o.get("name") or "",
             path=o.get("path") or "",
         )
 
