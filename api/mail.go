@@ -18,10 +18,10 @@ type Mail struct {
 	// Trace is the same in all messages that answer one another, Causation the call that sent it.
 	Trace     string          `json:"trace,omitempty"`
 	Causation string          `json:"causation"`
-	Asks      bool            `json:"asks,omitempty"`                     // its sender waits for an answer (mail.reply)
-	Answers   string          `json:"answers,omitempty"`                  // the id of the message that it answers
-	Body      json.RawMessage `json:"body,omitempty" col:"BODY,json,cut"` // absent: there is only a blob
-	Blob      *Blob           `json:"blob,omitempty" col:"BLOB"`          // blob.read returns it, until the message is acknowledged
+	Asks      bool            `json:"asks,omitempty"`            // its sender waits for an answer (mail.reply)
+	Answers   string          `json:"answers,omitempty"`         // the id of the message that it answers
+	Body      json.RawMessage `json:"body" col:"BODY,json,cut"`  // null beside a blob: there is only that
+	Blob      *Blob           `json:"blob,omitempty" col:"BLOB"` // blob.read returns it, until the message is acknowledged
 }
 
 // MailSendParams sends a message.

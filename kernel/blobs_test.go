@@ -356,7 +356,10 @@ func TestADigestIsNoRight(t *testing.T) {
 			_, err := p.as(run, agents.BlobSave.Name, api.BlobSaveParams{BlobAt: api.BlobAt{Blob: digest}, Path: "/workspace/a"})
 			return err
 		},
-		"a key that may be read": func(run agent.Run, digest string) error { _, err := p.reads(run, api.BlobAt{Blob: digest, At: &open}); return err },
+		"a key that may be read": func(run agent.Run, digest string) error {
+			_, err := p.reads(run, api.BlobAt{Blob: digest, At: &open})
+			return err
+		},
 		"send": func(run agent.Run, digest string) error {
 			_, err := p.as(run, agents.MailSend.Name, api.MailSendParams{To: string(run.Spec.ID), Blob: digest})
 			return err
@@ -503,7 +506,10 @@ func TestReferencesFollowTheirRows(t *testing.T) {
 	must(t, p.Happened(agent.RunEvent{Kind: agent.RunRemoved, ID: p.other.Spec.ID, Owner: p.other.Owner, Time: p.config.Clock()}, ""))
 	there(false)
 	for _, ends := range []func(){
-		func() { _, err := p.asAgent(agents.StateDelete.Name, api.StateDeleteParams{StatePath: key}); must(t, err) },
+		func() {
+			_, err := p.asAgent(agents.StateDelete.Name, api.StateDeleteParams{StatePath: key})
+			must(t, err)
+		},
 		func() {
 			must(t, p.Happened(agent.RunEvent{Kind: agent.RunRemoved, ID: p.run.Spec.ID, Owner: p.run.Owner, Time: p.config.Clock()}, ""))
 		},

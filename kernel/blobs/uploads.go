@@ -244,7 +244,7 @@ func (b *Blobs) prepareTake(c *service.Call, p api.BlobTakeParams) (done closed,
 // paid begins an upload in a transaction of its own, with what it costs.
 func (b *Blobs) paid(caller service.Caller, size int64) (u *blob.Upload, err error) {
 	costs := budget.Amounts{budget.WriteBytes: size}
-	err = b.engine.As(caller, "blob.take", func(c *service.Call) (out service.Outcome, err error) {
+	err = service.As(b.engine, caller, "blob.take", func(c *service.Call) (out service.Outcome, err error) {
 		if out, err = b.Ledger.Reserve(c, costs); err != nil || out.Refusal != nil {
 			return out, err
 		}

@@ -171,7 +171,7 @@ func (e *Engine) Within(run agent.Run, what, id string, decide func(*Call) (Outc
 }
 
 // As is Within for a part of a caller's call, which is recorded by itself.
-func (e *Engine) As(caller Caller, what string, decide func(*Call) (Outcome, error)) error {
+func As(e *Engine, caller Caller, what string, decide func(*Call) (Outcome, error)) error {
 	_, err := e.change(caller, what, decide)
 	return err
 }

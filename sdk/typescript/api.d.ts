@@ -1537,8 +1537,8 @@ export interface Mail {
   asks?: boolean;
   /** the id of the message that it answers */
   answers?: string;
-  /** absent: there is only a blob */
-  body?: unknown;
+  /** null beside a blob: there is only that */
+  body: unknown;
   /** blob.read returns it, until the message is acknowledged */
   blob?: Blob;
 }
@@ -2660,8 +2660,8 @@ export interface DeadLetter {
   asks?: boolean;
   /** the id of the message that it answers */
   answers?: string;
-  /** absent: there is only a blob */
-  body?: unknown;
+  /** null beside a blob: there is only that */
+  body: unknown;
   /** blob.read returns it, until the message is acknowledged */
   blob?: Blob;
   /** its id */

@@ -925,7 +925,7 @@ class Mail:
     causation: str = ""
     asks: bool = False  # its sender waits for an answer (mail.reply)
     answers: str = ""  # the id of the message that it answers
-    body: Any = None  # absent: there is only a blob
+    body: Any = None  # null beside a blob: there is only that
     blob: Optional[Blob] = None  # blob.read returns it, until the message is acknowledged
 
     @classmethod
