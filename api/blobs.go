@@ -2,8 +2,8 @@ package api
 
 // Blob names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its content.
 type Blob struct {
-	SHA256 string `json:"sha256" col:"BLOB"` // 64 hexadecimal digits
-	Bytes  int64  `json:"bytes" col:"BYTES"`
+	SHA256 string `json:"sha256"` // 64 hexadecimal digits
+	Bytes  int64  `json:"bytes"`
 }
 
 // Bounds of blobs, in bytes. A part fits into a line as base64.

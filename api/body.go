@@ -19,9 +19,9 @@ func Compacted(noun string, value json.RawMessage) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// Body is Compacted for a body that may be absent beside a blob.
+// Body is Compacted for a body that may be absent, or null, beside a blob: then there is none.
 func Body(noun string, value json.RawMessage, blob *Blob) (json.RawMessage, error) {
-	if blob != nil && len(value) == 0 {
+	if blob != nil && (len(value) == 0 || string(value) == "null") {
 		return nil, nil
 	}
 	return Compacted(noun, value)

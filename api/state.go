@@ -55,7 +55,7 @@ type StateGetParams struct{ StatePath }
 type StateSetParams struct {
 	StatePath
 	StateIf
-	Value     json.RawMessage `json:"value,omitempty"`      // at most 48 KiB; may be absent beside a blob
+	Value     json.RawMessage `json:"value"`                // at most 48 KiB; null beside a blob: that alone
 	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Keyed
@@ -116,7 +116,7 @@ type StateWriteParams struct {
 	StateOf
 	StateIf
 	Path      string          `json:"path"`
-	Value     json.RawMessage `json:"value,omitempty"`      // at most 48 KiB; may be absent beside a blob
+	Value     json.RawMessage `json:"value"`                // at most 48 KiB; null beside a blob: that alone
 	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Keyed

@@ -271,8 +271,8 @@ export interface BudgetChargeParams {
 export interface MailSendParams {
   /** a registered name, or the name or the id of a run, in the sender's namespace; or parent */
   to: string;
-  /** at most 48 KiB; may be absent beside a blob */
-  body?: unknown;
+  /** at most 48 KiB; null beside a blob: that alone */
+  body: unknown;
   /** SHA-256 of one that the caller may read */
   blob?: string;
   /** 0 to 9; higher ones are received first */
@@ -314,7 +314,7 @@ export interface MailReplyParams {
   /** of the message, which is in the caller's mailbox or was acknowledged by the same call */
   id: string;
   /** as in MailSendParams */
-  body?: unknown;
+  body: unknown;
   blob?: string;
   /** take the message out of the mailbox */
   ack?: boolean;
@@ -340,7 +340,7 @@ export interface MailTopicParams {
 export interface MailPublishParams {
   topic: string;
   /** as in MailSendParams */
-  body?: unknown;
+  body: unknown;
   blob?: string;
   /** as in MailSendParams */
   priority?: number;
@@ -405,8 +405,8 @@ export interface StateSetParams {
   path: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
-  /** at most 48 KiB; may be absent beside a blob */
-  value?: unknown;
+  /** at most 48 KiB; null beside a blob: that alone */
+  value: unknown;
   /** SHA-256 of one that the caller may read */
   blob?: string;
   /** from now; 0: never */
@@ -855,8 +855,8 @@ export interface MailPostParams {
   namespace?: string;
   /** a registered name, or a run's name or id */
   to: string;
-  /** at most 48 KiB; may be absent beside a blob */
-  body?: unknown;
+  /** at most 48 KiB; null beside a blob: that alone */
+  body: unknown;
   /** SHA-256 of one that the caller may read */
   blob?: string;
   /** 0 to 9; higher ones are received first */
@@ -975,8 +975,8 @@ export interface StateWriteParams {
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
   path: string;
-  /** at most 48 KiB; may be absent beside a blob */
-  value?: unknown;
+  /** at most 48 KiB; null beside a blob: that alone */
+  value: unknown;
   /** SHA-256 of one that the caller may read */
   blob?: string;
   /** from now; 0: never */

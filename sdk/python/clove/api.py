@@ -1787,8 +1787,8 @@ class MailMethods:
     def send(
         self,
         to: str,
+        body: Any,
         *,
-        body: Optional[Any] = None,
         blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
@@ -1801,7 +1801,7 @@ class MailMethods:
 
         Args:
             to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
-            body: at most 48 KiB; may be absent beside a blob
+            body: at most 48 KiB; null beside a blob: that alone
             blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
@@ -1864,8 +1864,8 @@ class MailMethods:
     def reply(
         self,
         id: str,
+        body: Any,
         *,
-        body: Optional[Any] = None,
         blob: Optional[str] = None,
         ack: Optional[bool] = None,
         key: Optional[str] = None,
@@ -1913,8 +1913,8 @@ class MailMethods:
     def publish(
         self,
         topic: str,
+        body: Any,
         *,
-        body: Optional[Any] = None,
         blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
@@ -2036,11 +2036,11 @@ class StateMethods:
     def set(
         self,
         path: str,
+        value: Any,
         *,
         scope: Optional[str] = None,
         name: Optional[str] = None,
         if_version: Optional[int] = None,
-        value: Optional[Any] = None,
         blob: Optional[str] = None,
         expires_ms: Optional[int] = None,
         key: Optional[str] = None,
@@ -2053,7 +2053,7 @@ class StateMethods:
             name: of the scope name
             path: parts with / between them: plans/today
             if_version: the version that there must be, 0: none; absent: any
-            value: at most 48 KiB; may be absent beside a blob
+            value: at most 48 KiB; null beside a blob: that alone
             blob: SHA-256 of one that the caller may read
             expires_ms: from now; 0: never
             key: the same key gets the same answer again; a random one by default
@@ -2517,7 +2517,7 @@ METHODS: dict[str, Method] = {
         "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
         [
             Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
-            Param("body", "json", False, "at most 48 KiB; may be absent beside a blob"),
+            Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
             Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("priority", "integer", False, "0 to 9; higher ones are received first"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
@@ -2550,7 +2550,7 @@ METHODS: dict[str, Method] = {
         "Answers a message that asks, once. It needs no grant.",
         [
             Param("id", "string", True, "of the message, which is in the caller's mailbox or was acknowledged by the same call"),
-            Param("body", "json", False, "as in MailSendParams"),
+            Param("body", "json", True, "as in MailSendParams"),
             Param("blob", "string", False, ""),
             Param("ack", "bool", False, "take the message out of the mailbox"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
@@ -2585,7 +2585,7 @@ METHODS: dict[str, Method] = {
         "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message.",
         [
             Param("topic", "string", True, ""),
-            Param("body", "json", False, "as in MailSendParams"),
+            Param("body", "json", True, "as in MailSendParams"),
             Param("blob", "string", False, ""),
             Param("priority", "integer", False, "as in MailSendParams"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
@@ -2644,7 +2644,7 @@ METHODS: dict[str, Method] = {
             Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
-            Param("value", "json", False, "at most 48 KiB; may be absent beside a blob"),
+            Param("value", "json", True, "at most 48 KiB; null beside a blob: that alone"),
             Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),

@@ -2711,10 +2711,10 @@ class MailMethods:
     async def post(
         self,
         to: str,
+        body: Any,
         *,
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
-        body: Optional[Any] = None,
         blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
@@ -2727,7 +2727,7 @@ class MailMethods:
             owner: of the receiver; absent: the caller; only root names another
             namespace: of a registered name
             to: a registered name, or a run's name or id
-            body: at most 48 KiB; may be absent beside a blob
+            body: at most 48 KiB; null beside a blob: that alone
             blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
@@ -3123,12 +3123,12 @@ class StateMethods:
     async def write(
         self,
         path: str,
+        value: Any,
         *,
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
         name: Optional[str] = None,
         if_version: Optional[int] = None,
-        value: Optional[Any] = None,
         blob: Optional[str] = None,
         expires_ms: Optional[int] = None,
         key: Optional[str] = None,
@@ -3140,7 +3140,7 @@ class StateMethods:
             namespace: absent: runs that have none
             name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
-            value: at most 48 KiB; may be absent beside a blob
+            value: at most 48 KiB; null beside a blob: that alone
             blob: SHA-256 of one that the caller may read
             expires_ms: from now; 0: never
             key: the same key gets the same answer again
