@@ -614,6 +614,12 @@ func TestFilesThatAKillLeaves(t *testing.T) {
 	if len(problems) != 3 { // the three above
 		t.Errorf("%q", problems)
 	}
+	stray := filepath.Join(dir, "fedcba9876543210.part")
+	must(t, os.Rename(filepath.Join(dir, "0123456789abcdef.part"), stray))
+	if removed, err := File(filepath.Join(p.dir, "kernel.db")).SweepKernel(); err != nil || len(removed) != 3 {
+		t.Errorf("%q, %v", removed, err)
+	}
+	must(t, os.WriteFile(stray, []byte("x"), 0o600))
 	p.open()
 	p.attach(false)
 	must(t, p.Attach(context.Background(), p.other, false, func(api.Standing) {}))

@@ -55,3 +55,10 @@ func (f File) CheckKernel() (problems []string, err error) {
 	})
 	return problems, err
 }
+
+// SweepKernel removes files of blobs that a kill has left, and returns their names. The error is of KindBusy while
+// cloved lives, which does that itself.
+func (f File) SweepKernel() (removed []string, err error) {
+	err = f.use(func(k *store.Kernel) error { removed, err = f.blobs().Sweep(k.Read, k.Update); return err })
+	return removed, err
+}

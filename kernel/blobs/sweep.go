@@ -99,6 +99,21 @@ func removeIdle(dir Dir, read, update transact) error {
 	return err
 }
 
+// Sweep removes, while nothing else uses the store, blobs to which nothing refers, and files that are none's. It
+// returns the names of those.
+func (d Dir) Sweep(read, update transact) (removed []string, err error) {
+	if err := removeIdle(d, read, update); err != nil {
+		return nil, err
+	}
+	left, err := leftovers(d, read, func(string) bool { return false })
+	for _, name := range left {
+		if err = cmp.Or(err, d.remove(name)); err == nil {
+			removed = append(removed, name)
+		}
+	}
+	return removed, err
+}
+
 // removeExpired removes uploads of which the time is over. One that a call works on stays for now.
 func (b *Blobs) removeExpired() error {
 	var over []*blob.Upload
