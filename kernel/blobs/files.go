@@ -83,7 +83,7 @@ func short(u *blob.Upload, size int64) error {
 	return api.Failure(api.CodeConflict, "write the rest with blob.write", "%d of %d bytes are written", size, u.Bytes)
 }
 
-// name gives the file of an upload its name as a blob.
+// name gives the file of an upload its name as a blob, which it returns also with an error behind that.
 func (d Dir) name(u *blob.Upload, digest string) (file string, err error) {
 	file = digest + "." + u.ID
 	if err := os.Rename(d.part(u.ID), d.at(file)); err != nil {

@@ -33,14 +33,21 @@ func (b *Blobs) startSweeps() {
 	if b.Dir != "" {
 		_ = b.Sweep() // tried again at the next tick
 		ended.Go(func() {
-			for {
+			for work := b.removeIdle; ; work = b.removeIdle {
 				select {
 				case <-stop:
 					return
 				case <-expired.C:
-					_ = b.Sweep()
+					work = b.Sweep
 				case <-b.wake:
-					_ = b.removeIdle()
+				}
+				for work() != nil { // it is tried again, with all that the failure may have left
+					select {
+					case <-stop:
+						return
+					case <-time.After(sweepTime):
+					}
+					work = b.Sweep
 				}
 				select {
 				case <-stop:
@@ -105,13 +112,7 @@ func (d Dir) Sweep(read, update transact) (removed []string, err error) {
 	if err := removeIdle(d, read, update); err != nil {
 		return nil, err
 	}
-	left, err := leftovers(d, read, func(string) bool { return false })
-	for _, name := range left {
-		if err = cmp.Or(err, d.remove(name)); err == nil {
-			removed = append(removed, name)
-		}
-	}
-	return removed, err
+	return d.tidy(read, func(string) bool { return false })
 }
 
 // removeExpired removes uploads of which the time is over. One that a call works on stays for now.
@@ -140,10 +141,7 @@ func (b *Blobs) removeExpired() error {
 func (b *Blobs) removeFiles() error {
 	b.sweeps.Lock()
 	defer b.sweeps.Unlock()
-	names, err := leftovers(b.Dir, b.engine.Read, b.used)
-	for _, name := range names {
-		err = cmp.Or(err, b.Dir.remove(name))
-	}
+	_, err := b.Dir.tidy(b.engine.Read, b.used)
 	return err
 }
 
@@ -153,15 +151,16 @@ func (b *Blobs) used(upload string) bool {
 	return used
 }
 
-// leftovers are files that no row names, and on which no call works. First the files are read, then what calls work
-// on, and last the rows: a row of an upload is there before its file, and one of a blob before its call has ended.
-func leftovers(dir Dir, read transact, used func(upload string) bool) (left []string, err error) {
+// leftovers are files that no row names, and on which no call works: those to remove, and those of uploads whose
+// end was cut short behind their renaming. First the files are read, then what calls work on, and last the rows: a
+// row of an upload is there before its file, and one of a blob before its call has ended.
+func leftovers(dir Dir, read transact, used func(upload string) bool) (left, half []string, err error) {
 	names, err := dir.names()
 	names = slices.DeleteFunc(names, func(name string) bool { return used(uploadOf(name)) })
 	if err != nil || len(names) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
-	known := map[string]bool{}
+	known, open := map[string]bool{}, map[string]bool{}
 	err = read(func(tx *store.KernelTx) error {
 		rows, err := blob.Rows.Below(tx, "")
 		for _, r := range rows {
@@ -169,11 +168,40 @@ func leftovers(dir Dir, read transact, used func(upload string) bool) (left []st
 		}
 		uploads, uerr := blob.Uploads.Below(tx, "")
 		for _, u := range uploads {
-			known[u.ID+partSuffix] = u.SHA256 == ""
+			open[u.ID] = u.SHA256 == ""
 		}
 		return cmp.Or(err, uerr)
 	})
-	return slices.DeleteFunc(names, func(name string) bool { return known[name] }), err
+	for _, name := range names {
+		upload := uploadOf(name)
+		switch {
+		case known[name], open[upload] && name == upload+partSuffix:
+		case open[upload]:
+			half = append(half, name)
+		default:
+			left = append(left, name)
+		}
+	}
+	return left, half, err
+}
+
+// tidy removes files that are none's, and returns their names. Uploads whose end was cut short go on.
+func (d Dir) tidy(read transact, used func(upload string) bool) (removed []string, err error) {
+	left, half, err := leftovers(d, read, used)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range half {
+		err = cmp.Or(err, os.Rename(d.at(name), d.part(uploadOf(name))))
+	}
+	for _, name := range left {
+		if gone := d.remove(name); gone == nil {
+			removed = append(removed, name)
+		} else {
+			err = cmp.Or(err, gone)
+		}
+	}
+	return removed, err
 }
 
 // Check returns what is wrong with the references and the files, in words.
@@ -189,7 +217,7 @@ func (d Dir) Check(read transact, references func(*store.KernelTx) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	left, err := leftovers(d, read, used)
+	left, _, err := leftovers(d, read, used)
 	for _, name := range left {
 		problems = append(problems, fmt.Sprintf("blobs: the file %q is of no blob: cloved removes it", name))
 	}

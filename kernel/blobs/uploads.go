@@ -138,12 +138,12 @@ func (b *Blobs) prepareClose(c *service.Call, p api.BlobCloseParams) (done close
 	if err != nil {
 		return done, err
 	}
+	done.leave = leave
 	defer func() {
 		if err != nil {
-			leave()
+			b.reopen(done)
 		}
 	}()
-	done.leave = leave
 	err = b.engine.Look(c.Caller, func(look *service.Call) error { done.upload, err = openUpload(look, p.Upload); return err })
 	if err == nil {
 		err = b.whole(c.Context, &done, p.SHA256)
@@ -177,7 +177,9 @@ func (b *Blobs) whole(ctx context.Context, done *closed, wanted string) (err err
 
 // reopen takes the end of an upload back.
 func (b *Blobs) reopen(done closed) {
-	_ = os.Rename(b.Dir.at(done.file), b.Dir.part(done.upload.ID)) // without it, it expires
+	if done.file != "" {
+		_ = os.Rename(b.Dir.at(done.file), b.Dir.part(done.upload.ID)) // else the next sweep does it
+	}
 	done.leave()
 }
 
@@ -267,7 +269,7 @@ func (b *Blobs) giveUp(done closed) {
 	defer done.leave()
 	err := b.engine.Update("blob", func(tx *store.KernelTx) error { return forget(tx, done.upload) })
 	if err == nil { // else it expires
-		_ = errors.Join(b.Dir.remove(done.upload.ID+partSuffix), b.Dir.remove(done.file))
+		_ = errors.Join(b.Dir.remove(done.upload.ID+partSuffix), b.Dir.remove(cmp.Or(done.file, done.upload.ID)))
 	}
 }
 
