@@ -9,7 +9,7 @@ import (
 
 // HandoffParams give a task to another run.
 type HandoffParams struct {
-	To          agent.ID        `json:"to"`                    // a run below this one, or one of the same user and namespace that a grant of kind send covers
+	To          string          `json:"to"`                    // a name or id as of mail.send: a run below this one, or one of the same user and namespace that a grant of kind send covers
 	Task        json.RawMessage `json:"task"`                  // a text or any other JSON, at most 48 KiB
 	Grants      []HandoffGrant  `json:"grants,omitempty"`      // at most 8
 	Reservation string          `json:"reservation,omitempty"` // by budget.reserve; all of it is handed over
@@ -29,6 +29,12 @@ type HandoffGrant struct {
 type HandoffResult struct {
 	Offer  string `json:"offer"`
 	Handed bool   `json:"handed"` // what goes with the task has changed hands; false: it does when the other run accepts
+}
+
+// WithdrawParams name an offer of the run's own.
+type WithdrawParams struct {
+	Offer string `json:"offer"`
+	Keyed
 }
 
 // OfferListParams ask for the offers to a run.

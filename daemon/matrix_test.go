@@ -86,9 +86,10 @@ var matrix = map[string]row{
 	methods.ManifestList.Name:   forAll,
 	methods.ManifestRemove.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"name":"none"`},
 
-	agents.AgentHandoff.Name: forAgent,
-	agents.AgentAccept.Name:  forAgent,
-	agents.AgentOffers.Name:  forAgent,
+	agents.AgentHandoff.Name:  forAgent,
+	agents.AgentAccept.Name:   forAgent,
+	agents.AgentWithdraw.Name: forAgent,
+	agents.AgentOffers.Name:   forAgent,
 
 	agents.MailSend.Name:    forAgent,
 	agents.MailReceive.Name: forAgent,

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,16 +33,28 @@ type madeCall struct {
 	Sure         int64 // of Amount, what had been reserved: the accounts above count it in full
 	Repeated     int   // because cloved was away
 
-	// One of the two pairs is set.
+	// One of the pairs is set, or none: the call belongs to no history.
 	Budget      *linear.BudgetInput `json:",omitempty"`
 	BudgetSaid  linear.BudgetOutput `json:",omitzero"`
 	Grant       *linear.GrantInput  `json:",omitempty"`
 	GrantAnswer linear.GrantOutput  `json:",omitzero"`
+	Box         *linear.BoxInput    `json:",omitempty"`
+	BoxSaid     linear.BoxOutput    `json:",omitzero"`
+	Key         *linear.KeyInput    `json:",omitempty"`
+	KeySaid     linear.KeyOutput    `json:",omitzero"`
+	Name        *linear.NameInput   `json:",omitempty"`
+	NameSaid    linear.NameOutput   `json:",omitzero"`
+}
+
+// refused reports whether the answer was that it cannot be.
+func (m madeCall) refused() bool {
+	return m.BudgetSaid.Refused || m.GrantAnswer.Refused || m.BoxSaid.Refused || m.KeySaid.Refused || m.NameSaid.Refused
 }
 
 // callInRounds makes calls on many connections at once. For each line of its input, a word
 // for the keys and a seed, it makes a number of calls on each, and prints them and "done":
-// rounds ACCOUNT CALLERS STEPS GRANTED.
+// rounds ACCOUNT CALLERS STEPS GRANTED NAME AGENT..., its own name and those of all in the order of their
+// accounts.
 func callInRounds(args []string) error {
 	var n [4]int
 	for i := range n {
@@ -53,7 +66,7 @@ func callInRounds(args []string) error {
 	shared := &derivedGrants{}
 	var callers []*caller
 	for i := range n[1] {
-		c := &caller{number: n[0]*n[1] + i, account: n[0], granted: int64(n[3]), shared: shared}
+		c := &caller{number: n[0]*n[1] + i, account: n[0], granted: int64(n[3]), shared: shared, name: args[4], agents: args[5:]}
 		var err error
 		if c.conn, err = ownSocket(); err != nil {
 			return err
@@ -83,8 +96,13 @@ func round(callers []*caller, word string, seed uint64, steps int) error {
 	var all sync.WaitGroup
 	failed := make([]error, len(callers))
 	callers[0].shared.forget()
+	for _, c := range callers {
+		c.word, c.dice, c.made, c.seen, c.done = word, rand.New(rand.NewPCG(seed, uint64(c.number))), 0, nil, nil
+	}
+	if err := callers[0].emptyBox(); err != nil {
+		return err
+	}
 	for i, c := range callers {
-		c.word, c.dice, c.made, c.done = word, rand.New(rand.NewPCG(seed, uint64(c.number))), 0, nil
 		all.Go(func() { failed[i] = c.work(steps) })
 	}
 	all.Wait()
@@ -109,12 +127,15 @@ type caller struct {
 	granted         int64
 	conn            *lineConn
 	shared          *derivedGrants
+	name            string   // of its run
+	agents          []string // the names of all
 
 	// Of a round:
 	word string
 	dice *rand.Rand
 	made int // calls that change something
 	open []openReservation
+	seen []string // messages
 	done []madeCall
 }
 
@@ -138,7 +159,7 @@ func (c *caller) work(steps int) error {
 	derived := 0
 	for range steps {
 		var err error
-		switch roll := c.dice.IntN(12); {
+		switch roll := c.dice.IntN(26); {
 		case roll < 2:
 			err = c.show()
 		case roll < 4 && len(c.open) > 0:
@@ -152,8 +173,22 @@ func (c *caller) work(steps int) error {
 			err = c.derive()
 		case roll < 11:
 			err = c.revoke()
-		default:
+		case roll < 12:
 			err = c.list()
+		case roll < 14:
+			err = c.send()
+		case roll < 16:
+			err = c.receive()
+		case roll < 18:
+			err = c.ack()
+		case roll < 20:
+			err = c.ackThen()
+		case roll < 21:
+			err = c.getKey()
+		case roll < 23:
+			err = c.changeKey()
+		default:
+			err = c.useName()
 		}
 		if err != nil {
 			return err
@@ -170,6 +205,14 @@ func (c *caller) work(steps int) error {
 // amounts is of the one dimension.
 func amounts(n int64) map[string]int64 { return map[string]int64{"n": n} }
 
+// ofN is the first line of that dimension.
+func ofN(lines []api.Budget) (line api.Budget) {
+	if at := slices.IndexFunc(lines, func(b api.Budget) bool { return b.Dimension == "n" }); at >= 0 {
+		line = lines[at]
+	}
+	return line
+}
+
 func (c *caller) budget(op linear.BudgetOp, amount, reserved int64) madeCall {
 	return madeCall{Caller: c.number, Budget: &linear.BudgetInput{Op: op, Account: c.account, Granted: c.granted, Amount: amount, Held: reserved}}
 }
@@ -180,7 +223,7 @@ func (c *caller) show() error {
 	if err := c.ask(&made, agents.BudgetGet.Name, map[string]any{}, &result); err != nil {
 		return err
 	}
-	own := result.Budgets[0] // the run's own account comes first, and it has one dimension
+	own := ofN(result.Budgets) // the run's own account comes first
 	made.BudgetSaid.Used, made.BudgetSaid.Reserved = own.Used, own.Reserved
 	c.done = append(c.done, made)
 	return nil
@@ -265,11 +308,12 @@ func (c *caller) list() error {
 		return err
 	}
 	for _, g := range result.Grants {
-		if g.Parent == "" {
+		switch {
+		case g.Parent != "":
+			made.GrantAnswer.IDs = append(made.GrantAnswer.IDs, g.ID)
+		case g.Grant == "tool:fetch":
 			c.shared.begin(g.ID)
-			continue
 		}
-		made.GrantAnswer.IDs = append(made.GrantAnswer.IDs, g.ID)
 	}
 	c.done = append(c.done, made)
 	return nil

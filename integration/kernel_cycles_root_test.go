@@ -26,7 +26,7 @@ const (
 	callersEach   = 8
 	// callSteps are the calls of one caller in a round. With more of them the search for an
 	// order takes longer than the round.
-	callSteps = 12
+	callSteps = 20
 	// callGranted is so little that every round has reservations that do not fit.
 	callGranted = 60
 	// killsInRound is how often cloved is killed in one round: the checks after the calls
@@ -52,7 +52,8 @@ type calling struct {
 // TestKernelCycles kills cloved at random moments beside 64 callers, each on its own
 // connection to the socket of a real sandbox. A call that is answered with busy is repeated
 // with its key, some also when they were answered. After each round, of four kills, one order
-// must explain all answers, the budgets must be the sum of what was acknowledged, and nothing
+// must explain all answers about budgets, grants, mail, keys and names, and what acknowledgements of mail
+// carried is done once. The budgets must be the sum of what was acknowledged, and nothing
 // may exceed them.
 // At the end the audit log has each acknowledged change once. CLOVE_CYCLES sets the number of
 // kills, CLOVE_SEED repeats the order of the calls.
@@ -89,13 +90,15 @@ func (s *calling) begin(life int) {
 	s.t.Helper()
 	s.names, s.born = nil, time.Now()
 	for i := range callingAgents {
-		name := fmt.Sprintf("calling-%d-%d", life, i)
-		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
-			agentInside, agentWord, "rounds", fmt.Sprint(i), fmt.Sprint(callersEach), fmt.Sprint(callSteps), fmt.Sprint(callGranted))
+		s.names = append(s.names, fmt.Sprintf("calling-%d-%d", life, i))
+	}
+	for i, name := range s.names {
+		r := s.start(self("--name="+name, "--network=none", "--grant=tool:fetch", "--grant=send:calling-*", "--grant=name:shared-*", "--grant=state:/namespace:rw", fmt.Sprintf("--budget=n=%d", callGranted), "--at-end=refuse"),
+			append([]string{agentInside, agentWord, "rounds", fmt.Sprint(i), fmt.Sprint(callersEach), fmt.Sprint(callSteps), fmt.Sprint(callGranted), name}, s.names...)...)
 		if line := r.line(); line != "up" {
 			s.t.Fatalf("%q\n%s", line, &r.stderr)
 		}
-		s.agents, s.names = append(s.agents, r), append(s.names, name)
+		s.agents = append(s.agents, r)
 	}
 }
 
@@ -129,7 +132,7 @@ func (s *calling) round(i, seed, kills int) {
 		s.stop(unix.SIGKILL)
 		s.serve()
 	}
-	var budgets, grants []porcupine.Operation
+	var budgets, grants, boxes, keys, names []porcupine.Operation
 	for _, r := range s.agents {
 		for {
 			line := r.line()
@@ -142,26 +145,40 @@ func (s *calling) round(i, seed, kills int) {
 			}
 			s.count(made)
 			o := porcupine.Operation{ClientId: made.Caller, Call: made.Call, Return: made.Return}
-			if made.Budget != nil {
+			switch {
+			case made.Budget != nil:
 				o.Input, o.Output = *made.Budget, made.BudgetSaid
 				budgets = append(budgets, o)
-			} else {
+			case made.Box != nil:
+				o.Input, o.Output = *made.Box, made.BoxSaid
+				boxes = append(boxes, o)
+			case made.Key != nil:
+				o.Input, o.Output = *made.Key, made.KeySaid
+				keys = append(keys, o)
+			case made.Name != nil:
+				o.Input, o.Output = *made.Name, made.NameSaid
+				names = append(names, o)
+			case made.Grant != nil:
 				o.Input, o.Output = *made.Grant, made.GrantAnswer
 				grants = append(grants, o)
 			}
 		}
 	}
 	shown, held := s.after()
-	for _, err := range []error{linear.CheckBudgets(append(budgets, shown...), patience()), linear.CheckGrants(append(grants, held...), patience())} {
+	for _, err := range []error{linear.CheckBudgets(append(budgets, shown...), patience()), linear.CheckGrants(append(grants, held...), patience()),
+		linear.CheckBoxes(boxes, patience()), linear.CheckKeys(keys, patience()), linear.CheckNames(names, patience())} {
 		if err != nil {
 			s.t.Error(err)
 		}
+	}
+	for n := range keysInRound {
+		s.api(methods.StateRemove.Name, map[string]any{"path": keyOf(i, n)}, nil)
 	}
 }
 
 // count adds up what was acknowledged.
 func (s *calling) count(made madeCall) {
-	if made.BudgetSaid.Refused || made.GrantAnswer.Refused {
+	if made.refused() {
 		s.refused++
 		return
 	}
@@ -185,7 +202,7 @@ func (s *calling) after() (budgets, grants []porcupine.Operation) {
 		s.api(agents.BudgetGet.Name, params, &has)
 		s.api(agents.GrantList.Name, params, &list)
 		o.Return = monotonic()
-		o.Input, o.Output = linear.BudgetInput{Op: linear.BudgetShow, Account: i, Granted: callGranted}, linear.BudgetOutput{Used: has.Budgets[0].Used, Reserved: has.Budgets[0].Reserved}
+		o.Input, o.Output = linear.BudgetInput{Op: linear.BudgetShow, Account: i, Granted: callGranted}, linear.BudgetOutput{Used: ofN(has.Budgets).Used, Reserved: ofN(has.Budgets).Reserved}
 		budgets = append(budgets, o)
 		shown := linear.GrantOutput{}
 		for _, g := range list.Grants {
@@ -199,7 +216,7 @@ func (s *calling) after() (budgets, grants []porcupine.Operation) {
 	}
 	var all api.BudgetListResult
 	s.api(methods.BudgetList.Name, map[string]any{"account": "0"}, &all)
-	if own := all.Budgets[0]; own.Account != "0" || own.Used < s.sure || own.Used > s.used || own.Reserved != 0 {
+	if own := ofN(all.Budgets); own.Account != "0" || own.Used < s.sure || own.Used > s.used || own.Reserved != 0 {
 		s.t.Errorf("%+v, the callers have used %d, of which %d were reserved", own, s.used, s.sure)
 	}
 	return budgets, grants
@@ -211,7 +228,7 @@ func (s *calling) reset(name string, grants []api.Grant) {
 	s.api(methods.BudgetReset.Name, map[string]any{"run": name, "dimensions": []string{"n"}}, nil)
 	first := ""
 	for _, g := range grants {
-		if g.Parent == "" {
+		if g.Parent == "" && g.Grant == "tool:fetch" {
 			first = g.ID
 		}
 	}
@@ -235,7 +252,8 @@ func (s *calling) everyChangeIsInTheLog() {
 	}); err != nil {
 		s.t.Error(filepath.Base(s.state), err)
 	}
-	for _, method := range []string{agents.BudgetReserve.Name, agents.BudgetSettle.Name, agents.BudgetCharge.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name} {
+	for _, method := range []string{agents.BudgetReserve.Name, agents.BudgetSettle.Name, agents.BudgetCharge.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name,
+		agents.MailSend.Name, agents.MailAck.Name, agents.StateSet.Name, agents.StateDelete.Name, agents.NameRegister.Name, agents.NameRelease.Name} {
 		if found[method] != s.methods[method] || found[method] == 0 {
 			s.t.Errorf("%s: %d are in the log, %d were acknowledged", method, found[method], s.methods[method])
 		}

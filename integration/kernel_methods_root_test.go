@@ -42,6 +42,7 @@ var sent = map[string]string{
 	agents.NameList.Name:        `{}`,
 	agents.AgentHandoff.Name:    `{"to":"0123456789abcdef","task":"review"}`,
 	agents.AgentAccept.Name:     `{"offer":"none"}`,
+	agents.AgentWithdraw.Name:   `{"offer":"none"}`,
 	agents.GrantList.Name:       `{}`,
 	agents.GrantCheck.Name:      `{"what":"tool:fetch"}`,
 	agents.GrantDerive.Name:     `{"from":"GRANT","grant":"tool:fetch"}`,
@@ -67,7 +68,7 @@ var sent = map[string]string{
 }
 
 // needAnother are methods that a run without another, or without cloved, has no use for.
-var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
+var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
 	agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
 	agents.BlobOpen.Name, agents.BlobWrite.Name, agents.BlobClose.Name, agents.BlobTake.Name, agents.BlobRead.Name, agents.BlobSave.Name}

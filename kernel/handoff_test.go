@@ -77,7 +77,7 @@ func TestAHandoffChangesHands(t *testing.T) {
 		if !giver.may("tool:web/get") || receiver.may("tool:web/get") {
 			t.Fatal("control: before the handoff")
 		}
-		made, err := giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID, Reservation: id, Grants: []api.HandoffGrant{{From: held["tool:web/*"].ID, Grant: "tool:web/get"}}})
+		made, err := giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID), Reservation: id, Grants: []api.HandoffGrant{{From: held["tool:web/*"].ID, Grant: "tool:web/get"}}})
 		must(t, err)
 		if made.Handed != below || receiver.may("tool:web/get") != below || giver.may("tool:web/get") == below {
 			t.Errorf("below %t: %+v", below, made)
@@ -141,7 +141,7 @@ func TestWhatIsNotHandedOver(t *testing.T) {
 	for _, below := range []bool{true, false} {
 		giver, receiver := pair(t, below)
 		held := giver.grants()
-		to, web := receiver.run.Spec.ID, held["tool:web/*"].ID
+		to, web := string(receiver.run.Spec.ID), held["tool:web/*"].ID
 		stranger := giver.as(newRun(1000, agent.Kernel{Grants: []string{"tool:mail"}, Namespace: "acme"}))
 		part := func(from, text string) []api.HandoffGrant { return []api.HandoffGrant{{From: from, Grant: text}} }
 		one := int64(1)
@@ -159,9 +159,9 @@ func TestWhatIsNotHandedOver(t *testing.T) {
 			"no task":                    {api.HandoffParams{Task: json.RawMessage("null")}, api.CodeParams},
 			"a task that is too large":   {api.HandoffParams{Task: json.RawMessage(`"` + strings.Repeat("<", 9<<10) + `"`)}, api.CodeTooLarge},
 			"for too long":               {api.HandoffParams{Expires: time.Unix(giver.clock.Load(), 0).Add(25 * time.Hour)}, api.CodeParams},
-			"to itself":                  {api.HandoffParams{To: giver.run.Spec.ID}, api.CodeNotFound},
-			"to a run without a grant":   {api.HandoffParams{To: stranger.run.Spec.ID}, api.CodeNotFound},
-			"to a run that there is not": {api.HandoffParams{To: agent.NewID()}, api.CodeNotFound},
+			"to itself":                  {api.HandoffParams{To: string(giver.run.Spec.ID)}, api.CodeNotFound},
+			"to a run without a grant":   {api.HandoffParams{To: string(stranger.run.Spec.ID)}, api.CodeNotFound},
+			"to a run that there is not": {api.HandoffParams{To: string(agent.NewID())}, api.CodeNotFound},
 		} {
 			if row.p.To == "" {
 				row.p.To = to
@@ -191,17 +191,17 @@ func TestAGiverKeepsNothingOfIt(t *testing.T) {
 	web := giver.grants()["tool:web/*"].ID
 	derived, err := giver.derive(web, "tool:web/get", "")
 	must(t, err)
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID, Grants: []api.HandoffGrant{{From: derived.ID, Grant: "tool:web/get"}}})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID), Grants: []api.HandoffGrant{{From: derived.ID, Grant: "tool:web/get"}}})
 	wantCode(t, err, api.CodeConflict)
 	wide := giver.give("tool:*/get")
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID, Grants: []api.HandoffGrant{{From: web, Grant: "tool:web/*"}}})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID), Grants: []api.HandoffGrant{{From: web, Grant: "tool:web/*"}}})
 	wantCode(t, err, api.CodeConflict)
 	if !giver.may("tool:web/get") || receiver.may("tool:web/put") {
 		t.Error("a refused handoff has moved something")
 	}
 	_, err = giver.asUser(1000, agents.GrantRevoke.Name, api.GrantRevokeParams{ID: wide.ID})
 	must(t, err)
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID, Grants: []api.HandoffGrant{{From: web, Grant: "tool:web/p*"}}})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID), Grants: []api.HandoffGrant{{From: web, Grant: "tool:web/p*"}}})
 	must(t, err)
 }
 
@@ -213,7 +213,7 @@ func TestWhoAcceptsAnOffer(t *testing.T) {
 	other := giver.as(newRun(1000, agent.Kernel{Grants: []string{"tool:web/*"}, Namespace: "acme"}))
 	offer := func(p api.HandoffParams) string {
 		t.Helper()
-		p.To = receiver.run.Spec.ID
+		p.To = string(receiver.run.Spec.ID)
 		made, err := giver.handoff(p)
 		must(t, err)
 		return made.Offer
@@ -258,8 +258,95 @@ func TestWhoAcceptsAnOffer(t *testing.T) {
 	must(t, err)
 	_, err = receiver.accept(silent)
 	wantCode(t, err, api.CodeDenied)
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID)})
 	wantCode(t, err, api.CodeNotFound)
+}
+
+// An offer that is withdrawn is not accepted, and what goes with it stays the giver's; what has changed
+// hands already is not taken back. The controls are other runs, and an offer that was accepted.
+func TestAnOfferIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	for _, below := range []bool{true, false} {
+		giver, receiver := pair(t, below)
+		withdraw := func(r *rig, offer string) api.Code {
+			t.Helper()
+			_, err := r.asAgent(agents.AgentWithdraw.Name, api.WithdrawParams{Offer: offer})
+			if err == nil {
+				return 0
+			}
+			return api.ErrorOf(err).Code
+		}
+		offer := func(p api.HandoffParams) string {
+			t.Helper()
+			p.To = "reader"
+			made, err := giver.handoff(p)
+			must(t, err)
+			return made.Offer
+		}
+		task := offer(api.HandoffParams{})
+		if code := withdraw(receiver, task); code != api.CodeNotFound {
+			t.Errorf("below %t: the receiver withdraws it: %d", below, code)
+		}
+		if code := withdraw(giver, task); code != 0 {
+			t.Errorf("below %t: %d", below, code)
+		}
+		_, err := receiver.accept(task)
+		wantCode(t, err, api.CodeNotFound)
+		if code := withdraw(giver, task); code != api.CodeNotFound {
+			t.Errorf("below %t: withdrawn twice: %d", below, code)
+		}
+		id := giver.reserve("reviews", 40)
+		more := offer(api.HandoffParams{Reservation: id, Grants: []api.HandoffGrant{{From: giver.grants()["tool:web/*"].ID, Grant: "tool:web/get"}}})
+		if code, want := withdraw(giver, more), map[bool]api.Code{true: api.CodeConflict, false: 0}[below]; code != want {
+			t.Errorf("below %t: with a grant: %d, want %d", below, code, want)
+		}
+		_, err = receiver.accept(more)
+		if (err == nil) != below || receiver.may("tool:web/get") != below || giver.may("tool:web/get") == below {
+			t.Errorf("below %t: accepted: %v", below, err)
+		}
+		if below {
+			continue
+		}
+		_, err = giver.asAgent(agents.BudgetRelease.Name, api.BudgetReleaseParams{Reservation: id})
+		must(t, err)
+		taken := offer(api.HandoffParams{})
+		_, err = receiver.accept(taken)
+		must(t, err)
+		if code := withdraw(giver, taken); code != api.CodeNotFound {
+			t.Errorf("an accepted one: %d", code)
+		}
+	}
+}
+
+// A task is given to a name as mail is sent to it: to the run that holds it, to a child by the name that its
+// parent gave it, and to the parent, where a grant of kind send covers the name that was said. The controls
+// are names that no grant covers.
+func TestATaskIsGivenByName(t *testing.T) {
+	t.Parallel()
+	giver := newRig(t, agent.Kernel{Grants: []string{"send:critic", "send:reader"}, Namespace: "acme"})
+	holder := newRun(1000, agent.Kernel{Grants: []string{"name:critic", "name:judge"}, Namespace: "acme"})
+	holder.Spec.Name = "reader-1"
+	other := giver.as(holder)
+	for _, name := range []string{"critic", "judge"} {
+		_, err := other.asAgent(agents.NameRegister.Name, api.NameRegisterParams{Name: name})
+		must(t, err)
+	}
+	for name, want := range map[string]api.Code{"critic": 0, "judge": api.CodeNotFound, "reader-1": api.CodeNotFound, "reader": api.CodeNotFound, string(holder.Spec.ID): api.CodeNotFound} {
+		_, err := giver.handoff(api.HandoffParams{To: name})
+		if (err == nil) != (want == 0) || err != nil && api.ErrorOf(err).Code != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for text, want := range map[string]api.Code{"send:parent": 0, "send:child": api.CodeNotFound} {
+		run := newRun(1000, agent.Kernel{Grants: []string{"send:*"}, Namespace: "acme"})
+		above := giver.as(run)
+		child, err := above.start(childOf(run, "child", agent.Kernel{Grants: []string{text}, Namespace: "acme"}))
+		must(t, err)
+		_, err = child.handoff(api.HandoffParams{To: "parent"})
+		if (err == nil) != (want == 0) || err != nil && api.ErrorOf(err).Code != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 // A receiver beside the giver spends what was handed over, and no more of the giver's budget.
@@ -271,7 +358,7 @@ func TestAReceiverSpendsOnlyWhatItWasHanded(t *testing.T) {
 	receiver := giver.as(free)
 	_, err := giver.SetBudget(0, api.BudgetSetParams{Account: "1000", Limits: []string{"reviews=1000"}})
 	must(t, err)
-	made, err := giver.handoff(api.HandoffParams{To: free.Spec.ID, Reservation: giver.reserve("reviews", 10)})
+	made, err := giver.handoff(api.HandoffParams{To: string(free.Spec.ID), Reservation: giver.reserve("reviews", 10)})
 	must(t, err)
 	got, err := receiver.accept(made.Offer)
 	must(t, err)
@@ -303,16 +390,16 @@ func TestOffersAreWaitedForAndBounded(t *testing.T) {
 	if len(answered) != 0 {
 		t.Fatal("it waits for nothing")
 	}
-	made, err := giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID})
+	made, err := giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID)})
 	must(t, err)
 	if must(t, <-answered); len(got.Offers) != 1 || got.Offers[0].ID != made.Offer {
 		t.Errorf("%+v", got)
 	}
 	for range 31 {
-		_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID})
+		_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID)})
 		must(t, err)
 	}
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID)})
 	wantCode(t, err, api.CodeBusy)
 	seen, after := 0, ""
 	for {
@@ -325,7 +412,7 @@ func TestOffersAreWaitedForAndBounded(t *testing.T) {
 		t.Errorf("%d offers are listed", seen)
 	}
 	giver.clock.Add(3600)
-	_, err = giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID})
+	_, err = giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID)})
 	must(t, err)
 }
 
@@ -337,7 +424,7 @@ func TestTheHostsAddressIsNotHandedOver(t *testing.T) {
 	giver := newRigOf(t, run)
 	receiver := giver.as(childOf(run, "reader", agent.Kernel{Grants: []string{"net:10.9.9.9:80", "net:10.9.9.8:80"}}))
 	for text, id := range map[string]string{"net:10.9.9.9:80": giver.grants()["net:10.9.9.9:80"].ID, "net:10.9.9.8:80": giver.grants()["net:10.9.9.8:80"].ID} {
-		_, err := giver.handoff(api.HandoffParams{To: receiver.run.Spec.ID, Grants: []api.HandoffGrant{{From: id, Grant: text}}})
+		_, err := giver.handoff(api.HandoffParams{To: string(receiver.run.Spec.ID), Grants: []api.HandoffGrant{{From: id, Grant: text}}})
 		if text == "net:10.9.9.9:80" {
 			wantCode(t, err, api.CodeDenied)
 		} else {

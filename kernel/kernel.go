@@ -53,7 +53,7 @@ type Config struct {
 	Waiting func(run agent.ID) []api.WaitingCall
 	// Ready notes that a run has said that it is ready, before the answer; nil: nothing waits for it.
 	Ready func(run agent.ID) error
-	// Find is as in mail.Mail.
+	// Find returns the run of an owner with a name or id; nil: there is only the caller's.
 	Find func(owner uint32, reference string) (agent.Run, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
@@ -89,12 +89,15 @@ func New(c Config) (*Kernel, error) {
 	}
 	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log, store: c.Store}
 	k.Ledger = ledger.New(k.grants, k.budgets)
-	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets}
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
 	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
-	mails := mail.Mail{Find: c.Find, Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
+	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
+	if c.Find != nil {
+		mails.Find = k.finder(c)
+	}
+	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
@@ -107,6 +110,16 @@ func New(c Config) (*Kernel, error) {
 	k.blobs.Serve(k.engine)
 	k.stop = every(expireEvery, func() { _ = k.expireMail() }) // tried again at the next tick
 	return k, nil
+}
+
+// finder finds the child to which the agent of a call gave a name, or else what Find does.
+func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agent.Run, bool) {
+	return func(c *service.Call, owner uint32, reference string) (agent.Run, bool) {
+		if id, named := k.spawn.Child(c, reference); named && config.Run != nil {
+			return config.Run(id)
+		}
+		return config.Find(owner, reference)
+	}
 }
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.

@@ -182,7 +182,8 @@ func TestTheSumOfAFamilyIsHeld(t *testing.T) {
 	if ended.Status != agent.StatusOOM || ended.Limit == nil || ended.Limit.Name != agent.LimitTreeMemory {
 		t.Errorf("the one that was hit: %s %+v", ended.Status, ended.Limit)
 	}
-	if stats, err := tree.Stats(); err != nil || *stats.MemoryPeakBytes > 64*mib {
+	// The kernel lets a process that it kills go on over the limit by some pages.
+	if stats, err := tree.Stats(); err != nil || *stats.MemoryPeakBytes > 65*mib {
 		t.Errorf("together they had %d bytes, %v", *stats.MemoryPeakBytes, err)
 	}
 }

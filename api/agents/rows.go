@@ -23,6 +23,9 @@ var (
 	AgentAccept = api.Row[api.AcceptParams, api.AcceptResult]{Name: "agent.accept", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeBudget, api.CodeNotFound, api.CodeConflict},
 		Doc: "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once."}
 
+	AgentWithdraw = api.Row[api.WithdrawParams, api.Nothing]{Name: "agent.withdraw", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Takes back an offer that the run has made and that is not accepted yet. Where what goes with it is the other run's already, which is below this one, the answer is the error conflict."}
+
 	AgentOffers = api.Row[api.OfferListParams, api.OfferListResult]{Name: "agent.offers", Access: api.AccessSelf, Tier: api.Experimental, Waits: true,
 		Doc: "Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With wait the answer comes when there is one."}
 
@@ -157,6 +160,7 @@ var table = sync.OnceValue(func() api.Table {
 		AgentReady.Method(),
 		AgentHandoff.Method(),
 		AgentAccept.Method(),
+		AgentWithdraw.Method(),
 		AgentOffers.Method(),
 		AgentSpawn.Method(),
 		AgentWait.Method(),

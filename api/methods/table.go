@@ -49,6 +49,7 @@ var table = sync.OnceValue(func() api.Table {
 		agents.AgentReady.Method(),
 		agents.AgentHandoff.Method(),
 		agents.AgentAccept.Method(),
+		agents.AgentWithdraw.Method(),
 		agents.AgentOffers.Method(),
 		agents.AgentSpawn.Method(),
 		agents.AgentWait.Method(),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,6 +150,16 @@ func (f *fakeBackend) StoredRun(ref string) (json.RawMessage, error) {
 }
 func (f *fakeBackend) History(int) ([]agent.RunEvent, error) { return f.history, f.failure }
 
+// null is an input without anything. It stays open, as clove's own does: what feeds a session may still
+// look at it when the session is over.
+var null = sync.OnceValue(func() *os.File {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		panic(err)
+	}
+	return f
+})
+
 // newBench returns a host with four CPUs, the usual base system (/usr and more), a working
 // directory and no interpreter in PATH. Tests that use it are not parallel: urfave/cli has one
 // global help flag in each process.
@@ -158,12 +169,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { null.Close() })
-	return &bench{t: t, in: null, host: host.Host{
+	return &bench{t: t, in: null(), host: host.Host{
 		Environ: []string{"PATH=" + filepath.Join(dir, "nothing")}, Dir: filepath.Join(dir), CPUs: []int{0, 1, 2, 3},
 		Machine: elf.EM_X86_64, Base: host.BaseDirs,
 	}}

@@ -25,6 +25,21 @@ func CheckGrants(history []porcupine.Operation, patience time.Duration) error {
 	return search(GrantModel, history, patience)
 }
 
+// CheckBoxes is Check for answers of BoxModel.
+func CheckBoxes(history []porcupine.Operation, patience time.Duration) error {
+	return search(BoxModel, history, patience)
+}
+
+// CheckKeys is Check for answers of KeyModel.
+func CheckKeys(history []porcupine.Operation, patience time.Duration) error {
+	return search(KeyModel, history, patience)
+}
+
+// CheckNames is Check for answers of NameModel.
+func CheckNames(history []porcupine.Operation, patience time.Duration) error {
+	return search(NameModel, history, patience)
+}
+
 func search(model porcupine.Model, history []porcupine.Operation, patience time.Duration) error {
 	result, info := porcupine.CheckOperationsVerbose(model, history, patience)
 	switch result {

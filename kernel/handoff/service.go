@@ -3,6 +3,7 @@ package handoff
 import (
 	"bytes"
 	"cmp"
+	"slices"
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
@@ -33,6 +34,8 @@ type Accounts interface {
 type Service struct {
 	Grants   Grants
 	Accounts Accounts
+	// Receiver returns the run that the agent of a call means by a name or an id, as mail to it does.
+	Receiver func(c *service.Call, to string) (agent.Run, error)
 }
 
 // Service returns its methods.
@@ -40,6 +43,7 @@ func (s *Service) Service() *service.Service {
 	return service.New("handoff", Offers).On(
 		service.Write(agents.AgentHandoff, service.Stages[api.HandoffParams]{}, s.handoff),
 		service.Write(agents.AgentAccept, service.Stages[api.AcceptParams]{}, s.accept),
+		service.Write(agents.AgentWithdraw, service.Stages[api.WithdrawParams]{About: func(p api.WithdrawParams) string { return "offer " + short(p.Offer) }}, s.withdraw),
 		service.Wait(agents.AgentOffers, service.Stages[api.OfferListParams]{}, func(c *service.Call, _ api.OfferListParams) service.Topic { return topic(c.Run.Spec.ID) }, s.offers),
 	)
 }
@@ -48,17 +52,25 @@ func (s *Service) Service() *service.Service {
 func topic(run agent.ID) service.Topic { return service.Topic("offers/" + string(run)) }
 
 func (s *Service) handoff(c *service.Call, p api.HandoffParams) (result api.HandoffResult, out service.Outcome, err error) {
-	out.About = "to " + short(string(p.To))
+	out.About = "to " + short(p.To)
 	o, err := offerOf(c, p)
 	if err != nil {
 		return result, out, err
 	}
-	to, below, found := s.Grants.Related(c, p.To)
-	if !below {
+	id := agent.ID(p.To)
+	if !id.Valid() {
+		named, err := s.Receiver(c, p.To)
+		if err != nil {
+			return result, out, noReceiver(p.To)
+		}
+		id = named.Spec.ID
+	}
+	to, below, found := s.Grants.Related(c, id)
+	if o.To = to.Spec.ID; !below {
 		o.Send, err = s.mayOffer(c, to, found, p.To)
 	}
 	if err == nil {
-		err = forget(c, p.To, c.Run.Spec.ID)
+		err = forget(c, o.To, c.Run.Spec.ID)
 	}
 	if err == nil && o.Reservation != "" {
 		_, err = s.Accounts.Reserved(c.Tx, c.Run.Spec.ID, o.Reservation)
@@ -80,7 +92,7 @@ func (s *Service) handoff(c *service.Call, p api.HandoffParams) (result api.Hand
 
 // offerOf reads a request.
 func offerOf(c *service.Call, p api.HandoffParams) (o offer, err error) {
-	o = offer{ID: string(agent.NewID()), To: p.To, From: c.Run.Spec.ID, Name: c.Run.Spec.Name, Grants: p.Grants, Reservation: p.Reservation, Created: c.Now, Expires: p.Expires}
+	o = offer{ID: string(agent.NewID()), From: c.Run.Spec.ID, Name: c.Run.Spec.Name, Grants: p.Grants, Reservation: p.Reservation, Created: c.Now, Expires: p.Expires}
 	if len(p.Task) == 0 || bytes.Equal(p.Task, []byte("null")) {
 		return o, api.Failure(api.CodeParams, `say for example "task":"review the report"`, "there is no task")
 	}
@@ -101,14 +113,22 @@ func offerOf(c *service.Call, p api.HandoffParams) (o offer, err error) {
 
 // mayOffer returns the grant by which the agent offers to a run that is not below its own, and
 // counts a use of it. Without one, the answer is that of a run that there is not.
-func (s *Service) mayOffer(c *service.Call, to agent.Run, found bool, named agent.ID) (rule string, err error) {
+func (s *Service) mayOffer(c *service.Call, to agent.Run, found bool, named string) (rule string, err error) {
 	if found && to.Owner.UID == c.Run.Owner.UID && to.Spec.Kernel.Namespace == c.Run.Spec.Kernel.Namespace && to.Spec.Kernel.HasSocket() {
-		rule, err = s.Grants.Cover(c, "send:"+to.Spec.Name)
+		name := named
+		if agent.ID(named).Valid() {
+			name = to.Spec.Name
+		}
+		rule, err = s.Grants.Cover(c, "send:"+name)
 		if err == nil {
 			return rule, s.Grants.Use(c, rule)
 		}
 	}
-	return "", api.Failure(api.CodeNotFound, "name a live run below this one, or one of the same namespace for which there is a grant send:NAME", "no run %.64q", string(named)).By(service.StageGrant, api.RuleOwnRun)
+	return "", noReceiver(named)
+}
+
+func noReceiver(named string) error {
+	return api.Failure(api.CodeNotFound, "name a live run below this one, or one of the same namespace for which there is a grant send:NAME", "no run %.64q", named).By(service.StageGrant, api.RuleOwnRun)
 }
 
 // move hands over what goes with an offer.
@@ -154,6 +174,21 @@ func (s *Service) accept(c *service.Call, p api.AcceptParams) (result api.Accept
 	}
 	out.Notify(o.From, service.Notice{Kind: api.NoteAccepted, Key: o.ID, Params: api.AcceptedNote{Offer: o.ID, To: o.To}})
 	return api.AcceptResult{Task: o.Task, From: o.From, Grants: o.Given, Reservation: o.Reservation}, out, record(c, *o, giver, agents.AgentAccept.Name)
+}
+
+// withdraw takes an offer of the run's back before it is accepted. What has changed hands stays where it is.
+func (s *Service) withdraw(c *service.Call, p api.WithdrawParams) (none api.Nothing, out service.Outcome, err error) {
+	made, err := Offers.Indexed(c.Tx, byGiver, string(c.Run.Spec.ID))
+	at := slices.IndexFunc(made, func(o *offer) bool { return o.ID == p.Offer && !o.over(c.Now) })
+	switch {
+	case err != nil:
+		return none, out, err
+	case at < 0:
+		return none, out, api.Failure(api.CodeNotFound, "it may have been accepted, or have expired", "the run has no open offer %.64q", p.Offer)
+	case made[at].Handed && (len(made[at].Given) > 0 || made[at].Reservation != ""):
+		return none, out, api.Failure(api.CodeConflict, "end the run with agent.signal, or ask it with mail.send", "what goes with the offer is the other run's already")
+	}
+	return none, out, Offers.Delete(c.Tx, store.RunKey(made[at].To, made[at].ID))
 }
 
 func noOffer(id string) error {

@@ -18,8 +18,9 @@ import (
 
 // Mail is the service.
 type Mail struct {
-	// Find returns the run of an owner with a name or id; false: there is none.
-	Find func(owner uint32, reference string) (agent.Run, bool)
+	// Find returns the run of an owner with a name or id, or for an agent its child of that name; false: there
+	// is none.
+	Find func(c *service.Call, owner uint32, reference string) (agent.Run, bool)
 	// Run returns a run by its id; nil: there is only the caller's.
 	Run   func(agent.ID) (agent.Run, bool)
 	Names Names
@@ -91,6 +92,15 @@ func (m Mail) run(c *service.Call, id agent.ID) (agent.Run, bool) {
 	return m.Run(id)
 }
 
+// Receiver is the run that the agent of a call means: of the holders of a name that whose turn it is.
+func (m Mail) Receiver(c *service.Call, to string) (agent.Run, error) {
+	owner, namespace := c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace
+	if runs, _, err := m.Names.Holders(c, owner, namespace, to); err != nil || len(runs) > 0 {
+		return append(runs, agent.Run{})[0], err
+	}
+	return m.receiver(c, owner, namespace, to)
+}
+
 // receiver is the run that a sender of an owner and namespace means.
 func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run agent.Run, err error) {
 	found := false
@@ -98,7 +108,7 @@ func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run
 	case to == parent && len(c.Run.Above) > 0:
 		run, found = m.run(c, c.Run.Above[0].ID)
 	case m.Find != nil:
-		run, found = m.Find(owner, to)
+		run, found = m.Find(c, owner, to)
 		found = found && (!c.Agent || run.Spec.Kernel.Namespace == namespace)
 	}
 	if !found || run.State == agent.StateEnded {

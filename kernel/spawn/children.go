@@ -86,6 +86,18 @@ func of(tx *store.KernelTx, id agent.ID) (*Child, error) {
 	return found[0], nil
 }
 
+// Child returns the child to which the agent of a call gave a name; false: there is none.
+func (s *Spawn) Child(c *service.Call, name string) (agent.ID, bool) {
+	if !c.Agent || agent.ID(name).Valid() {
+		return "", false
+	}
+	k, err := find(c, name)
+	if err != nil {
+		return "", false
+	}
+	return k.ID, true
+}
+
 // find returns the descendant of the calling agent that a reference means: an id, or the name that the
 // agent gave a child. A run that is no descendant is reported as one that does not exist.
 func find(c *service.Call, reference string) (*Child, error) {

@@ -96,7 +96,10 @@ export interface RunParams {
 
 /** Give a task to another run. */
 export interface HandoffParams {
-  /** a run below this one, or one of the same user and namespace that a grant of kind send covers */
+  /**
+   * a name or id as of mail.send: a run below this one, or one of the same user and namespace that
+   * a grant of kind send covers
+   */
   to: string;
   /** a text or any other JSON, at most 48 KiB */
   task: unknown;
@@ -112,6 +115,13 @@ export interface HandoffParams {
 
 /** Name an offer. */
 export interface AcceptParams {
+  offer: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Name an offer of the run's own. */
+export interface WithdrawParams {
   offer: string;
   /** the same key gets the same answer again */
   key?: string;
@@ -2960,6 +2970,11 @@ export interface AgentAgentMethods {
    * accepted once.
    */
   accept(params: Omit<AcceptParams, "run">, options?: CallOptions): Promise<AcceptResult>;
+  /**
+   * Takes back an offer that the run has made and that is not accepted yet. Where what goes with
+   * it is the other run's already, which is below this one, the answer is the error conflict.
+   */
+  withdraw(params: Omit<WithdrawParams, "run">, options?: CallOptions): Promise<void>;
   /**
    * Lists the tasks that were offered to the run and are not accepted, in parts of at most 8. With
    * wait the answer comes when there is one.

@@ -47,6 +47,7 @@ export const AGENT_METHODS = {
   "agent.ready": { shape: "call" },
   "agent.handoff": { shape: "call", keyed: true },
   "agent.accept": { shape: "call", keyed: true },
+  "agent.withdraw": { shape: "call", keyed: true },
   "agent.offers": { shape: "call", lists: ["offers"], parts: "offers" },
   "agent.spawn": { shape: "call", keyed: true },
   "agent.wait": { shape: "call" },

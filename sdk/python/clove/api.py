@@ -1476,7 +1476,7 @@ class AgentMethods:
         them when it accepts. Either gets the task with agent.accept.
 
         Args:
-            to: a run below this one, or one of the same user and namespace that a grant of kind send covers
+            to: a name or id as of mail.send: a run below this one, or one of the same user and namespace that a grant of kind send covers
             task: a text or any other JSON, at most 48 KiB
             grants: at most 8
             reservation: by budget.reserve; all of it is handed over
@@ -1502,6 +1502,17 @@ class AgentMethods:
         """
         params = {"offer": offer, "key": key}
         return AcceptResult.read(self._call("agent.accept", params))
+
+    def withdraw(self, offer: str, *, key: Optional[str] = None) -> None:
+        """Takes back an offer that the run has made and that is not accepted yet. Where
+        what goes with it is the other run's already, which is below this one, the
+        answer is the error conflict.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"offer": offer, "key": key}
+        self._call("agent.withdraw", params)
 
     def offers(self, *, wait: Optional[bool] = None, after: Optional[str] = None) -> OfferListResult:
         """Lists the tasks that were offered to the run and are not accepted, in parts
@@ -2347,7 +2358,7 @@ METHODS: dict[str, Method] = {
         "agent.handoff",
         "Gives another run a task, with parts of grants and a reservation, which the agent then has no more. A run below this one has them at once. One of the same user and namespace, for which the agent has a grant of kind send, has them when it accepts. Either gets the task with agent.accept.",
         [
-            Param("to", "string", True, "a run below this one, or one of the same user and namespace that a grant of kind send covers"),
+            Param("to", "string", True, "a name or id as of mail.send: a run below this one, or one of the same user and namespace that a grant of kind send covers"),
             Param("task", "json", True, "a text or any other JSON, at most 48 KiB"),
             Param("grants", "json", False, "at most 8"),
             Param("reservation", "string", False, "by budget.reserve; all of it is handed over"),
@@ -2358,6 +2369,14 @@ METHODS: dict[str, Method] = {
     "agent.accept": Method(
         "agent.accept",
         "Accepts a task that another run has offered to this one, with what goes with it. Each offer is accepted once.",
+        [
+            Param("offer", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "agent.withdraw": Method(
+        "agent.withdraw",
+        "Takes back an offer that the run has made and that is not accepted yet. Where what goes with it is the other run's already, which is below this one, the answer is the error conflict.",
         [
             Param("offer", "string", True, ""),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
