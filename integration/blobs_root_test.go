@@ -60,11 +60,8 @@ import hashlib, os
 from clove.agent import Agent
 a = Agent()
 m = a.mail.receive().messages[0]
-content = b""
-while True:
-    part = a.blob.read(m.blob.sha256, offset=len(content))
-    content += part.data
-    if not part.next: break
+content = a.download(m.blob.sha256)
+assert a.download(a.upload(content[:100_000]).sha256) == content[:100_000]
 a.blob.save(m.blob.sha256, "/workspace/in/" + m.body["name"])
 saved = open("/workspace/in/big", "rb").read()
 print(len(content), hashlib.sha256(content).hexdigest() == m.blob.sha256, saved == content, os.stat("/workspace/in/big").st_uid == os.getuid(), flush=True)
