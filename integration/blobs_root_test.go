@@ -14,11 +14,11 @@ import (
 // giving makes a blob of a file and sends it, and then tries paths that are no files of the agent's own. Each line
 // that it prints is a refusal.
 const giving = `
-import hashlib, os, sys, threading, time
+import hashlib, os, threading, time
 from clove.agent import Agent
 from clove.errors import CloveError
 a = Agent()
-secret = sys.argv[1]
+secret = os.environ["SECRET"]
 content = os.urandom(3 << 20)
 open("/workspace/big", "wb").write(content)
 blob = a.blob.take("/workspace/big")
@@ -56,7 +56,7 @@ print("end", flush=True)
 
 // keeping writes what comes to a file, and prints what it is.
 const keeping = `
-import hashlib, os
+import hashlib, os, time
 from clove.agent import Agent
 a = Agent()
 m = a.mail.receive().messages[0]
@@ -66,20 +66,20 @@ a.blob.save(m.blob.sha256, "/workspace/in/" + m.body["name"])
 saved = open("/workspace/in/big", "rb").read()
 print(len(content), hashlib.sha256(content).hexdigest() == m.blob.sha256, saved == content, os.stat("/workspace/in/big").st_uid == os.getuid(), flush=True)
 print(m.blob.sha256, flush=True)
-while not os.path.exists("/data/tried"): __import__("time").sleep(0.05)
+while not os.path.exists("/data/tried"): time.sleep(0.05)
 a.mail.ack([m.id])
 `
 
 // nosy tries a digest that another has, and one that nobody has.
 const nosy = `
-import sys
+import os
 from clove.agent import Agent
 from clove.errors import CloveError
 a = Agent()
 for do in [lambda d: a.blob.read(d), lambda d: a.blob.save(d, "/workspace/stolen"), lambda d: a.state.set("mine", None, blob=d), lambda d: a.mail.send("keeper", None, blob=d),
            lambda d: a.blob.read(d, at={"scope": "run", "path": "mine"})]:
     said = []
-    for digest in [sys.argv[1], "0" * 64]:
+    for digest in [os.environ["DIGEST"], "0" * 64]:
         try: do(digest); said.append("given")
         except CloveError as e: said.append(e.word + " | " + str(e).replace(digest, "DIGEST"))
     print(said[0] == said[1], said[0], flush=True)
@@ -107,8 +107,8 @@ func TestABlobFromOneMountToAnother(t *testing.T) {
 		}
 		return out
 	}
-	shell("clove run -d --name keeper --agent-socket $SDK -- python3 keep.py")
-	shell("clove run -d --name giver --grant send:keeper $SDK -- python3 give.py " + secret)
+	shell("clove run -d --name keeper --agent-socket $SDK keep.py")
+	shell("clove run -d --name giver --grant send:keeper -e SECRET=" + secret + " $SDK give.py")
 	if out := shell("clove wait giver; clove logs giver"); true {
 		got := strings.Split(strings.TrimSpace(out), "\n")
 		got = got[1:] // the exit status
@@ -131,7 +131,7 @@ func TestABlobFromOneMountToAnother(t *testing.T) {
 		t.Errorf("%q\n%s", line, d.log())
 	}
 	digest := logs.line()
-	out := shell("clove run -d --name nosy --grant send:keeper $SDK -- python3 nosy.py " + digest + " >/dev/null; clove wait nosy >/dev/null; clove logs nosy")
+	out := shell("clove run -d --name nosy --grant send:keeper -e DIGEST=" + digest + " $SDK nosy.py >/dev/null; clove wait nosy >/dev/null; clove logs nosy")
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		if !strings.HasPrefix(line, "True not-found | ") {
 			t.Errorf("%q", line)

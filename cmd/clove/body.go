@@ -23,6 +23,9 @@ type body struct {
 func fromFile[P, R any](a *call[P, R], of func(*P) body) *call[P, R] {
 	do := a.ask
 	a.ask = func(s *screen, l *line, d *client.Client, params P) (none R, err error) {
+		if l.Context.IsSet(flagFile) == (len(l.args) > 1) {
+			return none, invalid(flagFile, "give one of them", "it takes a text, or a file, and not both")
+		}
 		if l.Context.IsSet(flagFile) {
 			if err := of(&params).read(l, d, l.Context.String(flagFile)); err != nil {
 				return none, err

@@ -19,8 +19,7 @@ func stateCommand() command {
 			{line: "clove state ls [--namespace NAMESPACE] [--name NAME] [--owner UID] [--json] [KEY]",
 				act: list(methods.StateQuery).columns("PATH", "VERSION", "BYTES", "CHANGED", "EXPIRES")},
 			{line: "clove state get [--namespace NAMESPACE] [--name NAME] [--owner UID] [--json] KEY", act: getKey()},
-			{line: "clove state set [--namespace NAMESPACE] [--name NAME] [--owner UID] [--json] KEY VALUE\n" +
-				"clove state set --file FILE [--namespace NAMESPACE] [--name NAME] [--owner UID] [--json] KEY",
+			{line: "clove state set [--namespace NAMESPACE] [--name NAME] [--owner UID] [--file FILE] [--json] KEY [VALUE]",
 				act: fromFile(ask(methods.StateWrite), func(p *api.StateWriteParams) body { return body{p.Owner, &p.Value, &p.Blob} }).shows(says(version))},
 			{line: "clove state rm [--namespace NAMESPACE] [--name NAME] [--owner UID] KEY", act: ask(methods.StateRemove).shows(says(gone))},
 		},
