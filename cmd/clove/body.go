@@ -20,12 +20,15 @@ type body struct {
 
 // fromFile is a call whose body may be a file: JSON of at most 48 KiB is sent in the call, and anything else is
 // uploaded as a blob first.
-func fromFile[P, R any](a *call[P, R], of func(*P) body) *call[P, R] {
+func fromFile[P, R any](a *call[P, R], usage string, of func(*P) body) *call[P, R] {
 	do := a.ask
-	a.ask = func(s *screen, l *line, d *client.Client, params P) (none R, err error) {
+	a.fill = func(l *line, _ *P) error {
 		if l.Context.IsSet(flagFile) == (len(l.args) > 1) {
-			return none, invalid(flagFile, "give one of them", "it takes a text, or a file, and not both")
+			return invalid("", usage, "it takes a text or a file, and not both")
 		}
+		return nil
+	}
+	a.ask = func(s *screen, l *line, d *client.Client, params P) (none R, err error) {
 		if l.Context.IsSet(flagFile) {
 			if err := of(&params).read(l, d, l.Context.String(flagFile)); err != nil {
 				return none, err

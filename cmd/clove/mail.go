@@ -24,7 +24,7 @@ func mailCommand() command {
 			{line: "clove mail read [--owner UID] [--json] MAILBOX", act: list(methods.MailRead).columns("FROM", "TO", "SENT", "BLOB", "BODY")},
 			{line: "clove mail blob [--owner UID] SHA256", act: blobCall()},
 			{line: "clove mail send [--owner UID] [--namespace NAMESPACE] [--priority N] [--within TIME] [--file FILE] [--json] RECEIVER [BODY]",
-				act: fromFile(ask(methods.MailPost), func(p *api.MailPostParams) body { return body{p.Owner, &p.Body, &p.Blob} }).shows(says(func(_ *line, sent api.MailSendResult) string { return sent.ID }))},
+				act: fromFile(ask(methods.MailPost), "clove mail send RECEIVER BODY, or --file FILE in place of BODY", func(p *api.MailPostParams) body { return body{p.Owner, &p.Body, &p.Blob} }).shows(says(func(_ *line, sent api.MailSendResult) string { return sent.ID }))},
 			{line: "clove mail dead [--owner UID] [--json] [MAILBOX]", act: list(methods.MailDead).columns("LETTER", "FROM", "TO", "SENT", "DIED", "WHY", "BLOB", "BODY")},
 			{line: "clove mail requeue LETTER", act: ask(methods.MailRequeue).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},
 			{line: "clove mail discard LETTER", act: ask(methods.MailDiscard).shows(says(func(l *line, _ api.Nothing) string { return l.args[0] }))},

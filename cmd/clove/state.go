@@ -20,7 +20,7 @@ func stateCommand() command {
 				act: list(methods.StateQuery).columns("PATH", "VERSION", "BYTES", "CHANGED", "EXPIRES")},
 			{line: "clove state get [--namespace NAMESPACE] [--name NAME] [--owner UID] [--json] KEY", act: getKey()},
 			{line: "clove state set [--namespace NAMESPACE] [--name NAME] [--owner UID] [--file FILE] [--json] KEY [VALUE]",
-				act: fromFile(ask(methods.StateWrite), func(p *api.StateWriteParams) body { return body{p.Owner, &p.Value, &p.Blob} }).shows(says(version))},
+				act: fromFile(ask(methods.StateWrite), "clove state set KEY VALUE, or --file FILE in place of VALUE", func(p *api.StateWriteParams) body { return body{p.Owner, &p.Value, &p.Blob} }).shows(says(version))},
 			{line: "clove state rm [--namespace NAMESPACE] [--name NAME] [--owner UID] KEY", act: ask(methods.StateRemove).shows(says(gone))},
 		},
 		description: "KEY is a path such as plans/today, of the scope of a namespace, or with --name of that name in it. ls lists a key\n" +
