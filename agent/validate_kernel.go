@@ -59,6 +59,8 @@ func (k Kernel) checkChildren() error {
 	switch {
 	case k.SpawnDepth < 0 || k.SpawnDepth > SpawnDepthMost:
 		return wrong("kernel.spawn_depth", fmt.Sprintf("use 0 to %d", SpawnDepthMost), "%d is no depth", k.SpawnDepth)
+	case slices.ContainsFunc(k.Grants, func(text string) bool { return strings.HasPrefix(text, "spawn:") && strings.Contains(text, "*") }):
+		return wrong("kernel.grants", "give one grant for each manifest", "a grant of kind spawn names one manifest, without a star")
 	case k.Orphans != "" && k.Orphans != OrphansKeep:
 		return wrong("kernel.orphans", "use "+OrphansKeep+", or omit it", "%.64q is not an action for children", k.Orphans)
 	case (k.SpawnDepth != 0 || k.Orphans != "") && !k.HasChildren():

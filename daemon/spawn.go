@@ -76,7 +76,7 @@ func (l admissionRules) unchanged(c *request, files []agent.ManifestFile) error 
 			return api.Failure(api.CodeDenied, "name what you can read yourself", "cannot read %.256s: %v", file.Path, err).By("", api.RuleUser+"files")
 		}
 		if sum != "sha256:"+file.SHA256 {
-			return api.Failure(api.CodeConflict, "its owner adds the manifest again: clove manifest add", "%.256s is another file than when its manifest was added", file.Path).By("", api.RuleRequest+"files")
+			return api.Failure(api.CodeConflict, "its owner adds the manifest again (clove manifest add), and gives a new grant", "%.256s is another file than when its manifest was added", file.Path).By("", api.RuleRequest+"files")
 		}
 	}
 	return nil
@@ -100,6 +100,12 @@ func (k children) Beneath(ctx context.Context, owner agent.Owner, outer, inner s
 		return nil
 	})
 	return err == nil && <-found
+}
+
+// Programs are beside cloved, or where packages put them.
+func (k children) Programs() string {
+	programs, _ := runtime.Programs() // without it no run would start
+	return programs
 }
 
 // Pack copies files of the parent's for a run that is to be queued.

@@ -72,6 +72,8 @@ func stepFailed(step string, err error) error {
 	}
 	hint := "`clove doctor` shows what this host lacks, `clove run --debug` the plan and each step"
 	switch {
+	case known != nil && known.Hint != "":
+		hint = known.Hint
 	case errors.Is(err, rootfs.ErrHomes):
 		hint = "`clove home ls` shows them, `clove home rm` removes one"
 	case errors.Is(err, rootfs.ErrHomeCopy):

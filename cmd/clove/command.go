@@ -136,6 +136,9 @@ func (c *command) wrongArguments(l *line) error {
 		err.Message, err.Hint = "no run is named", "clove ps -a lists them"
 	case args[0].Name != "NAME|ID" || len(args) > 1:
 		err.Message, err.Hint = fmt.Sprintf("it takes %d arguments, not %d", len(args), count), c.verbs[0].line
+		if len(args) == 1 {
+			err.Message = fmt.Sprintf("it takes one argument, not %d", count)
+		}
 	case args[0].Many:
 		err.Message, err.Hint = "no run is named", "clove ps -a lists them"
 	default:

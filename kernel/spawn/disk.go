@@ -35,7 +35,7 @@ func enoughDisk(c *service.Call, run agent.Run) error {
 	if wanted := run.Spec.Limits.DiskBytes; wanted >= left { // the parent needs some itself
 		size := func(n int64) string { return budget.WriteBytes.Show(max(0, n)) }
 		return api.Failure(api.CodeDenied, "ask for less with limits.disk_bytes, wait for the end of a child, or give the parent more with --disk",
-			"disk: %s wanted, %s of %s are left beside the live children", size(wanted), size(left), size(c.Run.Spec.Limits.DiskBytes)).By(StageParent, api.RuleParent+"limits.disk_bytes")
+			"disk: %s wanted, and of %s the live children leave %s, of which the parent needs a part", size(wanted), size(c.Run.Spec.Limits.DiskBytes), size(left)).By(StageParent, api.RuleParent+"limits.disk_bytes")
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package spawn
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"clove.run/clove/api/methods"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/service"
+	"clove.run/clove/loop/order"
 	"clove.run/clove/policies/compare"
 	"clove.run/clove/store"
 )
@@ -38,6 +41,8 @@ type Runs interface {
 	Collect(ctx context.Context, to agent.Run, from agent.ID, p api.CollectParams) (api.CollectResult, error)
 	// Queue queues a run, unless there is one with its id.
 	Queue(agent.Run) error
+	// Programs is the host's directory of clove's own programs.
+	Programs() string
 	// Ended returns the end of a run that does not start again; nil: it may.
 	Ended(agent.ID) *End
 	// Suspend ends a run that is queued, and keeps one that runs from starting again.
@@ -244,18 +249,41 @@ func (s *Spawn) child(c *service.Call, m *Manifest, p api.SpawnParams, made *pre
 	}
 	deadline := deadlineOf(parent)
 	run = agent.Run{Owner: parent.Owner, CallerRlimits: parent.CallerRlimits, Created: c.Now.UTC(), Parent: parent.Spec.ID, Above: parent.Under(), Executes: m.Files, Deadline: deadline}
-	now := compare.Now{Time: c.Now, Deadline: deadline, Beneath: beneath, IsHost: s.IsHost}
+	now := compare.Now{Time: c.Now, Deadline: deadline, Beneath: beneath, IsHost: s.IsHost, Shown: s.loop()}
 	spec = compare.Inherit(parent.Spec, spec, now)
 	run.Spec = identified(spec, made.id, m.Name)
 	run.Queue = agent.NewQueueState(run.Spec, c.Now.UTC())
-	for _, d := range compare.Wider(parent.Spec, run.Spec, now) {
-		return run, api.Failure(api.CodeDenied, d.Hint, "%s: %v", d.Field, d.Err()).By(StageParent, api.RuleParent+d.Field)
+	if err := tooWide(compare.Wider(parent.Spec, run.Spec, now)); err != nil {
+		return run, err
 	}
 	if err := s.unmovable(parent, run.Spec.Files); err != nil {
 		return run, err
 	}
 	return run, run.Spec.Validate()
 }
+
+// loop is how a child with a model sees clove's own agent loop.
+func (s *Spawn) loop() agent.Bind {
+	return agent.Bind{Source: filepath.Join(s.runs().Programs(), filepath.Base(order.Program)), Target: order.Program, ReadOnly: true}
+}
+
+// tooWide refuses a child that would have more than its parent, and says all of it.
+func tooWide(wider []compare.Difference) error {
+	if len(wider) == 0 {
+		return nil
+	}
+	texts := []string{wider[0].Err().Error()}
+	for _, d := range wider[1:min(len(wider), widerShown)] {
+		texts = append(texts, fmt.Sprintf("%s: %s instead of %s", d.Field, d.Child, d.Parent))
+	}
+	if left := len(wider) - len(texts); left > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", left))
+	}
+	return api.Failure(api.CodeDenied, wider[0].Hint, "%s", strings.Join(texts, "; ")).By(StageParent, api.RuleParent+wider[0].Field)
+}
+
+// widerShown bounds the differences in one refusal.
+const widerShown = 8
 
 // unmovable refuses a mount of a source that an agent above could replace by another file until it is
 // mounted: one below a directory that it may write to. What shows the directory itself is as the agent's own.

@@ -20,6 +20,8 @@ type Now struct {
 	// source's owner as the agent's own, and another file system below a workspace not at all.
 	Beneath func(outer, inner string) bool
 	IsHost  func(netip.Addr) bool // as egress.Config has it
+	// Shown is a file of clove's own, which a child may see read-only whatever its parent sees; zero: none.
+	Shown agent.Bind
 }
 
 // Difference is one field in which the child would have more than its parent.

@@ -138,6 +138,11 @@ func controls() []control {
 			s.Files.ReadOnly, s.Files.Writable, s.Files.Execute, s.Files.Tmpfs, s.Files.Binds = false, nil, nil, nil, nil
 		}, wider: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/opt"}} }}, narrower: change{func(s *agent.Spec) { s.Files.Tmpfs = []agent.Tmpfs{{Target: "/e"}} }}},
 		{field: "files.binds.source", now: &Now{}, given: anywhere, wider: change{binds(agent.Bind{Source: "/srv/w/x", Target: "/x"})}, narrower: change{binds(agent.Bind{Source: "/srv/w", Target: "/x"})}},
+		// A file of clove's own is shown read-only whatever the parent sees, unless that has a list of its programs.
+		{field: "files.binds.source", now: &Now{Shown: agent.Bind{Source: "/lib/own", Target: "/opt/own", ReadOnly: true}}, given: anywhere, wider: change{
+			binds(agent.Bind{Source: "/lib/own", Target: "/opt/own"}), binds(agent.Bind{Source: "/lib/own", Target: "/x", ReadOnly: true}), binds(agent.Bind{Source: "/lib", Target: "/opt/own", ReadOnly: true}),
+		}, narrower: change{binds(agent.Bind{Source: "/lib/own", Target: "/opt/own", ReadOnly: true})}},
+		{field: "files.binds.source", now: &Now{Shown: agent.Bind{Source: "/lib/own", Target: "/opt/own", ReadOnly: true}}, wider: change{binds(agent.Bind{Source: "/lib/own", Target: "/opt/own", ReadOnly: true})}, narrower: change{binds()}},
 		{field: "files.binds.read_only", wider: change{binds(agent.Bind{Source: "/srv/a", Target: "/a"})}, narrower: change{binds(agent.Bind{Source: "/srv/w", Target: "/w", ReadOnly: true})}},
 		{field: "files.binds.copy_on_write", wider: change{binds(agent.Bind{Source: "/home/u/.cargo", Target: "/home/agent/.cargo", ReadOnly: true}), binds(agent.Bind{Source: "/srv/a", Target: "/a", ReadOnly: true, CopyOnWrite: true})},
 			narrower: change{binds(agent.Bind{Source: "/srv/w", Target: "/w", ReadOnly: true, CopyOnWrite: true}), binds(agent.Bind{Source: "/home/u/.cargo/bin", Target: "/home/agent/.cargo/bin", ReadOnly: true, CopyOnWrite: true})}},
@@ -197,8 +202,8 @@ func controls() []control {
 		anyValue("shadow"+WholeField, func(s *agent.Spec) { s.Shadow = &agent.Shadow{Network: agent.NetworkHost} }),
 		{field: "learn", wider: change{func(s *agent.Spec) { s.Learn = true }}, narrower: change{func(*agent.Spec) {}}},
 
-		{field: "restart.policy", wider: change{func(s *agent.Spec) { s.Restart.Policy = agent.RestartAlways }}, narrower: change{func(s *agent.Spec) { s.Restart = agent.Restart{} }, func(s *agent.Spec) { s.Restart = agent.Restart{Policy: agent.RestartNever} }}},
-		{field: "restart.max", wider: change{func(s *agent.Spec) { s.Restart.Max = 4 }, func(s *agent.Spec) { s.Restart.Max = 0 }}, narrower: change{func(s *agent.Spec) { s.Restart.Max = 2 }}},
+		anyValue("restart.policy", func(s *agent.Spec) { s.Restart.Policy = agent.RestartAlways }),
+		anyValue("restart.max", func(s *agent.Spec) { s.Restart.Max = 4 }, func(s *agent.Spec) { s.Restart.Max = 0 }),
 		{field: "schedule", wider: change{func(s *agent.Spec) { s.Schedule = "@hourly" }}, narrower: change{func(*agent.Spec) {}}},
 		{field: "schedule", given: func(s *agent.Spec) { s.Schedule = "@daily" }, wider: change{func(s *agent.Spec) { s.Schedule = "@hourly" }}, narrower: change{func(s *agent.Spec) { s.Schedule = "" }}},
 		{field: "keep_files", wider: change{func(s *agent.Spec) { s.KeepFiles = true }}, narrower: change{func(*agent.Spec) {}}},

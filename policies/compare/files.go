@@ -70,7 +70,7 @@ func below(at, from, to string) string { return to + strings.TrimPrefix(at, from
 func moreMounts(field string) func(pair) []Difference {
 	return func(p pair) (all []Difference) {
 		for _, m := range mounts(p.child.Files) {
-			if m.field != field {
+			if m.field != field || m.bind == p.Shown && p.parent.Files.Execute == nil {
 				continue
 			}
 			seen := func(have mount) bool {

@@ -119,18 +119,6 @@ func later(p pair) []Difference {
 	return found
 }
 
-func moreRestarts(p pair) []Difference {
-	rank := func(policy agent.RestartPolicy) int { return max(0, slices.Index(agent.RestartPolicies, policy)) }
-	has, asks := p.parent.Restart.Policy, p.child.Restart.Policy
-	return more(rank(asks) > rank(has), has, asks)
-}
-
-func moreOften(p pair) []Difference {
-	has, asks := p.parent.Restart, p.child.Restart
-	counted := asks.Policy.Restarts() && has.Policy.Restarts() && has.Max != 0
-	return more(counted && (asks.Max == 0 || asks.Max > has.Max), has.Max, asks.Max)
-}
-
 // moreNamespace: what is spent in a namespace is spent in those above it, too.
 func moreNamespace(p pair) []Difference {
 	has, asks := p.parent.Kernel.Namespace, p.child.Kernel.Namespace

@@ -142,7 +142,7 @@ func files() []Row {
 		},
 		with(source, "files.binds.read_only", "files.binds.copy_on_write", "files.binds.secrets"),
 		[]Row{
-			compared("files.binds.target", "any, if the parent may read all of the source and has no list of programs that matters there (`"+source+"`); what the parent's mounts hide of the root, the child's hide too", "mount a tmpfs there", uncovered, nil),
+			compared("files.binds.target", "any, if the parent may read all of the source and has no list of programs that matters there (`"+source+"`); what the parent's mounts hide of the root, the child's hide too", "mount the same there, or a tmpfs", uncovered, nil),
 			bySetting("files.tmpfs.target", "files.tmpfs", "any on a writable root; on a read-only one the parent's", nil),
 		},
 		free("its pages count as the child's memory", "files.tmpfs.size_bytes"),
@@ -186,7 +186,7 @@ func shared() []Row {
 	return []Row{
 		bySetting("kernel.socket", "agent_socket", "none, if the parent has none", nil),
 		elsewhere("kernel.grants", "derived from the parent's live grants (kernel/grant), which the owner may have revoked or added"),
-		elsewhere("kernel.budgets", "reserved in the parent's accounts (kernel/budget), of which a part is spent"),
+		elsewhere("kernel.budgets", "counted in the parent's accounts (kernel/budget) when it is spent, where it has to fit"),
 		bySetting("kernel.at_end", "at_end", "end, pause, refuse: no later one than the parent's", absent(func(s *agent.Spec) *string { return &s.Kernel.AtEnd })),
 		bySetting("kernel.on_denial", "on_denial", "ended or paused after no more refusals than the parent", absent(func(s *agent.Spec) *string { return &s.Kernel.OnDenial })),
 		compared("kernel.on_warn", callout, "leave it out", noOther(func(s agent.Spec) string { return s.Kernel.OnWarn }), nil),
@@ -211,9 +211,10 @@ func recorded() []Row {
 
 func detached() []Row {
 	const never = "leave it out"
+	const again = "all its starts are within the deadline, the limits and the accounts of the parent, with which it ends"
 	return []Row{
-		compared("restart.policy", "never, on-failure, always: no later one than the parent's", never, moreRestarts, nil),
-		compared("restart.max", "no more restarts than the parent", "restart it less often", moreOften, nil),
+		free(again, "restart.policy")[0],
+		free(again, "restart.max")[0],
 		compared("schedule", "none, or the parent's: it would start after the parent's end", never, noOther(func(s agent.Spec) string { return s.Schedule }), nil),
 		compared("keep_files", "only if the parent keeps its own", never, switched(func(s agent.Spec) bool { return s.KeepFiles }), nil),
 		free("it only waits", "after")[0],

@@ -87,7 +87,7 @@ func loadManifest(word string, h host.Host, level int) (*Manifest, error) {
 func (m *Manifest) readChildren(h host.Host, level int) error {
 	for _, word := range m.Written.Spawn {
 		if level == agent.SpawnDepthMost {
-			return m.at("spawn", invalid("", `an agent that starts itself has grants: ["spawn:NAME"]`, "%s is %d levels below, or a circle leads to it", word, level+1))
+			return tooDeep{invalid("", `an agent that starts itself has grants: ["spawn:NAME"]`, "%s is %d levels below, or a circle leads to it", word, level+1)}
 		}
 		if IsManifest(word) {
 			word = m.absolute(word)
@@ -96,6 +96,9 @@ func (m *Manifest) readChildren(h host.Host, level int) error {
 		if err == nil && slices.ContainsFunc(m.Children, func(other *Manifest) bool { return other.Written.Name == child.Written.Name }) {
 			err = invalid("", "name each once", "there are two agents %s", child.Written.Name)
 		}
+		if errors.As(err, new(tooDeep)) && level > 0 {
+			return err
+		}
 		if err != nil {
 			return m.at("spawn", err)
 		}
@@ -103,6 +106,12 @@ func (m *Manifest) readChildren(h host.Host, level int) error {
 	}
 	return nil
 }
+
+// tooDeep is about the last level. Of the files that lead to it only the first is named: in a circle
+// they are the same again and again.
+type tooDeep struct{ error }
+
+func (e tooDeep) Unwrap() error { return e.error }
 
 // readOrder checks what a model is told, and reads its instructions.
 func (m *Manifest) readOrder() error {
@@ -216,7 +225,7 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 		return nil
 	}
 	f := agent.FailureOf(err)
-	step, _, _ := strings.Cut(strings.TrimPrefix(f.Step, "--"), " ")
+	step, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(f.Step, "--"), "kernel."), " ")
 	s := settings.Find(step)
 	switch {
 	case f.Step == "program":
@@ -224,13 +233,25 @@ func (m *Manifest) Mistake(err error, typed settings.Values) error {
 	case f.Step == "script", m.Written.Script != "" && f.Step == m.absolute(m.Written.Script):
 		return m.at("script", err)
 	case s == nil || typed.Has(s.Name()):
-		return err
+		return m.ofAgent(err)
 	case s.Name() == settings.Env:
 		return m.at("environment", err)
+	case s.Name() == settings.Model && m.Written.Model != "":
+		return m.at("model", err)
 	case !m.Written.Has(s.Name()):
-		return err
+		return m.ofAgent(err)
 	}
 	return m.at(s.ManifestKey(), asDocument(err))
+}
+
+// ofAgent is an error about no one key: in a team it names the agent.
+func (m *Manifest) ofAgent(err error) error {
+	if m.below == "" {
+		return err
+	}
+	f := agent.FailureOf(err)
+	message := strings.TrimPrefix(f.Step+": "+f.Message, ": ")
+	return (&Manifest{Source: m.Source, text: m.text}).at(strings.TrimSuffix(m.below, "."), &agent.Error{Kind: agent.KindOf(err), Message: message, Hint: f.Hint})
 }
 
 // at is an error about a key.

@@ -123,7 +123,7 @@ def find(words: list[str]) -> tuple[api.Method, list[str]]:
 
 def summary() -> str:
     rows = [("  " + name.replace(".", " "), m.doc.partition(". ")[0].rstrip(".")) for name, m in sorted(methods().items())]
-    return "\n".join(f"{name:<18}{doc}" for name, doc in rows)
+    return "\n".join(f"{name:<20}{doc}" for name, doc in rows)
 
 
 def explain(method: api.Method) -> str:
