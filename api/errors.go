@@ -103,6 +103,7 @@ const (
 	RuleWithin   = "within"        // nothing came in the time for which the call waits
 	RuleMailbox  = "mailbox"       // a mailbox is full
 	RuleState    = "state"         // a key has another version, or there is no more room for keys
+	RuleBlobs    = "blobs"         // an owner's blobs, or a caller's uploads, are as many as may be
 	RuleManifest = "manifest"      // what the manifest or the command line of the run says that it may get
 	RuleBudget   = "budget:"       // ACCOUNT DIMENSION
 	RuleCounted  = "counted:"      // clove counts this dimension itself

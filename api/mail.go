@@ -18,15 +18,17 @@ type Mail struct {
 	// Trace is the same in all messages that answer one another, Causation the call that sent it.
 	Trace     string          `json:"trace,omitempty"`
 	Causation string          `json:"causation"`
-	Asks      bool            `json:"asks,omitempty"`    // its sender waits for an answer (mail.reply)
-	Answers   string          `json:"answers,omitempty"` // the id of the message that it answers
-	Body      json.RawMessage `json:"body" col:"BODY,json,cut"`
+	Asks      bool            `json:"asks,omitempty"`                 // its sender waits for an answer (mail.reply)
+	Answers   string          `json:"answers,omitempty"`              // the id of the message that it answers
+	Body      json.RawMessage `json:"body" col:"BODY,json,cut"`       // null beside a blob: there is only that
+	Blob      *Blob           `json:"blob,omitempty" col:"BLOB,blob"` // blob.read returns it, until the message is acknowledged
 }
 
 // MailSendParams sends a message.
 type MailSendParams struct {
-	To        string          `json:"to"` // a registered name, or the name or the id of a run, in the sender's namespace; or parent
-	Body      json.RawMessage `json:"body"`
+	To        string          `json:"to"`                   // a registered name, or the name or the id of a run, in the sender's namespace; or parent
+	Body      json.RawMessage `json:"body"`                 // at most 48 KiB; null beside a blob: that alone
+	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Trace     string          `json:"trace,omitempty"`      // absent: a new one, or that of the message it answers
@@ -75,8 +77,9 @@ type ThenCall struct {
 
 // MailReplyParams answers a message that asks.
 type MailReplyParams struct {
-	ID   string          `json:"id"` // of the message, which is in the caller's mailbox or was acknowledged by the same call
-	Body json.RawMessage `json:"body"`
+	ID   string          `json:"id"`   // of the message, which is in the caller's mailbox or was acknowledged by the same call
+	Body json.RawMessage `json:"body"` // as in MailSendParams
+	Blob string          `json:"blob,omitempty"`
 	Ack  bool            `json:"ack,omitempty"` // take the message out of the mailbox
 	Keyed
 }
@@ -138,10 +141,11 @@ type MailReadResult struct {
 
 // MailPostParams sends a message of a user's.
 type MailPostParams struct {
-	Owner     *uint32         `json:"owner,omitempty"`     // of the receiver; absent: the caller; only root names another
-	Namespace string          `json:"namespace,omitempty"` // of a registered name
-	To        string          `json:"to"`                  // a registered name, or a run's name or id
-	Body      json.RawMessage `json:"body"`
+	Owner     *uint32         `json:"owner,omitempty"`      // of the receiver; absent: the caller; only root names another
+	Namespace string          `json:"namespace,omitempty"`  // of a registered name
+	To        string          `json:"to"`                   // a registered name, or a run's name or id
+	Body      json.RawMessage `json:"body"`                 // at most 48 KiB; null beside a blob: that alone
+	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	Priority  int             `json:"priority,omitempty"`   // 0 to 9; higher ones are received first
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Keyed
@@ -184,7 +188,8 @@ type MailTopicParams struct {
 // MailPublishParams sends a message to each run that has subscribed to a topic.
 type MailPublishParams struct {
 	Topic      string          `json:"topic"`
-	Body       json.RawMessage `json:"body"`
+	Body       json.RawMessage `json:"body"` // as in MailSendParams
+	Blob       string          `json:"blob,omitempty"`
 	Priority   int             `json:"priority,omitempty"`     // as in MailSendParams
 	ExpiresMS  int64           `json:"expires_ms,omitempty"`   // from now; 0: never
 	Trace      string          `json:"trace,omitempty"`        // absent: a new one

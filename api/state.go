@@ -35,8 +35,9 @@ type StateIf struct {
 // StateEntry is a key as it stands.
 type StateEntry struct {
 	Path    string    `json:"path" col:"PATH"`
-	Version uint64    `json:"version" col:"VERSION"` // each change in the scope has a higher one; 0: there is no such key
-	Bytes   int       `json:"bytes,omitempty" col:"BYTES"`
+	Version uint64    `json:"version" col:"VERSION"`       // each change in the scope has a higher one; 0: there is no such key
+	Bytes   int64     `json:"bytes,omitempty" col:"BYTES"` // of the value and of the blob
+	Blob    *Blob     `json:"blob,omitempty"`              // blob.read returns it, with the key as at
 	Changed time.Time `json:"changed,omitzero" col:"CHANGED,age"`
 	Expires time.Time `json:"expires,omitzero" col:"EXPIRES,until"`
 }
@@ -44,7 +45,7 @@ type StateEntry struct {
 // StateResult is a key with its value.
 type StateResult struct {
 	StateEntry
-	Value json.RawMessage `json:"value,omitempty"` // absent: there is no such key
+	Value json.RawMessage `json:"value,omitempty"` // absent: there is no such key, or only a blob
 }
 
 // StateGetParams asks for a key.
@@ -54,7 +55,8 @@ type StateGetParams struct{ StatePath }
 type StateSetParams struct {
 	StatePath
 	StateIf
-	Value     json.RawMessage `json:"value"`
+	Value     json.RawMessage `json:"value"`                // at most 48 KiB; null beside a blob: that alone
+	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Keyed
 }
@@ -114,7 +116,8 @@ type StateWriteParams struct {
 	StateOf
 	StateIf
 	Path      string          `json:"path"`
-	Value     json.RawMessage `json:"value"`
+	Value     json.RawMessage `json:"value"`                // at most 48 KiB; null beside a blob: that alone
+	Blob      string          `json:"blob,omitempty"`       // SHA-256 of one that the caller may read
 	ExpiresMS int64           `json:"expires_ms,omitempty"` // from now; 0: never
 	Keyed
 }

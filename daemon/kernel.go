@@ -49,7 +49,8 @@ func (d *Daemon) openKernel() (s *shared, err error) {
 	}
 	s.notes = newNotes(d.records, d.meter, d.log)
 	s.kernel, err = kernel.New(kernel.Config{Store: s.file, Log: s.log, LogDir: s.logDir, Queued: queued, IsHost: runtime.IsHost, CheckNet: d.checkNet,
-		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Find: d.cache.find, Event: d.cache.event, Services: s.services()})
+		Note: s.notes.add, Caused: d.caused, Called: d.kernelCalled, Waiting: d.waiting, Ready: d.ready, Runs: children{d}, Find: d.cache.find, Event: d.cache.event, Services: s.services(),
+		Blobs: kernel.BlobDir(paths.Kernel()), Files: s.files})
 	return s, err
 }
 
@@ -276,11 +277,11 @@ func (s *shared) backup(_ *request, p api.BackupParams) (api.Nothing, error) {
 	if !filepath.IsAbs(p.File) {
 		return api.Nothing{}, api.Failure(api.CodeParams, "name it from the root on", "file: %.256q is no absolute path", p.File)
 	}
-	return api.Nothing{}, s.file.Backup(p.File)
+	return api.Nothing{}, s.kernel.Backup(p.File)
 }
 
 func (s *shared) check(_ *request, _ api.Nothing) (api.CheckResult, error) {
-	problems, err := s.file.Check()
+	problems, err := s.kernel.Check()
 	// An empty list, not null, where nothing is wrong.
 	return api.CheckResult{Problems: append([]string{}, problems...)}, err
 }

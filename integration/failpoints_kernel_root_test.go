@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +27,8 @@ import (
 // inKernel are the failpoints of each transaction of kernel.db, before its commit and after, and the one
 // between the copy of a child's files and the spawn.
 var inKernel = append(decided("start", methods.BudgetSet.Name, agents.BudgetReserve.Name, agents.BudgetCharge.Name, agents.BudgetSettle.Name, agents.BudgetRelease.Name,
-	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, methods.ManifestAdd.Name, agents.AgentSpawn.Name, "spawn", "meter", "audit", "sweep", "ended", "removed"), failpoint{"filesPacked", "", true})
+	methods.BudgetRaise.Name, methods.BudgetReset.Name, methods.GrantGive.Name, agents.GrantDerive.Name, agents.GrantRevoke.Name, methods.ManifestAdd.Name, agents.AgentSpawn.Name, "spawn", "meter", "audit", "sweep", "ended", "removed",
+	agents.BlobOpen.Name, agents.BlobClose.Name, agents.StateSet.Name, "blob"), failpoint{"filesPacked", "", true}, failpoint{"blobWritten", "", true}, failpoint{"blobNamed", "", true}, failpoint{"blobForgotten", "", true})
 
 func decided(whats ...string) (all []failpoint) {
 	for _, what := range whats {
@@ -83,7 +85,7 @@ func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string
 	s.do(methods.BudgetSet.Name, map[string]any{"account": "0/name:" + s.name, "limits": []string{"reviews=1000"}}, nil)
 	s.begin()
 	s.everyChange()
-	s.awaitFailure(process, point, "ended", "removed")
+	s.awaitFailure(process, point, "ended", "removed", "blob", "blobForgotten")
 	stored = s.stored()
 	if point.at == "sweep" {
 		s.diesWhenItStarts(point, how)
@@ -94,6 +96,7 @@ func (f *faulty) share(t *testing.T, point failpoint, how string) (stored string
 	s.awaitFailure(process, point)
 	until(t, "the account is forgotten", func() bool { return !slices.Contains(s.accounts(), fmt.Sprintf("0/run:%s", s.id)) })
 	stored += "\nat last " + s.account("0/name:"+s.name)
+	until(t, "the blob is removed", func() bool { left, _ := os.ReadDir(filepath.Join(f.state, "blobs")); return len(left) == 0 })
 	if left, _ := os.ReadDir(filepath.Join(f.state, "spools")); len(left) != 0 {
 		t.Errorf("files of a child are left: %v", left)
 	}
@@ -195,7 +198,20 @@ func (s *sharing) everyChange() {
 	s.agent(agents.GrantDerive.Name, map[string]any{"from": given.Grant.ID, "grant": "tool:search"}, &derived)
 	s.agent(agents.GrantDerive.Name, map[string]any{"from": derived.Grant.ID, "grant": "tool:search"}, nil)
 	s.agent(agents.GrantRevoke.Name, map[string]any{"id": derived.Grant.ID}, nil)
+	s.oneBlob()
 	s.oneChild()
+}
+
+// oneBlob has the agent keep a blob, which goes with the run.
+func (s *sharing) oneBlob() {
+	s.t.Helper()
+	content := []byte(strings.Repeat("of "+s.name, 1000))
+	var opened api.BlobOpenResult
+	s.agent(agents.BlobOpen.Name, map[string]any{"bytes": len(content)}, &opened)
+	s.do(methods.KernelCall.Name, map[string]any{"run": s.id, "method": agents.BlobWrite.Name, "params": api.BlobWriteParams{Upload: opened.Upload, Data: content}}, nil)
+	var made api.BlobResult
+	s.agent(agents.BlobClose.Name, map[string]any{"upload": opened.Upload}, &made)
+	s.agent(agents.StateSet.Name, map[string]any{"path": "kept", "value": nil, "blob": made.SHA256}, nil)
 }
 
 // oneChild has the agent start another with a file, and waits for its end.
@@ -230,7 +246,7 @@ func (s *sharing) children() string {
 // awaitFailure waits for a failure that no request meets, unless it comes later.
 func (s *sharing) awaitFailure(process string, point failpoint, later ...string) {
 	s.t.Helper()
-	if process == "" || slices.Contains(later, point.at) {
+	if process == "" || slices.Contains(later, cmp.Or(point.at, point.name)) {
 		return
 	}
 	until(s.t, "the failpoint is reached", func() bool { _, err := os.Stat(s.seen()); return err == nil })

@@ -17,6 +17,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/spawn"
 	"clove.run/clove/store"
 )
@@ -34,6 +35,7 @@ type rig struct {
 	run      agent.Run
 	config   Config
 	children spawn.Runs   // nil: agents start no others
+	files    blobs.Files  // nil: agents have none
 	clock    atomic.Int64 // seconds since 1970
 	note     atomic.Pointer[func(agent.RunEvent)]
 	number   atomic.Pointer[agent.RunEvent] // the one in the list of events
@@ -74,7 +76,8 @@ func (r *rig) open() {
 	queued, err := Queued(r.file, r.logDir())
 	must(r.t, err)
 	r.config = Config{Store: r.file, Log: r.log, LogDir: r.logDir(), Queued: queued, IsHost: func(a netip.Addr) bool { return a == hostAddress }, CheckNet: checkNet,
-		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find}
+		Manifest: r.manifest, Run: r.known, Clock: func() time.Time { return time.Unix(r.clock.Load(), 0).UTC() }, Note: r.noted, Event: r.listed, Caused: r.causes, Runs: r.children, Find: r.find,
+		Blobs: blobs.Dir(filepath.Join(r.dir, "blobs")), Files: r.files}
 	r.serve(r.config)
 	r.close = sync.OnceFunc(r.closeAll)
 	r.t.Cleanup(func() { r.close() })
@@ -138,15 +141,15 @@ func (r *rig) noted(e agent.RunEvent) {
 	}
 }
 
-// closeAll also holds the file against the store's invariants.
+// closeAll also holds the files against the store's invariants.
 func (r *rig) closeAll() {
-	must(r.t, r.Kernel.Close())
-	must(r.t, r.log.Close())
-	problems, err := r.file.Check()
+	wrong, err := r.Kernel.Check()
 	must(r.t, err)
-	for _, problem := range problems {
+	for _, problem := range wrong {
 		r.t.Error("check:", problem)
 	}
+	must(r.t, r.Kernel.Close())
+	must(r.t, r.log.Close())
 	must(r.t, r.file.Close())
 }
 

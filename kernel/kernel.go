@@ -11,6 +11,8 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
+	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/events"
@@ -60,6 +62,10 @@ type Config struct {
 	Event func(number uint64) (agent.RunEvent, bool)
 	// Runs are those that agents start; nil: they start none.
 	Runs spawn.Runs
+	// Blobs is the directory of blobs, and Files has those of agents; without both, as in a run without cloved,
+	// bodies are in the store.
+	Blobs blobs.Dir
+	Files blobs.Files
 	// Services are those of the caller's own, beside the ones of this package.
 	Services []*service.Service
 	// Clock is the wall clock; nil: the host's.
@@ -74,6 +80,8 @@ type Kernel struct {
 	grants  grants.Grants
 	budgets *budgets.Budgets
 	spawn   *spawn.Spawn
+	blobs   *blobs.Blobs
+	store   *store.Kernel
 	log     service.Log
 	jobs    *jobs.Jobs
 	alarm   *alarm
@@ -86,7 +94,7 @@ func New(c Config) (*Kernel, error) {
 	if c.Runs != nil {
 		c.Manifest, c.Run = spawn.Digest, c.Runs.Get
 	}
-	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log}
+	k := &Kernel{grants: grants.Grants{IsHost: c.IsHost, CheckNet: c.CheckNet, Manifest: c.Manifest, Run: c.Run}, budgets: &budgets.Budgets{}, log: c.Log, store: c.Store}
 	k.Ledger = ledger.New(k.grants, k.budgets)
 	k.spawn = &spawn.Spawn{Runs: c.Runs, Rights: k.grants, Places: k.budgets, IsHost: c.IsHost}
 	logs := &records.Records{Dir: c.LogDir}
@@ -94,20 +102,22 @@ func New(c Config) (*Kernel, error) {
 	named := names.Names{Run: c.Run, Registered: mail.Collect, Removed: mail.Removed}
 	k.jobs = &jobs.Jobs{Starter: starter{k.spawn}, Due: func(at time.Time) { k.alarm.set(at) }}
 	k.spawn.Ended, k.spawn.Spent = k.startEnded, budgets.Spent
-	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named}
+	k.blobs = blobs.New(blobs.Config{Dir: c.Blobs, Files: c.Files, Ledger: k.budgets, Holders: holders, Covers: state.Covers, Holder: state.Holder})
+	mails := mail.Mail{Run: c.Run, Names: named, Subscribers: named, Blobs: k.blobs}
 	if c.Find != nil {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
-		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.Ledger.Happened, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.Service(), k.jobs.Service()}, c.Services...)...)
+		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
 	k.Ledger.Serve(k.engine)
 	k.spawn.Serve(k.engine)
+	k.blobs.Serve(k.engine)
 	happened.Serve(k.engine)
 	k.alarm = newAlarm(k.engine.Now, k.due)
 	return k, nil
@@ -125,7 +135,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
 }
 
 // Queued is service.Queued.
@@ -135,6 +145,7 @@ func Queued(file *store.Kernel, logDir string) (uint64, error) { return service.
 func (k *Kernel) Close() error {
 	k.alarm.end()
 	k.spawn.Close()
+	k.blobs.Close()
 	err := k.Ledger.Close()
 	return cmp.Or(k.engine.Close(), err)
 }

@@ -8,6 +8,7 @@ import (
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
 	"clove.run/clove/audit"
+	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/budgets"
 	"clove.run/clove/kernel/handoff"
 	"clove.run/clove/kernel/mail"
@@ -89,7 +90,7 @@ func (k *Kernel) begin(run agent.Run, begins bool) (start int, err error) {
 // holds come back.
 func (k *Kernel) settleOpen(tx *store.KernelTx, run agent.ID, until time.Time) (service.Outcome, error) {
 	out, err := budgets.SettleOpen(tx, run, until, k.engine.Now(), func(id string) bool { return k.Ledger.Unused(run, id) })
-	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until), k.endNames(tx, run, until, &out), k.jobs.Free(tx, run, until, k.engine.Now(), &out))
+	return out, cmp.Or(err, service.ForgetQuestions(tx, run), handoff.Forget(tx, run, until), blobs.Forget(tx, run, until), k.endNames(tx, run, until, &out), k.jobs.Free(tx, run, until, k.engine.Now(), &out))
 }
 
 // endNames takes from a run the names that it has held since before a moment, and gives the mail by them to

@@ -85,7 +85,7 @@ func (k keeper) counted(of lease.Of) (kept, bytes int) {
 		must(k.t, err)
 		all, err := state.Keys.Below(tx, of.ID()+"/")
 		for _, key := range all {
-			kept, bytes = kept+1, bytes+key.Bytes
+			kept, bytes = kept+1, bytes+int(key.Bytes)
 		}
 		if kept > 0 && s == nil || s != nil && (s.Keys != kept || s.Bytes != bytes) {
 			k.t.Errorf("%d keys of %d bytes, counted as %+v", kept, bytes, s)

@@ -151,6 +151,23 @@ var (
 
 	JobList = api.Row[api.JobListParams, api.JobListResult]{Name: "job.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the jobs that the run holds, without their bodies."}
+	BlobOpen = api.Row[api.BlobOpenParams, api.BlobOpenResult]{Name: "blob.open", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeTooLarge, api.CodeBusy, api.CodeBudget, api.CodeUnenforceable},
+		Doc: "Begins an upload of a blob: a body of up to 64 MiB, which mail.send and state.set name by its SHA-256. Its bytes count as write_bytes at once. The upload expires after an hour, and ends with the run."}
+
+	BlobWrite = api.Row[api.BlobWriteParams, api.BlobWriteResult]{Name: "blob.write", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict, api.CodeTooLarge},
+		Doc: "Writes a part of an upload, of at most 36 KiB. The parts come in their order; one may be written again."}
+
+	BlobClose = api.Row[api.BlobCloseParams, api.BlobResult]{Name: "blob.close", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Ends an upload, and returns the SHA-256 of the blob, which is durable then. The run may name it for an hour; bodies that do keep it."}
+
+	BlobTake = api.Row[api.BlobTakeParams, api.BlobResult]{Name: "blob.take", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict, api.CodeTooLarge, api.CodeBudget, api.CodeUnenforceable},
+		Doc: "Makes a blob of a file of the agent's, as blob.open, blob.write and blob.close do. It is read with the agent's rights, at the path that the agent sees."}
+
+	BlobRead = api.Row[api.BlobReadParams, api.BlobReadResult]{Name: "blob.read", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
+		Doc: "Returns a part of a blob to which a message in the agent's mailbox, a key of its run or an upload of its own refers; or a key that the call names and that the agent may read. Any other blob is as one that there is not."}
+
+	BlobSave = api.Row[api.BlobSaveParams, api.BlobResult]{Name: "blob.save", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict, api.CodeUnenforceable},
+		Doc: "Writes a blob that the agent may read to a new file, with the agent's rights, at the path that the agent sees."}
 
 	ModelQueue = api.Row[api.RunParams, api.ModelQueueResult]{Name: "model.queue", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns the run's calls of models that wait for their turn: the position of each, and how long it is expected to wait."}
@@ -216,6 +233,12 @@ var table = sync.OnceValue(func() api.Table {
 		StateDelete.Method(),
 		StateList.Method(),
 		StateWatch.Method(),
+		BlobOpen.Method(),
+		BlobWrite.Method(),
+		BlobClose.Method(),
+		BlobTake.Method(),
+		BlobRead.Method(),
+		BlobSave.Method(),
 		ModelQueue.Method(),
 		EventAppend.Method(),
 		EventTrace.Method(),

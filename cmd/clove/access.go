@@ -130,6 +130,7 @@ type cleaner interface {
 type kernelFile interface {
 	BackupKernel(to string) error
 	CheckKernel() ([]string, error)
+	SweepKernel() ([]string, error)
 }
 
 // insides is what `clove debug` shows of the store and of running sandboxes.

@@ -18,9 +18,9 @@ func backupCommand() command {
 	return command{
 		task: "administer", usage: "write a sound copy of the records to a file",
 		verbs: []verb{{line: "clove backup FILE", act: reaches(backup), free: true}},
-		description: "While everything runs. FILE is a copy of clove.db, and FILE.kernel, where there is a kernel.db, of that: the two\n" +
-			"belong together. The layers of ended runs and the logs are not in them: they are files below --root.\n" +
-			"To go back, stop cloved and the agents and put the copies in the places of clove.db and kernel.db.",
+		description: "While everything runs. FILE is a copy of clove.db, and FILE.kernel, where there is a kernel.db, of that, with the\n" +
+			"blobs that it names in FILE.kernel.blobs: they belong together. The layers of ended runs and the logs are not in them: they are files below --root.\n" +
+			"To go back, stop cloved and the agents and put the copies in the places of clove.db, kernel.db and blobs.",
 	}
 }
 

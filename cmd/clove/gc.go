@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"clove.run/clove/agent"
 	"clove.run/clove/runtime"
 )
 
@@ -45,6 +47,15 @@ func collectGarbage(p program, c *cli.Context) error {
 		remove = func() ([]runtime.Problem, error) { return b.RemoveLost(asked) }
 	}
 	removed, failure := remove()
+	if !c.Bool(flagLost) {
+		files, err := b.SweepKernel()
+		for _, file := range files {
+			removed = append(removed, runtime.Problem{Kind: runtime.ProblemStore, Subject: file, Message: "no blob has this file"})
+		}
+		if agent.KindOf(err) != agent.KindBusy { // else cloved does it
+			failure = cmp.Or(failure, err)
+		}
+	}
 	if err := printProblems(p.screen, c.Bool(flagJSON), removed); err != nil {
 		return err
 	}

@@ -117,6 +117,7 @@ func (f *fakeBackend) Apply(ref, _ string, _ []string, confirm func([]rootfs.Cha
 	return f.changes, f.failure
 }
 func (f *fakeBackend) Check() ([]runtime.Problem, error)      { return f.problems, f.failure }
+func (f *fakeBackend) SweepKernel() ([]string, error)         { return nil, nil }
 func (f *fakeBackend) GC() ([]runtime.Problem, error)         { return f.problems, f.failure }
 func (f *fakeBackend) Lost() []runtime.Problem                { return f.lost }
 func (f *fakeBackend) Homes(uint32) ([]agent.KeptHome, error) { return nil, f.failure }

@@ -35,6 +35,7 @@ func inputs() map[string]verbs.Input {
 		"NEW":              {Field: "Name"},
 		"QUEUE":            {Field: "Queue"},
 		"RECEIVER":         {Field: "To"},
+		"SHA256":           {Field: "Blob"},
 		"TAG":              {Field: "Tags"},
 		"VALUE":            {Field: "Value", Read: verbs.One(readValue)},
 		"WHAT":             {Field: "What"},
@@ -91,6 +92,7 @@ func forms() verbs.Forms {
 	now := time.Now()
 	return verbs.Forms{
 		"age":      func(value any) string { return age(now.Sub(value.(time.Time))) },
+		"blob":     func(value any) string { return value.(api.Blob).SHA256 },
 		"breaking": func(value any) string { return map[bool]string{true: "breaking", false: "addition"}[value.(bool)] },
 		"clock":    func(value any) string { return value.(time.Time).Local().Format(time.TimeOnly) },
 		"amount": func(value any) string {

@@ -20,6 +20,9 @@ var sessions = map[string]func(v *server, c *rpc.Conn, request rpc.Message){
 	MethodForeground:        (*server).foreground,
 	MethodPack:              (*server).pack,
 	MethodUnpack:            (*server).unpack,
+	MethodSize:              (*server).size,
+	MethodRead:              (*server).read,
+	MethodWrite:             (*server).write,
 	MethodLayer:             (*server).giveLayer,
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -15,11 +16,20 @@ import (
 
 // MethodPack writes a path of the agent's to a spool, and MethodUnpack makes a folder of the agent's of
 // one: what agents give each other (runtime.Live). The parameters are PackParams. The end of the caller's
-// connection ends both.
+// connection ends both. MethodSize, MethodRead and MethodWrite do the same for one file: it says its size, is
+// copied to a spool if it has Most bytes, or is made of one.
 const (
 	MethodPack   = "supervisor.pack"
 	MethodUnpack = "supervisor.unpack"
+	MethodSize   = "supervisor.size"
+	MethodRead   = "supervisor.read"
+	MethodWrite  = "supervisor.write"
 )
+
+// SizeResult is the size of a file.
+type SizeResult struct {
+	Bytes int64 `json:"bytes"`
+}
 
 // PackParams name a path inside and a spool.
 type PackParams struct {
@@ -31,29 +41,56 @@ type PackParams struct {
 	Most    int64           `json:"most,omitempty"`
 }
 
+func (v *server) size(c *rpc.Conn, request rpc.Message) {
+	v.spooled(c, request, func(ctx context.Context, p PackParams) (any, error) {
+		bytes, err := v.live.FileSize(ctx, string(p.Path))
+		return SizeResult{bytes}, err
+	})
+}
+
+func (v *server) read(c *rpc.Conn, request rpc.Message) {
+	v.spooled(c, request, nothing(func(ctx context.Context, p PackParams) error {
+		spool, err := NewSpool(ctx, p.Spool, p.Most+1) // with one more it is refused as changed
+		if err != nil {
+			return err
+		}
+		return spool.Finish(v.live.ReadFile(ctx, string(p.Path), p.Most, spool))
+	}))
+}
+
+func (v *server) write(c *rpc.Conn, request rpc.Message) { v.takes(c, request, v.live.WriteFile) }
+
 func (v *server) pack(c *rpc.Conn, request rpc.Message) {
-	v.spooled(c, request, func(ctx context.Context, p PackParams) error {
+	v.spooled(c, request, nothing(func(ctx context.Context, p PackParams) error {
 		spool, err := NewSpool(ctx, p.Spool, p.Most)
 		if err != nil {
 			return err
 		}
 		return spool.Finish(v.live.Pack(ctx, string(p.Path), string(p.Beneath), string(p.As), spool))
-	})
+	}))
 }
 
-func (v *server) unpack(c *rpc.Conn, request rpc.Message) {
-	v.spooled(c, request, func(ctx context.Context, p PackParams) error {
+func (v *server) unpack(c *rpc.Conn, request rpc.Message) { v.takes(c, request, v.live.Unpack) }
+
+// takes gives the agent what a spool has.
+func (v *server) takes(c *rpc.Conn, request rpc.Message, take func(context.Context, string, io.Reader) error) {
+	v.spooled(c, request, nothing(func(ctx context.Context, p PackParams) error {
 		spool, err := os.Open(p.Spool)
 		if err != nil {
 			return err
 		}
 		defer spool.Close()
-		return v.live.Unpack(ctx, string(p.Path), spool)
-	})
+		return take(ctx, string(p.Path), spool)
+	}))
+}
+
+// nothing is an answer without content.
+func nothing(do func(context.Context, PackParams) error) func(context.Context, PackParams) (any, error) {
+	return func(ctx context.Context, p PackParams) (any, error) { return api.Nothing{}, do(ctx, p) }
 }
 
 // spooled answers a request that lasts for as long as its caller stays.
-func (v *server) spooled(c *rpc.Conn, request rpc.Message, do func(context.Context, PackParams) error) {
+func (v *server) spooled(c *rpc.Conn, request rpc.Message, do func(context.Context, PackParams) (any, error)) {
 	var p PackParams
 	if !decode(c, request, &p) {
 		return
@@ -61,7 +98,8 @@ func (v *server) spooled(c *rpc.Conn, request rpc.Message, do func(context.Conte
 	ctx, leave := context.WithCancel(v.context)
 	defer leave()
 	defer c.WhenGone(leave)()
-	_ = conclude(c, request, api.Nothing{}, do(ctx, p))
+	result, err := do(ctx, p)
+	_ = conclude(c, request, result, err)
 }
 
 // Spool is a file of root's that is written within a bound, while a context lasts.

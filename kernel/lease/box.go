@@ -10,6 +10,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/store"
 )
 
@@ -132,6 +133,12 @@ func some(term string) []string {
 	return []string{term}
 }
 
+// Holder is the box as a holder of blobs: those of its messages.
+func (o Of) Holder() string { return "box/" + o.ID() }
+
+// dead is the holder of the blobs of its dead letters.
+func (o Of) dead() string { return "dead/" + o.ID() }
+
 // Tables are those of the package.
 func Tables() []store.Declared { return []store.Declared{Boxes, Messages, Letters, Finished} }
 
@@ -160,7 +167,7 @@ func Put(tx *store.KernelTx, of Of, m *Message) error {
 	b.Expires = earliest(b.Expires, m.Expires)
 	m.Box, m.Number = of.ID(), b.Last
 	m.ID = key(m)
-	return cmp.Or(Boxes.Put(tx, b), Messages.Put(tx, m))
+	return cmp.Or(blob.Refer(tx, of.Owner, of.Holder(), m.Blob), Boxes.Put(tx, b), Messages.Put(tx, m))
 }
 
 func full(b *Box) error {
@@ -193,7 +200,7 @@ func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
 		if !m.Expires.IsZero() && !now.Before(m.Expires) && b.Dead < Usual {
 			b.Messages, b.Dead = b.Messages-1, b.Dead+1
 			m.Dead, m.Died = "expired", now.UTC()
-			err = cmp.Or(Messages.Delete(tx, key(m)), Letters.Put(tx, m))
+			err = cmp.Or(blob.Refer(tx, b.Owner, b.dead(), m.Blob), blob.Drop(tx, b.Owner, b.Holder(), m.Blob), Messages.Delete(tx, key(m)), Letters.Put(tx, m))
 			continue
 		}
 		b.Expires = earliest(b.Expires, m.Expires)
@@ -255,7 +262,7 @@ func Take(tx *store.KernelTx, of Of, id string) (*Message, error) {
 	if b.Messages--; b.Messages == 0 {
 		b.Expires = time.Time{}
 	}
-	return m, cmp.Or(Messages.Delete(tx, id), Boxes.Put(tx, b))
+	return m, cmp.Or(blob.Drop(tx, of.Owner, of.Holder(), m.Blob), Messages.Delete(tx, id), Boxes.Put(tx, b))
 }
 
 // Find returns a message of a box by its id; nil: it is not there.
@@ -277,7 +284,7 @@ func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) erro
 	}
 	b.Dead++
 	m.Dead, m.Died = why, now.UTC()
-	return cmp.Or(Letters.Put(tx, m), Boxes.Put(tx, b))
+	return cmp.Or(blob.Refer(tx, of.Owner, of.dead(), m.Blob), Letters.Put(tx, m), Boxes.Put(tx, b))
 }
 
 // Requeue puts a dead letter back into its box, at its place. It expires no more.
@@ -286,7 +293,7 @@ func Requeue(tx *store.KernelTx, b *Box, m *Message) error {
 		return full(b)
 	}
 	b.Messages++
-	err := Discard(tx, b, m)
+	err := cmp.Or(blob.Refer(tx, b.Owner, b.Holder(), m.Blob), Discard(tx, b, m))
 	m.Dead, m.Died, m.Expires = "", time.Time{}, time.Time{}
 	return cmp.Or(err, Messages.Put(tx, m))
 }
@@ -294,7 +301,7 @@ func Requeue(tx *store.KernelTx, b *Box, m *Message) error {
 // Discard removes a dead letter.
 func Discard(tx *store.KernelTx, b *Box, m *Message) error {
 	b.Dead--
-	return cmp.Or(Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
+	return cmp.Or(blob.Drop(tx, b.Owner, b.dead(), m.Blob), Letters.Delete(tx, key(m)), Boxes.Put(tx, b))
 }
 
 // answers is the index of answers by what they answer.
@@ -322,7 +329,7 @@ func Move(tx *store.KernelTx, from, to Of, now time.Time, chosen func(*Message) 
 		if !m.Expires.IsZero() && !now.Before(m.Expires) || !chosen(m) {
 			continue
 		}
-		err = Messages.Delete(tx, key(m))
+		err = cmp.Or(blob.Refer(tx, to.Owner, to.Holder(), m.Blob), blob.Drop(tx, from.Owner, from.Holder(), m.Blob), Messages.Delete(tx, key(m)))
 		source.Messages, target.Messages, target.Last = source.Messages-1, target.Messages+1, target.Last+1
 		target.Expires = earliest(target.Expires, m.Expires)
 		m.First, m.Box, m.Number = m.Asked(), to.ID(), target.Last
@@ -351,14 +358,30 @@ func Answer(tx *store.KernelTx, of Of, id string) (*Message, error) {
 
 // Forget removes a box with all that is in it.
 func Forget(tx *store.KernelTx, of Of) error {
-	box := of.ID()
-	err := Boxes.Delete(tx, box)
-	for _, table := range []store.Table[Message]{Messages, Letters, Finished} {
-		all, lerr := table.Below(tx, box+"/")
+	err := Boxes.Delete(tx, of.ID())
+	for holder, table := range map[string]store.Table[Message]{of.Holder(): Messages, of.dead(): Letters, "": Finished} {
+		all, lerr := table.Below(tx, of.ID()+"/")
 		err = cmp.Or(err, lerr)
 		for _, m := range all {
-			err = cmp.Or(err, table.Delete(tx, table.Key(m)))
+			err = cmp.Or(err, blob.Drop(tx, of.Owner, holder, m.Blob), table.Delete(tx, table.Key(m)))
 		}
 	}
 	return err
+}
+
+// Holdings are the references to blobs of all messages and dead letters, for blob.Check.
+func Holdings(tx *store.KernelTx) (all []blob.Holding, err error) {
+	boxes, err := Boxes.Below(tx, "")
+	for _, b := range boxes {
+		messages, merr := Messages.Below(tx, b.ID()+"/")
+		for _, m := range messages {
+			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.Holder(), Blob: m.Blob})
+		}
+		letters, lerr := Letters.Below(tx, b.ID()+"/")
+		for _, m := range letters {
+			all = append(all, blob.Holding{Owner: b.Owner, Holder: b.dead(), Blob: m.Blob})
+		}
+		err = cmp.Or(err, merr, lerr)
+	}
+	return all, err
 }

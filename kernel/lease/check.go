@@ -24,23 +24,22 @@ func Check(m *Message, times ...int64) error {
 	case len(m.Trace) > traceMost:
 		return api.Failure(api.CodeParams, "use the trace of a message that came", "a trace has at most %d bytes", traceMost)
 	}
-	return CheckBody(&m.Body)
+	return CheckBody(m)
 }
 
-// CheckBody refuses what is no JSON or too long, and drops blanks.
-func CheckBody(body *json.RawMessage) (err error) {
-	*body, err = api.Compacted("a body", *body)
+// CheckBody refuses a body that is no JSON or too long, and drops blanks. Beside a blob there may be none.
+func CheckBody(m *Message) (err error) {
+	m.Body, err = api.Body("a body", m.Body, m.Blob)
 	return err
 }
 
-// CheckResult is CheckBody for the result of a job; nil is none.
-func CheckResult(result *json.RawMessage) error {
+// CheckResult refuses a result of a job as CheckBody; nil is none.
+func CheckResult(result *json.RawMessage) (err error) {
 	if len(*result) == 0 {
 		*result = nil
 		return nil
 	}
-	err := CheckBody(result)
-	if err == nil && len(*result) > api.JobResultMost {
+	if *result, err = api.Compacted("a result", *result); err == nil && len(*result) > api.JobResultMost {
 		err = api.Failure(api.CodeTooLarge, "send larger ones as mail, with then", "a result is JSON of at most %d bytes", api.JobResultMost)
 	}
 	return err

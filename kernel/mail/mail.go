@@ -9,6 +9,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/agents"
 	"clove.run/clove/api/methods"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
@@ -26,6 +27,14 @@ type Mail struct {
 	Names Names
 	// Subscribers has the runs that Names has for topics.
 	Subscribers Subscribers
+	Blobs       Blobs
+}
+
+// Blobs has bodies that are kept apart.
+type Blobs interface {
+	// Held returns the blob of an owner that a call names by its digest; empty: it names none. One that the
+	// caller may not refer to is as one that there is not.
+	Held(c *service.Call, owner uint32, digest string) (*api.Blob, error)
 }
 
 // Names has the runs behind names.
@@ -114,16 +123,19 @@ func (m Mail) receiver(c *service.Call, owner uint32, namespace, to string) (run
 
 func (m Mail) send(c *service.Call, p api.MailSendParams) (result api.MailSendResult, out service.Outcome, err error) {
 	out.About = p.To
-	message, err := messageOf(c, p)
+	message, err := m.messageOf(c, c.Run.Owner.UID, p)
 	if err != nil {
 		return result, out, err
 	}
 	return m.deliver(c, c.Run.Owner.UID, c.Run.Spec.Kernel.Namespace, message, out)
 }
 
-// messageOf reads a request.
-func messageOf(c *service.Call, p api.MailSendParams) (*lease.Message, error) {
-	message := &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
+// messageOf reads a request about an owner's mail.
+func (m Mail) messageOf(c *service.Call, owner uint32, p api.MailSendParams) (message *lease.Message, err error) {
+	message = &lease.Message{Priority: p.Priority, Mail: api.Mail{To: p.To, Trace: cmp.Or(p.Trace, c.ID), Asks: p.Asks, Body: p.Body}}
+	if message.Blob, err = m.Blobs.Held(c, owner, p.Blob); err != nil {
+		return nil, err
+	}
 	if p.ExpiresMS != 0 {
 		message.Expires = c.Now.Add(time.Duration(p.ExpiresMS) * time.Millisecond).UTC()
 	}
@@ -221,6 +233,7 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 	}
 	out.Reason = p.Reject
 	box := boxOf(c.Run)
+	var blobs []*api.Blob // the calls in then may still name them
 	for _, id := range p.IDs {
 		taken, err := lease.Take(c.Tx, box, id)
 		if err == nil && taken == nil {
@@ -228,6 +241,10 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 		}
 		if err == nil && out.Causation == "" {
 			out.Causation = taken.Causation
+		}
+		if err == nil && len(p.Then) > 0 {
+			blobs = append(blobs, taken.Blob)
+			err = blob.Refer(c.Tx, box.Owner, box.Holder(), taken.Blob)
 		}
 		if err == nil && p.Reject != "" {
 			err = lease.Bury(c.Tx, box, taken, "rejected: "+p.Reject, c.Now)
@@ -245,6 +262,9 @@ func (m Mail) ack(c *service.Call, p api.MailAckParams) (result api.MailAckResul
 		return result, out, err
 	}
 	results, more, err := c.Then(p.Then)
+	for _, b := range blobs {
+		err = cmp.Or(err, blob.Drop(c.Tx, box.Owner, box.Holder(), b))
+	}
 	result.Results = results
 	out.Add(more)
 	return result, out, err
@@ -270,7 +290,10 @@ func (m Mail) reply(c *service.Call, p api.MailReplyParams) (result api.MailSend
 		return result, out, api.Failure(api.CodeNotFound, "acknowledge it", "%s, which asked, has ended", asked.Sender)
 	}
 	reply := &lease.Message{Priority: asked.Priority, Mail: api.Mail{To: asked.Sender, Trace: asked.Trace, Answers: asked.Asked(), Body: p.Body}}
-	if err := lease.CheckBody(&reply.Body); err != nil {
+	if reply.Blob, err = m.Blobs.Held(c, c.Run.Owner.UID, p.Blob); err == nil {
+		err = lease.CheckBody(reply)
+	}
+	if err != nil {
 		return result, out, err
 	}
 	asked.Asks = false

@@ -42,7 +42,7 @@ func (m Mail) unsubscribe(c *service.Call, p api.MailTopicParams) (none api.Noth
 
 func (m Mail) publish(c *service.Call, p api.MailPublishParams) (result api.MailPublishResult, out service.Outcome, err error) {
 	out.About = topicPrefix + p.Topic
-	message, err := messageOf(c, api.MailSendParams{To: out.About, Body: p.Body, Priority: p.Priority, ExpiresMS: p.ExpiresMS, Trace: p.Trace})
+	message, err := m.messageOf(c, c.Run.Owner.UID, api.MailSendParams{To: out.About, Body: p.Body, Blob: p.Blob, Priority: p.Priority, ExpiresMS: p.ExpiresMS, Trace: p.Trace})
 	if err != nil {
 		return result, out, err
 	}

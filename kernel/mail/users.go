@@ -115,7 +115,7 @@ func (m Mail) post(c *service.Call, p api.MailPostParams) (result api.MailSendRe
 		p.Owner = &c.UID
 	}
 	out.Owner = p.Owner
-	message, err := messageOf(c, api.MailSendParams{To: p.To, Body: p.Body, Priority: p.Priority, ExpiresMS: p.ExpiresMS})
+	message, err := m.messageOf(c, *p.Owner, api.MailSendParams{To: p.To, Body: p.Body, Blob: p.Blob, Priority: p.Priority, ExpiresMS: p.ExpiresMS})
 	if err != nil {
 		return result, out, err
 	}

@@ -170,6 +170,12 @@ func (e *Engine) Within(run agent.Run, what, id string, decide func(*Call) (Outc
 	return err
 }
 
+// As is Within for a part of a caller's call, which is recorded by itself.
+func As(e *Engine, caller Caller, what string, decide func(*Call) (Outcome, error)) error {
+	_, err := e.change(caller, what, decide)
+	return err
+}
+
 // For is Within for what a part of clove's does for a caller: it is recorded as the caller's call of
 // a method, which names about. So is a refusal, but for an error that is Quiet.
 func (e *Engine) For(caller Caller, method, about string, decide func(*Call) (Outcome, error)) error {

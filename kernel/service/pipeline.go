@@ -187,7 +187,13 @@ func (e *Engine) read(w *waiter) (result json.RawMessage, err error) {
 		w.call.out.Add(out)
 		return err
 	})
-	if err = cmp.Or(err, readErr); err != nil {
+	err = cmp.Or(err, readErr)
+	if err == nil && w.method.then != nil {
+		w.call.Tx = nil
+		w.leaveTurn() // it may wait for the disk
+		answer, err = w.method.then(w.call, w.params, answer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(answer)

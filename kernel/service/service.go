@@ -64,21 +64,21 @@ func (s Stages[P]) declare(p P) (d Declared, err error) {
 	return d, err
 }
 
-// Method is one method that the engine serves. Read, Write, Prepared, Act, Stream, Wait and
-// Claim make it.
+// Method is one method that the engine serves. Read, Fetch, Write, Prepared, Act, Stream, Wait and Claim make it.
 type Method struct {
 	api.Method
 	mode    mode
 	declare func(params any) (Declared, error)
 	do      func(c *Call, params any) (any, Outcome, error)
-	prepare func(c *Call, params any) (any, error) // nil: nothing
-	drop    func(prepared any)                     // with prepare
-	carried bool                                   // also without what prepare returns
-	topic   func(c *Call, params any) Topic        // a call waits for it; nil: it waits for nothing
-	there   func(c *Call, params any) error        // of a method that changes something when it can
-	asks    bool                                   // a call may wait for people
-	keyed   bool                                   // the parameters have a key
-	costs   bool                                   // a call may cost something
+	prepare func(c *Call, params any) (any, error)        // nil: nothing
+	drop    func(prepared any)                            // with prepare
+	then    func(c *Call, params, found any) (any, error) // after the transaction of a method that reads; nil: nothing
+	carried bool                                          // also without what prepare returns
+	topic   func(c *Call, params any) Topic               // a call waits for it; nil: it waits for nothing
+	there   func(c *Call, params any) error               // of a method that changes something when it can
+	asks    bool                                          // a call may wait for people
+	keyed   bool                                          // the parameters have a key
+	costs   bool                                          // a call may cost something
 }
 
 type mode int
@@ -94,6 +94,15 @@ const (
 // Read makes a method that changes nothing. A Verdict in its outcome is recorded.
 func Read[P, R any](row api.Row[P, R], stages Stages[P], do func(*Call, P) (R, Outcome, error)) Method {
 	return method(reads, row, stages, do)
+}
+
+// Fetch makes a method that changes nothing in the store, and works with what look found there, such as a
+// file, when the transaction has ended.
+func Fetch[P, W, R any](row api.Row[P, R], stages Stages[P], look func(*Call, P) (W, Outcome, error), then func(*Call, P, W) (R, error)) Method {
+	m := method(reads, row, stages, func(*Call, P) (none R, out Outcome, err error) { return none, out, nil })
+	m.do = func(c *Call, params any) (any, Outcome, error) { return look(c, params.(P)) }
+	m.then = func(c *Call, params, found any) (any, error) { return then(c, params.(P), found.(W)) }
+	return m
 }
 
 // Write makes a method that changes something in its transaction.

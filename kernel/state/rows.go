@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/lease"
 	"clove.run/clove/store"
 )
@@ -41,7 +42,7 @@ type key struct {
 type value struct {
 	Scope string          `json:"scope"`
 	Path  string          `json:"path"`
-	Value json.RawMessage `json:"value"`
+	Value json.RawMessage `json:"value,omitempty"` // absent: there is only a blob
 }
 
 // byOwner is the index of scopes by their owner.
@@ -75,7 +76,7 @@ var (
 	values = store.Table[value]{
 		Bucket: "state_values", Noun: "value of a key", Key: func(v *value) string { return at(v.Scope, v.Path) },
 		Sound: func(v *value) error {
-			if checkPath(v.Path) != nil || len(v.Value) == 0 {
+			if checkPath(v.Path) != nil || v.Value != nil && len(v.Value) == 0 {
 				return errors.New("it has no path or no value")
 			}
 			return nil
@@ -91,6 +92,17 @@ func at(scope, path string) string { return scope + "/" + path }
 func full(hint, message string, args ...any) error {
 	return api.Failure(api.CodeBusy, hint, message, args...).By("", api.RuleState)
 }
+
+// inline are the bytes of a key's value without its blob.
+func (k *key) inline() int {
+	if k.Blob != nil {
+		return int(k.Bytes - k.Blob.Bytes)
+	}
+	return int(k.Bytes)
+}
+
+// holder is a key as a holder of blobs: that of its value.
+func holder(scope, path string) string { return "state/" + at(scope, path) }
 
 // over reports whether a key has expired.
 func (k *key) over(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
@@ -135,11 +147,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// put stores a key with its value in place of old, which may be nil, and the scope.
-func (s *scope) put(tx *store.KernelTx, old *key, path string, v json.RawMessage, now, expires time.Time) (version uint64, err error) {
+// put stores a key with its value, of which the path is e's, in place of old, which may be nil, and the scope.
+func (s *scope) put(tx *store.KernelTx, old *key, e api.StateEntry, v json.RawMessage) (version uint64, err error) {
 	s.Keys, s.Bytes = s.Keys+1, s.Bytes+len(v)
 	if old != nil {
-		s.Keys, s.Bytes = s.Keys-1, s.Bytes-old.Bytes
+		s.Keys, s.Bytes = s.Keys-1, s.Bytes-old.inline()
 	}
 	switch {
 	case s.Keys > keysMost:
@@ -148,22 +160,43 @@ func (s *scope) put(tx *store.KernelTx, old *key, path string, v json.RawMessage
 		return 0, full("delete some", "the values of the scope would have more than %d bytes", bytesMost)
 	}
 	s.Last++
-	s.Expires = earliest(s.Expires, expires)
-	k := key{s.ID(), api.StateEntry{Path: path, Version: s.Last, Bytes: len(v), Changed: now.UTC(), Expires: expires}}
-	return s.Last, cmp.Or(Scopes.Put(tx, s), Keys.Put(tx, &k), values.Put(tx, &value{k.Scope, path, v}))
+	s.Expires = earliest(s.Expires, e.Expires)
+	k := key{s.ID(), e}
+	k.Version, k.Bytes = s.Last, int64(len(v))
+	if k.Blob != nil {
+		k.Bytes += k.Blob.Bytes
+	}
+	err = blob.Refer(tx, s.Owner, holder(k.Scope, k.Path), k.Blob)
+	if old != nil {
+		err = cmp.Or(err, blob.Drop(tx, s.Owner, holder(k.Scope, k.Path), old.Blob))
+	}
+	return s.Last, cmp.Or(err, Scopes.Put(tx, s), Keys.Put(tx, &k), values.Put(tx, &value{k.Scope, k.Path, v}))
 }
 
 // remove removes a key. The caller stores the scope.
 func (s *scope) remove(tx *store.KernelTx, k *key) error {
-	s.Keys, s.Bytes = s.Keys-1, s.Bytes-k.Bytes
-	return cmp.Or(Keys.Delete(tx, Keys.Key(k)), values.Delete(tx, Keys.Key(k)))
+	s.Keys, s.Bytes = s.Keys-1, s.Bytes-k.inline()
+	return cmp.Or(blob.Drop(tx, s.Owner, holder(k.Scope, k.Path), k.Blob), Keys.Delete(tx, Keys.Key(k)), values.Delete(tx, Keys.Key(k)))
 }
 
 // forget removes a scope with its keys.
 func forget(tx *store.KernelTx, of lease.Of) error {
 	all, err := Keys.Below(tx, at(of.ID(), ""))
 	for _, k := range all {
-		err = cmp.Or(err, Keys.Delete(tx, Keys.Key(k)), values.Delete(tx, Keys.Key(k)))
+		err = cmp.Or(err, blob.Drop(tx, of.Owner, holder(k.Scope, k.Path), k.Blob), Keys.Delete(tx, Keys.Key(k)), values.Delete(tx, Keys.Key(k)))
 	}
 	return cmp.Or(err, Scopes.Delete(tx, of.ID()))
+}
+
+// Holdings are the references to blobs of all keys, for blob.Check.
+func Holdings(tx *store.KernelTx) (all []blob.Holding, err error) {
+	scopes, err := Scopes.Below(tx, "")
+	for _, s := range scopes {
+		keys, kerr := Keys.Below(tx, at(s.ID(), ""))
+		err = cmp.Or(err, kerr)
+		for _, k := range keys {
+			all = append(all, blob.Holding{Owner: s.Owner, Holder: holder(k.Scope, k.Path), Blob: k.Blob})
+		}
+	}
+	return all, err
 }

@@ -15,15 +15,23 @@ import (
 	"clove.run/clove/store"
 )
 
-// Service returns the service.
-func Service() *service.Service {
+// Blobs has values that are kept apart. It is as mail.Blobs.
+type Blobs interface {
+	Held(c *service.Call, owner uint32, digest string) (*api.Blob, error)
+}
+
+// State is the service.
+type State struct{ Blobs Blobs }
+
+// Service returns its methods.
+func (s State) Service() *service.Service {
 	topic := func(c *service.Call, p api.StateWatchParams) service.Topic {
 		of, _ := scopeOf(c.Run, p.StateWhere) // watch refuses a wrong one
 		return topicOf(of, p.Path)
 	}
 	return service.New("state", Tables()...).On(
 		service.Read(agents.StateGet, stages(grant.ReadOnly, api.StateGetParams.At), inRun(api.StateGetParams.At, get)),
-		service.Write(agents.StateSet, stages(grant.ReadWrite, api.StateSetParams.At), inRun(api.StateSetParams.At, set)),
+		service.Write(agents.StateSet, stages(grant.ReadWrite, api.StateSetParams.At), inRun(api.StateSetParams.At, s.set)),
 		service.Write(agents.StateDelete, stages(grant.ReadWrite, api.StateDeleteParams.At), inRun(api.StateDeleteParams.At, remove)),
 		service.Read(agents.StateList, stages(grant.ReadOnly, api.StateListParams.At), inRun(api.StateListParams.At, list)),
 		service.Wait(agents.StateWatch, stages(grant.ReadOnly, api.StateWatchParams.At), topic, inRun(api.StateWatchParams.At, watch)),
@@ -34,7 +42,7 @@ func Service() *service.Service {
 			return get(c, of, api.StateGetParams{StatePath: api.StatePath{Path: p.Path}})
 		})),
 		service.Write(methods.StateWrite, aboutUsers(api.StateWriteParams.At), ofUser(api.StateWriteParams.At, func(c *service.Call, of lease.Of, p api.StateWriteParams) (api.StateSetResult, service.Outcome, error) {
-			return set(c, of, api.StateSetParams{StatePath: api.StatePath{Path: p.Path}, StateIf: p.StateIf, Value: p.Value, ExpiresMS: p.ExpiresMS})
+			return s.set(c, of, api.StateSetParams{StatePath: api.StatePath{Path: p.Path}, StateIf: p.StateIf, Value: p.Value, Blob: p.Blob, ExpiresMS: p.ExpiresMS})
 		})),
 		service.Write(methods.StateRemove, aboutUsers(api.StateRemoveParams.At), ofUser(api.StateRemoveParams.At, func(c *service.Call, of lease.Of, p api.StateRemoveParams) (api.StateDeleteResult, service.Outcome, error) {
 			return remove(c, of, api.StateDeleteParams{StatePath: api.StatePath{Path: p.Path}, StateIf: p.StateIf})
@@ -52,6 +60,20 @@ func inRun[P, R any](at func(P) api.StatePath, do func(*service.Call, lease.Of, 
 		return do(c, of, p)
 	}
 }
+
+// Covers is what a grant must cover for a key that a run reads.
+func Covers(at api.StatePath) []string {
+	return stages(grant.ReadOnly, api.StatePath.At).Covers(at)
+}
+
+// Holder is the holder of blobs that a key is which a run names.
+func Holder(c *service.Call, named api.StatePath) (string, error) {
+	of, err := scopeOf(c.Run, named.StateWhere)
+	return holder(of.ID(), named.Path), cmp.Or(err, checkPath(named.Path))
+}
+
+// Holders are those of all keys of a run's own.
+func Holders(run agent.Run) string { return holder(lease.RunBox(run.Owner.UID, run.Spec.ID).ID(), "") }
 
 // stages require a grant for what is shared with other runs.
 func stages[P any](rights grant.Rights, named func(P) api.StatePath) service.Stages[P] {
@@ -160,8 +182,12 @@ func change(c *service.Call, of lease.Of, path string, condition api.StateIf) (s
 	return s, old, err
 }
 
-func set(c *service.Call, of lease.Of, p api.StateSetParams) (result api.StateSetResult, out service.Outcome, err error) {
-	v, err := api.Compacted("a value", p.Value)
+func (s State) set(c *service.Call, of lease.Of, p api.StateSetParams) (result api.StateSetResult, out service.Outcome, err error) {
+	held, err := s.Blobs.Held(c, of.Owner, p.Blob)
+	if err != nil {
+		return result, out, err
+	}
+	v, err := api.Body("a value", p.Value, held)
 	if err != nil {
 		return result, out, err
 	}
@@ -169,12 +195,12 @@ func set(c *service.Call, of lease.Of, p api.StateSetParams) (result api.StateSe
 	if err != nil {
 		return result, out, err
 	}
-	s, old, err := change(c, of, p.Path, p.StateIf)
+	in, old, err := change(c, of, p.Path, p.StateIf)
 	if err != nil {
 		return result, out, err
 	}
-	result.Version, err = s.put(c.Tx, old, p.Path, v, c.Now, expires)
-	out.Topics = append(out.Topics, topicOf(s.Of, p.Path))
+	result.Version, err = in.put(c.Tx, old, api.StateEntry{Path: p.Path, Blob: held, Changed: c.Now.UTC(), Expires: expires}, v)
+	out.Topics = append(out.Topics, topicOf(of, p.Path))
 	return result, out, err
 }
 

@@ -296,7 +296,10 @@ export interface BudgetChargeParams {
 export interface MailSendParams {
   /** a registered name, or the name or the id of a run, in the sender's namespace; or parent */
   to: string;
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are received first */
   priority?: number;
   /** from now; 0: never */
@@ -335,7 +338,9 @@ export interface MailAckParams {
 export interface MailReplyParams {
   /** of the message, which is in the caller's mailbox or was acknowledged by the same call */
   id: string;
+  /** as in MailSendParams */
   body: unknown;
+  blob?: string;
   /** take the message out of the mailbox */
   ack?: boolean;
   /** the same key gets the same answer again */
@@ -359,7 +364,9 @@ export interface MailTopicParams {
 /** Sends a message to each run that has subscribed to a topic. */
 export interface MailPublishParams {
   topic: string;
+  /** as in MailSendParams */
   body: unknown;
+  blob?: string;
   /** as in MailSendParams */
   priority?: number;
   /** from now; 0: never */
@@ -488,7 +495,10 @@ export interface StateSetParams {
   path: string;
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
+  /** at most 48 KiB; null beside a blob: that alone */
   value: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** from now; 0: never */
   expires_ms?: number;
   /** the same key gets the same answer again */
@@ -533,6 +543,68 @@ export interface StateWatchParams {
   version: number;
   /** then the call is refused: not found, rule within; 0: it waits without end */
   within_ms?: number;
+}
+
+/** Begins an upload. */
+export interface BlobOpenParams {
+  /** of the whole blob, 1 to 64 MiB */
+  bytes: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Writes a part of an upload. */
+export interface BlobWriteParams {
+  upload: string;
+  /** of the part; not behind the end of what is written */
+  offset: number;
+  /** at most 36 KiB, as base64 */
+  data: Base64;
+}
+
+/** Ends an upload. */
+export interface BlobCloseParams {
+  upload: string;
+  /** what the digest must be; absent: anything */
+  sha256?: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Makes a blob of a file. */
+export interface BlobTakeParams {
+  /** absolute, as the agent sees it */
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks for a part of a blob. */
+export interface BlobReadParams {
+  /** its SHA-256 */
+  blob: string;
+  /**
+   * the key that refers to it, of a scope that runs share; absent: a message in the caller's
+   * mailbox does, a key of its own run, or an upload of its own.
+   */
+  at?: StatePath;
+  /** of the part */
+  offset?: number;
+}
+
+/** Writes a blob to a file. */
+export interface BlobSaveParams {
+  /** its SHA-256 */
+  blob: string;
+  /**
+   * the key that refers to it, of a scope that runs share; absent: a message in the caller's
+   * mailbox does, a key of its own run, or an upload of its own.
+   */
+  at?: StatePath;
+  /** absolute, as the agent sees it; nothing may be there */
+  path: string;
+  /** the same key gets the same answer again */
+  key?: string;
 }
 
 /** An event of the agent's own. */
@@ -896,7 +968,10 @@ export interface MailPostParams {
   namespace?: string;
   /** a registered name, or a run's name or id */
   to: string;
+  /** at most 48 KiB; null beside a blob: that alone */
   body: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** 0 to 9; higher ones are received first */
   priority?: number;
   /** from now; 0: never */
@@ -1030,6 +1105,26 @@ export interface ModelTestParams {
   model: string;
 }
 
+/** Begins an upload of a user's. */
+export interface BlobUploadParams {
+  /** of the blob; absent: the caller; only root names another */
+  owner?: number;
+  /** of the whole blob, 1 to 64 MiB */
+  bytes: number;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/** Asks a user's blob for a part. */
+export interface BlobFetchParams {
+  /** absent: the caller; only root names another */
+  owner?: number;
+  /** its SHA-256 */
+  blob: string;
+  /** of the part */
+  offset?: number;
+}
+
 /** Asks for the keys of a scope at a path and below it. */
 export interface StateQueryParams {
   /** absent: the caller; only root names another */
@@ -1066,7 +1161,10 @@ export interface StateWriteParams {
   /** the version that there must be, 0: none; absent: any */
   if_version?: number;
   path: string;
+  /** at most 48 KiB; null beside a blob: that alone */
   value: unknown;
+  /** SHA-256 of one that the caller may read */
+  blob?: string;
   /** from now; 0: never */
   expires_ms?: number;
   /** the same key gets the same answer again */
@@ -1596,6 +1694,16 @@ export interface MailSendResult {
   trace: string;
 }
 
+/**
+ * Names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its
+ * content.
+ */
+export interface Blob {
+  /** 64 hexadecimal digits */
+  sha256: string;
+  bytes: number;
+}
+
 /** A message as its receiver gets it. All but Body, Priority, Expires and Trace is set by clove. */
 export interface Mail {
   /** opaque */
@@ -1615,7 +1723,10 @@ export interface Mail {
   asks?: boolean;
   /** the id of the message that it answers */
   answers?: string;
+  /** null beside a blob: there is only that */
   body: unknown;
+  /** blob.read returns it, until the message is acknowledged */
+  blob?: Blob;
 }
 
 /** Has messages, at least one. Each comes again until it is acknowledged. */
@@ -1743,10 +1854,13 @@ export interface StateResult {
   path: string;
   /** each change in the scope has a higher one; 0: there is no such key */
   version: number;
+  /** of the value and of the blob */
   bytes?: number;
+  /** blob.read returns it, with the key as at */
+  blob?: Blob;
   changed?: Time;
   expires?: Time;
-  /** absent: there is no such key */
+  /** absent: there is no such key, or only a blob */
   value?: unknown;
 }
 
@@ -1766,7 +1880,10 @@ export interface StateEntry {
   path: string;
   /** each change in the scope has a higher one; 0: there is no such key */
   version: number;
+  /** of the value and of the blob */
   bytes?: number;
+  /** blob.read returns it, with the key as at */
+  blob?: Blob;
   changed?: Time;
   expires?: Time;
 }
@@ -1776,6 +1893,33 @@ export interface StateListResult {
   keys: StateEntry[];
   /** there are more */
   next?: string;
+}
+
+/** Names the upload. */
+export interface BlobOpenResult {
+  upload: string;
+}
+
+/** Says how much of the upload is written. */
+export interface BlobWriteResult {
+  /** bytes; the next part begins there */
+  written: number;
+}
+
+/** Names a blob. */
+export interface BlobResult {
+  /** 64 hexadecimal digits */
+  sha256: string;
+  bytes: number;
+}
+
+/** A part of a blob. */
+export interface BlobReadResult {
+  /** at most 36 KiB, as base64 */
+  data: Base64;
+  bytes: number;
+  /** the offset of the next part; absent: this was the last */
+  next?: number;
 }
 
 /** A call of a model that a limit lets wait. */
@@ -1881,6 +2025,16 @@ export interface SpawnFile {
 export interface ThenCall {
   method: string;
   params?: unknown;
+}
+
+/** Names a key of a scope. */
+export interface StatePath {
+  /** run, name or namespace; absent: that of name, or else run */
+  scope?: string;
+  /** of the scope name */
+  name?: string;
+  /** parts with / between them: plans/today */
+  path: string;
 }
 
 /** Says that a dimension reached a mark. */
@@ -2823,7 +2977,10 @@ export interface DeadLetter {
   asks?: boolean;
   /** the id of the message that it answers */
   answers?: string;
+  /** null beside a blob: there is only that */
   body: unknown;
+  /** blob.read returns it, until the message is acknowledged */
+  blob?: Blob;
   /** its id */
   mailbox: string;
   why: string;
@@ -3394,6 +3551,42 @@ export interface AgentStateMethods {
   watch(params: Omit<StateWatchParams, "run">, options?: CallOptions): Promise<StateResult>;
 }
 
+/** The methods blob.*. */
+export interface AgentBlobMethods {
+  /**
+   * Begins an upload of a blob: a body of up to 64 MiB, which mail.send and state.set name by its
+   * SHA-256. Its bytes count as write_bytes at once. The upload expires after an hour, and ends
+   * with the run.
+   */
+  open(params: Omit<BlobOpenParams, "run">, options?: CallOptions): Promise<BlobOpenResult>;
+  /**
+   * Writes a part of an upload, of at most 36 KiB. The parts come in their order; one may be
+   * written again.
+   */
+  write(params: Omit<BlobWriteParams, "run">, options?: CallOptions): Promise<BlobWriteResult>;
+  /**
+   * Ends an upload, and returns the SHA-256 of the blob, which is durable then. The run may name
+   * it for an hour; bodies that do keep it.
+   */
+  close(params: Omit<BlobCloseParams, "run">, options?: CallOptions): Promise<BlobResult>;
+  /**
+   * Makes a blob of a file of the agent's, as blob.open, blob.write and blob.close do. It is read
+   * with the agent's rights, at the path that the agent sees.
+   */
+  take(params: Omit<BlobTakeParams, "run">, options?: CallOptions): Promise<BlobResult>;
+  /**
+   * Returns a part of a blob to which a message in the agent's mailbox, a key of its run or an
+   * upload of its own refers; or a key that the call names and that the agent may read. Any other
+   * blob is as one that there is not.
+   */
+  read(params: Omit<BlobReadParams, "run">, options?: CallOptions): Promise<BlobReadResult>;
+  /**
+   * Writes a blob that the agent may read to a new file, with the agent's rights, at the path that
+   * the agent sees.
+   */
+  save(params: Omit<BlobSaveParams, "run">, options?: CallOptions): Promise<BlobResult>;
+}
+
 /** The methods model.*. */
 export interface AgentModelMethods {
   /**
@@ -3439,6 +3632,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly job: AgentJobMethods;
   readonly name: AgentNameMethods;
   readonly state: AgentStateMethods;
+  readonly blob: AgentBlobMethods;
   readonly model: AgentModelMethods;
   readonly event: AgentEventMethods;
   readonly audit: AgentAuditMethods;
@@ -3868,6 +4062,27 @@ export interface ClovedAuditMethods {
   trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }
 
+/** The methods blob.*. */
+export interface ClovedBlobMethods {
+  /**
+   * Begins an upload of a blob of the caller's, or for root of a user's: a body of up to 64 MiB,
+   * which mail.post and state.write name by its SHA-256. The upload expires after an hour.
+   */
+  upload(params: BlobUploadParams, options?: CallOptions): Promise<BlobOpenResult>;
+  /**
+   * Writes a part of an upload, of at most 36 KiB. The parts come in their order; one may be
+   * written again.
+   */
+  part(params: BlobWriteParams, options?: CallOptions): Promise<BlobWriteResult>;
+  /**
+   * Ends an upload, and returns the SHA-256 of the blob, which is durable then. If no message and
+   * no key names it, it is removed after an hour.
+   */
+  finish(params: BlobCloseParams, options?: CallOptions): Promise<BlobResult>;
+  /** Returns a part of a blob of the caller's, or for root of a user's. */
+  fetch(params: BlobFetchParams, options?: CallOptions): Promise<BlobReadResult>;
+}
+
 /** The methods state.*. */
 export interface ClovedStateMethods {
   /**
@@ -3913,6 +4128,7 @@ export interface ClovedMethods {
   readonly queue: ClovedQueueMethods;
   readonly model: ClovedModelMethods;
   readonly audit: ClovedAuditMethods;
+  readonly blob: ClovedBlobMethods;
   readonly state: ClovedStateMethods;
   readonly event: ClovedEventMethods;
 }

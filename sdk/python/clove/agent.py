@@ -14,6 +14,9 @@ from .notes import Notifications
 from .retry import Backoff, unreachable
 from .values import new_key
 
+_PART = 36 << 10
+"""Bytes of a part of a blob."""
+
 
 class Agent(api.Methods):
     """Everything that an agent may call. Threads may share it.
@@ -84,6 +87,32 @@ class Agent(api.Methods):
         answer = self.mail.answer(sent.id, within_ms=ms).message
         self.mail.ack([answer.id])
         return answer
+
+    def upload(self, content: bytes) -> api.BlobResult:
+        """Makes a blob of content, which mail.send and state.set name by its sha256.
+
+        Args:
+            content: 1 byte to 64 MiB
+        """
+        upload = self.blob.open(len(content)).upload
+        for offset in range(0, len(content), _PART):
+            self.blob.write(upload, offset, content[offset : offset + _PART])
+        return self.blob.close(upload)
+
+    def download(self, sha256: str, *, at: Optional[Mapping[str, Any]] = None) -> bytes:
+        """The content of a blob.
+
+        Args:
+            sha256: of a message in the mailbox, of an own key, or of an own upload
+            at: the key that has it, of a scope that runs share
+        """
+        parts = []
+        offset: Optional[int] = None
+        while offset != 0:
+            part = self.blob.read(sha256, offset=offset, at=at)
+            parts.append(part.data)
+            offset = part.next
+        return b"".join(parts)
 
     def listen(self, timeout: Optional[float] = None) -> Notifications:
         """The notifications, for `for` and for `async for`.

@@ -893,6 +893,23 @@ class MailSendResult:
 
 
 @dataclass(frozen=True)
+class Blob:
+    """Names a body that is larger than BodyMost, or no JSON. It is kept apart, and
+    named by its content.
+    """
+
+    sha256: str = ""  # 64 hexadecimal digits
+    bytes: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Blob:
+        return cls(
+            sha256=o.get("sha256") or "",
+            bytes=o.get("bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class Mail:
     """A message as its receiver gets it. All but Body, Priority, Expires and Trace is
     set by clove.
@@ -908,7 +925,8 @@ class Mail:
     causation: str = ""
     asks: bool = False  # its sender waits for an answer (mail.reply)
     answers: str = ""  # the id of the message that it answers
-    body: Any = None
+    body: Any = None  # null beside a blob: there is only that
+    blob: Optional[Blob] = None  # blob.read returns it, until the message is acknowledged
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Mail:
@@ -924,6 +942,7 @@ class Mail:
             asks=o.get("asks") or False,
             answers=o.get("answers") or "",
             body=o.get("body"),
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
         )
 
 
@@ -1157,10 +1176,11 @@ class StateResult:
 
     path: str = ""
     version: int = 0  # each change in the scope has a higher one; 0: there is no such key
-    bytes: int = 0
+    bytes: int = 0  # of the value and of the blob
+    blob: Optional[Blob] = None  # blob.read returns it, with the key as at
     changed: Optional[datetime] = None
     expires: Optional[datetime] = None
-    value: Any = None  # absent: there is no such key
+    value: Any = None  # absent: there is no such key, or only a blob
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> StateResult:
@@ -1168,6 +1188,7 @@ class StateResult:
             path=o.get("path") or "",
             version=o.get("version") or 0,
             bytes=o.get("bytes") or 0,
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             changed=read_time(o.get("changed")),
             expires=read_time(o.get("expires")),
             value=o.get("value"),
@@ -1206,7 +1227,8 @@ class StateEntry:
 
     path: str = ""
     version: int = 0  # each change in the scope has a higher one; 0: there is no such key
-    bytes: int = 0
+    bytes: int = 0  # of the value and of the blob
+    blob: Optional[Blob] = None  # blob.read returns it, with the key as at
     changed: Optional[datetime] = None
     expires: Optional[datetime] = None
 
@@ -1216,6 +1238,7 @@ class StateEntry:
             path=o.get("path") or "",
             version=o.get("version") or 0,
             bytes=o.get("bytes") or 0,
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             changed=read_time(o.get("changed")),
             expires=read_time(o.get("expires")),
         )
@@ -1233,6 +1256,64 @@ class StateListResult:
         return cls(
             keys=[StateEntry.read(x or {}) for x in o.get("keys") or ()],
             next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class BlobOpenResult:
+    """Names the upload."""
+
+    upload: str = ""
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BlobOpenResult:
+        return cls(
+            upload=o.get("upload") or "",
+        )
+
+
+@dataclass(frozen=True)
+class BlobWriteResult:
+    """Says how much of the upload is written."""
+
+    written: int = 0  # bytes; the next part begins there
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BlobWriteResult:
+        return cls(
+            written=o.get("written") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class BlobResult:
+    """Names a blob."""
+
+    sha256: str = ""  # 64 hexadecimal digits
+    bytes: int = 0
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BlobResult:
+        return cls(
+            sha256=o.get("sha256") or "",
+            bytes=o.get("bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class BlobReadResult:
+    """A part of a blob."""
+
+    data: bytes = b""  # at most 36 KiB, as base64
+    bytes: int = 0
+    next: int = 0  # the offset of the next part; absent: this was the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BlobReadResult:
+        return cls(
+            data=read_bytes(o.get("data")),
+            bytes=o.get("bytes") or 0,
+            next=o.get("next") or 0,
         )
 
 
@@ -1429,6 +1510,23 @@ class ThenCall:
         return cls(
             method=o.get("method") or "",
             params=o.get("params"),
+        )
+
+
+@dataclass(frozen=True)
+class StatePath:
+    """Names a key of a scope."""
+
+    scope: str = ""  # run, name or namespace; absent: that of name, or else run
+    name: str = ""  # of the scope name
+    path: str = ""  # parts with / between them: plans/today
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StatePath:
+        return cls(
+            scope=o.get("scope") or "",
+            name=o.get("name") or "",
+            path=o.get("path") or "",
         )
 
 
@@ -1892,6 +1990,7 @@ class MailMethods:
         to: str,
         body: Any,
         *,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
         trace: Optional[str] = None,
@@ -1903,6 +2002,8 @@ class MailMethods:
 
         Args:
             to: a registered name, or the name or the id of a run, in the sender's namespace; or parent
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
             trace: absent: a new one, or that of the message it answers
@@ -1912,6 +2013,7 @@ class MailMethods:
         params = {
             "to": to,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "expires_ms": expires_ms,
             "trace": trace,
@@ -1965,6 +2067,7 @@ class MailMethods:
         id: str,
         body: Any,
         *,
+        blob: Optional[str] = None,
         ack: Optional[bool] = None,
         key: Optional[str] = None,
     ) -> MailSendResult:
@@ -1972,10 +2075,11 @@ class MailMethods:
 
         Args:
             id: of the message, which is in the caller's mailbox or was acknowledged by the same call
+            body: as in MailSendParams
             ack: take the message out of the mailbox
             key: the same key gets the same answer again; a random one by default
         """
-        params = {"id": id, "body": body, "ack": ack, "key": key}
+        params = {"id": id, "body": body, "blob": blob, "ack": ack, "key": key}
         return MailSendResult.read(self._call("mail.reply", params))
 
     def answer(self, id: str, *, within_ms: Optional[int] = None) -> MailAnswerResult:
@@ -2012,6 +2116,7 @@ class MailMethods:
         topic: str,
         body: Any,
         *,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
         trace: Optional[str] = None,
@@ -2023,6 +2128,7 @@ class MailMethods:
         that covers topic/T, and costs one message.
 
         Args:
+            body: as in MailSendParams
             priority: as in MailSendParams
             expires_ms: from now; 0: never
             trace: absent: a new one
@@ -2032,6 +2138,7 @@ class MailMethods:
         params = {
             "topic": topic,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "expires_ms": expires_ms,
             "trace": trace,
@@ -2255,6 +2362,7 @@ class StateMethods:
         scope: Optional[str] = None,
         name: Optional[str] = None,
         if_version: Optional[int] = None,
+        blob: Optional[str] = None,
         expires_ms: Optional[int] = None,
         key: Optional[str] = None,
     ) -> StateSetResult:
@@ -2266,6 +2374,8 @@ class StateMethods:
             name: of the scope name
             path: parts with / between them: plans/today
             if_version: the version that there must be, 0: none; absent: any
+            value: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             expires_ms: from now; 0: never
             key: the same key gets the same answer again; a random one by default
         """
@@ -2275,6 +2385,7 @@ class StateMethods:
             "path": path,
             "if_version": if_version,
             "value": value,
+            "blob": blob,
             "expires_ms": expires_ms,
             "key": key,
         }
@@ -2368,6 +2479,104 @@ class StateMethods:
         return StateResult.read(self._call("state.watch", params))
 
 
+class BlobMethods:
+    """The methods blob.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def open(self, bytes: int, *, key: Optional[str] = None) -> BlobOpenResult:
+        """Begins an upload of a blob: a body of up to 64 MiB, which mail.send and
+        state.set name by its SHA-256. Its bytes count as write_bytes at once. The
+        upload expires after an hour, and ends with the run.
+
+        Args:
+            bytes: of the whole blob, 1 to 64 MiB
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"bytes": bytes, "key": key}
+        return BlobOpenResult.read(self._call("blob.open", params))
+
+    def write(self, upload: str, offset: int, data: bytes) -> BlobWriteResult:
+        """Writes a part of an upload, of at most 36 KiB. The parts come in their order;
+        one may be written again.
+
+        Args:
+            offset: of the part; not behind the end of what is written
+            data: at most 36 KiB, as base64
+        """
+        params = {"upload": upload, "offset": offset, "data": data}
+        return BlobWriteResult.read(self._call("blob.write", params))
+
+    def close(
+        self,
+        upload: str,
+        *,
+        sha256: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> BlobResult:
+        """Ends an upload, and returns the SHA-256 of the blob, which is durable then.
+        The run may name it for an hour; bodies that do keep it.
+
+        Args:
+            sha256: what the digest must be; absent: anything
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"upload": upload, "sha256": sha256, "key": key}
+        return BlobResult.read(self._call("blob.close", params))
+
+    def take(self, path: str, *, key: Optional[str] = None) -> BlobResult:
+        """Makes a blob of a file of the agent's, as blob.open, blob.write and
+        blob.close do. It is read with the agent's rights, at the path that the agent
+        sees.
+
+        Args:
+            path: absolute, as the agent sees it
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"path": path, "key": key}
+        return BlobResult.read(self._call("blob.take", params))
+
+    def read(
+        self,
+        blob: str,
+        *,
+        at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        offset: Optional[int] = None,
+    ) -> BlobReadResult:
+        """Returns a part of a blob to which a message in the agent's mailbox, a key of
+        its run or an upload of its own refers; or a key that the call names and that
+        the agent may read. Any other blob is as one that there is not.
+
+        Args:
+            blob: its SHA-256
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            offset: of the part
+        """
+        params = {"blob": blob, "at": at, "offset": offset}
+        return BlobReadResult.read(self._call("blob.read", params))
+
+    def save(
+        self,
+        blob: str,
+        path: str,
+        *,
+        at: Optional[Union[StatePath, Mapping[str, Any]]] = None,
+        key: Optional[str] = None,
+    ) -> BlobResult:
+        """Writes a blob that the agent may read to a new file, with the agent's rights,
+        at the path that the agent sees.
+
+        Args:
+            blob: its SHA-256
+            at: the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own.
+            path: absolute, as the agent sees it; nothing may be there
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"blob": blob, "at": at, "path": path, "key": key}
+        return BlobResult.read(self._call("blob.save", params))
+
+
 class ModelMethods:
     """The methods model.*."""
 
@@ -2457,6 +2666,7 @@ class Methods(AgentMethods):
         self.job = JobMethods(call)
         self.name = NameMethods(call)
         self.state = StateMethods(call)
+        self.blob = BlobMethods(call)
         self.model = ModelMethods(call)
         self.event = EventMethods(call)
         self.audit = AuditMethods(call)
@@ -2689,7 +2899,8 @@ METHODS: dict[str, Method] = {
         "Sends a message, which is durable when the call is answered. It needs a grant of kind send that covers the receiver. A full mailbox refuses it.",
         [
             Param("to", "string", True, "a registered name, or the name or the id of a run, in the sender's namespace; or parent"),
-            Param("body", "json", True, ""),
+            Param("body", "json", True, "at most 48 KiB; null beside a blob: that alone"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("priority", "integer", False, "0 to 9; higher ones are received first"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("trace", "string", False, "absent: a new one, or that of the message it answers"),
@@ -2721,7 +2932,8 @@ METHODS: dict[str, Method] = {
         "Answers a message that asks, once. It needs no grant.",
         [
             Param("id", "string", True, "of the message, which is in the caller's mailbox or was acknowledged by the same call"),
-            Param("body", "json", True, ""),
+            Param("body", "json", True, "as in MailSendParams"),
+            Param("blob", "string", False, ""),
             Param("ack", "bool", False, "take the message out of the mailbox"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
@@ -2755,7 +2967,8 @@ METHODS: dict[str, Method] = {
         "Sends a message to each run that has subscribed to the topic T, and says how many have it and how many mailboxes were full. It needs a grant of kind send that covers topic/T, and costs one message.",
         [
             Param("topic", "string", True, ""),
-            Param("body", "json", True, ""),
+            Param("body", "json", True, "as in MailSendParams"),
+            Param("blob", "string", False, ""),
             Param("priority", "integer", False, "as in MailSendParams"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("trace", "string", False, "absent: a new one"),
@@ -2877,7 +3090,8 @@ METHODS: dict[str, Method] = {
             Param("name", "string", False, "of the scope name"),
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("if_version", "integer", False, "the version that there must be, 0: none; absent: any"),
-            Param("value", "json", True, ""),
+            Param("value", "json", True, "at most 48 KiB; null beside a blob: that alone"),
+            Param("blob", "string", False, "SHA-256 of one that the caller may read"),
             Param("expires_ms", "integer", False, "from now; 0: never"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
@@ -2912,6 +3126,59 @@ METHODS: dict[str, Method] = {
             Param("path", "string", True, "parts with / between them: plans/today"),
             Param("version", "integer", True, "the one that the caller knows; 0: it knows of none"),
             Param("within_ms", "integer", False, "then the call is refused: not found, rule within; 0: it waits without end"),
+        ],
+    ),
+    "blob.open": Method(
+        "blob.open",
+        "Begins an upload of a blob: a body of up to 64 MiB, which mail.send and state.set name by its SHA-256. Its bytes count as write_bytes at once. The upload expires after an hour, and ends with the run.",
+        [
+            Param("bytes", "integer", True, "of the whole blob, 1 to 64 MiB"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "blob.write": Method(
+        "blob.write",
+        "Writes a part of an upload, of at most 36 KiB. The parts come in their order; one may be written again.",
+        [
+            Param("upload", "string", True, ""),
+            Param("offset", "integer", True, "of the part; not behind the end of what is written"),
+            Param("data", "json", True, "at most 36 KiB, as base64"),
+        ],
+    ),
+    "blob.close": Method(
+        "blob.close",
+        "Ends an upload, and returns the SHA-256 of the blob, which is durable then. The run may name it for an hour; bodies that do keep it.",
+        [
+            Param("upload", "string", True, ""),
+            Param("sha256", "string", False, "what the digest must be; absent: anything"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "blob.take": Method(
+        "blob.take",
+        "Makes a blob of a file of the agent's, as blob.open, blob.write and blob.close do. It is read with the agent's rights, at the path that the agent sees.",
+        [
+            Param("path", "string", True, "absolute, as the agent sees it"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
+    "blob.read": Method(
+        "blob.read",
+        "Returns a part of a blob to which a message in the agent's mailbox, a key of its run or an upload of its own refers; or a key that the call names and that the agent may read. Any other blob is as one that there is not.",
+        [
+            Param("blob", "string", True, "its SHA-256"),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("offset", "integer", False, "of the part"),
+        ],
+    ),
+    "blob.save": Method(
+        "blob.save",
+        "Writes a blob that the agent may read to a new file, with the agent's rights, at the path that the agent sees.",
+        [
+            Param("blob", "string", True, "its SHA-256"),
+            Param("at", "json", False, "the key that refers to it, of a scope that runs share; absent: a message in the caller's mailbox does, a key of its own run, or an upload of its own."),
+            Param("path", "string", True, "absolute, as the agent sees it; nothing may be there"),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
     "model.queue": Method(
@@ -3012,6 +3279,7 @@ __all__ = [
     "BudgetResult",
     "BudgetReserveResult",
     "MailSendResult",
+    "Blob",
     "Mail",
     "MailReceiveResult",
     "MailAckResult",
@@ -3030,6 +3298,10 @@ __all__ = [
     "StateDeleteResult",
     "StateEntry",
     "StateListResult",
+    "BlobOpenResult",
+    "BlobWriteResult",
+    "BlobResult",
+    "BlobReadResult",
     "WaitingCall",
     "ModelQueueResult",
     "EventAppendResult",
@@ -3040,6 +3312,7 @@ __all__ = [
     "SpawnLimits",
     "SpawnFile",
     "ThenCall",
+    "StatePath",
     "BudgetNote",
     "GrantsNote",
     "OfferNote",

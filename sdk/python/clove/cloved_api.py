@@ -1454,7 +1454,8 @@ class DeadLetter:
     causation: str = ""
     asks: bool = False  # its sender waits for an answer (mail.reply)
     answers: str = ""  # the id of the message that it answers
-    body: Any = None
+    body: Any = None  # null beside a blob: there is only that
+    blob: Optional[Blob] = None  # blob.read returns it, until the message is acknowledged
     mailbox: str = ""  # its id
     why: str = ""
     died: Optional[datetime] = None
@@ -1474,6 +1475,7 @@ class DeadLetter:
             asks=o.get("asks") or False,
             answers=o.get("answers") or "",
             body=o.get("body"),
+            blob=Blob.read(o.get("blob") or {}) if o.get("blob") is not None else None,
             mailbox=o.get("mailbox") or "",
             why=o.get("why") or "",
             died=read_time(o.get("died")),
@@ -2855,6 +2857,7 @@ class MailMethods:
         *,
         owner: Optional[int] = None,
         namespace: Optional[str] = None,
+        blob: Optional[str] = None,
         priority: Optional[int] = None,
         expires_ms: Optional[int] = None,
         key: Optional[str] = None,
@@ -2866,6 +2869,8 @@ class MailMethods:
             owner: of the receiver; absent: the caller; only root names another
             namespace: of a registered name
             to: a registered name, or a run's name or id
+            body: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             priority: 0 to 9; higher ones are received first
             expires_ms: from now; 0: never
             key: the same key gets the same answer again
@@ -2875,6 +2880,7 @@ class MailMethods:
             "namespace": namespace,
             "to": to,
             "body": body,
+            "blob": blob,
             "priority": priority,
             "expires_ms": expires_ms,
             "key": key,
@@ -3331,6 +3337,77 @@ class AuditMethods:
         return TraceResult.read(await self._caller.call("audit.trace", params))
 
 
+class BlobMethods:
+    """The methods blob.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def upload(
+        self,
+        bytes: int,
+        *,
+        owner: Optional[int] = None,
+        key: Optional[str] = None,
+    ) -> BlobOpenResult:
+        """Begins an upload of a blob of the caller's, or for root of a user's: a body
+        of up to 64 MiB, which mail.post and state.write name by its SHA-256. The
+        upload expires after an hour.
+
+        Args:
+            owner: of the blob; absent: the caller; only root names another
+            bytes: of the whole blob, 1 to 64 MiB
+            key: the same key gets the same answer again
+        """
+        params = {"owner": owner, "bytes": bytes, "key": key}
+        return BlobOpenResult.read(await self._caller.call("blob.upload", params))
+
+    async def part(self, upload: str, offset: int, data: bytes) -> BlobWriteResult:
+        """Writes a part of an upload, of at most 36 KiB. The parts come in their order;
+        one may be written again.
+
+        Args:
+            offset: of the part; not behind the end of what is written
+            data: at most 36 KiB, as base64
+        """
+        params = {"upload": upload, "offset": offset, "data": data}
+        return BlobWriteResult.read(await self._caller.call("blob.part", params))
+
+    async def finish(
+        self,
+        upload: str,
+        *,
+        sha256: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> BlobResult:
+        """Ends an upload, and returns the SHA-256 of the blob, which is durable then.
+        If no message and no key names it, it is removed after an hour.
+
+        Args:
+            sha256: what the digest must be; absent: anything
+            key: the same key gets the same answer again
+        """
+        params = {"upload": upload, "sha256": sha256, "key": key}
+        return BlobResult.read(await self._caller.call("blob.finish", params))
+
+    async def fetch(
+        self,
+        blob: str,
+        *,
+        owner: Optional[int] = None,
+        offset: Optional[int] = None,
+    ) -> BlobReadResult:
+        """Returns a part of a blob of the caller's, or for root of a user's.
+
+        Args:
+            owner: absent: the caller; only root names another
+            blob: its SHA-256
+            offset: of the part
+        """
+        params = {"owner": owner, "blob": blob, "offset": offset}
+        return BlobReadResult.read(await self._caller.call("blob.fetch", params))
+
+
 class StateMethods:
     """The methods state.*."""
 
@@ -3405,6 +3482,7 @@ class StateMethods:
         namespace: Optional[str] = None,
         name: Optional[str] = None,
         if_version: Optional[int] = None,
+        blob: Optional[str] = None,
         expires_ms: Optional[int] = None,
         key: Optional[str] = None,
     ) -> StateSetResult:
@@ -3415,6 +3493,8 @@ class StateMethods:
             namespace: absent: runs that have none
             name: the scope of this name; absent: that of the namespace
             if_version: the version that there must be, 0: none; absent: any
+            value: at most 48 KiB; null beside a blob: that alone
+            blob: SHA-256 of one that the caller may read
             expires_ms: from now; 0: never
             key: the same key gets the same answer again
         """
@@ -3425,6 +3505,7 @@ class StateMethods:
             "if_version": if_version,
             "path": path,
             "value": value,
+            "blob": blob,
             "expires_ms": expires_ms,
             "key": key,
         }
@@ -3511,6 +3592,7 @@ class Methods:
         self.queue = QueueMethods(caller)
         self.model = ModelMethods(caller)
         self.audit = AuditMethods(caller)
+        self.blob = BlobMethods(caller)
         self.state = StateMethods(caller)
         self.event = EventMethods(caller)
 
