@@ -75,9 +75,9 @@ type BlobReadParams struct {
 
 // BlobReadResult is a part of a blob.
 type BlobReadResult struct {
-	Data  []byte `json:"data"` // at most 36 KiB, as base64
-	Bytes int64  `json:"bytes"`
-	Next  int64  `json:"next,omitempty"` // the offset of the next part; absent: this was the last
+	Data       []byte `json:"data"` // at most 36 KiB, as base64
+	Bytes      int64  `json:"bytes"`
+	NextOffset int64  `json:"next_offset,omitempty"` // the offset of the next part; absent: this was the last
 }
 
 // BlobSaveParams writes a blob to a file.

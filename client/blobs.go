@@ -39,7 +39,7 @@ func GetBlob(ctx context.Context, c *Client, owner *uint32, sha256 string, to io
 		if _, err := to.Write(part.Data); err != nil {
 			return err
 		}
-		if at = part.Next; at == 0 {
+		if at = part.NextOffset; at == 0 {
 			return nil
 		}
 	}

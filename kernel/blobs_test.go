@@ -71,7 +71,7 @@ func (p *post) reads(run agent.Run, at api.BlobAt) (content []byte, err error) {
 		}
 		part := answerOf[api.BlobReadResult](p.t)(text, nil)
 		content = append(content, part.Data...)
-		if offset = part.Next; offset == 0 {
+		if offset = part.NextOffset; offset == 0 {
 			return content, nil
 		}
 	}

@@ -37,7 +37,7 @@ func (k *Kernel) Happened(e agent.RunEvent, namespace string) error {
 		return err
 	}
 	if e.Kind == agent.RunStarted {
-		k.alarm.set(k.spawn.Begun(e.ID, k.engine.Now()))
+		k.alarm.set(k.spawn.Launcher.Begun(e.ID, k.engine.Now()))
 	}
 	kind := kindOf(e.Kind)
 	if kind == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // starter starts runs for jobs: a jobs.Starter.
-type starter struct{ spawn *spawn.Spawn }
+type starter struct{ launcher *spawn.Launcher }
 
 // ofJob begins what a start for a job is for; behind it is the job's id.
 const ofJob = "job/"
@@ -24,15 +24,15 @@ func (s starter) Digest(tx *store.KernelTx, owner uint32, manifest, namespace st
 }
 
 func (s starter) Start(c *service.Call, l jobs.Start) (agent.ID, service.Outcome, error) {
-	return s.spawn.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Deadline: l.Deadline})
+	return s.launcher.Launch(c, spawn.Launch{Owner: l.Owner, Manifest: l.Manifest, Digest: l.Digest, For: ofJob + l.Job, Input: l.Input, Deadline: l.Deadline})
 }
 
 func (s starter) Abort(id agent.ID, out *service.Outcome) {
-	s.spawn.Abort(id, "its job was cancelled", out)
+	s.launcher.Abort(id, "its job was cancelled", out)
 }
 
 func (s starter) Pending(tx *store.KernelTx) (pending []jobs.Pending, err error) {
-	all, err := s.spawn.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, ofJob) })
+	all, err := s.launcher.Pending(tx, func(start *spawn.Start) bool { return strings.HasPrefix(start.For, ofJob) })
 	for _, start := range all {
 		pending = append(pending, jobs.Pending{Owner: start.Owner, Namespace: start.Namespace})
 	}

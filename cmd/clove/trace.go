@@ -15,7 +15,7 @@ const flagDepth = "depth"
 
 func traceCommand() command {
 	return command{
-		task: "share", usage: "show from what an event, a call or a message follows",
+		task: "look", usage: "show from what an event, a call or a message follows",
 		verbs: []verb{{line: "clove trace [--depth N] [--json] ID", act: ask(methods.AuditTrace).shows(showTrace)}},
 		description: "ID is that of an event of an agent's, of a call (causation in clove events --json, in a message or in the audit log), of a\n" +
 			"message or of a run, or the number of an event. Its step comes first, and behind each step what it follows from: a reply\n" +

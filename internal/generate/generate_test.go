@@ -24,7 +24,7 @@ func TestFilesAreCurrent(t *testing.T) {
 // is safe only if a call that changes something has a key.
 func TestEveryChangeHasAKey(t *testing.T) {
 	t.Parallel()
-	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name, agents.AgentOffers.Name,
+	reading := []string{agents.AgentGet.Name, agents.GrantList.Name, agents.GrantCheck.Name, agents.BudgetGet.Name, agents.ModelQueue.Name, agents.AuditRead.Name, agents.EventTrace.Name, agents.AgentOffers.Name,
 		agents.MailReceive.Name, agents.MailAnswer.Name, agents.AgentWait.Name, agents.AgentList.Name, agents.AgentTree.Name, agents.NameLookup.Name, agents.NameList.Name, agents.StateGet.Name, agents.StateList.Name, agents.StateWatch.Name,
 		agents.BlobWrite.Name, agents.BlobRead.Name, // a part may be written again
 		agents.AgentReady.Name, agents.JobGet.Name, agents.JobList.Name} // that an agent is ready holds until it ends: a repetition changes nothing

@@ -110,7 +110,7 @@ func (d Dir) read(r *blob.Row, offset int64) (part api.BlobReadResult, err error
 		return part, err
 	}
 	if end := offset + int64(len(part.Data)); end < r.Bytes {
-		part.Next = end
+		part.NextOffset = end
 	}
 	return part, nil
 }

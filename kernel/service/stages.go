@@ -15,7 +15,7 @@ type stage struct {
 // stages are the steps in their order. The step approval is apart (approval.go): it may wait.
 var stages = []stage{
 	{StageGrant, (*Engine).covered},
-	{StageTaints, (*Engine).untainted},
+	{StageTaints, untainted},
 	{StageBudget, (*Engine).reserved},
 }
 
@@ -60,7 +60,7 @@ func (e *Engine) covered(c *Call) error {
 }
 
 // untainted refuses an agent that carries a taint which the call must not meet.
-func (e *Engine) untainted(c *Call) error {
+func untainted(e *Engine, c *Call) error {
 	if !c.Agent || len(c.declared.Avoids) == 0 {
 		return nil
 	}

@@ -104,7 +104,7 @@ func (s *Spawn) Happened(e agent.RunEvent) error {
 	default:
 		return nil
 	}
-	if err := cmp.Or(s.suspendBelow(e), s.startEnded(e.ID)); err != nil {
+	if err := cmp.Or(s.suspendBelow(e), s.Launcher.startEnded(e.ID)); err != nil {
 		return err
 	}
 	var k *Child
@@ -155,7 +155,7 @@ func (s *Spawn) Recover() error {
 			err = cmp.Or(err, s.end(k.ID, end))
 		}
 	}
-	return cmp.Or(err, s.recoverStarts())
+	return cmp.Or(err, s.Launcher.recoverStarts())
 }
 
 // Waits reports whether a child was answered, or clove's own start is durable, and is not queued.

@@ -80,11 +80,8 @@ type Spawn struct {
 	Rights Rights
 	Places Places
 	IsHost func(netip.Addr) bool
-	// Ended is called when a run has ended that clove has started itself, in the transaction that forgets the start.
-	// refused says why it was never queued; nil: it was. nil: nothing follows.
-	Ended func(c *service.Call, start *Start, end End, refused error) (service.Outcome, error)
-	// Spent refuses a run whose owner has nothing left to spend for it; nil: nothing does.
-	Spent func(tx *store.KernelTx, run agent.Run, now time.Time) error
+	// Launcher starts runs that no agent has asked for.
+	Launcher Launcher
 
 	engine  *service.Engine
 	working sync.WaitGroup
@@ -111,7 +108,10 @@ func (s *Spawn) Service() *service.Service {
 }
 
 // Serve begins with what the engine has; Close ends it.
-func (s *Spawn) Serve(e *service.Engine) { s.engine, s.closed = e, make(chan struct{}) }
+func (s *Spawn) Serve(e *service.Engine) {
+	s.engine, s.closed = e, make(chan struct{})
+	s.Launcher.spawn = s
+}
 
 // Close waits for what is under way.
 func (s *Spawn) Close() {

@@ -86,68 +86,79 @@ func Held(tx *store.KernelTx, owner uint32, name, namespace string) (digest, of 
 	return m.Digest, of, err
 }
 
+// Launcher starts runs for services.
+type Launcher struct {
+	// Ended is called when a run has ended that clove has started itself, in the transaction that forgets the start.
+	// refused says why it was never queued; nil: it was. nil: nothing follows.
+	Ended func(c *service.Call, start *Start, end End, refused error) (service.Outcome, error)
+	// Spent refuses a run whose owner has nothing left to spend for it; nil: nothing does.
+	Spent func(tx *store.KernelTx, run agent.Run, now time.Time) error
+
+	spawn *Spawn // has the runs, and tries again what has failed
+}
+
 // Launch keeps a run that is started when that is durable. The owner of the manifest pays for it.
-func (s *Spawn) Launch(c *service.Call, l Launch) (id agent.ID, out service.Outcome, err error) {
-	m, err := Manifests.Get(c.Tx, manifestKey(l.Owner, l.Manifest, l.Digest))
+func (l *Launcher) Launch(c *service.Call, w Launch) (id agent.ID, out service.Outcome, err error) {
+	m, err := Manifests.Get(c.Tx, manifestKey(w.Owner, w.Manifest, w.Digest))
 	if err == nil && m == nil {
-		err = api.Failure(api.CodeNotFound, "add it again: clove manifest add, and name it again", "the manifest %.64q was removed", l.Manifest)
+		err = api.Failure(api.CodeNotFound, "add it again: clove manifest add, and name it again", "the manifest %.64q was removed", w.Manifest)
 	}
 	if err != nil {
 		return "", out, err
 	}
-	run := agent.Run{Owner: m.Owner, Created: c.Now.UTC(), Executes: m.Files, Deadline: l.Deadline}
+	run := agent.Run{Owner: m.Owner, Created: c.Now.UTC(), Executes: m.Files, Deadline: w.Deadline}
 	run.Spec = identified(m.Spec, agent.NewID(), m.Name)
 	run.Queue = agent.NewQueueState(run.Spec, c.Now.UTC())
-	if err := cmp.Or(run.Spec.Validate(), s.admits(c, run)); err != nil {
+	if err := cmp.Or(run.Spec.Validate(), l.admits(c, run)); err != nil {
 		return "", out, err
 	}
-	start := &Start{ID: run.Spec.ID, For: l.For, Owner: l.Owner, Namespace: run.Spec.Kernel.Namespace, Queue: &run, Input: l.Input}
-	out.Durable = append(out.Durable, func() { s.surely(func() error { return s.begin(start) }) })
+	start := &Start{ID: run.Spec.ID, For: w.For, Owner: w.Owner, Namespace: run.Spec.Kernel.Namespace, Queue: &run, Input: w.Input}
+	out.Durable = append(out.Durable, func() { l.spawn.surely(func() error { return l.begin(start) }) })
 	return start.ID, out, Starts.Put(c.Tx, start)
 }
 
 // admits refuses a run whose owner has nothing left to spend for it.
-func (s *Spawn) admits(c *service.Call, run agent.Run) error {
-	if s.Spent == nil {
+func (l *Launcher) admits(c *service.Call, run agent.Run) error {
+	if l.Spent == nil {
 		return nil
 	}
-	return s.Spent(c.Tx, run, c.Now)
+	return l.Spent(c.Tx, run, c.Now)
 }
 
 // begin queues a run that clove starts itself. If that is refused, it is recorded as its end.
-func (s *Spawn) begin(start *Start) error {
+func (l *Launcher) begin(start *Start) error {
 	run := *start.Queue
-	if _, found := s.runs().Get(start.ID); found {
-		return s.begun(start.ID)
+	if _, found := l.spawn.runs().Get(start.ID); found {
+		return l.begun(start.ID)
 	}
-	err := s.runs().Check(context.Background(), run.Spec, run.Owner, run.Executes)
+	err := l.spawn.runs().Check(context.Background(), run.Spec, run.Owner, run.Executes)
 	if err == nil && start.Input != nil {
-		err = s.runs().Give(run.Spec.ID, append([]byte(start.Input), '\n'))
+		err = l.spawn.runs().Give(run.Spec.ID, append([]byte(start.Input), '\n'))
 	}
 	if err == nil {
-		err = s.runs().Queue(run)
+		err = l.spawn.runs().Queue(run)
 	}
 	switch {
 	case err == nil:
-		return s.begun(start.ID)
+		return l.begun(start.ID)
 	case agent.KindOf(err) == agent.KindInternal:
 		return err
 	}
-	s.runs().Drop(start.ID)
-	return s.endStart(start.ID, End{}, err)
+	l.spawn.runs().Drop(start.ID)
+	return l.endStart(start.ID, End{}, err)
 }
 
 // begun keeps that a run is queued.
-func (s *Spawn) begun(id agent.ID) error {
-	return s.changeStart(id, func(c *service.Call, now *Start) (service.Outcome, error) {
+func (l *Launcher) begun(id agent.ID) error {
+	return l.changeStart(id, func(c *service.Call, now *Start) (service.Outcome, error) {
 		now.Queue, now.Input = nil, nil
 		return service.Outcome{}, Starts.Put(c.Tx, now)
 	})
 }
 
 // changeStart changes the row of a start, if it is there.
-func (s *Spawn) changeStart(id agent.ID, do func(*service.Call, *Start) (service.Outcome, error)) error {
-	return s.engine.Within(agent.Run{}, "start", "", func(c *service.Call) (out service.Outcome, err error) {
+func (l *Launcher) changeStart(id agent.ID, do func(*service.Call, *Start) (service.Outcome, error)) error {
+	return l.spawn.engine.Within(agent.Run{}, "start", "", func(c *service.Call) (out service.Outcome, err error) {
 		start, err := Starts.Get(c.Tx, string(id))
 		if err != nil || start == nil {
 			return out, err
@@ -158,23 +169,23 @@ func (s *Spawn) changeStart(id agent.ID, do func(*service.Call, *Start) (service
 
 // endStart tells the service of a start how it ended, and removes the run with its files: what its service needs of
 // it, that has kept. refused says why it was never queued.
-func (s *Spawn) endStart(id agent.ID, end End, refused error) error {
-	if err := s.endOnce(id, end, refused); err != nil {
+func (l *Launcher) endStart(id agent.ID, end End, refused error) error {
+	if err := l.endOnce(id, end, refused); err != nil {
 		return err
 	}
-	s.surely(func() error {
-		if err := s.runs().Remove(id); err != nil {
+	l.spawn.surely(func() error {
+		if err := l.spawn.runs().Remove(id); err != nil {
 			return err
 		}
-		return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+		return l.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
 			return out, Starts.Delete(c.Tx, string(id))
 		})
 	})
 	return nil
 }
 
-func (s *Spawn) endOnce(id agent.ID, end End, refused error) error {
-	return s.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
+func (l *Launcher) endOnce(id agent.ID, end End, refused error) error {
+	return l.changeStart(id, func(c *service.Call, start *Start) (out service.Outcome, err error) {
 		if start.Over {
 			return out, nil
 		}
@@ -186,27 +197,27 @@ func (s *Spawn) endOnce(id agent.ID, end End, refused error) error {
 			end.Result = given.Value
 		}
 		start.Over, start.Queue, start.Input = true, nil, nil
-		if s.Ended != nil {
-			out, err = s.Ended(c, start, end, refused)
+		if l.Ended != nil {
+			out, err = l.Ended(c, start, end, refused)
 		}
 		return out, cmp.Or(err, Starts.Put(c.Tx, start))
 	})
 }
 
 // startEnded keeps the end of a run, if clove has started it itself.
-func (s *Spawn) startEnded(id agent.ID) error {
-	start, err := s.startOf(id)
+func (l *Launcher) startEnded(id agent.ID) error {
+	start, err := l.startOf(id)
 	if err != nil || start == nil || start.Over {
 		return err
 	}
-	if end := s.runs().Ended(id); end != nil && s.endStart(id, *end, nil) != nil {
-		s.surely(func() error { return s.endStart(id, *end, nil) })
+	if end := l.spawn.runs().Ended(id); end != nil && l.endStart(id, *end, nil) != nil {
+		l.spawn.surely(func() error { return l.endStart(id, *end, nil) })
 	}
 	return nil
 }
 
-func (s *Spawn) startOf(id agent.ID) (start *Start, err error) {
-	err = s.engine.Read(func(tx *store.KernelTx) error {
+func (l *Launcher) startOf(id agent.ID) (start *Start, err error) {
+	err = l.spawn.engine.Read(func(tx *store.KernelTx) error {
 		start, err = Starts.Get(tx, string(id))
 		return err
 	})
@@ -215,40 +226,40 @@ func (s *Spawn) startOf(id agent.ID) (start *Start, err error) {
 
 // Begun returns now if a run is one that clove has started itself: others have its place in the queue. Else it returns
 // no time.
-func (s *Spawn) Begun(id agent.ID, now time.Time) time.Time {
-	if start, err := s.startOf(id); err != nil || start == nil {
+func (l *Launcher) Begun(id agent.ID, now time.Time) time.Time {
+	if start, err := l.startOf(id); err != nil || start == nil {
 		return time.Time{}
 	}
 	return now
 }
 
 // recoverStarts is Recover for what clove starts itself.
-func (s *Spawn) recoverStarts() error {
+func (l *Launcher) recoverStarts() error {
 	var all []*Start
-	err := s.engine.Read(func(tx *store.KernelTx) (err error) {
+	err := l.spawn.engine.Read(func(tx *store.KernelTx) (err error) {
 		all, err = Starts.Below(tx, "")
 		return err
 	})
 	for _, start := range all {
 		if start.Queue != nil {
-			if berr := s.begin(start); berr != nil {
+			if berr := l.begin(start); berr != nil {
 				err = cmp.Or(err, berr)
 				continue
 			}
 		}
-		if end := s.runs().Ended(start.ID); end != nil || start.Over {
+		if end := l.spawn.runs().Ended(start.ID); end != nil || start.Over {
 			end = cmp.Or(end, &End{})
-			err = cmp.Or(err, s.endStart(start.ID, *end, nil))
+			err = cmp.Or(err, l.endStart(start.ID, *end, nil))
 		}
 	}
 	return err
 }
 
 // Pending are the starts of a kind whose runs have not begun to execute.
-func (s *Spawn) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []*Start, err error) {
+func (l *Launcher) Pending(tx *store.KernelTx, is func(*Start) bool) (pending []*Start, err error) {
 	all, err := Starts.Below(tx, "")
 	for _, start := range all {
-		run, found := s.runs().Get(start.ID)
+		run, found := l.spawn.runs().Get(start.ID)
 		if is(start) && !start.Over && (!found || run.Started.IsZero()) {
 			pending = append(pending, start)
 		}
@@ -263,8 +274,8 @@ func Starting(tx *store.KernelTx, what string) (bool, error) {
 }
 
 // Abort ends a run that clove has started itself, when the call is durable.
-func (s *Spawn) Abort(id agent.ID, why string, out *service.Outcome) {
+func (l *Launcher) Abort(id agent.ID, why string, out *service.Outcome) {
 	out.Durable = append(out.Durable, func() {
-		s.working.Go(func() { _ = s.runs().Signal(id, "KILL", why) }) // one that has ended meanwhile needs none
+		l.spawn.working.Go(func() { _ = l.spawn.runs().Signal(id, "KILL", why) }) // one that has ended meanwhile needs none
 	})
 }

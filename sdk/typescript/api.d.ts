@@ -1919,7 +1919,7 @@ export interface BlobReadResult {
   data: Base64;
   bytes: number;
   /** the offset of the next part; absent: this was the last */
-  next?: number;
+  next_offset?: number;
 }
 
 /** A call of a model that a limit lets wait. */

@@ -111,7 +111,7 @@ class Agent(api.Methods):
         while offset != 0:
             part = self.blob.read(sha256, offset=offset, at=at)
             parts.append(part.data)
-            offset = part.next
+            offset = part.next_offset
         return b"".join(parts)
 
     def listen(self, timeout: Optional[float] = None) -> Notifications:

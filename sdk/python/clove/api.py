@@ -1306,14 +1306,14 @@ class BlobReadResult:
 
     data: bytes = b""  # at most 36 KiB, as base64
     bytes: int = 0
-    next: int = 0  # the offset of the next part; absent: this was the last
+    next_offset: int = 0  # the offset of the next part; absent: this was the last
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> BlobReadResult:
         return cls(
             data=read_bytes(o.get("data")),
             bytes=o.get("bytes") or 0,
-            next=o.get("next") or 0,
+            next_offset=o.get("next_offset") or 0,
         )
 
 
