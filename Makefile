@@ -115,7 +115,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	@integration/fuzz.sh
 
 .PHONY: bench
-bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network, daemon, kernel, models or policies for a part; BEFORE=PATH of an earlier clove)
+bench: build ## clove beside its peers, as root: tables, and build/bench.json (ONLY=runs, oci, docker, network, daemon, kernel, mail, models or policies for a part; BEFORE=PATH of an earlier clove)
 	@integration/install.sh bench gateway
 	go build -tags $(TAGS) -o build/bench/bench ./integration/bench
 	$(SUDO) env "PATH=$$PATH" build/bench/bench $(if $(ONLY),-only $(ONLY)) $(if $(BEFORE),-before $(BEFORE))

@@ -16,12 +16,13 @@ import (
 func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, err error) {
 	is := func(uid uint32) bool { return owner == nil || uid == *owner }
 	err = k.engine.Read(func(tx *store.KernelTx) error {
-		return cmp.Or(
-			lease.Boxes.Each(tx, func(b *lease.Box) {
-				if is(b.Owner) {
-					n.Mailboxes, n.Messages, n.DeadLetters = n.Mailboxes+1, n.Messages+b.Messages, n.DeadLetters+b.Dead
-				}
-			}),
+		boxes, err := lease.Counted(tx)
+		for uid, of := range boxes {
+			if is(uid) {
+				n.Mailboxes, n.Messages, n.DeadLetters = n.Mailboxes+of.Boxes, n.Messages+of.Messages, n.DeadLetters+of.Dead
+			}
+		}
+		return cmp.Or(err,
 			names.Rows.Each(tx, func(r *names.Row) {
 				if is(r.Owner) {
 					n.Names++

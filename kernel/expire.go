@@ -94,20 +94,25 @@ func (k *Kernel) due() time.Time {
 
 // expireMail makes dead letters of all messages that have expired.
 func (k *Kernel) expireMail() (err error) {
-	var due []lease.Of
-	err = k.engine.Read(func(tx *store.KernelTx) error {
-		due, err = lease.Due(tx, k.engine.Now())
-		return err
-	})
-	if err != nil || len(due) == 0 {
-		return err
-	}
-	return k.engine.Update("mail", func(tx *store.KernelTx) error {
-		for _, box := range due {
-			if err := lease.Expire(tx, box, k.engine.Now()); err != nil {
-				return err
-			}
+	for now := k.engine.Now(); ; {
+		var due []lease.Of
+		err = k.engine.Read(func(tx *store.KernelTx) error {
+			due, err = lease.Due(tx, now)
+			return err
+		})
+		if err != nil || len(due) == 0 {
+			return err
 		}
-		return nil
-	})
+		err = k.engine.Update("mail", func(tx *store.KernelTx) error {
+			for _, box := range due {
+				if err := lease.Expire(tx, box, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || len(due) < lease.DueMost {
+			return err
+		}
+	}
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // check reports the rows that cannot be read, are not sound, are below a key that is not theirs
-// or are too many, and compares the indexes with the values, both ways.
+// or are too many, and compares the indexes and the sums with the values, both ways.
 func (b Table[V]) check(a *kernelAudit) {
-	wanted, rows := map[string]map[string]bool{}, map[string]int{}
+	wanted, rows, sums := map[string]map[string]bool{}, map[string]int{}, make([]map[string][]int, len(b.Sums))
 	for key, value := range a.rows([]byte(b.Bucket)) {
 		a.tooMany(rows, b.Bucket, firstPart(string(key)), b.Bound.Most)
 		v, err := b.decode(row{key, value})
@@ -25,9 +25,15 @@ func (b Table[V]) check(a *kernelAudit) {
 			a.problem("%s %q: %v", b.Noun, key, err)
 		}
 		b.expect(wanted, string(key), v)
+		for i, s := range b.Sums {
+			sums[i] = s.with(sums[i], v)
+		}
 	}
 	for _, i := range b.Indexes {
 		a.index(i.Bucket, b.Noun, i.Bound.Most, wanted[i.Bucket])
+	}
+	for i, s := range b.Sums {
+		a.sum(s.Bucket, sums[i])
 	}
 }
 
@@ -80,6 +86,33 @@ func (a *kernelAudit) index(bucket, noun string, most int, wanted map[string]boo
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		a.problem("index %s: lacks %q", bucket, strings.ReplaceAll(key, "\x00", " "))
+	}
+}
+
+// with adds a value to what a sum should be.
+func (s Sum[V]) with(all map[string][]int, v *V) map[string][]int {
+	if all == nil {
+		all = map[string][]int{}
+	}
+	if group, numbers := s.Of(v); group != "" {
+		all[group] = plus(all[group], numbers)
+	}
+	return all
+}
+
+// sum holds a sum against what the values say, both ways.
+func (a *kernelAudit) sum(bucket string, wanted map[string][]int) {
+	for group, text := range a.rows([]byte(bucket)) {
+		numbers, err := numbersOf(text)
+		if want := wanted[string(group)]; err != nil || !slices.Equal(numbers, want) {
+			a.problem("sum %s: %q has %s, the rows have %v", bucket, group, text, want)
+		}
+		delete(wanted, string(group))
+	}
+	for _, group := range slices.Sorted(maps.Keys(wanted)) {
+		if slices.ContainsFunc(wanted[group], func(n int) bool { return n != 0 }) {
+			a.problem("sum %s: lacks %q, of which the rows have %v", bucket, group, wanted[group])
+		}
 	}
 }
 

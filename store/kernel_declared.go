@@ -13,9 +13,9 @@ import (
 
 // Declared is a table of any type of values.
 type Declared interface {
-	// buckets are the names of the rows' bucket and then of the indexes.
+	// buckets are the names of the rows' bucket and then of the indexes and sums.
 	buckets() []string
-	// fill writes the rows of an index that was just made.
+	// fill writes the rows of an index or a sum that was just made.
 	fill(t *KernelTx, bucket string) error
 	// check reports what is wrong with the rows and the indexes.
 	check(*kernelAudit)
@@ -28,19 +28,28 @@ func (b Table[V]) buckets() []string {
 	for _, i := range b.Indexes {
 		names = append(names, i.Bucket)
 	}
+	for _, s := range b.Sums {
+		names = append(names, s.Bucket)
+	}
 	return names
 }
 
 func (b Table[V]) fill(t *KernelTx, bucket string) error {
-	of := slices.IndexFunc(b.Indexes, func(i Index[V]) bool { return i.Bucket == bucket })
-	if of < 0 {
+	index := slices.IndexFunc(b.Indexes, func(i Index[V]) bool { return i.Bucket == bucket })
+	sum := slices.IndexFunc(b.Sums, func(s Sum[V]) bool { return s.Bucket == bucket })
+	if index < 0 && sum < 0 {
 		return nil
 	}
 	rows, err := t.below([]byte(b.Bucket), "")
 	for _, r := range rows {
 		// A row that cannot be read must not keep cloved from its start. Check reports it.
-		if v, broken := b.decode(r); broken == nil {
-			err = cmp.Or(err, b.Indexes[of].move(t, string(r.key), nil, b.Indexes[of].Terms(v)))
+		v, broken := b.decode(r)
+		switch {
+		case broken != nil:
+		case index >= 0:
+			err = cmp.Or(err, b.Indexes[index].move(t, string(r.key), nil, b.Indexes[index].Terms(v)))
+		default:
+			err = cmp.Or(err, b.Sums[sum].move(t, nil, v))
 		}
 	}
 	return err

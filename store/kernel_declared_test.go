@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -51,21 +52,24 @@ func TestATableComesAndGoes(t *testing.T) {
 	}
 }
 
-// An index that a table gets later has the rows that are there. A row that cannot be read does
+// An index and a sum that a table gets later have the rows that are there. A row that cannot be read does
 // not keep the file shut.
 func TestAnIndexOfOldRows(t *testing.T) {
 	t.Parallel()
 	path := kernelFile(t)
 	unindexed := notes
-	unindexed.Indexes = nil
+	unindexed.Indexes, unindexed.Sums = nil, nil
 	k := openNotes(t, path, unindexed)
 	inTx(t, k, func(tx *KernelTx) error {
-		return firstOf(unindexed.Put(tx, &note{Run: aRun, ID: "1", Topics: []string{"x", "y"}}), rawNote("notes", "broken", "{")(tx))
+		return firstOf(unindexed.Put(tx, &note{Run: aRun, ID: "1", Topics: []string{"x", "y"}, Text: "t"}), rawNote("notes", "broken", "{")(tx))
 	})
 	must(t, k.Close())
 	k = openNotes(t, path, notes)
 	inTx(t, k, func(tx *KernelTx) error {
 		wantNotes(t, "of x", "a1")(notes.Indexed(tx, "note-topics", "x"))
+		if sums, err := notes.Summed(tx, "note-sums"); err != nil || fmt.Sprint(sums) != "map[t:[1 2 0]]" {
+			t.Error(sums, err)
+		}
 		return tx.delete([]byte("notes"), []byte("broken"))
 	})
 	wantSound(t, k)

@@ -35,6 +35,8 @@ type Table[V any] struct {
 	Sound func(*V) error
 	// Indexes lead from terms of the values to the values.
 	Indexes []Index[V]
+	// Sums are kept of the values.
+	Sums []Sum[V]
 	// Bound limits the rows whose keys have the same first part, which ends with a "/", as
 	// those of one run have. If keys have no "/", it limits all rows of the table.
 	Bound Bound[V]
@@ -56,7 +58,7 @@ func (b Table[V]) Get(t *KernelTx, key string) (*V, error) {
 // the value cannot be stored or a bound is reached: the error is the bound's.
 func (b Table[V]) Put(t *KernelTx, v *V) error {
 	var old *V
-	if len(b.Indexes) > 0 || b.Bound.Most > 0 {
+	if len(b.Indexes) > 0 || len(b.Sums) > 0 || b.Bound.Most > 0 {
 		var err error
 		if old, err = b.Get(t, b.Key(v)); err != nil {
 			return err
@@ -80,6 +82,9 @@ func (b Table[V]) replace(t *KernelTx, old, v *V) error {
 	for _, i := range b.Indexes {
 		err = cmp.Or(err, i.move(t, key, i.termsOf(old), i.Terms(v)))
 	}
+	for _, s := range b.Sums {
+		err = cmp.Or(err, s.move(t, old, v))
+	}
 	return err
 }
 
@@ -94,6 +99,11 @@ func (b Table[V]) keyOf(v *V) (string, error) {
 			if !soundTerm(term) {
 				return "", wrongKey(i.Bucket, term)
 			}
+		}
+	}
+	for _, s := range b.Sums {
+		if group, _ := s.Of(v); group != "" && !soundTerm(group) {
+			return "", wrongKey(s.Bucket, group)
 		}
 	}
 	return key, nil
@@ -121,7 +131,7 @@ func (b Table[V]) inBounds(t *KernelTx, old, v *V) error {
 
 // Delete removes the row of a key; one that is not there is no error.
 func (b Table[V]) Delete(t *KernelTx, key string) error {
-	if len(b.Indexes) == 0 {
+	if len(b.Indexes) == 0 && len(b.Sums) == 0 {
 		return t.delete([]byte(b.Bucket), []byte(key))
 	}
 	v, err := b.Get(t, key)
@@ -136,6 +146,9 @@ func (b Table[V]) remove(t *KernelTx, key string, v *V) error {
 	err := t.delete([]byte(b.Bucket), []byte(key))
 	for _, i := range b.Indexes {
 		err = cmp.Or(err, i.move(t, key, i.Terms(v), nil))
+	}
+	for _, s := range b.Sums {
+		err = cmp.Or(err, s.move(t, v, nil))
 	}
 	return err
 }

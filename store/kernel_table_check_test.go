@@ -23,6 +23,15 @@ var noteSpoilings = map[string]struct {
 		return tx.delete([]byte("note-topics"), indexKey("x", string(aRun)+"/1"))
 	}, `index note-topics: lacks "x 00000000000000aa/1"`},
 	"the index alone": {rawNote("note-topics", "y\x00"+string(aRun)+"/1", ""), `index note-topics: "y\x00` + string(aRun) + `/1" is of no note`},
+	"not in the sum": {func(tx *KernelTx) error {
+		return firstOf(notes.Put(tx, &note{Run: bRun, ID: "2", Text: "t"}), tx.delete([]byte("note-sums"), []byte("t")))
+	},
+		`sum note-sums: lacks "t", of which the rows have [1 0 0]`},
+	"another sum": {func(tx *KernelTx) error {
+		return firstOf(notes.Put(tx, &note{Run: bRun, ID: "2", Text: "t"}), rawNote("note-sums", "t", `[2,0,0]`)(tx))
+	},
+		`sum note-sums: "t" has [2,0,0], the rows have [1 0 0]`},
+	"a sum of nothing": {rawNote("note-sums", "y", `[1,1,0]`), `sum note-sums: "y" has [1,1,0], the rows have []`},
 	"too many of a run": {func(tx *KernelTx) (err error) {
 		for i := range notesOfRun + 2 {
 			err = firstOf(err, rawNote("notes", fmt.Sprint(bRun, "/", i), `{"run":"00000000000000bb"}`)(tx))

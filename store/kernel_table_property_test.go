@@ -49,6 +49,17 @@ func (b notebook) below(topic string) string {
 	return noteIDs(found)
 }
 
+// sums is what Summed should find, as text.
+func (b notebook) sums() string {
+	all := map[string][]int{}
+	for _, n := range b {
+		if n.Text != "" {
+			all[n.Text] = plus(all[n.Text], []int{1, len(n.Topics), 0})
+		}
+	}
+	return fmt.Sprint(all)
+}
+
 // noteChange is one thing that happens to the table.
 type noteChange struct {
 	what int
@@ -60,6 +71,7 @@ func drawChange(t *rapid.T) noteChange {
 		Run:    rapid.SampledFrom([]agent.ID{aRun, bRun}).Draw(t, "run"),
 		ID:     fmt.Sprint(rapid.IntRange(1, notesOfRun+1).Draw(t, "id")),
 		Topics: rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy"}), 0, 4).Draw(t, "topics"),
+		Text:   rapid.SampledFrom([]string{"", "t", "u"}).Draw(t, "text"),
 	}}
 }
 
@@ -96,10 +108,13 @@ func (b notebook) compare(tx *KernelTx) error {
 			return fmt.Errorf("the notes of %s: %s (%w), want %s", topic, noteIDs(found), err, b.below(topic))
 		}
 	}
+	if sums, err := notes.Summed(tx, "note-sums"); err != nil || fmt.Sprint(sums) != b.sums() {
+		return fmt.Errorf("the sums: %v (%w), want %s", sums, err, b.sums())
+	}
 	return nil
 }
 
-// After any changes the rows and indexes are those of a notebook, and Check finds nothing.
+// After any changes the rows, indexes and sums are those of a notebook, and Check finds nothing.
 func TestTablesAreWhatWasPut(t *testing.T) {
 	t.Parallel()
 	k := openNotes(t, kernelFile(t), notes)

@@ -49,6 +49,9 @@ var notes = Table[note]{
 	},
 	Indexes: []Index[note]{{Bucket: "note-topics", Terms: func(n *note) []string { return n.Topics },
 		Bound: Bound[note]{notesOfTopic, func(*note) error { return errNotesOfTopic }}}},
+	Sums: []Sum[note]{{Bucket: "note-sums", Of: func(n *note) (string, []int) {
+		return n.Text, []int{1, len(n.Topics), 0}
+	}}},
 	Bound: Bound[note]{notesOfRun, func(*note) error { return errNotesOfRun }},
 	OfRun: true,
 }

@@ -180,20 +180,27 @@ func (c *agentConnection) send(id int, method, params string) error {
 type agentResult struct {
 	Reservation string
 	Allowed     bool
+	Messages    []struct{ ID string }
 }
 
 func (c *agentConnection) receive() (id int, result agentResult, err error) {
-	line, err := c.in.ReadSlice('\n')
-	if err != nil {
-		return 0, result, err
-	}
 	var answer struct {
 		ID     int
 		Result agentResult
 		Error  json.RawMessage
+		Method string // of a notice, which is no answer
 	}
-	if err = json.Unmarshal(line, &answer); err == nil && answer.Error != nil {
-		err = fmt.Errorf("clove answers %s", answer.Error)
+	for {
+		line, err := c.in.ReadBytes('\n')
+		if err != nil {
+			return 0, result, err
+		}
+		answer.Method = ""
+		if err = json.Unmarshal(line, &answer); err == nil && answer.Error != nil {
+			err = fmt.Errorf("clove answers %s", answer.Error)
+		}
+		if err != nil || answer.Method == "" {
+			return answer.ID, answer.Result, err
+		}
 	}
-	return answer.ID, answer.Result, err
 }

@@ -62,15 +62,23 @@ type redisCaller struct {
 }
 
 func newRedisCaller(path string, number int) (*redisCaller, error) {
-	conn, err := net.Dial("unix", path)
+	c, err := dialRedis(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &redisCaller{Conn: conn, in: bufio.NewReader(conn), number: number}
+	c.number = number
 	if c.reserve, err = c.call("SCRIPT", "LOAD", redisReserve); err == nil {
 		c.release, err = c.call("SCRIPT", "LOAD", redisRelease)
 	}
 	return c, err
+}
+
+func dialRedis(path string) (*redisCaller, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return &redisCaller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
 func (c *redisCaller) spend(turns int) (took []float64, err error) {

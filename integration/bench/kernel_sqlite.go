@@ -22,7 +22,11 @@ type sqlite struct {
 }
 
 func openSQLite(folder string) (*sqlite, error) {
-	cmd := exec.Command("python3", "-c", sqliteProgram, folder, auditEntry)
+	return startSQLite(sqliteProgram, folder, auditEntry)
+}
+
+func startSQLite(program string, args ...string) (*sqlite, error) {
+	cmd := exec.Command("python3", append([]string{"-c", program}, args...)...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

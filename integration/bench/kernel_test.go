@@ -81,7 +81,7 @@ type benchKernel struct {
 	log  *audit.Log
 }
 
-func (b *bench) openKernel(name string) (*benchKernel, error) {
+func (b *bench) openKernel(name string, runs ...agent.Run) (*benchKernel, error) {
 	dir := filepath.Join(b.scratch, name)
 	file, err := store.OpenKernel(filepath.Join(dir, "kernel.db"), time.Second, kernel.Tables()...)
 	if err != nil {
@@ -91,7 +91,12 @@ func (b *bench) openKernel(name string) (*benchKernel, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	k, err := kernel.New(kernel.Config{Store: file, Log: log})
+	config := kernel.Config{Store: file, Log: log}
+	for _, run := range runs { // the only one
+		config.Find = func(uint32, string) (agent.Run, bool) { return run, true }
+		config.Run = func(agent.ID) (agent.Run, bool) { return run, true }
+	}
+	k, err := kernel.New(config)
 	return &benchKernel{k, file, log}, err
 }
 

@@ -146,23 +146,28 @@ func (w *ledgers) proven(p *ledgerPeer) (*ledgerPeer, error) {
 	return p, err
 }
 
-// openRedis starts a server that this benchmark alone uses.
 func (w *ledgers) openRedis() (*ledgerPeer, error) {
-	socket := filepath.Join(w.folder, redisSocket)
-	data := filepath.Join(w.scratch, "redis")
-	if err := os.Mkdir(data, 0o700); err != nil {
+	if err := w.serveRedis(w.folder, filepath.Join(w.scratch, "redis")); err != nil {
 		return nil, err
 	}
-	if _, err := w.start(exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777", "--dir", data,
+	return w.proven(&ledgerPeer{ledgerRedis, ledgerRedis, w.inside})
+}
+
+// serveRedis starts a server that this benchmark alone uses, with its socket in a folder.
+func (s *site) serveRedis(folder, data string) error {
+	socket := filepath.Join(folder, redisSocket)
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	if _, err := s.start(exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "777", "--dir", data,
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "")); err != nil {
-		return nil, err
+		return err
 	}
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
-			break
+			return nil
 		} else if time.Since(began) > startPatience {
-			return nil, err
+			return err
 		}
 	}
-	return w.proven(&ledgerPeer{ledgerRedis, ledgerRedis, w.inside})
 }

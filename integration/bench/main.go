@@ -31,7 +31,7 @@ type options struct {
 // roles are what this binary does when it starts itself: as a client in the network
 // part, in place of a shim, inside the environment of an engine, and as an agent that
 // spends, asks models, or works on files.
-var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain, roleAsker: askerMain, roleLoad: loadMain}
+var roles = map[string]func(args []string) error{"client": clientMain, roleLife: lifeMain, roleEngine: engineMain, roleLedger: ledgerMain, roleAsker: askerMain, roleMailer: mailerMain, roleLoad: loadMain}
 
 func main() {
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {

@@ -65,19 +65,21 @@ var (
 	networkPart  = part{"network", []func(*bench, *table) error{(*bench).measureNetwork}}
 	daemonPart   = part{"daemon", []func(*bench, *table) error{(*bench).measureDaemon}}
 	kernelPart   = part{"what agents share", []func(*bench, *table) error{(*bench).measureLedgers, (*bench).measureStarts}}
+	mailPart     = part{"mail", []func(*bench, *table) error{(*bench).measureMail}}
 	modelsPart   = part{"models", []func(*bench, *table) error{(*bench).measureModels}}
 	policiesPart = part{"policies", []func(*bench, *table) error{(*bench).measurePolicies}}
 )
 
 // parts are what -only names; "" is all of the benchmark.
 var parts = map[string][]part{
-	"":         {commandsPart, networkPart, daemonPart, kernelPart, modelsPart, policiesPart},
+	"":         {commandsPart, networkPart, daemonPart, kernelPart, mailPart, modelsPart, policiesPart},
 	"runs":     {{"commands", commandsPart.steps[:1]}},
 	"oci":      {{"commands", []func(*bench, *table) error{(*bench).measureOCI, (*bench).measureLives, (*bench).measureDocker}}},
 	"docker":   {{"commands", commandsPart.steps[2:]}},
 	"network":  {networkPart},
 	"daemon":   {daemonPart},
 	"kernel":   {kernelPart},
+	"mail":     {mailPart},
 	"models":   {modelsPart},
 	"policies": {policiesPart},
 }

@@ -38,6 +38,7 @@ type added struct {
 
 const (
 	unitAnswers = "per second"
+	unitBytes   = "bytes"
 	unitKiB     = "KiB"
 	unitLatency = "µs"
 	unitMS      = "ms"

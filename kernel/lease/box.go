@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"clove.run/clove/agent"
@@ -79,6 +81,58 @@ var Boxes = store.Table[Box]{
 		}
 		return nil
 	},
+	Indexes: []store.Index[Box]{{Bucket: boxesDue, Terms: expiryTerms}, {Bucket: boxesNamed, Terms: func(b *Box) []string { return some(b.nameTerm()) }}},
+	Sums: []store.Sum[Box]{{Bucket: boxesOfOwner, Of: func(b *Box) (string, []int) {
+		return strconv.FormatUint(uint64(b.Owner), 10), []int{1, b.Messages, b.Dead}
+	}}},
+}
+
+// The indexes and the sum of boxes. No call reads all boxes: there are as many as there were runs that got mail.
+const (
+	boxesDue     = "boxes_due"      // by the time at which the first message expires
+	boxesNamed   = "boxes_named"    // by the owner and the name, of those that are not a run's
+	boxesOfOwner = "boxes_of_owner" // the number of boxes, of messages and of dead letters
+)
+
+// expiryTerms has none where there is no place for what would become a dead letter.
+func expiryTerms(b *Box) []string {
+	if b.Expires.IsZero() || b.Dead >= Usual {
+		return nil
+	}
+	return some(term(b.Expires))
+}
+
+// nameTerm has the start of the name. The boxes of runs, whose names are ids, have none.
+func (o Of) nameTerm() string {
+	if o.Kind == OfRun {
+		return ""
+	}
+	term := fmt.Sprintf("%d/%s", o.Owner, o.Name)
+	return term[:min(len(term), nameTermMost)]
+}
+
+const nameTermMost = 64 // bytes of a term of an index
+
+// Named returns the boxes of an owner that have a name: of all namespaces and kinds, without those of runs.
+func Named(tx *store.KernelTx, owner uint32, name string) ([]*Box, error) {
+	all, err := Boxes.Indexed(tx, boxesNamed, Of{Owner: owner, Name: name}.nameTerm())
+	return slices.DeleteFunc(all, func(b *Box) bool { return b.Name != name }), err
+}
+
+// Count is how many boxes an owner has, and how many messages and dead letters are in them.
+type Count struct{ Boxes, Messages, Dead int }
+
+// Counted returns the counts of the owners that have a box.
+func Counted(tx *store.KernelTx) (map[uint32]Count, error) {
+	sums, err := Boxes.Summed(tx, boxesOfOwner)
+	all := map[uint32]Count{}
+	for owner, n := range sums {
+		uid, perr := strconv.ParseUint(owner, 10, 32)
+		if err = cmp.Or(err, perr); perr == nil && len(n) == 3 {
+			all[uint32(uid)] = Count{n[0], n[1], n[2]}
+		}
+	}
+	return all, err
 }
 
 // Message is one message.
@@ -208,13 +262,15 @@ func (b *Box) expire(tx *store.KernelTx, now time.Time) error {
 	return err
 }
 
-// Due returns the boxes with messages that have expired.
+// DueMost bounds the boxes of one Due, and so what expires in one transaction.
+const DueMost = 64
+
+// Due returns boxes with messages that have expired, at most DueMost: the first ones. Of these there are none
+// left when Expire has been there.
 func Due(tx *store.KernelTx, now time.Time) (due []Of, err error) {
-	all, err := Boxes.Below(tx, "")
+	all, err := Boxes.Ordered(tx, boxesDue, "", term(now), DueMost)
 	for _, b := range all {
-		if !b.Expires.IsZero() && !now.Before(b.Expires) && b.Dead < Usual {
-			due = append(due, b.Of)
-		}
+		due = append(due, b.Of)
 	}
 	return due, err
 }

@@ -67,10 +67,10 @@ func (m Mail) named(c *service.Call, owner *uint32, reference string) (found *le
 	if err != nil {
 		return nil, err
 	}
-	all, err := lease.Boxes.Below(c.Tx, "")
+	all, err := m.candidates(c, reference)
 	for _, b := range all {
 		a := m.shown(b)
-		if !is(b) || !slices.Contains([]string{a.ID, a.Name, string(a.Run)}, reference) || reference == "" {
+		if !is(b) || !slices.Contains([]string{a.ID, a.Name, string(a.Run)}, reference) || found != nil && found.Of == b.Of {
 			continue
 		}
 		if found != nil {
@@ -82,6 +82,37 @@ func (m Mail) named(c *service.Call, owner *uint32, reference string) (found *le
 		err = api.Failure(api.CodeNotFound, "clove mail list has those that there are: a run has one from the first message to it on", "no mailbox %.64q", reference)
 	}
 	return found, err
+}
+
+// candidates are the boxes that a reference may mean, as ids, names and runs, without a look at all boxes. One
+// may be there twice.
+func (m Mail) candidates(c *service.Call, reference string) (all []*lease.Box, err error) {
+	if reference == "" {
+		return nil, nil
+	}
+	owners, err := lease.Counted(c.Tx)
+	ids := []string{reference}
+	for owner := range owners {
+		if !c.Root() && owner != c.UID {
+			continue
+		}
+		named, nerr := lease.Named(c.Tx, owner, reference)
+		err, all = cmp.Or(err, nerr), append(all, named...)
+		ids = append(ids, lease.RunBox(owner, agent.ID(reference)).ID())
+		if m.Find == nil {
+			continue
+		}
+		if run, found := m.Find(c, owner, reference); found {
+			ids = append(ids, lease.RunBox(owner, run.Spec.ID).ID())
+		}
+	}
+	for _, id := range ids {
+		box, berr := lease.Boxes.Get(c.Tx, id)
+		if err = cmp.Or(err, berr); box != nil {
+			all = append(all, box)
+		}
+	}
+	return all, err
 }
 
 func (m Mail) read(c *service.Call, p api.MailReadParams) (result api.MailReadResult, out service.Outcome, err error) {
