@@ -64,7 +64,7 @@ func TestNoticesGoDirectly(t *testing.T) {
 	stale(nil)
 	tell()
 	if len(came) != 1 || len(standings) != 5 {
-		t.Errorf("%+v came, and %d by the supervisor", came, len(standings))
+		t.Fatalf("%+v came, and %d by the supervisor", came, len(standings))
 	}
 	for _, want := range []string{api.NoteBudgetWarning, "note.told", "note.left", "note.told", "note.told"} {
 		if now := <-standings; len(now.Notices) != 1 || now.Notices[0].Method != want {
