@@ -32,6 +32,9 @@ func (s *server) serveAgent(c *rpc.Conn, peer caller, request rpc.Message) {
 	defer cancel(nil)
 	defer c.WhenGone(func() { cancel(nil) })()
 	defer context.AfterFunc(s.ending, func() { cancel(errEnding) })()
+	notifier := channel.NewNotifier(calls)
+	leave := s.shared.kernel.Notices(run, notifier.Notify)
+	defer func() { leave(notifier.End()) }()
 	err = calls.Serve(ctx, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		result, err := s.dispatch.contained(peer, method, func() (any, error) { return s.shared.agentCall(ctx, run, method, params) })
 		text, _ := result.(json.RawMessage) // none with an error

@@ -174,6 +174,12 @@ func (k *Kernel) Waiting() int { return k.engine.Waiting() }
 // ClockSet reports anew how every run stands: the wall clock was set.
 func (k *Kernel) ClockSet() error { return k.engine.ClockSet() }
 
+// Notices has notices go to a run's agent directly, but for those that its supervisor needs, until leave, which
+// gets those that were not sent.
+func (k *Kernel) Notices(run agent.ID, direct service.Direct) (leave func(left []api.Notice)) {
+	return k.engine.Notices(run, direct)
+}
+
 // Caused notes that what happens to runs next follows from a call, for their entries.
 func (k *Kernel) Caused(call string, runs []agent.Run) {
 	ids := make([]agent.ID, len(runs))

@@ -4,12 +4,13 @@
 // It is a SOCK_SEQPACKET pair. Each message is one packet of JSON that one side encoded
 // itself (internal/packet); no packet contains text of the agent's as the agent wrote it.
 //
-//	clove-gate ── Call, Cancel ──▶ cloved
-//	           ◀── Answer ────────
-//	           ◀── Notice, Away ── supervisor
+//	clove-gate ── Call, Cancel ────▶ cloved
+//	           ◀── Answer, Notice ──
+//	           ◀── Notice, Away ──── supervisor
 //
 // The supervisor makes the pair and passes a descriptor of its end to cloved, so that a call
-// takes one way there and one back. It keeps the end. While cloved is away, and where none
+// takes one way there and one back. It keeps the end. Notifications that the supervisor needs too, and those that
+// come before cloved has the descriptor, go by it. While cloved is away, and where none
 // runs, the supervisor itself serves the calls.
 //
 // The side that serves trusts no packet: a gate may have been taken over. It bounds them

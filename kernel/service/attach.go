@@ -37,8 +37,41 @@ type supervisors struct {
 	standing Standing
 	event    func(agent.RunEvent) // nil: events are dropped
 
-	mu       sync.Mutex // guards attached
+	mu       sync.Mutex // guards the following
 	attached map[agent.ID]*attachment
+	direct   map[agent.ID]*Direct
+}
+
+// Direct passes notices to a run's agent without its supervisor, and reports whether it takes them. It does not
+// block.
+type Direct func([]api.Notice) bool
+
+// Notices has notices go to a run's agent directly, but for those that its supervisor needs, until leave. Those
+// that leave is given are passed on by the supervisor.
+func (s *supervisors) Notices(run agent.ID, direct Direct) (leave func(left []api.Notice)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.direct == nil {
+		s.direct = map[agent.ID]*Direct{}
+	}
+	s.direct[run] = &direct
+	return func(left []api.Notice) {
+		s.mu.Lock()
+		if s.direct[run] == &direct {
+			delete(s.direct, run)
+		}
+		s.mu.Unlock()
+		_ = s.notify(run, left)
+	}
+}
+
+// directly passes notices on without the supervisor, if it can. The supervisor needs the warnings of budgets: it
+// shows them to the user.
+func (s *supervisors) directly(run agent.ID, notices []api.Notice) bool {
+	s.mu.Lock()
+	direct := s.direct[run]
+	s.mu.Unlock()
+	return direct != nil && !slices.ContainsFunc(notices, func(n api.Notice) bool { return n.Method == api.NoteBudgetWarning }) && (*direct)(notices)
 }
 
 // Attach reports to a supervisor how its run stands: once before it returns, and after each change
@@ -161,7 +194,7 @@ func (s *supervisors) publish(run agent.ID, notices []api.Notice) error {
 // notify passes notices to a run's agent, with the standing that was reported last.
 func (s *supervisors) notify(run agent.ID, notices []api.Notice) error {
 	a := s.attachmentOf(run)
-	if a == nil || len(notices) == 0 {
+	if a == nil || len(notices) == 0 || s.directly(run, notices) {
 		return nil
 	}
 	a.turn.Lock()
