@@ -74,15 +74,15 @@ func (e *Events) first(c *service.Call, chain *audit.Chain, id string) (record a
 func (e *Events) message(c *service.Call, chain *audit.Chain, id string) (record audit.Entry, found bool, err error) {
 	call := ""
 	err = e.engine.Look(c.Caller, func(look *service.Call) error {
+		box, err := lease.BoxOf(look.Tx, id)
+		if err != nil || box == nil || !c.Root() && (box.Owner != c.UID || c.Agent && box.Of != lease.RunBox(c.UID, c.Run.Spec.ID)) {
+			return err
+		}
 		m, err := lease.Messages.Get(look.Tx, id)
 		if m == nil && err == nil {
 			m, err = lease.Letters.Get(look.Tx, id)
 		}
-		if m == nil || err != nil {
-			return err
-		}
-		box, err := lease.Boxes.Get(look.Tx, m.Box)
-		if box != nil && (c.Root() || box.Owner == c.UID && (!c.Agent || box.Of == lease.RunBox(c.UID, c.Run.Spec.ID))) {
+		if m != nil {
 			call = m.Causation
 		}
 		return err
