@@ -74,7 +74,9 @@ func newHolder(t *testing.T) (*rig, []hidden) {
 	r.named(1000, "acme", "reader")
 	offer := answerOf[api.HandoffResult](t)(ask(agents.AgentHandoff.Name, `{"to":"reader","task":`+long+`}`), nil).Offer
 	given, reserved := r.grants()["tool:fetch"].ID, r.reserve("reviews", 1)
-	last := func(id string) string { return id[:len(id)-1] + string("123456789abcdef0"[strings.IndexByte("0123456789abcdef", id[len(id)-1])]) }
+	last := func(id string) string {
+		return id[:len(id)-1] + string("123456789abcdef0"[strings.IndexByte("0123456789abcdef", id[len(id)-1])])
+	}
 	_, none := large(10, 9)
 	const nobody = "0123456789abcdef"
 	all := []hidden{
@@ -167,7 +169,9 @@ func (h hidden) slower(by *rig, pairs int) (slower, usual time.Duration) {
 
 // visible is the difference that a caller could see: it is a part of the time, or so long that a caller who asks often
 // sees it.
-func visible(slower, usual time.Duration) bool { return slower.Abs() > max(usual/4, 40*time.Microsecond) }
+func visible(slower, usual time.Duration) bool {
+	return slower.Abs() > max(usual/4, 40*time.Microsecond)
+}
 
 // What belongs to another namespace or owner is answered as what does not exist, and in the same time. A difference
 // counts if each of several measurements has it: a machine with other work has one now and then. The control is the
