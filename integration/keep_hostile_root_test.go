@@ -49,7 +49,7 @@ func TestAHostileKeptFolderInItsNextLife(t *testing.T) {
 			want string // in what is printed
 		}{
 			{run + " -- sh -c '/memory/su -u; /memory/hard -g; ls /memory/many | wc -l; readlink /memory/dir'", 0, "1000\n1000\n3001\n" + outside},
-			{run + " -- sh -c ': 2>/dev/null >/memory/dir/x || echo is not there; cat /memory/shadow; cat /memory/key'", 1, "is not there"},
+			{run + " -- sh -c 'touch /memory/dir/x 2>/dev/null || echo is not there; cat /memory/shadow'", 1, "is not there"},
 			{run + " -e HOME=/memory -- bash -lc 'echo in; true'", 0, "in"},
 			{"run -d --name live --workspace . --home mine --keep /memory -- sh -c 'echo new >/workspace/new; sleep 600'", 0, ""},
 			{run + " -- readlink /memory/dir", 0, "this one has a copy"},
@@ -60,7 +60,7 @@ func TestAHostileKeptFolderInItsNextLife(t *testing.T) {
 			{"cat live /memory/pipe", 1, "clove: "},
 			{"cat live /memory/.git/config", 0, "fsmonitor"},
 			{"cp " + folder + "/mine live:/memory/dir/mine", 1, "clove: "},
-			{"cp " + folder + "/mine live:/memory/file", 1, "clove: "},
+			{"cp " + folder + "/mine live:/memory/file", 0, ""}, // in the place of the link
 			{"cp live:/memory/dir " + folder + "/got", 0, ""},
 			{"cp live:/memory/pipe " + folder + "/pipe", 1, "clove: "},
 			{"diff live", 0, "A /workspace/new\n"},
@@ -74,8 +74,6 @@ func TestAHostileKeptFolderInItsNextLife(t *testing.T) {
 			{"home export mine /memory", 0, "fsmonitor"},
 			{"home import mine /memory", 0, ""},
 			{run + " -- /memory/su -u", 0, "1000"},
-			{"home import other /memory", 1, "clove: "},
-			{"run --rm --workspace . --home other --keep /memory -- true", 0, ""},
 			{"home import other /memory", 0, ""},
 			{"run --rm --workspace . --home other --keep /memory -- ./../memory/id -u", 0, "1000"},
 		} {
@@ -111,14 +109,14 @@ func TestAHostileKeptFolderInItsNextLife(t *testing.T) {
 func controlOfAFolder(t *testing.T, outside, archive string) {
 	t.Helper()
 	folder := userDir(t, nil)
-	for _, line := range []string{"tar -xf - --exclude=./huge --exclude=./many", ": >dir/dir; : >file; : >up/up", "HOME=$PWD bash -lc :", "git status"} {
+	for _, line := range []string{"tar -xf - --exclude=./huge --exclude=./many", ": >dir/dir; : >up/up", "HOME=$PWD bash -lc :", "git status"} {
 		cmd := exec.Command("bash", "-c", line)
 		cmd.Dir, cmd.Stdin = folder, strings.NewReader(archive)
 		if out, err := cmd.CombinedOutput(); err != nil && !strings.Contains(line, "git") {
 			t.Errorf("control: %s: %v, %s", line, err, out)
 		}
 	}
-	if done := namesIn(t, outside); !strings.HasPrefix(done, "dir file ") || !strings.HasSuffix(done, "profile up") {
+	if done := namesIn(t, outside); !strings.HasPrefix(done, "dir ") || !strings.HasSuffix(done, "profile up") {
 		t.Errorf("control: a user of the host has followed and executed %q", done)
 	}
 	cmd := exec.Command("sh", "-c", "tar -xpf - && chmod 711 . && setpriv --reuid 65534 --clear-groups ./id -u")

@@ -26,6 +26,7 @@ print(call("event.append", kind="agent.step", causation=first)["result"]["id"])
 ' >id
 sleep 1 # the request is in the log behind its answer
 clove trace --json $(cat id)
+clove trace --down one | sed 's/.*one  *//' >&2
 clove rm -f one >/dev/null`)
 	var result api.TraceResult
 	if err != nil || json.Unmarshal([]byte(out), &result) != nil {

@@ -51,6 +51,7 @@ func inputs() map[string]verbs.Input {
 		"--manifest":    {Field: "Manifest"},
 		"--state":       {Field: "State"},
 		"--depth":       {Field: "Depth", Read: readNumber[int](flagDepth, 31, "use 1 to 100")},
+		"--down":        {Field: "Down"},
 		"--expires":     {Field: "Expires", Read: verbs.One(readExpires)},
 		"--force":       {Field: "Force"},
 		"--fresh":       {Field: "Fresh"},
