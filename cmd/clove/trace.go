@@ -19,7 +19,7 @@ const (
 
 func traceCommand() command {
 	return command{
-		task: "look", usage: "show from what an event, a call or a message follows, or what follows from it",
+		task: "look", usage: "show from what something follows, or what follows from it",
 		verbs: []verb{{line: "clove trace [--down] [--depth N] [--json] ID", act: ask(methods.AuditTrace).shows(showTrace)}},
 		description: "ID is that of an event of an agent's, of a call (causation in clove events --json, in a message or in the audit log), of a\n" +
 			"message or of a run, or the number of an event. Its step comes first, and behind each step what it follows from: a reply\n" +

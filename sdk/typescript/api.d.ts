@@ -174,7 +174,7 @@ export interface ChildSignalParams {
   child: string;
   /** TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status */
   signal: string;
-  /** of POLICY: in its record */
+  /** in the audit log, and of TERM, KILL, POLICY and BUDGET in its record */
   reason?: string;
   /** the same key gets the same answer again */
   key?: string;
@@ -622,12 +622,14 @@ export interface EventAppendParams {
   key?: string;
 }
 
-/** Asks from what something follows. */
+/** Asks from what something follows, or what follows from it. */
 export interface TraceParams {
   /** of an event, a call, a message or a run */
   id: string;
   /** at most so many steps, 1 to 100; absent: 10 */
   depth?: number;
+  /** what follows from it, at most 100 records; absent: from what it follows */
+  down?: boolean;
 }
 
 /** Name a namespace, and where the last answer ended. */
@@ -1969,13 +1971,18 @@ export interface TraceStep {
   object?: string;
   verdict?: string;
   causation?: string;
+  /** with down: from the first one */
+  depth?: number;
   /** of an agent's event, while it is kept */
   body?: unknown;
 }
 
 /** A chain of causes. */
 export interface TraceResult {
-  /** the one that was asked for first, and behind each what it follows from */
+  /**
+   * has the one that was asked for first, and behind each what it follows from, or with down what
+   * follows from it.
+   */
   steps: TraceStep[];
   /** there are more */
   truncated: boolean;
@@ -3609,8 +3616,9 @@ export interface AgentEventMethods {
   append(params: Omit<EventAppendParams, "run">, options?: CallOptions): Promise<EventAppendResult>;
   /**
    * Returns from what an event, a call, a message or a run follows, step by step as far as the
-   * agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB
-   * of the audit log are searched.
+   * agent may see: its own calls, those of runs below it, and what sent it mail. With down what
+   * follows from it, as far as that is the agent's own or a run's below it. The newest 32 MiB of
+   * the audit log are searched.
    */
   trace(params: Omit<TraceParams, "run">, options?: CallOptions): Promise<TraceResult>;
 }
@@ -4059,8 +4067,8 @@ export interface ClovedAuditMethods {
   query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
   /**
    * Returns from what an event, a call, a message or a run follows, step by step over agents up to
-   * what began it: by the audit log, of which the newest GiB is searched. A member sees its own
-   * runs and calls.
+   * what began it, or with down what follows from it: by the audit log, of which the newest GiB is
+   * searched. A member sees its own runs and calls.
    */
   trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }

@@ -3326,16 +3326,24 @@ class AuditMethods:
         }
         return Stream(self._caller, "audit.query", params, AuditRecordNote.read, AuditQueryResult.read)
 
-    async def trace(self, id: str, *, depth: Optional[int] = None) -> TraceResult:
+    async def trace(
+        self,
+        id: str,
+        *,
+        depth: Optional[int] = None,
+        down: Optional[bool] = None,
+    ) -> TraceResult:
         """Returns from what an event, a call, a message or a run follows, step by step
-        over agents up to what began it: by the audit log, of which the newest GiB is
-        searched. A member sees its own runs and calls.
+        over agents up to what began it, or with down what follows from it: by the
+        audit log, of which the newest GiB is searched. A member sees its own runs
+        and calls.
 
         Args:
             id: of an event, a call, a message or a run
             depth: at most so many steps, 1 to 100; absent: 10
+            down: what follows from it, at most 100 records; absent: from what it follows
         """
-        params = {"id": id, "depth": depth}
+        params = {"id": id, "depth": depth, "down": down}
         return TraceResult.read(await self._caller.call("audit.trace", params))
 
 
