@@ -25,7 +25,7 @@ type manifestVerbs program
 
 func manifestCommand() command {
 	return command{
-		task: "share", usage: "check, show and compare agents that are files",
+		task: "run", usage: "check, show and compare agents that are files",
 		verbs: []verb{
 			{line: "clove manifest check FILE...", act: of(manifestVerbs.check)},
 			{line: "clove manifest show [--json] FILE", act: of(manifestVerbs.show)},

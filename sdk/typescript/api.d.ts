@@ -1117,6 +1117,14 @@ export interface BlobUploadParams {
   key?: string;
 }
 
+/** Asks for blobs of users. */
+export interface BlobListParams {
+  /** absent: the caller's, for root all; only root names another */
+  owner?: number;
+  /** where the last answer ended */
+  after?: string;
+}
+
 /** Asks a user's blob for a part. */
 export interface BlobFetchParams {
   /** absent: the caller; only root names another */
@@ -2113,6 +2121,9 @@ export interface SummaryResult {
   messages: number;
   dead_letters: number;
   names: number;
+  blobs: number;
+  /** of them, and of uploads at their whole size */
+  blob_bytes: number;
   grants: number;
   /** accounts in which something is counted or limited */
   budgets: number;
@@ -3197,6 +3208,23 @@ export interface ModelTopResult {
   runs: ModelRun[];
 }
 
+/** A blob of an owner's. It is removed when nothing refers to it. */
+export interface KeptBlob {
+  owner: number;
+  sha256: string;
+  bytes: number;
+  /** of messages, dead letters and keys, and of uploads of the last hour */
+  references: number;
+  made: Time;
+}
+
+/** A part of the blobs, in the order of their owners and digests. */
+export interface BlobListResult {
+  blobs: KeptBlob[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** Where to go on. */
 export interface AuditQueryResult {
   /** the number of the log's last record when it was read */
@@ -4090,6 +4118,14 @@ export interface ClovedBlobMethods {
    * no key names it, it is removed after an hour.
    */
   finish(params: BlobCloseParams, options?: CallOptions): Promise<BlobResult>;
+  /**
+   * Returns the blobs of the caller, for root of all: their sizes, and how many messages, keys and
+   * uploads refer to each. If there are more, the answer has next, and the same request with that
+   * as after returns the following part.
+   */
+  list(params?: BlobListParams, options?: CallOptions): Promise<BlobListResult>;
+  /** Yields the blobs of all parts of blob.list, in as many calls as that takes. */
+  listAll(params?: BlobListParams, options?: CallOptions): AsyncGenerator<KeptBlob, void, void>;
   /** Returns a part of a blob of the caller's, or for root of a user's. */
   fetch(params: BlobFetchParams, options?: CallOptions): Promise<BlobReadResult>;
 }
