@@ -27,7 +27,7 @@ print(call("event.append", kind="agent.step", causation=first)["result"]["id"])
 ' >id
 sleep 1 # the request is in the log behind its answer
 clove trace --json $(cat id)
-clove trace --down --json $(cat run) | grep '"method"' | tr -d ' \n' | grep -qx '"method":"started","method":"event.append","method":"event.append",'
+clove trace --down --json $(cat run) | grep -c event.append | grep -qx 2
 clove trace --down $(cat run) | grep -q '  event.append  agent.plan'
 clove rm -f one >/dev/null`)
 	var result api.TraceResult
