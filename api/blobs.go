@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // Blob names a body that is larger than BodyMost, or no JSON. It is kept apart, and named by its content.
 type Blob struct {
 	SHA256 string `json:"sha256"` // 64 hexadecimal digits
@@ -92,6 +94,27 @@ type BlobUploadParams struct {
 	Owner *uint32 `json:"owner,omitempty"` // of the blob; absent: the caller; only root names another
 	Bytes int64   `json:"bytes"`           // of the whole blob, 1 to 64 MiB
 	Keyed
+}
+
+// BlobListParams asks for blobs of users.
+type BlobListParams struct {
+	Owner *uint32 `json:"owner,omitempty"` // absent: the caller's, for root all; only root names another
+	After string  `json:"after,omitempty"` // where the last answer ended
+}
+
+// BlobListResult is a part of the blobs, in the order of their owners and digests.
+type BlobListResult struct {
+	Blobs []KeptBlob `json:"blobs"`
+	Next  string     `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// KeptBlob is a blob of an owner's. It is removed when nothing refers to it.
+type KeptBlob struct {
+	Owner      uint32    `json:"owner" col:"OWNER"`
+	SHA256     string    `json:"sha256" col:"SHA256"`
+	Bytes      int64     `json:"bytes" col:"BYTES"`
+	References int       `json:"references" col:"REFERENCES"` // of messages, dead letters and keys, and of uploads of the last hour
+	Made       time.Time `json:"made" col:"MADE,age"`
 }
 
 // BlobFetchParams asks a user's blob for a part.

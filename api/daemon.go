@@ -35,13 +35,15 @@ type SummaryResult struct {
 
 // Counts are numbers of what kernel.db has.
 type Counts struct {
-	Mailboxes   int `json:"mailboxes"`
-	Messages    int `json:"messages"` // in them
-	DeadLetters int `json:"dead_letters"`
-	Names       int `json:"names"`
-	Grants      int `json:"grants"`
-	Budgets     int `json:"budgets"` // accounts in which something is counted or limited
-	Spent       int `json:"spent"`   // of these with a limit of which nothing is left
+	Mailboxes   int   `json:"mailboxes"`
+	Messages    int   `json:"messages"` // in them
+	DeadLetters int   `json:"dead_letters"`
+	Names       int   `json:"names"`
+	Blobs       int   `json:"blobs"`
+	BlobBytes   int64 `json:"blob_bytes"` // of them, and of uploads at their whole size
+	Grants      int   `json:"grants"`
+	Budgets     int   `json:"budgets"` // accounts in which something is counted or limited
+	Spent       int   `json:"spent"`   // of these with a limit of which nothing is left
 }
 
 // DrainParams turns the drain on or off.

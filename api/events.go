@@ -53,15 +53,17 @@ type EventAppendResult struct {
 	ID string `json:"id"` // also that of the call
 }
 
-// TraceParams asks from what something follows.
+// TraceParams asks from what something follows, or what follows from it.
 type TraceParams struct {
 	ID    string `json:"id"`              // of an event, a call, a message or a run
 	Depth int    `json:"depth,omitempty"` // at most so many steps, 1 to 100; absent: 10
+	Down  bool   `json:"down,omitempty"`  // what follows from it, at most 100 records; absent: from what it follows
 }
 
 // TraceResult is a chain of causes.
 type TraceResult struct {
-	Steps     []TraceStep `json:"steps"`     // the one that was asked for first, and behind each what it follows from
+	// Steps has the one that was asked for first, and behind each what it follows from, or with Down what follows from it.
+	Steps     []TraceStep `json:"steps"`
 	Truncated bool        `json:"truncated"` // there are more
 }
 
@@ -81,5 +83,6 @@ type TraceStep struct {
 	Object    string          `json:"object,omitempty"` // ids of what it made or took
 	Verdict   string          `json:"verdict,omitempty"`
 	Causation string          `json:"causation,omitempty"`
+	Depth     int             `json:"depth,omitempty"`                    // with Down: from the first one
 	Body      json.RawMessage `json:"body,omitempty" col:"BODY,json,cut"` // of an agent's event, while it is kept
 }

@@ -70,6 +70,12 @@ func (p NameQueryParams) WithAfter(cursor string) NameQueryParams { p.After = cu
 func (r NameListResult) Part() ([]Name, string) { return r.Names, r.Next }
 
 // WithAfter returns the parameters with another cursor.
+func (p BlobListParams) WithAfter(cursor string) BlobListParams { p.After = cursor; return p }
+
+// Part returns the blobs of one answer.
+func (r BlobListResult) Part() ([]KeptBlob, string) { return r.Blobs, r.Next }
+
+// WithAfter returns the parameters with another cursor.
 func (p MailBoxesParams) WithAfter(cursor string) MailBoxesParams { p.After = cursor; return p }
 
 // Part returns the mailboxes.

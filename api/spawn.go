@@ -121,7 +121,7 @@ type ChildEnd struct {
 type ChildSignalParams struct {
 	ChildParams
 	Signal string `json:"signal"`           // TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status
-	Reason string `json:"reason,omitempty"` // of POLICY: in its record
+	Reason string `json:"reason,omitempty"` // in the audit log, and of TERM, KILL, POLICY and BUDGET in its record
 	Keyed
 }
 

@@ -124,3 +124,56 @@ func TestChainsFindWhatIsRecordedLate(t *testing.T) {
 		t.Errorf("a line behind the head is a record: %v", err)
 	}
 }
+
+// What follows from a record is found below it, over segments and where it was recorded before its cause, and
+// nothing else. The bounds say that there is more.
+func TestEffectsFollowFromTheirCause(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "audit")
+	l := open(t, dir, small())
+	call := func(run, id, cause, object string) Entry {
+		return Entry{Kind: KindDecision, Run: agent.ID(run), Principal: PrincipalRun(agent.ID(run)), Method: "m", Verdict: VerdictAllow, Correlation: id, Causation: cause, Object: object}
+	}
+	must1 := func(all ...Entry) { _, err := l.Append(all...); must(t, err) }
+	must1(Entry{Kind: KindAdmin, Principal: PrincipalUser(7), Method: "run.start", Object: "one", Verdict: VerdictAllow, Correlation: "made"},
+		Entry{Kind: KindStart, Run: "one", Method: "started"}, Entry{Kind: KindStart, Run: "two", Method: "started"}, call("one", "ask", "", "box/1"), call("two", "alone", "", ""))
+	for range 30 {
+		must1(slices.Repeat([]Entry{decision("other")}, 100)...)
+	}
+	must1(call("two", "carried", "ack", "box/2"), call("three", "answer", "carried", ""), call("two", "ack", "ask", "box/1"), call("one", "spawn", "ask", "child"),
+		Entry{Kind: KindStart, Run: "child", Method: "started"}, call("child", "did", "", ""), Entry{Kind: KindEnd, Run: "child", Method: "ended"}, call("three", "forged", "none", "child"))
+	must(t, l.Close())
+	if segments, err := segmentsOf(dir); err != nil || len(segments) < 2 {
+		t.Fatalf("control: %d segments, %v", len(segments), err)
+	}
+	effects := func(id string, steps, most int) (ids []string, more bool) {
+		c := &Chain{Dir: dir, Most: math.MaxInt64, May: func(e Entry) bool { return e.Correlation != "hidden" }}
+		e, found, err := c.Call(id)
+		must(t, err)
+		if !found {
+			t.Fatal(id)
+		}
+		all, more, err := c.Effects(e, steps, most)
+		must(t, err)
+		for _, e := range all {
+			ids = append(ids, fmt.Sprint(e.Depth, " ", e.Kind, " ", e.Correlation))
+		}
+		return ids, more
+	}
+	want := []string{"0 decision ask", "1 decision ack", "2 decision carried", "3 decision answer", "1 decision spawn", "2 start ", "3 decision did", "3 end "}
+	if got, more := effects("ask", 10, 100); !slices.Equal(got, want) || more {
+		t.Errorf("%q, %v", got, more)
+	}
+	if got, more := effects("made", 1, 100); !slices.Equal(got, []string{"0 admin made", "1 start "}) || !more {
+		t.Errorf("%q, %v", got, more)
+	}
+	if got, more := effects("made", 10, 100); len(got) != 2+len(want) || more {
+		t.Errorf("%q, %v", got, more)
+	}
+	if got, more := effects("ask", 10, 3); len(got) != 3 || !more {
+		t.Errorf("%q, %v", got, more)
+	}
+	if got, _ := effects("alone", 10, 100); !slices.Equal(got, []string{"0 decision alone"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -171,6 +171,7 @@ var matrix = map[string]row{
 	methods.BlobUpload.Name: row{passes, passes, api.CodeDenied, `-"owner":64001,"bytes":1`},
 	methods.BlobPart.Name:   row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"upload":"0123456789abcdef","offset":0,"data":"YQ=="`},
 	methods.BlobFinish.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"upload":"0123456789abcdef"`},
+	methods.BlobList.Name:   row{passes, passes, api.CodeDenied, `-"owner":64001`},
 	methods.BlobFetch.Name:  row{api.CodeNotFound, api.CodeNotFound, api.CodeDenied, `-"owner":64001,"blob":"none"`},
 
 	methods.StateQuery.Name:  row{passes, passes, api.CodeDenied, `-"owner":64001`},

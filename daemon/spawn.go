@@ -252,11 +252,18 @@ func (k children) Signal(id agent.ID, signal, reason string) error {
 	if !found {
 		return api.Failure(api.CodeNotFound, "", "the run is gone")
 	}
-	if run.State == agent.StateQueued && !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal) {
-		return k.suspend(id, byAgent) // nothing of it runs that could be ended otherwise
+	p := api.SignalParams{RunParams: api.RunParams{Run: string(id)}, Signal: int(signalNumbers[signal]), Policy: signal == "POLICY", Budget: signal == "BUDGET"}
+	by := byAgent
+	switch {
+	case p.Own():
+		p.Reason = reason
+	case reason != "": // a signal of Linux's has none: it is with the agent that sent it
+		by += ": " + reason
 	}
-	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}, name: byAgent}, run: run}
-	p := api.SignalParams{RunParams: api.RunParams{Run: string(id)}, Signal: int(signalNumbers[signal]), Policy: signal == "POLICY", Budget: signal == "BUDGET", Reason: reason}
+	if run.State == agent.StateQueued && !slices.Contains([]string{"INT", "USR1", "USR2", "STOP", "CONT"}, signal) {
+		return k.suspend(id, by) // nothing of it runs that could be ended otherwise
+	}
+	c := &request{Context: context.Background(), method: methods.RunSignal.Name, peer: caller{principal: principal{owner: run.Owner}, name: by}, run: run}
 	_, err := k.d.runs().signal(c, p)
 	return err
 }

@@ -10,11 +10,12 @@ import (
 	"clove.run/clove/api"
 )
 
-// A chain leads from what an agent appends to the request that started its run, through the socket and cloved.
+// A chain leads from what an agent appends to the request that started its run, and from the run down to what it
+// appends, through the socket and cloved.
 func TestTraceLeadsToTheStart(t *testing.T) {
 	d := newCloved(t)
 	out, err := d.shellIn(t.TempDir(), `set -e
-clove run -d --name one --agent-socket -- sleep 1000 >/dev/null
+clove run -d --name one --agent-socket -- sleep 1000 >run
 clove exec one -- python3 -c '
 import json, socket
 s = socket.socket(socket.AF_UNIX); s.connect("/run/clove/agent.sock"); f = s.makefile("rw")
@@ -26,6 +27,8 @@ print(call("event.append", kind="agent.step", causation=first)["result"]["id"])
 ' >id
 sleep 1 # the request is in the log behind its answer
 clove trace --json $(cat id)
+clove trace --down --json $(cat run) | grep -c event.append | grep -qx 2
+clove trace --down $(cat run) | grep -q '  event.append  agent.plan'
 clove rm -f one >/dev/null`)
 	var result api.TraceResult
 	if err != nil || json.Unmarshal([]byte(out), &result) != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -433,6 +434,33 @@ func TestUsersBlobs(t *testing.T) {
 	wantCode(t, fetch(1001, &of), api.CodeDenied)
 	wantCode(t, fetch(0, nil), api.CodeNotFound)
 	_, err := asks[api.BlobOpenResult](p.rig, 1001, methods.BlobUpload.Name, api.BlobUploadParams{Owner: &of, Bytes: 1})
+	wantCode(t, err, api.CodeDenied)
+	listed := func(uid uint32, params api.BlobListParams) (all []string) {
+		list, err := asks[api.BlobListResult](p.rig, uid, methods.BlobList.Name, params)
+		must(t, err)
+		for _, b := range list.Blobs {
+			if b.Bytes != int64(len(content)) || b.References != 1 || !b.Made.Equal(p.config.Clock()) {
+				t.Errorf("%+v", b)
+			}
+			all = append(all, fmt.Sprint(b.Owner, " ", b.SHA256))
+		}
+		return all
+	}
+	stranger := newRun(1001, agent.Kernel{Socket: true})
+	must(t, p.Attach(context.Background(), stranger, true, func(api.Standing) {}))
+	p.uploaded(stranger, content)
+	one, two := "1000 "+digest, "1001 "+digest
+	for _, c := range []struct {
+		uid    uint32
+		params api.BlobListParams
+		want   []string
+	}{{1000, api.BlobListParams{}, []string{one}}, {1001, api.BlobListParams{}, []string{two}}, {1002, api.BlobListParams{}, nil}, {0, api.BlobListParams{}, []string{one, two}}, {0, api.BlobListParams{Owner: &of}, []string{one}},
+		{1001, api.BlobListParams{After: "1000/"}, []string{two}}, {1000, api.BlobListParams{After: "1000/~"}, nil}} {
+		if got := listed(c.uid, c.params); !slices.Equal(got, c.want) {
+			t.Errorf("user %d, %+v: %q, want %q", c.uid, c.params, got, c.want)
+		}
+	}
+	_, err = asks[api.BlobListResult](p.rig, 1001, methods.BlobList.Name, api.BlobListParams{Owner: &of})
 	wantCode(t, err, api.CodeDenied)
 	// One that a user uploads, and posts.
 	opened, err := asks[api.BlobOpenResult](p.rig, 0, methods.BlobUpload.Name, api.BlobUploadParams{Owner: &of, Bytes: 3})

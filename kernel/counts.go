@@ -5,6 +5,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/grant"
 	"clove.run/clove/kernel/lease"
@@ -26,6 +27,16 @@ func (k *Kernel) Counts(owner *uint32, owns func(agent.ID) bool) (n api.Counts, 
 			names.Rows.Each(tx, func(r *names.Row) {
 				if is(r.Owner) {
 					n.Names++
+				}
+			}),
+			blob.Rows.Each(tx, func(r *blob.Row) {
+				if is(r.Owner) {
+					n.Blobs++
+				}
+			}),
+			blob.Owners.Each(tx, func(u *blob.Used) {
+				if is(u.Owner) {
+					n.BlobBytes += u.Bytes
 				}
 			}),
 			store.Grants.Each(tx, func(g *grant.Grant) {

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ type desk struct {
 	path  string
 	own   *kernel.Own
 	calls *channel.Conn
+	call  func(method string, params json.RawMessage) (json.RawMessage, error) // what serves calls
 
 	mu    sync.Mutex // guards spent
 	spent []api.Budget
@@ -43,26 +45,37 @@ func serve(t *testing.T, shared agent.Kernel) *desk {
 		Dir:   func(agent.ID) string { return dir },
 		Audit: func(agent.ID) string { return filepath.Join(dir, "audit") },
 	}}
-	server := socket.New(gate, uint32(os.Getuid()), 1)
-	listener := listen(t, d.path)
 	run := agent.Run{Spec: agent.Spec{ID: agent.NewID(), Name: "worker", Kernel: shared}, State: agent.StateRunning}
 	if err := d.own.Attach(t.Context(), run, d.changed); err != nil {
 		t.Fatal(err)
 	}
+	d.call = func(method string, params json.RawMessage) (json.RawMessage, error) {
+		return d.own.Call(context.Background(), "", method, params)
+	}
+	d.open(t, gate)
+	return d
+}
+
+// open serves the socket of a desk until the test ends.
+func (d *desk) open(t *testing.T, gate *channel.Conn) {
+	server := socket.New(gate, uint32(os.Getuid()), 1)
+	listener := listen(t, d.path)
 	var done sync.WaitGroup
 	done.Go(func() { server.Accept(listener) })
 	done.Go(func() { _ = server.Receive() }) // ends with the channel
 	done.Go(d.answer)
 	t.Cleanup(func() {
 		listener.Close()
-		calls.Close()
+		d.calls.Close()
 		gate.Close()
 		done.Wait()
+		if d.own == nil {
+			return
+		}
 		if err := d.own.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return d
 }
 
 // listen opens the socket as a launch does: credentials are on before the first connection.
@@ -110,7 +123,7 @@ func (d *desk) answer() {
 		if m.Call == nil {
 			continue
 		}
-		result, err := d.own.Call(context.Background(), "", m.Call.Method, m.Call.Params)
+		result, err := d.call(m.Call.Method, m.Call.Params)
 		a := channel.Answer{Number: m.Call.Number, Result: result}
 		if err != nil {
 			a = channel.Answer{Number: m.Call.Number, Error: api.ErrorOf(err)}

@@ -176,7 +176,7 @@ var (
 		Doc: "Adds an event of the agent's own, which is durable when the call is answered, and may name the event, call or message that it follows from. The newest 256 of a run are kept; all are in the audit log, without their bodies. It costs one message."}
 
 	EventTrace = api.Row[api.TraceParams, api.TraceResult]{Name: "event.trace", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
-		Doc: "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB of the audit log are searched."}
+		Doc: "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. With down what follows from it, as far as that is the agent's own or a run's below it. The newest 32 MiB of the audit log are searched."}
 
 	AuditRead = api.Row[api.AuditReadParams, api.AuditReadResult]{Name: "audit.read", Access: api.AccessAgent, Tier: api.Experimental, Errors: api.RunErrors,
 		Doc: "Returns records of the audit log about a namespace of the run's owner. An agent needs a grant of kind audit that covers it. If there is more, the answer has next, and the same request with that as after returns the following part, which may be empty."}

@@ -13,6 +13,9 @@ var (
 	BlobFinish = api.Row[api.BlobCloseParams, api.BlobResult]{Name: "blob.finish", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
 		Doc: "Ends an upload, and returns the SHA-256 of the blob, which is durable then. If no message and no key names it, it is removed after an hour."}
 
+	BlobList = api.Row[api.BlobListParams, api.BlobListResult]{Name: "blob.list", Access: api.AccessMember, Tier: api.Experimental,
+		Doc: "Returns the blobs of the caller, for root of all: their sizes, and how many messages, keys and uploads refer to each. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
 	BlobFetch = api.Row[api.BlobFetchParams, api.BlobReadResult]{Name: "blob.fetch", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
 		Doc: "Returns a part of a blob of the caller's, or for root of a user's."}
 )

@@ -50,7 +50,7 @@ var (
 		Doc: "Returns records of the audit log, as audit.record notifications: those about the caller's runs and namespaces, to root all. Nothing is verified: root does that with clove audit verify."}
 
 	AuditTrace = api.Row[api.TraceParams, api.TraceResult]{Name: "audit.trace", Access: api.AccessMember, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound},
-		Doc: "Returns from what an event, a call, a message or a run follows, step by step over agents up to what began it: by the audit log, of which the newest GiB is searched. A member sees its own runs and calls."}
+		Doc: "Returns from what an event, a call, a message or a run follows, step by step over agents up to what began it, or with down what follows from it: by the audit log, of which the newest GiB is searched. A member sees its own runs and calls."}
 
 	EventFollow = api.Row[api.EventParams, api.EventResult]{Name: "event.follow", Shape: api.ShapeStream, Access: api.AccessMember, Tier: api.Stable, Notes: api.NoteEvent,
 		Doc: "Returns what happened to runs, numbered, as event.happened notifications. Continue from the number of the last one, also after a restart of cloved."}

@@ -137,6 +137,7 @@ var table = sync.OnceValue(func() api.Table {
 		BlobUpload.Method(),
 		BlobPart.Method(),
 		BlobFinish.Method(),
+		BlobList.Method(),
 		BlobFetch.Method(),
 		StateQuery.Method(),
 		StateRead.Method(),

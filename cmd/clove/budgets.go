@@ -116,18 +116,10 @@ func readAmounts(texts []string) (any, error) {
 
 // parseRaise reads DIMENSION=AMOUNT.
 func parseRaise(text string) (d budget.Dimension, amount int64, err error) {
-	name, value, found := strings.Cut(text, "=")
-	if !found {
-		return "", 0, invalid("", "write DIMENSION=AMOUNT, for example tokens=20k", "%.128q names no amount", text)
-	}
-	if d, err = budget.ParseDimension(name); err != nil {
-		return "", 0, err
-	}
-	if strings.ContainsAny(value, "/,") {
+	if strings.ContainsAny(text, "/,") {
 		return "", 0, invalid("", "write the amount alone, for example tokens=20k", "%.128q: the period and the warning of a limit stay as they are", text)
 	}
-	amount, err = budget.ParseAmount(d, value)
-	return d, amount, err
+	return budget.ParseNamed(text)
 }
 
 // budgetReset takes an account where the text is one: a run whose name is a number is named by its

@@ -200,6 +200,9 @@ func (l *line) given() []verbs.Given {
 
 func givenFlags(c *cli.Context) (all []verbs.Given) {
 	for _, name := range c.LocalFlagNames() {
+		if len(name) == 1 { // another name of a flag
+			continue
+		}
 		all = append(all, verbs.Given{Name: "--" + name, Texts: []string{c.String(name)}})
 	}
 	return all

@@ -65,13 +65,25 @@ func TestLinesFillParameters(t *testing.T) {
 					names = append(names, "--"+f.Names()[0])
 				}
 			}
+			for _, f := range c.flags {
+				name := f.Names()[0]
+				taken := len(c.verbs) == 1 || slices.Contains(v.also, name) || slices.ContainsFunc(usage.Flags, func(spelled string) bool { return c.flag(spelled).Names()[0] == name })
+				if _, known := inputs()["--"+name]; taken && !known {
+					t.Errorf("%s: --%s has no row in vocabulary.go, and would be refused", v.line, name)
+				}
+			}
 			for _, name := range names {
-				if input, known := inputs()[name]; known {
+				if input, known := inputs()[name]; known && input.Field != "" {
 					if _, has := params.FieldByName(input.Field); !has {
 						t.Errorf("%s: %s has no %s", v.line, params, input.Field)
 					}
 				}
 			}
+		}
+	}
+	for _, name := range append(slices.Clone(choosing), flagFollow) { // clove audit fills a filter
+		if _, known := inputs()["--"+name]; !known {
+			t.Errorf("clove audit: --%s has no row in vocabulary.go", name)
 		}
 	}
 	if calls < 20 {

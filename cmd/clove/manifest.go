@@ -25,7 +25,7 @@ type manifestVerbs program
 
 func manifestCommand() command {
 	return command{
-		task: "share", usage: "check, show and compare agents that are files",
+		task: "run", usage: "check, show and compare agents that are files",
 		verbs: []verb{
 			{line: "clove manifest check FILE...", act: of(manifestVerbs.check)},
 			{line: "clove manifest show [--json] FILE", act: of(manifestVerbs.show)},
@@ -95,12 +95,13 @@ func (p manifestVerbs) check(c *cli.Context) error {
 	}
 	failed := false
 	for _, path := range c.Args().Slice()[1:] {
-		if err := checkManifest(path, h); err != nil {
+		only, err := checkManifest(path, h)
+		if err != nil {
 			p.report(err)
 			failed = true
 			continue
 		}
-		fmt.Fprintln(p.out, printable(path)+": sound")
+		fmt.Fprintln(p.out, printable(path)+": sound"+only)
 	}
 	if failed {
 		return exitStatus(exitFailed)
@@ -108,16 +109,17 @@ func (p manifestVerbs) check(c *cli.Context) error {
 	return nil
 }
 
-func checkManifest(path string, h host.Host) error {
+// checkManifest also says of a manifest for which it is sound only, if it is not for each start.
+func checkManifest(path string, h host.Host) (only string, err error) {
 	if !resolve.NamesManifest(path, h) {
-		return invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
+		return "", invalid("", "call it agent.yaml", "%q has not the ending of a manifest", path)
 	}
 	if resolve.IsTeam(path, h) {
 		team, err := resolve.LoadTeam(path, h)
 		if err == nil {
 			_, err = teamSpecs(team, h)
 		}
-		return err
+		return "", err
 	}
 	// A model's needs a prompt, and takes any.
 	var args []string
@@ -126,10 +128,14 @@ func checkManifest(path string, h host.Host) error {
 	}
 	file, request, err := withManifest(resolve.Request{Script: path, Args: args}, nil, h)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if slices.ContainsFunc(settings.Detached().Rows, func(row settings.Setting) bool { return request.Values.Has(row.Flag) }) {
+		request.Values.Set(settings.Detach, "true")
+		only = ", for clove run -d, as a child and in a team"
 	}
 	_, err = resolve.Spec(request, h, agent.NewID())
-	return file.Mistake(err, nil)
+	return only, file.Mistake(err, nil)
 }
 
 // manifestRow is one setting as show prints it.

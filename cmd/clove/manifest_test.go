@@ -160,7 +160,7 @@ func TestManifestCommands(t *testing.T) {
 		{"check value.yaml", exitFailed, "", `value.yaml: line 4, column 18: limits.memory: "12Q" is not a size`},
 		{"check type.yaml", exitFailed, "", "type.yaml: line 4, column 9: labels: the number stands where a list belongs"},
 		{"check anchor.yaml", exitFailed, "", "anchors are not read here"},
-		{"check detached.yaml", exitFailed, "", "detached.yaml: line 4, column 10: restart: only cloved can do that\nhint: add -d"},
+		{"check detached.yaml", 0, "detached.yaml: sound, for clove run -d, as a child and in a team\n", ""},
 		{"check twice.yaml", exitFailed, "", "the key \"user\" stands in line 4 already"},
 		{"check script.yaml", exitFailed, "", "it has two of script, command, program and model"},
 		{"check install.yaml", exitFailed, "", "install and login belong to a program"},

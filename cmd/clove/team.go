@@ -212,7 +212,8 @@ func (l *lineup) start(ctx context.Context, report func(waits string)) error {
 
 func (p teams) down(c *cli.Context) error {
 	name := c.Args().First()
-	if resolve.IsManifest(name) {
+	file := resolve.IsManifest(name)
+	if file {
 		h, err := p.host()
 		if err != nil {
 			return err
@@ -236,12 +237,20 @@ func (p teams) down(c *cli.Context) error {
 		return err
 	}
 	defer d.Close()
-	runs, err := p.runs(c.Context, d, func(run agent.Run) bool { return ofTeam(run, name) })
-	if err == nil && len(runs) == 0 {
-		p.none("there is no run of a team " + name)
-	}
+	var known []string
+	runs, err := p.runs(c.Context, d, func(run agent.Run) bool {
+		known = append(known, run.Spec.Labels[policies.LabelTeam])
+		return ofTeam(run, name)
+	})
 	if err != nil {
 		return err
+	}
+	if len(runs) == 0 && !file { // a file says that there is such a team: nothing of it runs
+		hint := "clove up TEAM.yaml starts one, and clove ps -a shows what there is"
+		if near := meant(name, known); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return &agent.Error{Kind: agent.KindNotFound, Message: fmt.Sprintf("no team %q", name), Hint: hint}
 	}
 	return p.end(c.Context, d, runs, teamEnding{grace: grace, remove: !c.Bool(flagKeep)})
 }

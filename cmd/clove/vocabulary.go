@@ -9,12 +9,13 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/cmd/clove/verbs"
 	"clove.run/clove/kernel/budget"
+	"clove.run/clove/policies/settings"
 )
 
 // inputs are the placeholders and flags of usage lines that fill parameters of methods. Each has one
-// meaning in all commands that call a method; a flag that is not here changes only what is shown.
+// meaning in all commands that call a method. A flag that is neither here nor in readByHand is refused.
 func inputs() map[string]verbs.Input {
-	return map[string]verbs.Input{
+	all := map[string]verbs.Input{
 		"ACCOUNT":          {Field: "Account", Read: verbs.One(func(text string) (string, error) { return accountKey(text), nil })},
 		"AGENT":            {Field: "Run"},
 		"BODY":             {Field: "Body", Read: verbs.One(readBody)},
@@ -51,6 +52,7 @@ func inputs() map[string]verbs.Input {
 		"--manifest":    {Field: "Manifest"},
 		"--state":       {Field: "State"},
 		"--depth":       {Field: "Depth", Read: readNumber[int](flagDepth, 31, "use 1 to 100")},
+		"--down":        {Field: "Down"},
 		"--expires":     {Field: "Expires", Read: verbs.One(readExpires)},
 		"--force":       {Field: "Force"},
 		"--fresh":       {Field: "Fresh"},
@@ -74,6 +76,16 @@ func inputs() map[string]verbs.Input {
 		"--within":      {Field: "ExpiresMS", Read: verbs.One(readTime(flagWithin))},
 		"--verdict":     {Field: "Verdict"},
 	}
+	for _, flag := range readByHand {
+		all["--"+flag] = verbs.Input{}
+	}
+	return all
+}
+
+// readByHand are the flags that fill no parameter: they choose what is shown, or the verb that has them reads them.
+var readByHand = []string{
+	flagJSON, flagFormat, flagQuiet, flagCSV, flagOnce, flagYes, flagUndo, flagClear, flagFile, flagSignal, flagFollow,
+	settings.Memory, settings.MemorySwap, settings.CPUs, settings.Pids, settings.Timeout, settings.Allow, settings.Deny, flagNoRules, // of update
 }
 
 // readNumber reads a number of so many bits.

@@ -24,8 +24,8 @@ func whyCommand() command {
 		task: "look", runs: completeAll, usage: "explain how a run ended, or which rule decides over a host",
 		verbs: []verb{{line: "clove why NAME|ID\nclove why run NAME|ID\nclove why [udp://]HOST[:PORT] [--network MODE] [--policy NAME|FILE] [--allow TARGET] [--deny TARGET]", act: by(explainWhy), free: true}},
 		description: "Of a run: how it ended, which limit it reached, and for each refusal the flag and the line of a policy that would let it\n" +
-			"pass, with the risk. A word is a run if one has that name or id, if it has no dot, colon or bracket, and if no flag is\n" +
-			"given; otherwise it is a host. clove why run NAME is always a run.\n\n" +
+			"pass, with the risk. A word is a run if one has that name or id, if it has no colon or bracket, if no flag is given, and\n" +
+			"if it has no dot or is TEAM.AGENT; otherwise it is a host. clove why run NAME is always a run.\n\n" +
 			"Of a host: which rule decides. Nothing is sent to any server: a name is assumed to resolve to a public address.\n" +
 			"Exit status: 0 if it can be reached, else 1.",
 		flags: append(flags, jsonFlag("write the run's explanation, or the steps, as JSON")),

@@ -12,6 +12,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/cmd/clove/verbs"
+	"clove.run/clove/policies"
 	"clove.run/clove/policies/advice"
 )
 
@@ -36,8 +37,9 @@ type whyDenial struct {
 	Advice advice.Advice `json:"advice"`
 }
 
-// lookedUp finds the run that the only argument names, if it exists. An argument with a dot or a
-// colon is never a run here, and neither is one beside rules; clove why run NAME is always.
+// lookedUp finds the run that the only argument names, if it exists. An argument with a colon is never a run here, and
+// neither is one beside rules. One with a dot is only where it is an agent of a team, whose run has that name; clove why
+// run NAME always is.
 func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) {
 	reference := c.Args().First()
 	if c.NArg() == 2 && reference == runName {
@@ -47,11 +49,13 @@ func lookedUp(p program, c *cli.Context) (run agent.Run, found bool, err error) 
 		run, err = p.stored(c, c.Args().Get(1))
 		return run, err == nil, err
 	}
-	if c.NArg() != 1 || strings.ContainsAny(reference, ".:[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
+	if c.NArg() != 1 || strings.ContainsAny(reference, ":[") || givenRule(c) != "" || !mayHaveRuns(p.access, c) {
 		return run, false, nil
 	}
 	run, err = p.stored(c, reference)
 	switch kind := agent.KindOf(err); {
+	case strings.Contains(reference, "."):
+		return run, err == nil && ofTeam(run, run.Spec.Labels[policies.LabelTeam]), nil
 	case err == nil:
 		return run, true, nil
 	case kind == agent.KindNotFound:

@@ -103,10 +103,12 @@ func TestWhyTellsRunsFromHosts(t *testing.T) {
 	run := endedRun(agent.Record{Status: agent.StatusExited})
 	dotted := run
 	dotted.Spec.Name = "web.example.com"
-	b.backend.runs = []agent.Run{run, dotted}
+	member := run
+	member.Spec.Name, member.Spec.Labels = "paper.report", map[string]string{policies.LabelTeam: "paper", policies.LabelAgent: "report"}
+	b.backend.runs = []agent.Run{run, dotted, member}
 	for line, isRun := range map[string]bool{
-		"why web": true, "why run web": true, "why run web.example.com": true, "why --json web": true,
-		"why web:80": false, "why web.example.com": false, "why web --allow web.example.com": false, "why localhost": false, "why 10.0.0.1": false,
+		"why web": true, "why run web": true, "why run web.example.com": true, "why --json web": true, "why paper.report": true,
+		"why web:80": false, "why web.example.com": false, "why web --allow web.example.com": false, "why paper.report --allow web.example.com": false, "why paper.other": false, "why localhost": false, "why 10.0.0.1": false,
 	} {
 		status, stdout, stderr := b.clove(append([]string{"--root", b.host.Dir}, strings.Fields(line)...)...)
 		if got := strings.Contains(stdout, "ended by itself"); got != isRun || isRun != (status == 0) {

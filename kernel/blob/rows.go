@@ -3,7 +3,6 @@ package blob
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -21,8 +20,9 @@ const (
 type Row struct {
 	Owner uint32 `json:"owner"`
 	api.Blob
-	File string `json:"file"`           // its name in the directory of blobs
-	Refs int    `json:"refs,omitempty"` // the sum of its references
+	File string    `json:"file"`           // its name in the directory of blobs
+	Refs int       `json:"refs,omitempty"` // the sum of its references
+	Made time.Time `json:"made,omitzero"`
 }
 
 // reference is how often a holder refers to a blob.
@@ -104,7 +104,10 @@ var (
 // Tables are those of the package.
 func Tables() []store.Declared { return []store.Declared{Rows, references, Owners, Uploads} }
 
-func key(owner uint32, digest string) string { return fmt.Sprintf("%d/%s", owner, digest) }
+// Of is what the keys of an owner's blobs begin with.
+func Of(owner uint32) string { return strconv.Itoa(int(owner)) + "/" }
+
+func key(owner uint32, digest string) string { return Of(owner) + digest }
 
 func holds(owner uint32, digest, holder string) string { return key(owner, digest) + "/" + holder }
 

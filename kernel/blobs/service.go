@@ -68,6 +68,7 @@ func (b *Blobs) Service() *service.Service {
 		service.Write(methods.BlobUpload, service.Stages[api.BlobUploadParams]{}, b.openUsers),
 		service.Fetch(methods.BlobPart, service.Stages[api.BlobWriteParams]{}, findUpload(api.BlobWriteParams.Of), b.write),
 		service.Prepared(methods.BlobFinish, service.Stages[api.BlobCloseParams]{}, b.prepareClose, b.close, b.reopen),
+		service.Read(methods.BlobList, service.Stages[api.BlobListParams]{}, list),
 		service.Fetch(methods.BlobFetch, service.Stages[api.BlobFetchParams]{}, findUsers, b.fetch),
 	)
 }
@@ -161,6 +162,26 @@ func ownerOf(c *service.Call, named *uint32) (uint32, error) {
 		return 0, api.Failure(api.CodeDenied, "leave the owner out", "only root names another user").By("", api.RuleMethods)
 	}
 	return *named, nil
+}
+
+// blobsInPart bounds a part of a list.
+const blobsInPart = 100
+
+func list(c *service.Call, p api.BlobListParams) (result api.BlobListResult, out service.Outcome, err error) {
+	owner, err := ownerOf(c, p.Owner)
+	if err != nil {
+		return result, out, err
+	}
+	below := blob.Of(owner)
+	if c.Root() && p.Owner == nil {
+		below = ""
+	}
+	page, next, err := blob.Rows.Page(c.Tx, below, p.After, blobsInPart)
+	result.Blobs, result.Next = []api.KeptBlob{}, next
+	for _, r := range page {
+		result.Blobs = append(result.Blobs, api.KeptBlob{Owner: r.Owner, SHA256: r.SHA256, Bytes: r.Bytes, References: r.Refs, Made: r.Made})
+	}
+	return result, out, err
 }
 
 func findUsers(c *service.Call, p api.BlobFetchParams) (row *blob.Row, out service.Outcome, err error) {

@@ -204,7 +204,7 @@ func (b *Blobs) become(c *service.Call, done closed) (result api.BlobResult, out
 		err = blob.Take(c.Tx, u.Owner, -u.Bytes)
 		out.Durable = append(out.Durable, func() { _ = b.Dir.remove(done.file) }) // the next start does it again
 	default:
-		row = &blob.Row{Owner: u.Owner, Blob: api.Blob{SHA256: done.digest, Bytes: u.Bytes}, File: done.file}
+		row = &blob.Row{Owner: u.Owner, Blob: api.Blob{SHA256: done.digest, Bytes: u.Bytes}, File: done.file, Made: c.Now.UTC()}
 		err = blob.Rows.Put(c.Tx, row)
 	}
 	u.SHA256, u.Expires = done.digest, c.Now.Add(lasts).UTC()

@@ -88,6 +88,27 @@ func ParseAmount(d Dimension, text string) (int64, error) {
 	return decimal(d, text, 1)
 }
 
+// namedAmount parses an amount of d, which a user has named. Money that is called cost has its currency with it: a bare
+// number would be a millionth of what is meant.
+func namedAmount(name string, d Dimension, text string) (int64, error) {
+	if name == cost && text != "0" && strings.Trim(text, "0123456789.") == "" && text != "" {
+		return 0, invalid("write cost="+text+"usd, or cost_micros=NUMBER for millionths of a dollar", "%s: %.64q has no currency", name, text)
+	}
+	return ParseAmount(d, text)
+}
+
+// ParseNamed reads DIMENSION=AMOUNT.
+func ParseNamed(text string) (d Dimension, amount int64, err error) {
+	name, value, found := strings.Cut(text, "=")
+	if !found {
+		return "", 0, invalid("write DIMENSION=AMOUNT, for example tokens=20k", "%.128q names no amount", text)
+	}
+	if d, err = ParseDimension(name); err == nil {
+		amount, err = namedAmount(name, d, value)
+	}
+	return d, amount, err
+}
+
 // decimal returns number*unit where that is a whole number. It does not round: money is
 // compared to the last micro-dollar.
 func decimal(d Dimension, number string, unit int64) (int64, error) {

@@ -32,11 +32,11 @@ func ParseLimit(text string) (Limit, error) {
 	if periodic && period == "" {
 		l.Period = " " // refused below
 	}
-	if l.Granted, err = ParseAmount(l.Dimension, value); err != nil {
+	if l.Granted, err = namedAmount(name, l.Dimension, value); err != nil {
 		return Limit{}, err
 	}
 	if l.WarnAt = warning(l.Granted); warns {
-		if l.WarnAt, err = ParseAmount(l.Dimension, warn); err != nil {
+		if l.WarnAt, err = namedAmount(name, l.Dimension, warn); err != nil {
 			return Limit{}, err
 		}
 	}

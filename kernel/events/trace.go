@@ -18,7 +18,7 @@ const (
 	depthMost  = 100
 )
 
-// trace follows causes from what a caller names.
+// trace follows causes from what a caller names, or effects.
 func (e *Events) trace(c *service.Call, p api.TraceParams) (result api.TraceResult, out service.Outcome, err error) {
 	result.Steps = []api.TraceStep{}
 	if p.Depth < 0 || p.Depth > depthMost {
@@ -41,11 +41,34 @@ func (e *Events) trace(c *service.Call, p api.TraceParams) (result api.TraceResu
 		return result, out, err
 	}
 	depth := cmp.Or(p.Depth, depthUsual)
+	if p.Down {
+		return e.down(chain, record, depth)
+	}
 	for ; found && err == nil && len(result.Steps) < depth; record, found, err = chain.Cause(record) {
 		result.Steps = append(result.Steps, stepOf(record))
 	}
 	result.Truncated = found || err == audit.ErrDeep
 	return result, out, cmp.Or(unlessDeep(err), e.bodies(result.Steps))
+}
+
+// recordsMost bounds what follows from one record.
+const recordsMost = 100
+
+// down follows effects from a record: of the end of a run from its start.
+func (e *Events) down(chain *audit.Chain, record audit.Entry, depth int) (result api.TraceResult, out service.Outcome, err error) {
+	if record.Kind == audit.KindEnd && record.Causation == "" {
+		if start, found, err := chain.Cause(record); err == nil && found {
+			record = start
+		}
+	}
+	all, more, err := chain.Effects(record, depth, recordsMost)
+	for _, effect := range all {
+		step := stepOf(effect.Entry)
+		step.Depth = effect.Depth
+		result.Steps = append(result.Steps, step)
+	}
+	result.Truncated = more
+	return result, out, cmp.Or(err, e.bodies(result.Steps))
 }
 
 // first is the record of what a caller names.
@@ -74,15 +97,15 @@ func (e *Events) first(c *service.Call, chain *audit.Chain, id string) (record a
 func (e *Events) message(c *service.Call, chain *audit.Chain, id string) (record audit.Entry, found bool, err error) {
 	call := ""
 	err = e.engine.Look(c.Caller, func(look *service.Call) error {
+		box, err := lease.BoxOf(look.Tx, id)
+		if err != nil || box == nil || !c.Root() && (box.Owner != c.UID || c.Agent && box.Of != lease.RunBox(c.UID, c.Run.Spec.ID)) {
+			return err
+		}
 		m, err := lease.Messages.Get(look.Tx, id)
 		if m == nil && err == nil {
 			m, err = lease.Letters.Get(look.Tx, id)
 		}
-		if m == nil || err != nil {
-			return err
-		}
-		box, err := lease.Boxes.Get(look.Tx, m.Box)
-		if box != nil && (c.Root() || box.Owner == c.UID && (!c.Agent || box.Of == lease.RunBox(c.UID, c.Run.Spec.ID))) {
+		if m != nil {
 			call = m.Causation
 		}
 		return err

@@ -181,9 +181,16 @@ func (j *Jobs) claim(c *service.Call, p api.JobClaimParams) (result api.JobResul
 	return result, out, nil
 }
 
+// near is a job of the namespace of the call's run.
+func near(c *service.Call, id string) (*lease.Message, *lease.Box, error) {
+	return lease.Job(c.Tx, id, func(b *lease.Box) bool {
+		return b.Owner == c.Run.Owner.UID && b.Namespace == c.Run.Spec.Kernel.Namespace
+	})
+}
+
 // held is a job that the call's run holds.
 func held(c *service.Call, id string) (*lease.Message, *lease.Box, error) {
-	m, b, err := lease.Job(c.Tx, id)
+	m, b, err := near(c, id)
 	if err == nil && (m == nil || !m.Holds(c.Run.Spec.ID, c.Now)) {
 		err = api.Failure(api.CodeNotFound, "job.list has those that it holds: a lease may have run out", "the run holds no job %.64q", id)
 	}
@@ -254,7 +261,7 @@ func (j *Jobs) fail(c *service.Call, p api.JobFailParams) (result api.JobResult,
 
 // get returns a job that the call's run holds, or has added.
 func get(c *service.Call, p api.JobGetParams) (result api.JobResult, out service.Outcome, err error) {
-	m, b, err := lease.Job(c.Tx, p.ID)
+	m, b, err := near(c, p.ID)
 	if err == nil && (m == nil || m.From != c.Run.Spec.ID && !m.Holds(c.Run.Spec.ID, c.Now)) {
 		err = noJob(p.ID)
 	}

@@ -93,8 +93,8 @@ func chosen(c *service.Call, p api.JobsListParams) (boxes []*lease.Box, err erro
 
 // owned is a job of the calling user's.
 func owned(c *service.Call, id string) (m *lease.Message, b *lease.Box, err error) {
-	m, b, err = lease.Job(c.Tx, id)
-	if err == nil && (m == nil || !mine(c, b.Owner)) {
+	m, b, err = lease.Job(c.Tx, id, func(b *lease.Box) bool { return mine(c, b.Owner) })
+	if err == nil && m == nil {
 		err = noJob(id)
 	}
 	return m, b, err

@@ -329,6 +329,15 @@ func Find(tx *store.KernelTx, of Of, id string) (*Message, error) {
 	return Messages.Get(tx, id)
 }
 
+// BoxOf returns the box in which a message with an id is, if there is one; nil: there is no such box. It is asked
+// before the message is read: that takes the longer the larger it is, which would show others that it is there.
+func BoxOf(tx *store.KernelTx, id string) (*Box, error) {
+	if !IsID(id) {
+		return nil, nil
+	}
+	return Boxes.Get(tx, id[:32])
+}
+
 // Bury makes a message that was taken out of a box a dead letter of it, and says why.
 func Bury(tx *store.KernelTx, of Of, m *Message, why string, now time.Time) error {
 	b, err := get(tx, of)

@@ -307,19 +307,19 @@ func (w *Work) deadWhy() string {
 	return "the deadline has passed; before that: " + w.Why
 }
 
-// Job returns a job by its id, in whatever state, and its box; nil: there is none.
-func Job(tx *store.KernelTx, id string) (m *Message, b *Box, err error) {
-	if !IsID(id) {
-		return nil, nil, nil
+// Job returns a job by its id, in whatever state, and its box, of those boxes that may be seen; nil: there is none.
+func Job(tx *store.KernelTx, id string, may func(*Box) bool) (m *Message, b *Box, err error) {
+	b, err = BoxOf(tx, id)
+	if err != nil || b == nil || !may(b) {
+		return nil, nil, err
 	}
 	for _, table := range []store.Table[Message]{Messages, Letters, Finished} {
 		if m, err = table.Get(tx, id); err != nil || m != nil {
 			break
 		}
 	}
-	if err != nil || m == nil || m.Work == nil {
+	if m == nil || m.Work == nil {
 		return nil, nil, err
 	}
-	b, err = Boxes.Get(tx, m.Box)
 	return m, b, err
 }

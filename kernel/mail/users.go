@@ -183,10 +183,10 @@ func (m Mail) dead(c *service.Call, p api.MailDeadParams) (result api.MailDeadRe
 // letter is the dead letter of the caller's that a user means, and its box.
 func letter(c *service.Call, id string) (m *lease.Message, box *lease.Box, err error) {
 	is, _ := owners(c, nil) // it names no other user
-	if m, err = lease.Letters.Get(c.Tx, id); err == nil && m != nil {
-		box, err = lease.Boxes.Get(c.Tx, m.Box)
+	if box, err = lease.BoxOf(c.Tx, id); err == nil && is(box) {
+		m, err = lease.Letters.Get(c.Tx, id)
 	}
-	if err == nil && !is(box) {
+	if err == nil && m == nil {
 		err = api.Failure(api.CodeNotFound, "clove mail dead lists them", "no dead letter %.64q", id)
 	}
 	return m, box, err

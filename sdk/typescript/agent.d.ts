@@ -1,4 +1,4 @@
-import type { AgentMethods, Grant, Mail, MailSendParams, NoteParams } from "./api.js";
+import type { AgentMethods, BlobResult, Grant, Mail, MailSendParams, NoteParams, StatePath } from "./api.js";
 import type { CallOptions } from "./cloved.js";
 
 export interface AgentOptions {
@@ -34,6 +34,16 @@ export class Agent {
    * NotFoundError; by default both last.
    */
   request(message: Omit<MailSendParams, "asks" | "expires_ms"> & { within?: number }, options?: CallOptions): Promise<Mail>;
+  /**
+   * Makes a blob of content, of 1 byte to 64 MiB, which mail.send and state.set name by its sha256. A text is
+   * taken as UTF-8.
+   */
+  upload(content: string | Uint8Array, options?: CallOptions): Promise<BlobResult>;
+  /**
+   * The content of a blob of a message in the mailbox, of an own key, or of an own upload. at is the key that has
+   * it, of a scope that runs share.
+   */
+  download(sha256: string, options?: CallOptions & { at?: StatePath }): Promise<Buffer>;
   /**
    * The notifications, for `for await`. With timeout, the iteration ends after so many
    * milliseconds without one.

@@ -9,6 +9,9 @@ import { CloveError, UnansweredError } from "./errors.js";
 import { answerOf, bind } from "./methods.js";
 import { Backoff, unreachable } from "./retry.js";
 
+// The bytes of one call's part of a blob.
+const PART = 36 << 10;
+
 // Where clove put the agent's socket.
 function socketPath() {
   return process.env.CLOVE_AGENT_SOCKET || "/run/clove/agent.sock";
@@ -60,6 +63,26 @@ export class Agent {
     const { message: answer } = await this.mail.answer({ id: sent.id, within_ms: ms }, options);
     await this.mail.ack({ ids: [answer.id] }, options);
     return answer;
+  }
+
+  async upload(content, options) {
+    const bytes = typeof content === "string" ? Buffer.from(content) : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+    const { upload } = await this.blob.open({ bytes: bytes.length }, options);
+    for (let offset = 0; offset < bytes.length; offset += PART) {
+      await this.blob.write({ upload, offset, data: bytes.subarray(offset, offset + PART).toString("base64") }, options);
+    }
+    return this.blob.close({ upload }, options);
+  }
+
+  async download(sha256, { at, ...options } = {}) {
+    const parts = [];
+    let offset;
+    do {
+      const part = await this.blob.read({ blob: sha256, at, offset }, options);
+      parts.push(Buffer.from(part.data, "base64"));
+      offset = part.next_offset;
+    } while (offset);
+    return Buffer.concat(parts);
   }
 
   listen(options = {}) {

@@ -174,7 +174,7 @@ export interface ChildSignalParams {
   child: string;
   /** TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status */
   signal: string;
-  /** of POLICY: in its record */
+  /** in the audit log, and of TERM, KILL, POLICY and BUDGET in its record */
   reason?: string;
   /** the same key gets the same answer again */
   key?: string;
@@ -622,12 +622,14 @@ export interface EventAppendParams {
   key?: string;
 }
 
-/** Asks from what something follows. */
+/** Asks from what something follows, or what follows from it. */
 export interface TraceParams {
   /** of an event, a call, a message or a run */
   id: string;
   /** at most so many steps, 1 to 100; absent: 10 */
   depth?: number;
+  /** what follows from it, at most 100 records; absent: from what it follows */
+  down?: boolean;
 }
 
 /** Name a namespace, and where the last answer ended. */
@@ -1113,6 +1115,14 @@ export interface BlobUploadParams {
   bytes: number;
   /** the same key gets the same answer again */
   key?: string;
+}
+
+/** Asks for blobs of users. */
+export interface BlobListParams {
+  /** absent: the caller's, for root all; only root names another */
+  owner?: number;
+  /** where the last answer ended */
+  after?: string;
 }
 
 /** Asks a user's blob for a part. */
@@ -1969,13 +1979,18 @@ export interface TraceStep {
   object?: string;
   verdict?: string;
   causation?: string;
+  /** with down: from the first one */
+  depth?: number;
   /** of an agent's event, while it is kept */
   body?: unknown;
 }
 
 /** A chain of causes. */
 export interface TraceResult {
-  /** the one that was asked for first, and behind each what it follows from */
+  /**
+   * has the one that was asked for first, and behind each what it follows from, or with down what
+   * follows from it.
+   */
   steps: TraceStep[];
   /** there are more */
   truncated: boolean;
@@ -2106,6 +2121,9 @@ export interface SummaryResult {
   messages: number;
   dead_letters: number;
   names: number;
+  blobs: number;
+  /** of them, and of uploads at their whole size */
+  blob_bytes: number;
   grants: number;
   /** accounts in which something is counted or limited */
   budgets: number;
@@ -3190,6 +3208,23 @@ export interface ModelTopResult {
   runs: ModelRun[];
 }
 
+/** A blob of an owner's. It is removed when nothing refers to it. */
+export interface KeptBlob {
+  owner: number;
+  sha256: string;
+  bytes: number;
+  /** of messages, dead letters and keys, and of uploads of the last hour */
+  references: number;
+  made: Time;
+}
+
+/** A part of the blobs, in the order of their owners and digests. */
+export interface BlobListResult {
+  blobs: KeptBlob[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** Where to go on. */
 export interface AuditQueryResult {
   /** the number of the log's last record when it was read */
@@ -3609,8 +3644,9 @@ export interface AgentEventMethods {
   append(params: Omit<EventAppendParams, "run">, options?: CallOptions): Promise<EventAppendResult>;
   /**
    * Returns from what an event, a call, a message or a run follows, step by step as far as the
-   * agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB
-   * of the audit log are searched.
+   * agent may see: its own calls, those of runs below it, and what sent it mail. With down what
+   * follows from it, as far as that is the agent's own or a run's below it. The newest 32 MiB of
+   * the audit log are searched.
    */
   trace(params: Omit<TraceParams, "run">, options?: CallOptions): Promise<TraceResult>;
 }
@@ -4059,8 +4095,8 @@ export interface ClovedAuditMethods {
   query(params?: AuditQueryParams, options?: CallOptions): Stream<AuditRecordNote, AuditQueryResult>;
   /**
    * Returns from what an event, a call, a message or a run follows, step by step over agents up to
-   * what began it: by the audit log, of which the newest GiB is searched. A member sees its own
-   * runs and calls.
+   * what began it, or with down what follows from it: by the audit log, of which the newest GiB is
+   * searched. A member sees its own runs and calls.
    */
   trace(params: TraceParams, options?: CallOptions): Promise<TraceResult>;
 }
@@ -4082,6 +4118,14 @@ export interface ClovedBlobMethods {
    * no key names it, it is removed after an hour.
    */
   finish(params: BlobCloseParams, options?: CallOptions): Promise<BlobResult>;
+  /**
+   * Returns the blobs of the caller, for root of all: their sizes, and how many messages, keys and
+   * uploads refer to each. If there are more, the answer has next, and the same request with that
+   * as after returns the following part.
+   */
+  list(params?: BlobListParams, options?: CallOptions): Promise<BlobListResult>;
+  /** Yields the blobs of all parts of blob.list, in as many calls as that takes. */
+  listAll(params?: BlobListParams, options?: CallOptions): AsyncGenerator<KeptBlob, void, void>;
   /** Returns a part of a blob of the caller's, or for root of a user's. */
   fetch(params: BlobFetchParams, options?: CallOptions): Promise<BlobReadResult>;
 }

@@ -183,6 +183,7 @@ export const USER_METHODS = {
   "blob.upload": { shape: "call", keyed: true },
   "blob.part": { shape: "call" },
   "blob.finish": { shape: "call", keyed: true },
+  "blob.list": { shape: "call", lists: ["blobs"], parts: "blobs" },
   "blob.fetch": { shape: "call" },
   "state.query": { shape: "call", lists: ["keys"], parts: "keys" },
   "state.read": { shape: "call" },

@@ -3,11 +3,12 @@ package verbs
 import (
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Input is a placeholder or a flag of usage lines that fills a field of a method's parameters.
 type Input struct {
-	Field string // its Go name
+	Field string // its Go name; empty: it fills none, and the command reads it by itself
 	// Read makes the field's value of what was given. nil: a switch is true, one text is the value, and a
 	// list has all.
 	Read func(texts []string) (any, error)
@@ -24,12 +25,15 @@ type Given struct {
 	Texts []string
 }
 
-// Fill sets fields of params, which is a pointer, in the order of given. A name that inputs does not have fills
-// none. An error of Read is returned as it is.
+// Fill sets fields of params, which is a pointer, in the order of given. A flag that inputs does not have is an error:
+// it would be ignored. A placeholder that it does not have fills none. An error of Read is returned as it is.
 func Fill(params any, inputs map[string]Input, given []Given) error {
 	for _, g := range given {
 		input, known := inputs[g.Name]
-		if !known || len(g.Texts) == 0 {
+		if flag := strings.HasPrefix(g.Name, "--"); flag && !known {
+			return fmt.Errorf("%s has no row among the inputs of commands", g.Name)
+		}
+		if input.Field == "" || len(g.Texts) == 0 {
 			continue
 		}
 		value := any(g.Texts)

@@ -25,7 +25,7 @@ func TestFill(t *testing.T) {
 	t.Parallel()
 	wrong := errors.New("not a number")
 	inputs := map[string]Input{
-		"NAME": {Field: "Run"}, "KIND": {Field: "Kind", Read: One(func(s string) (text, error) { return text(s), nil })}, "LIMIT": {Field: "Limits"}, "--force": {Field: "Force"}, "--lost": {Field: "Nothing"},
+		"NAME": {Field: "Run"}, "KIND": {Field: "Kind", Read: One(func(s string) (text, error) { return text(s), nil })}, "LIMIT": {Field: "Limits"}, "--force": {Field: "Force"}, "--lost": {Field: "Nothing"}, "--json": {},
 		"--least": {Field: "Least", Read: One(strconv.Atoi)},
 		"--count": {Field: "Count", Read: One(func(s string) (*int, error) {
 			n, err := strconv.Atoi(s)
@@ -45,6 +45,10 @@ func TestFill(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Fill(&got, inputs, []Given{{"--lost", []string{"x"}}}); err == nil || !strings.Contains(err.Error(), "no field Nothing") {
+		t.Error(err)
+	}
+	// A flag without a row is not ignored; a placeholder may be read otherwise.
+	if err := Fill(&got, inputs, []Given{{"OTHER", []string{"x"}}, {"--other", []string{"x"}}}); err == nil || !strings.Contains(err.Error(), "--other has no row") {
 		t.Error(err)
 	}
 	if err := Set(&got, "Force", 3); err == nil {

@@ -1385,6 +1385,7 @@ class TraceStep:
     object: str = ""  # ids of what it made or took
     verdict: str = ""
     causation: str = ""
+    depth: int = 0  # with down: from the first one
     body: Any = None  # of an agent's event, while it is kept
 
     @classmethod
@@ -1403,6 +1404,7 @@ class TraceStep:
             object=o.get("object") or "",
             verdict=o.get("verdict") or "",
             causation=o.get("causation") or "",
+            depth=o.get("depth") or 0,
             body=o.get("body"),
         )
 
@@ -1411,7 +1413,7 @@ class TraceStep:
 class TraceResult:
     """A chain of causes."""
 
-    steps: list[TraceStep] = field(default_factory=list)  # the one that was asked for first, and behind each what it follows from
+    steps: list[TraceStep] = field(default_factory=list)  # has the one that was asked for first, and behind each what it follows from, or with down what follows from it.
     truncated: bool = False  # there are more
 
     @classmethod
@@ -1761,7 +1763,7 @@ class AgentMethods:
 
         Args:
             signal: TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status
-            reason: of POLICY: in its record
+            reason: in the audit log, and of TERM, KILL, POLICY and BUDGET in its record
             key: the same key gets the same answer again; a random one by default
         """
         params = {"child": child, "signal": signal, "reason": reason, "key": key}
@@ -2619,16 +2621,24 @@ class EventMethods:
         params = {"kind": kind, "body": body, "causation": causation, "key": key}
         return EventAppendResult.read(self._call("event.append", params))
 
-    def trace(self, id: str, *, depth: Optional[int] = None) -> TraceResult:
+    def trace(
+        self,
+        id: str,
+        *,
+        depth: Optional[int] = None,
+        down: Optional[bool] = None,
+    ) -> TraceResult:
         """Returns from what an event, a call, a message or a run follows, step by step
         as far as the agent may see: its own calls, those of runs below it, and what
-        sent it mail. The newest 32 MiB of the audit log are searched.
+        sent it mail. With down what follows from it, as far as that is the agent's
+        own or a run's below it. The newest 32 MiB of the audit log are searched.
 
         Args:
             id: of an event, a call, a message or a run
             depth: at most so many steps, 1 to 100; absent: 10
+            down: what follows from it, at most 100 records; absent: from what it follows
         """
-        params = {"id": id, "depth": depth}
+        params = {"id": id, "depth": depth, "down": down}
         return TraceResult.read(self._call("event.trace", params))
 
 
@@ -2774,7 +2784,7 @@ METHODS: dict[str, Method] = {
         [
             Param("child", "string", True, ""),
             Param("signal", "string", True, "TERM, KILL, INT, USR1, USR2, STOP, CONT, or POLICY or BUDGET, which end it with that status"),
-            Param("reason", "string", False, "of POLICY: in its record"),
+            Param("reason", "string", False, "in the audit log, and of TERM, KILL, POLICY and BUDGET in its record"),
             Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
         ],
     ),
@@ -3199,10 +3209,11 @@ METHODS: dict[str, Method] = {
     ),
     "event.trace": Method(
         "event.trace",
-        "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. The newest 32 MiB of the audit log are searched.",
+        "Returns from what an event, a call, a message or a run follows, step by step as far as the agent may see: its own calls, those of runs below it, and what sent it mail. With down what follows from it, as far as that is the agent's own or a run's below it. The newest 32 MiB of the audit log are searched.",
         [
             Param("id", "string", True, "of an event, a call, a message or a run"),
             Param("depth", "integer", False, "at most so many steps, 1 to 100; absent: 10"),
+            Param("down", "bool", False, "what follows from it, at most 100 records; absent: from what it follows"),
         ],
     ),
     "audit.read": Method(

@@ -62,6 +62,8 @@ class SummaryResult:
     messages: int = 0  # in them
     dead_letters: int = 0
     names: int = 0
+    blobs: int = 0
+    blob_bytes: int = 0  # of them, and of uploads at their whole size
     grants: int = 0
     budgets: int = 0  # accounts in which something is counted or limited
     spent: int = 0  # of these with a limit of which nothing is left
@@ -82,6 +84,8 @@ class SummaryResult:
             messages=o.get("messages") or 0,
             dead_letters=o.get("dead_letters") or 0,
             names=o.get("names") or 0,
+            blobs=o.get("blobs") or 0,
+            blob_bytes=o.get("blob_bytes") or 0,
             grants=o.get("grants") or 0,
             budgets=o.get("budgets") or 0,
             spent=o.get("spent") or 0,
@@ -1830,6 +1834,42 @@ class ModelTopResult:
 
 
 @dataclass(frozen=True)
+class KeptBlob:
+    """A blob of an owner's. It is removed when nothing refers to it."""
+
+    owner: int = 0
+    sha256: str = ""
+    bytes: int = 0
+    references: int = 0  # of messages, dead letters and keys, and of uploads of the last hour
+    made: Optional[datetime] = None
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> KeptBlob:
+        return cls(
+            owner=o.get("owner") or 0,
+            sha256=o.get("sha256") or "",
+            bytes=o.get("bytes") or 0,
+            references=o.get("references") or 0,
+            made=read_time(o.get("made")),
+        )
+
+
+@dataclass(frozen=True)
+class BlobListResult:
+    """A part of the blobs, in the order of their owners and digests."""
+
+    blobs: list[KeptBlob] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> BlobListResult:
+        return cls(
+            blobs=[KeptBlob.read(x or {}) for x in o.get("blobs") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class AuditQueryResult:
     """Where to go on."""
 
@@ -3326,16 +3366,24 @@ class AuditMethods:
         }
         return Stream(self._caller, "audit.query", params, AuditRecordNote.read, AuditQueryResult.read)
 
-    async def trace(self, id: str, *, depth: Optional[int] = None) -> TraceResult:
+    async def trace(
+        self,
+        id: str,
+        *,
+        depth: Optional[int] = None,
+        down: Optional[bool] = None,
+    ) -> TraceResult:
         """Returns from what an event, a call, a message or a run follows, step by step
-        over agents up to what began it: by the audit log, of which the newest GiB is
-        searched. A member sees its own runs and calls.
+        over agents up to what began it, or with down what follows from it: by the
+        audit log, of which the newest GiB is searched. A member sees its own runs
+        and calls.
 
         Args:
             id: of an event, a call, a message or a run
             depth: at most so many steps, 1 to 100; absent: 10
+            down: what follows from it, at most 100 records; absent: from what it follows
         """
-        params = {"id": id, "depth": depth}
+        params = {"id": id, "depth": depth, "down": down}
         return TraceResult.read(await self._caller.call("audit.trace", params))
 
 
@@ -3391,6 +3439,22 @@ class BlobMethods:
         """
         params = {"upload": upload, "sha256": sha256, "key": key}
         return BlobResult.read(await self._caller.call("blob.finish", params))
+
+    async def list(self, *, owner: Optional[int] = None, after: Optional[str] = None) -> BlobListResult:
+        """Returns the blobs of the caller, for root of all: their sizes, and how many
+        messages, keys and uploads refer to each. If there are more, the answer has
+        next, and the same request with that as after returns the following part.
+
+        Args:
+            owner: absent: the caller's, for root all; only root names another
+            after: where the last answer ended
+        """
+        params = {"owner": owner, "after": after}
+        return BlobListResult.read(await self._caller.call("blob.list", params))
+
+    def list_all(self, *, owner: Optional[int] = None) -> AsyncIterator[KeptBlob]:
+        """Yields the blobs of all parts of blob.list, in as many calls as that takes."""
+        return pages_async(self.list, "blobs", {"owner": owner})
 
     async def fetch(
         self,
@@ -3687,6 +3751,8 @@ __all__ = [
     "ModelTestResult",
     "ModelRun",
     "ModelTopResult",
+    "KeptBlob",
+    "BlobListResult",
     "AuditQueryResult",
     "AuditRecordNote",
     "EventResult",
