@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/channel"
@@ -70,6 +71,27 @@ func (o *Own) Serve(ctx context.Context, _ agent.ID, calls *os.File) error {
 func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.RawMessage) (json.RawMessage, error) {
 	caller := service.Caller{Run: o.run, Agent: true, UID: o.run.Owner.UID}
 	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})
+}
+
+// Ask puts a question to the user who started the run, and waits for the answer.
+func (o *Own) Ask(ctx context.Context, question api.ApprovalAskParams) (a api.Approval, err error) {
+	asked, err := as[api.ApprovalResult](ctx, o, methods.ApprovalAsk.Name, question)
+	if err == nil && asked.Approval.State == api.ApprovalWaits {
+		asked, err = as[api.ApprovalResult](ctx, o, methods.ApprovalGet.Name, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
+	}
+	return asked.Approval, err
+}
+
+// as is a call of the user who started the run, which is root.
+func as[R any](ctx context.Context, o *Own, method string, params any) (result R, err error) {
+	text, err := json.Marshal(params)
+	if err == nil {
+		text, err = o.attached().Call(ctx, service.Caller{Run: o.run, UID: o.run.Owner.UID}, service.Request{Method: method, Text: text})
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &result)
+	}
+	return result, err
 }
 
 // Meter charges the run.

@@ -296,6 +296,8 @@ type Kernel interface {
 	// Call is one call in the name of the run's agent, for the supervisor itself. The error is an
 	// *api.Error.
 	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
+	// Ask puts a question about the run to people, and returns it with the answer, which may take long.
+	Ask(ctx context.Context, question api.ApprovalAskParams) (api.Approval, error)
 	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
 	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
 }

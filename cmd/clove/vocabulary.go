@@ -52,6 +52,7 @@ func inputs() map[string]verbs.Input {
 		"--state":       {Field: "State"},
 		"--depth":       {Field: "Depth", Read: readNumber[int](flagDepth, 31, "use 1 to 100")},
 		"--expires":     {Field: "Expires", Read: verbs.One(readExpires)},
+		"--for":         {Field: "ForMS", Read: verbs.One(readTime(flagFor))},
 		"--force":       {Field: "Force"},
 		"--fresh":       {Field: "Fresh"},
 		"--from":        {Field: "From"},

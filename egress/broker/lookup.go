@@ -33,9 +33,8 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Resolve(name)
-	if !verdict.Allowed && b.reconsider(ctx, nameDecision(OutcomeDenied, name, verdict)) {
-		rules = b.connections.currentRules()
-		verdict = rules.Resolve(name)
+	if b.asks(verdict) {
+		return b.standin(name, l, verdict)
 	}
 	if !verdict.Allowed {
 		return b.denyName(nameDecision(OutcomeDenied, name, verdict), traffic{})

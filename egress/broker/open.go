@@ -32,9 +32,16 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		}
 		asked.Shown = shown
 	}
+	if b.standins.name(o.Target.Addr()) != "" {
+		found, answer := b.behind(ctx, kind, asked)
+		if answer != nil {
+			return *answer
+		}
+		asked = found
+	}
 	rules := b.connections.currentRules()
 	verdict := rules.Connect(asked)
-	if !verdict.Allowed && b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict)) {
+	if b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict), verdict) {
 		rules = b.connections.currentRules()
 		verdict = rules.Connect(asked)
 	}
