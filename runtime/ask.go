@@ -145,7 +145,7 @@ func (f *inForce) set(granted []agent.EgressRule, rules *egress.Rules) {
 func (f *inForce) until(ctx context.Context, grant string) *egress.Rules {
 	for {
 		f.mu.Lock()
-		if slices.ContainsFunc(f.granted, func(r agent.EgressRule) bool { return r.Source == grant }) {
+		if slices.ContainsFunc(f.granted, func(r agent.EgressRule) bool { return r.Source == "grant "+grant }) {
 			defer f.mu.Unlock()
 			return f.rules
 		}

@@ -10,6 +10,7 @@ import (
 	"clove.run/clove/api"
 	"clove.run/clove/api/methods"
 	"clove.run/clove/client"
+	"clove.run/clove/cmd/clove/verbs"
 )
 
 // Flags of clove approvals that no other command has.
@@ -20,9 +21,7 @@ func approvalsCommand() command {
 		task: "share", usage: "see what agents ask people, and answer",
 		verbs: []verb{
 			{line: "clove approvals list [--state STATE] [--run AGENT] [--json]", act: list(methods.ApprovalList).columns("ID", "STATE", "KIND", "AGENT", "WHAT", "AGE")},
-			{line: "clove approvals show [--json] ID", act: ask(methods.ApprovalGet).shows(func(s *screen, l *line, r api.ApprovalResult) error {
-				return s.answer(l.Context, r, questionText(r.Approval))
-			})},
+			{line: "clove approvals show [--json] ID", act: ask(methods.ApprovalGet).shows(showQuestion)},
 			{line: "clove approvals allow [--for TIME] [--reason TEXT] [--json] ID", act: answer(true)},
 			{line: "clove approvals deny [--reason TEXT] [--json] ID", act: answer(false)},
 		},
@@ -49,21 +48,26 @@ func answer(allow bool) *call[api.ApprovalRespondParams, api.ApprovalResult] {
 		params.Run, params.ID, params.Digest, params.Allow = string(seen.Approval.Run), seen.Approval.ID, seen.Approval.Digest, allow
 		return client.Do(l.Context.Context, d, methods.ApprovalRespond, params)
 	}}
-	return a.shows(func(s *screen, l *line, r api.ApprovalResult) error {
-		return s.answer(l.Context, r, questionText(r.Approval))
-	})
+	return a.shows(showQuestion)
 }
 
-// questionText is a question as people read it. What an agent chose is quoted.
-func questionText(a api.Approval) string {
-	var all strings.Builder
-	fmt.Fprintf(&all, "%s asks to %s\n", agentText(a), quoted(a.What))
+func showQuestion(s *screen, l *line, r api.ApprovalResult) error {
+	if l.Bool(flagJSON) {
+		return s.printJSON(verbs.Content(r))
+	}
+	return s.printLines(questionLines(r.Approval))
+}
+
+// questionLines are a question as people read it. What an agent chose is quoted.
+func questionLines(a api.Approval) (lines []any) {
+	lines = append(lines, fmt.Sprintf("%s asks to %s", agentText(a), quoted(a.What)))
 	if a.Says != "" {
-		fmt.Fprintf(&all, "  it says: %s\n", quoted(a.Says))
+		lines = append(lines, "  it says: "+quoted(a.Says))
 	}
 	if a.Rule != "" {
-		fmt.Fprintf(&all, "  a yes adds the rule --allow %s to this run, and nothing else\n", quoted(a.Rule))
+		lines = append(lines, fmt.Sprintf("  a yes adds the rule --allow %s to this run, and nothing else", quoted(a.Rule)))
 	}
+	var all strings.Builder
 	fmt.Fprintf(&all, "  %s: %s", a.ID, a.State)
 	switch {
 	case a.State == api.ApprovalWaits:
@@ -77,7 +81,7 @@ func questionText(a api.Approval) string {
 			fmt.Fprintf(&all, ": %s", quoted(answer.Reason))
 		}
 	}
-	return all.String()
+	return append(lines, all.String())
 }
 
 func agentText(a api.Approval) string {

@@ -279,7 +279,15 @@ func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none ap
 	return none, out, Rows.Put(c.Tx, r)
 }
 
-// Ask puts a call of an agent to people, if its run asks about it.
+// asked is what a run must ask about for people to be asked about a call.
+var asked = map[string]string{agents.AgentSpawn.Name: agent.AskSpawn}
+
+// Asks reports whether the run of a call asks about it.
+func (a *Approvals) Asks(c *service.Call) bool {
+	return slices.Contains(c.Run.Spec.Kernel.Asks, asked[c.Method])
+}
+
+// Ask puts a call of an agent to people.
 func (a *Approvals) Ask(c *service.Call, question string) (out service.Outcome, err error) {
 	q := c.Question()
 	r, err := a.enter(c, c.Run, Row{Approval: api.Approval{Kind: api.ApproveCall, What: question}, Call: &q}, lasts)
