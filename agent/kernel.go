@@ -29,12 +29,11 @@ type Kernel struct {
 
 // The values of Kernel.Asks.
 const (
-	AskNet   = "net"   // connections that no rule covers
-	AskSpawn = "spawn" // children that the agent starts
+	AskNet = "net" // connections that no rule covers
 )
 
 // Asks are the values of Kernel.Asks.
-var Asks = []string{AskNet, AskSpawn}
+var Asks = []string{AskNet}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"

@@ -11,8 +11,7 @@ type ApprovalKind string
 
 // The kinds.
 const (
-	ApproveNet  ApprovalKind = "net"  // a connection that no rule covers
-	ApproveCall ApprovalKind = "call" // a call of an agent, such as the start of a child
+	ApproveNet ApprovalKind = "net" // a connection that no rule covers
 )
 
 // ApprovalState is how far a question is.

@@ -108,10 +108,14 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 }
 
 // Ask puts a question to people, again where cloved was away, and waits for the answer.
-func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams) (api.Approval, error) {
+func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown func(api.Approval)) (api.Approval, error) {
 	for {
 		asked, err := Do(ctx, s.client, methods.ApprovalAsk, question)
 		if err == nil && asked.Approval.State == api.ApprovalWaits {
+			if shown != nil {
+				shown(asked.Approval)
+				shown = nil // once
+			}
 			asked, err = Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
 		}
 		if err == nil || !isAway(err) {

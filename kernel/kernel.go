@@ -112,7 +112,7 @@ func New(c Config) (*Kernel, error) {
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
 	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
 	var err error
-	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets, Approvals: k.asks,
+	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
 		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service()}, c.Services...)...)
 	if err != nil {
@@ -122,7 +122,6 @@ func New(c Config) (*Kernel, error) {
 	k.spawn.Serve(k.engine)
 	k.blobs.Serve(k.engine)
 	happened.Serve(k.engine)
-	k.asks.Serve(k.engine)
 	k.alarm = newAlarm(k.engine.Now, k.due)
 	return k, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/api/methods"
 	"clove.run/clove/audit"
 	"clove.run/clove/kernel/budget"
 	"clove.run/clove/kernel/channel"
@@ -73,25 +72,9 @@ func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.R
 	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})
 }
 
-// Ask puts a question to the user who started the run, and waits for the answer.
-func (o *Own) Ask(ctx context.Context, question api.ApprovalAskParams) (a api.Approval, err error) {
-	asked, err := as[api.ApprovalResult](ctx, o, methods.ApprovalAsk.Name, question)
-	if err == nil && asked.Approval.State == api.ApprovalWaits {
-		asked, err = as[api.ApprovalResult](ctx, o, methods.ApprovalGet.Name, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
-	}
-	return asked.Approval, err
-}
-
-// as is a call of the user who started the run, which is root.
-func as[R any](ctx context.Context, o *Own, method string, params any) (result R, err error) {
-	text, err := json.Marshal(params)
-	if err == nil {
-		text, err = o.attached().Call(ctx, service.Caller{Run: o.run, UID: o.run.Owner.UID}, service.Request{Method: method, Text: text})
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &result)
-	}
-	return result, err
+// Ask is refused: an answer needs cloved.
+func (o *Own) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
+	return api.Approval{}, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "cloved, which keeps questions and their answers, does not run")
 }
 
 // Meter charges the run.

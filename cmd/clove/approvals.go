@@ -18,7 +18,7 @@ const flagFor = "for"
 
 func approvalsCommand() command {
 	return command{
-		task: "share", usage: "see what agents ask people, and answer",
+		task: "change", usage: "see what agents ask people, and answer",
 		verbs: []verb{
 			{line: "clove approvals list [--state STATE] [--run AGENT] [--json]", act: list(methods.ApprovalList).columns("ID", "STATE", "KIND", "AGENT", "WHAT", "AGE")},
 			{line: "clove approvals show [--json] ID", act: ask(methods.ApprovalGet).shows(showQuestion)},

@@ -65,8 +65,7 @@ type Broker struct {
 	config      Config
 	published   map[uint16]bool // ports of the agent
 	pins        *pins
-	standins    *standins
-	held        chan struct{} // one slot for each connection that waits for people
+	people      *people
 	connections *connections
 	denials     *denials
 	shadow      *shadow
@@ -88,7 +87,7 @@ func New(config Config) *Broker {
 		outside.socket = config.Socket
 	}
 	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied), shadow: newShadow(config.Shadow),
-		standins: newStandins(), held: make(chan struct{}, maxHeld), lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
+		people: newPeople(config.Ask), lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
 	b.setClock(time.Now)
 	for _, l := range config.Listeners {
 		if l.Kind == wire.ListenPublish {
@@ -118,21 +117,9 @@ func (b *Broker) Replace(rules *egress.Rules) {
 	b.logCut(ended, ReasonReplaced)
 }
 
-// reconsider asks about what no rule mentions, and reports whether other rules hold now. As few connections are held at
-// once as people can answer for.
+// reconsider asks people about what no rule mentions, and reports whether other rules hold now.
 func (b *Broker) reconsider(ctx context.Context, d Decision, v egress.Verdict) bool {
-	if !b.asks(v) {
-		return false
-	}
-	select {
-	case b.held <- struct{}{}:
-		defer func() { <-b.held }()
-	default:
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, wire.HoldMost)
-	defer cancel()
-	rules := b.config.Ask(ctx, d)
+	rules := b.people.decide(ctx, d, v)
 	if rules != nil {
 		b.Replace(rules)
 	}

@@ -12,12 +12,9 @@ import (
 // flow decides on datagrams between one socket of the agent and one target.
 func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
-	if b.standins.name(f.Target.Addr()) != "" {
-		found, answer := b.behind(ctx, KindUDP, asked)
-		if answer != nil {
-			return *answer
-		}
-		asked = found
+	asked, final := b.people.behind(ctx, b, KindUDP, asked)
+	if final != nil {
+		return *final
 	}
 	verdict := b.connections.currentRules().Connect(asked)
 	if b.reconsider(ctx, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict) {

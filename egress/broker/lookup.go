@@ -33,8 +33,10 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Resolve(name)
-	if b.asks(verdict) {
-		return b.standin(name, l, verdict)
+	if b.people.may(verdict) {
+		if reply := b.people.reply(name, l.Type); reply != nil {
+			return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonStandin}, traffic{})
+		}
 	}
 	if !verdict.Allowed {
 		return b.denyName(nameDecision(OutcomeDenied, name, verdict), traffic{})

@@ -32,12 +32,9 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		}
 		asked.Shown = shown
 	}
-	if b.standins.name(o.Target.Addr()) != "" {
-		found, answer := b.behind(ctx, kind, asked)
-		if answer != nil {
-			return *answer
-		}
-		asked = found
+	asked, final := b.people.behind(ctx, b, kind, asked)
+	if final != nil {
+		return *final
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Connect(asked)

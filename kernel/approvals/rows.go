@@ -25,10 +25,7 @@ const (
 )
 
 // Row is a question.
-type Row struct {
-	api.Approval
-	Call *service.Question `json:"call,omitempty"` // the engine's, of a call that waits; nil: the supervisor asks
-}
+type Row struct{ api.Approval }
 
 // The indexes of questions.
 const (

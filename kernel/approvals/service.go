@@ -27,12 +27,7 @@ type Approvals struct {
 	}
 	// Due is called with the time at which a question ends.
 	Due func(time.Time)
-
-	engine *service.Engine
 }
-
-// Serve gives the service the engine whose calls it answers.
-func (a *Approvals) Serve(e *service.Engine) { a.engine = e }
 
 // Service returns its methods.
 func (a *Approvals) Service() *service.Service {
@@ -60,7 +55,7 @@ func (a *Approvals) enter(c *service.Call, run agent.Run, made Row, lastsFor tim
 		return nil, err
 	}
 	for _, r := range of {
-		if made.Call == nil && r.Call == nil && r.same(made.Kind, made.What, made.Rule) && r.holds(c.Now) {
+		if r.same(made.Kind, made.What, made.Rule) && r.holds(c.Now) {
 			return r, nil
 		}
 	}
@@ -257,10 +252,6 @@ func over(r *Row, now time.Time) api.ApprovalState {
 // concluded has what waits for a question look again.
 func (a *Approvals) concluded(out *service.Outcome, r *Row) {
 	out.Topics = append(out.Topics, topic(r.ID))
-	if r.Call != nil {
-		q := *r.Call
-		out.Durable = append(out.Durable, func() { _ = a.engine.Answered(q) }) // what fails is tried again when the supervisor attaches
-	}
 }
 
 func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none api.Nothing, out service.Outcome, err error) {
@@ -277,41 +268,6 @@ func (a *Approvals) cancel(c *service.Call, p api.ApprovalCancelParams) (none ap
 	r.State = api.ApprovalGone
 	a.concluded(&out, r)
 	return none, out, Rows.Put(c.Tx, r)
-}
-
-// asked is what a run must ask about for people to be asked about a call.
-var asked = map[string]string{agents.AgentSpawn.Name: agent.AskSpawn}
-
-// Asks reports whether the run of a call asks about it.
-func (a *Approvals) Asks(c *service.Call) bool {
-	return slices.Contains(c.Run.Spec.Kernel.Asks, asked[c.Method])
-}
-
-// Ask puts a call of an agent to people.
-func (a *Approvals) Ask(c *service.Call, question string) (out service.Outcome, err error) {
-	q := c.Question()
-	r, err := a.enter(c, c.Run, Row{Approval: api.Approval{Kind: api.ApproveCall, What: question}, Call: &q}, lasts)
-	if err == nil {
-		a.due(&out, r)
-	}
-	return out, err
-}
-
-// Decided is what people answered to the question of a call.
-func (a *Approvals) Decided(c *service.Call) (service.Approval, error) {
-	of, err := Rows.Below(c.Tx, store.RunKey(c.Run.Spec.ID, ""))
-	for _, r := range of {
-		if r.Call == nil || *r.Call != c.Question() {
-			continue
-		}
-		switch r.State {
-		case api.ApprovalAllowed:
-			return service.Approved, err
-		case api.ApprovalDenied, api.ApprovalExpired, api.ApprovalGone:
-			return service.Denied, err
-		}
-	}
-	return service.Undecided, err
 }
 
 // Tick ends the questions whose time is over, and returns when the next one's is; zero: none waits.

@@ -83,8 +83,6 @@ func (a *answers) Settle(c *Call, used budget.Amounts) (out Outcome, err error) 
 	return out, nil
 }
 
-func (a *answers) Asks(*Call) bool { return true }
-
 func (a *answers) Ask(c *Call, _ string) (out Outcome, err error) {
 	a.with(func() { a.passed, a.asked = append(a.passed, "approval"), append(a.asked, c.Question()) })
 	out.Notify(c.Run.Spec.ID, Notice{Kind: "note.asked"})

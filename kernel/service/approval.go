@@ -73,15 +73,14 @@ func (e *Engine) open(w *waiter) (bool, error) {
 // ask stores a call that people must approve, and asks them.
 func (e *Engine) ask(w *waiter) (asked bool, err error) {
 	c := w.call
+	if !c.Agent || c.declared.Approve == "" {
+		return false, nil
+	}
 	switch {
-	case !c.Agent || c.declared.Approve == "":
-		return false, nil
-	case e.config.Approvals == nil:
-		return false, notServed(StageApproval)
-	case !e.config.Approvals.Asks(c):
-		return false, nil
 	case c.key == "":
 		return false, api.Failure(api.CodeParams, `say "key"`, "people approve this call first, and its answer is found by its key").By(StageApproval, "")
+	case e.config.Approvals == nil:
+		return false, notServed(StageApproval)
 	}
 	out, err := e.config.Approvals.Ask(c, c.declared.Approve)
 	if err != nil {

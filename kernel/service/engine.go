@@ -43,8 +43,6 @@ type Ledger interface {
 
 // Approvals answers the stage approval.
 type Approvals interface {
-	// Asks reports whether people are asked about a call that declares a question.
-	Asks(c *Call) bool
 	// Ask puts a question to people, in the transaction of the call.
 	Ask(c *Call, question string) (Outcome, error)
 	// Decided returns what people answered to the question of a call.
