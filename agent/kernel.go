@@ -15,6 +15,7 @@ type Kernel struct {
 	OnDenial  string   `json:"on_denial,omitempty"` // what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
 	OnWarn    string   `json:"on_warn,omitempty"`   // command or URL for a budget that reached its warning; empty: none
 	OnEnd     string   `json:"on_end,omitempty"`    // command or URL for a budget of which nothing is left; empty: none
+	Asks      []string `json:"asks,omitempty"`      // of what no rule decides, what people are asked about: some of Asks
 	Namespace string   `json:"namespace,omitempty"` // below the owner; empty: the owner's own
 	// ModelSetup is a client of models, one of ModelSetups, whose file is written into the
 	// agent's home before it starts; empty: none.
@@ -25,6 +26,14 @@ type Kernel struct {
 	// Orphans is OrphansKeep, or empty: the run's children are ended with it.
 	Orphans string `json:"orphans,omitempty"`
 }
+
+// The values of Kernel.Asks.
+const (
+	AskNet = "net" // connections that no rule covers
+)
+
+// Asks are the values of Kernel.Asks.
+var Asks = []string{AskNet}
 
 // OrphansKeep as Kernel.Orphans lets children go on after their parent's end.
 const OrphansKeep = "keep"
@@ -66,4 +75,4 @@ func (k Kernel) HasModels() bool {
 }
 
 // Shares reports whether the run has a part in what agents share: a socket or a budget.
-func (k Kernel) Shares() bool { return k.HasSocket() || len(k.Budgets) > 0 }
+func (k Kernel) Shares() bool { return k.HasSocket() || len(k.Budgets) > 0 || len(k.Asks) > 0 }

@@ -94,6 +94,15 @@ func (p MailDeadParams) WithAfter(cursor string) MailDeadParams { p.After = curs
 func (r MailDeadResult) Part() ([]DeadLetter, string) { return r.Letters, r.Next }
 
 // WithAfter returns the parameters with another cursor.
+func (p ApprovalListParams) WithAfter(cursor string) ApprovalListParams { p.After = cursor; return p }
+
+// WithAfter returns the parameters with another cursor.
+func (p ApprovalOwnParams) WithAfter(cursor string) ApprovalOwnParams { p.After = cursor; return p }
+
+// Part returns the questions.
+func (r ApprovalListResult) Part() ([]Approval, string) { return r.Approvals, r.Next }
+
+// WithAfter returns the parameters with another cursor.
 func (p JobsListParams) WithAfter(cursor string) JobsListParams { p.After = cursor; return p }
 
 // Part returns the jobs.

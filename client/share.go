@@ -107,6 +107,28 @@ func (s *Share) Call(ctx context.Context, run agent.ID, method string, params js
 	return Do(ctx, s.client, methods.KernelCall, api.KernelCallParams{Run: run, Method: method, Params: params})
 }
 
+// Ask puts a question to people, again where cloved was away, and waits for the answer.
+func (s *Share) Ask(ctx context.Context, question api.ApprovalAskParams, shown func(api.Approval)) (api.Approval, error) {
+	for {
+		asked, err := Do(ctx, s.client, methods.ApprovalAsk, question)
+		if err == nil && asked.Approval.State == api.ApprovalWaits {
+			if shown != nil {
+				shown(asked.Approval)
+				shown = nil // once
+			}
+			asked, err = Do(ctx, s.client, methods.ApprovalGet, api.ApprovalGetParams{ID: asked.Approval.ID, Answered: true})
+		}
+		if err == nil || !isAway(err) {
+			return asked.Approval, err
+		}
+		select {
+		case <-time.After(attachAgain):
+		case <-ctx.Done():
+			return api.Approval{}, ctx.Err()
+		}
+	}
+}
+
 // Meter reports what the Linux kernel has counted of the run.
 func (s *Share) Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error {
 	return s.client.Call(ctx, methods.KernelMeter.Name, api.KernelMeterParams{Run: run, Start: start, Totals: totals}, nil)

@@ -113,6 +113,13 @@ var matrix = map[string]row{
 	agents.MailUnsubscribe.Name: forAgent,
 	agents.MailPublish.Name:     forAgent,
 
+	methods.ApprovalAsk.Name:     row{api.CodeNotFound, api.CodeDenied, api.CodeDenied, `-"run":"none","kind":"net","what":"x","rule":"x"`},
+	methods.ApprovalGet.Name:     row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"id":"none"`},
+	methods.ApprovalList.Name:    forAll,
+	methods.ApprovalRespond.Name: row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `,"id":"none","digest":"x"`},
+	agents.ApprovalOwn.Name:      forAgent,
+	agents.ApprovalCancel.Name:   forAgent,
+
 	methods.MailBoxes.Name:   forAll,
 	methods.MailRead.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"mailbox":"none"`},
 	methods.MailPost.Name:    row{api.CodeNotFound, api.CodeNotFound, api.CodeNotFound, `-"to":"none","body":1`},

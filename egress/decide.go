@@ -97,6 +97,26 @@ func (r *Rules) Connect(c Connection) Verdict {
 	return r.connect(c, r.reach(c.Target.Addr()))
 }
 
+// ConnectName decides whether the addresses of a name may be connected to on a port, before it is resolved. What is
+// allowed must pass Answer and Connect with each address.
+func (r *Rules) ConnectName(proto Proto, name Name, port uint16) Verdict {
+	verdict := r.Resolve(name)
+	if !verdict.Allowed || r.mode == agent.NetworkHost {
+		return verdict
+	}
+	fits := covering(proto, port)
+	if rule := r.deny.byName(name, fits); rule != nil {
+		return deniedBy(rule, string(name))
+	}
+	if rule := r.allow.byName(name, fits); rule != nil {
+		return allowedBy(rule, name)
+	}
+	if rule := first(r.allow.groups, func(rule *rule) bool { return rule.group == ClassPublic && fits(rule) }); rule != nil {
+		return allowedBy(rule, "")
+	}
+	return refused(ReasonPort, fmt.Sprintf("%s is not allowed on %s port %d", name, proto, port), allowFlag(proto, string(name), port))
+}
+
 // connect asks in this order:
 //
 //	deny rules by address      whatever led there

@@ -87,6 +87,9 @@ var webPorts = []uint16{80, 443}
 // checked: the name in a QUIC hello is encrypted with keys that only a QUIC stack derives.
 func isWeb(proto Proto, port uint16) bool { return proto == TCP && slices.Contains(webPorts, port) }
 
+// ShowsName reports whether clients show the name that they want on this port.
+func ShowsName(proto Proto, port uint16) bool { return isWeb(proto, port) }
+
 func (p portRange) String() string {
 	switch {
 	case p == everyPort:

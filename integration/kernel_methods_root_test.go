@@ -60,6 +60,8 @@ var sent = map[string]string{
 	agents.BudgetSettle.Name:    `{"reservation":"RESERVATION","amounts":{"reviews":1}}`,
 	agents.BudgetRelease.Name:   `{"reservation":"RESERVATION"}`,
 	agents.BudgetCharge.Name:    `{"amounts":{"reviews":1}}`,
+	agents.ApprovalOwn.Name:     `{}`,
+	agents.ApprovalCancel.Name:  `{"id":"none"}`,
 	agents.StateGet.Name:        `{"path":"plans/today"}`,
 	agents.StateSet.Name:        `{"path":"plans/today","value":1,"if_version":0}`,
 	agents.StateDelete.Name:     `{"path":"plans/today"}`,
@@ -81,7 +83,7 @@ var sent = map[string]string{
 var needAnother = []string{agents.AgentHandoff.Name, agents.AgentAccept.Name, agents.AgentWithdraw.Name, agents.AgentWait.Name, agents.AgentSignal.Name, agents.AgentCollect.Name, agents.AgentFetch.Name, agents.AgentSpawn.Name, agents.MailSend.Name,
 	agents.MailReceive.Name, agents.MailAck.Name, agents.MailReply.Name, agents.MailAnswer.Name, agents.NameRegister.Name, agents.NameRelease.Name, agents.NameLookup.Name,
 	agents.EventTrace.Name, agents.MailSubscribe.Name, agents.MailUnsubscribe.Name, agents.MailPublish.Name,
-	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name,
+	agents.JobAdd.Name, agents.JobClaim.Name, agents.JobRenew.Name, agents.JobComplete.Name, agents.JobFail.Name, agents.JobGet.Name, agents.ApprovalCancel.Name,
 	agents.BlobOpen.Name, agents.BlobWrite.Name, agents.BlobClose.Name, agents.BlobTake.Name, agents.BlobRead.Name, agents.BlobSave.Name}
 
 // namedIn fills in what a call names: each is made for it.

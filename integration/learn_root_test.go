@@ -301,15 +301,15 @@ func TestLearnAsks(t *testing.T) {
 	locked := filepath.Join(t.TempDir(), "locked.yaml")
 	p := newPty(h)
 	p.run("--learn", locked, "--learn-network", "ask", "--", "/bin/sh", "-c", get+"; exit 0")
-	p.shows("asks for www.example.com; may it")
+	p.shows("asks for www.example.com:80; may it")
 	p.types("y\n")
-	p.shows("asks for api.example.com; may it")
+	p.shows("asks for api.example.com:80; may it")
 	p.types("n\n")
 	if code := p.ends(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 	learned := readLocked(t, locked)
-	learned.has(t, `- "www.example.com:80"`, "# refused in the run, and not allowed here: api.example.com")
+	learned.has(t, `- "www.example.com:80"`, "# refused in the run, and not allowed here: api.example.com:80")
 	if strings.Contains(learned.text, `- "api.example.com`) {
 		t.Errorf("a no became a yes:\n%s", learned.text)
 	}

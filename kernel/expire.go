@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -85,6 +86,9 @@ func (k *Kernel) due() time.Time {
 		if again, err = k.jobs.Begin(k.engine); next.IsZero() || !again.IsZero() && again.Before(next) {
 			next = again
 		}
+	}
+	if soon, aerr := k.asks.Tick(k.engine); !soon.IsZero() && (next.IsZero() || soon.Before(next)) {
+		next, err = soon, cmp.Or(err, aerr)
 	}
 	if err != nil { // the disk is full, or it is tried again for another reason
 		return k.engine.Now().Add(time.Second)

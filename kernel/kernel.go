@@ -11,6 +11,7 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
+	"clove.run/clove/kernel/approvals"
 	"clove.run/clove/kernel/blob"
 	"clove.run/clove/kernel/blobs"
 	"clove.run/clove/kernel/budget"
@@ -85,6 +86,7 @@ type Kernel struct {
 	log     service.Log
 	jobs    *jobs.Jobs
 	alarm   *alarm
+	asks    *approvals.Approvals
 	starts  atomic.Bool // runs are started for jobs and for mail
 }
 
@@ -108,10 +110,11 @@ func New(c Config) (*Kernel, error) {
 		mails.Find = k.finder(c)
 	}
 	handoffs := &handoff.Service{Grants: k.grants, Accounts: k.budgets, Receiver: mails.Receiver}
+	k.asks = &approvals.Approvals{Run: c.Run, CheckNet: c.CheckNet, Grants: k.grants, Due: func(at time.Time) { k.alarm.set(at) }}
 	var err error
 	k.engine, err = service.NewEngine(service.Config{Store: c.Store, Log: c.Log, Queued: c.Queued, Standing: k.standing, Grants: k.grants, Ledger: k.budgets,
 		Note: c.Note, Caused: c.Caused, Called: c.Called, Committed: k.committed, Clock: c.Clock},
-		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service()}, c.Services...)...)
+		append([]*service.Service{k.about(c.Ready), k.grants.Service(), k.budgets.Service(), k.Ledger.Service(c.Waiting), logs.Service(), happened.Service(), k.spawn.Service(), handoffs.Service(), mails.Service(), named.Service(), state.State{Blobs: k.blobs}.Service(), k.blobs.Service(), k.jobs.Service(), k.asks.Service()}, c.Services...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +138,7 @@ func (k *Kernel) finder(config Config) func(*service.Call, uint32, string) (agen
 
 // Tables are those that the engine and the services of this package declare, for store.OpenKernel.
 func Tables() []store.Declared {
-	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows})
+	return slices.Concat(spawn.Tables(), lease.Tables(), state.Tables(), blob.Tables(), jobs.Tables(), []store.Declared{service.Questions, handoff.Offers, names.Rows, events.Rows, approvals.Rows})
 }
 
 // Queued is service.Queued.

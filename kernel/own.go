@@ -72,6 +72,11 @@ func (o *Own) Call(ctx context.Context, _ agent.ID, method string, params json.R
 	return o.attached().Call(ctx, caller, service.Request{Method: method, Text: params})
 }
 
+// Ask is refused: an answer needs cloved.
+func (o *Own) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
+	return api.Approval{}, api.Failure(api.CodeUnenforceable, agent.StartCloved(), "cloved, which keeps questions and their answers, does not run")
+}
+
 // Meter charges the run.
 func (o *Own) Meter(_ context.Context, _ agent.ID, start int, totals map[string]int64) error {
 	return o.attached().Meter(o.run, start, totals)

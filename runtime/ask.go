@@ -6,86 +6,183 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 
 	"clove.run/clove/agent"
+	"clove.run/clove/api"
 	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
 )
 
-// asker lets a person decide over targets that the rules refuse. What is answered holds for the
-// rest of the run.
+// asker lets people decide over targets that no rule covers. Equal questions are one, and different ones
+// do not wait for each other.
 type asker struct {
-	spec  agent.Spec
 	owner agent.Owner
 	// ask puts the question, and returns when it is answered or ctx ends. rule is what a yes
-	// would allow.
-	ask func(ctx context.Context, rule agent.EgressRule) bool
+	// would allow. The rules that it returns hold from now on; nil: it is no.
+	ask func(ctx context.Context, rule agent.EgressRule) *egress.Rules
 
-	turn    chan struct{} // holds one element while no question is open; guards answers and spec.Egress.Rules
-	answers map[string]bool
+	mu   sync.Mutex // guards open
+	open map[string]*asking
 }
 
-// newAsker returns nil if the run's policy does not ask.
-func newAsker(spec agent.Spec, streams IO) *asker {
-	if streams.AskNetwork == nil {
-		return nil
-	}
-	spec.Egress.Rules = slices.Clone(spec.Egress.Rules)
-	a := &asker{spec: spec, owner: streams.Owner, ask: streams.AskNetwork, turn: make(chan struct{}, 1), answers: map[string]bool{}}
-	a.turn <- struct{}{}
-	return a
+// asking is a question that waits, with the end of what asks.
+type asking struct {
+	done  chan struct{} // closed when there is an answer
+	rules *egress.Rules
 }
 
 // decide returns the rules that hold from now on, or nil if what was refused stays so. A target
 // that a rule denies is not asked about.
 func (a *asker) decide(ctx context.Context, d broker.Decision) *egress.Rules {
 	target := askedTarget(d)
-	if target == "" || d.Reason != egress.ReasonNoRule && d.Reason != egress.ReasonPort {
+	if target == "" {
 		return nil
 	}
+	rule := agent.EgressRule{Target: target, Source: "ask"}
+	if CheckRule(rule, a.owner) != nil {
+		return nil
+	}
+	a.mu.Lock()
+	q, asked := a.open[target]
+	if !asked {
+		q = &asking{done: make(chan struct{})}
+		a.open[target] = q
+	}
+	a.mu.Unlock()
+	if asked {
+		select {
+		case <-q.done:
+			return q.rules
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	q.rules = a.ask(ctx, rule)
+	a.mu.Lock()
+	delete(a.open, target)
+	a.mu.Unlock()
+	close(q.done)
+	return q.rules
+}
+
+// atTerminal lets a person at the terminal of the run decide. What is answered holds for the
+// rest of the run.
+type atTerminal struct {
+	owner agent.Owner
+	ask   func(ctx context.Context, rule agent.EgressRule) bool
+
+	turn    chan struct{} // holds one element while no question is open; guards the fields below
+	spec    agent.Spec
+	answers map[string]bool
+}
+
+func newAtTerminal(spec agent.Spec, owner agent.Owner, ask func(context.Context, agent.EgressRule) bool) *atTerminal {
+	spec.Egress.Rules = slices.Clone(spec.Egress.Rules)
+	t := &atTerminal{spec: spec, owner: owner, ask: ask, turn: make(chan struct{}, 1), answers: map[string]bool{}}
+	t.turn <- struct{}{}
+	return t
+}
+
+func (t *atTerminal) decide(ctx context.Context, rule agent.EgressRule) *egress.Rules {
 	select {
-	case <-a.turn:
-		defer func() { a.turn <- struct{}{} }()
+	case <-t.turn:
+		defer func() { t.turn <- struct{}{} }()
 	case <-ctx.Done():
 		return nil
 	}
-	allowed, known := a.answers[target]
-	rule := agent.EgressRule{Target: target, Source: "--learn-network ask"}
-	wider := a.spec
-	wider.Egress.Rules = append(slices.Clone(a.spec.Egress.Rules), rule)
+	rule.Source = "--learn-network ask"
+	allowed, known := t.answers[rule.Target]
 	if !known {
-		if CheckRule(rule, a.owner) != nil {
-			return nil
-		}
-		allowed = a.ask(ctx, rule)
+		allowed = t.ask(ctx, rule)
 		if ctx.Err() != nil {
 			return nil
 		}
-		a.answers[target] = allowed
+		t.answers[rule.Target] = allowed
 		if allowed {
-			a.spec = wider
+			t.spec.Egress.Rules = append(t.spec.Egress.Rules, rule)
 		}
 	}
 	if !allowed {
 		return nil
 	}
-	rules, err := rulesOf(a.spec, a.owner)
+	rules, err := rulesOf(t.spec, t.owner)
 	if err != nil {
 		return nil
 	}
 	return rules
 }
 
-// askedTarget is the narrowest rule that would allow what was refused; a name that is looked up
-// means its ports 80 and 443.
+// people lets those decide who answer to the kernel's questions. What they allow is a grant of the run.
+func (s *share) people(ctx context.Context, rule agent.EgressRule) *egress.Rules {
+	answer, err := s.kernel.Ask(ctx, api.ApprovalAskParams{Run: s.run, Kind: api.ApproveNet, What: "connect to " + rule.Target, Rule: rule.Target}, s.asked)
+	if err != nil || answer.State != api.ApprovalAllowed {
+		return nil
+	}
+	return s.force.until(ctx, answer.Grant)
+}
+
+// inForce are the rules of a run's grants that its gate enforces.
+type inForce struct {
+	mu      sync.Mutex // guards the fields below
+	granted []agent.EgressRule
+	rules   *egress.Rules
+	changed chan struct{} // closed with the next change
+}
+
+// set notes what is enforced from now on.
+func (f *inForce) set(granted []agent.EgressRule, rules *egress.Rules) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.granted, f.rules = granted, rules
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// until waits until the gate enforces the rule of a grant, and returns all rules; nil: ctx has ended.
+func (f *inForce) until(ctx context.Context, grant string) *egress.Rules {
+	for {
+		f.mu.Lock()
+		if slices.ContainsFunc(f.granted, func(r agent.EgressRule) bool { return r.Source == "grant "+grant }) {
+			defer f.mu.Unlock()
+			return f.rules
+		}
+		if f.changed == nil {
+			f.changed = make(chan struct{})
+		}
+		changed := f.changed
+		f.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// asks chooses where the questions of a launch go; nil: what no rule covers is refused.
+func (l *launch) asks() func(context.Context, broker.Decision) *egress.Rules {
+	a := &asker{owner: l.streams.Owner, open: map[string]*asking{}}
+	switch {
+	case l.streams.AskNetwork != nil:
+		a.ask = newAtTerminal(l.spec, l.streams.Owner, l.streams.AskNetwork).decide
+	case slices.Contains(l.spec.Kernel.Asks, agent.AskNet) && l.share != nil:
+		a.ask = l.share.people
+	default:
+		return nil
+	}
+	return a.decide
+}
+
+// askedTarget is the narrowest rule that would allow what was refused; empty: nothing would.
 func askedTarget(d broker.Decision) string {
 	host := d.Name
 	if host == "" && len(d.Pinned) > 0 {
 		host = string(d.Pinned[0])
 	}
 	switch {
-	case d.Kind == broker.KindDNS:
-		return host
 	case d.Kind != broker.KindTCP && d.Kind != broker.KindUDP || !d.Address.IsValid():
 		return ""
 	case host == "":

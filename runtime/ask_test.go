@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"sync"
 	"testing"
 
 	"clove.run/clove/agent"
@@ -10,51 +12,91 @@ import (
 	"clove.run/clove/egress/broker"
 )
 
-// TestAPersonIsAskedOnce: for each target that no rule names, and never for what a rule denies.
+// connection is what a broker asks about.
+func connection(name string, port uint16) broker.Decision {
+	return broker.Decision{Kind: broker.KindTCP, Name: name, Address: netip.AddrPortFrom(netip.MustParseAddr("203.0.113.5"), port), Reason: egress.ReasonNoRule}
+}
+
+// TestAPersonIsAskedOnce: at the terminal, for each target.
 func TestAPersonIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	yes := true
-	spec := agent.Spec{Network: agent.NetworkAllowlist, Egress: agent.Egress{Rules: []agent.EgressRule{{Deny: true, Target: "evil.example.com", Source: "--deny"}}}}
-	a := newAsker(spec, IO{AskNetwork: func(_ context.Context, rule agent.EgressRule) bool {
+	spec := agent.Spec{Network: agent.NetworkAllowlist}
+	at := newAtTerminal(spec, agent.Owner{}, func(_ context.Context, rule agent.EgressRule) bool {
 		asked = append(asked, rule.Target)
 		return yes
-	}})
-	name := broker.Decision{Kind: broker.KindDNS, Name: "api.example.com", Reason: egress.ReasonNoRule}
-	port := broker.Decision{Kind: broker.KindTCP, Name: "api.example.com", Address: netip.MustParseAddrPort("203.0.113.5:8080"), Reason: egress.ReasonPort}
+	})
+	a := &asker{ask: at.decide, open: map[string]*asking{}}
 	for range 2 {
-		rules := a.decide(t.Context(), name)
+		rules := a.decide(t.Context(), connection("api.example.com", 443))
 		if rules == nil || !rules.Resolve("api.example.com").Allowed || rules.Resolve("other.example.com").Allowed {
 			t.Fatalf("after a yes: %v", rules)
 		}
 	}
-	if rules := a.decide(t.Context(), port); rules == nil || !rules.Resolve("api.example.com").Allowed {
+	if rules := a.decide(t.Context(), connection("api.example.com", 8080)); rules == nil || !rules.ConnectName(egress.TCP, "api.example.com", 443).Allowed {
 		t.Error("the answer before is forgotten")
-	}
-	denied := broker.Decision{Kind: broker.KindDNS, Name: "evil.example.com", Reason: egress.ReasonDeny}
-	if a.decide(t.Context(), denied) != nil {
-		t.Error("what a rule denies was allowed")
 	}
 	yes = false
 	for range 2 {
-		if a.decide(t.Context(), broker.Decision{Kind: broker.KindDNS, Name: "no.example.com", Reason: egress.ReasonNoRule}) != nil {
+		if a.decide(t.Context(), connection("no.example.com", 443)) != nil {
 			t.Error("after a no it is allowed")
 		}
 	}
-	if len(asked) != 3 || asked[0] != "api.example.com" || asked[1] != "api.example.com:8080" || asked[2] != "no.example.com" {
+	if want := []string{"api.example.com:443", "api.example.com:8080", "no.example.com:443"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q", asked)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	a.ask = func(context.Context, agent.EgressRule) bool { return true }
-	if a.decide(over, broker.Decision{Kind: broker.KindDNS, Name: "late.example.com", Reason: egress.ReasonNoRule}) != nil {
+	at.ask = func(context.Context, agent.EgressRule) bool { return true }
+	if a.decide(over, connection("late.example.com", 443)) != nil {
 		t.Error("an answer behind the run's end counts")
 	}
 }
 
-func TestNobodyIsAskedByDefault(t *testing.T) {
+// Equal questions are one while it waits, and others do not wait for it. What a user may not allow is not asked.
+func TestEqualQuestionsAreOne(t *testing.T) {
 	t.Parallel()
-	if newAsker(agent.Spec{}, IO{}) != nil {
-		t.Error("it returned an asker")
+	var mu sync.Mutex
+	asked, answer := map[string]int{}, make(chan *egress.Rules)
+	a := &asker{owner: agent.Owner{UID: 1000}, open: map[string]*asking{}, ask: func(_ context.Context, rule agent.EgressRule) *egress.Rules {
+		mu.Lock()
+		asked[rule.Target]++
+		mu.Unlock()
+		if rule.Target == "slow.example.com:443" {
+			return <-answer
+		}
+		return nil
+	}}
+	yes, err := egress.New(egress.Config{Mode: agent.NetworkAllowlist})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan *egress.Rules)
+	for range 8 {
+		go func() { got <- a.decide(t.Context(), connection("slow.example.com", 443)) }()
+	}
+	if a.decide(t.Context(), connection("other.example.com", 443)) != nil {
+		t.Error("another question got the answer")
+	}
+	for ended := 0; ended < 8; {
+		select {
+		case rules := <-got:
+			if ended++; rules != yes {
+				t.Errorf("%v", rules)
+			}
+		case answer <- yes: // twice or more, where one began behind the answer to the others
+		}
+	}
+	if a.decide(t.Context(), broker.Decision{Kind: broker.KindTCP, Address: netip.MustParseAddrPort("169.254.169.254:80")}) != nil || asked["169.254.169.254:80"] != 0 {
+		t.Errorf("%v", asked)
+	}
+}
+
+// Without a policy that asks there is no question.
+func TestNothingIsAskedByDefault(t *testing.T) {
+	t.Parallel()
+	if (&launch{}).asks() != nil {
+		t.Error("it asks")
 	}
 }

@@ -46,6 +46,10 @@ func (unshared) Serve(ctx context.Context, _ agent.ID, _ *os.File) error { <-ctx
 func (unshared) Call(context.Context, agent.ID, string, json.RawMessage) (json.RawMessage, error) {
 	return nil, errors.New("no call is expected")
 }
+func (unshared) Ask(context.Context, api.ApprovalAskParams, func(api.Approval)) (api.Approval, error) {
+	return api.Approval{}, nil
+}
+
 func (unshared) Meter(context.Context, agent.ID, int, map[string]int64) error { return nil }
 
 // mayStartOthers gives a run a tree.

@@ -12,7 +12,6 @@ import (
 
 	"clove.run/clove/agent"
 	"clove.run/clove/api"
-	"clove.run/clove/egress"
 	"clove.run/clove/egress/broker"
 	"clove.run/clove/egress/host"
 	"clove.run/clove/kernel/channel"
@@ -32,7 +31,7 @@ func (l *launch) attach() error {
 		return l.runtime.commands(l.probes.cgroups, l.streams.Owner.UID, l.spec.ID)
 	}
 	removed := func() bool { return l.runtime.removed(l.spec) }
-	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, standings: make(chan api.Standing, 1), refusals: l.refusals, shadow: l.shadow, callouts: newCallouts(l.spec, l.streams, commands, removed), sent: map[string]int64{}}
+	l.share = &share{kernel: l.streams.Kernel, run: l.spec.ID, ctx: ctx, standings: make(chan api.Standing, 1), refusals: l.refusals, shadow: l.shadow, callouts: newCallouts(l.spec, l.streams, commands, removed), sent: map[string]int64{}, asked: l.streams.Asked}
 	l.undo.Add("kernel", func() error { cancel(); return nil })
 	if err := l.share.kernel.Attach(ctx, l.run, l.share.changed); err != nil {
 		return err
@@ -46,6 +45,7 @@ func (l *launch) attach() error {
 	}
 	rules, err := rulesOf(l.share.withGranted(l.spec), l.streams.Owner)
 	l.rules = rules
+	l.share.force.set(l.share.granted, rules)
 	return err
 }
 
@@ -134,10 +134,6 @@ func (l *launch) openGate() (err error) {
 		return err
 	}
 	asked := l.spec.Egress
-	var ask func(context.Context, broker.Decision) *egress.Rules
-	if a := newAsker(l.spec, l.streams); a != nil {
-		ask = a.decide
-	}
 	decided := func(d broker.Decision) {
 		if d.Outcome == broker.OutcomeDenied {
 			l.refusals.add()
@@ -146,7 +142,7 @@ func (l *launch) openGate() (err error) {
 	}
 	l.gate, err = openGate(host.Config{
 		Program: besideInit(l.runtime.init, host.Program), ID: l.run.Lease.GateID(), Namespace: l.network.namespace, Owner: l.streams.Owner,
-		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: ask,
+		Publish: asked.Publish, DNS: asked.DNS, Rules: l.rules, Shadow: shadow, Limits: asked.Limits, Agent: agentSocket, Ask: l.asks(),
 	}, l.spec.ID, l.streams, decided, l.denials)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func tooMany(what string) string {
 
 // decided notes a decision of the gate. It is called by many goroutines at once.
 func (o *useRecorder) decided(d broker.Decision) {
-	if o == nil || d.Outcome == broker.OutcomeEnded || d.Outcome == broker.OutcomeCut || d.Reason == broker.ReasonLocal {
+	if o == nil || d.Outcome == broker.OutcomeEnded || d.Outcome == broker.OutcomeCut || d.Reason == broker.ReasonLocal || d.Reason == broker.ReasonStandin {
 		return
 	}
 	switch d.Kind {

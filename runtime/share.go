@@ -28,6 +28,8 @@ type share struct {
 	refusals  *refusals
 	shadow    *shadowRecorder // nil: the run has no shadow
 	callouts  *callouts
+	force     inForce
+	asked     func(api.Approval)
 
 	// The loop's:
 	metered  map[string]bool  // limited dimensions that the Linux kernel counts

@@ -48,6 +48,8 @@ type IO struct {
 
 	// Denied gets the first denial of each target, and the loss of the gate.
 	Denied func(d agent.Denial, reason, hint string)
+	// Asked gets a question about the run that waits for people.
+	Asked func(a api.Approval)
 	// Warned gets a budget that reached its mark.
 	Warned func(b api.Budget)
 	// HomeCopied gets the name of a kept home that another run has: this one has a copy of it.
@@ -296,6 +298,9 @@ type Kernel interface {
 	// Call is one call in the name of the run's agent, for the supervisor itself. The error is an
 	// *api.Error.
 	Call(ctx context.Context, run agent.ID, method string, params json.RawMessage) (json.RawMessage, error)
+	// Ask puts a question about the run to people, and returns it with the answer, which may take long. asked gets
+	// it while it waits; it may be nil.
+	Ask(ctx context.Context, question api.ApprovalAskParams, asked func(api.Approval)) (api.Approval, error)
 	// Meter reports what the Linux kernel has counted since a start of the run, by dimension.
 	Meter(ctx context.Context, run agent.ID, start int, totals map[string]int64) error
 }

@@ -62,6 +62,7 @@ func (s *supervisor) grantNetwork() {
 		}
 	}
 	s.gate.Replace(rules)
+	s.share.force.set(granted, rules)
 	if shadow, err := s.share.shadow.rules(granted); err == nil { // the rules of before go on otherwise
 		s.gate.ReplaceShadow(shadow)
 	}

@@ -116,6 +116,12 @@ var (
 	NameList = api.Row[api.NameListParams, api.NameListResult]{Name: "name.list", Access: api.AccessSelf, Tier: api.Experimental,
 		Doc: "Lists the names of the run's namespace. If there are more, the answer has next, and the same request with that as after returns the following part."}
 
+	ApprovalOwn = api.Row[api.ApprovalOwnParams, api.ApprovalListResult]{Name: "approval.own", Access: api.AccessSelf, Tier: api.Experimental,
+		Doc: "Lists the questions to people that the run has, and their answers. If there are more, the answer has next, and the same request with that as after returns the following part."}
+
+	ApprovalCancel = api.Row[api.ApprovalCancelParams, api.Nothing]{Name: "approval.cancel", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeNotFound, api.CodeConflict},
+		Doc: "Takes back a question of the run that waits. What asked is refused."}
+
 	StateGet = api.Row[api.StateGetParams, api.StateResult]{Name: "state.get", Access: api.AccessSelf, Tier: api.Experimental, Errors: []api.Code{api.CodeConflict},
 		Doc: "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods."}
 
@@ -228,6 +234,8 @@ var table = sync.OnceValue(func() api.Table {
 		NameRelease.Method(),
 		NameLookup.Method(),
 		NameList.Method(),
+		ApprovalOwn.Method(),
+		ApprovalCancel.Method(),
 		StateGet.Method(),
 		StateSet.Method(),
 		StateDelete.Method(),

@@ -168,7 +168,7 @@ func (p launcher) launch(c *cli.Context, h host.Host, spec agent.Spec, lesson *l
 	if !p.json {
 		streams.CalloutFailed = p.reportCallout
 		_, alone := streams.Kernel.(*kernel.Own)
-		streams.Warned, streams.HomeCopied = p.reportWarned, p.reportHomeCopied
+		streams.Warned, streams.HomeCopied, streams.Asked = p.reportWarned, p.reportHomeCopied, p.reportAsked
 		streams.PausedFor = func(b api.Budget, timeout time.Time) { p.reportPaused(b, timeout, alone) }
 	}
 	// While the agent has the terminal, clove's own lines need a carriage return.

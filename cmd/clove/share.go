@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
 
@@ -108,6 +110,8 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		}
 	}
 	switch {
+	case len(k.Asks) > 0:
+		return needsCloved(settings.Asks, "cloved, which keeps questions and their answers, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:
@@ -118,6 +122,14 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 
 func needsCloved(flag, message string) error {
 	return &agent.Error{Kind: agent.KindUnenforceable, Step: "--" + flag, Message: message, Hint: agent.StartCloved() + "; or leave it away"}
+}
+
+// reportAsked says what a run asks people, and how they answer.
+func (p launcher) reportAsked(a api.Approval) {
+	for _, line := range questionLines(a) {
+		p.say("clove", cyan, fmt.Sprint(line))
+	}
+	p.say("clove", cyan, "in another terminal: clove approvals allow "+a.ID+", or deny "+a.ID)
 }
 
 // reportWarned says that a budget reached its mark.

@@ -54,6 +54,7 @@ func inputs() map[string]verbs.Input {
 		"--depth":       {Field: "Depth", Read: readNumber[int](flagDepth, 31, "use 1 to 100")},
 		"--down":        {Field: "Down"},
 		"--expires":     {Field: "Expires", Read: verbs.One(readExpires)},
+		"--for":         {Field: "ForMS", Read: verbs.One(readTime(flagFor))},
 		"--force":       {Field: "Force"},
 		"--fresh":       {Field: "Fresh"},
 		"--from":        {Field: "From"},

@@ -54,9 +54,9 @@ type Config struct {
 	// Shadow are rules that are asked too, about what Rules allow, and that decide nothing;
 	// nil: none.
 	Shadow *egress.Rules
-	// Ask is called with what the rules are about to deny, and may return the rules that are to
-	// hold from now on; nil leaves it denied. It may take its time, until ctx ends. nil: it
-	// stays denied.
+	// Ask is called with a connection or a flow that no rule mentions, and may return the rules that are
+	// to hold from now on; nil leaves it denied. It may take its time, until ctx ends: the agent's
+	// connection is held. Then the name is resolved. Many goroutines call it at once. nil: what no rule mentions is denied.
 	Ask func(ctx context.Context, d Decision) *egress.Rules
 }
 
@@ -65,6 +65,7 @@ type Broker struct {
 	config      Config
 	published   map[uint16]bool // ports of the agent
 	pins        *pins
+	people      *people
 	connections *connections
 	denials     *denials
 	shadow      *shadow
@@ -86,7 +87,7 @@ func New(config Config) *Broker {
 		outside.socket = config.Socket
 	}
 	b := &Broker{config: config, published: map[uint16]bool{}, denials: newDenials(config.Denied), shadow: newShadow(config.Shadow),
-		lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
+		people: newPeople(config.Ask), lookups: make(chan struct{}, maxLookups), ready: make(chan struct{}), routed: outside.routed, dial: outside.dial}
 	b.setClock(time.Now)
 	for _, l := range config.Listeners {
 		if l.Kind == wire.ListenPublish {
@@ -116,12 +117,9 @@ func (b *Broker) Replace(rules *egress.Rules) {
 	b.logCut(ended, ReasonReplaced)
 }
 
-// reconsider asks about what the rules deny, and reports whether other rules hold now.
-func (b *Broker) reconsider(ctx context.Context, d Decision) bool {
-	if b.config.Ask == nil {
-		return false
-	}
-	rules := b.config.Ask(ctx, d)
+// reconsider asks people about what no rule mentions, and reports whether other rules hold now.
+func (b *Broker) reconsider(ctx context.Context, d Decision, v egress.Verdict) bool {
+	rules := b.people.decide(ctx, d, v)
 	if rules != nil {
 		b.Replace(rules)
 	}

@@ -40,6 +40,7 @@ const (
 // The broker's own values of Decision.Reason.
 const (
 	ReasonLocal       = "local"       // a name that never leaves the host
+	ReasonStandin     = "asks"        // an address of the run's own was the answer: people are asked when the agent connects
 	ReasonUnresolved  = "unresolved"  // no usable answer from the name servers
 	ReasonUnreachable = "unreachable" // the connection failed
 	ReasonReplaced    = "replaced"    // the rules were replaced by ones that forbid it

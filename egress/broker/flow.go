@@ -12,8 +12,12 @@ import (
 // flow decides on datagrams between one socket of the agent and one target.
 func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 	asked := egress.Connection{Proto: egress.UDP, Target: f.Target, Pinned: b.pins.names(f.Target.Addr())}
+	asked, final := b.people.behind(ctx, b, KindUDP, asked)
+	if final != nil {
+		return *final
+	}
 	verdict := b.connections.currentRules().Connect(asked)
-	if !verdict.Allowed && b.reconsider(ctx, decisionOn(KindUDP, OutcomeDenied, asked, verdict)) {
+	if b.reconsider(ctx, decisionOn(KindUDP, OutcomeDenied, asked, verdict), verdict) {
 		verdict = b.connections.currentRules().Connect(asked)
 	}
 	if !verdict.Allowed {
@@ -26,7 +30,7 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 		return b.deny(KindUDP, asked, limited(reason))
 	}
 	b.shadow.connection(KindUDP, asked, b.now())
-	outside, inside, err := b.flowSockets(ctx, f)
+	outside, inside, err := b.flowSockets(ctx, f, asked.Target)
 	if err != nil {
 		b.connections.giveBack()
 		return b.unreachable(KindUDP, asked, verdict, err)
@@ -36,12 +40,12 @@ func (b *Broker) flow(ctx context.Context, f *wire.Flow) wire.Answer {
 
 // flowSockets makes the outside socket first: if it fails, nothing in the agent's namespace
 // has changed.
-func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow) (outside, inside *os.File, err error) {
+func (b *Broker) flowSockets(ctx context.Context, f *wire.Flow, to netip.AddrPort) (outside, inside *os.File, err error) {
 	network := "udp6"
-	if f.Target.Addr().Is4() {
+	if to.Addr().Is4() {
 		network = "udp4"
 	}
-	if outside, err = b.dial(ctx, network, f.Target); err != nil {
+	if outside, err = b.dial(ctx, network, to); err != nil {
 		return nil, nil, err
 	}
 	if inside, err = b.config.Namespace.Flow(f.Agent, f.Target); err != nil {

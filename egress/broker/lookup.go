@@ -33,9 +33,10 @@ func (b *Broker) lookup(ctx context.Context, l *wire.Lookup) wire.Answer {
 	}
 	rules := b.connections.currentRules()
 	verdict := rules.Resolve(name)
-	if !verdict.Allowed && b.reconsider(ctx, nameDecision(OutcomeDenied, name, verdict)) {
-		rules = b.connections.currentRules()
-		verdict = rules.Resolve(name)
+	if b.people.may(verdict) {
+		if reply := b.people.reply(name, l.Type); reply != nil {
+			return b.answerWith(name, reply, egress.Verdict{Allowed: true, Reason: ReasonStandin}, traffic{})
+		}
 	}
 	if !verdict.Allowed {
 		return b.denyName(nameDecision(OutcomeDenied, name, verdict), traffic{})

@@ -32,9 +32,13 @@ func (b *Broker) open(ctx context.Context, o *wire.Open) wire.Answer {
 		}
 		asked.Shown = shown
 	}
+	asked, final := b.people.behind(ctx, b, kind, asked)
+	if final != nil {
+		return *final
+	}
 	rules := b.connections.currentRules()
 	verdict := rules.Connect(asked)
-	if !verdict.Allowed && b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict)) {
+	if b.reconsider(ctx, decisionOn(kind, OutcomeDenied, asked, verdict), verdict) {
 		rules = b.connections.currentRules()
 		verdict = rules.Connect(asked)
 	}

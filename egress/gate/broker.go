@@ -10,8 +10,8 @@ import (
 )
 
 // answerTimeout bounds the wait for the broker. It is longer than the broker's own limits
-// on dials and look-ups.
-const answerTimeout = 60 * time.Second
+// on dials and look-ups, and than people are waited for.
+const answerTimeout = wire.HoldMost + 60*time.Second
 
 var errNoAnswer = errors.New("the broker did not answer")
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"net/netip"
 	"os"
+	"time"
 )
 
 // Request is a message of the gate. Exactly one of the pointers is set. ID is the gate's
@@ -123,6 +124,9 @@ type Answer struct {
 	// keeps its own.
 	Files []*os.File `json:"-"`
 }
+
+// HoldMost is how long a connection is held at most while people are asked about it.
+const HoldMost = 10 * time.Minute
 
 // Setup is the gate's whole configuration.
 type Setup struct {

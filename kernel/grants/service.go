@@ -123,6 +123,12 @@ func (g Grants) give(c *service.Call, p api.GrantGiveParams) (result api.GrantRe
 	return enter(c, given, out)
 }
 
+// Give gives the call's run a grant in the name of the caller; expires: zero, never.
+func (g Grants) Give(c *service.Call, scope, reason string, expires time.Time) (id string, out service.Outcome, err error) {
+	result, out, err := g.give(c, api.GrantGiveParams{Grant: scope, Reason: reason, Expires: expires})
+	return result.Grant.ID, out, err
+}
+
 // first makes a grant of the call's run that is derived from none.
 func (g Grants) first(c *service.Call, want grant.Request) (given grant.Grant, err error) {
 	if err := g.mayHold(c.Run, want.Scope); err != nil {

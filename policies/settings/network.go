@@ -143,10 +143,11 @@ func widerMode(base, wide agent.Spec) []Difference {
 }
 
 // readRules reads the policy's rules and those of the flags. The syntax of targets is left to
-// checkNetwork, which compiles all rules at once. Rules without a mode mean an allowlist: the
-// user named what is to be reached.
+// checkNetwork, which compiles all rules at once. Rules without a mode mean an allowlist, and so do
+// questions: the user named what is to be reached, or answers later.
 func (r *Reader) readRules() {
-	if len(r.Values[Allow])+len(r.Values[Deny]) > 0 && !r.Has(NetworkMode) {
+	asks := slices.Contains(slices.Concat(r.Values[Asks], r.Policy.Values[Asks]), agent.AskNet)
+	if (len(r.Values[Allow])+len(r.Values[Deny]) > 0 || asks) && !r.Has(NetworkMode) {
 		r.Spec.Network = agent.NetworkAllowlist
 	}
 	deny := r.Policy.Values[Deny]

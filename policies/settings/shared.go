@@ -27,6 +27,7 @@ const (
 	OnWarn      = "on-warn"
 	OnEnd       = "on-end"
 	OnDenial    = "on-denial"
+	Asks        = "ask"
 	Namespace   = "namespace"
 	SpawnDepth  = "spawn-depth"
 	Orphans     = "orphans"
@@ -66,6 +67,14 @@ var Shared = sync.OnceValue(func() *Section {
 			Flag: OnDenial, Key: "on_denial", Group: GroupShared, Usage: "when it is refused something: deny, pause, end or end-after:N", Default: "deny", Pod: notForContainers,
 			Doc:  "what a refusal does to the run: deny, pause, end or end-after:N",
 			Read: one(readOnDenial), Wider: widerOnDenial,
+		},
+		{
+			Flag: Asks, Key: "ask", Form: List, Flags: Join, Extends: Union, Group: GroupShared, Pod: notForContainers,
+			Usage: "ask people about what no rule decides: " + strings.Join(agent.Asks, ", "),
+			Doc:   "what people are asked about where no rule decides: " + strings.Join(agent.Asks, ", "),
+			Read:  each(readAsk), Wider: func(base, wide agent.Spec) []Difference {
+				return beyond(base.Kernel.Asks, wide.Kernel.Asks, func(have []string, ask string) bool { return slices.Contains(have, ask) })
+			},
 		},
 		{
 			Flag: AgentSocket, Key: "agent_socket", Form: Switch, On: "true", Group: GroupShared, Pod: notForContainers,
@@ -141,6 +150,16 @@ func readModel(r *Reader, name string) error {
 		return mistake(Model, err)
 	}
 	r.Spec.Kernel.Grants = append(r.Spec.Kernel.Grants, scope.String())
+	return nil
+}
+
+func readAsk(r *Reader, text string) error {
+	if !slices.Contains(agent.Asks, text) {
+		return Invalid(Asks, "use "+strings.Join(agent.Asks, " or "), "%.64q is nothing that people are asked about", text)
+	}
+	if !slices.Contains(r.Spec.Kernel.Asks, text) {
+		r.Spec.Kernel.Asks = append(r.Spec.Kernel.Asks, text)
+	}
 	return nil
 }
 

@@ -475,6 +475,19 @@ export interface NameListParams {
   after?: string;
 }
 
+/** Chooses questions of the agent's own. */
+export interface ApprovalOwnParams {
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** Names a question of the agent's own. */
+export interface ApprovalCancelParams {
+  id: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
 /** Asks for a key. */
 export interface StateGetParams {
   /** run, name or namespace; absent: that of name, or else run */
@@ -1025,6 +1038,51 @@ export interface NameRemoveParams {
   owner?: number;
   namespace?: string;
   name: string;
+  /** the same key gets the same answer again */
+  key?: string;
+}
+
+/**
+ * Asks people for a run's supervisor. The same question is asked once: what it is repeated with
+ * gets the same approval.
+ */
+export interface ApprovalAskParams {
+  run: string;
+  kind: string;
+  what: string;
+  rule?: string;
+  /** 0: an hour */
+  expires_ms?: number;
+}
+
+/** Names a question by its id, or by as much of its beginning as is unique. */
+export interface ApprovalGetParams {
+  id: string;
+  /** wait until it is not waiting; the id is whole then */
+  answered?: boolean;
+  /** then the call is refused: not found, rule within; 0: it waits without end */
+  within_ms?: number;
+}
+
+/** Chooses questions. Empty fields choose all that the caller may see. */
+export interface ApprovalListParams {
+  state?: string;
+  run?: string;
+  /** where the last answer ended */
+  after?: string;
+}
+
+/** An answer to a question of a run. */
+export interface ApprovalRespondParams {
+  run: string;
+  id: string;
+  /** of what the person has seen: another one is refused */
+  digest: string;
+  allow: boolean;
+  /** how long a yes holds; 0: to the end of the run */
+  for_ms?: number;
+  /** at most 1024 bytes */
+  reason?: string;
   /** the same key gets the same answer again */
   key?: string;
 }
@@ -1859,6 +1917,56 @@ export interface NameListResult {
   next?: string;
 }
 
+/** The answer of one person. */
+export interface ApprovalAnswer {
+  /** the user */
+  uid: number;
+  allow: boolean;
+  time: Time;
+  /** the agent reads it */
+  reason?: string;
+}
+
+/**
+ * A question to people, and their answers. An answer holds for exactly what is shown: Digest names
+ * it.
+ */
+export interface Approval {
+  id: string;
+  state: string;
+  kind: string;
+  run: string;
+  /** the name of the run */
+  agent: string;
+  /** of the run */
+  owner: number;
+  namespace?: string;
+  /** in full: the target, or the method with its parameters */
+  what: string;
+  /** the agent's own words */
+  says?: string;
+  /** what a yes would allow */
+  rule?: string;
+  /** of all of the above but the state */
+  digest: string;
+  /** when */
+  asked: Time;
+  /** then it is a no */
+  expires: Time;
+  answers?: ApprovalAnswer[];
+  /** the id of the run's grant that a yes about the network has made */
+  grant?: string;
+  /** a yes holds so long; absent: to the end of the run */
+  until?: Time;
+}
+
+/** A part of the questions, in the order in which they were asked. */
+export interface ApprovalListResult {
+  approvals: Approval[];
+  /** what to ask with in after; empty: these were the last */
+  next?: string;
+}
+
 /** A key with its value. */
 export interface StateResult {
   path: string;
@@ -2330,6 +2438,8 @@ export interface Kernel {
   on_warn?: string;
   /** command or URL for a budget of which nothing is left; empty: none */
   on_end?: string;
+  /** of what no rule decides, what people are asked about: some of asks */
+  asks?: string[];
   /** below the owner; empty: the owner's own */
   namespace?: string;
   /**
@@ -3012,6 +3122,11 @@ export interface MailDeadResult {
   next?: string;
 }
 
+/** One question. */
+export interface ApprovalResult {
+  approval: Approval;
+}
+
 /**
  * A part of the jobs: first those to be done, then dead and then done ones. Those of one queue are
  * in the order of their priority.
@@ -3559,6 +3674,19 @@ export interface AgentNameMethods {
   listAll(params?: Omit<NameListParams, "run">, options?: CallOptions): AsyncGenerator<Name, void, void>;
 }
 
+/** The methods approval.*. */
+export interface AgentApprovalMethods {
+  /**
+   * Lists the questions to people that the run has, and their answers. If there are more, the
+   * answer has next, and the same request with that as after returns the following part.
+   */
+  own(params?: Omit<ApprovalOwnParams, "run">, options?: CallOptions): Promise<ApprovalListResult>;
+  /** Yields the approvals of all parts of approval.own, in as many calls as that takes. */
+  ownAll(params?: Omit<ApprovalOwnParams, "run">, options?: CallOptions): AsyncGenerator<Approval, void, void>;
+  /** Takes back a question of the run that waits. What asked is refused. */
+  cancel(params: Omit<ApprovalCancelParams, "run">, options?: CallOptions): Promise<void>;
+}
+
 /** The methods state.*. */
 export interface AgentStateMethods {
   /**
@@ -3670,6 +3798,7 @@ export interface AgentMethods extends AgentAgentMethods {
   readonly mail: AgentMailMethods;
   readonly job: AgentJobMethods;
   readonly name: AgentNameMethods;
+  readonly approval: AgentApprovalMethods;
   readonly state: AgentStateMethods;
   readonly blob: AgentBlobMethods;
   readonly model: AgentModelMethods;
@@ -4004,6 +4133,33 @@ export interface ClovedNameMethods {
   remove(params: NameRemoveParams, options?: CallOptions): Promise<void>;
 }
 
+/** The methods approval.*. */
+export interface ClovedApprovalMethods {
+  /**
+   * Asks people about a connection of a run that no rule covers, for the run's supervisor. An
+   * equal question of the run is asked once, and its answer holds for all.
+   */
+  ask(params: ApprovalAskParams, options?: CallOptions): Promise<ApprovalResult>;
+  /**
+   * Returns a question of a run of the caller's, to root of all. With answered it comes when the
+   * question waits no more.
+   */
+  get(params: ApprovalGetParams, options?: CallOptions): Promise<ApprovalResult>;
+  /**
+   * Lists the questions of the caller's runs, to root all. If there are more, the answer has next,
+   * and the same request with that as after returns the following part.
+   */
+  list(params?: ApprovalListParams, options?: CallOptions): Promise<ApprovalListResult>;
+  /** Yields the approvals of all parts of approval.list, in as many calls as that takes. */
+  listAll(params?: ApprovalListParams, options?: CallOptions): AsyncGenerator<Approval, void, void>;
+  /**
+   * Answers a question of a run of the caller's, or for root of any. The answer names the digest
+   * of what was seen, and holds for exactly that. A yes allows no more than the caller may allow
+   * by a rule.
+   */
+  respond(params: ApprovalRespondParams, options?: CallOptions): Promise<ApprovalResult>;
+}
+
 /** The methods jobs.*. */
 export interface ClovedJobsMethods {
   /** Adds a job to a queue of the caller's, or for root of a user's. */
@@ -4171,6 +4327,7 @@ export interface ClovedMethods {
   readonly budget: ClovedBudgetMethods;
   readonly mail: ClovedMailMethods;
   readonly name: ClovedNameMethods;
+  readonly approval: ClovedApprovalMethods;
   readonly jobs: ClovedJobsMethods;
   readonly queue: ClovedQueueMethods;
   readonly model: ClovedModelMethods;

@@ -1171,6 +1171,85 @@ class NameListResult:
 
 
 @dataclass(frozen=True)
+class ApprovalAnswer:
+    """The answer of one person."""
+
+    uid: int = 0  # the user
+    allow: bool = False
+    time: Optional[datetime] = None
+    reason: str = ""  # the agent reads it
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApprovalAnswer:
+        return cls(
+            uid=o.get("uid") or 0,
+            allow=o.get("allow") or False,
+            time=read_time(o.get("time")),
+            reason=o.get("reason") or "",
+        )
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A question to people, and their answers. An answer holds for exactly what is
+    shown: Digest names it.
+    """
+
+    id: str = ""
+    state: str = ""
+    kind: str = ""
+    run: str = ""
+    agent: str = ""  # the name of the run
+    owner: int = 0  # of the run
+    namespace: str = ""
+    what: str = ""  # in full: the target, or the method with its parameters
+    says: str = ""  # the agent's own words
+    rule: str = ""  # what a yes would allow
+    digest: str = ""  # of all of the above but the state
+    asked: Optional[datetime] = None  # when
+    expires: Optional[datetime] = None  # then it is a no
+    answers: list[ApprovalAnswer] = field(default_factory=list)
+    grant: str = ""  # the id of the run's grant that a yes about the network has made
+    until: Optional[datetime] = None  # a yes holds so long; absent: to the end of the run
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> Approval:
+        return cls(
+            id=o.get("id") or "",
+            state=o.get("state") or "",
+            kind=o.get("kind") or "",
+            run=o.get("run") or "",
+            agent=o.get("agent") or "",
+            owner=o.get("owner") or 0,
+            namespace=o.get("namespace") or "",
+            what=o.get("what") or "",
+            says=o.get("says") or "",
+            rule=o.get("rule") or "",
+            digest=o.get("digest") or "",
+            asked=read_time(o.get("asked")),
+            expires=read_time(o.get("expires")),
+            answers=[ApprovalAnswer.read(x or {}) for x in o.get("answers") or ()],
+            grant=o.get("grant") or "",
+            until=read_time(o.get("until")),
+        )
+
+
+@dataclass(frozen=True)
+class ApprovalListResult:
+    """A part of the questions, in the order in which they were asked."""
+
+    approvals: list[Approval] = field(default_factory=list)
+    next: str = ""  # what to ask with in after; empty: these were the last
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApprovalListResult:
+        return cls(
+            approvals=[Approval.read(x or {}) for x in o.get("approvals") or ()],
+            next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
 class StateResult:
     """A key with its value."""
 
@@ -2331,6 +2410,37 @@ class NameMethods:
         return pages(self.list, "names", {"prefix": prefix, "tag": tag})
 
 
+class ApprovalMethods:
+    """The methods approval.*."""
+
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Any]) -> None:
+        self._call = call
+
+    def own(self, *, after: Optional[str] = None) -> ApprovalListResult:
+        """Lists the questions to people that the run has, and their answers. If there
+        are more, the answer has next, and the same request with that as after
+        returns the following part.
+
+        Args:
+            after: where the last answer ended
+        """
+        params = {"after": after}
+        return ApprovalListResult.read(self._call("approval.own", params))
+
+    def own_all(self) -> Iterator[Approval]:
+        """Yields the approvals of all parts of approval.own, in as many calls as that takes."""
+        return pages(self.own, "approvals", {})
+
+    def cancel(self, id: str, *, key: Optional[str] = None) -> None:
+        """Takes back a question of the run that waits. What asked is refused.
+
+        Args:
+            key: the same key gets the same answer again; a random one by default
+        """
+        params = {"id": id, "key": key}
+        self._call("approval.cancel", params)
+
+
 class StateMethods:
     """The methods state.*."""
 
@@ -2675,6 +2785,7 @@ class Methods(AgentMethods):
         self.mail = MailMethods(call)
         self.job = JobMethods(call)
         self.name = NameMethods(call)
+        self.approval = ApprovalMethods(call)
         self.state = StateMethods(call)
         self.blob = BlobMethods(call)
         self.model = ModelMethods(call)
@@ -3083,6 +3194,21 @@ METHODS: dict[str, Method] = {
             Param("after", "string", False, "where the last answer ended"),
         ],
     ),
+    "approval.own": Method(
+        "approval.own",
+        "Lists the questions to people that the run has, and their answers. If there are more, the answer has next, and the same request with that as after returns the following part.",
+        [
+            Param("after", "string", False, "where the last answer ended"),
+        ],
+    ),
+    "approval.cancel": Method(
+        "approval.cancel",
+        "Takes back a question of the run that waits. What asked is refused.",
+        [
+            Param("id", "string", True, ""),
+            Param("key", "string", False, "the same key gets the same answer again; a random one by default"),
+        ],
+    ),
     "state.get": Method(
         "state.get",
         "Returns a key with its value and its version, which is 0 where there is none. Keys of the scopes name and namespace, which other runs share, need a grant of kind state, such as state:/namespace/plans:ro, for all of these methods.",
@@ -3304,6 +3430,9 @@ __all__ = [
     "Name",
     "NameResult",
     "NameListResult",
+    "ApprovalAnswer",
+    "Approval",
+    "ApprovalListResult",
     "StateResult",
     "StateSetResult",
     "StateDeleteResult",

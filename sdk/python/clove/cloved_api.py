@@ -407,6 +407,7 @@ class Kernel:
     on_denial: str = ""  # what a refusal does to the run: deny, pause, end or end-after:N; empty: deny
     on_warn: str = ""  # command or URL for a budget that reached its warning; empty: none
     on_end: str = ""  # command or URL for a budget of which nothing is left; empty: none
+    asks: list[str] = field(default_factory=list)  # of what no rule decides, what people are asked about: some of asks
     namespace: str = ""  # below the owner; empty: the owner's own
     model_setup: str = ""  # a client of models, one of ModelSetups, whose file is written into the agent's home before it starts; empty: none.
     model_log: bool = False  # keep what its calls of models say and get
@@ -423,6 +424,7 @@ class Kernel:
             on_denial=o.get("on_denial") or "",
             on_warn=o.get("on_warn") or "",
             on_end=o.get("on_end") or "",
+            asks=list(o.get("asks") or ()),
             namespace=o.get("namespace") or "",
             model_setup=o.get("model_setup") or "",
             model_log=o.get("model_log") or False,
@@ -1498,6 +1500,19 @@ class MailDeadResult:
         return cls(
             letters=[DeadLetter.read(x or {}) for x in o.get("letters") or ()],
             next=o.get("next") or "",
+        )
+
+
+@dataclass(frozen=True)
+class ApprovalResult:
+    """One question."""
+
+    approval: Approval = field(default_factory=Approval)
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> ApprovalResult:
+        return cls(
+            approval=Approval.read(o.get("approval") or {}),
         )
 
 
@@ -3058,6 +3073,108 @@ class NameMethods:
         await self._caller.call("name.remove", params)
 
 
+class ApprovalMethods:
+    """The methods approval.*."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def ask(
+        self,
+        run: str,
+        kind: str,
+        what: str,
+        *,
+        rule: Optional[str] = None,
+        expires_ms: Optional[int] = None,
+    ) -> ApprovalResult:
+        """Asks people about a connection of a run that no rule covers, for the run's
+        supervisor. An equal question of the run is asked once, and its answer holds
+        for all.
+
+        Args:
+            expires_ms: 0: an hour
+        """
+        params = {
+            "run": run,
+            "kind": kind,
+            "what": what,
+            "rule": rule,
+            "expires_ms": expires_ms,
+        }
+        return ApprovalResult.read(await self._caller.call("approval.ask", params))
+
+    async def get(
+        self,
+        id: str,
+        *,
+        answered: Optional[bool] = None,
+        within_ms: Optional[int] = None,
+    ) -> ApprovalResult:
+        """Returns a question of a run of the caller's, to root of all. With answered it
+        comes when the question waits no more.
+
+        Args:
+            answered: wait until it is not waiting; the id is whole then
+            within_ms: then the call is refused: not found, rule within; 0: it waits without end
+        """
+        params = {"id": id, "answered": answered, "within_ms": within_ms}
+        return ApprovalResult.read(await self._caller.call("approval.get", params))
+
+    async def list(
+        self,
+        *,
+        state: Optional[str] = None,
+        run: Optional[str] = None,
+        after: Optional[str] = None,
+    ) -> ApprovalListResult:
+        """Lists the questions of the caller's runs, to root all. If there are more, the
+        answer has next, and the same request with that as after returns the
+        following part.
+
+        Args:
+            after: where the last answer ended
+        """
+        params = {"state": state, "run": run, "after": after}
+        return ApprovalListResult.read(await self._caller.call("approval.list", params))
+
+    def list_all(self, *, state: Optional[str] = None, run: Optional[str] = None) -> AsyncIterator[Approval]:
+        """Yields the approvals of all parts of approval.list, in as many calls as that takes."""
+        return pages_async(self.list, "approvals", {"state": state, "run": run})
+
+    async def respond(
+        self,
+        run: str,
+        id: str,
+        digest: str,
+        allow: bool,
+        *,
+        for_ms: Optional[int] = None,
+        reason: Optional[str] = None,
+        key: Optional[str] = None,
+    ) -> ApprovalResult:
+        """Answers a question of a run of the caller's, or for root of any. The answer
+        names the digest of what was seen, and holds for exactly that. A yes allows
+        no more than the caller may allow by a rule.
+
+        Args:
+            digest: of what the person has seen: another one is refused
+            for_ms: how long a yes holds; 0: to the end of the run
+            reason: at most 1024 bytes
+            key: the same key gets the same answer again
+        """
+        params = {
+            "run": run,
+            "id": id,
+            "digest": digest,
+            "allow": allow,
+            "for_ms": for_ms,
+            "reason": reason,
+            "key": key,
+        }
+        return ApprovalResult.read(await self._caller.call("approval.respond", params))
+
+
 class JobsMethods:
     """The methods jobs.*."""
 
@@ -3654,6 +3771,7 @@ class Methods:
         self.budget = BudgetMethods(caller)
         self.mail = MailMethods(caller)
         self.name = NameMethods(caller)
+        self.approval = ApprovalMethods(caller)
         self.jobs = JobsMethods(caller)
         self.queue = QueueMethods(caller)
         self.model = ModelMethods(caller)
@@ -3737,6 +3855,7 @@ __all__ = [
     "MailReadResult",
     "DeadLetter",
     "MailDeadResult",
+    "ApprovalResult",
     "JobsListResult",
     "Queue",
     "QueueResult",

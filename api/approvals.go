@@ -1,0 +1,112 @@
+package api
+
+import (
+	"time"
+
+	"clove.run/clove/agent"
+)
+
+// ApprovalKind is what a question is about.
+type ApprovalKind string
+
+// The kinds.
+const (
+	ApproveNet ApprovalKind = "net" // a connection that no rule covers
+)
+
+// ApprovalState is how far a question is.
+type ApprovalState string
+
+// The states. Only what waits can be answered.
+const (
+	ApprovalWaits   ApprovalState = "waiting"
+	ApprovalAllowed ApprovalState = "allowed"
+	ApprovalDenied  ApprovalState = "denied"
+	ApprovalExpired ApprovalState = "expired" // there was no answer in time, which is a no
+	ApprovalGone    ApprovalState = "gone"    // the run has ended, or its agent has taken the question back
+)
+
+// Approval is a question to people, and their answers. An answer holds for exactly what is shown: Digest names it.
+type Approval struct {
+	ID        string           `json:"id" col:"ID"`
+	State     ApprovalState    `json:"state" col:"STATE"`
+	Kind      ApprovalKind     `json:"kind" col:"KIND"`
+	Run       agent.ID         `json:"run"`
+	Agent     string           `json:"agent" col:"AGENT"` // the name of the run
+	Owner     uint32           `json:"owner"`             // of the run
+	Namespace string           `json:"namespace,omitempty"`
+	What      string           `json:"what" col:"WHAT"`     // in full: the target, or the method with its parameters
+	Says      string           `json:"says,omitempty"`      // the agent's own words
+	Rule      string           `json:"rule,omitempty"`      // what a yes would allow
+	Digest    string           `json:"digest"`              // of all of the above but the state
+	Asked     time.Time        `json:"asked" col:"AGE,age"` // when
+	Expires   time.Time        `json:"expires"`             // then it is a no
+	Answers   []ApprovalAnswer `json:"answers,omitempty"`
+	Grant     string           `json:"grant,omitempty"` // the id of the run's grant that a yes about the network has made
+	Until     time.Time        `json:"until,omitzero"`  // a yes holds so long; absent: to the end of the run
+}
+
+// ApprovalAnswer is the answer of one person.
+type ApprovalAnswer struct {
+	UID    uint32    `json:"uid"` // the user
+	Allow  bool      `json:"allow"`
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason,omitempty"` // the agent reads it
+}
+
+// ApprovalAskParams asks people for a run's supervisor. The same question is asked once: what it is repeated with gets
+// the same approval.
+type ApprovalAskParams struct {
+	Run       agent.ID     `json:"run"`
+	Kind      ApprovalKind `json:"kind"`
+	What      string       `json:"what"`
+	Rule      string       `json:"rule,omitempty"`
+	ExpiresMS int64        `json:"expires_ms,omitempty"` // 0: an hour
+}
+
+// ApprovalResult is one question.
+type ApprovalResult struct {
+	Approval Approval `json:"approval"`
+}
+
+// ApprovalGetParams names a question by its id, or by as much of its beginning as is unique.
+type ApprovalGetParams struct {
+	ID       string `json:"id"`
+	Answered bool   `json:"answered,omitempty"` // wait until it is not waiting; the id is whole then
+	Within
+}
+
+// ApprovalListParams chooses questions. Empty fields choose all that the caller may see.
+type ApprovalListParams struct {
+	State ApprovalState `json:"state,omitempty"`
+	Run   agent.ID      `json:"run,omitempty"`
+	After string        `json:"after,omitempty"` // where the last answer ended
+}
+
+// ApprovalListResult is a part of the questions, in the order in which they were asked.
+type ApprovalListResult struct {
+	Approvals []Approval `json:"approvals"`
+	Next      string     `json:"next,omitempty"` // what to ask with in After; empty: these were the last
+}
+
+// ApprovalRespondParams is an answer to a question of a run.
+type ApprovalRespondParams struct {
+	RunParams
+	ID     string `json:"id"`
+	Digest string `json:"digest"` // of what the person has seen: another one is refused
+	Allow  bool   `json:"allow"`
+	ForMS  int64  `json:"for_ms,omitempty"` // how long a yes holds; 0: to the end of the run
+	Reason string `json:"reason,omitempty"` // at most 1024 bytes
+	Keyed
+}
+
+// ApprovalCancelParams names a question of the agent's own.
+type ApprovalCancelParams struct {
+	ID string `json:"id"`
+	Keyed
+}
+
+// ApprovalOwnParams chooses questions of the agent's own.
+type ApprovalOwnParams struct {
+	After string `json:"after,omitempty"` // where the last answer ended
+}

@@ -1,0 +1,159 @@
+package broker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"clove.run/clove/egress"
+	"clove.run/clove/egress/dnsmsg"
+	"clove.run/clove/egress/wire"
+)
+
+// standinRange is set aside for benchmarks (RFC 2544): no server of the internet has an address in it.
+var standinRange = netip.MustParsePrefix("198.18.0.0/15")
+
+const (
+	// standinsMost bounds the names of a run that have a stand-in.
+	standinsMost = 4096
+	// standinTTL is short: once the name is allowed, its own addresses are the answer.
+	standinTTL = 5 * time.Second
+	// maxHeld bounds the connections that wait for an answer of people.
+	maxHeld = 64
+)
+
+// people are asked about connections that no rule covers. A name that they may allow has an address of the run's
+// own, a stand-in: the agent can connect to it, and no question for the name leaves the host before they have allowed
+// it. A name keeps its stand-in to the end of the run, because programs keep addresses.
+type people struct {
+	ask  func(context.Context, Decision) *egress.Rules // nil: nothing is asked
+	held chan struct{}                                 // one slot for each connection that waits
+
+	mu     sync.Mutex // guards the fields below
+	byName map[egress.Name]netip.Addr
+	names  []egress.Name // by the place of the address in standinRange
+}
+
+func newPeople(ask func(context.Context, Decision) *egress.Rules) *people {
+	return &people{ask: ask, held: make(chan struct{}, maxHeld), byName: map[egress.Name]netip.Addr{}}
+}
+
+// may reports whether people may allow what was refused.
+func (p *people) may(v egress.Verdict) bool {
+	return p.ask != nil && !v.Allowed && (v.Reason == egress.ReasonNoRule || v.Reason == egress.ReasonPort)
+}
+
+// decide asks about what was refused, and returns the rules that hold from now on; nil: it stays refused. As few
+// connections are held at once as people can answer for.
+func (p *people) decide(ctx context.Context, d Decision, v egress.Verdict) *egress.Rules {
+	if !p.may(v) {
+		return nil
+	}
+	select {
+	case p.held <- struct{}{}:
+		defer func() { <-p.held }()
+	default:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wire.HoldMost)
+	defer cancel()
+	return p.ask(ctx, d)
+}
+
+// standin returns the address that stands for a name; false: there are too many.
+func (p *people) standin(name egress.Name) (netip.Addr, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if addr, known := p.byName[name]; known || len(p.names) >= standinsMost {
+		return addr, known
+	}
+	p.names = append(p.names, name)
+	var bytes [4]byte
+	first := standinRange.Addr().As4()
+	binary.BigEndian.PutUint32(bytes[:], binary.BigEndian.Uint32(first[:])+uint32(len(p.names)))
+	p.byName[name] = netip.AddrFrom4(bytes)
+	return p.byName[name], true
+}
+
+// name returns the name for which an address stands; "": for none.
+func (p *people) name(addr netip.Addr) egress.Name {
+	if !standinRange.Contains(addr) {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, bytes := standinRange.Addr().As4(), addr.As4()
+	at := int(binary.BigEndian.Uint32(bytes[:]) - binary.BigEndian.Uint32(first[:]))
+	if at < 1 || at > len(p.names) {
+		return ""
+	}
+	return p.names[at-1]
+}
+
+// reply answers a question for a name that people may allow, without asking a name server; nil: there are too many names.
+func (p *people) reply(name egress.Name, qtype uint16) *dnsmsg.Reply {
+	reply := dnsmsg.NewReply(string(name), qtype, dnsmsg.RCodeSuccess)
+	if qtype != dnsmsg.TypeA {
+		return reply
+	}
+	addr, free := p.standin(name)
+	if !free {
+		return nil
+	}
+	return reply.WithAddresses(standinTTL, addr)
+}
+
+// behind finds the true target of a connection to a stand-in. People are asked about the name and the port, where no rule
+// decides; then the name is resolved, and its addresses are pinned. Where answer is not nil, it is final, or the client must
+// show a name first: they answer for this name and no other.
+func (p *people) behind(ctx context.Context, b *Broker, kind Kind, asked egress.Connection) (_ egress.Connection, answer *wire.Answer) {
+	name := p.name(asked.Target.Addr())
+	if name == "" {
+		return asked, nil
+	}
+	asked.Pinned = []egress.Name{name}
+	decision := func(v egress.Verdict) Decision {
+		d := decisionOn(kind, OutcomeDenied, asked, v)
+		d.Name = string(name)
+		return d
+	}
+	refuse := func(v egress.Verdict) *wire.Answer {
+		d := decision(v)
+		b.log(d)
+		answer := denied(d)
+		return &answer
+	}
+	switch {
+	case egress.ShowsName(asked.Proto, asked.Target.Port()) && !asked.Looked:
+		return asked, &wire.Answer{Result: wire.ResultVerify}
+	case asked.Shown != "" && asked.Shown != name:
+		return asked, refuse(egress.Verdict{Reason: egress.ReasonMismatch, Detail: fmt.Sprintf("%s did not lead to this address, %s did", asked.Shown, name)})
+	}
+	verdict := b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
+	if b.reconsider(ctx, decision(verdict), verdict) {
+		verdict = b.connections.currentRules().ConnectName(asked.Proto, name, asked.Target.Port())
+	}
+	if !verdict.Allowed {
+		return asked, refuse(verdict)
+	}
+	known := b.pins.addresses(name)
+	for _, qtype := range []uint16{dnsmsg.TypeA, dnsmsg.TypeAAAA} {
+		if len(known) > 0 {
+			break
+		}
+		found := b.lookup(ctx, &wire.Lookup{Name: string(name), Type: qtype})
+		if found.Result == wire.ResultDenied {
+			return asked, &found
+		}
+		known, answer = b.pins.addresses(name), &wire.Answer{Result: wire.ResultUnreachable, Rule: found.Rule}
+	}
+	if len(known) == 0 {
+		return asked, answer
+	}
+	asked.Target = netip.AddrPortFrom(known[0], asked.Target.Port())
+	asked.Pinned = b.pins.names(known[0])
+	return asked, nil
+}

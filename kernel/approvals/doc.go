@@ -1,0 +1,16 @@
+// Package approvals is the service of approvals: people decide what no rule decides.
+//
+// # Theory of operation
+//
+// A question is one row of a run. The run's supervisor asks it about a connection that no rule covers. The row
+// has exactly what a person sees, and the digest of it. An equal question of the run gets the same row: while it
+// waits, and for as long as its answer holds, nothing is asked again.
+//
+// The owner of the run or root answers, as a user of cloved's socket, which is in no sandbox; an agent has no
+// method to answer with. The answer names the digest of what was seen, and never allows more than the answerer may
+// allow by a rule. A yes is a net grant of the run (package kernel/grants), which can be seen and revoked like any
+// other. Without an answer in time it is a no, as it is when the run ends.
+//
+// What asks waits by the topic of the question. A held connection is its supervisor's: it ends with that, and is
+// asked about again when it is made again.
+package approvals
