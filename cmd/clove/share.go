@@ -21,6 +21,7 @@ import (
 	"clove.run/clove/models/attach"
 	"clove.run/clove/models/config"
 	"clove.run/clove/models/control"
+	"clove.run/clove/policies/settings"
 	"clove.run/clove/runtime"
 )
 
@@ -108,6 +109,10 @@ func checkAlone(k agent.Kernel, terminal bool) error {
 		}
 	}
 	switch {
+	case k.StdoutTo != "":
+		return needsCloved(settings.StdoutTo, "cloved, which keeps mail, does not run")
+	case k.StdinFrom != "":
+		return needsCloved(settings.StdinFrom, "cloved, which keeps mail, does not run")
 	case k.Namespace != "":
 		return needsCloved(flagNamespace, "cloved, which keeps namespaces, does not run")
 	case k.AtEnd == string(budget.Pause) && !terminal:

@@ -1,0 +1,176 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"clove.run/clove/agent"
+	"clove.run/clove/api"
+	"clove.run/clove/api/agents"
+)
+
+// mailStreams join an agent's standard streams to mail: the run itself calls mail.send for each line, and
+// mail.receive and mail.ack for its input, through all stages of an agent's call. nil has no streams.
+type mailStreams struct {
+	call   func(ctx context.Context, method string, params any) (json.RawMessage, error)
+	failed func(flag string, err error) // may be nil
+	out    *mailOut                     // nil: stdout is not joined
+	in     *mailIn                      // nil: stdin is not joined
+
+	mu      sync.Mutex // guards the following
+	use     agent.StreamUse
+	waiting time.Time // since when stdout is not read; zero: it is
+}
+
+func newMailStreams(s *share, spec agent.Spec, failed func(string, error)) *mailStreams {
+	m := &mailStreams{failed: failed, call: s.callOwn}
+	if to, err := agent.ParseMailStream("", spec.Kernel.StdoutTo); err == nil {
+		m.out = &mailOut{streams: m, to: to, key: string(agent.NewID())}
+		m.out.ctx, m.out.cancel = context.WithCancel(s.ctx)
+	}
+	if from, err := agent.ParseMailStream("", spec.Kernel.StdinFrom); err == nil {
+		m.in = &mailIn{streams: m, from: from, ctx: s.ctx, begun: make(chan struct{}), first: spec.Detached}
+	}
+	return m
+}
+
+// callOwn is a call of the run's own, in which its agent has no part.
+func (s *share) callOwn(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	return s.kernel.Call(ctx, s.run, method, text)
+}
+
+// joinMail refuses a start whose streams could not be joined to mail, and registers the name of its input.
+func (s *share) joinMail(spec agent.Spec) error {
+	if to, err := agent.ParseMailStream("", spec.Kernel.StdoutTo); err == nil {
+		what := "send:" + to.Name
+		text, err := s.callOwn(s.ctx, agents.GrantCheck.Name, api.GrantCheckParams{What: what})
+		var check api.GrantCheckResult
+		if err == nil {
+			err = json.Unmarshal(text, &check)
+		}
+		if err != nil {
+			return agent.Failed("--stdout-to", err)
+		}
+		if !check.Allowed {
+			return &agent.Error{Kind: agent.KindInvalid, Step: "--stdout-to", Message: "the run may not send to " + to.Name + ": " + check.Reason, Hint: "add --grant " + what}
+		}
+	}
+	name := spec.ReceivesAs()
+	if name == "" {
+		return nil
+	}
+	if _, err := s.callOwn(s.ctx, agents.NameRegister.Name, api.NameRegisterParams{Name: name}); err != nil {
+		refusal := api.ErrorOf(err)
+		return &agent.Error{Kind: agent.KindOf(err), Step: "--stdin-from", Message: "the run cannot register " + name + ": " + refusal.Message, Hint: "add --grant name:" + name, Err: err}
+	}
+	return nil
+}
+
+// The pauses between two attempts at a call that was not possible.
+const (
+	mailAgain     = 50 * time.Millisecond
+	mailAgainMost = time.Second
+)
+
+// passes reports whether the same call may be possible later: a mailbox is full, a budget is spent, or cloved
+// is away. An error that is no refusal is of the way to cloved.
+func passes(err error) bool {
+	var refusal *api.Error
+	return !errors.As(err, &refusal) || slices.Contains([]api.Code{api.CodeBusy, api.CodeBudget, api.CodeDraining, api.CodeInternal, api.CodeStorage}, refusal.Code)
+}
+
+// until calls until it is answered, refused for good, or ctx ends. delayed is called before each pause.
+func (m *mailStreams) until(ctx context.Context, method string, params any, delayed func()) (json.RawMessage, error) {
+	for pause := mailAgain; ; pause = min(2*pause, mailAgainMost) {
+		text, err := m.call(ctx, method, params)
+		if err == nil || ctx.Err() != nil || !passes(err) {
+			return text, err
+		}
+		delayed()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (m *mailStreams) count(change func(*agent.StreamUse)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.use)
+}
+
+func (m *mailStreams) say(flag string, err error) {
+	if m.failed != nil {
+		m.failed(flag, err)
+	}
+}
+
+// output is where standard output goes beside its reader; nil: nowhere.
+func (m *mailStreams) output() *mailOut {
+	if m == nil {
+		return nil
+	}
+	return m.out
+}
+
+// feed writes the input to the agent. own copies the input that is not mail's.
+func (m *mailStreams) feed(to io.Writer, own func()) {
+	if m == nil || m.in == nil {
+		own()
+		return
+	}
+	if m.in.first {
+		own() // a job's input comes before all mail
+	}
+	m.in.feed(to)
+}
+
+// begin lets the input come: the agent executes, so that what is acknowledged can be read.
+func (m *mailStreams) begin() {
+	if m != nil && m.in != nil {
+		close(m.in.begun)
+	}
+}
+
+// How long lines that the agent wrote before its end may wait for the mailbox: by itself, and else.
+const (
+	mailPatience     = 10 * time.Second
+	mailEndedByClove = time.Second
+)
+
+// hurry bounds the wait for a mailbox, once the agent has ended.
+func (m *mailStreams) hurry(byItself bool) {
+	if m == nil || m.out == nil {
+		return
+	}
+	patience := mailEndedByClove
+	if byItself {
+		patience = mailPatience
+	}
+	time.AfterFunc(patience, m.out.cancel)
+}
+
+// used is for the record. It may be called while a line still waits.
+func (m *mailStreams) used() *agent.StreamUse {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	use := m.use
+	if !m.waiting.IsZero() {
+		use.WaitedMS += time.Since(m.waiting).Milliseconds()
+	}
+	return &use
+}
