@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,7 @@ func (s *share) joinMail(spec agent.Spec) error {
 	}
 	if _, err := s.callOwn(s.ctx, agents.NameRegister.Name, api.NameRegisterParams{Name: name}); err != nil {
 		refusal := api.ErrorOf(err)
-		return &agent.Error{Kind: agent.KindOf(err), Step: "--stdin-from", Message: "the run cannot register " + name + ": " + refusal.Message, Hint: "add --grant name:" + name, Err: err}
+		return &agent.Error{Kind: agent.KindOf(err), Step: "--stdin-from", Message: "the run cannot register " + name + ": " + refusal.Message, Hint: cmp.Or(refusal.Data.Hint, "add --grant name:"+name)}
 	}
 	return nil
 }
