@@ -19,7 +19,7 @@ import (
 
 // mailbox is a Kernel with one mailbox, which answers the calls of streams.
 type mailbox struct {
-	unshared
+	Kernel // none: no other method is called
 	sent   []api.MailSendParams
 	full   atomic.Bool
 	refuse error
