@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"clove.run/clove/agent"
 )
 
@@ -17,7 +19,7 @@ func streamUse(t *testing.T, d *cloved, name string) agent.StreamUse {
 	var shown struct {
 		Record *agent.Record `json:"record"`
 	}
-	text := d.ok("inspect", name).stdout
+	text := d.ok("inspect", name)
 	if err := json.Unmarshal([]byte(text), &shown); err != nil || shown.Record == nil || shown.Record.Streams == nil {
 		t.Fatal(err, text)
 	}
@@ -40,17 +42,17 @@ func TestShellProgramsAreJoinedByMail(t *testing.T) {
 		t.Errorf("control: %+v", u)
 	}
 	write("writer", "1200")
-	eventually(t, func() bool { return strings.Contains(d.ok("mail", "list", "--json").stdout, `"messages": 1024`) })
+	until(t, "the mail", func() bool { return strings.Contains(d.ok("mail", "list", "--json"), `"messages": 1024`) })
 	time.Sleep(time.Second)
-	if strings.Contains(d.ok("logs", "writer").stdout, "written") {
+	if strings.Contains(d.ok("logs", "writer"), "written") {
 		t.Error("the writer did not wait")
 	}
-	d.kill()
-	d.start()
+	d.stop(unix.SIGKILL)
+	d.serve()
 	d.ok("run", "-d", "--name", "reader", "--grant", "name:lines", "--stdin-from", "mail:lines", "--", "sh", "-c", `n=0; while read i rest; do n=$((n+1)); echo "$n $i"; done`)
 	d.ok("wait", "writer")
-	eventually(t, func() bool { return strings.HasSuffix(strings.TrimSpace(d.ok("logs", "reader").stdout), "1300 1200") })
-	lines := strings.Split(strings.TrimSpace(d.ok("logs", "reader").stdout), "\n")
+	until(t, "the mail", func() bool { return strings.HasSuffix(strings.TrimSpace(d.ok("logs", "reader")), "1300 1200") })
+	lines := strings.Split(strings.TrimSpace(d.ok("logs", "reader")), "\n")
 	if len(lines) != 1300 || lines[99] != "100 100" || lines[100] != "101 1" {
 		t.Errorf("%d lines, %q", len(lines), lines[99:101])
 	}
@@ -71,7 +73,7 @@ func TestStreamsThatCannotBeJoinedAreRefused(t *testing.T) {
 		flags []string
 		hint  string
 	}{
-		"send": {[]string{"--stdout-to", "mail:box"}, "--grant send:box"}, "name": {[]string{"--stdin-from", "mail:box"}, "--grant name:box"},
+		"send": {[]string{"--stdout-to", "mail:box"}, "--grant send:box"}, "name": {[]string{"--stdin-from", "mail:box"}, "name:box"},
 		"terminal": {[]string{"-t", "--grant", "send:box", "--stdout-to", "mail:box"}, "omit the terminal"}, "form": {[]string{"--stdout-to", "box"}, "mail:NAME"},
 	} {
 		if r := d.clove(append(append([]string{"run", "-d", "--name", name}, row.flags...), "--", "true")...); r.code == 0 || !strings.Contains(r.stderr, row.hint) {
@@ -80,14 +82,16 @@ func TestStreamsThatCannotBeJoinedAreRefused(t *testing.T) {
 	}
 	d.ok("run", "-d", "--name", "granted", "--grant", "send:box", "--stdout-to", "mail:box", "--", "echo", "hello")
 	d.ok("wait", "granted")
-	if r := d.ok("mail", "read", "box"); !strings.Contains(r.stdout, `"hello"`) {
-		t.Error(r.stdout)
+	if text := d.ok("mail", "read", "box"); !strings.Contains(text, `"hello"`) {
+		t.Error(text)
 	}
 	// A reader that has ended ends the pipe of the writer, as in a shell.
 	d.ok("run", "-d", "--name", "gone", "--agent-socket", "--", "true")
 	d.ok("wait", "gone")
 	d.ok("run", "-d", "--name", "endless", "--grant", "send:gone", "--stdout-to", "mail:gone", "--", "yes")
-	d.ok("wait", "endless")
+	if r := d.clove("wait", "endless"); r.code != 128+int(unix.SIGPIPE) {
+		t.Error(r.code, r.stderr)
+	}
 	if u := streamUse(t, d, "endless"); u.Sent != 0 || u.Unsent == 0 {
 		t.Errorf("%+v", u)
 	}

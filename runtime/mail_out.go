@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -90,16 +92,17 @@ func (o *mailOut) body(line []byte) (body json.RawMessage, err error) {
 	if len(line) > api.BodyMost {
 		return nil, fmt.Errorf("it has more than %d bytes", api.BodyMost)
 	}
-	if !o.to.JSON {
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(string(line)); err != nil {
-			return nil, err
+	// With the escapes that the call will have: those count.
+	var value any = string(line)
+	if o.to.JSON {
+		if value = json.RawMessage(line); !utf8.Valid(line) {
+			return nil, errors.New("it is not UTF-8")
 		}
-		line = text.Bytes()
 	}
-	return api.Compacted("a line", bytes.Clone(line))
+	if body, err = json.Marshal(value); err != nil {
+		return nil, err
+	}
+	return api.Compacted("a line", body)
 }
 
 // refuse counts a line that no message can carry. The first one is reported; the log has them all.

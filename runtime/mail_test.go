@@ -70,9 +70,10 @@ func TestLinesAreMessages(t *testing.T) {
 		refused        int64
 	}{
 		{"mail:a", "one\ntw|o\n\nthree", `"one" "two" "" "three"`, 0},
-		{"mail:a", `{"a":1}` + "\n<\xff>\n", `"{\"a\":1}" "<�>"`, 0},
+		{"mail:a", `{"a":1}` + "\n<\xff>\n", `"{\"a\":1}" "\u003c\ufffd\u003e"`, 0},
 		{"mail:a", long + "\n" + long + "|" + long + "\nend\n", `"end"`, 2},
-		{"mail:a,json", "{\"a\": 1}\nno\n[2]\n", `{"a":1} [2]`, 1},
+		{"mail:a", strings.Repeat("<", api.BodyMost/3) + "\nend", `"end"`, 1}, // each has six bytes in JSON
+		{"mail:a,json", "{\"a\": 1}\nno\n\n\"\xff\"\n[2]\n", `{"a":1} [2]`, 3},
 	} {
 		box := &mailbox{}
 		m := joined(t, box, agent.Kernel{StdoutTo: row.to})
