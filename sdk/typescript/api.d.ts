@@ -1509,6 +1509,22 @@ export interface Denial {
   call?: DeniedCall;
 }
 
+/** Counts what passed between mail and the agent's standard streams. */
+export interface StreamUse {
+  /** lines of stdout */
+  sent: number;
+  /** lines that were not sent: too long, or no JSON where that is asked for */
+  refused?: number;
+  /** lines that could not be sent before the end */
+  unsent?: number;
+  /** stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away */
+  waited_ms: number;
+  /** messages that were written to stdin */
+  received: number;
+  /** messages that no line can carry; they are dead letters */
+  rejected?: number;
+}
+
 /**
  * Names the document that the defaults came from. SHA256, in hex, is the digest of the defaults
  * that it set: two records with the same digest had the same defaults.
@@ -1522,7 +1538,7 @@ export interface Policy {
    */
   widened?: string[];
   /**
-   * the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows
+   * the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows
    * more than that policy, or found no such policy.
    */
   claimed?: string;
@@ -1605,6 +1621,8 @@ export interface Record {
   /** absent without a gate */
   network?: NetworkUse;
   denials: Denial[] | null;
+  /** absent where mail has no part in them */
+  streams?: StreamUse;
   /** absent without a shadow */
   shadow?: ShadowUse;
   /** control to mechanism, for example "memory": "cgroup1" */
@@ -2321,6 +2339,12 @@ export interface Kernel {
   model_setup?: string;
   /** keep what its calls of models say and get */
   model_log?: boolean;
+  /**
+   * and stdin_from join the agent's standard streams to mail, as ParseMailStream reads; empty:
+   * they are not.
+   */
+  stdout_to?: string;
+  stdin_from?: string;
   /** how many levels of runs may be below this one; 0: its children start none. */
   spawn_depth?: number;
   /** OrphansKeep, or empty: the run's children are ended with it. */

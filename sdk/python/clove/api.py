@@ -565,6 +565,29 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class StreamUse:
+    """Counts what passed between mail and the agent's standard streams."""
+
+    sent: int = 0  # lines of stdout
+    refused: int = 0  # lines that were not sent: too long, or no JSON where that is asked for
+    unsent: int = 0  # lines that could not be sent before the end
+    waited_ms: int = 0  # stdout was not read: the receiver's mailbox was full, a budget was spent, or cloved was away
+    received: int = 0  # messages that were written to stdin
+    rejected: int = 0  # messages that no line can carry; they are dead letters
+
+    @classmethod
+    def read(cls, o: Mapping[str, Any]) -> StreamUse:
+        return cls(
+            sent=o.get("sent") or 0,
+            refused=o.get("refused") or 0,
+            unsent=o.get("unsent") or 0,
+            waited_ms=o.get("waited_ms") or 0,
+            received=o.get("received") or 0,
+            rejected=o.get("rejected") or 0,
+        )
+
+
+@dataclass(frozen=True)
 class Policy:
     """Names the document that the defaults came from. SHA256, in hex, is the digest of
     the defaults that it set: two records with the same digest had the same defaults.
@@ -573,7 +596,7 @@ class Policy:
     name: str = ""
     sha256: str = ""
     widened: list[str] = field(default_factory=list)  # the places in which it allows more than what it extends, each with the document and the reason: "network (research): reads two sites".
-    claimed: str = ""  # the name that the caller gave, where name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
+    claimed: str = ""  # the name that the caller gave, where Name is PolicyCustom: cloved found that the spec allows more than that policy, or found no such policy.
 
     @classmethod
     def read(cls, o: Mapping[str, Any]) -> Policy:
@@ -686,6 +709,7 @@ class Record:
     events: Events = field(default_factory=Events)
     network: Optional[NetworkUse] = None  # absent without a gate
     denials: list[Denial] = field(default_factory=list)
+    streams: Optional[StreamUse] = None  # absent where mail has no part in them
     shadow: Optional[ShadowUse] = None  # absent without a shadow
     enforced: dict[str, str] = field(default_factory=dict)  # control to mechanism, for example "memory": "cgroup1"
     unenforced: list[str] = field(default_factory=list)
@@ -716,6 +740,7 @@ class Record:
             events=Events.read(o.get("events") or {}),
             network=NetworkUse.read(o.get("network") or {}) if o.get("network") is not None else None,
             denials=[Denial.read(x or {}) for x in o.get("denials") or ()],
+            streams=StreamUse.read(o.get("streams") or {}) if o.get("streams") is not None else None,
             shadow=ShadowUse.read(o.get("shadow") or {}) if o.get("shadow") is not None else None,
             enforced=dict(o.get("enforced") or {}),
             unenforced=list(o.get("unenforced") or ()),
@@ -3262,6 +3287,7 @@ __all__ = [
     "NetworkUse",
     "DeniedCall",
     "Denial",
+    "StreamUse",
     "Policy",
     "ShadowLimit",
     "ShadowUse",
